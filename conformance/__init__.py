@@ -1,17 +1,17 @@
-"""Congestion-control conformance: which algorithm does a TCP or QUIC stack really run?
+"""Test whether the congestion control of a TCP or QUIC stack conforms: which algorithm does the stack really run?
 
-What scripts, notebooks and other test suites use; everything else may change without notice:
+Scripts, notebooks and other test suites can rely on these names; everything else may change without notice:
 
-- `find_bench(Choice(stack="quinn"))`: the stack, guest kernel and room to measure with
-- `load_zone("cubic/heatmap")`: a zone that ships, by id, or one in a file
+- `find_bench(Choice(stack="quinn"))`: find the stack, guest kernel and room to measure with
+- `load_zone("cubic/heatmap")`: load a zone that ships, by its id, or one from a file
 - `cell_questions(zone, cells)`: ask a zone about some of its cells
-- `plan(questions, trials=5, most_trials=20)`: what is measured, how often it is looked at, how strictly it is judged
-- `execute(plan, bench, Store("results.jsonl"))`: measure what the store lacks; yields answers with verdicts
-- `read_results(*paths)`, `judge(zone, measurements)`: judge what was measured before
-- `UserError`: what all of these raise for a mistake that its one line says how to mend
+- `plan(questions, trials=5, most_trials=20)`: plan what is measured, how often it is looked at, and how strictly judged
+- `execute(plan, bench, Store("results.jsonl"))`: measure what the store lacks, and yield answers with verdicts
+- `read_results(*paths)`, `judge(zone, measurements)`: judge earlier measurements
+- `UserError`: the exception that all of these raise for a user's mistake; its one line says how to fix it
 
-examples/judge_a_stack.py uses all of it. This file is imported inside guests by the system's own Python, which has none
-of the suite's dependencies: so the names above are imported when they are first used.
+examples/judge_a_stack.py uses all of these. Guests import this file with the system's own Python, which has none of the
+suite's dependencies, so the names above are imported only when they are first used.
 """
 
 from typing import TYPE_CHECKING, Any

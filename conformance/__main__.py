@@ -1,4 +1,4 @@
-"""`python -m conformance`."""
+"""Run the `conformance` command, as `python -m conformance`."""
 
 from conformance.cli import main
 

@@ -1,4 +1,4 @@
-/* What the parts of the box that bonds two links share: main.c says what it is. */
+/* Declarations shared by the parts of the box that bonds two links; main.c describes it. */
 #ifndef BOND_H
 #define BOND_H
 
@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Numbers are 16 bits, as many as an IPv4 header has room for; half of them are the window of 3GPP TS 36.323. */
+/* Packet numbers have 16 bits, as many as an IPv4 header has room for; the window of 3GPP TS 36.323 is half of them. */
 enum { NUMBERS = 1 << 16, WINDOW = NUMBERS / 2 };
 #define NEVER INT64_MAX
 
@@ -19,22 +19,25 @@ struct turns { long batch, first; bool copies; };
 /* Return the link, 0 or 1, of the packet with this count. */
 int link_of(const struct turns *turns, uint64_t count);
 
-/* --- order (order.c): packets in order again, by the one timer of TS 36.323, 5.1.2.1.4 */
+/* --- order (order.c): how packets are put in order again, with the one timer of TS 36.323, 5.1.2.1.4 */
 
 struct order_tally {
-    /* Left: given on. Copies: of what had come. Late: came when those after it had been given on. Beyond: the window.
-       Reordered: came after one with a higher number. Missing: given up when the timer expired. */
+    /* Left: forwarded. Copies: of packets that had already arrived. Late: arrived after later packets had been
+       forwarded. Beyond: outside the window. Reordered: arrived after one with a higher number. Missing: given up when
+       the timer expired. */
     long long left, left_bytes, copies, late, beyond, reordered, missing, expiries;
-    /* Held: had to wait for others; for how long together, and how many at once at most. */
+    /* Held: had to wait for others. Then: their total waiting time, the most that waited at once, and how many wait
+       now. */
     long long held, held_ns, held_peak, waiting;
 };
 
 extern struct order_tally tally;
 
-/* Begin with number 0. A timer of 0: give on all as it comes, but copies. `give` takes a packet. */
+/* Begin with number 0. With a timer of 0, packets are forwarded as they arrive, except copies. `give` forwards a
+   packet. */
 void begin_order(int64_t timer_ns, void (*give)(const unsigned char *data, size_t size));
 void packet_came(uint16_t number, const unsigned char *data, size_t size, int64_t now_ns);
-/* When the timer expires; NEVER where it does not run. */
+/* Return when the timer expires; NEVER if it does not run. */
 int64_t timer_expires_ns(void);
 void timer_expired(int64_t now_ns);
 

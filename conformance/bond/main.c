@@ -1,19 +1,20 @@
-/* A box that bonds two links, as a 5G base station's PDCP does for dual connectivity (3GPP TS 36.323).
+/* Bond two links, as a 5G base station's PDCP does for dual connectivity (3GPP TS 36.323).
  *
  *     bond split IN ONE TWO BATCH FIRST COPIES     as root, in a namespace that has these interfaces
  *     bond merge ONE TWO OUT TIMER_NS
- *     bond simulate split BATCH FIRST COPIES       the same of packets that stdin tells of, to test it
+ *     bond simulate split BATCH FIRST COPIES       the same for packets that stdin describes, as a test
  *     bond simulate merge TIMER_NS
  *
- * `split` numbers the packets that come by IN. Of each BATCH of them the first FIRST leave by ONE, and the rest by TWO; it
- * looks neither at queues nor at rates. With COPIES 1 each packet leaves by both. `merge` puts in order what comes by both
- * (order.c), and drops copies; a TIMER_NS of 0 means that it does not wait. Frames that are not IPv4 take the first link and
- * pass as they are.
+ * `split` numbers the packets that come in by IN. Of each BATCH packets, the first FIRST leave by ONE and the rest by
+ * TWO; queues and rates play no part. With COPIES 1, each packet leaves by both. `merge` puts packets that come in by
+ * both in order (order.c), and drops copies; a TIMER_NS of 0 means that it does not wait. Frames that are not IPv4 take
+ * the first link and pass unchanged.
  *
  * On SIGTERM each writes a line of JSON with what it counted, in frames and their bytes.
  *
  * `simulate split` reads a line for each packet, and writes lines "LINK NUMBER". `simulate merge` reads lines "NS NUMBER",
- * with a line "NS -" for the end, and writes lines "NS NUMBER" of what it gave on, and one with the tally.
+ * with a line "NS -" for the end, and writes lines "NS NUMBER" of the packets that it forwarded, and one with the
+ * tally.
  */
 #include "bond.h"
 

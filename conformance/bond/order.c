@@ -1,8 +1,9 @@
-/* Packets in order again: 3GPP TS 36.323, 5.1.2.1.4, "when the reordering function is used".
+/* Put packets in order again: 3GPP TS 36.323, 5.1.2.1.4, "when the reordering function is used".
  *
- * Its names are: Last_Submitted_PDCP_RX_SN + 1, here `due`; Next_PDCP_RX_SN, here `next`; Reordering_PDCP_RX_COUNT, here
- * `target`. A gap starts the timer for all that came until then. When it expires, what is there below the target is given
- * on, and what follows in order; what is missing is not waited for any more.
+ * The standard's Last_Submitted_PDCP_RX_SN + 1 is `due` here, its Next_PDCP_RX_SN is `next`, and its
+ * Reordering_PDCP_RX_COUNT is `target`. A gap starts the timer for all packets that have arrived by then. When it
+ * expires, the packets below the target that are there are forwarded, and then those that follow in order; missing
+ * packets are no longer waited for.
  */
 #include "bond.h"
 
@@ -14,7 +15,7 @@ struct packet { int64_t count, came_ns; size_t size; unsigned char data[]; };
 struct order_tally tally;
 static void (*give)(const unsigned char *data, size_t size);
 static int64_t timer_ns, expires_ns, due, next, target;
-/* by the count's lower bits: what waits, and 1 + the last count that came, to know copies by */
+/* by the count's lower bits: the packets that wait, and 1 + the last count that arrived, to recognize copies */
 static struct packet *waiting[NUMBERS];
 static int64_t seen[NUMBERS];
 
@@ -37,7 +38,7 @@ static void give_on(const unsigned char *data, size_t size)
     give(data, size);
 }
 
-/* Give on the packet with the count that is due, if it waits. */
+/* Forward the packet with the count that is due, if it waits. Return whether it did. */
 static bool give_due(int64_t now_ns)
 {
     struct packet *packet = waiting[due % NUMBERS];
@@ -81,7 +82,7 @@ static void hold(int64_t count, const unsigned char *data, size_t size, int64_t 
 
 void packet_came(uint16_t number, const unsigned char *data, size_t size, int64_t now_ns)
 {
-    /* the count with these lower bits that is nearest to those that are expected */
+    /* the count with these lower bits that is nearest to the expected one */
     int64_t count = next + (int16_t)(number - (uint16_t)next);
     bool after_a_later_one = count < next;
     if (count < 0 || (timer_ns && count < due && seen[number] != count + 1)) {

@@ -1,8 +1,9 @@
-/* Packets of a network: read from packet sockets, numbered or put in order, and written to others.
+/* Read packets from a packet socket, number them or put them in order, and write them to another.
  *
- * The number of a packet is the identification in its IPv4 header, which nothing else needs: nothing is fragmented, and so
- * packets keep their length. Each side reads all its packets from one socket, with one system call for each, and writes
- * them to one, with another. It runs before all other programs, as what takes a turn of the processor would be late.
+ * The number of a packet is the identification in its IPv4 header, which nothing else needs, as nothing is fragmented;
+ * so packets keep their length. Each side reads all its packets from one socket, with one system call for each, and
+ * writes them to another socket, with another call for each. It runs before all other programs, as it would be late if
+ * it had to wait for the processor.
  */
 #define _GNU_SOURCE
 #include "bond.h"
@@ -33,7 +34,7 @@ static const int64_t SECOND = 1000000000;
 
 static int in_fd, out_fd, out_index;
 static volatile sig_atomic_t ended;
-/* Stood: from when the kernel noted a packet until it was read, at most. */
+/* stood_ns: the longest time from when the kernel recorded a packet until it was read. */
 static struct { long long packets[2], bytes[2], other, came, came_bytes, stood_ns; } counted;
 
 static int index_of(const char *name)
@@ -47,7 +48,7 @@ static int index_of(const char *name)
 static int packet_socket(void)
 {
     int fd = socket(AF_PACKET, SOCK_RAW, 0), on = 1, bytes = ROOM_BYTES;
-    /* Packets whose checksum is left to the hardware keep it so (struct virtio_net_hdr). */
+    /* Packets whose checksum is left to the hardware stay that way (struct virtio_net_hdr). */
     if (fd < 0 || setsockopt(fd, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof on)
         || setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof on)
         || setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on)
@@ -57,7 +58,8 @@ static int packet_socket(void)
     return fd;
 }
 
-/* Read what comes by one interface, or by two: all of the namespace then, without those that a filter leaves out. */
+/* Read packets that come in by one interface, or by two: then the socket gets those of the whole namespace, and a
+   filter leaves out those of other interfaces. */
 static void open_in(int one, int two)
 {
     struct sock_filter ours[] = {
@@ -77,7 +79,7 @@ static void open_in(int one, int two)
     out_fd = packet_socket();
 }
 
-/* The next system call reads what is there, and then says that there is no more. */
+/* Make the next system calls read what is there, and then report that there is no more. */
 static void end(int signal)
 {
     (void)signal;
@@ -85,7 +87,7 @@ static void end(int signal)
     fcntl(in_fd, F_SETFL, O_NONBLOCK);
 }
 
-/* Come before other programs; then no right is needed any more. */
+/* Get priority over other programs; then give up all privileges, as none is needed from here on. */
 static void get_ready(void)
 {
     struct sched_param first = {.sched_priority = 1};
@@ -107,7 +109,8 @@ static int64_t clock_ns(clockid_t clock)
     return now.tv_sec * SECOND + now.tv_nsec;
 }
 
-/* Read a packet. Return its bytes with HEAD, 0 where there was none, and -1 at the end; `index`: where it came in. */
+/* Read a packet. Return its size with HEAD, 0 if there was none, and -1 at the end; `index`: the interface that it came
+   in by. */
 static ssize_t read_packet(unsigned char *frame, int *index)
 {
     static unsigned char about[256];
@@ -147,7 +150,7 @@ static bool is_ipv4(const unsigned char *frame, ssize_t size)
     return size >= IP + 20 && frame[HEAD + 12] == 8 && frame[HEAD + 13] == 0;
 }
 
-/* Write the number into the header, and mend its checksum (RFC 1624). */
+/* Write the number into the header, and update its checksum (RFC 1624). */
 static void set_number(unsigned char *ip, unsigned number)
 {
     uint32_t old = ip[4] << 8 | ip[5], sum = (~(ip[10] << 8 | ip[11]) & 0xFFFF) + (~old & 0xFFFF) + number;
@@ -157,7 +160,7 @@ static void set_number(unsigned char *ip, unsigned number)
     ip[10] = sum >> 8, ip[11] = sum & 0xFF;
 }
 
-/* How many packets the kernel had no room for. */
+/* Return how many packets the kernel had no room for. */
 static unsigned dropped(void)
 {
     struct tpacket_stats found = {0};

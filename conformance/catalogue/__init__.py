@@ -1,1 +1,1 @@
-"""Documents that ship or that a user gives: zones, profiles, expectations; derived, read and checked."""
+"""Derive, read and check documents that ship or that a user gives: zones, profiles, expectations and others."""

@@ -1,7 +1,9 @@
-"""`--baseline RESULTS`: zones made from what the same stack did before: a gate fails on change, not on deviation.
+"""`--baseline RESULTS`: make zones from earlier results of the same stack, so that a gate fails on change, not on
+deviation.
 
-They are derived as any zone is (conformance/catalogue/derive.py), by the same margin rule, and a change is judged as
-strictly. What an algorithm's document predicts is no part of them: the stack may never have done so.
+These zones are derived as any zone is (conformance/catalogue/derive.py), by the same margin rule, and a change is
+judged as strictly. They do not rest on what an algorithm's document predicts, because the stack may never have done
+that.
 """
 
 import collections
@@ -18,7 +20,9 @@ from conformance.support.console import one_line
 
 
 def zones_of(measurements: Sequence[Measurement], profile: str) -> list[tuple[str, zones.Zone]]:
-    """Return [(kind, Zone)] of each algorithm in a stack's measurements. Raises UserError where they cannot serve."""
+    """Return [(kind, Zone)] of each algorithm in a stack's measurements. Raises UserError if they cannot serve as a
+    baseline.
+    """
     found = []
     for algorithm in sorted({m.trial.scheme.algorithm for m in measurements}):
         for kind, under in documents.kinds(profile).items():
@@ -33,7 +37,7 @@ def zones_of(measurements: Sequence[Measurement], profile: str) -> list[tuple[st
                 held, algorithm, "as it was", documents.metric_of(kind), under, f"{kind}-baseline", baseline=True
             )
             made = zones.from_json(document, f"baseline, {algorithm}")
-            # Nobody chose cells of a baseline: its smoke tier is that of the algorithm's zone, where it has one.
+            # A baseline has no smoke cells of its own, so it gets those of the algorithm's zone, if there is one.
             files = [p for p in documents.zone_files(kind, profile) if p.parent.name == algorithm]
             smoke = tuple(c for p in files for c in documents.zone(p).smoke if c in made.intervals)
             found.append((kind, dataclasses.replace(made, smoke=smoke)))
@@ -41,7 +45,9 @@ def zones_of(measurements: Sequence[Measurement], profile: str) -> list[tuple[st
 
 
 def _enough(measurements: Sequence[Measurement]) -> list[Measurement]:
-    """Return those of cells that have trials enough. `identify` has fewer: it makes no baseline, and hinders none."""
+    """Return the measurements of settings that have enough trials. `identify` makes fewer: its trials neither make a
+    baseline nor prevent one.
+    """
     trials = collections.Counter(m.trial.setting for m in measurements)
     return [m for m in measurements if trials[m.trial.setting] >= derive.MIN_TRIALS]
 
@@ -59,7 +65,7 @@ def read(path: pathlib.Path | str, stack: str, profile: str) -> list[tuple[str, 
     measured = [m for m in own if m.outcome is Outcome.OK]
     if not any(m.trial.setting.profile == profile for m in measured):
         raise UserError(f"{path} has no measurements of stack {stack} under profile {profile}", "measure it first")
-    # What was unsupported or an error then is no baseline, and neither is a cell with one of them.
+    # Trials that were unsupported or an error then make no baseline, nor does any cell that has one of them.
     bad = {(m.trial.scheme.algorithm, m.trial.setting) for m in own if m.outcome is not Outcome.OK}
     with located(path):
         return zones_of([m for m in measured if (m.trial.scheme.algorithm, m.trial.setting) not in bad], profile)
@@ -68,10 +74,11 @@ def read(path: pathlib.Path | str, stack: str, profile: str) -> list[tuple[str, 
 def kernel_notes(
     path: pathlib.Path | str, made: Iterable[zones.Zone], scheme_of: Callable[[str], Scheme]
 ) -> Iterator[str]:
-    """Yield a line where a baseline's zones were measured on another kernel than what is compared with them.
+    """Yield a line for each kernel, other than the present run's, on which a baseline's zones were measured.
 
-    `scheme_of`: what measures an algorithm now. Of a stack in user space the kernel is not under test, though it may
-    show. Where the kernel's TCP is, a baseline of another kernel is refused: raises UserError.
+    `scheme_of` returns the scheme that runs an algorithm now. If the stack is in user space, the kernel is not under
+    test, though it may affect results. If the kernel's TCP is under test, a baseline of another kernel is refused:
+    raises UserError.
     """
     told: set[str] = set()
     for zone in made:

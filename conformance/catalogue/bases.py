@@ -1,7 +1,7 @@
-"""The bases of a zone beside its reference: what documents say, and other implementations that were measured.
+"""Find the bases of a zone besides its reference: what documents say, and other implementations that were measured.
 
-A document's basis is played: transfers that follow its equations alone (model/played.py), where packets are lost one by
-one at random. A measured one is another implementation's trials in the same settings.
+A document's basis is played: transfers follow the document's equations alone (model/played.py), and packets are lost
+one by one at random. A measured basis is another implementation's trials in the same settings.
 """
 
 import functools
@@ -20,18 +20,19 @@ from conformance.model.setting import Setting
 from conformance.model.zone import REFERENCE_PACKET_BYTES, SMALL_PACKET_BYTES, Basis
 
 PLAYED_TRIALS = 60
-#: chances of loss
+#: how many random numbers are drawn at a time
 _AT_A_TIME = 4096
-#: what zones call the document that limits bursts to the initial window
+#: the name in zones of the document that limits bursts to the initial window
 _BURST_LIMIT = "rfc9002"
-#: of Ethernet, IPv4, TCP with timestamps; QUIC's are of about this size, too
+#: size of the headers of Ethernet, IPv4 and TCP with timestamps; QUIC's are of about this size, too
 _HEADERS_BYTES = 66
 
 
 def documented(algorithm: str, metric: str, setting: Setting) -> tuple[tuple[Basis, ...], float] | None:
-    """Return (what documents say of a metric in a setting, the factor of small packets); None where none does.
+    """Return (the bases that documents give for a metric in a setting, the factor of small packets); None if there are
+    none.
 
-    None says what flows do that share a network.
+    No document says what flows that share a network do.
     """
     if setting.network is not None:
         return None
@@ -43,9 +44,11 @@ def documented(algorithm: str, metric: str, setting: Setting) -> tuple[tuple[Bas
 
 
 def played_bases(algorithm: str, setting: Setting) -> tuple[tuple[Basis, ...], float] | None:
-    """Return (what documents say the algorithm does in a setting, the factor of small packets), if they speak of it.
+    """Return (the bases that documents give for the algorithm in a setting, the factor of small packets), if they apply
+    to it.
 
-    They speak of packets that are lost one by one, by chance: not of the queue's losses alone, nor of super-packets.
+    Documents are about packets that are lost one by one, at random: neither about losses of the queue alone, nor about
+    super-packets.
     """
     if setting.offload or not setting.cell.loss_pct:
         return None
@@ -75,9 +78,9 @@ def _path(setting: Setting, packet_bytes: int) -> played.Path:
 
 
 def _queue_bytes(setting: Setting) -> float:
-    """Return how many bytes a queue holds before it drops: of a bfifo its size, of RED its upper threshold.
+    """Return how many bytes a queue holds before it drops: a bfifo's size, or RED's upper threshold.
 
-    All other queues are taken for RED, whose threshold is about a BDP.
+    All other queues are treated as RED, whose threshold is about a BDP.
     """
     kind, _, size = setting.queue.partition(":")
     if kind == "bfifo":
@@ -86,9 +89,9 @@ def _queue_bytes(setting: Setting) -> float:
 
 
 def passing(loss: float, seed: str) -> Iterator[float]:
-    """Yield how many packets pass before the next that is lost, where each is lost by this chance, for itself.
+    """Yield how many packets pass before each lost one; packets are lost independently, with probability `loss`.
 
-    `seed` begins Python's generator. NumPy has the same one, and draws thousands at a time.
+    `seed` initializes Python's generator. NumPy has the same generator, and draws thousands of numbers at a time.
     """
     _, state, _ = random.Random(seed).getstate()
     draws = numpy.random.RandomState()
@@ -111,7 +114,7 @@ def _played(name: str, setting: Setting, packet_bytes: int) -> tuple[float, ...]
 
 
 def document_references(algorithm: str, named: Iterable[str]) -> dict[str, Any]:
-    """Return what a zone says of documents among the references that are `named`: {name: about}."""
+    """Return {name: about} of those references in `named` that are documents, as a zone describes them."""
     used = set(named)
     limit = {
         _BURST_LIMIT: {
@@ -133,7 +136,7 @@ def document_references(algorithm: str, named: Iterable[str]) -> dict[str, Any]:
 
 
 def is_measured(about: Mapping[str, Any]) -> bool:
-    """Say whether what a zone says of one of its references is about trials, and not about a document."""
+    """Return whether a reference in a zone rests on trials, not on a document; `about`: what the zone says of it."""
     return "kernel_digest" in about
 
 

@@ -1,8 +1,8 @@
 """Bring zone documents up to the present format and rules: what `conformance zones fmt` does first.
 
-What was measured stays: the reference's basis of each cell. What follows from it (margins, bounds, what documents say,
-whether a cell is counted) is computed anew. Before format 2 a cell held the range of its reference's trials, and no
-trials. Such a basis keeps its range, and is judged by it, until the zone is derived anew from trials.
+The measured bases of each cell stay. What follows from them (margins, bounds, what documents say, whether a cell is
+counted) is computed anew. Before format 2, a cell held the range of its reference's trials, but not the trials. Such a
+basis keeps its range, and is judged by it, until the zone is derived anew from trials.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ from conformance.model.zone import Margin, Zone
 
 
 def carried_over(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a zone document of any format in the present one, by the present rules. Raises UserError."""
+    """Return a zone document of any format, converted to the present format and rules. Raises UserError."""
     rule = derive.margin_rule(document["metric"], document["id"])
     if "points" in document:
         points = [_point(entry, document["metric"], rule) for entry in document["points"]]
@@ -40,7 +40,7 @@ def carried_over(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _point(entry: Mapping[str, Any], metric: str, rule: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a point of a scenario as the rule has it: no document says anything of these."""
+    """Return a point of a scenario with its values computed by the rule; no document says anything about points."""
     place = zones.place_of(entry)
     made = derive.entry(place, zones.bases_from_json(entry), metric, Margin.of(rule, place), None, counts_all=False)
     kept = {name: entry[name] for name in ("digest", "own_kind") if name in entry}
@@ -48,7 +48,7 @@ def _point(entry: Mapping[str, Any], metric: str, rule: Mapping[str, Any]) -> di
 
 
 def split_carried_over(document: Mapping[str, Any], heatmap: Zone | None) -> dict[str, Any]:
-    """Return the same of a zone's split part, whose paths follow from the cells of `heatmap`, where that is there."""
+    """Return the same for a zone's split part, whose paths follow from the cells of `heatmap`, if there is one."""
     measured = any("measured" in path for path in document["paths"])
     bounds = {cell: (i.low, i.high) for cell, i in heatmap.by_cell.items()} if heatmap else {}
     paths = [{**entry, **dict(_path(entry, bounds))} for entry in document["paths"]]
@@ -58,7 +58,7 @@ def split_carried_over(document: Mapping[str, Any], heatmap: Zone | None) -> dic
 def _path(
     entry: Mapping[str, Any], bounds: Mapping[Cell, tuple[float, float]]
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield what follows anew in an entry about a path."""
+    """Yield (name, value) of everything in a path's entry that is computed anew."""
     path = Path.parse(entry["path"])
     if bounds.keys() >= {cell for cell in path.cells if cell is not None}:
         for of in PREDICTIONS:

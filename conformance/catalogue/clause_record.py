@@ -1,4 +1,4 @@
-"""clauses/record.json: what came of clauses, stack by stack and mutant by mutant, as it was measured."""
+"""Read and write clauses/record.json: the verdicts on clauses for each stack and each mutant, as they were measured."""
 
 import json
 import pathlib
@@ -9,7 +9,7 @@ from conformance.model.clauses.document import Clause
 from conformance.model.clauses.verdict import ClauseVerdict
 from conformance.support import files, paths, schema
 
-#: of a clause, a scheme and the verdict, as the record has it
+#: a clause, a scheme and the verdict, as they are in the record
 Entry = Mapping[str, Any]
 _DIGITS = 4
 
@@ -20,14 +20,14 @@ def path() -> pathlib.Path:
 
 
 def load() -> list[Entry]:
-    """Return all entries, in order; none where there is no record. Raises UserError."""
+    """Return all entries, in order; none if there is no record. Raises UserError."""
     file = path()
     found: list[Entry] = schema.load("clause-record", file)["record"] if file.exists() else []
     return found
 
 
 def entry(clause: Clause, scheme: str, verdict: ClauseVerdict) -> Entry:
-    """Return what the record keeps of a verdict."""
+    """Return the entry in the record for a verdict."""
     seen = verdict.seen[0] if verdict.seen else None
     return {
         "clause": clause.id, "scheme": scheme, "verdict": str(verdict.status), "reason": verdict.reason,
@@ -38,12 +38,12 @@ def entry(clause: Clause, scheme: str, verdict: ClauseVerdict) -> Entry:
 
 
 def _rounded(value: float | None) -> float | None:
-    # What is not finite has no form in JSON; an interval that is not known reaches everywhere.
+    # JSON has no infinities, which are the bounds of an interval that is not known.
     return None if value is None or abs(value) == float("inf") else round(value, _DIGITS)
 
 
 def record(who: str, entries: Sequence[Entry]) -> pathlib.Path:
-    """Put entries of a stack, or of a mutant, in place of earlier ones of the same clauses; return the file."""
+    """Replace earlier entries of a stack or a mutant about the same clauses by these; return the file."""
     new = [{"who": who, **one} for one in entries]
     keys = {_key(one) for one in new}
     kept = [one for one in load() if _key(one) not in keys]
@@ -51,12 +51,12 @@ def record(who: str, entries: Sequence[Entry]) -> pathlib.Path:
 
 
 def _key(one: Entry) -> tuple[str, str, str]:
-    # A new version of a stack takes the place of the last.
+    # The version is left out, so that a new version of a stack replaces the last.
     return one["clause"], one["who"], one["scheme"].partition("/")[0]
 
 
 def write(entries: Iterable[Entry]) -> pathlib.Path:
-    """Write the record, an entry a line, in order of clause and of who it is about."""
+    """Write the record, one entry per line, sorted by clause and then by stack or mutant."""
     ordered = sorted(
         entries, key=lambda one: (one["clause"], one["who"].startswith("mutant"), one["who"], one["scheme"])
     )

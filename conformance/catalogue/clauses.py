@@ -1,4 +1,4 @@
-"""The clauses that ship: one document for each specification, in clauses/."""
+"""Read the clauses that ship: one document for each specification, in clauses/."""
 
 import dataclasses
 import functools
@@ -14,7 +14,7 @@ from conformance.support import paths, schema, spelling
 
 
 def files() -> dict[str, pathlib.Path]:
-    """Return {specification's name: file} of those that ship."""
+    """Return {specification's name: file} of the specifications that ship."""
     return {path.stem: path for path in sorted(paths.data("clauses").glob("*.json")) if path.stem != "record"}
 
 
@@ -27,7 +27,7 @@ def read(path: pathlib.Path) -> Specification:
 
 @functools.cache
 def specifications() -> tuple[Specification, ...]:
-    """Return all that ship, and refuse two clauses of one id. Raises UserError."""
+    """Return all specifications that ship. Raises UserError, also for two clauses with the same id."""
     found = tuple(read(path) for path in files().values())
     seen: dict[str, str] = {}
     for specification in found:
@@ -44,7 +44,7 @@ def all_clauses() -> tuple[Clause, ...]:
 
 
 def find(clause_id: str) -> Clause:
-    """Return the clause of an id. Raises UserError."""
+    """Return the clause with this id. Raises UserError."""
     by_id = {clause.id: clause for clause in all_clauses()}
     if clause_id not in by_id:
         mend = spelling.mend(clause_id, [*by_id, *markers()], "`conformance clause list` names those that there are")
@@ -59,11 +59,11 @@ def markers() -> dict[str, str]:
 
 @functools.lru_cache(maxsize=1024)
 def setting(network: Network) -> Setting:
-    """Return where a clause is measured, with packets kept. Raises UserError."""
+    """Return the Setting in which a clause is measured; it keeps packets. Raises UserError."""
     if network.scenario is not None:
         found = scenarios.setting(network.scenario, Point(network.point))
     else:
-        assert network.profile is not None and network.cell is not None  # or its schema is not kept
+        assert network.profile is not None and network.cell is not None  # otherwise the document violates its schema
         found = documents.profile(
             network.profile, Cell.parse(network.cell), queue=network.queue, transfer_s=network.transfer_s,
             sysctls=network.sysctls,
@@ -74,9 +74,10 @@ def setting(network: Network) -> Setting:
 def asked(
     marker: Iterable[str], transport: str, algorithms: Iterable[str], named: Iterable[str] = ()
 ) -> list[tuple[Clause, str]]:
-    """Return (clause, algorithm) of all that markers ask of a stack over a transport that has these algorithms.
+    """Return (clause, algorithm) of all that markers ask of a stack with this transport and these algorithms.
 
-    `named`: those of which a clause that is judged once is judged, where the stack has them.
+    `named`: a clause that is judged only once per stack is judged for one of these algorithms, if the stack has any of
+    them.
     """
     offered, wanted = list(algorithms), set(marker)
     chosen = [one for one in named if one in offered] or offered

@@ -1,9 +1,9 @@
 """Derive a zone from reference runs, by an explicit margin rule.
 
-Bases are the reference's trials and, where there are such, those of other implementations and what the algorithm's
-document says (bases.py). A cell's interval reaches from the least to the greatest median of its bases, widened
-on both sides by a relative and an absolute margin: what another honest implementation, kernel or server may differ by.
-zones/README.md argues for the numbers.
+Bases are the reference's trials and, where they exist, the trials of other implementations and what the algorithm's
+document says (bases.py). A cell's interval reaches from the least to the greatest median of its bases, widened on both
+sides by a relative and an absolute margin: by as much as another honest implementation, kernel or server may differ.
+zones/README.md gives reasons for the numbers.
 """
 
 import collections
@@ -35,16 +35,19 @@ from conformance.model.zone import (
 from conformance.results import store
 from conformance.support import files, schema
 
-#: With 30 trials of the reference five of a stack can violate any of 400 questions; with 20, of no more than 66.
+#: Least and usual number of the reference's trials in a cell. With 30 of them, five trials of a stack can violate in a
+#: session of 400 questions; with 20, of no more than 66.
 MIN_TRIALS, USUAL_TRIALS = 5, 30
-#: of zone documents; zones of before it hold ranges in place of values
+#: the format of zone documents; those of earlier formats hold ranges instead of values
 FORMAT = 2
-#: of 0.0001, in which bounds are rounded
+#: tolerance for floating-point errors when bounds are rounded, in units of 0.0001
 _SLACK = 1e-6
 
 
 def margin_rule(metric: str = UTILIZATION.name, zone_id: str = "") -> dict[str, Any]:
-    """Return what a zone of this metric says of its margin; `kinds`: where implementations were seen to differ."""
+    """Return the margin rule in zones of this metric. Its `kinds` are margins for kinds of cells in which
+    implementations were seen to differ.
+    """
     absolute = METRICS[metric].margin
     kinds = documents.margins().get(zone_id)
     return {
@@ -60,13 +63,15 @@ def interval(
 ) -> tuple[float, float]:
     """Return (low, high) of the permissible interval that rests on these bases, rounded outward to 0.0001.
 
-    `margin`: that of the metric, where none is given.
+    `margin`: by default, that of the metric.
     """
     return METRICS[metric].clamped(*rounded_outward(*hull(rests_on, margin or Margin.of(margin_rule(metric)))))
 
 
 def rounded_outward(low: float, high: float) -> tuple[float, float]:
-    """Return bounds rounded to 0.0001, away from each other; not by a whole step for what arithmetic adds to 0.896."""
+    """Return bounds rounded to 0.0001, away from each other. A floating-point error in 0.896, say, does not move a
+    bound by a whole step.
+    """
     return math.floor(low * 10_000 + _SLACK) / 10_000, math.ceil(high * 10_000 - _SLACK) / 10_000
 
 
@@ -80,11 +85,11 @@ def derive(
     baseline: bool = False,
     beside: Iterable[Sequence[Measurement]] = (),
 ) -> dict[str, Any]:
-    """Return the zone document of `algorithm`. Raises UserError where the measurements cannot serve as a reference.
+    """Return the zone document of `algorithm`. Raises UserError if the measurements cannot serve as a reference.
 
-    `profile`: what they were measured under, a profile or a scenario.
-    A `baseline` does not rest on what the algorithm's document predicts, and counts all cells. `beside`: runs of other
-    implementations, each a further basis where it was measured.
+    `profile`: the profile or scenario under which they were measured. `baseline`: the zone does not rest on what the
+    algorithm's document predicts, and counts all cells. `beside`: runs of other implementations, each of which is a
+    further basis in the settings in which it was measured.
     """
     alone = own_kind.of_reference(measurements, algorithm, metric, profile, shipped=baseline)
     values, head = reference(measurements, algorithm, version_text, metric, profile, name, alone)
@@ -133,7 +138,7 @@ def derive(
 def _said(
     algorithm: str, metric: str, settings: Mapping[Place, Setting]
 ) -> dict[Place, tuple[tuple[Basis, ...], float]]:
-    """Return {place: (what documents say there, the factor of small packets)}."""
+    """Return {place: (bases that documents give there, the factor of small packets)}, where there are any."""
     asked = {place: bases.documented(algorithm, metric, setting) for place, setting in settings.items()}
     return {place: found for place, found in asked.items() if found}
 
@@ -145,7 +150,7 @@ def _measured(setting: Setting, by_reference: Mapping[str, Mapping[Setting, Sequ
 
 
 def _smoke_points(scenario: str, there: Iterable[Place]) -> list[str]:
-    """Return the ids of the points that a scenario's grid `smoke` has, of those that are there."""
+    """Return the ids of those points in `there` that are in a scenario's grid `smoke`."""
     if scenario not in scenarios.files():
         return []
     found: Scenario = scenarios.find(scenario)
@@ -162,9 +167,10 @@ def reference(
     name: str,
     alone: Mapping[Setting, OwnKind] | None = None,
 ) -> tuple[dict[Setting, list[float]], dict[str, Any]]:
-    """Return ({setting: values of its trials}, what zone documents of every kind say of where they come from).
+    """Return ({setting: values of its trials}, the part of a zone document that names its origin).
 
-    `alone`: see one_run(). Raises UserError where the measurements cannot serve as a reference.
+    That part is the same in zone documents of every kind. `alone`: see one_run(). Raises UserError if the measurements
+    cannot serve as a reference.
     """
     own = _own(measurements, algorithm, profile)
     first = own[0].trial
@@ -187,7 +193,8 @@ def _beside(
     profile: str,
     alone: Mapping[Setting, OwnKind] | None,
 ) -> tuple[dict[Setting, list[float]], dict[str, Any]]:
-    """Return ({setting: values}, what a zone says of it) of another implementation's run. Raise UserError.
+    """Return ({setting: values}, what a zone says about the reference) of another implementation's run. Raise
+    UserError.
 
     `alone`: see one_run().
     """
@@ -196,7 +203,9 @@ def _beside(
 
 
 def _own(measurements: Sequence[Measurement], algorithm: str, profile: str) -> list[Measurement]:
-    """Return what was measured of an algorithm under a profile, or of a scenario, unsplit. Raise UserError for none."""
+    """Return the measurements of an algorithm under a profile or scenario, without split paths. Raise UserError if
+    there are none.
+    """
     own = [
         m
         for m in measurements
@@ -215,10 +224,10 @@ def _own(measurements: Sequence[Measurement], algorithm: str, profile: str) -> l
 def one_run(
     own: Sequence[Measurement], metric: str, what: str, alone: Mapping[Setting, OwnKind] | None = None
 ) -> tuple[dict[Setting, list[float]], dict[str, Any]]:
-    """Return ({setting: values of its trials}, what a document says of such a reference) of trials that may be one.
+    """Return ({setting: values of its trials}, what a document says about the reference) of trials of one run.
 
-    `alone`: what the others have beside their own kind in each setting, for a metric against that. Raises UserError
-    where they are of unlike runs, too few of a setting, or anything but completed.
+    `alone`: what the other flows get beside their own kind in each setting, for a metric that compares with that.
+    Raises UserError if the trials are of unlike runs, too few of a setting, or not all completed.
     """
     first = own[0].trial.scheme
     kinds = {(m.trial.scheme, _profile_digest(m.trial.setting), m.trial.room, m.trial.lab_digest) for m in own}
@@ -254,7 +263,9 @@ def one_run(
 
 
 def _profile_digest(setting: Setting) -> str:
-    """Return what settings of one run agree in: of a scenario its name, as each point has a digest of its own."""
+    """Return what all settings of one run have in common: the profile's digest, or a scenario's name, because each of
+    its points has a digest of its own.
+    """
     return setting.profile_digest if setting.network is None else setting.profile
 
 
@@ -262,7 +273,7 @@ def entry(
     place: Place, measured: Sequence[Basis], metric: str, margin: Margin, said: tuple[tuple[Basis, ...], float] | None,
     counts_all: bool,
 ) -> dict[str, Any]:  # fmt: skip
-    """Return a cell or a point as a zone has it: what follows from what was measured, and from what documents say."""
+    """Return a zone's entry for a cell or a point, computed from measured bases and what documents say (`said`)."""
     rests_on = (*measured, *(said[0] if said else ()))
     low, high = interval(rests_on, metric, margin)
     permitted = Interval(low=low, high=high, bases=rests_on, margin=margin)
@@ -284,11 +295,11 @@ def _basis(basis: Basis) -> dict[str, Any]:
 
 
 def tells_enough(permitted: Interval, metric: str, documented: bool) -> bool:
-    """Say whether a cell tells power.MUST_TELL on either side, in the largest of usual sessions.
+    """Return whether a cell detects a shift by power.MUST_TELL on either side, in the largest usual session.
 
-    Where a smaller value is no fault and a document allows far more than the reference does, that makes the interval
-    wide, and not chance: such a cell still tells a stack that does more than the document allows. `documented`: whether
-    a document is among its bases.
+    A cell also tells enough if a smaller value is no fault and a document is among its bases (`documented`). If the
+    document allows far more than the reference does, the interval is wide because of that, and not because of chance:
+    such a cell still detects a stack that does more than the document allows.
     """
     if METRICS[metric].only_above and documented:
         return True
@@ -304,7 +315,7 @@ def derive_file(
     profile: str = "atc25",
     beside: Iterable[pathlib.Path] = (),
 ) -> Zone:
-    """Write the zone document derived from a results file, without smoke cells; returns the Zone. Raise UserError.
+    """Write the zone document derived from a results file, without smoke cells; return the Zone. Raise UserError.
 
     `beside`: results files of other implementations, each a further basis.
     """
@@ -321,7 +332,9 @@ def write(document: Mapping[str, Any], target: pathlib.Path) -> Zone:
 
 
 def version(derived: Permits[Any], target: pathlib.Path) -> int:
-    """Return the version of a zone just derived: one more than that of the file it replaces, if it permits others."""
+    """Return the version of a zone just derived: that of the file it replaces, plus one if it permits other values; 1
+    if there is no such file.
+    """
     try:
         before: Permits[Any] = documents.any_zone(target)
         number = int(json.loads(target.read_text(encoding="utf-8"))["version"])
@@ -331,7 +344,7 @@ def version(derived: Permits[Any], target: pathlib.Path) -> int:
 
 
 def dumps(document: Mapping[str, Any]) -> str:
-    """Return the zone as text: one line for each cell or point, so that a difference between versions reads well."""
+    """Return the zone as text: one line for each cell or point, so that a diff between versions is easy to read."""
     (name,) = {"cells", "points"} & set(document)
     head = {key: value for key, value in document.items() if key != name}
     text = json.dumps(head, indent=2, ensure_ascii=False)

@@ -1,11 +1,12 @@
 """Derive the split part of a zone from reference runs, by an explicit margin rule.
 
-Of a representative path: predictions from the permissible intervals of its cells, so that a stack that is inside the
-zone of the heatmap in these cells is inside here; and, where the results hold trials over the path itself, through the
-suite's own splitter, from the smallest to the largest of these, widened as a heatmap's cell is. Of a share of paths:
-from the smallest to the largest over bootstrap replicates (of each cell as many trials as a run makes by default,
-drawn with replacement, and their median), with the filter's limits moved by the relative margin to either side: what
-the heatmap grants a rate, this grants a gain.
+A representative path has intervals for predictions. They follow from the permissible intervals of its cells, so a stack
+that is inside the heatmap's zone in these cells is inside here, too. If the results hold trials over the path itself,
+through the suite's own splitter, it also has an interval for these: their median, widened as in a cell of a heatmap.
+
+The interval of a share of paths reaches from the smallest to the largest of bootstrap replicates. A replicate draws as
+many trials of each cell as a run makes by default, with replacement, and takes their median. The filter's limits are
+moved by the relative margin to either side, so that a gain has the margin that a rate has in the heatmap.
 """
 
 import itertools
@@ -31,7 +32,7 @@ from conformance.results import store
 from conformance.support import files, schema
 
 _REPLICATES, _REPLICATE_TRIALS, _SEED = 1000, 5, 1
-#: shares are of the smallest grid unless the user asks for more: minutes, and all that stacks over UDP have zones for
+#: grids of shares. The first is the default: it takes minutes, and is all that stacks over UDP have zones for.
 _GRIDS = ("10mbps", "full")
 _METRIC = "utilization"
 Rows = numpy.typing.NDArray[numpy.float64]
@@ -39,7 +40,7 @@ _PREDICT = {"split": split_paths.predict_split, "end_to_end": split_paths.predic
 
 
 def margin_rule(measured: bool = False) -> dict[str, Any]:
-    """Return the margin rule of split zones; `measured`: whether any path was, besides its cells."""
+    """Return the margin rule of split zones; `measured`: whether any path was measured, besides its cells."""
     relative, absolute = RELATIVE_MARGIN, METRICS[_METRIC].margin
     also = f", measured paths as cells are, by {relative:.0%} and {absolute:g}" if measured else ""
     return {
@@ -57,7 +58,7 @@ def margin_rule(measured: bool = False) -> dict[str, Any]:
 def derive_split(
     measurements: Sequence[Measurement], algorithm: str, version_text: str, profile: str = "atc25", name: str = "split"
 ) -> dict[str, Any]:
-    """Return the split-zone document of `algorithm`. Raises UserError where measurements cannot be a reference."""
+    """Return the split-zone document of `algorithm`. Raises UserError if measurements cannot be a reference."""
     by_setting, head = derive.reference(measurements, algorithm, version_text, _METRIC, profile, name)
     values = {setting.cell: found for setting, found in by_setting.items()}
     grids = [known for known in _GRIDS if set(grid.cells(known)) <= set(values)]
@@ -84,7 +85,7 @@ def derive_split(
 
 
 def small_packets(algorithm: str, profile: str, cell: Cell) -> float:
-    """Return the factor of small packets in a cell, as its own zone has it."""
+    """Return the factor of small packets in a cell, as in the cell's own zone."""
     documented = bases.played_bases(algorithm, documents.profile(profile, cell))
     return documented[1] if documented else 1.0
 
@@ -95,7 +96,7 @@ def _transfer_s(measurements: Sequence[Measurement], profile: str) -> float:
 
 
 def _bounds(trials: Sequence[float], algorithm: str, setting: Setting) -> tuple[float, float]:
-    """Return (low, high) of a cell's interval, as its own zone has it."""
+    """Return (low, high) of a cell's interval, as in the cell's own zone."""
     documented = bases.played_bases(algorithm, setting)
     heatmap = f"{algorithm}/{documents.stem('heatmap', setting.profile)}"
     margin = Margin.of(derive.margin_rule(zone_id=heatmap), setting.cell)
@@ -113,7 +114,7 @@ def predicted(of: str, path: Path, utilizations: Mapping[Cell, float]) -> float:
 
 
 def predicted_bounds(of: str, path: Path, bounds: Mapping[Cell, tuple[float, float]]) -> tuple[float, float]:
-    """Return (low, high) of the same, from {cell: (low, high)}."""
+    """Return (low, high) of what predicted() returns, from {cell: (low, high)}."""
     low, high = (predicted(of, path, {c: bounds[c][side] for c in path.cells if c is not None}) for side in (0, 1))
     return low, high
 
@@ -140,10 +141,10 @@ def _path(
 def _measured(
     measurements: Sequence[Measurement], algorithm: str, profile: str, paths: Iterable[Path]
 ) -> tuple[dict[Path, list[float]], str | None, dict[str, Any] | None]:
-    """Return ({path: utilizations of its trials, split}, their settings' digest, what to say of the reference).
+    """Return ({path: utilizations of its split trials}, the digest of their settings, the reference's description).
 
-    They may be of another run than the cells', say on a later kernel: nothing is computed from both. Of paths that were
-    measured in other ways (end to end, with options) nothing is taken.
+    These trials may be of another run than those of the cells, for example on a later kernel, because nothing is
+    computed from both. Trials that measured paths in other ways (end to end, with options) are left out.
     """
     settings = {documents.split_path(profile, path.segments): path for path in paths}
     own = [m for m in measurements if m.trial.scheme.algorithm == algorithm and m.trial.setting in settings]
@@ -196,7 +197,9 @@ def _shares(name: str, values: Mapping[Cell, Sequence[float]], source: str) -> I
 
 
 def _replicates(rates: Iterable[Rows]) -> Rows:
-    """Return an array of replicates x cells: medians of trials drawn with replacement, of [trials of a cell]."""
+    """Return an array of replicates x cells: medians of trials drawn with replacement. `rates`: the trials of each
+    cell.
+    """
     generator = numpy.random.default_rng(_SEED)
     drawn = [generator.choice(trials, size=(_REPLICATES, _REPLICATE_TRIALS)) for trials in rates]
     medians: Rows = numpy.median(numpy.stack(drawn), axis=2).T
@@ -212,7 +215,7 @@ def _cell(path: Path, part: int) -> Cell:
 def shares(paths: Sequence[Path], cells: Sequence[Cell], rates: Rows, filter_: split_rates.Filter) -> Rows:
     """Return the share of these paths that pass a filter, for each row of `rates` (rows x cells, Mbit/s).
 
-    What split_rates.count says, in bulk: it would take minutes for the replicates of the full grid.
+    The result is that of split_rates.count, which would take minutes for the replicates of the full grid.
     """
     at = {cell: number for number, cell in enumerate(cells)}
     first, second, whole = (numpy.array([at[_cell(path, part)] for path in paths]) for part in range(3))
@@ -239,7 +242,7 @@ def derive_file(
 
 
 def dumps(document: Mapping[str, Any]) -> str:
-    """Return the document as text: one line for each path and share, so that a difference of versions reads well."""
+    """Return the document as text: one line for each path and share, so that diffs between versions are readable."""
     rows = ("paths", "shares")
     text = json.dumps({k: v for k, v in document.items() if k not in rows}, indent=2, ensure_ascii=False)[:-2]
     for name in rows:

@@ -17,7 +17,7 @@ from conformance.model.split import split_document
 from conformance.model.split import split_zone as split_zones
 from conformance.support import paths, schema, spelling
 
-#: in topologies/
+#: the topology of paths of two segments, in topologies/
 PATH_TOPOLOGY = "two_segment"
 
 
@@ -53,7 +53,7 @@ def profile(
 
 @functools.lru_cache(maxsize=1024)
 def profile_or_none(name: str, cell: Cell) -> Setting | None:
-    """Return the Setting of a profile at `cell`, or None where the suite does not know the profile."""
+    """Return the Setting of a profile at `cell`, or None if the suite does not know the profile."""
     known = any(path.stem == name for path in paths.data("zones", "profiles").glob("*.json"))
     return profile(name, cell) if known else None
 
@@ -72,12 +72,14 @@ def path(
 
 
 def split_path(name: str, segments: Sequence[Cell]) -> Setting:
-    """Return the Setting under which a split path's zone was measured, and is: the suite's own splitter, as it is."""
+    """Return the Setting in which a split path is measured, for zones as for stacks: with the suite's own splitter and
+    no options.
+    """
     return path(name, segments, Proxy())
 
 
 def margins() -> Mapping[str, Any]:
-    """Return {zone id: {kind of cell: what implementations were seen to differ by}}: zones/margins.json."""
+    """Return {zone id: {kind of cell: by what implementations were seen to differ}}, from zones/margins.json."""
     path = paths.data("zones", "margins.json")
     return _margins(path, path.stat().st_mtime_ns) if path.exists() else {}
 
@@ -95,7 +97,7 @@ def profile_names() -> tuple[str, ...]:
 
 @functools.cache
 def profile_document(name: str) -> Mapping[str, Any]:
-    """Read and check a profile once, not for each of a grid's cells. Raises UserError."""
+    """Return a profile's document, read and checked once and not for each cell. Raises UserError."""
     path = paths.data("zones", "profiles", f"{name}.json")
     if not path.exists():
         raise UserError(f"profile {name!r} is not known", f"choose one of {', '.join(profile_names())}")
@@ -105,8 +107,8 @@ def profile_document(name: str) -> Mapping[str, Any]:
 
 #: kinds of zones that stacks are judged by, named after their files: utilization and loss over the grid
 KINDS = ("heatmap", "loss")
-#: kinds of zones over a few cells each, under profiles of their own, in the order in which stacks are judged by them;
-#: kinds that have zones and are not named here follow, by name
+#: kinds of zones over a few cells each, under profiles of their own, in the order in which they judge stacks; kinds
+#: that have zones and are not named here follow in alphabetical order
 FURTHER_KINDS = (
     "startup",
     "competing",
@@ -118,36 +120,36 @@ FURTHER_KINDS = (
     "pacing",
     "threshold",
 )
-#: the profile that a stack is judged under, by its transport. With offload on, netem drops super-packets whole: those
-#: of Linux TCP are two segments at these rates, as in the published study; those of UDP are what a stack likes, up to
-#: 64 KB, which would make 1 % of loss mean something else for each stack.
+#: the profile that a stack is judged under, by its transport. With offload on, netem drops super-packets whole. Those
+#: of Linux TCP are two segments at these rates, as in the published study. A stack over UDP chooses their size, up to
+#: 64 KB, so that 1 % of loss would mean something different for each stack.
 PROFILES = {"tcp": "atc25", "udp": "packets"}
 _FIRST_PROFILE = PROFILES["tcp"]
 _SPLIT = "split"
 
 
 def zone_files(kind: str = "heatmap", profile: str = _FIRST_PROFILE) -> list[pathlib.Path]:
-    """Return the files of the zones that ship, by kind: heatmap, loss, split, ...; a pattern finds several."""
+    """Return the files of zones that ship, by kind: heatmap, loss, split, ..., or a pattern for several kinds."""
     named = f"*/{stem(kind, profile)}.json"
     return sorted(p for p in paths.data("zones").glob(named) if p.parent.name != "profiles")
 
 
 def algorithms(profile: str = _FIRST_PROFILE) -> set[str]:
-    """Return the algorithms that have zones over cells measured under a profile of stacks."""
+    """Return the algorithms that have zones over the grid for stacks judged under a profile."""
     return {path.parent.name for path in zone_files("heatmap", profile)}
 
 
 def stem(kind: str, profile: str) -> str:
-    """Return what files of zones of a kind are called, over cells measured under a profile of stacks."""
+    """Return the file name (without .json) of zones of a kind, for stacks judged under a profile."""
     return kind if profile == _FIRST_PROFILE else f"{kind}-{profile}"
 
 
-#: what zones over a grid are called, under any profile; all others have cells chosen one by one
+#: names of zones over a grid, under any profile; the cells of all other zones were chosen one by one
 GRID_ZONES = frozenset(stem(kind, profile) for kind in KINDS for profile in PROFILES.values())
 
 
 def all_kinds() -> tuple[str, ...]:
-    """Return all kinds of zones that cells are judged by: KINDS, and all others that have zones."""
+    """Return all kinds of zones that judge cells: KINDS, and all others that have zones."""
     found = {path.stem for path in zone_files("*")} - GRID_ZONES
     others = {name for name in found if marker(name) != _SPLIT}
     order = {kind: at for at, kind in enumerate(FURTHER_KINDS)}
@@ -155,17 +157,17 @@ def all_kinds() -> tuple[str, ...]:
 
 
 def _first_of(kind: str) -> zones.Zone:
-    """Return the first zone of a kind: all of them are about one metric, under one profile."""
+    """Return the first zone of a kind: all zones of a kind have the same metric and profile."""
     return zone(zone_files(kind)[0])
 
 
 def metric_of(kind: str) -> str:
-    """Return the name of the metric that zones of a kind are about, as they say themselves."""
+    """Return the name of the metric that zones of a kind are about, as these zones say."""
     return _first_of(kind).metric
 
 
 def markers() -> dict[str, str]:
-    """Return {what `pytest -m` calls kinds of zones: what they are about}."""
+    """Return {marker of `pytest -m` for kinds of zones: what these are about}."""
     found: dict[str, list[str]] = {}
     for kind in all_kinds():
         found.setdefault(marker(kind), []).append(METRICS[metric_of(kind)].title)
@@ -178,7 +180,7 @@ def zone_path(zone_id: str) -> pathlib.Path:
 
 
 def shipped_path(zone_id: str) -> pathlib.Path:
-    """Return the same, if there is such a zone. Raises UserError."""
+    """Return the file of the zone with this id. Raises UserError if no such zone ships."""
     path = zone_path(zone_id)
     if not path.is_file():
         ids = [f"{file.parent.name}/{file.stem}" for file in zone_files("*")]
@@ -257,10 +259,10 @@ def judging_files() -> list[pathlib.Path]:
 
 
 def further_kinds(profile: str) -> list[str]:
-    """Return all kinds but KINDS for a stack that is judged under `profile`, by its transport.
+    """Return all kinds except KINDS, for a stack that is judged under `profile` because of its transport.
 
-    A minute at 30 Mbit/s is 225 MB, more than the files in a guest may hold, which many QUIC servers serve from: they
-    are not judged by `sawtooth`. Nor is a stack judged by a zone under the profile of another transport.
+    Stacks over UDP are not judged by `sawtooth`: a minute at 30 Mbit/s is 225 MB, more than the files in a guest may
+    hold, and many QUIC servers serve files. No stack is judged by a zone under the profile of another transport.
     """
     others = set(PROFILES.values()) - {profile}
     return [
@@ -273,12 +275,14 @@ def further_kinds(profile: str) -> list[str]:
 
 
 def kinds(profile: str) -> dict[str, str]:
-    """Return {kind: the profile of its zones}, of all kinds that a stack is judged by under `profile`."""
+    """Return {kind: the profile of its zones}, of all kinds that judge a stack under `profile`."""
     return dict.fromkeys(KINDS, profile) | {kind: _first_of(kind).profile for kind in further_kinds(profile)}
 
 
 def judging(profile: str) -> list[tuple[str, zones.Zone]]:
-    """Return [(kind, Zone)] that ship for stacks judged under this profile: all of algorithms with a grid's zones."""
+    """Return [(kind, Zone)] of all zones that ship for stacks judged under this profile, for algorithms that have zones
+    over the grid.
+    """
     grids = [(kind, zone) for kind in KINDS for zone in all_zones(kind, profile)]
     judged = {zone.algorithm for _, zone in grids}
     further = [(kind, zone) for kind in further_kinds(profile) for zone in all_zones(kind)]
@@ -288,8 +292,9 @@ def judging(profile: str) -> list[tuple[str, zones.Zone]]:
 def by_algorithm(zone: zones.Zone, smoke: bool = False) -> zones.Zone:
     """Return the part of a zone that the name of an algorithm asks for, as in `pytest -m cubic`.
 
-    That is all of a zone over cells. Of one over points of a scenario it is those that count by a margin that rests on
-    what honest implementations were seen to differ by. In the smoke tier, a first verdict within a minute, it is none.
+    Of a zone over cells, this is all. Of a zone over points of a scenario, it is those points that are counted and
+    whose margin rests on what honest implementations were seen to differ by. In the smoke tier, which is for a first
+    verdict within a minute, it is no point.
     """
     if not zone.digests:
         return zone
@@ -303,23 +308,23 @@ def by_algorithm(zone: zones.Zone, smoke: bool = False) -> zones.Zone:
 
 
 def judges(zone_id: str, profile: str) -> bool:
-    """Return whether stacks that are judged under this profile are judged by this zone, or split zone."""
+    """Return whether this zone, or split zone, judges stacks under this profile."""
     algorithm, name = zones.id_parts(zone_id)
     names = {stem(kind, profile) for kind in (*KINDS, _SPLIT)} | set(further_kinds(profile))
     return name in names and algorithm in algorithms(profile)
 
 
 def marker(kind: str) -> str:
-    """Return what `pytest -m` calls a kind: sawtooth-queue and sawtooth-utilization are both sawtooth.
+    """Return the marker of a kind for `pytest -m`: sawtooth-queue and sawtooth-utilization both have sawtooth.
 
-    Kinds over points of a scenario are called after the scenario: rtt-fairness-share is rtt-fairness.
+    Kinds over points of a scenario have the scenario's name: rtt-fairness-share has rtt-fairness.
     """
     named = [name for name in _scenarios() if kind == name or kind.startswith(f"{name}-")]
     return max(named, key=len, default=kind.partition("-")[0])
 
 
 def scenario_markers() -> dict[str, str]:
-    """Return {what `pytest -m` calls a scenario that has zones: the scenario's title}. Raises UserError."""
+    """Return {marker of `pytest -m`: the scenario's title} for scenarios that have zones. Raises UserError."""
     judged = {marker(kind) for kind in all_kinds()}
     return {
         name: str(schema.read(paths.data("scenarios", f"{name}.json"))["title"])
@@ -335,7 +340,7 @@ def _scenarios() -> tuple[str, ...]:
 
 
 def zone_of(algorithm: str, kind: str = "heatmap", profile: str = _FIRST_PROFILE) -> zones.Zone:
-    """Return the zone of an algorithm; raises UserError naming the algorithms there are."""
+    """Return the zone of an algorithm. Raises UserError naming the algorithms that have one."""
     by_algorithm = {path.parent.name: path for path in zone_files(kind, profile)}
     if algorithm not in by_algorithm:
         what = "" if kind == "heatmap" else f" of {kind}"
@@ -352,14 +357,14 @@ def zone_of(algorithm: str, kind: str = "heatmap", profile: str = _FIRST_PROFILE
 def zones_for(algorithm: str, setting: Setting) -> list[zones.Zone]:
     """Return the zones that ship for an algorithm and were measured under a setting's profile; perhaps none.
 
-    Of a setting at a point of a scenario: those that have this very point.
+    For a setting at a point of a scenario, these are the zones that have this very point.
     """
     found = [zone(path) for path in judging_files() if path.parent.name == algorithm]
     return [zone for zone in found if zone.digest_at(places.of(setting)) == setting.profile_digest]
 
 
 def split_zones_for(algorithm: str, profile_digest: str) -> list[split_zones.SplitZone]:
-    """Return the split zones that ship for an algorithm, of cells under a profile of this digest; perhaps none."""
+    """Return the split zones that ship for an algorithm, with cells under the profile of this digest; perhaps none."""
     files = [path for profile in PROFILES.values() for path in zone_files(_SPLIT, profile)]
     found = [split_zone(path) for path in files if path.parent.name == algorithm]
     return [zone for zone in found if zone.profile_digest == profile_digest]

@@ -1,4 +1,4 @@
-"""adapters/STACK/expected.json: what a stack is known to do wrong; commands/expect.py rewrites it from results."""
+"""Read adapters/STACK/expected.json: what a stack is known to do wrong; commands/expect.py rewrites it from results."""
 
 import json
 import os
@@ -19,15 +19,15 @@ FILE = "expected.json"
 
 
 def load(stack: str) -> tuple[Expected, ...]:
-    """Return the entries of a stack (a name, or the path of an adapter.json); none where it has no such file."""
+    """Return the entries of a stack (a name, or the path of an adapter.json); none if it has no such file."""
     about = manifest.read(stack)
     path = about.folder / FILE
-    # A link that leads nowhere is no sign that nothing is known.
+    # A link that leads nowhere is a mistake, and does not mean that nothing is known.
     if not os.path.lexists(path):
         return ()
     entries = expectation.from_json(schema.load("expected", path), path)
     for at, entry in enumerate(entries):
-        # A name that nothing has would never be found, and never be missed.
+        # An entry for a zone that does not exist would never match, and nobody would notice.
         with located(f"{path}: /expected/{at}/zone"):
             documents.shipped_path(entry.zone_id)
         if not documents.judges(entry.zone_id, documents.PROFILES[about.transport]):
@@ -47,7 +47,7 @@ class Choice(Protocol):
 
 
 class Bench(Protocol):
-    """What is asked of an engine's Bench."""
+    """What this module needs of an engine's Bench."""
 
     @property
     def choice(self) -> Choice: ...
@@ -56,10 +56,10 @@ class Bench(Protocol):
 
 
 def of(bench: Bench) -> tuple[Expected, ...]:
-    """Return the entries that what a Bench measures is compared with. Raise UserError.
+    """Return the entries with which a Bench's measurements are compared. Raise UserError.
 
-    An interop image is no adapter's stack, so nothing is known of it. Entries of algorithms whose kernel is not built
-    are skipped: they cannot be checked here.
+    An interop image is not the stack of an adapter, so nothing is known about it. Entries of algorithms whose kernel is
+    not built are skipped: they cannot be checked here.
     """
     if bench.choice.interop_rootfs:
         return ()
@@ -73,7 +73,9 @@ def places(zone_id: str) -> frozenset[Place | str]:
 
 
 def dumps(entries: Iterable[Expected], ours: bool = True) -> str:
-    """Return the document as text, a cell a line where they are many. `ours`: it lies where it finds its schema."""
+    """Return the document as text, one cell per line. `ours`: whether the file is among the adapters that ship, from
+    where the relative path of its schema leads to it.
+    """
     document = expectation.to_json(entries)
     if not ours:
         del document["$schema"]

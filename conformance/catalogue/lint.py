@@ -1,7 +1,6 @@
-"""Zone files as files: what `conformance zones check | fmt` rest on.
+"""Check and format zone files, for `conformance zones check | fmt`.
 
-What a schema and conformance/model/zone.py cannot say of one zone is said here, where the profile and the other zones
-are at hand.
+These checks need the profile and the other zones, so neither a schema nor conformance/model/zone.py can make them.
 """
 
 import pathlib
@@ -22,7 +21,7 @@ from conformance.model.split.split_zone import PathCheck, SplitZone
 from conformance.model.zone import Basis, Interval, Permits, Zone, differing, id_parts
 from conformance.support import files, paths, schema
 
-#: of bounds that were computed from unrounded values
+#: tolerance for bounds that were computed from unrounded values
 _ROUNDING = 0.0002
 
 
@@ -38,14 +37,14 @@ def find(named: pathlib.Path | str) -> pathlib.Path:
 
 
 def _example(named: str) -> str:
-    """Return how to name a zone, by an example of the algorithm that was named, if it is one."""
+    """Return how to name a zone, by an example with what was named, if that is an algorithm or a kind of zones."""
     ids = [f"{path.parent.name}/{path.stem}" for path in documents.zone_files("*")]
     zone_id = next((wanted for wanted in (f"{named}/heatmap", f"cubic/{named}") if wanted in ids), "cubic/heatmap")
     return f"give an id such as {zone_id}, or a file"
 
 
 def check_all(named: Iterable[pathlib.Path | str]) -> Iterator[tuple[pathlib.Path, Zone | SplitZone]]:
-    """Yield (path, Zone or SplitZone) of each file or id, once it and all before it hold. Raises UserError."""
+    """Check each file or id, and yield its path and Zone or SplitZone if it passes. Raises UserError."""
     seen: dict[str, pathlib.Path] = {}
     for path in map(find, named):
         zone = check(path)
@@ -56,7 +55,7 @@ def check_all(named: Iterable[pathlib.Path | str]) -> Iterator[tuple[pathlib.Pat
 
 
 def check(path: pathlib.Path | str) -> Zone | SplitZone:
-    """Return the Zone or SplitZone in a file, all of whose invariants hold. Raises UserError naming file and place."""
+    """Check all invariants of a file's Zone or SplitZone, and return it. Raises UserError naming file and place."""
     path = pathlib.Path(path)
     zone = documents.any_zone(path)
     algorithm, name = id_parts(zone.id)
@@ -91,7 +90,7 @@ def _setting(zone: Zone | SplitZone, path: pathlib.Path, place: Place) -> Settin
 
 
 def _check_point(zone: Zone, pointer: str, place: Place, setting: Setting) -> None:
-    """Check that a point names all axes of its scenario, which still is what the reference ran."""
+    """Check that a point names all axes of its scenario, and that this is still what the reference ran."""
     if dict(setting.point) != place.to_json():
         raise UserError(f"{pointer}/point: it lacks axes of scenario {zone.profile}", "derive the zone anew")
     if setting.profile_digest != zone.digest_at(place):
@@ -100,7 +99,7 @@ def _check_point(zone: Zone, pointer: str, place: Place, setting: Setting) -> No
 
 
 def _check_kind(zone: Zone, path: pathlib.Path) -> None:
-    """Refuse a zone of another metric than its file's name says: zones are found by these names."""
+    """Refuse a zone of another metric than its file's name says, because zones are found by these names."""
     for profile in documents.PROFILES.values():
         for kind in documents.all_kinds():
             metric = documents.metric_of(kind)
@@ -109,7 +108,7 @@ def _check_kind(zone: Zone, path: pathlib.Path) -> None:
 
 
 def _check_rule(zone: Zone | SplitZone, path: pathlib.Path, rule: Mapping[str, Any]) -> None:
-    """Return one rule for all zones: with a rule of its own, a zone could permit anything."""
+    """Refuse a margin rule that is not the one for all zones: with a rule of its own, a zone could permit anything."""
     for name in {**rule, **zone.margin_rule}:
         wanted = rule.get(name)
         if zone.margin_rule.get(name) != wanted:
@@ -120,7 +119,9 @@ def _check_rule(zone: Zone | SplitZone, path: pathlib.Path, rule: Mapping[str, A
 def _check_bases(
     zone: Zone, permitted: Interval, documented: tuple[tuple[Basis, ...], float] | None, pointer: str
 ) -> None:
-    """Check units, the references, the document, and the margin rule that the bounds are said to follow."""
+    """Check an interval: bounds that the metric can have, the references, what documents say, the margin rule, and
+    whether it is counted.
+    """
     metric = METRICS[zone.metric]
     if metric.most is not None and permitted.high > metric.most:
         raise UserError(f"{pointer}/high: {permitted.high:g} is more than a {zone.metric} can be, {metric.most:g}")
@@ -150,7 +151,7 @@ def _check_bases(
 def _check_bounds(
     permitted: Interval, follows: tuple[float, float], pointer: str, what: str = "the margin rule"
 ) -> None:
-    """Refuse bounds other than `follows`: (low, high) that follow from `what`."""
+    """Refuse bounds other than `follows`, which are the (low, high) that follow from `what`."""
     low, high = follows
     if abs(permitted.low - low) > _ROUNDING or abs(permitted.high - high) > _ROUNDING:
         bounds = f"{permitted.low:g}..{permitted.high:g}"
@@ -189,7 +190,7 @@ def _check_split(zone: SplitZone, path: pathlib.Path) -> None:
 
 
 def _heatmap_beside(zone: SplitZone, path: pathlib.Path) -> Zone | None:
-    """Return the zone in the same folder whose cells the split part's paths were predicted from; None without it."""
+    """Return the zone in the same folder from whose cells the split part's paths were predicted; None without it."""
     beside = path.parent / f"{documents.stem('heatmap', zone.profile)}.json"
     heatmap = documents.zone(beside) if beside.is_file() else None
     if heatmap is None or (heatmap.algorithm, heatmap.profile_digest) != (zone.algorithm, zone.profile_digest):
@@ -199,7 +200,7 @@ def _heatmap_beside(zone: SplitZone, path: pathlib.Path) -> Zone | None:
 
 
 def _check_grid(zone: Zone, path: pathlib.Path) -> None:
-    """Refuse a zone over a grid that lacks cells of a bandwidth it has; others have cells chosen one by one."""
+    """Refuse a zone over a grid that lacks cells of a bandwidth it has. Cells of other zones were chosen one by one."""
     if path.stem not in documents.GRID_ZONES:
         return
     for bandwidth in sorted({cell.bandwidth_mbps for cell in zone.cells}):
@@ -211,11 +212,10 @@ def _check_grid(zone: Zone, path: pathlib.Path) -> None:
 
 
 def format_file(path: pathlib.Path | str, write: bool) -> bool:
-    """Say whether the file was in canonical form, to the byte; `write` it so if not.
+    """Return whether the file was in canonical form, to the byte. With `write`, bring it into that form.
 
-    That is: cells and points in their order, paths as they are, one a line, names as in the schema.
-
-    Raises UserError.
+    In canonical form, cells and points are sorted, paths keep their order, each has one line, and names are in the
+    order of the schema. Raises UserError.
     """
     path = find(path)
     if not documents.is_split(path):
@@ -245,7 +245,7 @@ def format_file(path: pathlib.Path | str, write: bool) -> bool:
 
 
 def differences(one: Zone | SplitZone, other: Zone | SplitZone) -> list[tuple[Any, Interval | None, Interval | None]]:
-    """Return what differing() yields of two zones, in order. Raises UserError where they are about different things."""
+    """Return what differing() yields of two zones, in order. Raises UserError if they are about different things."""
     for what in ("algorithm", "metric", "profile"):
         a, b = getattr(one, what), getattr(other, what)
         if a != b:

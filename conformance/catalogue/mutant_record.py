@@ -1,8 +1,8 @@
-"""What the mutants did when they were last measured: mutants/detected.json; and which of them each zone rejects:
-rejected.json beside it.
+"""Keep what the mutants did when they were last measured (mutants/detected.json), and which of them each zone rejects
+(rejected.json beside it).
 
-`conformance mutants --record` writes it. `zones check` judges it anew by zones as they are: a zone that accepts every
-mutant of its algorithm is no use, and to know that, nothing has to be measured.
+`conformance mutants --record` writes detected.json. `zones check` judges it anew by the present zones: a zone that
+accepts every mutant of its algorithm is useless, and nothing has to be measured to find that.
 """
 
 import collections
@@ -24,7 +24,7 @@ from conformance.model.trial import Measurement, Outcome
 from conformance.model.zone import Zone, id_parts
 from conformance.support import files, paths, schema
 
-#: of a zone over a grid, mutants are measured in these cells unless a user asks for more
+#: the cells of a zone over a grid in which mutants are measured, unless a user asks for more
 GRID = "10mbps"
 _DIGITS = 6
 
@@ -34,7 +34,7 @@ def path() -> pathlib.Path:
 
 
 def limited(zone: Zone, to: str = GRID) -> Zone:
-    """Return the part of a zone that mutants are judged by. Raises UserError where there is no such grid."""
+    """Return the part of a zone that mutants are judged by. Raises UserError if there is no such grid."""
     if id_parts(zone.id)[1] not in documents.GRID_ZONES:
         return zone
     cells = grid.cells(to)
@@ -45,7 +45,7 @@ def limited(zone: Zone, to: str = GRID) -> Zone:
 class Measured:
     """What a mutant did in one cell, or at one point.
 
-    `values`: {metric: one of each trial}; `timed_out`: of which trials, in order.
+    `values`: {metric: one value for each trial}; `timed_out`: whether each trial timed out, in the same order.
     """
 
     mutant: str
@@ -57,13 +57,14 @@ class Measured:
 
     @property
     def algorithm(self) -> str:
-        """The one that the mutant claims to be."""
+        """The algorithm that the mutant claims to be."""
         return self.mutant.partition("-")[0]
 
     def outside(self, zone: Zone) -> bool | None:
-        """Say whether a limited() zone's interval rejects it, by however many trials; None where it has no such.
+        """Return whether a limited() zone's interval rejects it, with the trials that there are; None if the zone has
+        no such interval.
 
-        That is asked of a cell that is not counted, too: its interval is shown, and is not to permit everything.
+        A cell that is not counted is judged, too: its interval is shown, and must not permit everything.
         """
         judged = self.profile_digest == zone.digest_at(self.cell) and zone.metric in self.values
         if not judged or self.cell not in zone.intervals:
@@ -73,9 +74,8 @@ class Measured:
         return verdict.violates(asked, self.cell, self.values[zone.metric], self.timed_out, len(zone.intervals))
 
     def violates(self, zone: Zone) -> bool | None:
-        """Say whether it violates a limited() zone of the algorithm that it claims to be; None of all others.
-
-        Only in a cell that is counted.
+        """Return whether it violates a limited() zone of the algorithm that it claims to be, in a cell that is counted;
+        None for other zones.
         """
         if self.algorithm != zone.algorithm:
             return None
@@ -87,7 +87,7 @@ class Measured:
 
 
 def measured(mutant_id: str, measurements: Sequence[Measurement]) -> Measured | None:
-    """Return the Measured of a mutant's measurements of one cell; None where any failed."""
+    """Return the Measured of a mutant's measurements of one cell; None if any trial failed."""
     if any(m.outcome not in (Outcome.OK, Outcome.TIMEOUT) for m in measurements):
         return None
     setting = measurements[0].trial.setting
@@ -115,13 +115,13 @@ def _load(at: pathlib.Path, _changed: int) -> tuple[Measured, ...]:
 
 
 def load() -> tuple[Measured, ...]:
-    """Return all that is Measured; nothing where there is no file. Raises UserError."""
+    """Return every Measured in the record; nothing if there is no file. Raises UserError."""
     at = path()
     return _load(at, at.stat().st_mtime_ns) if at.exists() else ()
 
 
 def record(found: Iterable[Measured]) -> pathlib.Path:
-    """Write what is Measured of all mutants; the file's path. Raises UserError."""
+    """Write the Measured of all mutants; return the file's path. Raises UserError."""
     rows = sorted(found, key=lambda one: (one.mutant, one.profile, one.cell))
     files.write(path(), "[\n" + ",\n".join(json.dumps(row.to_json()) for row in rows) + "\n]\n")
     return path()
@@ -134,7 +134,7 @@ def shipped() -> list[Zone]:
 
 
 def rejected_by(zones: Sequence[Zone], found: Iterable[Measured]) -> dict[str, set[str]]:
-    """Return {mutant: ids of the zones that reject it}, of what is Measured."""
+    """Return {mutant: ids of the zones that reject it}, by these Measured."""
     rejected: dict[str, set[str]] = collections.defaultdict(set)
     for one in found:
         rejected[one.mutant].update(zone.id for zone in zones if one.violates(zone))
@@ -142,16 +142,18 @@ def rejected_by(zones: Sequence[Zone], found: Iterable[Measured]) -> dict[str, s
 
 
 def telling(mutant_id: str, zones: Sequence[Zone]) -> tuple[list[Where], list[Where]]:
-    """Return what told this mutant, and what told others: each [(profile, cell)]; see model.mutants.order()."""
+    """Return (places where this mutant was told from its algorithm, the same for all mutants), each [(profile, cell)];
+    see model.studies.mutants.order().
+    """
     told = [(one.mutant, (one.profile, one.cell)) for one in load() if any(one.violates(zone) for zone in zones)]
     return [where for mutant, where in told if mutant == mutant_id], [where for _, where in told]
 
 
 def check(whole: Zone, file: object, anew: bool = False) -> str:
-    """Return what there is to say of a zone.
+    """Return a line about the mutants that a zone rejects.
 
-    Raises UserError where it accepts every mutant it was tried on, or, unless `anew`, one that it rejected when keep()
-    was called.
+    Raises UserError if the zone accepts every mutant it was tried on or, unless `anew`, a mutant that it rejected when
+    keep() was called.
     """
     zone = limited(whole)
     rejected, cells, own = _rejected(zone)
@@ -176,7 +178,9 @@ def check(whole: Zone, file: object, anew: bool = False) -> str:
 
 
 def keep() -> pathlib.Path:
-    """Write down which mutants each zone that ships rejects, so that none is lost without a word; the file's path."""
+    """Record which mutants each zone that ships rejects, so that check() notices when one is lost; return the file's
+    path.
+    """
     found = {zone.id: sorted(_rejected(zone)[0]) for zone in shipped()}
     rows = [f"{json.dumps(zone_id)}: {json.dumps(mutants)}" for zone_id, mutants in sorted(found.items())]
     files.write(_kept_path(), "{\n" + ",\n".join(rows) + "\n}\n")
@@ -188,7 +192,7 @@ def _kept_path() -> pathlib.Path:
 
 
 def _kept() -> dict[str, set[str]]:
-    """Return {zone id: mutants that it rejected}; nothing where there is no file. Raises UserError."""
+    """Return {zone id: mutants that it rejected}; nothing if there is no file. Raises UserError."""
     at = _kept_path()
     try:
         return {zone_id: set(mutants) for zone_id, mutants in schema.read(at).items()} if at.exists() else {}
@@ -197,12 +201,13 @@ def _kept() -> dict[str, set[str]]:
 
 
 def _rejected(zone: Zone) -> tuple[set[str], collections.Counter[str], bool]:
-    """Return (mutants that a limited() zone rejects, {mutant: cells in which it was tried}, whether they are of its
-    own).
+    """Return (mutants that a limited() zone rejects, {mutant: number of cells in which it was tried}, whether these are
+    mutants of its own algorithm).
 
-    Of its own algorithm, where that has any that were measured in its cells; else of all. Others' are no less wrong: a
-    CUBIC with a bug is no BBRv3. Points of a scenario have several zones, of one metric each, and what its own mutants
-    do may show in another metric only; so of these, too, all are asked where none of its own is rejected.
+    A zone is tried on the mutants of its own algorithm if any were measured in its cells, else on all mutants. Those of
+    other algorithms are just as wrong: a CUBIC with a bug is no BBRv3. Points of a scenario have several zones, each of
+    one metric, and what a mutant does may show only in another metric. So if a zone over points rejects no mutant of
+    its own, it is tried on all, too.
     """
     tried = [(one, outside) for one in load() if (outside := one.outside(zone)) is not None]
     own = [(one.mutant, outside) for one, outside in tried if one.algorithm == zone.algorithm]

@@ -1,8 +1,8 @@
-"""What flows have beside as many of their own kind: what zones of harm are against (RFC 9743, section 5.3).
+"""Find the goodput of flows beside as many of their own kind, with which zones of harm compare (RFC 9743, section 5.3).
 
-The network is that of the zone's point. The one thing that differs is the sender under test: there it is Linux TCP with
-the algorithm of the flows that are beside it. So nothing is measured for this alone: the reference of CUBIC beside
-CUBIC says what CUBIC has beside its own kind, and that of BBRv1 beside BBR the same of BBR.
+The network is that of the zone's point. Only the sender under test differs: it is Linux TCP with the algorithm of the
+flows beside it. So nothing is measured for this alone: the reference of CUBIC beside CUBIC says what CUBIC gets beside
+its own kind, and that of BBRv1 beside BBR says the same for BBR.
 """
 
 import statistics
@@ -17,13 +17,15 @@ from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Outcome
 from conformance.model.zone import OwnKind
 
-#: fewer trials say too little of a median
+#: the least number of trials; fewer say too little about a median
 _LEAST_TRIALS = 5
 _DIGITS = 4
 
 
 def measured(measurements: Iterable[Measurement], setting: Setting, kernel_digest: str) -> OwnKind | None:
-    """Return what the others have in trials of a setting on a kernel whose flows are all of one kind, if there are."""
+    """Return the OwnKind in a setting on a kernel, by trials whose flows are all of one kind; None if there are too
+    few.
+    """
     own = [
         m
         for m in measurements
@@ -40,7 +42,7 @@ def measured(measurements: Iterable[Measurement], setting: Setting, kernel_diges
 
 
 def _of_one_kind(measurement: Measurement) -> bool:
-    """Say whether the kernel ran one algorithm for all groups of flows, by its own name."""
+    """Return whether the kernel ran the same algorithm, by its own name for it, for all groups of flows."""
     found = measurement.evidence.get("congestion_control") or {}
     return len({one["name"] for one in found.values()}) == 1
 
@@ -48,9 +50,9 @@ def _of_one_kind(measurement: Measurement) -> bool:
 def of_reference(
     measurements: Sequence[Measurement], algorithm: str, metric: str, profile: str, shipped: bool
 ) -> dict[Setting, OwnKind]:
-    """Return, for a metric that is against it, what the others have beside their own kind in each reference setting.
+    """Return {setting: OwnKind} for each setting of the reference; {} if the metric does not compare with it.
 
-    `shipped`: as zones that ship say. Raises UserError where it was not measured.
+    `shipped`: take it from the zones that ship. Raises UserError if it was not measured.
     """
     if METRICS[metric].against is None:
         return {}
@@ -73,7 +75,9 @@ def of_reference(
 
 
 def known(setting: Setting, algorithm: str | None = None) -> OwnKind | None:
-    """Return what zones that ship have for a setting: that of an algorithm, else the first. Raises UserError."""
+    """Return the OwnKind that zones that ship have in a setting: that of `algorithm`'s zone, else the first; None if
+    there is none. Raises UserError.
+    """
     at = places.of(setting)
     zones = [documents.zone(path) for path in documents.judging_files()]
     found = {
@@ -85,7 +89,7 @@ def known(setting: Setting, algorithm: str | None = None) -> OwnKind | None:
 
 
 def value(measurement: Measurement, metric: str) -> float | None:
-    """Return the value of a metric in a measurement, as zones that ship have it. Raises UserError."""
+    """Return the value of a metric in a measurement, by the OwnKind of zones that ship if needed. Raises UserError."""
     row = METRICS[metric]
     if row.against is None:
         return row.of(measurement)

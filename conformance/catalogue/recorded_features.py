@@ -1,4 +1,6 @@
-"""zones/features.json: what `why` read of traces of Linux's algorithms whose kernels users have to build themselves."""
+"""Read zones/features.json: features that `why` read from traces of Linux's algorithms whose kernels users have to
+build themselves.
+"""
 
 import dataclasses
 from collections.abc import Mapping
@@ -11,14 +13,16 @@ from conformance.support import paths, schema
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """`scheme`: the id of what was traced. `readings` have no places in traces, as these are not kept."""
+    """The features of one algorithm. `scheme`: the id of the scheme that was traced. `readings` name no places in
+    traces, because these are not kept.
+    """
 
     scheme: str
     readings: Mapping[Feature, Reading]
 
 
 def find(algorithm: str) -> Recorded | None:
-    """Return what was recorded of Linux's algorithm of this name; None where nothing was. Raises UserError."""
+    """Return what was recorded of Linux's algorithm with this name; None if nothing was. Raises UserError."""
     kept: Mapping[str, Any] = schema.load("recorded-features", paths.data("zones", "features.json"))["references"]
     if algorithm not in kept:
         return None
@@ -26,6 +30,6 @@ def find(algorithm: str) -> Recorded | None:
 
 
 def readings(kept: Mapping[str, Mapping[str, Any]]) -> dict[Feature, Reading]:
-    """Return the readings that were kept, {feature's id: its numbers}. Raise KeyError for a feature that is unknown."""
+    """Return the readings in `kept`, {feature's id: its numbers}. Raise KeyError for a feature that is unknown."""
     by_id = {feature.id: feature for feature in FEATURES}
     return {by_id[name]: Reading(**numbers, seen=()) for name, numbers in kept.items()}

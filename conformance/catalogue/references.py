@@ -1,4 +1,4 @@
-"""What zones know of a study's points: the trials of their references, which are Linux TCP's."""
+"""Find what zones know about a study's points: the trials of their references, which are of Linux TCP."""
 
 from collections.abc import Iterable, Iterator
 
@@ -14,9 +14,10 @@ from conformance.model.zone import Basis, Zone
 
 
 def of(study: Study) -> References:
-    """Return what the references of zones that ship have at a study's points of Linux TCP, by metric.
+    """Return {point: {metric: Seen}} of a study's points of Linux TCP, by the references of zones that ship.
 
-    Only of points that are the very setting that a zone's reference was measured in. Raises UserError.
+    A point is included only if its setting is exactly the one in which a zone's reference was measured. Raises
+    UserError.
     """
     usual = (STACK, CLIENT, None)  # as references are measured
     points = [point for point in study.points["full"] if (point.stack, point.client, point.kernel) == usual]
@@ -31,7 +32,7 @@ def of(study: Study) -> References:
 
 
 def _at(setting: Setting, judging: Iterable[Zone]) -> Iterator[tuple[str, Seen]]:
-    """Yield (metric, what the reference of a zone of it has)."""
+    """Yield (metric, what the zone's reference has) for each zone that judges a setting."""
     if setting.segments:
         return
     place = places.of(setting)
@@ -41,7 +42,7 @@ def _at(setting: Setting, judging: Iterable[Zone]) -> Iterator[tuple[str, Seen]]
 
 
 def _seen(basis: Basis) -> Seen:
-    """Return what a reference's trials say; where only their range is known, that is the interval."""
+    """Return what a reference's trials show; if only their range is known, that is the interval."""
     if basis.values:
         return Seen.of(basis.values)
     return Seen(median=basis.median, low=basis.min, high=basis.max, n=basis.n)

@@ -1,4 +1,4 @@
-"""Scenarios: the documents that ship, those that a user gives, and what profiles are as scenarios."""
+"""Read scenarios: documents that ship, documents that a user gives, and profiles in the form of scenarios."""
 
 import functools
 import pathlib
@@ -13,7 +13,7 @@ from conformance.model.scenario import Scenario
 from conformance.model.setting import Setting
 from conformance.support import paths, schema, spelling
 
-#: grids of a scenario that its zones are about: all of their points, and those of the smoke tier
+#: names of a scenario's grids for its zones: all of their points, and those of the smoke tier
 ZONE, SMOKE = "zone", "smoke"
 
 
@@ -23,12 +23,12 @@ def files() -> dict[str, pathlib.Path]:
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all that ship, and of the profiles, each of which is a scenario of one flow."""
+    """Return the names of all scenarios that ship, and of the profiles, each of which is a scenario of one flow."""
     return (*files(), *documents.profile_names())
 
 
 def find(what: str) -> Scenario:
-    """Return the Scenario of this name, or in this file. Raises UserError naming the file and the JSON pointer."""
+    """Return the Scenario with this name, or in this file. Raises UserError naming the file and the JSON pointer."""
     shipped = files()
     if what in shipped:
         return read(shipped[what])
@@ -52,7 +52,7 @@ def setting(profile: str, place: Place) -> Setting:
 
 @functools.cache
 def _shipped(name: str) -> Scenario:
-    """Read a scenario that ships once, not for each of its points. Raises UserError."""
+    """Return a scenario that ships, read once and not for each of its points. Raises UserError."""
     if name not in files():
         raise UserError(f"scenario {name!r} is not known", f"choose one of {', '.join(files())}")
     return read(files()[name])
@@ -66,13 +66,15 @@ def read(path: pathlib.Path) -> Scenario:
 
 
 def of_document(document: Mapping[str, Any]) -> Scenario:
-    """Return the Scenario of a document that another one holds. Raises UserError naming the place in it."""
+    """Return the Scenario of a document inside another document. Raises UserError naming the place in it."""
     schema.check("scenario", document, "in it")
     return Scenario.from_json(document, _check, _beside(paths.data("scenarios")))
 
 
 def _beside(folder: pathlib.Path) -> Callable[[str], bytes]:
-    """Return what reads a file by its path from a folder, or of those that ship. Raises UserError."""
+    """Return a function that reads a file by its path from a folder, or from that of scenarios that ship; it raises
+    UserError.
+    """
 
     def load(name: str) -> bytes:
         for place in (folder, paths.data("scenarios")):
@@ -80,7 +82,7 @@ def _beside(folder: pathlib.Path) -> Callable[[str], bytes]:
                 return (place / name).read_bytes()
             except OSError as error:
                 why = error.strerror or str(error)
-            except ValueError as error:  # no name for a file
+            except ValueError as error:  # not a valid name of a file
                 why = str(error)
         raise UserError(f"cannot read {name!r}: {why}", "give a file by its path from the scenario's folder")
 
@@ -88,5 +90,5 @@ def _beside(folder: pathlib.Path) -> Callable[[str], bytes]:
 
 
 def _check(document: Mapping[str, Any]) -> None:
-    """Refuse what a document says at a point, where it is not of the schema's form. Raises UserError."""
+    """Refuse a scenario's document, as it is at a point, if the schema does not allow it. Raises UserError."""
     schema.check("scenario", document, "at this value")

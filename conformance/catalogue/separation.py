@@ -1,4 +1,4 @@
-"""What tells algorithms apart: cells whose intervals in their zones do not meet, and the smoke cells among them."""
+"""Find the cells that tell algorithms apart, because their zones' intervals do not overlap, and choose smoke cells."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +14,7 @@ Feature = tuple[str, Cell]
 
 
 def gap(mine: Interval, theirs: Interval) -> float:
-    """Return how far two intervals are apart, in widths of the first; not above zero where they overlap."""
+    """Return how far apart two intervals are, in widths of the first; zero or less if they overlap."""
     return max(mine.low - theirs.high, theirs.low - mine.high) / (mine.high - mine.low)
 
 
@@ -34,8 +34,8 @@ def apart(
 def telling_features(own: Iterable[Zone], others: Sequence[Zone], count: int = _SMOKE_CELLS) -> list[Feature]:
     """Return at most `count` pairs (zone id, cell) whose intervals in `own` are apart from those of other algorithms.
 
-    `own` and `others` are zones, of any metrics. For each other algorithm in turn the cheapest that is left: of the
-    lowest bandwidth, and of those the one with the widest gap.
+    `own` and `others` are zones, of any metrics. The other algorithms take turns, and each adds the cheapest pair that
+    is left: the one with the lowest bandwidth and, among those, the widest gap.
     """
     queues = []
     for algorithm in sorted({other.algorithm for other in others}):
@@ -58,7 +58,7 @@ def telling_features(own: Iterable[Zone], others: Sequence[Zone], count: int = _
 
 
 def choose_smoke_cells() -> list[Zone]:
-    """Choose the smoke cells of every zone that ships anew, all metrics together; returns the Zones."""
+    """Choose and write new smoke cells for all zones over the grid that ship, all metrics together; return Zones."""
     paths = [
         path
         for profile in documents.PROFILES.values()

@@ -1,4 +1,4 @@
-"""Studies: the documents that ship, and those that a user gives, with the scenarios that they name or hold."""
+"""Read studies: documents that ship, and those that a user gives, with the scenarios that they name or contain."""
 
 import copy
 import csv
@@ -20,7 +20,7 @@ def files() -> dict[str, pathlib.Path]:
 
 
 def listed() -> dict[str, tuple[str, ...]]:
-    """Return {study: ids of the claims that were found in what was published}: what no study may leave out."""
+    """Return {study: ids of the claims that were found in its publication}, none of which the study may leave out."""
     with (paths.data("studies") / "claims.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     return {
@@ -30,7 +30,7 @@ def listed() -> dict[str, tuple[str, ...]]:
 
 
 def find(what: str) -> Study:
-    """Return the Study of this name, or in this file. Raises UserError naming the file and the JSON pointer."""
+    """Return the Study with this name, or in this file. Raises UserError naming the file and the JSON pointer."""
     shipped = files()
     if what in shipped:
         return read(shipped[what])
@@ -42,9 +42,10 @@ def find(what: str) -> Study:
 
 
 def about(profiles: Collection[str]) -> Iterator[Study]:
-    """Yield the studies that ship of which a scenario is among these profiles. Raises UserError.
+    """Yield the studies that ship and have a scenario among these profiles. Raises UserError.
 
-    The others are not read whole: their hundreds of points take a second, and a report mostly has nothing of them.
+    The other studies are not read whole: their hundreds of points take a second, and most reports have no results of
+    them.
     """
     for path in files().values():
         named = (one if isinstance(one, str) else one["name"] for one in schema.read(path)["scenarios"])
@@ -65,7 +66,7 @@ def _read(path: pathlib.Path, _stamp: object) -> Study:
 
 
 def _scenarios(document: Mapping[str, Any]) -> dict[str, Scenario]:
-    """Return {name: Scenario} of those that a study names or holds. Raises UserError."""
+    """Return {name: Scenario} of the scenarios that a study names or contains. Raises UserError."""
     found: dict[str, Scenario] = {}
     held: dict[str, Mapping[str, Any]] = {}
     for at, one in enumerate(document["scenarios"]):
@@ -83,7 +84,7 @@ def _scenarios(document: Mapping[str, Any]) -> dict[str, Scenario]:
 
 
 def _like(one: Mapping[str, Any], held: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Return the document of a scenario that is like one before it, but for what is set. Raises UserError."""
+    """Return the document of a scenario that copies an earlier one, except for what it sets. Raises UserError."""
     if one["like"] not in held:
         raise UserError(f"/like: no scenario {one['like']!r} stands before it", "give its whole document there")
     made: dict[str, Any] = copy.deepcopy({**held[one["like"]], "name": one["name"], "title": one["title"]})
@@ -94,7 +95,7 @@ def _like(one: Mapping[str, Any], held: Mapping[str, Mapping[str, Any]]) -> Mapp
 
 
 def _set(document: Any, pointer: str, value: Any) -> None:
-    """Put a value at a JSON pointer of which all but the last step is there; None takes away what is there."""
+    """Put a value at a JSON pointer, whose steps but the last must exist; None removes the value that is there."""
     *steps, last = [step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")]
     holder = document
     try:

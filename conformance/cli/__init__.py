@@ -1,13 +1,13 @@
-"""The `conformance` command: thin; each command calls one function of the engine and prints what it returns.
+"""The `conformance` command line: each command calls a function of conformance/commands and prints what it returns.
 
 Exit statuses, of every command and of CI's gate (docs/ci.md):
 
 0    conforms, or done
-1    something violates; for `gate`: and was not expected, or was expected and does not happen any more
-2    misuse: the user can mend it; the line on standard error says how
+1    something violates; for `gate`: a violation is not expected, or an expected one no longer happens
+2    misuse: the user can fix it; the line on standard error says how
 3    an error of emulator, guest or adapter: nothing is known about the stack
-4    inconclusive, unsupported (for `gate`: or not measured in time) and nothing worse. `gate` passes over these without
-     --strict, as long as it learned anything at all
+4    inconclusive, unsupported (for `gate`: or not measured in time) and nothing worse. Without --strict, `gate` ignores
+     these as long as it learned anything at all
 130  interrupted; the same command again resumes
 """
 

@@ -1,4 +1,4 @@
-"""The command's root: how it talks, and how it shows a user's mistake."""
+"""The root of the `conformance` command: shared options, output, and messages for a user's mistakes."""
 
 import contextlib
 import errno
@@ -26,7 +26,7 @@ err = Console(stderr=True)
 
 
 class Finite(click.FloatRange):
-    """A number that can be counted with: neither infinite nor `nan`, which is within any range."""
+    """A finite number: neither infinite nor `nan`, which click takes to be within any range."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         found = float(super().convert(value, param, ctx))
@@ -35,7 +35,7 @@ class Finite(click.FloatRange):
         return found
 
 
-#: what a command prints: text for people, or a document of the schema in conformance/schemas that is named after it
+#: the option for what a command prints: text for people, or JSON by the schema of its name in conformance/schemas
 FORMAT = click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
     help="Text for people, or JSON (schema: conformance/schemas) for programs.",
@@ -43,7 +43,7 @@ FORMAT = click.option(
 
 
 def out_folder(default: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
-    """Return the option for the folder that a command writes, its parameter `target`."""
+    """Return the option --out for the folder that a command writes; the command gets it as `target`."""
     return click.option(
         "--out", "target", default=default, show_default=True, type=click.Path(path_type=pathlib.Path),
         help="Folder to write.",
@@ -54,19 +54,19 @@ _R = TypeVar("_R", bound=Result)
 
 
 def progress_console(form: str) -> Console:
-    """Return the console that progress is shown on: standard output belongs to the document where one is asked for."""
+    """Return the console for progress: standard error if the format is JSON, which alone goes to standard output."""
     return out if form == "text" else err
 
 
 def notes(form: str) -> Notes:
-    """Return what shows a command's notes and progress; see progress_console()."""
+    """Return the Notes of a command, which show its progress on progress_console()."""
     from conformance.reporting.text.progress import ConsoleNotes
 
     return ConsoleNotes(progress_console(form))
 
 
 def finish(result: _R, form: str, show: Callable[[_R, Console], None], lines: Iterable[str] = ()) -> NoReturn:
-    """Show what a command found out, in words or as its document, then `lines`, and exit with its status."""
+    """Show a command's result, as text or as JSON, then `lines`, and exit with its status."""
     if form == "json":
         print_document(result)
     else:
@@ -77,7 +77,7 @@ def finish(result: _R, form: str, show: Callable[[_R, Console], None], lines: It
 
 
 def print_document(result: Result) -> None:
-    """Print what a command found out as the document of its schema; in silence where nobody reads any more."""
+    """Print a command's result as JSON; do not complain if the reader of standard output has gone."""
     try:
         click.echo(json.dumps(result.to_json(), indent=1, allow_nan=False))
     except BrokenPipeError:
@@ -85,31 +85,31 @@ def print_document(result: Result) -> None:
 
 
 def written(target: pathlib.Path, text: str) -> list[str]:
-    """Write what `--out` asks for, and return the lines that say so. Raises UserError."""
+    """Write the file that `--out` asks for, and return the lines that say so. Raises UserError."""
     from conformance.support import files
 
     return [f"written: {files.write(target, text.encode(), 'choose another --out')}"]
 
 
 TRIALS = click.IntRange(1, MOST_TRIALS)
-#: a length of time
+#: the type of a length of time in seconds
 SECONDS = Finite(0, min_open=True)
-#: what fits into a trial's seed, and beyond
+#: seeds that users may choose
 SEED = click.IntRange(1, 2**31)
 
 
-#: commands of before, and what to run instead
+#: {command that was removed: what to run instead}
 _GONE = {"drift": "conformance compare @KERNEL @KERNEL --cca NAME"}
 
 
 @contextlib.contextmanager
 def _ended_as_interrupted() -> Iterator[None]:
-    """Take SIGTERM, with which CI and `timeout` end a command, for Ctrl-C.
+    """Treat SIGTERM, with which CI and `timeout` end a command, like Ctrl-C.
 
-    Else Python ends at once, and what it started goes on: a build's compilers, for minutes.
+    Otherwise Python would end at once, and processes that it started would go on: a build's compilers, for minutes.
     """
     if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may say what a signal does
+        yield  # only the main thread may set a signal handler
         return
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -118,17 +118,17 @@ def _ended_as_interrupted() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-#: what a full disk, a quota or a broken device says of standard output; all else that is written says where itself
+#: errors of writing to standard output: disk full, quota, broken device; errors of other files name the file
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class Group(click.Group):
-    """Shows a user's mistake as one line, never as a traceback."""
+    """A group of commands that shows a user's mistake as one line, never as a traceback."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a command; name what to run instead of one that is gone. Raise UserError."""
+        """Find a command. If it was removed, raise a UserError that says what to run instead."""
         if args[0] in _GONE and ctx.parent is None:
             raise UserError(f"`conformance {args[0]}` is gone", f"run `{_GONE[args[0]]}` instead")
         return super().resolve_command(ctx, args)
@@ -151,7 +151,7 @@ class Group(click.Group):
 
 
 def _refuse(ctx: click.Context, error: UserError) -> NoReturn:
-    """Show a user's mistake, and end."""
+    """Show a user's mistake, and exit."""
     err.print(f"conformance: {mistake(error)}", style="red", soft_wrap=True)
     ctx.exit(ExitStatus.MISUSE)
 

@@ -110,7 +110,7 @@ def doctor(lab: str, kernel_name: str, form: str) -> None:
     from conformance.commands import doctor
     from conformance.reporting.text import setup
 
-    # Each as soon as it was made: some take seconds.
+    # Each check is shown as soon as it is made, as some take seconds.
     found = doctor.compute(lab, kernel_name, lambda check: setup.show_check(check, progress_console(form)))
     finish(found, form, lambda found, console: None)
 
@@ -173,7 +173,7 @@ def adapter_build(stacks: Sequence[str], source: tuple[str, ...], again: bool, f
     from conformance.commands import adapter_new
     from conformance.reporting.text.progress import ConsoleNotes
 
-    # Each is told as soon as it is built: some take minutes.
+    # Each build is reported as soon as it is done, as some take minutes.
     finish(adapter_new.build(stacks, again, ConsoleNotes(err), source), form, lambda made, console: None)
 
 

@@ -1,4 +1,4 @@
-"""`conformance clause`: clauses of RFCs and drafts as tests."""
+"""`conformance clause`: judge stacks by clauses of RFCs and drafts."""
 
 from collections.abc import Sequence
 from typing import Any

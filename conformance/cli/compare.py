@@ -1,4 +1,4 @@
-"""`conformance compare`."""
+"""`conformance compare`: say what moved between two builds, kernels or results files."""
 
 import pathlib
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""`conformance expect`: a stack's known deviations."""
+"""`conformance expect`: show or rewrite a stack's known deviations."""
 
 import dataclasses
 import pathlib

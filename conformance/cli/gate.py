@@ -1,4 +1,4 @@
-"""`conformance gate`."""
+"""`conformance gate`: pass or fail a stack in CI."""
 
 import pathlib
 import sys
@@ -105,7 +105,7 @@ def gate(
 
 
 def _report(result: "GateResult", options: "Options", console: Console, notes: Notes) -> None:
-    """Write the folder that was asked for, say what looks wrong, keep traces. Raise UserError."""
+    """Write reports, say what looks wrong and keep traces, each if it was asked for. Raises UserError."""
     from conformance.commands import trace
     from conformance.reporting.text import gate as shown
     from conformance.reporting.text.trace import show as show_trace
@@ -121,7 +121,7 @@ def _report(result: "GateResult", options: "Options", console: Console, notes: N
         console.print(f"reports: {target}", soft_wrap=True)
     reports: dict[str, Any] = {}
     if result.violating and options.why and options.can_look:
-        from conformance.commands import why  # late: it draws, and what draws takes seconds to import
+        from conformance.commands import why  # imported late, as drawing libraries take seconds to import
         from conformance.reporting.text.why import show as show_why
 
         algorithms = [zone.algorithm for zone, _ in result.violating]

@@ -96,7 +96,7 @@ EXECUTOR = click.option(
 
 
 def refuse_given(why: str, *names: str) -> None:
-    """Refuse the command's parameters of these names where the command line has them. Raises UserError."""
+    """Raise UserError if the command line gives one of these parameters; `why` says why it would have no effect."""
     context = click.get_current_context()
     for name in names:
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
@@ -121,9 +121,9 @@ def trials(default: int, what: str = "Trials of each cell.", least: int = 1) -> 
 
 
 def with_choice(*names: str) -> Callable[[_Command], _Command]:
-    """Add these of the options that say what is tested; the command gets them as one Choice.
+    """Add the options of these names, which choose what is tested; the command gets them as one Choice.
 
-    With `stack` comes `source`: what builds a stack otherwise.
+    `stack` also adds `source`: working trees to build the stack with.
     """
     if "stack" in names:
         names = ("stack", "source", *(name for name in names if name != "stack"))
@@ -187,7 +187,7 @@ def run(
 
     if overrides["offload"]:
         overrides["offload"] = overrides["offload"] == "on"
-    # A number of trials that was asked for is not exceeded.
+    # If --trials is given without --max-trials, no cell gets more trials than it says.
     given = click.get_current_context().get_parameter_source("trials") is not ParameterSource.DEFAULT
     most_trials = most_trials or (trials if given else last_look(trials))
     found = run.compute(
@@ -286,7 +286,7 @@ def bench(
     finish(bench.compute(algorithm, choice, trials), form, shown.show)
 
 
-#: the parameters that each way of `bench` has no use for
+#: {option that says what `bench` measures: parameters that it has no use for}
 _BENCH_IGNORES = {
     "stacks": ("algorithm", "stack", "source"),
     "site": ("algorithm", "stack", "source", "client", "kernel", "trials"),
@@ -295,7 +295,7 @@ _BENCH_IGNORES = {
 
 
 def _refuse_ignored(**ways: bool) -> None:
-    """Refuse two ways of `bench` at a time, and what the one asked for has no use for. Raises UserError."""
+    """Raise UserError if two of these options of `bench` are given, or one with a parameter that it has no use for."""
     asked = [way for way, wanted in ways.items() if wanted]
     if len(asked) > 1:
         raise UserError(f"--{asked[0]} and --{asked[1]} measure different things", "give one of them")

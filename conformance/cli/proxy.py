@@ -1,4 +1,4 @@
-"""`conformance proxy`: tests of a connection-splitting proxy itself."""
+"""`conformance proxy`: test a connection-splitting proxy itself."""
 
 import click
 

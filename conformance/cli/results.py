@@ -1,4 +1,4 @@
-"""Commands over results: reports, exports, figures, comparisons with published figures."""
+"""Commands that read results: reports, figures, exports, merging, and comparison with published cells."""
 
 import pathlib
 import sys
@@ -12,7 +12,7 @@ from conformance.model.errors import UserError
 from conformance.results.store import DEFAULT_RESULTS
 from conformance.support import extras, files
 
-#: what `export` writes; conformance/commands/export.py says where (its imports take long)
+#: the forms that `export` writes; conformance/commands/export.py has their file names, but takes long to import
 FORMS = ("json", "csv", "parquet", "markdown", "badge-json", "badge-svg", "matrix", "bencher")
 _RESULTS = click.argument("results", nargs=-1, type=click.Path(path_type=pathlib.Path))
 

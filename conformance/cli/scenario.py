@@ -1,4 +1,4 @@
-"""`conformance scenario`: flows that share a network, from a document."""
+"""`conformance scenario`: run flows that share a network, as a document describes it."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

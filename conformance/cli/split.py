@@ -1,4 +1,4 @@
-"""`conformance split`: where a connection-splitting proxy would help, and what it brings."""
+"""`conformance split`: predict where a connection-splitting proxy would help, and measure what it brings."""
 
 import pathlib
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Commands that measure split paths. They belong to the group `split`."""
+"""The commands of the group `split` that measure split paths."""
 
 import functools
 import pathlib
@@ -26,7 +26,7 @@ _PROFILE = click.option("--profile", help="Queue, offload and so on: all but the
 
 
 def _options(trials: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add what both commands take."""
+    """Add the options that both commands take."""
     options = (
         measuring.with_choice("stack", "kernel"), _PROXY, _QUEUE_SIZED_BY, measuring.trials(trials), measuring.RESULTS,
         _PROFILE, measuring.WORKERS, FORMAT,

@@ -1,4 +1,4 @@
-"""`conformance study`: published studies, reproduced claim by claim."""
+"""`conformance study`: measure what published studies measured, and judge their claims."""
 
 import pathlib
 from collections.abc import Callable
@@ -106,7 +106,10 @@ def publish(what: str, results: tuple[pathlib.Path, ...], target: pathlib.Path, 
 
 
 def _written(found: Any, target: pathlib.Path | None, as_markdown: Callable[[Any], str] | None = None) -> list[str]:
-    """Write Markdown where it was asked for, of one study unless told how; return what to say of it."""
+    """Write Markdown to `target`, if it is given, and return the lines that say so.
+
+    `as_markdown` writes what was found; without it, `found` is of one study.
+    """
     if target is None:
         return []
     from conformance.reporting.text import study as shown

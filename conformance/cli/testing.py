@@ -10,7 +10,7 @@ from conformance.cli import measuring
 from conformance.cli.base import FORMAT, SEED, TRIALS, finish, notes
 from conformance.model.errors import UserError
 
-#: their first seed: runs from 1001 to 1400 were made while zones and statistics were still being changed
+#: first seed of runs that count false alarms; runs from 1001 to 1400 were made while zones and statistics still changed
 _FALSE_ALARMS = 1401
 
 

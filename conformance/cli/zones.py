@@ -33,7 +33,7 @@ def zones_check(files: Sequence[str], record: bool, form: str) -> None:
 
     if record and files:
         raise UserError("--record keeps what all zones reject", "name none")
-    # Each as soon as it was checked: what comes before a zone that does not hold is to be seen, too.
+    # Each zone is shown as soon as it is checked, so that those before one that fails are seen, too.
     found = zones.check(files, lambda one: shown.show_checked(one, progress_console(form)), anew=record)
     finish(found, form, lambda found, console: None, [f"recorded: {mutant_record.keep()}"] if record else ())
 

@@ -1,1 +1,1 @@
-"""What each command computes: one module a command."""
+"""The computations of the commands, one module for each command."""

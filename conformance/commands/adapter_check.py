@@ -1,4 +1,4 @@
-"""`conformance adapter check`: does an adapter keep the contract? A verdict for each clause."""
+"""`conformance adapter check`: check whether an adapter keeps the contract, clause by clause."""
 
 import dataclasses
 
@@ -24,7 +24,7 @@ _WALL_TIMEOUT_S = 300
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedAdapter:
-    """Every clause of the contract, tried; or `fault`: why nothing is known."""
+    """The clauses of the contract, and whether the adapter keeps each; or `fault`: why nothing is known."""
 
     scheme: Scheme
     clauses: tuple[Clause, ...] = ()
@@ -32,7 +32,7 @@ class CheckedAdapter:
 
     @property
     def exit_status(self) -> ExitStatus:
-        """Say DONE if every clause that was tried is kept, VIOLATES if one is broken, ERROR if nothing is known."""
+        """DONE if every clause that was tried is kept, VIOLATES if one is broken, ERROR if nothing is known."""
         if self.fault is not None:
             return ExitStatus.ERROR
         broken = any(clause.kept is False for clause in self.clauses)
@@ -47,7 +47,7 @@ class CheckedAdapter:
 
 
 def compute(choice: Choice, algorithm: str | None) -> CheckedAdapter:
-    """Try an adapter with an algorithm, or with the first that it offers. Raises UserError."""
+    """Try an adapter with an algorithm, by default with the first that it offers. Raises UserError."""
     bench = benches.find(choice)
     algorithm = algorithm or bench.adapter.first_algorithm()
     if why_not := bench.adapter.why_not(algorithm):
@@ -72,8 +72,8 @@ def compute(choice: Choice, algorithm: str | None) -> CheckedAdapter:
 
 
 def _version(adapter: Adapter) -> int:
-    """Return the version of the contract that a server and the client that fetches from it both keep."""
+    """Return the highest version of the contract that both the server and the client that fetches from it keep."""
     if adapter.client is None:
-        # A stack that leaves fetching to another client need not bring its own up to the second version.
+        # If the manifest names another client for fetching, the stack's own need not keep the second version.
         return min(adapter.manifest.contract, SEVERAL_REQUESTS - 1 if adapter.manifest.client else SEVERAL_REQUESTS)
     return min(adapter.manifest.contract, adapter.client.manifest.contract)

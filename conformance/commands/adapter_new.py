@@ -1,4 +1,4 @@
-"""`conformance adapter new`: begin one, from a scaffold. `adapter build`: compile what they need, under a bar."""
+"""Create an adapter from a scaffold (`conformance adapter new`), and build adapters (`conformance adapter build`)."""
 
 import json
 import os
@@ -17,23 +17,23 @@ from conformance.support.console import duration
 from conformance.support.notes import Notes
 
 _SCAFFOLD = paths.PACKAGE / "scaffold"
-#: what every scaffold is called, in all its files, until it gets a name
+#: the name in all files of a scaffold, which new() replaces by the adapter's
 _PLACEHOLDER = "my-stack"
-#: what the suite's own adapters in Rust share; a new one gets a copy, as it may lie anywhere
+#: the crate that the suite's own Rust adapters share, and where a new adapter gets a copy, as it may lie anywhere
 _SHARED_CRATE, _CRATE = paths.data("adapters", "common", "rust"), pathlib.Path("cc-adapter")
-#: of what a build prints, beside its bar
+#: most characters of a build's output line that are shown beside the progress bar
 _LINE_CHARACTERS = 60
 
 
 def languages(transport: str) -> list[str]:
-    """Return the languages that have a scaffold over this transport, in order."""
+    """Return the languages that have a scaffold for this transport, in order."""
     return sorted(path.name for path in (_SCAFFOLD / transport).iterdir() if path.is_dir())
 
 
 def new(name: str, language: str, into: str | pathlib.Path = ".", transport: str = "tcp") -> pathlib.Path:
-    """Write an adapter that works as it is to the folder `into`/`name`, and return its manifest's path.
+    """Write a working adapter to the folder `into`/`name`, and return its manifest's path.
 
-    Raises UserError, too where the language has no scaffold over this transport.
+    Raises UserError if that fails or the language has no scaffold for this transport.
     """
     if language not in languages(transport):
         others = " or ".join(languages(transport))
@@ -44,7 +44,7 @@ def new(name: str, language: str, into: str | pathlib.Path = ".", transport: str
     if os.path.lexists(home):
         raise UserError(f"{home} exists already", "choose another name, or another folder with --into")
     try:
-        # Made aside and moved into place whole.
+        # The folder is made elsewhere and renamed, so that it appears complete or not at all.
         with tempfile.TemporaryDirectory(dir=into, prefix=f".{name}.") as temporary:
             made = pathlib.Path(temporary, name)
             _fill(made, name, _SCAFFOLD / transport / language)
@@ -55,7 +55,7 @@ def new(name: str, language: str, into: str | pathlib.Path = ".", transport: str
 
 
 def _fill(home: pathlib.Path, name: str, scaffold: pathlib.Path) -> None:
-    """Copy a language's scaffold, the README of its transport and the shared package it uses, under a new name."""
+    """Copy a language's scaffold, the README of its transport and the shared crate that it uses, under a new name."""
     sources = {file.relative_to(scaffold): file for file in scaffold.rglob("*") if "__pycache__" not in file.parts}
     sources[pathlib.Path("README.txt")] = scaffold.parent / "README.txt"
     if (scaffold / "Cargo.toml").exists() and _CRATE.name in (scaffold / "Cargo.toml").read_text():
@@ -65,7 +65,7 @@ def _fill(home: pathlib.Path, name: str, scaffold: pathlib.Path) -> None:
             file = home / at
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(source.read_text().replace(_PLACEHOLDER, name))
-    # Stacks run as nobody, whatever the umask is here.
+    # Stacks run as the user `nobody`, which must be able to read these files whatever our umask is.
     about = json.loads((home / "adapter.json").read_text())
     programs = {home / about["program"], home / about.get("build", about)["program"]}
     for path in (home, *home.rglob("*")):
@@ -73,9 +73,9 @@ def _fill(home: pathlib.Path, name: str, scaffold: pathlib.Path) -> None:
 
 
 def build(stacks: Iterable[str], again: bool, notes: Notes, source: Sequence[str] = ()) -> Made:
-    """Build one stack after the other, even where one of them fails; `notes` tell of each as it is done.
+    """Build stacks one after the other, and go on if one fails; `notes` reports each as soon as it is built.
 
-    `again`: also what is built already. `source`: see adapter.load().
+    `again`: also build stacks that are built already. `source`: see `given` of adapter.load().
     """
     built, failed = [], False
     for stack in stacks:
@@ -92,9 +92,10 @@ def build(stacks: Iterable[str], again: bool, notes: Notes, source: Sequence[str
 
 
 def _build_client(stack: str, notes: Notes) -> None:
-    """Build the client that fetches from a stack, in a second; say what that lacks before minutes of compiling.
+    """Build the client that fetches from a stack, and warn if that fails.
 
-    It ends nothing: another client may be named later, or the stack's own.
+    It takes a second, so that the warning comes before minutes of compiling. The failure does not end the command,
+    because a later one may name another client, or the stack's own.
     """
     client = manifest.read(stack).client
     if client is None:
@@ -120,7 +121,7 @@ def _build(stack: str, again: bool, notes: Notes, source: Sequence[str]) -> Item
         folder = adapter.build(stack, again, show, source)
     if folder is None:
         return Item(name=stack, words=f"{stack}: there is nothing to build")
-    # Asked what it is: a build that does not run is no build.
+    # load() also asks the built program for its version: a build that does not run counts as failed.
     made = adapter.load(stack, adapter.OWN, source)
     when = f"built in {duration(time.monotonic() - began)}" if worked else "was built before"
     commits = [f"{s.short} is at {s.commit}" for s in sources.find(manifest.read(stack), source) if s.commit]

@@ -1,4 +1,4 @@
-"""`conformance bench`: what trials cost, by cell and by stack, and what a site of results costs."""
+"""`conformance bench`: measure what trials cost, by cell or by stack, and what building a site of results costs."""
 
 import contextlib
 import dataclasses
@@ -25,16 +25,16 @@ from conformance.results import store
 from conformance.support import files, limits
 
 _BANDWIDTHS, _DELAYS, _LOSSES = (10, 30, 50), (1, 20, 100), (0, 1, 4)
-#: of a whole zone over the grid, to which the cost of a trial is extrapolated
+#: the cells of a zone over the full grid, and the trials of each, to which the cost of a trial is extrapolated
 GRID_CELLS, GRID_TRIALS = 150, 20
-#: transfers of 10 s at full rate, by which stacks are compared
+#: the cells in which stacks are compared; a transfer takes 10 s at full rate
 _STACK_CELLS = (Cell(10, 20, 0), Cell(50, 20, 0))
 _PACKET_BYTES = 1500
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Medians over the trials of a cell; `start_s` is what the guest's start and the calibration took."""
+    """Medians over the trials of a cell, except `start_s`: the time to start the guest and to calibrate the cell."""
 
     wall_s: float
     start_s: float
@@ -45,7 +45,7 @@ class Cost:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class CellCost:
-    """What a trial costs in a cell; without a `cost`, `trouble` says why there is none."""
+    """The cost of a trial in a cell; without a `cost`, `trouble` says why there is none."""
 
     stack: str
     algorithm: str = ""
@@ -63,7 +63,7 @@ class CellCost:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Benchmark:
-    """What trials cost on one core: of one algorithm by cell, or by stack."""
+    """The cost of trials on one core: by cell for one algorithm, or by stack."""
 
     rows: tuple[CellCost, ...]
     by_stack: bool
@@ -71,23 +71,23 @@ class Benchmark:
 
     @property
     def known(self) -> list[Cost]:
-        """Return the costs of the cells that could be measured."""
+        """The costs of the cells that could be measured."""
         return [row.cost for row in self.rows if row.cost]
 
     @property
     def start_s(self) -> float:
-        """Return what starting a guest and calibrating a path takes, in seconds a cell."""
+        """The mean time to start a guest and calibrate a path, in seconds per cell."""
         return statistics.mean(cost.start_s for cost in self.known)
 
     @property
     def grid_s(self) -> float:
-        """Return how many seconds all cells of the full grid would take on all cores."""
+        """The time that all cells of the full grid would take on all cores, in seconds."""
         wall_s = statistics.mean(cost.wall_s for cost in self.known)
         return GRID_CELLS * (GRID_TRIALS * wall_s + self.start_s) / self.cores
 
     @property
     def exit_status(self) -> ExitStatus:
-        """Say DONE: a benchmark asserts nothing."""
+        """DONE: a benchmark judges nothing."""
         return ExitStatus.DONE
 
     def to_json(self) -> Document:
@@ -102,13 +102,13 @@ class Benchmark:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SiteBenchmark:
-    """What building a site costs."""
+    """The cost of building a site."""
 
     site: SiteCost
 
     @property
     def exit_status(self) -> ExitStatus:
-        """Say DONE: a benchmark asserts nothing."""
+        """DONE: a benchmark judges nothing."""
         return ExitStatus.DONE
 
     def to_json(self) -> Document:
@@ -125,14 +125,14 @@ def cores() -> int:
 
 
 def compute(algorithm: str, choice: Choice, trials: int) -> Benchmark:
-    """Measure an algorithm in 27 cells on one core, taking nothing from results. Raises UserError."""
+    """Measure an algorithm in 27 cells on one core, without using earlier results. Raises UserError."""
     bench = forgetful(benches.find(choice))
     cells = [Cell(*c) for c in itertools.product(_BANDWIDTHS, _DELAYS, _LOSSES)]
     return Benchmark(rows=tuple(_costs(bench, algorithm, cells, trials)), by_stack=False, cores=cores())
 
 
 def forgetful(bench: Bench) -> Bench:
-    """Return the same bench with rooms that make every calibration, whatever is remembered."""
+    """Return the same bench with rooms that calibrate every cell, even if a calibration is remembered."""
 
     def place(algorithm: str) -> benches.Place:
         found = bench.place(algorithm)
@@ -143,7 +143,7 @@ def forgetful(bench: Bench) -> Bench:
 
 
 def compute_stacks(choice: Choice, trials: int) -> Benchmark:
-    """Measure every stack that ships at two rates: CUBIC where it has that, else its first algorithm."""
+    """Measure every stack that ships at two rates, with CUBIC if the stack has it, else with its first algorithm."""
     rows: list[CellCost] = []
     for about in manifest.shipped():
         offered = about.offered()
@@ -162,12 +162,12 @@ def compute_stacks(choice: Choice, trials: int) -> Benchmark:
 
 
 def compute_site() -> SiteBenchmark:
-    """Build a site of made-up results: ten schemes, 150 cells, 20 trials."""
+    """Measure what it costs to build a site of made-up results: ten schemes, 150 cells, 20 trials."""
     return SiteBenchmark(site=benchmark.measure((), GRID_TRIALS))
 
 
 def _costs(bench: Bench, algorithm: str, cells: Sequence[Cell], trials: int) -> Iterator[CellCost]:
-    """Yield the cost of each cell, or what happened instead, measured on one core."""
+    """Yield the cost of each cell, measured on one core, or what went wrong there."""
     work = [(algorithm, documents.profile(bench.profile, cell)) for cell in cells]
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(dir=files.temp_folder()))
@@ -195,7 +195,10 @@ def _cost(measurements: Sequence[Measurement]) -> Cost:
 
 
 def _packets(measurement: Measurement) -> float:
-    """Return the server's bytes in full packets: interfaces count a batch that is segmented later as one."""
+    """Return the bytes that the server sent, counted in full packets.
+
+    Packet counters of interfaces would not do: they count a batch that is segmented later as one packet.
+    """
     interfaces = measurement.evidence["interfaces"]["server"]
     sent_bytes: int = sum(counters["tx_bytes"] for counters in interfaces.values())
     return sent_bytes / _PACKET_BYTES

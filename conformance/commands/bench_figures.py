@@ -1,4 +1,4 @@
-"""`conformance bench --figures`: what whole commands cost, and where the time of one trial goes."""
+"""`conformance bench --figures`: measure what whole commands cost, and where the time of one trial goes."""
 
 import contextlib
 import dataclasses
@@ -27,27 +27,29 @@ from conformance.model.trial import Measurement, Outcome
 from conformance.results import store
 from conformance.support.console import seconds_of
 
-#: a trial whose parts are told apart: a transfer of 10 s, and one of ten packets, which has all the rest of its cost
+#: How the cost of a trial is split into parts: its cell, the seconds' worth of data of a short transfer, and the trials
+#: of each. The usual transfer takes 10 s; the short one, of ten packets, costs the same but for the packets.
 _CELL, _FEW_PACKETS_S, _REPEATED = Cell(10, 20, 0), 0.012, 8
-#: scenarios of many flows, and what a trial of each should take at most
+#: scenarios of many flows, and how long a trial of each should take at most, in seconds
 _SHARED = (("ten-flows", 6.0), ("hundred-flows", 60.0))
-#: What only --whole measures: its name, and the most that it should take. That was set when zones had no points of
-#: scenarios, so these are measured apart.
+#: What only --whole measures: names, and how long each should take at most, in seconds. The limit for pytest was set
+#: when zones had no points of scenarios, so a session without these is measured separately.
 _WITHOUT_POINTS, _WITHOUT_POINTS_S = "pytest -m cubic, without points of scenarios", 165.0
 _ALL_OF_CUBIC = "pytest -m cubic"
 _GRID, _GRID_S = f"CUBIC, {GRID_CELLS} cells x {GRID_TRIALS} trials", 480.0
 _LEFT_OUT = "not measured; WHOLE=--whole"
-#: how the line that pytest writes every ten seconds ends
+#: the end of the line that pytest prints every ten seconds
 _LEFT = re.compile(r"\d+ of \d+ tests, about (.*) left$")
-#: pytest's: all passed, or some tests failed, which is no matter here
+#: exit statuses of a complete session of pytest: all tests passed, or some failed, which does not matter here
 _MEASURED = (0, 1)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """Wall seconds that something takes, and the most that it should on two cores; `trouble`: why there are none.
+    """The wall seconds that something takes, and the most that it should take on two cores.
 
-    `estimate_s`: what the first estimate said was left, where the command makes one; `left_s`: what was left indeed.
+    `trouble`: why it was not measured. `estimate_s`: the time left by the command's first estimate, if it makes one;
+    `left_s`: the time that was really left then.
     """
 
     name: str
@@ -60,14 +62,14 @@ class Figure:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What was measured, in order."""
+    """All figures, in order."""
 
     figures: tuple[Figure, ...]
     cores: int
 
     @property
     def exit_status(self) -> ExitStatus:
-        """Say DONE: a benchmark asserts nothing."""
+        """DONE: a benchmark judges nothing."""
         return ExitStatus.DONE
 
     def to_json(self) -> Document:
@@ -79,7 +81,7 @@ class Figures:
 
 
 def compute(choice: Choice, whole: bool) -> Figures:
-    """Measure; without `whole`, of the commands that take minutes say only what they should take. Raises UserError."""
+    """Measure all figures; without `whole`, commands that take minutes are listed but not run. Raises UserError."""
     found = [*_parts(choice), *_tens(choice), *_quic(choice), *_shared(choice)]
     if whole:
         found += _whole(choice)
@@ -90,7 +92,7 @@ def compute(choice: Choice, whole: bool) -> Figures:
 
 
 def _shared(choice: Choice) -> Iterator[Figure]:
-    """Yield what a trial of many flows of the kernel costs on one core."""
+    """Yield the cost of a trial of each scenario with many kernel flows, on one core."""
     bench = benches.find(choice)
     for name, target_s in _SHARED:
         scenario = scenarios.find(name)
@@ -104,7 +106,7 @@ def _shared(choice: Choice) -> Iterator[Figure]:
 
 
 def _parts(choice: Choice) -> Iterator[Figure]:
-    """Yield what parts of one trial of Linux TCP cost on one core."""
+    """Yield the cost of each part of one trial of Linux TCP, on one core."""
     bench = forgetful(benches.find(choice))
     ordinary = documents.profile(bench.profile, _CELL)
     few = documents.profile(bench.profile, _CELL, transfer_s=_FEW_PACKETS_S)
@@ -122,7 +124,7 @@ def _parts(choice: Choice) -> Iterator[Figure]:
 
 
 def _tens(choice: Choice) -> Iterator[Figure]:
-    """Yield what CUBIC takes in the 30 cells at 10 Mbit/s, with and without remembered calibrations."""
+    """Yield the time that CUBIC takes in the 30 cells at 10 Mbit/s, with and without remembered calibrations."""
     bench = benches.find(choice)
     work = [("cubic", documents.profile(bench.profile, cell)) for cell in grid.cells("10mbps")]
     for how, tried in (("calibrations made", forgetful(bench)), ("calibrations remembered", bench)):
@@ -133,7 +135,7 @@ def _tens(choice: Choice) -> Iterator[Figure]:
 
 
 def _quic(choice: Choice) -> Iterator[Figure]:
-    """Yield what QUIC stacks take for a trial, and for a first verdict."""
+    """Yield the time that QUIC stacks take for a trial, and that quinn takes for the verdicts of its smoke tier."""
     for stack in ("picoquic", "quinn"):
         name = f"{stack}, a trial of CUBIC at {_CELL.id}"
         try:
@@ -189,7 +191,7 @@ def _run(
     bench: Bench, work: Sequence[Key], trials: int, workers: int | None = None,
     on_trial: Callable[[Progress], None] = lambda progress: None,
 ) -> Iterator[runs.Run]:  # fmt: skip
-    """Run with a results file of its own."""
+    """Run the work with a temporary results file of its own."""
     with tempfile.TemporaryDirectory() as folder:
         kept = store.Store(pathlib.Path(folder) / "results.jsonl")
         with runs.Run(bench, kept, work, runs.seeds(trials), workers, on_trial=on_trial) as run:
@@ -197,7 +199,7 @@ def _run(
 
 
 def _mean(measurements: Sequence[Measurement], name: str) -> float:
-    """Return the mean of what the host noted of trials that came to an end. Raises UserError where none did."""
+    """Return the mean of the host's record `name` over trials that succeeded. Raises UserError if none did."""
     good = [float(m.host[name]) for m in measurements if m.outcome is Outcome.OK]
     if not good:
         raise UserError(f"no trial could be measured: {measurements[0].message}", "run `conformance doctor`")

@@ -1,7 +1,7 @@
-"""What violations are due to: captured trials of the stack and of the reference in the cells that violate.
+"""Find what violations are due to, by capturing trials of the stack and of the reference in the cells that violate.
 
-Both have the same seeds, from 1 on, and so meet the same random losses; they are not the trials that were judged. The
-reference is Linux TCP's algorithm of the same name, on the kernel that has it.
+Both sides have the same seeds, from 1 on, and so meet the same random losses. These trials are not the ones that were
+judged. The reference is Linux TCP's algorithm of the same name, on the kernel that has it.
 """
 
 import dataclasses
@@ -22,10 +22,10 @@ from conformance.model.setting import Setting
 from conformance.model.zone import Basis, Zone
 from conformance.support.notes import Notes
 
-#: trials of the stack, and as many of the reference, that are captured in a cell; cells of a zone, and of all zones
+#: captured trials of the stack in a cell, and as many of the reference; most cells of one zone; most cells in all
 TRIALS, _CELLS_A_ZONE, _MOST_CELLS = 3, 2, 4
 
-#: of a violation: the zone's id, and where
+#: what identifies a violation: the zone's id, and the place
 Key = tuple[str, Place]
 Found = Mapping[Key, Blame | NotAttributed]
 
@@ -44,12 +44,12 @@ class Violation:
 
     @property
     def setting(self) -> Setting:
-        """Return what it was measured under. Raises UserError."""
+        """The setting that it was measured in. Raises UserError."""
         return scenarios.setting(self.zone.profile, self.place)
 
     @property
     def why_not(self) -> str | None:
-        """Return why nothing can be said of it, whatever is captured; None where something can."""
+        """Why no capture could show what this violation is due to; None if one can."""
         if self.zone.metric not in model.RATES:
             return f"{self.zone.metric} is no rate"
         if isinstance(self.place, Point) or self.setting.rival:
@@ -65,10 +65,11 @@ def of_violations(
     violations: Iterable[Violation], choice: Choice, notes: Notes, workers: int | None = None,
     budget_s: float | None = None,
 ) -> Found:  # fmt: skip
-    """Return what some violations are due to; those that are not looked at, as there are too many, are left out.
+    """Return what violations are due to; if there are too many, only those that choose() returns are examined.
 
-    What cannot be said is no reason to fail, nor to hide the violation: no UserError is raised. An interrupt ends the
-    captures, and what is known by then is returned. `budget_s`: as of tracing.traced_all().
+    If a cause cannot be found, the command must neither fail nor hide the violation, so no UserError is raised. An
+    interrupt ends the captures, and the violations under examination are returned as NotAttributed. `budget_s`: see
+    tracing.traced_all().
     """
     everything = list(violations)
     reasons = {one.key: why for one in everything if (why := one.why_not)}
@@ -88,7 +89,7 @@ def of_violations(
 
 
 def choose(violations: Iterable[Violation]) -> list[Violation]:
-    """Return those that are looked at: of each zone the cheapest, by turns, and few in all."""
+    """Return the few violations to examine: the zones take turns, each with its cheapest violations first."""
     by_zone: dict[str, list[Violation]] = {}
     for one in violations:
         by_zone.setdefault(one.zone.id, []).append(one)
@@ -97,7 +98,7 @@ def choose(violations: Iterable[Violation]) -> list[Violation]:
     return [one for turn in turns for one in turn if one is not None][:_MOST_CELLS]
 
 
-#: who is traced, of which algorithm, and under which profile; "" where losses are far apart
+#: (side that is traced, algorithm, profile); profile "" stands for the cell in which losses are far apart
 _Role = tuple[str, str, str]
 _STACK, _REFERENCE = "stack", "reference"
 
@@ -106,7 +107,7 @@ def _look(
     chosen: Sequence[Violation], choice: Choice, notes: Notes, workers: int | None,
     budget_s: float | None,
 ) -> Iterator[tuple[Key, Blame | NotAttributed]]:  # fmt: skip
-    """Yield what each is due to, once everything is traced. Raises UserError."""
+    """Trace both sides of the chosen violations, then yield what each violation is due to. Raises UserError."""
     sides = {_STACK: benches.find(choice), _REFERENCE: benches.find(Choice())}
     why_not = {
         one.zone.algorithm: why
@@ -135,12 +136,12 @@ def _look(
 
 
 def _under(chosen: Sequence[Violation]) -> dict[_Role, dict[str, Setting]]:
-    """Return {role: {cell's name: Setting}}: each role has a guest, as a guest has one profile."""
+    """Return {role: {cell's name: Setting}}; each role gets a guest of its own, as a guest has one profile."""
     found: dict[_Role, dict[str, Setting]] = {}
     for one, who in itertools.product(chosen, (_STACK, _REFERENCE)):
         algorithm, setting = one.zone.algorithm, one.setting
         found.setdefault((who, algorithm, setting.profile), {})[one.place.id] = setting
-        if not is_bbr(algorithm):  # no loss alone tells BBR to reduce its window by a share
+        if not is_bbr(algorithm):  # BBR does not reduce its window by a factor at each loss
             found.setdefault((who, algorithm, ""), {})[FEW] = tracing.settings()[FEW]
     return found
 

@@ -1,4 +1,4 @@
-"""`conformance clause`: what RFCs and drafts say, clause by clause, as tests of a stack."""
+"""`conformance clause`: list and show clauses of RFCs and drafts, and judge stacks by them."""
 
 import dataclasses
 import math
@@ -70,7 +70,7 @@ def _about(clause: Clause) -> dict[str, Any]:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedClause:
-    """The verdict on a clause, and of which scheme."""
+    """The verdict on one clause for one scheme."""
 
     clause: Clause
     scheme: str
@@ -83,12 +83,12 @@ class JudgedClause:
         return self.verdict.status is Status.VIOLATES
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as schemas/clause-run.json has it."""
+        """Return its part of a document of schemas/clause-run.json."""
         v = self.verdict
         return {
             "clause": self.clause.id, "source": self.clause.source, "scheme": self.scheme, "verdict": str(v.status),
             "reason": v.reason, "value": v.value,
-            # Of few values it has no end.
+            # With few values, the interval has infinite ends.
             "interval": v.interval and [end if math.isfinite(end) else None for end in v.interval], "p": v.p,
             "permitted": self.clause.bound.words(self.clause.observable.digits), "trials": v.trials, "values": v.n,
             "seen": [dataclasses.asdict(one) for one in v.seen],
@@ -97,7 +97,7 @@ class JudgedClause:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """The verdicts on all that was asked for, in order. `recorded`: the file that keeps them, if any."""
+    """The verdicts on all clauses that were asked for, in order. `recorded`: the file that keeps them, if any."""
 
     judged: tuple[JudgedClause, ...]
     results: str
@@ -105,7 +105,7 @@ class Ran:
 
     @property
     def exit_status(self) -> ExitStatus:
-        """Say VIOLATES if any clause is violated; else ERROR or UNKNOWN for what is not known."""
+        """VIOLATES if any clause is violated, else ERROR or UNKNOWN if something is not known, else DONE."""
         return of_verdicts(one.verdict.status for one in self.judged)
 
     def to_json(self) -> Document:
@@ -117,7 +117,7 @@ class Ran:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Tabled(Done):
-    """What is recorded of the clauses of some specifications."""
+    """The recorded verdicts on the clauses of some specifications."""
 
     specifications: tuple[Specification, ...]
     record: Sequence[clause_record.Entry]
@@ -131,12 +131,12 @@ class Tabled(Done):
 
 
 def table(names: Sequence[str]) -> Tabled:
-    """Return what is recorded of the clauses of these specifications, or of all. Raise UserError."""
+    """Return the recorded verdicts on the clauses of these specifications, by default of all. Raises UserError."""
     return Tabled(specifications=list_all(names).specifications, record=clause_record.load())
 
 
 def list_all(names: Sequence[str]) -> Listed:
-    """List the clauses of these specifications, or of all. Raise UserError."""
+    """List the clauses of these specifications, by default of all. Raises UserError if one is unknown."""
     every = clauses.specifications()
     known = {one.name: one for one in every}
     for name in names:
@@ -147,7 +147,7 @@ def list_all(names: Sequence[str]) -> Listed:
 
 
 def show(clause_id: str) -> Shown:
-    """Show one clause. Raise UserError."""
+    """Show one clause. Raises UserError if it is unknown."""
     return Shown(clause=clauses.find(clause_id))
 
 
@@ -155,9 +155,9 @@ def run(
     what: Sequence[str], algorithms: Sequence[str], choice: Choice, *, mutant: str | None, trials: int, first_seed: int,
     most_trials: int | None, results: str, workers: int | None, record: bool, notes: Notes,
 ) -> Ran:  # fmt: skip
-    """Judge a stack by clauses, by their ids or by the names of specifications. Raise UserError.
+    """Judge a stack by clauses, which are given by id or by specification. Raises UserError.
 
-    `mutant`: one of the corpus instead of a stack. `record`: keep what came of it in clauses/record.json.
+    `mutant`: judge this mutant of the corpus instead of a stack. `record`: keep the verdicts in clauses/record.json.
     """
     who, bench = choice.stack, None
     if mutant is not None:
@@ -189,7 +189,7 @@ def run(
 
 
 def _chosen(what: Sequence[str]) -> list[Clause]:
-    """Return the clauses of these ids and specifications, in order. Raise UserError."""
+    """Return the clauses with these ids or of these specifications, in order; by default all. Raises UserError."""
     names = clauses.markers()
     found: dict[str, Clause] = {}
     for word in what or list(names):
@@ -201,9 +201,10 @@ def _chosen(what: Sequence[str]) -> list[Clause]:
 def _questions(
     chosen: Iterable[Clause], bench: Bench, called: Mapping[str, str], named: Sequence[str]
 ) -> list[ClauseQuestion]:
-    """Return what is asked of a stack: of the algorithms that are named, controls as well, or of all that apply.
+    """Return the questions of these clauses about the algorithms of a stack to which they apply.
 
-    `called`: what the adapter calls the algorithms that it has.
+    If algorithms are `named`, only these are asked about, and also where they are controls. `called`: {algorithm: what
+    the adapter calls it} of those that the adapter has.
     """
     return [
         ClauseQuestion(clause=clause, setting=clauses.setting(clause.network), algorithm=called[algorithm], twice=True)
@@ -214,7 +215,7 @@ def _questions(
 
 
 def _judged(asked: Plan, bench: Bench, results: str, workers: int | None, notes: Notes) -> tuple[JudgedClause, ...]:
-    """Measure, and judge all together, each violation again with fresh seeds. Raise UserError."""
+    """Measure, judge all questions together, and repeat each violation with fresh seeds. Raises UserError."""
 
     def violates(one: Judged) -> bool:
         return one.status is Status.VIOLATES
@@ -237,7 +238,7 @@ def _judged(asked: Plan, bench: Bench, results: str, workers: int | None, notes:
 
 
 def _unless_repeated(first: Judged, again: Judged) -> Judged:
-    """Return a violation as it is where fresh seeds show it, too, and as inconclusive where not."""
+    """Return a violation unchanged if trials with fresh seeds violate, too, else as inconclusive."""
     if again.status is Status.VIOLATES:
         return first
     assert isinstance(first.verdict, ClauseVerdict)

@@ -1,4 +1,4 @@
-"""What commands that measure have in common: an algorithm that the stack offers, and trials that say nothing."""
+"""Helpers for commands that measure: refuse algorithms that a stack does not offer, and find failed trials."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -8,25 +8,25 @@ from conformance.model.errors import UserError
 from conformance.model.trial import Measurement, Outcome, Scheme
 from conformance.support import spelling
 
-#: a trial that says nothing about the stack
+#: outcomes of trials that say nothing about the stack
 BAD = (Outcome.ERROR, Outcome.UNSUPPORTED)
 
 
 def require_offered(bench: Bench, algorithm: str) -> None:
-    """Refuse an algorithm that the stack does not offer, before a result is written. Raises UserError."""
+    """Raise UserError if the stack does not offer an algorithm, before a result is written."""
     if why_not := bench.adapter.why_not(algorithm):
         offered = bench.adapter.manifest.offered()
         raise UserError(why_not, spelling.mend(algorithm, offered, f"it offers {', '.join(offered) or 'none'}"))
 
 
 def bad(measurements: Iterable[Measurement]) -> Measurement | None:
-    """Return the first trial that failed or was not supported, an error before the others; None where all is well."""
+    """Return the first trial with an error, else the first that was not supported; None if there is neither."""
     found = list(measurements)
     return next((m for outcome in BAD for m in found if m.outcome is outcome), None)
 
 
 def scheme_json(scheme: Scheme) -> dict[str, Any]:
-    """Return what identifies a scheme in a command's document."""
+    """Return the fields that identify a scheme in a command's document."""
     return {
         "id": scheme.id,
         "algorithm": scheme.algorithm,

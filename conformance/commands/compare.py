@@ -1,8 +1,8 @@
-"""`conformance compare`: what moved from one build, kernel or results file to another, at a stated error rate.
+"""`conformance compare`: find what moved between two builds, kernels or results files, at a stated error rate.
 
-Two things are compared: features, which `why` reads from traces of a few cells (beta, initial window, growth,
-pacing ...), and metrics in cells. All of it is one family (model/studies/comparison.py). Where two sides are one build
-on two kernels, or under two settings of them, another question is answered, too: whether one serves for the other.
+Two kinds of quantities are compared: features, which `why` reads from traces of a few cells (beta, initial window,
+growth, pacing ...), and metrics in cells. All of them are one family (model/studies/comparison.py). If the two sides
+are one build on two kernels, or with two settings of sysctls, the command also says whether one serves for the other.
 """
 
 import dataclasses
@@ -40,25 +40,25 @@ from conformance.reporting.text import compare as shown
 from conformance.support import extras, files
 from conformance.support.notes import Notes
 
-#: both sides of so many cells are measured before the next: a budget that ends has both of what it has
+#: cells that are measured on both sides before the next ones, so that a budget that ends leaves no side far behind
 _CELLS_AT_A_TIME = 4
 _ROLES = ("base", "head")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What is asked of a comparison. `trials` None: as few as can show that one quantity moved.
+    """What to compare, and how. `trials` None: as few as can show that one quantity moved.
 
-    `margin`: see Comparison; None is the usual one where the sides are two kernels. `profile` None: that of
-    each cell's zone.
+    `margin`: see Comparison; None stands for the default if the sides are two kernels. `profile` None: that of each
+    cell's zone.
     """
 
     algorithms: Sequence[str]
     choice: Choice
     results: str
-    #: working trees that the first side is built with; those of `choice` are the second's
+    #: working trees that the first side is built with; those of `choice` are for the second
     base_source: tuple[str, ...] = ()
-    #: of each side's hosts, beside those of a profile
+    #: sysctls of each side's hosts, besides those of a profile
     sysctls: tuple[compare_sides.Sysctls, compare_sides.Sysctls] = ((), ())
     grid: str = grids.SMOKE
     profile: str | None = None
@@ -74,8 +74,8 @@ class Options:
 
 
 def compute(base: str, head: str, options: Options, notes: Notes) -> Comparison:
-    """Measure what the two sides lack, and compare them; `notes` get the progress. Raise UserError."""
-    # A working tree is what is new: --source builds the second side with it.
+    """Measure what is missing of the two sides, and compare them; `notes` shows progress. Raises UserError."""
+    # A working tree is the new side, so --source applies to the second side only.
     released = dataclasses.replace(options.choice, source=options.base_source)
     first, second = options.sysctls
     return of_sides(
@@ -84,7 +84,7 @@ def compute(base: str, head: str, options: Options, notes: Notes) -> Comparison:
 
 
 def of_sides(base: Stack | Results, head: Stack | Results, options: Options, notes: Notes) -> Comparison:
-    """Measure what two sides lack, and compare them. Raise UserError."""
+    """Measure what is missing of the two sides, and compare them. Raises UserError."""
     began_s = time.monotonic()
     both = base, head
     algorithms = list(dict.fromkeys(options.algorithms)) or compare_sides.common(*both)
@@ -127,13 +127,13 @@ def of_sides(base: Stack | Results, head: Stack | Results, options: Options, not
 
 
 def write(found: Comparison, target: pathlib.Path) -> None:
-    """Write compare.md, compare.json and, where figures can be drawn, compare.svg to a folder. Raise UserError."""
+    """Write compare.md, compare.json and, if figures can be drawn, compare.svg to a folder. Raises UserError."""
     contents: dict[str, str | bytes] = {
         "compare.md": shown.render(found),
         "compare.json": json.dumps(found.to_json(), indent=1, allow_nan=False) + "\n",
     }
     if extras.installed("figures"):
-        from conformance.reporting import changes  # late: it draws, and what draws takes seconds to import
+        from conformance.reporting import changes  # imported late, as drawing libraries take seconds to import
 
         contents["compare.svg"] = changes.svg(found)
     for name, content in contents.items():
@@ -142,14 +142,14 @@ def write(found: Comparison, target: pathlib.Path) -> None:
 
 @dataclasses.dataclass(kw_only=True)
 class _Work:
-    """A comparison under way, and what it has found of the algorithms so far."""
+    """A comparison under way, and its findings so far."""
 
     both: tuple[Stack | Results, Stack | Results]
     options: Options
     seeds: range
     ends_s: float | None
     notes: Notes
-    #: whether each cell takes all trials, even where both sides look alike
+    #: whether each cell gets all trials, even if both sides look alike
     thorough: bool
     values: dict[Quantity, tuple[Values, Values]] = dataclasses.field(default_factory=dict)
     sentences: dict[Quantity, str] = dataclasses.field(default_factory=dict)
@@ -160,16 +160,16 @@ class _Work:
     lacking: list[str] = dataclasses.field(default_factory=list)
 
     def compare(self, algorithm: str, work: Sequence[Key]) -> None:
-        """Collect the values of an algorithm's features, then of its metrics. Raise UserError."""
+        """Collect the values of an algorithm's features, then of its metrics. Raises UserError."""
         alike = self._features(algorithm) if self.options.features else False
-        # What showed no difference in traces is looked at twice in each cell, and only then as often as it takes.
+        # If traces show no difference, each cell gets two trials first, and all trials only if these differ.
         for at in range(0, len(work), _CELLS_AT_A_TIME):
             some = work[at : at + _CELLS_AT_A_TIME]
             differing = self._differing(some) if alike and not self.thorough else some
             self._metrics(some, differing)
 
     def _features(self, algorithm: str) -> bool:
-        """Collect the values of an algorithm's features; say whether they show that both sides behave alike."""
+        """Collect the values of an algorithm's features; return whether they are the same on both sides."""
         stacks = {role: s.bench for role, s in zip(_ROLES, self.both, strict=True) if isinstance(s, Stack)}
         given = {role: s.traits(algorithm) for role, s in zip(_ROLES, self.both, strict=True) if isinstance(s, Results)}
         without = [s.given for s in self.both if isinstance(s, Results) and not s.traits(algorithm)]
@@ -198,7 +198,7 @@ class _Work:
         return alike
 
     def _measured(self, work: Sequence[Key], seeds: range) -> list[compare_measured.Measured]:
-        """Return both sides of some settings, in the time that is left. Raise UserError."""
+        """Return the measurements of some settings on both sides, made in the time that is left. Raises UserError."""
         found = []
         for side in self.both:
             left_s = None if self.ends_s is None else self.ends_s - time.monotonic()
@@ -212,7 +212,7 @@ class _Work:
                 made = compare_measured.measured(
                     side.bench, list(asked), seeds, self.options.results, self.options.workers, self.notes, left_s
                 )
-                # The two sides' settings may differ by their sysctls; what is compared is the setting without.
+                # The settings of the two sides may differ in sysctls; they are compared under the setting without.
                 found.append(
                     compare_measured.Measured(
                         good={asked[key]: trials for key, trials in made.good.items()},
@@ -222,7 +222,7 @@ class _Work:
         return found
 
     def _differing(self, work: Sequence[Key]) -> list[Key]:
-        """Measure each setting twice, and return those in which the two sides differ."""
+        """Measure two trials of each setting on each side, and return the settings in which the sides differ."""
         first, second = self._measured(work, self.seeds[: compare_features.FIRST_LOOK])
         alike = {
             key
@@ -235,7 +235,7 @@ class _Work:
         return [key for key in work if key not in alike]
 
     def _metrics(self, work: Sequence[Key], differing: Sequence[Key]) -> None:
-        """Collect the values of settings: of those that differ with all seeds."""
+        """Collect the values of metrics: of all seeds in the `differing` settings, of the first two in the others."""
         alike = self._measured([key for key in work if key not in differing], self.seeds[: compare_features.FIRST_LOOK])
         other = self._measured(differing, self.seeds)
         good = [{**a.good, **b.good} for a, b in zip(alike, other, strict=True)]
@@ -260,7 +260,7 @@ class _Work:
             self._keep(quantity, before, after)
 
     def _keep(self, quantity: Quantity, before: Values, after: Values) -> None:
-        """Collect what both sides show; say what one of them alone does."""
+        """Collect a quantity that both sides have, or list it as one-sided if only one side has it."""
         if before and after:
             self.values[quantity] = before, after
         elif before or after:
@@ -270,9 +270,10 @@ class _Work:
 def _margin(
     both: tuple[Stack | Results, Stack | Results], schemes: Sequence[tuple[Scheme, Scheme]], options: Options
 ) -> float | None:
-    """Return the margin within which one side serves for the other; None where that is not asked. Raise UserError.
+    """Return the margin within which one side serves for the other; None if that is not asked.
 
-    It is asked of cells, where nothing but the kernel or its settings differs.
+    It is asked if cells are compared and nothing but the kernel or its sysctls differs. Raises UserError if it is not
+    asked but --margin is given.
     """
     kernels = compare_sides.on_two_kernels(both, schemes)
     if kernels and options.grid != compare_places.NO_CELLS:
@@ -284,7 +285,7 @@ def _margin(
 
 
 def _metrics(both: Sequence[Stack | Results], key: Key) -> list[Metric]:
-    """Return the metrics that any zone under a setting's profile is about, whether or not the algorithm has zones."""
+    """Return the metrics of all zones under a setting's profile, whether or not the algorithm has zones."""
     profiles = {side.bench.profile for side in both if isinstance(side, Stack)} or set(documents.PROFILES.values())
     kinds = {
         kind for profile in profiles for kind, under in documents.kinds(profile).items() if under == key[1].profile

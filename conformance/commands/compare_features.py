@@ -1,7 +1,7 @@
-"""Features of both sides of a comparison, trial by trial: traced where the files beside results lack them.
+"""Collect the features of both sides of a comparison, trial by trial; trace those that no file beside results holds.
 
-Two trials of each cell come first. Where both sides show the same in them, sample by sample, the rest is not traced:
-trials are deterministic, and a build that behaves otherwise hardly ever does not show in two transfers of thousands of
+Two trials of each cell come first. If both sides have the same samples in these, the other trials are not traced:
+trials are deterministic, and a build that behaves differently almost always shows it in two transfers of thousands of
 packets.
 """
 
@@ -21,11 +21,11 @@ from conformance.model.trial import Trial
 from conformance.results.features import Features, TrialFeatures
 from conformance.support.notes import Notes
 
-#: trials of each cell that show whether anything differs
+#: trials of each cell that are made first, to see whether anything differs
 FIRST_LOOK = 2
 #: {cell's name: {seed: samples}}, which by_trial reads
 Side = dict[str, dict[int, by_trial.Sampled]]
-#: {cell's name: the Setting that it is traced under}
+#: {cell's name: the Setting in which it is traced}
 Under = Mapping[str, Setting]
 
 
@@ -34,15 +34,15 @@ def both(
     notes: Notes, workers: int | None = None, ends_s: float | None = None, *,
     under: Mapping[str, Under] = types.MappingProxyType({}),
 ) -> tuple[dict[str, Side], list[str]]:  # fmt: skip
-    """Return ({role: Side}, what could not be looked at, as sentences) of the roles of `benches` and of `given`.
+    """Return ({role: Side}, problems as sentences) for the roles of `benches` and of `given`.
 
-    `given` are read from files and not traced. One role alone is traced for later comparisons. After `ends_s`, by
-    time.monotonic(), nothing more is traced. `under`: {role: {cell's name: Setting}} where it is not tracing's own.
-    Raise UserError.
+    Sides in `given` were read from files and are not traced. A single role is traced for later comparisons. Nothing is
+    traced after `ends_s`, a time of time.monotonic(). `under`: {role: {cell's name: Setting}} of roles that are not
+    traced in tracing.settings(). Raises UserError.
     """
     kept, problems = Features(results), []
     looks = [list(seeds[:FIRST_LOOK]), list(seeds)]
-    # Beta and growth show where losses are few: that is traced first.
+    # The cell with few losses is traced first, because it shows beta and growth.
     order = sorted(cells(algorithm), key=lambda cell: cell != FEW)
     found: dict[str, Side] = dict(given)
     under = dict.fromkeys(benches, tracing.settings()) | dict(under)
@@ -56,9 +56,9 @@ def both(
 
 
 def level(sides: Mapping[str, Side]) -> dict[str, Side]:
-    """Return sides of which all have the same trials of each cell that shows no difference.
+    """Return the sides, reduced to their common trials in each cell that shows no difference.
 
-    One side may have more, from an earlier comparison. What is read of all trials together would then differ.
+    One side may have more trials, from an earlier comparison. Readings of all its trials together would then differ.
     """
     found = {role: dict(side) for role, side in sides.items()}
     for cell in CELLS:
@@ -70,7 +70,7 @@ def level(sides: Mapping[str, Side]) -> dict[str, Side]:
 
 
 def _alike(sides: Mapping[str, Side], cell: str) -> bool:
-    """Say whether all sides show the same in the first trials of a cell."""
+    """Return whether all sides have the same samples in the first trials of a cell."""
     first, *others = (side.get(cell, {}) for side in sides.values())
     if not others:
         return False
@@ -83,7 +83,7 @@ def _trace(
     algorithm: str, kept: Features, notes: Notes, workers: int | None,
     ends_s: float | None,
 ) -> list[str]:  # fmt: skip
-    """Trace what is planned and not kept yet, and keep it; return what could not be looked at."""
+    """Trace the planned trials that are not kept yet, and keep their features; return problems as sentences."""
     missing = {}
     for role, bench in benches.items():
         trials = _trials(bench, algorithm, plans[role], under[role])
@@ -112,7 +112,7 @@ def _trace(
 
 
 def _stored(bench: Bench, algorithm: str, plan: Mapping[str, Sequence[int]], under: Under, kept: Features) -> Side:
-    """Return what is kept of a plan's trials."""
+    """Return the features that are kept of a plan's trials."""
     return {
         cell: {trial.seed: found.sampled for trial in trials if (found := kept.find(trial))}
         for cell, trials in _trials(bench, algorithm, plan, under).items()
@@ -124,7 +124,7 @@ def _trials(bench: Bench, algorithm: str, plan: Mapping[str, Sequence[int]], und
 
 
 def side_of(found: Sequence[TrialFeatures]) -> Side:
-    """Return what a file holds of one scheme."""
+    """Return the features that a file holds of one scheme, as a Side."""
     side: Side = {}
     for trial in found:
         side.setdefault(trial.cell, {})[trial.trial.seed] = trial.sampled
@@ -135,7 +135,7 @@ def record(
     bench: Bench, algorithm: str, results: str, notes: Notes, workers: int | None,
     budget_s: float | None, first_seed: int,
 ) -> None:  # fmt: skip
-    """Trace an algorithm for comparisons to come: as often as it takes to show that one of its features moved."""
+    """Trace an algorithm for later comparisons, with the fewest trials that can show that one of its features moved."""
     seeds = runs.seeds(comparison.fewest_trials(len(by_trial.told(algorithm))), first_seed)
     ends_s = None if budget_s is None else time.monotonic() + budget_s
     _, problems = both({"head": bench}, {}, algorithm, seeds, results, notes, workers, ends_s)

@@ -1,4 +1,4 @@
-"""Measure the two sides of `conformance compare` alike: all trials of each setting, and what their metrics are."""
+"""Measure the sides of `conformance compare`, and turn their measurements into values of metrics."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from conformance.support.notes import Notes
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """One side: `good` are the settings whose trials all succeeded; `left_out` has a trial of each that did not."""
+    """One side: `good` holds settings whose trials all succeeded, `left_out` a failed trial of each other setting."""
 
     good: Mapping[Key, Sequence[Measurement]]
     left_out: Mapping[Key, Measurement]
@@ -27,9 +27,9 @@ def measured(
     bench: Bench, work: Sequence[Key], seeds: range, results: str, workers: int | None, notes: Notes,
     budget_s: float | None = None,
 ) -> Measured:  # fmt: skip
-    """Measure all seeds of each setting; those that were not measured after `budget_s` seconds are in neither.
+    """Measure all seeds of each setting; settings not measured within `budget_s` seconds are in neither mapping.
 
-    Raise UserError.
+    Raises UserError.
     """
     asked = plan(trials=len(seeds), first_seed=seeds[0], work=work)
     made = answers(asked, bench, results, workers, notes, budget_s=budget_s, compares_kernels=True)
@@ -38,7 +38,7 @@ def measured(
 
 
 def sorted_out(found: Mapping[Key, Sequence[Measurement]]) -> Measured:
-    """Tell settings whose trials all succeeded from others."""
+    """Separate the settings whose trials all succeeded from the others."""
     bad = {key: [m for m in made if m.outcome is not Outcome.OK] for key, made in found.items()}
     return Measured(
         good={key: made for key, made in found.items() if not bad[key]},
@@ -47,7 +47,7 @@ def sorted_out(found: Mapping[Key, Sequence[Measurement]]) -> Measured:
 
 
 def quantity(metric: Metric, algorithm: str, profile: str, place: Place, tolerance: Tolerance) -> Quantity:
-    """Return a metric at a cell or a point as something to compare. It follows from what an algorithm does."""
+    """Return a metric in a cell or at a point as a Quantity; its weight says that it follows from other behavior."""
     return Quantity(
         algorithm=algorithm, name=metric.name, place=place, profile=profile, tolerance=tolerance,
         digits=metric.digits + 1, unit=metric.unit, weight=FOLLOWS,
@@ -55,11 +55,11 @@ def quantity(metric: Metric, algorithm: str, profile: str, place: Place, toleran
 
 
 def tolerance(metric: Metric, share: float) -> Tolerance:
-    """Return this share of what zones permit around a value of a metric."""
+    """Return a share of the deviation that zones permit from a value of a metric."""
     return Tolerance(absolute=metric.margin * share, relative=RELATIVE_MARGIN * share)
 
 
 def values(metric: Metric, measurements: Sequence[Measurement]) -> dict[int, float]:
-    """Return {seed: value} of those that have the metric."""
+    """Return {seed: value}, in order of seed, of the measurements that have the metric."""
     found = {m.trial.seed: metric.of(m) for m in measurements}
     return {seed: value for seed, value in sorted(found.items()) if value is not None}

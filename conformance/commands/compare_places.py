@@ -1,4 +1,4 @@
-"""Where `conformance compare` looks: cells and points of scenarios, and what it leaves out."""
+"""Choose the cells and points of scenarios that `conformance compare` compares, and say which it leaves out."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -14,24 +14,25 @@ from conformance.model.setting import Cell, Setting
 from conformance.model.zone import Zone
 from conformance.support.console import count
 
-#: no cells: features alone
+#: the --grid without cells, with which only features are compared
 NO_CELLS = "none"
-#: of an algorithm without zones: without loss, with a little, with more
+#: the cells for an algorithm without zones: one without loss, one with a little, one with more
 _WITHOUT_ZONES = (Cell(10, 20, 0), Cell(10, 20, 1), Cell(10, 60, 2))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """The settings of an algorithm that are compared; `lacking`: sentences about what is not."""
+    """The settings in which an algorithm is compared; `lacking`: sentences about what is not compared."""
 
     keys: list[Key]
     lacking: list[str]
 
 
 def chosen(both: Sequence[Stack | Results], algorithm: str, grid: str, profile: str | None) -> Chosen:
-    """Return where an algorithm is compared: where a file holds results, if one side is one. Raise UserError.
+    """Return the settings in which an algorithm is compared; if a side is a results file, those that it holds.
 
-    `grid`: as --grid has it; `profile`: as --profile, None for that of each zone.
+    `grid` and `profile` are the values of --grid and --profile; `profile` None stands for that of each zone. Raises
+    UserError.
     """
     if grid == NO_CELLS:
         return Chosen(keys=[], lacking=[])
@@ -47,7 +48,7 @@ def chosen(both: Sequence[Stack | Results], algorithm: str, grid: str, profile: 
     smoke = {(profile or zone.profile, cell) for zone in own for cell in zone.smoke if isinstance(cell, Cell)}
     cells = sorted(smoke) or [(profile or usual, cell) for cell in _WITHOUT_ZONES]
     settings = [documents.profile(under, cell) for under, cell in cells]
-    # Bytes are what a trial costs: a budget that ends early leaves out few cells.
+    # A trial costs by its bytes. With the smallest first, a budget that ends early leaves out few cells.
     settings.sort(key=lambda setting: setting.transfer_bytes)
     of_points = [zone for zone in own if any(isinstance(place, Point) for place in zone.smoke)]
     lacking = [
@@ -58,7 +59,7 @@ def chosen(both: Sequence[Stack | Results], algorithm: str, grid: str, profile: 
 
 
 def _held(both: Sequence[Stack | Results], algorithm: str, grid: str, profile: str | None) -> Chosen:
-    """Return what all files hold of the places that are asked for."""
+    """Return the settings that all files hold, as far as they are asked for."""
     held = [side.measured(algorithm) for side in both if isinstance(side, Results)]
     everywhere = [key for key in held[0] if all(key in other for other in held)]
     keys = [key for key in everywhere if not key[1].segments]
@@ -68,7 +69,7 @@ def _held(both: Sequence[Stack | Results], algorithm: str, grid: str, profile: s
     if alone := sum(len(of) for of in held) - len(held) * len(everywhere):
         lacking.append(f"{algorithm}: {count(alone, 'place')} not compared, as one file alone holds them")
     if grid not in (grids.SMOKE, grids.FULL):
-        # Of cells, the profile is any that the files hold.
+        # Cells match under any profile that the files hold.
         wanted = {(named if isinstance(place, Point) else None, place) for named, place in _named(grid, "")}
         keys = [key for key in keys if _place_of(key[1]) in wanted]
     if profile is not None:
@@ -82,7 +83,7 @@ def _place_of(setting: Setting) -> tuple[str | None, places.Place]:
 
 
 def _named(grid: str, profile: str) -> list[tuple[str, places.Place]]:
-    """Return [(profile, place)] of a grid's cells, or of a zone's cells or points by its id. Raises UserError."""
+    """Return [(profile, place)] of a grid's cells, or of the cells or points of a zone's id. Raises UserError."""
     if "/" in grid:
         found = documents.any_zone(documents.shipped_path(grid))
         if isinstance(found, Zone) and found.digests:

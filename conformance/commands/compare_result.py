@@ -1,4 +1,4 @@
-"""What `conformance compare` finds out: all that was compared, what could not be, and what follows for its status."""
+"""The result of `conformance compare`: what was compared, what could not be, and the exit status that follows."""
 
 import dataclasses
 import math
@@ -15,13 +15,13 @@ from conformance.model.studies import comparison
 from conformance.model.studies.comparison import Change, Compared, Quantity
 from conformance.model.trial import Measurement, Scheme
 
-#: of what zones permit, how far apart cells may be where one side serves for the other
+#: the default margin: how far apart cells may be if one side serves for the other, as a share of what zones permit
 MARGIN = 1.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """One side, as it was given, and the scheme of each algorithm that it came to."""
+    """One side as it was given, and its scheme for each algorithm."""
 
     given: str
     schemes: tuple[Scheme, ...]
@@ -29,49 +29,49 @@ class Side:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """A cell or point that is not compared, as trials of one side failed or timed out in it."""
+    """A cell or point that is not compared because trials of one side failed or timed out in it."""
 
     side: str
     measurement: Measurement
 
     @property
     def place(self) -> Place:
-        """Return where it is: a cell, or a point of a scenario."""
+        """The cell, or the point of a scenario."""
         return places.of(self.measurement.setting)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """All that was compared, the largest changes first. `sentences`: of features, what the second side does.
+    """All that was compared, the largest changes first. `sentences`: for each feature, what the second side does.
 
-    `margin`: where the sides are one build on two kernels, how far apart cells may be where one side serves for the
-    other, as a share of what zones permit. It is None where that is not asked.
+    `margin`: how far apart cells may be if one side serves for the other, as a share of what zones permit. The question
+    is asked if the sides are one build on two kernels; `margin` is None if it is not asked.
     """
 
     sides: tuple[Side, Side]
-    #: algorithms of which both sides are one build on one kernel: nothing can differ
+    #: algorithms for which both sides are the same build on the same kernel, so that nothing can differ
     same_build: tuple[str, ...]
     trials: int
     compared: tuple[Compared, ...]
     sentences: Mapping[Quantity, str]
-    #: features that one side alone shows: (quantity, side)
+    #: (quantity, side) of quantities that only one side has
     one_sided: tuple[tuple[Quantity, str], ...] = ()
     left_out: tuple[LeftOut, ...] = ()
-    #: (algorithm, profile, place) that the budget left no time for
+    #: (algorithm, profile, place) that was not measured because the budget ended
     unmeasured: tuple[tuple[str, str, Place], ...] = ()
-    #: traces that could not be looked at
+    #: sentences about traces that could not be made or read
     problems: tuple[str, ...] = ()
-    #: what was not compared, as a file lacks it
+    #: sentences about what limits the comparison, such as results that a file lacks
     lacking: tuple[str, ...] = ()
     margin: float | None = None
 
     def of(self, change: Change) -> list[Compared]:
-        """Return what became so."""
+        """Return the quantities with this change."""
         return [c for c in self.compared if c.change is change]
 
     @property
     def not_shown(self) -> list[Quantity]:
-        """Return the metrics in cells that may differ by the margin or more, the widest interval first."""
+        """The metrics in cells that may differ by the margin or more, the widest interval first."""
         if self.margin is None:
             return []
         found = [c for c in self.compared if c.quantity.label is None and not self._equivalent(c)]
@@ -80,7 +80,7 @@ class Comparison:
 
     @property
     def serves(self) -> bool:
-        """Say whether it is shown that one side serves for the other: in every cell, none left out, nothing moved."""
+        """Whether one side is shown to serve for the other: in every cell, with none left out and nothing moved."""
         cells = any(c.quantity.label is None for c in self.compared)
         gaps = self.of(Change.MOVED) or self.left_out or self.unmeasured or self.not_shown
         return self.margin is not None and cells and not gaps
@@ -91,16 +91,16 @@ class Comparison:
 
     @property
     def blind(self) -> bool:
-        """Say whether there are so few trials that nothing could have been said to move."""
+        """Whether there are so few trials that no quantity could have been found to move."""
         family = max(len(self.compared), 1)
         least = min((2 / math.comb(sum(c.n), c.n[0]) for c in self.compared), default=1.0)
         return least * family > comparison.ALPHA and any(not c.identical for c in self.compared)
 
     @property
     def exit_status(self) -> ExitStatus:
-        """Say VIOLATES if anything moved; else ERROR or UNKNOWN if something could not be compared; else DONE.
+        """VIOLATES if anything moved, else ERROR or UNKNOWN if something could not be compared, else DONE.
 
-        Of two kernels, say UNKNOWN also where it is not shown that one serves for the other.
+        With two kernels, it is also UNKNOWN if one is not shown to serve for the other.
         """
         if self.of(Change.MOVED):
             return ExitStatus.VIOLATES

@@ -1,4 +1,4 @@
-"""The two sides of `conformance compare`: a results file, a stack, or a stack on a kernel."""
+"""The sides of `conformance compare`: each is a results file, a stack, or a stack on a kernel."""
 
 import dataclasses
 import pathlib
@@ -18,9 +18,9 @@ from conformance.model.trial import Measurement, Scheme
 from conformance.results import features, store
 
 _RESULTS = (".jsonl", ".jsonl.xz", ".jsonl.gz")
-#: ngtcp2-1.11 is another version of the stack ngtcp2
+#: the version at the end of a stack's name: ngtcp2-1.11 is another version of the stack ngtcp2
 _OF_VERSION = re.compile(r"-\d[\d.]*$")
-#: the room that trials are run in, and the version of the lab (lab/version.py)
+#: the room in which trials run, and the lab version (lab/version.py)
 Lab = tuple[str, str]
 Sysctls = tuple[tuple[str, str], ...]
 
@@ -31,26 +31,26 @@ class Stack:
 
     given: str
     bench: Bench
-    #: of the guest's hosts, beside those of the profile
+    #: sysctls of the guest's hosts, besides those of the profile
     sysctls: Sysctls = ()
 
     def under(self, setting: Setting) -> Setting:
-        """Return a setting with this side's sysctls. Raise UserError where one is not the network's."""
+        """Return a setting with this side's sysctls. Raises UserError if a sysctl's name does not begin with `net.`."""
         sysctls = tuple(sorted((dict(setting.sysctls) | dict(self.sysctls)).items()))
-        # A scenario's are its network's: by these its trials are known.
+        # In a scenario they belong to the network as well, which identifies its trials.
         network = setting.network and dataclasses.replace(setting.network, sysctls=sysctls)
         return dataclasses.replace(setting, sysctls=sysctls, network=network)
 
     def algorithms(self) -> list[str]:
-        """Return what it offers, by this suite's names."""
+        """Return the algorithms that the stack offers, by this suite's names."""
         return list(self.bench.adapter.manifest.offered())
 
     def labs(self, algorithm: str) -> set[Lab]:
-        """Return the one lab that it is measured in."""
+        """Return the one lab in which this side is measured."""
         return {(self.bench.lab, self.bench.lab_digest)}
 
     def scheme(self, algorithm: str) -> Scheme:
-        """Return the scheme of an algorithm. Raise UserError where it is not to be had."""
+        """Return the scheme of an algorithm. Raises UserError if the algorithm is not offered or cannot run."""
         require_offered(self.bench, algorithm)
         if why_not := self.bench.place(algorithm).why_not:
             raise UserError(f"{self.given}: {why_not}")
@@ -59,22 +59,22 @@ class Stack:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Results:
-    """A side that was measured: a file. `traits`: what `why` read of its trials, by algorithm."""
+    """A side that was measured before: a results file, and the features of its traced trials."""
 
     given: str
     measurements: Sequence[Measurement]
     features: Sequence[features.TrialFeatures]
-    #: of what was measured, each setting tells
+    #: none to be set: each measured setting holds its own
     sysctls: Sysctls = ()
 
     def algorithms(self) -> list[str]:
-        """Return what it has measurements of."""
+        """Return the algorithms that the file has measurements of."""
         return list(dict.fromkeys(m.trial.scheme.algorithm for m in self.measurements))
 
     def scheme(self, algorithm: str) -> Scheme:
         """Return the one scheme that the file has of an algorithm.
 
-        Raise UserError where there is none, or several, or where its trials were made in several labs.
+        Raises UserError if there is none, if there are several, or if its trials were made in several labs.
         """
         found = [m.trial.scheme for m in self.measurements] + [f.trial.scheme for f in self.features]
         schemes = list(
@@ -92,7 +92,7 @@ class Results:
         return schemes[0]
 
     def labs(self, algorithm: str) -> set[Lab]:
-        """Return the labs that its trials of an algorithm were made in, traced or not."""
+        """Return the labs in which its trials of an algorithm were made, traced or not."""
         trials = [m.trial for m in self.measurements] + [f.trial for f in self.features]
         return {(trial.room, trial.lab_digest) for trial in trials if trial.scheme.algorithm == algorithm}
 
@@ -110,7 +110,7 @@ class Results:
 
 
 def sysctls(text: str) -> Sysctls:
-    """Return what `net.ipv4.NAME=VALUE,...` means. Raise UserError."""
+    """Parse `net.ipv4.NAME=VALUE,...`. Raises UserError."""
     pairs = []
     for part in text.split(","):
         name, equals, value = part.strip().partition("=")
@@ -121,12 +121,12 @@ def sysctls(text: str) -> Sysctls:
 
 
 def is_results(text: str) -> bool:
-    """Say whether a side is given as a results file."""
+    """Return whether a side is given as a results file."""
     return text.endswith(_RESULTS)
 
 
 def parse(text: str, choice: Choice, sysctls: Sysctls = ()) -> Stack | Results:
-    """Return a side: `results.jsonl`, STACK, STACK@KERNEL, or @KERNEL for `choice`'s stack. Raise UserError."""
+    """Parse a side: `results.jsonl`, STACK, STACK@KERNEL, or @KERNEL for `choice`'s stack. Raises UserError."""
     path = pathlib.Path(text)
     if is_results(text):
         if sysctls:
@@ -144,7 +144,10 @@ def parse(text: str, choice: Choice, sysctls: Sysctls = ()) -> Stack | Results:
 
 
 def baseline(path: str, stack: str, algorithms: Sequence[str]) -> Results:
-    """Return the features that a results file has of a stack, as a side. Raise UserError where one is missing."""
+    """Return the features that a results file has of a stack, as a side.
+
+    Raises UserError if it has none of one of the algorithms.
+    """
     kept = features.beside(path)
     held = [f for f in features.read(kept) if f.trial.scheme.stack == stack]
     lacking = [a for a in algorithms if a not in {f.trial.scheme.algorithm for f in held}]
@@ -158,19 +161,22 @@ def baseline(path: str, stack: str, algorithms: Sequence[str]) -> Results:
 
 
 def alike(first: Stack | Results, second: Stack | Results) -> bool:
-    """Say whether what is measured of both is made alike; two files were measured, so that looking costs nothing."""
+    """Return whether the lab and the sysctls of both sides are the same, so that one build cannot differ.
+
+    Return False for two files, which are compared in any case: that costs nothing, as both were measured before.
+    """
     if isinstance(first, Results) and isinstance(second, Results):
         return False
     return _labs(first) == _labs(second) and first.sysctls == second.sysctls
 
 
 def one_build(first: Scheme, second: Scheme) -> bool:
-    """Say whether two schemes are one build on one kernel, so that what decides how they behave is equal."""
+    """Return whether two schemes are the same build on the same kernel, and so must behave alike."""
     return (first.stack_digest, first.kernel_digest) == (second.stack_digest, second.kernel_digest)
 
 
 def on_two_kernels(both: tuple[Stack | Results, Stack | Results], schemes: Sequence[tuple[Scheme, Scheme]]) -> bool:
-    """Say whether the sides are one build on two kernels, or under two settings of one: nothing else differs."""
+    """Return whether the sides are the same build and differ only in their kernels or their sysctls."""
     first, second = both
     return bool(schemes) and all(
         x.stack_digest == y.stack_digest and (x.kernel_digest != y.kernel_digest or first.sysctls != second.sysctls)
@@ -185,7 +191,7 @@ def _labs(side: Stack | Results) -> set[str]:
 
 
 def require_one_stack(first: Scheme, second: Scheme) -> None:
-    """Raise UserError if two schemes are of different stacks: what differs is then no change of either."""
+    """Raise UserError if two schemes are of different stacks: a difference is then not a change of either."""
     if _OF_VERSION.sub("", first.stack) != _OF_VERSION.sub("", second.stack):
         raise UserError(
             f"{first.stack} and {second.stack} are different stacks",
@@ -194,7 +200,7 @@ def require_one_stack(first: Scheme, second: Scheme) -> None:
 
 
 def common(first: Stack | Results, second: Stack | Results) -> list[str]:
-    """Return the algorithms that both sides have, in the first's order. Raise UserError where there are none."""
+    """Return the algorithms that both sides have, in the first's order. Raises UserError if there are none."""
     theirs = second.algorithms()
     found = [algorithm for algorithm in first.algorithms() if algorithm in theirs]
     if not found:

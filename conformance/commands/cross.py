@@ -1,4 +1,4 @@
-"""`conformance cross`: each algorithm, measured, against each one's zone. The diagonal should conform, nothing else."""
+"""`conformance cross`: judge each algorithm by the zones of each; only the diagonal should conform."""
 
 import dataclasses
 import pathlib
@@ -21,7 +21,10 @@ from conformance.support.notes import Notes
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Cross:
-    """`verdicts`: {(algorithm that was measured, algorithm whose zones judge): verdicts on all cells}."""
+    """Verdicts on each algorithm by the zones of each.
+
+    `verdicts`: {(algorithm that was measured, algorithm whose zones judge): verdicts on all cells}.
+    """
 
     algorithms: tuple[str, ...]
     #: {algorithm: id of the scheme that was measured}
@@ -36,7 +39,7 @@ class Cross:
 
     @property
     def exit_status(self) -> ExitStatus:
-        """DONE where the diagonal conforms and all else violates; ERROR and UNKNOWN where that cannot be told."""
+        """DONE if the diagonal conforms and all else violates, VIOLATES if not, ERROR or UNKNOWN if it is not known."""
         statuses = self.statuses
         if Status.ERROR in statuses.values():
             return ExitStatus.ERROR
@@ -80,14 +83,14 @@ def compute(
     workers: int | None,
     notes: Notes,
 ) -> Cross:
-    """Measure every algorithm on the smoke cells of all, and judge each by each one's zones. Raise UserError."""
+    """Measure every algorithm in the smoke cells of all, and judge each by the zones of each. Raises UserError."""
     bench = benches.find(choice)
     zones = {
         algorithm: [documents.zone_of(algorithm, kind, bench.profile) for kind in documents.KINDS]
         for algorithm in algorithms
     }
     questions = _questions(zones)
-    # All that one algorithm's zones say of another is one verdict.
+    # The zones of one algorithm give one overall verdict on another, so their questions are one family.
     asked = plan(questions, trials=trials, first_seed=first_seed, family=_pair)
     notes.say(f"cross: {bench.adapter.name}, {', '.join(algorithms)}: {amount(asked)}")
     judged = {
@@ -114,13 +117,13 @@ def compute(
 
 
 def _pair(question: Question) -> tuple[str, str]:
-    """Return what runs, and the algorithm whose zone it is asked about."""
+    """Return the family of a question: (algorithm that runs, algorithm whose zone judges it)."""
     assert isinstance(question, CellQuestion)
     return question.algorithm, question.zone.algorithm
 
 
 def _questions(zones: Mapping[str, Sequence[Zone]]) -> list[CellQuestion]:
-    """Return each algorithm's questions to each zone, at the smoke cells of all. Raise UserError."""
+    """Return the questions of each algorithm to each zone, in the smoke cells of all zones. Raises UserError."""
     everything = [zone for found in zones.values() for zone in found]
     if len({zone.profile_digest for zone in everything}) != 1:
         raise UserError("these zones were measured under different profiles", "cross zones of one profile")

@@ -1,4 +1,4 @@
-"""`conformance doctor`: everything a run needs, each with how to mend it."""
+"""`conformance doctor`: check everything that a run needs, and say how to install or fix what is missing."""
 
 import ctypes
 import dataclasses
@@ -26,13 +26,13 @@ _PROGRAMS = {
 }  # fmt: skip
 _PTRACE_TRACEME = 0
 _WHEEL = ", or install the wheel cc-conformance-kernel, which has it built (docs/install.md)"
-#: what our first kernel patch makes room for
+#: bytes of extended register state that our first kernel patch makes room for
 _XSTATE_BYTES = 12_288
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Check:
-    """Something that a run needs, whether it is there, and how to mend it."""
+    """Something that a run needs, whether it is there, and how to install or fix it."""
 
     ok: bool
     what: str
@@ -47,7 +47,7 @@ class Health:
 
     @property
     def exit_status(self) -> ExitStatus:
-        """Say MISUSE where something is missing, as the user can mend it, else DONE."""
+        """DONE if nothing is missing, else MISUSE, because the user can fix that."""
         return ExitStatus.DONE if all(check.ok for check in self.checks) else ExitStatus.MISUSE
 
     def to_json(self) -> Document:
@@ -63,7 +63,7 @@ def compute(
     kernel_name: str = kernels.DEFAULT_NAME,
     on_check: Callable[[Check], None] = lambda check: None,
 ) -> Health:
-    """Check everything; `on_check` is called with each Check as soon as it was made."""
+    """Check everything; `on_check` is called with each Check as soon as it is made."""
     found = []
     for check in checks(lab, kernel_name):
         found.append(check)
@@ -72,7 +72,7 @@ def compute(
 
 
 def checks(lab: str = "virtual", kernel_name: str = kernels.DEFAULT_NAME) -> Iterator[Check]:
-    """Yield one Check after the other; those that need an earlier one to pass come after it."""
+    """Make and yield one Check after the other; a check that needs another to pass comes after it."""
     yield _platform()
     yield _processor()
     yield _python()
@@ -110,7 +110,7 @@ def checks(lab: str = "virtual", kernel_name: str = kernels.DEFAULT_NAME) -> Ite
 
 
 def _cache() -> Check:
-    """Check that what is built can be kept."""
+    """Check that builds can be kept in the cache."""
     try:
         files.check_writable(paths.cache(), "set CC_CONFORMANCE_CACHE to another folder")
         return Check(True, f"cache: {paths.cache()}")
@@ -124,9 +124,9 @@ def _platform() -> Check:
 
 
 def _processor() -> Check:
-    """Check that kernels have room for the processor's extended register state.
+    """Check that guest kernels have room for the processor's extended register state.
 
-    In bytes: x87 and SSE 576, AVX 256, AVX-512 1664, PKRU 8, AMX 8256 (Intel SDM 1, 13).
+    The sizes in bytes: x87 and SSE 576, AVX 256, AVX-512 1664, PKRU 8, AMX 8256 (Intel SDM 1, 13).
     """
     with open("/proc/cpuinfo") as f:
         flags = set(next((line for line in f if line.startswith("flags")), "").split())
@@ -165,7 +165,7 @@ def _mininet() -> Check:
 
 
 def _builds(stack: str) -> Check:
-    """Check that what the adapter compiles has been compiled, or can be here."""
+    """Check that a stack is built, or that the tools to build it are there."""
     about = manifest.read(stack)
     if adapter.is_built(about):
         return Check(True, f"{stack}: built")
@@ -202,7 +202,7 @@ def _ptrace() -> Check:
 
 
 def _pinning() -> Check:
-    """Try to pin a process to a core. Guests run without it, too, at up to four times the cost."""
+    """Check whether a process can be pinned to a core. Guests also run without that, at up to four times the cost."""
     try:
         os.sched_setaffinity(0, os.sched_getaffinity(0))
         found = "allowed"
@@ -238,7 +238,7 @@ def _guest_memory(kernel: kernels.Kernel) -> Check:
 
 
 def _boots(kernel: kernels.Kernel) -> Check:
-    core = max(os.sched_getaffinity(0))  # shared with whatever runs there: a check must not wait for a measurement
+    core = max(os.sched_getaffinity(0))  # it may be busy: a check must not wait for a measurement to end
     with scratch_place.folder() as scratch:
         began = time.monotonic()
         (scratch / "nothing.py").write_text("print('hello')\n")

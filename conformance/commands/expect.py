@@ -1,4 +1,4 @@
-"""`conformance expect update`: rewrite a stack's known deviations from verdicts on results, for review."""
+"""`conformance expect`: show a stack's known deviations, or rewrite them from verdicts on results, for review."""
 
 import collections
 import dataclasses
@@ -27,14 +27,17 @@ from conformance.results import store
 from conformance.support import files, paths
 from conformance.support.console import one_line
 
-#: what belongs together: a scheme, the room and the lab version
+#: (scheme, room, lab version): measurements with the same are judged together
 Run = tuple[Scheme, str, str]
 Measured = Mapping[Setting, Sequence[Measurement]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Update(Done):
-    """What became of a stack's list. `written`: whether its file changed; `left_out`: what does not count, in words."""
+    """A stack's list before and after an update. `written`: whether its file changed.
+
+    `left_out` says in words which measurements do not count.
+    """
 
     stack: str
     path: pathlib.Path
@@ -59,7 +62,7 @@ class Update(Done):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Known(Done):
-    """What a stack is known to do wrong."""
+    """The known deviations of a stack."""
 
     stack: str
     entries: tuple[Expected, ...]
@@ -71,7 +74,7 @@ class Known(Done):
 
 
 def known(stack: str) -> Known:
-    """Return what is known of a stack (a name, or the path of an adapter.json). Raise UserError."""
+    """Return the known deviations of a stack (a name, or the path of an adapter.json). Raises UserError."""
     return Known(stack=stack, entries=expectations.load(stack))
 
 
@@ -85,10 +88,11 @@ def _entry(entry: Expected) -> dict[str, Any]:
 
 
 def update(stack: str, results: Sequence[pathlib.Path | str], choice: Choice | None = None, add: bool = True) -> Update:
-    """Rewrite a stack's file from the verdicts on its results. Raise UserError.
+    """Rewrite a stack's expected.json from the verdicts on its results. Raises UserError.
 
-    Without `add`, only take out what does not happen any more. Only what `choice` would measure today counts: what
-    another build did says nothing of this one. Without a choice any build counts, but one at a time.
+    Without `add`, deviations that no longer happen are removed, and none is added. Only measurements that `choice`
+    would give today count, because another build says nothing about this one. Without a choice, measurements of any
+    build count, but all must be of the same one.
     """
     about = manifest.read(stack)
     before = expectations.load(stack)
@@ -108,9 +112,9 @@ def update(stack: str, results: Sequence[pathlib.Path | str], choice: Choice | N
 
 
 def runs(stack: str, results: Sequence[pathlib.Path | str]) -> dict[Run, dict[Setting, list[Measurement]]]:
-    """Return {(Scheme, room, lab version): {setting: measurements}} of a stack's lines in files. Raise UserError.
+    """Return {(Scheme, room, lab version): {setting: measurements}} of a stack's lines in files. Raises UserError.
 
-    Digests say what is one run: of schemes that differ in names only, the first one's names are taken.
+    Digests decide what is one run: if schemes differ in names only, the first one's names are used.
     """
     found: dict[Run, dict[Setting, list[Measurement]]] = collections.defaultdict(lambda: collections.defaultdict(list))
     first: dict[tuple[str, str, str], Scheme] = {}
@@ -120,7 +124,7 @@ def runs(stack: str, results: Sequence[pathlib.Path | str]) -> dict[Run, dict[Se
         if scheme.stack != stack:
             continue
         if not scheme.kernel_digest:
-            unbuilt += 1  # nothing is known of the stack
+            unbuilt += 1  # it says nothing about the stack
             continue
         scheme = first.setdefault((scheme.algorithm, scheme.stack_digest, scheme.kernel_digest), scheme)
         trial = dataclasses.replace(m.trial, scheme=scheme)
@@ -134,7 +138,7 @@ def runs(stack: str, results: Sequence[pathlib.Path | str]) -> dict[Run, dict[Se
 def _of_today(
     all_runs: dict[Run, dict[Setting, list[Measurement]]], bench: Bench, results: Sequence[pathlib.Path | str]
 ) -> tuple[dict[Run, dict[Setting, list[Measurement]]], tuple[str, ...]]:
-    """Return those of the runs that this bench would make, and what is left out. Raise UserError where that is all."""
+    """Return the runs that this bench would make today, and, in words, the others. Raises UserError if none is left."""
     kept = {}
     left: collections.Counter[tuple[str, str]] = collections.Counter()
     for run, measured in all_runs.items():
@@ -155,7 +159,7 @@ def _of_today(
 
 
 def _unlike(trial: Trial, same: Trial) -> str:
-    """Say in what a Trial differs from the same one of today."""
+    """Return in words how a Trial differs from the same trial of today."""
     was, is_now = trial.scheme, same.scheme
     said = []
     for what, name, digest in (
@@ -163,7 +167,7 @@ def _unlike(trial: Trial, same: Trial) -> str:
         ("kernel", "kernel_release", "kernel_digest"),
     ):
         if getattr(was, digest) != getattr(is_now, digest):
-            # One version may be built in many ways.
+            # Builds of one version may differ; their digests tell them apart.
             by = name if getattr(was, name) != getattr(is_now, name) else digest
             said.append(f"{what} ({one_line(getattr(was, by))}; now {one_line(getattr(is_now, by))})")
     return " and ".join(said) or "lab"
@@ -175,7 +179,7 @@ def _names(results: Sequence[pathlib.Path | str]) -> str:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SplitZoneVerdict:
-    """What a ZoneVerdict is of cells: the verdicts on the checks of a split zone, by the checks' ids."""
+    """The verdicts on the checks of a split zone, by the checks' ids. A ZoneVerdict holds those on cells."""
 
     zone_id: str
     verdicts: Mapping[str, SplitVerdict]
@@ -184,7 +188,7 @@ class SplitZoneVerdict:
 
 
 def verdicts(all_runs: Mapping[Run, Measured]) -> list[JudgedZone]:
-    """Return the verdicts of runs, one for each zone that applies. Raise UserError where a zone has two."""
+    """Return the verdicts of runs, one for each zone that applies. Raises UserError if a zone has two."""
     found: dict[str, JudgedZone] = {}
     for (scheme, _, _), measured in all_runs.items():
         for judged in _verdicts(scheme.algorithm, measured):
@@ -199,7 +203,7 @@ def verdicts(all_runs: Mapping[Run, Measured]) -> list[JudgedZone]:
 
 
 def _verdicts(algorithm: str, measured: Measured) -> Iterator[JudgedZone]:
-    """Yield the verdicts on each zone that {setting: measurements} of one run are about."""
+    """Yield the verdicts of each zone that applies to one run, which is given as {setting: measurements}."""
     cells: list[CellQuestion] = []
     splits: list[SplitQuestion] = []
     for digest in {setting.profile_digest: None for setting in measured}:
@@ -215,7 +219,7 @@ def _verdicts(algorithm: str, measured: Measured) -> Iterator[JudgedZone]:
                 split_question(zone, check, split=True)
                 for check in zone.checks_within(setting.cell for setting in settings.values())
             ]
-            # A path that was not measured says nothing: then the check is judged by predictions alone.
+            # If the split path was not measured, the check is judged by predictions alone.
             splits += [q if q.split_path in measured else dataclasses.replace(q, split_path=None) for q in asked]
     family = plan([*cells, *splits], trials=1).family
     zones = {question.zone.id: question.zone for question in cells}
@@ -234,7 +238,7 @@ def _verdicts(algorithm: str, measured: Measured) -> Iterator[JudgedZone]:
 
 
 def _of_check(question: SplitQuestion, measured: Measured, family: int) -> SplitVerdict:
-    """Return the verdict on a check, unless trials with fresh seeds take it back."""
+    """Return the verdict on a check; a violation that trials with fresh seeds do not show again is withdrawn."""
     apart = {setting: repeats_apart(measured[setting]) for setting in question.settings}
     looks = looks_of(len(own) for own, _ in apart.values())
     verdict = _at_first_clear(question, {setting: own for setting, (own, _) in apart.items()}, family, looks)
@@ -245,7 +249,7 @@ def _of_check(question: SplitQuestion, measured: Measured, family: int) -> Split
 
 
 def _at_first_clear(question: SplitQuestion, measured: Measured, family: int, usual: Sequence[int]) -> SplitVerdict:
-    """Return the verdict at the first look that is clear; sure where any later look at what passes is."""
+    """Return the verdict at the first look that is clear; if it passes, it is sure as soon as any later look is."""
     available = {setting: len(found) for setting, found in measured.items()}
     looks = looks_at(available.values(), usual)
 
@@ -263,6 +267,6 @@ def _at_first_clear(question: SplitQuestion, measured: Measured, family: int, us
 
     found = at(lambda one: one.status is not Status.INCONCLUSIVE)
     if found.status.passes and not found.sure and at(lambda one: one.sure).sure:
-        # More trials were made of a known deviation, to be sure, and none that are not needed may turn the verdict.
+        # A known deviation gets more trials to be sure. These extra trials may not turn the verdict.
         found = dataclasses.replace(found, findings=tuple(dataclasses.replace(f, sure=True) for f in found.findings))
     return found

@@ -1,4 +1,4 @@
-"""`conformance export`: results for other tools, as CSV, Parquet, JSON, Markdown or a badge."""
+"""`conformance export`: convert results for other tools, to CSV, Parquet, JSON, Markdown or a badge."""
 
 import dataclasses
 import pathlib
@@ -12,7 +12,7 @@ from conformance.reporting.tools import badge, bencher, export
 from conformance.results.source import Source
 from conformance.support import files
 
-#: what can be written, and where unless told otherwise
+#: {form that can be written: the file's name if none is given}
 FORMS = {
     "json": "summary.json",
     "csv": "cells.csv",
@@ -27,7 +27,7 @@ FORMS = {
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Exported(Done):
-    """Results in the form of another tool; `path` None where they were not written to a file."""
+    """Results in the form of another tool; `path` is None if they were not written to a file."""
 
     form: str
     content: bytes
@@ -57,7 +57,7 @@ def compute(form: str, results: Sequence[pathlib.Path]) -> Exported:
 
 
 def called(stack: str, algorithm: str) -> str:
-    """Return what a stack calls an algorithm, where the stack ships; of any other the algorithm's own name."""
+    """Return a stack's own name of an algorithm; for a stack that does not ship, the suite's name."""
     if stack not in manifest.names():
         return algorithm
     about = manifest.read(stack)
@@ -65,6 +65,6 @@ def called(stack: str, algorithm: str) -> str:
 
 
 def write(found: Exported, target: str | None) -> Exported:
-    """Write it to a file; None names the file after its form. Raises UserError."""
+    """Write an export to the file `target`, by default one named after its form. Raises UserError."""
     path = files.write(target or FORMS[found.form], found.content, "choose another --out")
     return dataclasses.replace(found, path=pathlib.Path(path))

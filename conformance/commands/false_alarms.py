@@ -1,8 +1,8 @@
-"""`conformance mutants --false-alarms`: does the suite leave alone implementations that are right?
+"""`conformance mutants --false-alarms`: count how often the suite rejects implementations that are right.
 
-Counted over whole runs of the references, with seeds that nothing else used. What is recorded of them
-(mutants/false-alarms.json) is measured once: hundreds of runs take hours, and may be made in several sittings,
-on several machines.
+It counts over whole runs of the references, with seeds that nothing else used. Runs that are recorded
+(mutants/false-alarms.json) are not made again: hundreds of runs take hours, and may be made in several sittings, on
+several machines.
 """
 
 import collections
@@ -35,24 +35,25 @@ from conformance.support import files, paths, schema
 from conformance.support.console import one_line
 from conformance.support.notes import Notes
 
-#: what a run depends on beside its seeds
+#: what a run depends on besides its seeds
 About = Mapping[str, Any]
 #: Linux TCP's algorithms that the default kernel has
 REFERENCES = ("cubic", "reno", "bbrv1")
-#: what `make mutants` asks for: at most so much of the runs
+#: largest share of the runs that may be false alarms, which `make mutants` asks for
 MOST = 0.01
-#: runs of a reference that share guests for their first looks: a cell's calibration costs as much as two trials
+#: runs of a reference that share guests for their first looks, as calibrating a cell costs as much as two trials
 _BLOCK_RUNS = 10
 _FAILED = (Status.ERROR, Status.UNSUPPORTED)
-#: of what a run says in which cells
+#: statuses of a run whose cells are listed in Run.why
 _TOLD = (Status.VIOLATES, *_FAILED)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Nearest:
-    """The cell of a run whose trials were the least likely of a basis, and of equals the one nearest to an end.
+    """The cell of a run whose trials were the least likely under a basis; ties go to the largest `margin_used`.
 
-    `ratio`: their chance over that which convicts. `margin_used`: how much of the margin their median took.
+    `ratio`: the probability of these trials over the one at which a cell violates. `margin_used`: the share of the
+    margin that their median takes.
     """
 
     zone: str
@@ -62,15 +63,15 @@ class Nearest:
 
     @property
     def distance(self) -> tuple[float, float]:
-        """Return what is least of the cell or the run that came nearest to a violation."""
+        """A sort key, which is smallest for the cell or run that came nearest to a violation."""
         return self.ratio, -self.margin_used
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Run:
-    """A whole run of a reference; `why`: cells that violate, or what the trouble was.
+    """A whole run of a reference; `why`: the cells that violate, or what went wrong.
 
-    `nearest`: the cell that came nearest to a violation, and how near: 1 and less would have been near enough.
+    `nearest`: the cell that came nearest to a violation, and how near: a ratio of 1 or less would be near enough.
     """
 
     algorithm: str
@@ -82,11 +83,11 @@ class Run:
 
     @property
     def failed(self) -> bool:
-        """Whether it says nothing."""
+        """Whether the run says nothing about false alarms."""
         return self.status in _FAILED
 
     def to_json(self) -> dict[str, Any]:
-        """Return all but the algorithm."""
+        """Return all fields but the algorithm."""
         return {name: value for name, value in dataclasses.asdict(self).items() if name != "algorithm"}
 
 
@@ -95,9 +96,9 @@ def path() -> pathlib.Path:
 
 
 class Record:
-    """The runs that are kept in path(), by algorithm, and for each what they depend on beside their seeds: _about().
+    """The runs that are kept in path(), by algorithm, and what they depend on besides their seeds: see _about().
 
-    Runs of an algorithm that depend on anything else are forgotten once there are new ones.
+    When a run of an algorithm is added, recorded ones that depend on anything else are dropped.
     """
 
     def __init__(self) -> None:
@@ -106,7 +107,7 @@ class Record:
 
     @classmethod
     def load(cls) -> Self:
-        """Return the record, an empty one where there is no file. Raise UserError."""
+        """Return the record, which is empty if there is no file. Raises UserError."""
         record = cls()
         if not path().exists():
             return record
@@ -128,16 +129,16 @@ class Record:
         return record
 
     def runs(self, algorithm: str, about: About | None = None) -> dict[int, Run]:
-        """Return {first seed: Run}; none where they depended on another `about`."""
+        """Return {first seed: Run} of an algorithm; none if its runs depend on another `about`."""
         return self._runs[algorithm] if about in (None, self._about.get(algorithm)) else {}
 
     def kernel(self, algorithm: str) -> str | None:
-        """Return the release of the kernel that the runs of an algorithm were made on; None where there are none."""
+        """Return the release of the kernel that the runs of an algorithm were made on; None if there are none."""
         found: str | None = self._about.get(algorithm, {}).get("kernel")
         return found
 
     def add(self, run: Run, about: About) -> None:
-        """Keep a run, and write the file; one that failed is to be tried again. Raise UserError."""
+        """Keep a run and write the file; a run that failed is not kept, so that it is tried again. Raises UserError."""
         if run.failed:
             return
         self._runs[run.algorithm] = {**self.runs(run.algorithm, about), run.first_seed: run}
@@ -159,7 +160,7 @@ class FalseAlarms:
 
     @property
     def exit_status(self) -> ExitStatus:
-        """DONE where at most MOST of the runs are false alarms, VIOLATES where more, ERROR for errors."""
+        """DONE if at most MOST of the runs are false alarms, VIOLATES if more are, ERROR if a run failed."""
         if any(run.failed for run in self.runs):
             return ExitStatus.ERROR
         alarms = sum(run.status is Status.VIOLATES for run in self.runs)
@@ -180,12 +181,12 @@ class FalseAlarms:
 
 
 def compute(n: int, options: Options, record: bool, notes: Notes) -> FalseAlarms:
-    """Make `n` whole runs of references, to count those in which a zone violates one. Raise UserError.
+    """Make `n` whole runs of references, to count those that violate a zone. Raises UserError.
 
-    In turn over REFERENCES, each run over all zones (of the grid, 10 Mbit/s unless the options say more), with seeds of
-    its own, looking again at what is inconclusive as `pytest` does. Each block of runs has a results file of its own in
+    REFERENCES take turns. Each run covers all zones (of the grid, 10 Mbit/s unless the options say more), has seeds of
+    its own, and looks again at inconclusive cells as `pytest` does. Each block of runs has a results file of its own in
     the folder false-alarms/ beside `options.results`, so that a run reads no other's. With `record`, runs that are
-    recorded are not made again, and new ones are added. `notes` get the progress.
+    recorded are not made again, and new ones are added. `notes` shows progress.
     """
     bench = benches.find()
     kept = Record.load() if record else None
@@ -205,7 +206,7 @@ def compute(n: int, options: Options, record: bool, notes: Notes) -> FalseAlarms
 
 
 def _other_kernels(bench: Bench, kept: Record) -> Iterator[str]:
-    """Yield a line for each reference whose recorded runs are of another kernel, and so are made again."""
+    """Yield a line for each reference whose recorded runs are of another kernel, so that they are made again."""
     for algorithm in REFERENCES:
         was, is_now = kept.kernel(algorithm), bench.scheme(algorithm).kernel_release
         if was and was != is_now:
@@ -214,7 +215,7 @@ def _other_kernels(bench: Bench, kept: Record) -> Iterator[str]:
 
 
 def _blocks(n: int, options: Options) -> Iterator[tuple[str, list[int]]]:
-    """Yield (algorithm, first seeds of runs), of `n` runs in turn over REFERENCES."""
+    """Yield (algorithm, first seeds of its runs) for each block; the `n` runs take turns over REFERENCES."""
     shares = [n // len(REFERENCES) + (at < n % len(REFERENCES)) for at in range(len(REFERENCES))]
     for block in range(0, max(shares), _BLOCK_RUNS):
         for algorithm, share in zip(REFERENCES, shares, strict=True):
@@ -231,7 +232,7 @@ def _block(
     kept: Record | None,
     report: Reporter,
 ) -> Iterator[tuple[list[Run], bool]]:
-    """Yield ([Run], whether they are fresh) of a block, those first that are `kept` (a Record, or None)."""
+    """Yield ([Run], whether they are newly made) of a block: first the runs in `kept` (a Record, or None)."""
     zones = mutants.zones_of(algorithm, options.profile or bench.profile, options)
     about = _about(bench, algorithm, zones, options) if kept else None
     known = kept.runs(algorithm, about) if kept else {}
@@ -250,7 +251,7 @@ def _block(
 
 
 def _about(bench: Bench, algorithm: str, zones: Sequence[Zone], options: Options) -> dict[str, Any]:
-    """Return what a run depends on beside its seeds: digests of what is measured, and of what it is judged by."""
+    """Return what a run depends on besides its seeds: kernel, looks, digests of what is measured and what judges it."""
     settings = [setting for _, setting in mutants.work(algorithm, model.order(zones))]
     judged_by = {
         zone.id: {
@@ -277,7 +278,7 @@ def _reference_runs(
     results: Store,
     report: Reporter,
 ) -> Iterator[Run]:
-    """Yield Runs that share guests; their trials are in, or go to, the Store `results`."""
+    """Yield Runs that share guests; their trials are read from the Store `results`, or added to it."""
     where = model.order(zones)
     options_of = {seed: dataclasses.replace(options, first_seed=seed) for seed in first_seeds}
     plans = [mutants.asked(algorithm, zones, own, where) for own in options_of.values()]
@@ -302,7 +303,7 @@ def _reference_runs(
 
 
 def _further_looks(plans: Sequence[Plan], key: Key, measurements: Sequence[Measurement]) -> Iterator[Task]:
-    """Yield a task for each run whose first look at a setting is not clear, among measurements of all runs'."""
+    """Yield a task for each run whose first look at a setting is not clear; `measurements` are those of all runs."""
     by_seed = {measurement.trial.seed: measurement for measurement in measurements}
     for plan in plans:
         first = [by_seed[seed] for seed in plan.seeds[: plan.trials]]
@@ -317,7 +318,7 @@ def _nearest(
     measured: Mapping[mutants.Where, Sequence[Measurement]],
     family: int,
 ) -> Nearest | None:
-    """Return where a run came nearest to a violation; None where any of its verdicts says nothing.
+    """Return the cell in which a run came nearest to a violation; None if any verdict is an error or unsupported.
 
     `family`: how many questions the run asks in all.
     """

@@ -1,7 +1,7 @@
-"""Compare our measurements with published cells: bias and rms of utilization, by algorithm and implementation.
+"""`conformance fidelity`: compare our measurements with published cells, by bias and rms of utilization.
 
-The published figures are to compare with, not to fit to. They are means of 20 trials (captions: medians) and
-rounded to 0.01 in many cells, so differences below 0.005 mean nothing.
+The published figures are for comparison only; nothing is fitted to them. They are means of 20 trials (the captions say
+medians) and rounded to 0.01 in many cells, so differences below 0.005 mean nothing.
 """
 
 import collections
@@ -22,7 +22,7 @@ from conformance.model.trial import Measurement, Outcome
 from conformance.results import store
 from conformance.support import paths
 
-#: (rms, bias) that `make fidelity` promises, of 60 cells and 20 trials; None where no bias is promised
+#: {scheme: the largest (rms, bias)} that `make fidelity` promises, over 60 cells and 20 trials; None: no promised bias
 LIMITS: dict[str, tuple[float, float | None]] = {
     "cubic": (0.015, None),
     "reno": (0.03, None),
@@ -31,12 +31,14 @@ LIMITS: dict[str, tuple[float, float | None]] = {
     "bbrv3": (0.04, 0.015),
 }
 
-#: of several published figures for a cell the first of these counts: 20 trials before 10, later before earlier
+#: of several published figures for a cell, the first dataset's counts: 20 trials before 10, later before earlier
 _DATASETS = ("figure4", "D3-2025-01-11", "D1-2024-12-22", "D2-2025-01-07")
 _CELL = ("bandwidth_mbps", "one_way_delay_ms", "loss_pct")
 _COLUMNS = (*_CELL, "algorithm", "implementation", "dataset", "utilization")
 _LINUX = "linux-tcp"
-#: adapters that are another version of what was published under this name
+#: how long a published transfer takes at the bottleneck's full rate
+_TRANSFER_S = 10.0
+#: {adapter: the name under which another version of its stack was published}
 _PUBLISHED_AS = {"cloudflare-quiche-0.24": "cloudflare-quiche"}
 
 
@@ -76,7 +78,10 @@ def _number(name: str, text: str) -> float:
 
 
 def published_cells(path: pathlib.Path) -> Published:
-    """Return {(algorithm, implementation, cell): (utilization, dataset)}, the best dataset's figure for each."""
+    """Return {(algorithm, implementation, cell): (utilization, dataset)}.
+
+    If several datasets have a figure for a cell, the first of _DATASETS counts.
+    """
     found: dict[tuple[str, str, Cell], tuple[float, str]] = {}
     for row, cell, utilization in published_rows(path):
         key, dataset = (row["algorithm"], row["implementation"], cell), row["dataset"]
@@ -88,11 +93,12 @@ def published_cells(path: pathlib.Path) -> Published:
 
 
 def compare(measurements: Iterable[Measurement], published: Published) -> list[Row]:
-    """Return (scheme, cell, ours, published) of every published cell: means over trials, as the published figures are.
+    """Return (scheme, cell, ours, published) of every published cell that was measured.
 
-    A scheme is an algorithm of Linux TCP, or algorithm/stack. Only transfers of 10 s over one link are compared, as
-    nothing else was published. A cell in which a transfer timed out has no mean, and is left out. Raises UserError
-    where a scheme's results are of several runs: unlike runs are never pooled.
+    Ours is the mean over trials, as the published figure is. A scheme is named by its algorithm (of Linux TCP) or as
+    algorithm/stack. Only transfers of 10 s over one link are compared, as nothing else was published. A cell in which a
+    transfer timed out has no mean, and is left out. Raises UserError if a scheme's results are of unlike runs, which
+    are never pooled.
     """
     timed_out: set[tuple[str, str, Cell]] = set()
     values: dict[tuple[str, str, Cell], list[float]] = collections.defaultdict(list)
@@ -100,6 +106,8 @@ def compare(measurements: Iterable[Measurement], published: Published) -> list[R
     for m in measurements:
         t = m.trial
         if t.setting.segments or t.setting.profile not in documents.PROFILES.values():
+            continue
+        if t.setting.transfer_s != _TRANSFER_S:
             continue
         run = t.scheme.stack_digest, t.scheme.kernel_digest, t.setting.profile_digest, t.room, t.lab_digest
         scheme = t.scheme.algorithm, t.scheme.stack
@@ -123,7 +131,7 @@ def _name(algorithm: str, stack: str) -> str:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """Ours minus published over the cells of a scheme, at one bandwidth or at all (None)."""
+    """Our utilization minus the published one, over a scheme's cells at one bandwidth, or at all if that is None."""
 
     scheme: str
     bandwidth_mbps: float | None
@@ -136,7 +144,7 @@ class Line:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """A limit that `make fidelity` promises to keep, of a scheme's "rms" or "bias", and what was found."""
+    """A limit on a scheme's "rms" or "bias" that `make fidelity` promises to keep, and the value that was found."""
 
     scheme: str
     cells: int
@@ -146,7 +154,7 @@ class Limit:
 
     @property
     def kept(self) -> bool:
-        """Say whether the value is within the limit."""
+        """Whether the value is within the limit."""
         return abs(self.value) <= self.limit
 
 
@@ -158,7 +166,7 @@ class Fidelity:
 
     @property
     def limits(self) -> list[Limit]:
-        """Return the limits of schemes that have any, over all of their cells."""
+        """The limits of the schemes that have any, each over all cells of the scheme."""
         found = []
         for line in self.lines:
             if line.bandwidth_mbps is None and line.scheme in LIMITS:
@@ -169,7 +177,7 @@ class Fidelity:
 
     @property
     def exit_status(self) -> ExitStatus:
-        """Say DONE: the figures are to compare with."""
+        """DONE: the figures are for comparison only."""
         return ExitStatus.DONE
 
     def to_json(self) -> Document:
@@ -199,7 +207,7 @@ def table(rows: Iterable[Row]) -> list[Line]:
 
 
 def compute(results: Sequence[str | pathlib.Path], published: pathlib.Path | None) -> Fidelity:
-    """Compare results files with a CSV of published cells; None is the one that ships. Raises UserError."""
+    """Compare results files with a CSV of published cells, by default the one that ships. Raises UserError."""
     measurements = store.read(*results)
     rows = compare(measurements, published_cells(published or paths.data("zones", "published", "atc25.csv")))
     if not rows:

@@ -1,7 +1,7 @@
-"""`conformance gate`: what a CI runs: measure within a budget, judge zone by zone, compare with what is expected.
+"""`conformance gate`, for CI: measure within a budget, judge zone by zone, and compare with known deviations.
 
-The most telling cells come first, so that a budget that ends early has spent its time well. What is not measured by
-then is said and never judged.
+The most telling cells come first, so that a budget that ends early has spent its time well. Cells that are not measured
+by then are listed and never judged.
 """
 
 import dataclasses
@@ -41,9 +41,9 @@ from conformance.support import files, spelling
 from conformance.support.console import count, duration
 from conformance.support.notes import Notes
 
-#: the share of a budget that is kept to repeat new violations
+#: the share of a budget that is reserved for repeating new violations
 _FOR_REPEATS = 0.1
-#: to say what violations are due to, though the budget is used up: it takes about so long
+#: seconds to find what violations are due to, even if the budget is used up: it takes about so long
 _LEAST_BLAME_S = 30.0
 
 
@@ -61,11 +61,11 @@ class Options:
     first_seed: int = seeds.JUDGED
     #: whether a new violation fails only if trials with fresh seeds violate, too
     confirm: bool = True
-    #: of an inconclusive cell; the usual where None
+    #: most trials of an inconclusive cell; None stands for the default
     most_trials: int | None = None
-    #: whether whatever is not known fails, a violation that was not confirmed as well
+    #: whether what is not known fails the gate, too: also a violation that was not confirmed
     strict: bool = False
-    #: a results file to compare with, instead of the zones that ship
+    #: a results file to judge by instead of the zones that ship
     baseline: str | None = None
     workers: int | None = None
     executor: Callable[[], Executor] | None = None
@@ -74,41 +74,41 @@ class Options:
     keep_traces: pathlib.Path | None = None
     #: whether to trace what violates
     why: bool = True
-    #: whether to make trials of what violates again, to say what it is due to
+    #: whether to repeat trials of violating cells, to find what the violation is due to
     blame: bool = True
-    #: whether to say what fails as GitHub's workflow commands, too
+    #: whether to print what fails as GitHub's workflow commands, too
     annotations: bool = False
-    #: whether to compare what `why` reads with the baseline's, too
+    #: whether to compare features, which `why` reads from traces, with the baseline's, too
     features: bool = False
 
     @property
     def can_look(self) -> bool:
-        """Whether `why` can say what looks wrong: it traces in virtual time, and where zones that ship are violated."""
+        """Whether `why` can examine violations: it traces in virtual time only, and needs zones that ship."""
         return self.choice.lab == "virtual" and not self.baseline
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GateResult:
-    """All that a gate found. `strict`: whatever is not known fails, a violation that was not confirmed as well."""
+    """All that a gate found. `strict`: see Options."""
 
     judged: tuple[ZoneResult, ...]
     strict: bool
-    #: whether the zones are of earlier results, and not those that ship
+    #: whether the zones were made of earlier results, and are not those that ship
     baseline: bool = False
-    #: the command that takes out of the stack's expected.json what does not happen any more
+    #: the command that removes from the stack's expected.json what no longer happens
     gone: str = ""
-    #: what `conformance why` takes beside an algorithm to look at what violates; None where the gate looks, or none can
+    #: options for `conformance why` to examine violations; None if the gate did that itself, or `why` cannot
     why_options: str | None = None
-    #: what `why` reads from traces, against the baseline's; None where that was not asked for, or there is no baseline
+    #: features compared with the baseline's; None if that was not asked for, or there is no baseline
     features: Comparison | None = None
     #: how many cells share the chance of a false alarm, over all zones and shards
     family: int = 0
-    #: all that it rests on
+    #: all measurements that the result rests on
     measurements: tuple[Measurement, ...] = ()
 
     @property
     def moved(self) -> list[Compared]:
-        """Return the features that moved from the baseline's, the largest first."""
+        """The features that moved from the baseline's, the largest change first."""
         return [] if self.features is None else self.features.of(Change.MOVED)
 
     @property
@@ -120,12 +120,12 @@ class GateResult:
         return [finding for finding in self.findings if finding.surprise.fails]
 
     def decides(self, finding: Finding) -> bool:
-        """Say whether a verdict that leaves a question open counts for the exit status (verdict.deciding())."""
+        """Return whether a finding without a clear verdict counts for the exit status (verdict.deciding())."""
         return any(one is finding for one in deciding(self.findings))
 
     @property
     def violating(self) -> list[tuple[Zone, Place]]:
-        """Return the zones and places of the violations that fail."""
+        """The zones and places of the violations that fail."""
         return [
             (judged.zone, finding.verdict.place)
             for judged in self.judged
@@ -135,7 +135,7 @@ class GateResult:
 
     @property
     def unconfirmed(self) -> list[Finding]:
-        """Return the violations that trials with fresh seeds did not show again."""
+        """The violations that trials with fresh seeds did not show again."""
         return [finding for finding in self.findings if finding.surprise is Surprise.UNCONFIRMED]
 
     def to_json(self) -> Document:
@@ -144,7 +144,7 @@ class GateResult:
 
     @property
     def exit_status(self) -> ExitStatus:
-        """The exit status. A gate that learned nothing does not pass, strict or not."""
+        """The exit status. A gate that learned nothing does not pass, even if it is not strict."""
         if self.surprises or self.moved:
             return ExitStatus.VIOLATES
         if any(f.status is Status.ERROR and not f.as_expected for f in self.findings):
@@ -159,7 +159,7 @@ class GateResult:
 
 
 def compute(options: Options, notes: Notes) -> GateResult:
-    """Measure and judge; `notes` get the progress. Raise UserError."""
+    """Measure and judge a stack; `notes` shows progress. Raises UserError."""
     began = time.monotonic()
     budget_s = seconds(options.budget)
     bench = benches.find(options.choice)
@@ -215,7 +215,7 @@ def _blamed(
     judged: Sequence[ZoneResult], found: Mapping[Key, Sequence[Measurement]], options: Options, budget_s: float | None,
     notes: Notes,
 ) -> Iterator[ZoneResult]:  # fmt: skip
-    """Yield the same zones, and what some of their surprising violations are due to."""
+    """Yield the same zones, with the causes of some of their new violations."""
     violations = [
         blame.Violation(zone=zone.zone, place=one.verdict.place, values=_values(zone.zone, one.verdict, found))
         for zone in judged
@@ -240,9 +240,9 @@ def _values(zone: Zone, verdict: Verdict, found: Mapping[Key, Sequence[Measureme
 def _features(
     options: Options, bench: Bench, algorithms: Sequence[str], budget_s: float | None, notes: Notes
 ) -> Comparison | None:
-    """Compare what `why` reads with the baseline's, in half of the budget; without a baseline only keep it.
+    """Compare features with the baseline's, in half of the budget; without a baseline, only record them.
 
-    Features come before cells: what they cost is known, and a full tier uses up whatever time there is.
+    Features come before cells: their cost is known, and a full tier uses up whatever time there is.
     """
     if options.choice.lab != "virtual":
         raise UserError("traces are taken in the virtual room only", "leave --lab or --features out")
@@ -268,7 +268,7 @@ def _features(
 
 
 def _plan(options: Options, bench: Bench, known: Sequence[Expected]) -> tuple[Plan, dict[str, list[Zone]]]:
-    """Return the plan, and {algorithm: the zones that it is judged by}. Raise UserError."""
+    """Return the plan, and {algorithm: the zones that it is judged by}. Raises UserError."""
     if options.baseline == "":
         raise UserError("--baseline is empty", "name a results file, or leave it out")
     shard = shares(options.shard)
@@ -293,7 +293,10 @@ def _plan(options: Options, bench: Bench, known: Sequence[Expected]) -> tuple[Pl
 
 
 def _zones(options: Options, bench: Bench, shipped: list[Zone]) -> dict[str, list[Zone]]:
-    """Return {algorithm: its Zones}: those named, or all that the stack offers and zones exist for. Raise UserError."""
+    """Return {algorithm: its Zones}, by default of all algorithms that the stack offers and that have zones.
+
+    Raises UserError if an algorithm has none.
+    """
     there = shipped
     if options.baseline:
         there = [zone for _, zone in baselines.read(options.baseline, bench.adapter.name, bench.profile)]
@@ -321,11 +324,11 @@ def _questions(zones: Iterable[Zone], work: Sequence[Key]) -> list[CellQuestion]
 
 
 def order(zones: Mapping[str, Sequence[Zone]], others: Sequence[Zone], grid: str) -> list[Key]:
-    """Return [(algorithm, Setting)], the most telling first: smoke places, then by bytes, which is what a trial costs.
+    """Return [(algorithm, Setting)], the most telling first: smoke places, then others, each by bytes (the cost).
 
-    Of as many bytes those first whose interval is farthest from other algorithms'. The first place of a zone without
-    smoke places comes right behind these, so that a budget that ends early has a look at each zone. `grid`: its name,
-    or SMOKE for smoke cells and points only. Raise UserError.
+    Ties of an algorithm go to the place whose interval is farthest from other algorithms'. The first place of a zone
+    without smoke places comes right after the smoke places, so that a budget that ends early has a look at each zone.
+    `grid`: its name, or SMOKE for smoke cells and points only. Raises UserError.
     """
     ranked: list[tuple[tuple[Any, ...], Key]] = []
     for algorithm, all_own in zones.items():
@@ -352,7 +355,7 @@ def _first_looks(zones: Sequence[Zone], smoke: set[Place], ranks: Mapping[Place,
 
 
 def _telling(own: Sequence[Zone], others: Sequence[Zone], at: Place) -> float:
-    """Return how far this place tells an algorithm from the one it is most like, in widths of its interval."""
+    """Return how far apart this place sets an algorithm from the most similar one, in widths of its interval."""
     widest: dict[str, float] = {}
     for mine, theirs in itertools.product(own, others):
         there = theirs.profile == mine.profile and at in mine.intervals and at in theirs.intervals
@@ -363,7 +366,7 @@ def _telling(own: Sequence[Zone], others: Sequence[Zone], at: Place) -> float:
 
 
 def seconds(text: str | None) -> float | None:
-    """Return the seconds of a length of time such as 10m, 90s, 1.5h; None of None. Raise UserError."""
+    """Return the seconds of a length of time such as 10m, 90s or 1.5h; None for None. Raises UserError."""
     if text is None:
         return None
     match = re.fullmatch(r"(\d+(?:\.\d+)?)(s|m|h)", text.strip())
@@ -374,7 +377,7 @@ def seconds(text: str | None) -> float | None:
 
 
 def shares(text: str) -> tuple[int, int]:
-    """Return (which, of how many) of a shard such as 2/5. Raise UserError."""
+    """Parse a shard such as 2/5, and return (which, of how many). Raises UserError."""
     match = re.fullmatch(r"([1-9]\d{0,5})/([1-9]\d{0,5})", text.strip())
     if not match or int(match[1]) > int(match[2]):
         raise UserError(f"--shard {text}", "give which of how many, such as 2/5")
@@ -382,5 +385,5 @@ def shares(text: str) -> tuple[int, int]:
 
 
 def share(work: list[Key], which: int, of: int) -> list[Key]:
-    """Return every `of`-th piece of the work: each shard has its part of the most telling cells."""
+    """Return every `of`-th piece of the work, so that each shard has its part of the most telling cells."""
     return work[which - 1 :: of]

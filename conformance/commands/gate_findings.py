@@ -1,4 +1,4 @@
-"""What a gate finds in cells and points: verdicts beside what is known, new violations repeated with fresh seeds."""
+"""A gate's findings in cells and points: compare verdicts with known deviations, and repeat new violations."""
 
 import collections
 import dataclasses
@@ -18,15 +18,15 @@ from conformance.model.zone import Zone
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Finding:
-    """The verdict on one cell of a zone, beside what the stack is known to do there."""
+    """The verdict on one cell or point of a zone, and the known deviation of the stack there, if any."""
 
     verdict: Verdict
     expected: Expected | None
-    #: transfers that timed out
+    #: how many transfers timed out
     timeouts: int = 0
-    #: of a new violation, the verdict on trials with fresh seeds; None where it was not repeated
+    #: the verdict on trials that repeat a new violation with fresh seeds; None if it was not repeated
     again: Verdict | None = None
-    #: what a violation is due to; None where nobody looked
+    #: what a violation is due to; None if it was not examined
     blame: Blame | NotAttributed | None = None
 
     @property
@@ -35,17 +35,17 @@ class Finding:
 
     @property
     def as_expected(self) -> bool:
-        """Whether it is a deviation that is known."""
+        """Whether the verdict is a known deviation."""
         return self.expected is not None and self.expected.fits(self.verdict.status)
 
     @property
     def last(self) -> Verdict:
-        """The verdict that counts: on fresh seeds where it was repeated."""
+        """The verdict that counts: the one on fresh seeds, if it was repeated."""
         return self.verdict if self.again is None else self.again
 
     @property
     def status(self) -> Status:
-        """That of the last verdict."""
+        """The status of the last verdict."""
         return self.last.status
 
     @property
@@ -64,7 +64,7 @@ class ZoneResult:
 
     @property
     def lacking(self) -> list[Place]:
-        """Return the places that count and were not measured in time."""
+        """The places that count and were not measured in time."""
         return [place for place in self.unmeasured if self.zone.intervals[place].counted]
 
     def count(self) -> collections.Counter[Status]:
@@ -110,7 +110,7 @@ def _of_cells(asked: Plan) -> list[CellQuestion]:
 
 
 def repeating(asked: Plan, results: Sequence[ZoneResult]) -> Plan | None:
-    """Return the plan that repeats new violations with fresh seeds; None where there are none."""
+    """Return the plan that repeats new violations with fresh seeds; None if there are none."""
     new = {
         (result.zone.id, finding.verdict.place)
         for result in results
@@ -124,9 +124,9 @@ def repeating(asked: Plan, results: Sequence[ZoneResult]) -> Plan | None:
 def confirmed(
     again: Plan, measured: Mapping[Key, Sequence[Measurement]], results: Iterable[ZoneResult]
 ) -> Iterator[ZoneResult]:
-    """Yield the same with the verdicts on trials with fresh seeds, as far as these were made in time. Raise UserError.
+    """Yield the same results with the verdicts on repeats that were made in time. Raises UserError.
 
-    A repeat that the budget cut short before it was clear is none: its violation fails as it is.
+    A repeat that the budget ended before it was clear does not count: its violation fails as if it was not repeated.
     """
     found: dict[tuple[str, Place], Verdict] = {}
     for question in _of_cells(again):

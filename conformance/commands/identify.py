@@ -1,4 +1,4 @@
-"""`conformance identify`: which algorithm and version a stack behaves like, whatever it calls it."""
+"""`conformance identify`: which algorithm and version a stack behaves like, whatever name the stack gives it."""
 
 import collections
 import dataclasses
@@ -24,9 +24,9 @@ from conformance.support.notes import Notes
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Identified:
-    """Scores of a scheme, best first. `conclusion` None: no algorithm fits clearly better than the others.
+    """The scores of a scheme, best first. `conclusion` is None if no algorithm fits clearly better than the others.
 
-    `trouble`: the outcome and the message of trials that failed or were not supported; then there are no scores.
+    `trouble`: the outcome and message of trials that failed or were not supported; there are no scores in that case.
     """
 
     called: str
@@ -35,26 +35,26 @@ class Identified:
     trials: int
     scores: tuple[Score, ...] = ()
     conclusion: str | None = None
-    #: what the kernel says of its congestion control, in words
+    #: the congestion control that the kernel reports, in words
     exported: tuple[str, ...] = ()
     trouble: tuple[Outcome, str] | None = None
-    #: how often such an identification is right, by simulation: of what a reference is, and of another implementation
+    #: how often such an identification is right, by simulation: of the references, and of other honest implementations
     rates: tuple[Rates, ...] = ()
 
     @property
     def contradicted(self) -> bool:
-        """Say whether it behaves unlike what it is called."""
+        """Whether the scheme was identified as something other than its name says."""
         known = [score.algorithm for score in self.scores]
         return self.conclusion is not None and model.contradicts(self.called, self.conclusion, known)
 
     @property
     def nearest(self) -> list[Score]:
-        """Return the scores among which the best is not clear, best first; one where it is."""
+        """The best score and those too close to it to tell them apart, best first; one if the best is clear."""
         return model.nearest(self.scores) if self.scores else []
 
     @property
     def exit_status(self) -> ExitStatus:
-        """Say DONE if it behaves as it is called, VIOLATES if like another, UNKNOWN if nothing fits."""
+        """DONE if the stack behaves as its name says, VIOLATES if like another algorithm, UNKNOWN if none fits."""
         if self.trouble:
             return of_outcomes([self.trouble[0]])
         if self.conclusion is None:
@@ -73,7 +73,7 @@ class Identified:
 
 
 def trouble_json(trouble: tuple[Outcome, str] | None) -> dict[str, str] | None:
-    """Return an outcome and its message as a part of a document."""
+    """Return an outcome and its message as part of a document."""
     return trouble and {"outcome": str(trouble[0]), "message": trouble[1]}
 
 
@@ -92,7 +92,10 @@ def _score(score: Score) -> dict[str, Any]:
 
 
 def zones() -> list[Zone]:
-    """Return the zones that identification rests on: all of one profile, each algorithm's over the same cells."""
+    """Return the zones that identification rests on: one profile, and the same cells for each algorithm.
+
+    Raises UserError if there are none, or if they are of several profiles.
+    """
     found: list[Zone] = documents.all_zones("identify-*")
     if not found:
         raise UserError("no zones to identify by ship with this suite", "derive them (docs/add-a-zone.md)")
@@ -102,7 +105,7 @@ def zones() -> list[Zone]:
 
 
 def _cells(zones: Sequence[Zone]) -> list[Cell]:
-    """Return every cell of these zones once, in their order."""
+    """Return every cell of these zones once, in the zones' order."""
     return list(dict.fromkeys(cell for zone in zones for cell in zone.cells))
 
 
@@ -110,7 +113,7 @@ def compute(
     cca: str, choice: Choice, *, trials: int, first_seed: int, results: str, workers: int | None,
     notes: Notes,
 ) -> Identified:  # fmt: skip
-    """Measure and score; `notes` get the progress. Raises UserError."""
+    """Measure a stack and score it against every algorithm; progress goes to `notes`. Raises UserError."""
     ours = zones()
     cells = _cells(ours)
     bench = benches.find(choice)
@@ -149,7 +152,7 @@ def _exported(measurement: Measurement) -> str | None:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """How often one algorithm was identified rightly, not at all, and wrongly; or what kept it from being measured."""
+    """How often one algorithm was identified correctly, not at all, and wrongly; `trouble`: why it was not measured."""
 
     scheme: Scheme
     right: int = 0
@@ -159,7 +162,7 @@ class Tally:
 
     @property
     def exit_status(self) -> ExitStatus:
-        """Say VIOLATES if it was ever taken for another."""
+        """VIOLATES if the algorithm was ever taken for another."""
         if self.trouble:
             return of_outcomes([self.trouble[0]])
         return ExitStatus.VIOLATES if self.wrong else ExitStatus.DONE
@@ -167,7 +170,7 @@ class Tally:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """Identifications of every known algorithm, counted."""
+    """Counts of correct and wrong identifications of every known algorithm."""
 
     trials: int
     cells: int
@@ -175,7 +178,7 @@ class Checked:
 
     @property
     def exit_status(self) -> ExitStatus:
-        """Say DONE if no identification was wrong and every algorithm was measured."""
+        """DONE if no identification was wrong and every algorithm was measured."""
         return worst(tally.exit_status for tally in self.tallies)
 
     def to_json(self) -> Document:
@@ -195,7 +198,7 @@ class Checked:
 def compute_check(
     choice: Choice, *, trials: int, first_seed: int, results: str, workers: int | None, notes: Notes
 ) -> Checked:
-    """Identify every algorithm that has zones for it `trials` times, from one trial a cell; count right and wrong.
+    """Identify every algorithm that has identify zones `trials` times, from one trial a cell; count the results.
 
     Raises UserError.
     """

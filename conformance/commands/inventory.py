@@ -1,4 +1,4 @@
-"""`conformance adapter list` and `conformance kernel list`: what is there to test with."""
+"""`conformance adapter list` and `conformance kernel list`: the adapters that ship and the kernels that are built."""
 
 import dataclasses
 
@@ -11,10 +11,10 @@ from conformance.lab.manifest import Manifest, NotPublic
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Adapters(Done):
-    """The adapters that ship; none of them is built or run to be listed."""
+    """The adapters that ship. Listing them neither builds nor runs any."""
 
     manifests: tuple[Manifest, ...]
-    #: those that have a place, and cannot be run
+    #: adapters that are listed but cannot be run, because their stacks are not public
     not_public: tuple[NotPublic, ...] = ()
 
     def to_json(self) -> Document:

@@ -1,4 +1,4 @@
-"""What commands that make files or kernels return: what was made, where, and how a person is told."""
+"""The result of commands that make files or kernels: what was made, where, and the line that tells the user."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from conformance.commands.status import ExitStatus
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One thing that was made. `words`: the line for a person."""
+    """One thing that was made. `words`: the line that the user reads."""
 
     name: str
     words: str
@@ -19,7 +19,7 @@ class Item:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """All that a command made. `command`: its name, such as "kernel build"."""
+    """Everything that a command made. `command`: the command's name, such as "kernel build"."""
 
     command: str
     items: Sequence[Item]

@@ -1,4 +1,7 @@
-"""`conformance matrix`: every adapter and algorithm: built or not, verdict in its smoke cells or a grid, seconds."""
+"""`conformance matrix`: for every adapter and algorithm, whether it is built, its verdict and the seconds of a trial.
+
+The verdict is on the smoke cells of its zones, or on a grid.
+"""
 
 import collections
 import dataclasses
@@ -25,15 +28,15 @@ from conformance.model.verdict import ALPHA, Status, Verdict, overall
 from conformance.model.zone import Zone, id_parts
 from conformance.support.notes import Notes
 
-#: where an algorithm that has no zone is measured, so that one sees that it runs
+#: where an algorithm without a zone is measured, to show that it runs
 _ANY_CELL = Cell(10, 20, 0)
-#: cells named in a row
+#: most cells that a row names
 _SHOWN = 2
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One adapter and algorithm. `status` None: nothing was judged, and `what` says why."""
+    """One adapter and algorithm. `status` is None if nothing was judged; `what` says why."""
 
     stack: str
     algorithm: str
@@ -47,14 +50,14 @@ class Row:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Matrix:
-    """The verdicts of many stacks; `grid` None: each in the smoke cells of its zones."""
+    """The verdicts on many stacks. `grid` None: each stack is judged in the smoke cells of its zones."""
 
     grid: str | None
     rows: tuple[Row, ...]
 
     @property
     def exit_status(self) -> ExitStatus:
-        """DONE: what violates is the table's to say."""
+        """Always DONE: the table shows the violations."""
         return ExitStatus.DONE
 
     def to_json(self) -> Document:
@@ -80,7 +83,7 @@ def compute(
     notes: Notes,
     first_seed: int = seeds.JUDGED,
 ) -> Matrix:
-    """Measure and judge; `stacks` empty means all that ship. `notes` get the progress. Raise UserError."""
+    """Measure and judge `stacks`, or all that ship if it is empty. Progress goes to `notes`. Raise UserError."""
     wanted = grids.cells(grid) if grid else None
     rows: list[Row] = []
     for about in [manifest.read(stack) for stack in stacks] or manifest.shipped():
@@ -122,9 +125,9 @@ def _rows(
 
 
 def _plan(algorithms: Sequence[str], profile: str, wanted: Sequence[Cell] | None, trials: int, first_seed: int) -> Plan:
-    """Return the plan of a stack: its zones' smoke cells, or the cells `wanted`.
+    """Return the plan of a stack: the smoke cells of its zones, or the cells `wanted`.
 
-    A row is one verdict, so all of its cells share a chance of a false alarm, whatever their zone.
+    A row is one verdict, so all of its cells are one family, whatever their zone.
     """
     questions: list[CellQuestion] = []
     work: list[Key] = []

@@ -1,4 +1,4 @@
-"""Execute a plan for a command: with a progress bar, into a results file."""
+"""Execute a command's plan: show a progress bar, and write measurements to a results file."""
 
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ from conformance.support.notes import Notes
 
 
 def amount(asked: Plan) -> str:
-    """Return how much a Plan may take, in words: "150 cells, 5 to 20 trials each: 750 to 3,000 trials"."""
+    """Return in words how many trials a Plan may take: "150 cells, 5 to 20 trials each: 750 to 3,000 trials"."""
     cells, numbers = len(asked.work), dict.fromkeys((asked.looks[0], asked.looks[-1]))
     each, total = (" to ".join(f"{n * times:,}" for n in numbers) for times in (1, cells))
     return f"{count(cells, 'cell')}, {each} trials each: {total} trials"
@@ -34,11 +34,12 @@ def answers(
     compares_kernels: bool = False,
     new: Callable[[Judged], bool] = lambda judged: False,
 ) -> Iterator[Answer]:
-    """Yield the Answers of a Plan as they are completed, under a bar. Raise UserError.
+    """Yield the Answers of a Plan as they are completed, and show a progress bar. Raise UserError.
 
-    After `budget_s` seconds no more: what was under way then is ended, and made anew by the next run. First a line
-    says on which kernel, where the file holds results of it on others; not if that is meant: `compares_kernels`.
-    `new` says what is a new violation: its trials with fresh seeds are made in the same guests, and kept in the file.
+    After `budget_s` seconds, measuring stops; the next run makes the trials that were under way again. If the results
+    file holds trials of this plan on another kernel, a note names the kernel that is used now; `compares_kernels` turns
+    this off, for commands that use several kernels on purpose. `new` tells whether a verdict is a new violation: trials
+    that repeat it with fresh seeds are made in the same guests and kept in the file.
     """
     kept = Store(results)
     for line in () if compares_kernels else unused.lines(asked, bench, kept):
@@ -59,9 +60,9 @@ def measure(
     *,
     compares_kernels: bool = False,
 ) -> Iterator[tuple[Key, Sequence[Measurement]]]:
-    """Yield ((algorithm, setting), measurements) of `work`, all seeds of each, as they are completed. Raise UserError.
+    """Measure each (algorithm, setting) of `work` with all `seeds`; yield (key, measurements) as they are completed.
 
-    No zone is asked about them. `compares_kernels`: see answers().
+    No zone judges them. `compares_kernels`: see answers(). Raise UserError.
     """
     asked = plan(trials=len(seeds), first_seed=seeds[0], work=work)
     for answer in answers(asked, bench, results, workers, notes, compares_kernels=compares_kernels):

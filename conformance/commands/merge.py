@@ -1,4 +1,4 @@
-"""`conformance merge`: the results of shards as one file (conformance/results/merge.py)."""
+"""`conformance merge`: merge the results of shards into one file (conformance/results/merge.py)."""
 
 import dataclasses
 import pathlib
@@ -10,7 +10,7 @@ from conformance.results import merge
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Merged(Done):
-    """A results file made of others; `left_out` says in words which lines were cut short."""
+    """A results file that was merged from others. `left_out` names, in words, the lines that were cut short."""
 
     target: pathlib.Path
     trials: int
@@ -24,7 +24,7 @@ class Merged(Done):
 
 
 def compute(sources: Sequence[pathlib.Path], target: pathlib.Path) -> Merged:
-    """Merge results files into `target`. Raises UserError where runs are unlike or trials have two results."""
+    """Merge results files into `target`. Raises UserError if runs differ or a trial has two different results."""
     left_out: list[str] = []
     trials = merge.merge(sources, target, left_out.append)
     return Merged(target=target, trials=trials, left_out=tuple(left_out))

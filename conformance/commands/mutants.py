@@ -1,7 +1,7 @@
-"""`conformance mutants`: does the suite detect implementations that are wrong?
+"""`conformance mutants`: test whether the zones detect implementations with known bugs.
 
-Each mutant (mutants/mutants.json) is measured cell by cell, the most telling ones first, until a zone of its
-algorithm violates. Whether it leaves alone those that are right: false_alarms.py.
+Each mutant (mutants/mutants.json) is measured cell by cell, in the most telling cells first, until it violates a zone
+of its algorithm. false_alarms.py tests the opposite: how often correct implementations are judged to violate.
 """
 
 import collections
@@ -41,31 +41,31 @@ from conformance.support import paths, schema
 from conformance.support.console import duration
 from conformance.support.notes import Bar, Notes
 
-#: name of a profile or a scenario, and a cell or a point of it
+#: (name of a profile or scenario, a cell or point of it)
 Where = tuple[str, Place]
 #: what mutants did: {(mutant, profile, cell): what was measured}
 Did = dict[tuple[str, str, Place], Measured]
-#: what `make mutants` asks for: at least so much of the mutants detected
+#: the share of the mutants that `make mutants` requires to be detected
 LEAST_DETECTED = 0.9
 _PATCHED_KERNEL = "mutants"
 _BUILD_IT = "docs/bbr-kernels.md says how to build it"
-#: cells of a mutant's first looks: few, as most mutants are detected by any of the most telling ones
+#: how many cells of a mutant are measured in each round: few at first, as most mutants show in any of the most telling
 _ROUNDS = (4, 8, 18)
 
 
 def corpus(name: str = "mutants.json") -> tuple[Mutant, ...]:
-    """Return the mutants that zones judge, or those of another file of the folder. Raise UserError."""
+    """Return the mutants that zones judge, or those of another file in mutants/. Raise UserError."""
     path = folder() / name
     return mutants.from_json(schema.load("mutants", path), path)
 
 
 def choose_one(mutant_id: str) -> tuple[Mutant, ...]:
-    """Return the mutant of an id, alone; also of those that only clauses judge. Raise UserError."""
+    """Return the one mutant with this id, which may be one that only clauses judge. Raise UserError."""
     return tuple(mutants.choose([*corpus(), *corpus("clauses.json")], [mutant_id]))
 
 
 def folder() -> pathlib.Path:
-    """Return the folder of the corpus, which is in the checkout only. Raise UserError."""
+    """Return the folder of the mutants, which exists only in a checkout. Raise UserError."""
     found = paths.PACKAGE.parent / "mutants"
     if not found.is_dir():
         raise UserError("the mutants are not part of the installed package", "run this in a checkout of the suite")
@@ -74,10 +74,10 @@ def folder() -> pathlib.Path:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-    """How mutants, or references, are measured: a cell `trials` times, and while it is unclear up to `max_trials`.
+    """How mutants, or references, are measured: each cell `trials` times, or up to `max_trials` while inconclusive.
 
-    `whole`: in every cell, not just until one violates. `zones`: files of further zones to judge by, of whichever
-    algorithms. `grid`: of zones over a grid, the part to judge by. Raises UserError.
+    `whole`: measure every cell, not just until one violates. `zones`: files of further zones to judge by, of any
+    algorithm. `grid`: the cells to judge by, for zones over a grid. Raises UserError.
     """
 
     profile: str | None
@@ -97,7 +97,7 @@ class Options:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
-    """What came of the mutants; `absent`: ids of those whose kernel is not built; `recorded`: files that keep it."""
+    """The findings. `absent`: ids of mutants whose kernel is not built; `recorded`: files that `--record` wrote."""
 
     findings: tuple[Finding, ...]
     absent: tuple[str, ...] = ()
@@ -105,7 +105,7 @@ class Scored:
 
     @property
     def exit_status(self) -> ExitStatus:
-        """DONE where at least LEAST_DETECTED of the mutants are detected, VIOLATES where fewer, ERROR for errors."""
+        """ERROR if any mutant has an error, DONE if at least LEAST_DETECTED are detected, else VIOLATES."""
         score = mutants.score(self.findings)
         if score.errors:
             return ExitStatus.ERROR
@@ -138,7 +138,7 @@ class Scored:
 
 
 def compute(ids: Sequence[str], options: Options, record: bool, notes: Notes) -> Scored:
-    """Measure the mutants of these ids, or all; `notes` get the progress. Raise UserError."""
+    """Measure the mutants with these ids, or all if none is named; progress goes to `notes`. Raise UserError."""
     chosen = mutants.choose(corpus(), ids)
     if record and ids:
         raise UserError("--record keeps the score of all mutants", "name none")
@@ -164,13 +164,13 @@ def compute(ids: Sequence[str], options: Options, record: bool, notes: Notes) ->
 
 
 def _absent(chosen: Sequence[Mutant]) -> list[Mutant]:
-    """Return those whose kernel has a patch that is not ours, if the user has not built it."""
+    """Return the mutants whose kernel has to be built by the user, with a patch that is not ours, and is not built."""
     here = {kernel.name for kernel in kernels.kernels()}
     return [mutant for mutant in chosen if mutant.kernel not in (None, _PATCHED_KERNEL, kernels.DEFAULT_NAME, *here)]
 
 
 def _look(mutant: Mutant, options: Options, kept: Store, report: "Reporter", did: Did) -> Finding:
-    """Measure a mutant until a zone violates; return the Finding, and add to `did` what was measured."""
+    """Measure a mutant until it violates a zone; return the Finding, and add what was measured to `did`."""
     bench = bench_of(mutant, report.say)
     zones = _zones(mutant, options)
     for told in unused.lines(asked(mutant.measured, zones, options), bench, kept, named=True):
@@ -191,7 +191,7 @@ def _look(mutant: Mutant, options: Options, kept: Store, report: "Reporter", did
 
 
 def _keep(mutant: Mutant, measured: Mapping[Where, Sequence[Measurement]], did: Did) -> None:
-    """Add to `did` what was measured without an error."""
+    """Add the measurements of each cell without errors to `did`."""
     for (profile, cell), measurements in measured.items():
         if found := mutant_record.measured(mutant.id, measurements):
             did[mutant.id, profile, cell] = found
@@ -200,13 +200,13 @@ def _keep(mutant: Mutant, measured: Mapping[Where, Sequence[Measurement]], did: 
 def _try_where_none_is_rejected(
     chosen: Sequence[Mutant], options: Options, kept: Store, report: "Reporter", did: Did
 ) -> None:
-    """Measure where zones reject no mutant so far, as others told them first, until each rejects one.
+    """Measure more mutants in the cells of each zone that has rejected none so far, until it rejects one.
 
-    A zone that counts no cell cannot reject any.
+    Zones without a counted cell are left out: they cannot reject any.
     """
     zones = [zone for zone in mutant_record.shipped() if any(one.counted for one in zone.intervals.values())]
     rejecting = mutant_record.rejected_by(zones, did.values())
-    # Where one was measured everywhere in vain, there is least to hope for.
+    # A mutant that no zone rejects was already measured in all of its cells: it is the least likely to be rejected.
     most = sorted(chosen, key=lambda mutant: -len(rejecting[mutant.id]))
     for zone in zones:
         further = [mutant for mutant in most if mutant.algorithm == zone.algorithm and mutant.kernel]
@@ -222,7 +222,7 @@ def _try_where_none_is_rejected(
 
 
 def asked(algorithm: str, zones: Sequence[Zone], options: Options, where: Collection[Where] | None = None) -> Plan:
-    """Return the Plan of all cells of these zones, of which those of `where`, [(profile, cell)], are measured."""
+    """Return a Plan that asks about all cells of these zones but measures only `where`, [(profile, cell)], if given."""
     questions = [
         CellQuestion(zone=zone, setting=scenarios.setting(zone.profile, place), algorithm=algorithm)
         for zone in zones
@@ -240,7 +240,7 @@ def asked(algorithm: str, zones: Sequence[Zone], options: Options, where: Collec
 def judged(
     algorithm: str, zones: Sequence[Zone], options: Options, measured: Mapping[Where, Sequence[Measurement]]
 ) -> tuple[Verdict, ...]:
-    """Return the verdicts of zones on {(profile, cell): measurements}, in the order of their cells."""
+    """Return the zones' verdicts on {(profile, cell): measurements}, in the order of the zones and their cells."""
     whole = asked(algorithm, zones, options)
     found = []
     for question in whole.questions:
@@ -262,28 +262,29 @@ def measure(
     options: Options,
     on_trial: Callable[[Progress], None],
 ) -> dict[Where, Sequence[Measurement]]:
-    """Return the measurements by place, from the results file or made now; more of them while a zone cannot tell."""
+    """Return {(profile, cell): measurements}, stored or made now; a cell gets more trials while it is inconclusive."""
     found = execute(asked(algorithm, zones, options, where), bench, kept, workers=options.workers, on_trial=on_trial)
     return {(answer.setting.profile, places.of(answer.setting)): answer.measurements for answer in found}
 
 
 def work(algorithm: str, where: Collection[Where]) -> list[Key]:
-    """Return [(algorithm, setting)] of [(profile, cell)]."""
+    """Return [(algorithm, setting)] for [(profile, cell)]."""
 
     return [(algorithm, scenarios.setting(profile, place)) for profile, place in where]
 
 
 def _zones(mutant: Mutant, options: Options) -> list[Zone]:
-    """Return the zones of the algorithm that a mutant claims to be, under its transport's profile or the options'."""
+    """Return the zones of the algorithm that a mutant claims to be, under the options' profile or its transport's."""
     transport = manifest.read(_stack(mutant)).transport
     return zones_of(mutant.algorithm, options.profile or documents.PROFILES[transport], options)
 
 
 @functools.cache
 def zones_of(algorithm: str, profile: str, options: Options) -> list[Zone]:
-    """Return an algorithm's zones: those over the grid, limited to its part, those of few cells, and further ones.
+    """Return an algorithm's zones: those over the grid, those over a few cells or points, and those of `options.zones`.
 
-    Of those over points of scenarios it is what `pytest -m ALGORITHM` asks for, too.
+    Zones over the grid are limited to the cells of `options.grid`, and zones over points of scenarios to the points
+    that `pytest -m ALGORITHM` judges.
     """
     found = [documents.zone_of(algorithm, kind, profile) for kind in documents.KINDS]
     kinds = documents.further_kinds(profile)
@@ -294,12 +295,12 @@ def zones_of(algorithm: str, profile: str, options: Options) -> list[Zone]:
 
 
 def _stack(mutant: Mutant) -> str:
-    """Return the name of an adapter that ships, or the path of one beside the corpus."""
+    """Return the name of an adapter that ships, or the path of one in the folder of the mutants."""
     return mutant.stack if mutant.kernel else str(folder() / mutant.stack)
 
 
 def bench_of(mutant: Mutant, say: Callable[[str], None]) -> Bench:
-    """Return the Bench that has this mutant, built now if need be. Raise UserError."""
+    """Return a Bench with this mutant, which is built now if necessary. Raise UserError."""
     choice = benches.Choice(stack=_stack(mutant))
     if mutant.kernel is None:
         adapter.build(choice.stack, progress=lambda done, total, line: say("building its stack"))
@@ -312,7 +313,7 @@ def bench_of(mutant: Mutant, say: Callable[[str], None]) -> Bench:
 
 
 def patch_for(version: tuple[int, int]) -> pathlib.Path:
-    """Return the mutants' patch for a source of this version: the newest that it has reached. Raise UserError."""
+    """Return the mutants' patch for a source of this version: the newest patch not later than it. Raise UserError."""
     made = {}
     for patch in folder().glob("linux-*.patch"):
         major, minor = patch.stem.removeprefix("linux-").split(".")
@@ -338,7 +339,7 @@ def _build_patched_kernel(say: Callable[[str], None]) -> None:
 
 
 class Reporter:
-    """Shows how many mutants, or runs, are done, how far the present one is, and a line for each that is done."""
+    """Shows how many mutants, or runs, are done and how far the current one is; prints a line for each that is done."""
 
     def __init__(self, notes: Notes, bar: Bar) -> None:
         self._notes, self._bar = notes, bar
@@ -355,9 +356,10 @@ class Reporter:
         self._notes.say(line)
 
     def done(self, told: Sequence[tuple[str, str, int]]) -> None:
-        """Count as done what was measured together, [(name, outcome, trials)]; each is said to have taken its share.
+        """Count mutants or runs that were measured together, [(name, outcome, trials)], as done.
 
-        What came from files alone says nothing about the time that is left.
+        Each is shown with an equal share of the time. If all results came from files, this time is not used to
+        estimate the time left.
         """
         took_s = (time.monotonic() - self._began) / len(told)
         self._bar.advance(by=len(told), fresh=self._fresh)
@@ -368,6 +370,6 @@ class Reporter:
 
 @contextlib.contextmanager
 def reporter(notes: Notes, unit: str, total: int) -> Iterator[Reporter]:
-    """Show progress while the block runs."""
+    """Yield a Reporter, which shows progress while the block runs."""
     with notes.bar("measuring", total=total, unit=unit) as bar:
         yield Reporter(notes, bar)

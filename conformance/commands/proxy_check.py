@@ -1,4 +1,4 @@
-"""`conformance proxy check`: what a proxy's failures, and its links', do to connections, beside the same end to end."""
+"""`conformance proxy check`: what happens to connections when a proxy or its links fail, compared with end to end."""
 
 import dataclasses
 import json
@@ -15,26 +15,27 @@ from conformance.model.errors import UserError
 from conformance.model.proxy import PEPSAL, SPLITTER
 from conformance.support import paths
 
-#: how long a section is down
+#: how long a section is down, in s
 DOWN_S = (1, 5, 20)
-#: bounds of back-pressure, each with a receive buffer: None is the splitter's own, as large as the bound
+#: bounds of back-pressure (None: no back-pressure) and receive buffers (None: the splitter's own choice, as large as
+#: the bound) to try, in bytes
 BOUNDS: tuple[tuple[int | None, int | None], ...] = (
     (None, None), (262_144, None), (65_536, None), (16_384, None), (65_536, 16_384), (16_384, 65_536),
 )  # fmt: skip
-#: After an outage TCP waits at most as long again, as timeouts double; the first one comes late by a timeout, and this
-#: machine may be busy.
+#: After an outage, TCP waits at most as long again, because its timeouts double. _LATE_S is added to that for the first
+#: timeout and for a busy machine. _SERVED_S: how soon a restarted proxy must serve new connections. Both in s.
 _LATE_S, _SERVED_S = 1.5, 5.0
 _LONGEST_S = 120
 SECTIONS = {proxy_network.TO_CLIENT: "client's", proxy_network.TO_SERVER: "server's"}
-#: what stands instead of a proxy: nothing
+#: in place of a proxy's name: connections without a proxy
 END_TO_END = "end to end"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Row:
-    """A case with a proxy, or end to end: what was done, what came of it, and whether that is as it must be.
+    """A case, with a proxy or end to end: what was done, what was observed, and whether that is as required.
 
-    `asked`: what must be, None where a figure is only told. `trouble`: why nothing is known.
+    `asked`: the requirement in words, None if the case only reports a figure. `trouble`: why there is no result.
     """
 
     case: str
@@ -48,7 +49,7 @@ class Row:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Checked:
-    """All cases. `proxy`: the names of those that were tried; `left_out`: which was not, and why."""
+    """All cases. `proxy`: the names of the proxies that were tried; `left_out`: why pepsal was not, if it was not."""
 
     proxy: str
     rows: tuple[Row, ...]
@@ -56,7 +57,7 @@ class Checked:
 
     @property
     def exit_status(self) -> ExitStatus:
-        """Say whether the proxy does what it must; where the same fails end to end, nothing is known."""
+        """VIOLATES if a proxy fails a requirement; ERROR if a case has no result or fails even end to end."""
         if any(row.trouble or (row.via == END_TO_END and row.holds is False) for row in self.rows):
             return ExitStatus.ERROR
         return ExitStatus.VIOLATES if any(row.holds is False for row in self.rows) else ExitStatus.DONE
@@ -68,9 +69,9 @@ class Checked:
 
 
 def compute(name: str | None = None, down_s: Sequence[float] = DOWN_S) -> Checked:
-    """Try a proxy of this name (lab/proxy.py: choose), all cases at once. Raises UserError.
+    """Try the proxy with this name (lab/proxy.py: choose), all cases at once. Raises UserError.
 
-    Without a name: the suite's own, and pepsal where one is on PATH.
+    Without a name, try the suite's own proxy, and pepsal if it is on PATH.
     """
     left_out = None
     if why_not := proxy_network.allowed():
@@ -115,10 +116,11 @@ def _cases(commands: Mapping[str, list[str]], down_s: Sequence[float]) -> Iterat
 def most_undelivered(bound: int, receive: int | None = None) -> int:
     """Return how many bytes the splitter may have acknowledged to a sender and never deliver, given -b and -R.
 
-    It reads while less than `bound` bytes are in its pipe and, not acknowledged by the receiver, in the sending socket
-    (SIOCOUTQ), and never more than is left: so the two hold `bound` at most. What the kernel has acknowledged, and the
-    splitter has not read, is in the receive buffer. That is SO_RCVBUF, which the kernel makes twice as large as it is
-    asked to (socket(7)); it promises a sender no more than fits in, and so acknowledges no more.
+    The splitter reads only while its pipe and the unacknowledged bytes in its sending socket (SIOCOUTQ) together hold
+    less than `bound` bytes, and never more than is left, so the two hold at most `bound`. Bytes that the kernel has
+    acknowledged and the splitter has not read are in the receive buffer. Its size is SO_RCVBUF, which the kernel sets
+    to twice the requested value (socket(7)). The kernel advertises no larger window than fits into that buffer, so it
+    acknowledges no more.
     """
     return bound + 2 * (bound if receive is None else receive)
 
@@ -148,7 +150,7 @@ def _about(asked: Mapping[str, Any]) -> str:
 
 
 def judged(asked: Mapping[str, Any], seen: Mapping[str, Any]) -> tuple[str | None, bool | None]:
-    """Return what must be in a case, and whether it is; (None, None) where nothing must."""
+    """Return (the requirement of a case in words, whether it is met); (None, None) if it has none."""
     match asked["case"]:
         case "killed" if asked.get("via") == END_TO_END:
             return "there is nothing to notice, and the stream goes on", seen["goes_on"] and seen["right"]

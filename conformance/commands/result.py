@@ -1,4 +1,4 @@
-"""What every command's `compute` returns: a frozen result, which a renderer shows and `--format json` prints."""
+"""Interface of what every command's `compute` returns: a frozen result that renderers and `--format json` print."""
 
 from typing import Any, Protocol
 
@@ -9,11 +9,11 @@ Document = dict[str, Any]
 
 
 class Result(Protocol):
-    """All that a command found out. It prints nothing; conformance/reporting shows it."""
+    """Everything that a command found out. It prints nothing itself; conformance/reporting shows it."""
 
     @property
     def exit_status(self) -> ExitStatus:
-        """Say how the command ended."""
+        """How the command ended."""
         ...
 
     def to_json(self) -> Document:
@@ -22,16 +22,16 @@ class Result(Protocol):
 
 
 class Done:
-    """A result that passes no judgement: a command that has one is done."""
+    """Base of results without a judgement: their exit status is always DONE."""
 
     __slots__ = ()
 
     @property
     def exit_status(self) -> ExitStatus:
-        """Say DONE."""
+        """Always DONE."""
         return ExitStatus.DONE
 
 
 def document(name: str, exit_status: ExitStatus, **fields: Any) -> Document:
-    """Begin a document: which schema it keeps, and how the command ended."""
+    """Return a JSON document that names its schema and how the command ended, and has these `fields`."""
     return {"schema": f"{name}/1", "exit_status": int(exit_status), **fields}

@@ -1,4 +1,4 @@
-"""`conformance run`: a grid without pytest. Measures, shows progress, judges, draws."""
+"""`conformance run`: measure an algorithm over a grid without pytest, judge it by its zones, and make heatmaps."""
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,7 +28,7 @@ from conformance.support.notes import Notes
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What was measured over a grid, as heatmaps with verdicts. `not_judged`: why no zone judges it, or None."""
+    """Measurements over a grid, as heatmaps with verdicts. `not_judged`: why no zone judges them, or None."""
 
     series: tuple[Series, ...]
     results: str
@@ -40,7 +40,7 @@ class Measured:
         return exit_status(result for heatmap in judged for result in heatmap.results.values())
 
     def to_json(self) -> Document:
-        """Return a document of schemas/run.json: a summary of the results as `export json` writes it."""
+        """Return a document of schemas/run.json: the summary of the results that `export json` writes."""
         summary = export.summary(self.series, ())
         return document(
             "run",
@@ -66,12 +66,12 @@ def compute(
     notes: Notes,
     executor: Callable[[], Executor] | None = None,
 ) -> Measured:
-    """Measure an algorithm over a grid, and judge it where zones apply; `notes` get progress and errors.
+    """Measure an algorithm over a grid, and judge it where zones apply; progress and errors go to `notes`.
 
     `overrides`: see documents.profile(). Raise UserError.
     """
     cells = documents.cells(grid)
-    # A mistake in the settings is named before anything is looked up or built.
+    # Report mistakes in the settings before anything is looked up or built.
     documents.profile(profile or documents.PROFILES["tcp"], cells[0], **overrides)
     bench = benches.find(choice)
     profile = profile or bench.profile
@@ -101,7 +101,7 @@ def compute(
 
 
 def _zones(algorithm: str, setting: Setting) -> tuple[list[Zone], str | None]:
-    """Return the zones that apply to this setting; where there is none, also why."""
+    """Return the zones that apply to this setting, and None; or no zones, and why there are none."""
     zones = documents.zones_for(algorithm, setting)
     if zones:
         return zones, None
@@ -118,7 +118,7 @@ def _complain(notes: Notes, cell: Cell, measurements: Sequence[Measurement]) -> 
 
 
 def exit_status(results: Iterable[CellResult]) -> ExitStatus:
-    """Return the ExitStatus of CellResults, judged or not; of what is not counted, only errors have a part in it."""
+    """Return the ExitStatus of CellResults, judged or not. Of cells that are not counted, only errors matter."""
     every = list(results)
     judged = [result.verdict for result in every if result.verdict is not None]
     errors = [verdict.status for verdict in judged if verdict.status is Status.ERROR]
@@ -127,7 +127,7 @@ def exit_status(results: Iterable[CellResult]) -> ExitStatus:
 
 
 def _unjudged(result: CellResult) -> Status:
-    """Return what to say of a cell that no zone judges: CONFORMS where every trial was made."""
+    """Return the status of a cell that no zone judges: CONFORMS if it has a value and no trial failed."""
     if any(m.outcome is Outcome.ERROR for m in result.measurements):
         return Status.ERROR
     if result.value is not None:

@@ -1,6 +1,6 @@
-"""`conformance scenario`: run a scenario's document at points, list those that ship, show what one says.
+"""`conformance scenario`: run a scenario at points, list the scenarios that ship, or show one at a point.
 
-Points that zones are about are judged by them, all in one family.
+Points that have zones are judged by them, all in one family.
 """
 
 import dataclasses
@@ -28,13 +28,13 @@ from conformance.model.verdict import Status, Verdict
 from conformance.support import limits
 from conformance.support.notes import Notes
 
-#: what the judged flows together are called, where they are more than one group
+#: name of all judged flows together, if they are in more than one group
 JUDGED = "judged"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One metric of a group at a point: its value in each trial, None where it was not seen. `harm`: see Ran."""
+    """One metric of a group at a point: its value in each trial, None where it was not seen."""
 
     group: str
     metric: str
@@ -42,20 +42,20 @@ class Figure:
 
     @property
     def median(self) -> float | None:
-        """Return the median of the trials; None where one of them did not see it."""
+        """The median over all trials; None if any trial has no value."""
         seen = [value for value in self.values if value is not None]
         return statistics.median(seen) if seen and len(seen) == len(self.values) else None
 
     def to_json(self) -> Document:
-        """Return a part of the document."""
+        """Return the figure as part of the document."""
         return {"group": self.group, "metric": self.metric, "median": self.median, "values": list(self.values)}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PointRan:
-    """What came of a point: figures of its groups, messages of trials that gave none, and verdicts of zones.
+    """The results at one point: figures of its groups, messages of trials that failed, and verdicts of zones.
 
-    `triggered`: when the states began that its schedule waits for, in s of each trial.
+    `triggered`: {state that its schedule waits for: when it began in each trial, in s}.
     """
 
     point: str
@@ -66,11 +66,11 @@ class PointRan:
     triggered: Mapping[str, tuple[float, ...]] = dataclasses.field(default_factory=dict)
 
     def median(self, group: str, metric: str) -> float | None:
-        """Return the median of a figure, None where it is not known."""
+        """Return the median of a figure, None if it is not known."""
         return next((one.median for one in self.figures if (one.group, one.metric) == (group, metric)), None)
 
     def to_json(self) -> Document:
-        """Return a part of the document."""
+        """Return the point's results as part of the document."""
         return {
             "point": self.point,
             "outcomes": [str(outcome) for outcome in self.outcomes],
@@ -89,7 +89,7 @@ class PointRan:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """A scenario at its points. `alone`: the point that others do harm as against (RFC 9743), if one was named."""
+    """The results of a scenario. `alone`: the point that harm (RFC 9743) is computed against, if one was named."""
 
     scenario: str
     scheme: str
@@ -100,16 +100,16 @@ class Ran:
 
     @property
     def exit_status(self) -> ExitStatus:
-        """Say what trials say, and zones that are violated or that an error kept from being judged.
+        """The worst of the trials' outcomes and of the zones' violations and errors.
 
-        A zone that is inconclusive has no part in it: few trials often leave it so.
+        Inconclusive zones do not count, because with few trials zones are often inconclusive.
         """
         ran = [*self.points, *([self.alone] if self.alone else [])]
         told = [one.status for point in ran for one in point.verdicts if one.status in (Status.VIOLATES, Status.ERROR)]
         return worst([of_outcomes(outcome for point in ran for outcome in point.outcomes), of_verdicts(told)])
 
     def harms(self, at: PointRan) -> Iterator[tuple[str, float]]:
-        """Yield (group, what part of its goodput it has less than alone) at a point."""
+        """Yield (group, the share of its goodput at `alone` that it loses at this point), from 0 to 1."""
         for figure in at.figures if self.alone else ():
             if figure.metric == "group_goodput_mbps" and figure.group != JUDGED:
                 alone = self.alone.median(figure.group, figure.metric) if self.alone else None
@@ -141,7 +141,7 @@ def run(
     notes: Notes,
     executor: Callable[[], Executor] | None = None,
 ) -> Ran:
-    """Run a scenario at a point or a grid of them; `notes` get the progress. Raise UserError."""
+    """Run a scenario at a point or over a grid of points; progress goes to `notes`. Raise UserError."""
     scenario = scenarios.find(what)
     chosen = list(_chosen(scenario, points, grid))
     compared = _point(scenario, [alone]) if alone is not None else None
@@ -176,7 +176,7 @@ def run(
 
 
 def _questions(algorithm: str, settings: Iterable[Setting]) -> list[CellQuestion]:
-    """Return what the zones of an algorithm ask about points; cells are judged by `conformance run`."""
+    """Return the questions of an algorithm's zones about points; cells are judged by `conformance run`."""
     return [
         CellQuestion(zone=zone, setting=setting, algorithm=algorithm)
         for setting in settings
@@ -186,7 +186,7 @@ def _questions(algorithm: str, settings: Iterable[Setting]) -> list[CellQuestion
 
 
 def _verdicts(asked: Plan, measured: Mapping[Key, Sequence[Measurement]]) -> dict[Setting, tuple[Verdict, ...]]:
-    """Return the verdicts of all zones at each setting, taken together. Raise UserError."""
+    """Return the verdicts of all zones at each setting, judged as one family. Raise UserError."""
     of_zones = asked.zone_verdicts(measured)
     found: dict[Setting, tuple[Verdict, ...]] = {}
     for question in asked.questions:
@@ -197,7 +197,7 @@ def _verdicts(asked: Plan, measured: Mapping[Key, Sequence[Measurement]]) -> dic
 
 
 def _chosen(scenario: Scenario, points: Sequence[str], grid: str | None) -> Iterable[Point]:
-    """Return the points that were asked for: a grid's, those of them that have the values given, or one point."""
+    """Return the points to run: one point, or those points of `grid` that have the given values. Raise UserError."""
     if grid is None:
         return [_point(scenario, points)]
     given = parse_values(",".join(points))
@@ -213,7 +213,7 @@ def _point(scenario: Scenario, texts: Sequence[str]) -> Point:
 
 
 def _check_memory(setting: Setting, stack: str) -> None:
-    """Refuse a network whose guest would not fit into this machine's memory."""
+    """Raise UserError if the guest of a network would not fit into this machine's free memory."""
     free_mb = limits.free_memory_mb()
     if setting.network is not None and free_mb is not None:
         shared.check_memory(setting.network, stack, free_mb)
@@ -221,7 +221,7 @@ def _check_memory(setting: Setting, stack: str) -> None:
 
 def _ran(point: Point, measurements: Sequence[Measurement], verdicts: Sequence[Verdict]) -> PointRan:
     good = [one for one in measurements if one.outcome in (Outcome.OK, Outcome.TIMEOUT)]
-    # Published lines hold no evidence.
+    # Published result lines have no evidence.
     triggered = [one.evidence["triggered"] for one in good if "triggered" in one.evidence]
     return PointRan(
         point=point.id,
@@ -234,7 +234,7 @@ def _ran(point: Point, measurements: Sequence[Measurement], verdicts: Sequence[V
 
 
 def _figures(measurements: Sequence[Measurement]) -> Iterator[Figure]:
-    """Yield the figures of each group that anything was seen of; of a lone transfer, its own."""
+    """Yield the figures of each group that have a value; for a lone transfer, those of the transfer."""
     network = measurements[0].setting.network if measurements else None
     if network is None:
         for metric in metrics.lone():
@@ -275,7 +275,7 @@ def list_all() -> Listed:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Shown(Done):
-    """What a scenario says at a point."""
+    """A scenario, one of its points, and the Setting there; `memory_mb`: what its guest needs, None for a cell."""
 
     scenario: Scenario
     point: Point

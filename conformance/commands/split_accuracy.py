@@ -1,4 +1,4 @@
-"""`conformance split accuracy`: predicted against measured throughput over splits of one path."""
+"""`conformance split accuracy`: compare predicted with measured throughput for different splits of one path."""
 
 import dataclasses
 import time
@@ -20,13 +20,13 @@ from conformance.model.split.accuracy import Accuracy, Panel
 from conformance.model.trial import Measurement, Outcome
 from conformance.support.notes import Notes
 
-#: of a path in a Panel: its row and its column
+#: a path in a Panel: (row, column)
 At = tuple[str, str]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """A panel of one algorithm: {(row, column): Mbit/s, or None where nothing is known}, and the relative errors."""
+    """A panel of one algorithm: {(row, column): Mbit/s, or None if unknown}, measured and predicted."""
 
     algorithm: str
     panel: Panel
@@ -35,13 +35,13 @@ class Compared:
 
     @property
     def errors(self) -> dict[At, float | None]:
-        """Return the relative error of the prediction for each path, None where one of the two is not known."""
+        """The relative error of the prediction for each path; None if the prediction or measurement is unknown."""
         return {at: accuracy.relative_error(self.predicted[at], self.measured[at]) for at in self.panel.paths}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """The errors of a scheme over one panel, or over all of them; `accuracy` None where all are missing."""
+    """The errors of a scheme over one panel, or over all panels; `accuracy` is None if all errors are unknown."""
 
     scheme: str
     paths: str
@@ -51,19 +51,19 @@ class Summary:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """All panels of all algorithms; `problems` are the outcomes and messages of trials that say nothing."""
+    """All panels of all algorithms. `problems`: outcomes and messages of trials that failed or were not supported."""
 
     compared: tuple[Compared, ...]
     problems: tuple[tuple[Outcome, str], ...]
     settings: int
     trials: int
-    #: wall time of this run, and of all its trials on one core, whenever they were made
+    #: wall seconds of this run, and the sum over all its trials, each on one core, including those made earlier
     took_s: float
     spent_s: float
 
     @property
     def summaries(self) -> list[Summary]:
-        """Return the errors summed up by scheme: each panel's, then all."""
+        """The errors of each scheme, summarized: those of each panel, then of all panels together."""
         found = []
         for scheme in dict.fromkeys(one.algorithm for one in self.compared):
             own = [one for one in self.compared if one.algorithm == scheme]
@@ -77,7 +77,7 @@ class Comparison:
 
     @property
     def exit_status(self) -> ExitStatus:
-        """Say ERROR if a trial failed, UNKNOWN if an algorithm is not supported and nothing is worse, else DONE."""
+        """ERROR if a trial failed, UNKNOWN if an algorithm is not supported and nothing is worse, else DONE."""
         return of_outcomes(outcome for outcome, _ in self.problems)
 
     def to_json(self) -> Document:
@@ -110,9 +110,9 @@ def compute(
     algorithms: Sequence[str], choice: Choice, *, proxy: str, queue_sized_by: str, trials: int, results: str,
     workers: int | None, profile: str | None, notes: Notes,
 ) -> Comparison:  # fmt: skip
-    """Measure the paths and their segments alone, and compare; `notes` get the progress. Raises UserError.
+    """Measure the paths, and each segment alone, and compare; progress goes to `notes`. Raises UserError.
 
-    Without a proxy, the paths are measured end to end, and predicted by one segment that is what they come to.
+    Without a proxy, the paths are measured end to end, and predicted from the single cell that they amount to.
     """
     bench = benches.find(choice)
     if bench.adapter.manifest.transport != "tcp":
@@ -127,7 +127,7 @@ def compute(
         for panel in panels
         for segments in panel.paths.values()
     }
-    # A split path is predicted by its segments, an unsplit one by what they come to.
+    # A split path is predicted from its segments, an unsplit one from the cell that they amount to.
     predict = split_paths.predict_split if found_proxy else split_paths.predict_end_to_end
     composed = {segments: split_paths.Path(segments[0], segments[1], exact=True) for segments in paths}
     needed = {segments: segments if found_proxy else (end_to_end(segments),) for segments in paths}
@@ -169,7 +169,7 @@ def compute(
 
 
 def _throughput(measurements: Sequence[Measurement]) -> float | None:
-    """Return the p50 in Mbit/s of the transfers that ended, as published; None where a trial says nothing."""
+    """Return the study's 50th percentile, in Mbit/s, of the transfers that completed; None if a trial failed."""
     if common.bad(measurements):
         return None
     ended = accuracy.p50([m.metrics["goodput_mbps"] for m in measurements if m.outcome is Outcome.OK])

@@ -1,4 +1,4 @@
-"""`conformance split analyze`: where a connection-splitting proxy would help each scheme, from end-to-end results."""
+"""`conformance split analyze`: predict from end-to-end results where a splitting proxy would help each scheme."""
 
 import dataclasses
 import pathlib
@@ -18,13 +18,13 @@ from conformance.model.split.split_rates import Count, Filter, Prediction, Rates
 from conformance.model.trial import Measurement
 from conformance.results import store
 
-#: cells are of one segment; results of two-segment topologies are what predictions are compared with, not made from
+#: the topology of cells, from which predictions are made; results of two segments are only compared with predictions
 _TOPOLOGY = "one_segment"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """Which of the results to look at; None, or none, is all of them."""
+    """Which results to look at. A field that is None or empty selects all."""
 
     algorithms: tuple[str, ...] = ()
     stack: str | None = None
@@ -44,12 +44,12 @@ class Chosen:
         )
 
 
-#: {scheme's id: {cell: its measurements}}
+#: {scheme's id: {cell: measurements}}
 Measured = Mapping[str, Mapping[Cell, Sequence[Measurement]]]
 
 
 def load(results: Sequence[str | pathlib.Path], chosen: Chosen = Chosen()) -> Measured:
-    """Return what result files hold of each scheme. Raises UserError where there is nothing, or unlike runs."""
+    """Return the chosen results of each scheme. Raises UserError if there are none, or if runs differ."""
     everything = store.read(*results)
     own = [m for m in everything if m in chosen]
     if not own:
@@ -62,7 +62,7 @@ def load(results: Sequence[str | pathlib.Path], chosen: Chosen = Chosen()) -> Me
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Predictions for the same paths, {name: predictions}; `where` says in words which paths."""
+    """Predictions for the same paths, {name: predictions}; `where` names the paths in words."""
 
     where: str
     predictions: Mapping[str, Sequence[Prediction]]
@@ -70,7 +70,7 @@ class Table:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class InterpolationError:
-    """What interpolation along an axis is worth: the error of the rate over `cells` left out one by one."""
+    """The error of rates that are interpolated along an axis: `cells` cells were left out one by one."""
 
     scheme: str
     axis: str
@@ -81,10 +81,10 @@ class InterpolationError:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis(Done):
-    """Where a proxy would help. Without `tables`, only one path was asked for.
+    """Where a proxy would help. `tables` is empty if only one path was requested.
 
-    `counts`: (scheme, filter, path class, the study's count, ours). `interpolation` is None where it was not asked for.
-    `predictions`: of the paths to be drawn.
+    `counts`: (scheme, filter, path class, the study's count, ours). `interpolation` is None if it was not requested.
+    `predictions`: {path to be drawn: {scheme: prediction}}.
     """
 
     measured: Measured
@@ -160,10 +160,10 @@ def compute(
     results: Sequence[str | pathlib.Path], *, chosen: Chosen, grid: str, path: str | None, interpolated: bool,
     timeouts: str, timeout_s: float | None, published: bool,
 ) -> Analysis:  # fmt: skip
-    """Predict every path of the grid, and representative ones, or `path` alone, in detail. Raises UserError.
+    """Predict every path of the grid, and representative paths in detail; or only `path`, in detail. Raises UserError.
 
-    `interpolated`: estimate cells that were not measured from their neighbours. `timeout_s`: as if transfers had been
-    given up then. `published`: compare with the published study.
+    `interpolated`: estimate cells that were not measured from their neighbours. `timeout_s`: treat transfers as if they
+    had been given up after so many seconds. `published`: compare with the published study.
     """
     one_path = None if path is None else Path.parse(path)
     among = split_paths.paths(grids.cells(grid))
@@ -220,10 +220,10 @@ def _interpolation_errors(rates: Mapping[str, Rates]) -> list[InterpolationError
 
 
 def predict(path: Path, rates: Rates, interpolated: bool = False) -> Prediction:
-    """Return the prediction for a path; `interpolated`: with rates between the cells where they were not measured.
+    """Return the prediction for a path; with `interpolated`, interpolate the rates of cells that were not measured.
 
-    A path of measured cells that the grid's rules compose to a measured one is predicted from these alone. Else its
-    segments are composed exactly.
+    If all cells of the path were measured, including the one that its segments compose to by the grid's rules, only
+    these are used. Otherwise, the segments are composed exactly.
     """
     made: Prediction = split_rates.predict(path, rates)
     if not interpolated or not (made.split is None or made.end_to_end is None):

@@ -1,4 +1,4 @@
-"""`conformance split measure`: paths of two segments, with a proxy between them or without."""
+"""`conformance split measure`: measure paths of two segments, with or without a proxy between them."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -18,13 +18,13 @@ from conformance.model.split import split_paths
 from conformance.model.trial import Measurement, Outcome, Scheme
 from conformance.support.notes import Notes
 
-#: of the paths that zones have (derive_split: those of the smallest grid)
+#: bandwidth of the representative paths that zones have (catalogue/derive_split.py: those of the smallest grid)
 _BANDWIDTH_MBPS = 10
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """Throughput over a path in Mbit/s; where a transfer timed out, it is known only to be slower than this."""
+    """Throughput over a path in Mbit/s. If a transfer timed out, its throughput is known only to be below its value."""
 
     median: float
     smallest: float
@@ -36,24 +36,24 @@ class Rates:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredPath:
-    """What came of the trials of one path; `rates` None where one of them failed or was not supported."""
+    """The trials of one path. `rates` is None if one of them failed or was not supported."""
 
     setting: Setting
     measurements: tuple[Measurement, ...]
 
     @property
     def bad(self) -> Measurement | None:
-        """Return the first trial that says nothing about the stack, if there is any."""
+        """The first trial that failed or was not supported, errors first; None if there is none."""
         return common.bad(self.measurements)
 
     @property
     def trouble(self) -> list[tuple[str, str]]:
-        """Return the outcome and the message of every trial that says nothing about the stack, each once."""
+        """Outcome and message of every trial that failed or was not supported, without duplicates."""
         return sorted({(str(m.outcome), m.message or "") for m in self.measurements if m.outcome in common.BAD})
 
     @property
     def rates(self) -> Rates | None:
-        """Return the throughput; None where it is not known of every trial."""
+        """The throughput; None if any trial failed or was not supported."""
         if self.bad:
             return None
         bandwidth = self.setting.cell.bandwidth_mbps
@@ -67,7 +67,7 @@ class MeasuredPath:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """Paths that were measured with one scheme; `proxy` is the program that splits connections, or None."""
+    """The paths that were measured with one scheme; `proxy` is the program that splits connections, or None."""
 
     scheme: Scheme
     proxy: str | None
@@ -76,7 +76,7 @@ class Measured:
 
     @property
     def exit_status(self) -> ExitStatus:
-        """Say DONE if all was measured, ERROR if a trial failed, UNKNOWN if the algorithm is not supported."""
+        """DONE if everything was measured, ERROR if a trial failed, UNKNOWN if the algorithm is not supported."""
         return of_outcomes(m.outcome for path in self.paths for m in path.measurements)
 
     def to_json(self) -> Document:
@@ -100,9 +100,9 @@ def compute(
     queue_sized_by: str, overrides: Mapping[str, Any], trials: int, results: str, workers: int | None,
     profile: str | None, notes: Notes, first_seed: int = seeds.JUDGED,
 ) -> Measured:  # fmt: skip
-    """Measure each of `paths` (ids: 10mbps-20ms-0pct+50mbps-60ms-1pct, the client's segment first).
+    """Measure each of `paths` (ids such as 10mbps-20ms-0pct+50mbps-60ms-1pct, the client's segment first).
 
-    If none is named, measure the representative paths that zones have, for their references (docs/add-a-zone.md).
+    If none is named, measure the representative paths that zones have, as references for zones (docs/add-a-zone.md).
     `proxy_options`: fields of a Proxy; `overrides`: see documents.profile(). Raises UserError.
     """
     representative = split_paths.representative_paths(_BANDWIDTH_MBPS).values()

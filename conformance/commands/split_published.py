@@ -1,6 +1,7 @@
-"""Split predictions beside those of the ATC'25 study: its own counts, and its published cells put through our model.
+"""Compare split predictions with the ATC'25 study: with its own counts, and with our model on its published cells.
 
-Both are to compare with, not to fit to. Its counts are of all 7,875 paths, its cells of 60 of the 150.
+Both are only compared; nothing is fitted to them. The study's counts cover all 7,875 paths; its published cells are 60
+of the 150.
 """
 
 import csv
@@ -65,9 +66,9 @@ def rates(path: pathlib.Path | None = None) -> dict[Dataset, dict[Cell, float]]:
 def beside_cells(
     ours: Mapping[str, Rates], published: Mapping[Dataset, Mapping[Cell, float]]
 ) -> Iterator[tuple[dict[str, list[Prediction]], tuple[float, ...]]]:
-    """Yield ({name: predictions}, bandwidths): the study's datasets and our schemes, over the paths that both may know.
+    """Yield ({name: predictions}, bandwidths): tables of the study's datasets and of our schemes over the same paths.
 
-    `ours` is {scheme's id: Rates}. One table for each set of bandwidths that datasets have.
+    `ours` is {scheme's id: Rates}. There is one table for each set of bandwidths that the datasets have.
     """
     by_bandwidths: dict[tuple[float, ...], list[Dataset]] = {}
     for key, cells in published.items():

@@ -1,4 +1,4 @@
-"""Exit statuses of every command, and the one precedence among them.
+"""The exit statuses of all commands, and which one counts if there are several.
 
 The numbers are documented for users in conformance/cli/__init__.py.
 """
@@ -17,7 +17,7 @@ class ExitStatus(enum.IntEnum):
     DONE = 0
     #: something violates a zone, differs, moved, or broke a clause
     VIOLATES = 1
-    #: the user can mend it; the line on standard error says how
+    #: the user can correct it; the line on standard error says how
     MISUSE = 2
     #: the emulator, the guest or the adapter failed: nothing is known about the stack
     ERROR = 3
@@ -43,7 +43,7 @@ _OF_VERDICT = {
     Status.UNSUPPORTED: ExitStatus.UNKNOWN,
     Status.ERROR: ExitStatus.ERROR,
 }
-#: TIMEOUT bounds the utilization from above, so something was learned
+#: a TIMEOUT counts as measured, because it bounds the utilization from above
 _OF_OUTCOME = {
     Outcome.OK: ExitStatus.DONE,
     Outcome.TIMEOUT: ExitStatus.DONE,
@@ -53,19 +53,19 @@ _OF_OUTCOME = {
 
 
 def worst(statuses: Iterable[ExitStatus]) -> ExitStatus:
-    """Return the status that counts of several: a violation before an error, an error before the unknown.
+    """Return the worst of several statuses: a violation is worse than an error, an error worse than UNKNOWN.
 
-    A violation is certain, whatever failed beside it. Without any status, return DONE.
+    A violation comes first because it is certain, whatever else failed. Without any status, return DONE.
     """
     found = set(statuses)
     return next((status for status in _WORST_FIRST if status in found), ExitStatus.DONE)
 
 
 def of_verdicts(statuses: Iterable[Status]) -> ExitStatus:
-    """Return the exit status of verdicts, given by their Status."""
+    """Return the exit status of verdicts with these Statuses."""
     return worst(_OF_VERDICT[status] for status in statuses)
 
 
 def of_outcomes(outcomes: Iterable[Outcome]) -> ExitStatus:
-    """Return the exit status of trials that nobody judges, given by their Outcome."""
+    """Return the exit status of trials with these Outcomes, which no zone judges."""
     return worst(_OF_OUTCOME[outcome] for outcome in outcomes)

@@ -1,4 +1,4 @@
-"""`conformance study`: measure what a published study measured, and judge its claims; list and show studies."""
+"""`conformance study`: repeat the measurements of a published study and judge its claims; list and show studies."""
 
 import dataclasses
 import math
@@ -33,9 +33,10 @@ from conformance.support.notes import Notes
 class Told:
     """What is known of a study: its verdicts, and how much of it was measured.
 
-    `tier`: of a run, None of what was found. `points`: of the full tier; `measured`: of them; `referenced`: others, of
-    which references of zones say something. `schemes`: what was measured, by id. `core_s`: {tier: (measured points,
-    seconds of one core that their trials took)}. `failed`: whether trials of this run gave nothing.
+    `tier`: the tier that was run; None if stored results were read. `points`: how many the full tier has; `measured`:
+    how many points were measured; `referenced`: how many others are known only from the references of zones.
+    `schemes`: ids of the schemes that were measured. `core_s`: {tier: (measured points, seconds of one core that their
+    trials took)}. `failed`: ERROR if trials of this run failed, else DONE.
     """
 
     study: Study
@@ -51,13 +52,13 @@ class Told:
 
     @property
     def exit_status(self) -> ExitStatus:
-        """Say whether trials failed, or nothing could be judged. A claim that differs is a finding, and no fault."""
+        """ERROR if trials failed, UNKNOWN if a run could judge no claim, else DONE, even if claims differ."""
         counts = self.judgment.counts
         nothing = self.tier is not None and counts[Verdict.NOT_JUDGED] == sum(counts.values())
         return worst([self.failed, ExitStatus.UNKNOWN if nothing else ExitStatus.DONE])
 
     def to_json(self) -> Document:
-        """Return a document of schemas/study-run.json, or study-show.json where nothing was run."""
+        """Return a document of schemas/study-run.json, or of study-show.json if nothing was run."""
         return document(
             "study-show" if self.tier is None else "study-run", self.exit_status,
             study=self.study.name, title=self.study.title, source=dict(self.study.source),
@@ -109,7 +110,7 @@ def _finding(found: Finding) -> dict[str, Any]:
 
 
 def _bound(value: float) -> float | None:
-    """Return a bound; None where there is none."""
+    """Return a bound; None if it is infinite."""
     return value if math.isfinite(value) else None
 
 
@@ -124,7 +125,7 @@ def run(
     notes: Notes,
     executor: Callable[[], Executor] | None = None,
 ) -> Told:
-    """Measure the points of a tier, as far as the results file lacks them, and judge all claims. Raise UserError."""
+    """Measure those points of a tier that the results file lacks, and judge all claims. Raise UserError."""
     study = studies.find(what)
     chosen = study.points[tier]
     why_not: dict[StudyPoint, str] = {}
@@ -158,9 +159,9 @@ def run(
 
 
 def _make_variant(study: Study, name: str | None, notes: Notes) -> None:
-    """Make the kernel of this name if the study says how: a built one with parameters. Raise UserError.
+    """Make the kernel `name` if the study defines it as a variant, a built kernel with parameters. Raise UserError.
 
-    A name that means another kernel on this machine is the user's, and stays.
+    A different kernel with that name on this machine is the user's: it is kept, and a UserError is raised.
     """
     asked = study.variants.get(name or "")
     if name is None or asked is None:
@@ -183,7 +184,7 @@ def _how(name: str, asked: Variant) -> str:
 
 
 def _work(study: Study, points: Iterable[StudyPoint]) -> Mapping[Key, list[StudyPoint]]:
-    """Return {what is measured: points}; two points may be one setting."""
+    """Return {(algorithm, setting): points}; several points may have the same setting."""
     found: dict[Key, list[StudyPoint]] = {}
     for point in points:
         found.setdefault((point.algorithm, study.setting(point)), []).append(point)
@@ -191,7 +192,7 @@ def _work(study: Study, points: Iterable[StudyPoint]) -> Mapping[Key, list[Study
 
 
 def _too_large(study: Study, points: Iterable[StudyPoint]) -> dict[StudyPoint, str]:
-    """Return the points whose guest would not fit into this machine's memory, and why."""
+    """Return {point: why not} for the points whose guest would not fit into this machine's free memory."""
     free_mb = limits.free_memory_mb()
     found = {}
     for point in points:
@@ -209,7 +210,7 @@ def _schemes(bench: Bench, work: Iterable[Key]) -> Iterator[str]:
 
 
 def show(what: str, results: Sequence[str | pathlib.Path]) -> Told:
-    """Judge a study by what results files hold; files that are not there hold nothing. Raise UserError."""
+    """Judge a study by stored results; files that do not exist are ignored. Raise UserError."""
     study = studies.find(what)
     there = [path for path in map(pathlib.Path, results) if path.exists()]
     found = study_results.of(study, store.read(*there))
@@ -217,7 +218,7 @@ def show(what: str, results: Sequence[str | pathlib.Path]) -> Told:
 
 
 def told(study: Study, found: study_results.Found, results: str) -> Told:
-    """Return what is known of a study by what was found of it, and by references of zones. Raise UserError."""
+    """Return what is known of a study from the measurements `found` and the references of zones. Raise UserError."""
     known = references.of(study)
     return Told(
         study=study, tier=None, judgment=outcome.judge(study, found.measured, references=known),
@@ -229,18 +230,18 @@ def told(study: Study, found: study_results.Found, results: str) -> Told:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
-    """All studies that ship, and what results say of each."""
+    """All studies that ship, and what is known of each."""
 
     studies: tuple[Told, ...]
 
     @property
     def counts(self) -> Mapping[Verdict, int]:
-        """Return how many claims of all studies have each verdict."""
+        """How many claims of all studies have each verdict."""
         return {verdict: sum(one.judgment.counts[verdict] for one in self.studies) for verdict in Verdict}
 
     @property
     def exit_status(self) -> ExitStatus:
-        """Say DONE: a claim that differs is a finding."""
+        """Always DONE: a claim that differs is a finding, not a failure."""
         return ExitStatus.DONE
 
     def to_json(self) -> Document:
@@ -265,7 +266,7 @@ def _counts(counts: Mapping[Verdict, int]) -> dict[str, int]:
 
 
 def board(results: Sequence[str | pathlib.Path]) -> Board:
-    """Judge all studies that ship by what results files hold, each by all of them. Raise UserError."""
+    """Judge all studies that ship, each by all of these results files. Raise UserError."""
     measurements = list(store.read(*map(pathlib.Path, results)))
     shown = ", ".join(map(str, results))
     of = ((study, study_results.of(study, measurements)) for study in map(studies.find, studies.files()))

@@ -1,14 +1,14 @@
-"""`conformance trace`: one trial of a cell with everything written down, for Wireshark, qvis and one's own eyes.
+"""`conformance trace`: make one trial of a cell and keep packets and logs, for Wireshark, qvis or reading.
 
-OUT/measurement.json               what a run would have recorded
-OUT/emulator-to_client.pcap        what came out of the bottleneck's queue, and the acknowledgements before theirs
-OUT/emulator-to_server.pcap        what the server put on its link, before the queue
+OUT/measurement.json               the measurement that a run would have recorded
+OUT/emulator-to_client.pcap        packets as they leave the bottleneck's queue; acknowledgements before their queue
+OUT/emulator-to_server.pcap        packets as the server sends them, before the queue
 OUT/client/keys.log, server/...    TLS secrets, from programs that write them
 OUT/server/qlog/, client/qlog/     qlog, from stacks that write it
 OUT/server/stderr.txt ...          what the programs printed
 
-A stack that writes logs makes system calls, which cost virtual time: its trial differs a little from the one that was
-measured. Packets alone are captured without a trace of the capture: the trial is the same to the byte.
+A stack that writes logs makes system calls, which cost virtual time, so its trial differs slightly from the one that
+was measured. Capturing only packets changes nothing: that trial is the same to the byte.
 """
 
 import contextlib
@@ -37,13 +37,13 @@ from conformance.support import files, limits
 from conformance.support.notes import Notes
 
 _WALL_TIMEOUT_S = 600
-#: cells whose traces keep_some() takes
+#: how many cells keep_some() traces at most
 _MOST_KEPT = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Traced:
-    """One trial with everything written down. `captured`: {pcap file: (frames, frames that did not fit)}."""
+    """A traced trial, kept in the folder `target`. `captured`: {pcap file: (frames, frames that did not fit)}."""
 
     measurement: Measurement
     captured: Mapping[str, tuple[int, int]]
@@ -51,12 +51,12 @@ class Traced:
 
     @property
     def files(self) -> list[pathlib.Path]:
-        """Return the files that the trial left beside its captures, in order."""
+        """The files that the trial left besides its captures, sorted."""
         return [p for p in sorted(self.target.rglob("*")) if p.is_file() and p.suffix != ".pcap"]
 
     @property
     def exit_status(self) -> ExitStatus:
-        """Say DONE if it was measured, ERROR if it failed, UNKNOWN if the algorithm is not supported."""
+        """DONE if the trial was measured, ERROR if it failed, UNKNOWN if the algorithm is not supported."""
         return of_outcomes([self.measurement.outcome])
 
     def to_json(self) -> Document:
@@ -80,7 +80,7 @@ def compute(
     algorithm: str, choice: Choice, *, cell: str, seed: int, profile: str | None, packets_only: bool,
     target: pathlib.Path, notes: Notes,
 ) -> Traced:  # fmt: skip
-    """Make the trial and keep what it leaves in the folder `target`; `notes` get the progress. Raises UserError."""
+    """Make the trial and keep its files in the folder `target`; progress goes to `notes`. Raises UserError."""
     cells = grids.cells(cell)
     if len(cells) != 1:
         raise UserError(f"{cell} is not one cell", "name one, such as 10mbps-20ms-1pct")
@@ -109,9 +109,9 @@ def take(
     """Make traced trials in one guest, which ends with this generator.
 
     Yield (measurement, captured, folder) as they come. `batches`: lists of trials, one list for each cell. `how`: one
-    of protocol.TRACES. `captured`: {pcap file: (frames, frames that did not fit)}, empty where nothing was captured.
-    `folder` holds what this module's head says until the next is asked for; it is None where there is nothing. What a
-    guest leaves undone is an error. `on_start` is called with the guest. Raises UserError.
+    of protocol.TRACES. `captured`: {pcap file: (frames, frames that did not fit)}, empty if nothing was captured.
+    `folder` has the files that this module's docstring lists, until the next trial is requested; it is None if there
+    are none. Trials that the guest does not finish are errors. `on_start` is called with the guest. Raises UserError.
     """
     reader = job.Reader(batches, adapter)
     memory = virtual.CAPTURING_MEMORY
@@ -135,7 +135,7 @@ def take(
 
 
 def keep(folder: pathlib.Path | None, target: pathlib.Path, measurement: Measurement) -> None:
-    """Copy what take() left to the folder `target`, and the measurement. Raises UserError."""
+    """Copy the folder that take() yielded to `target`, and write the measurement there. Raises UserError."""
     with files.folder(target, files.OTHER_FOLDER) as made:
         if folder:
             shutil.copytree(folder, made, dirs_exist_ok=True)
@@ -146,14 +146,14 @@ def keep_some(
     places: Iterable[tuple[str, str, Place]], choice: Choice, folder: str | pathlib.Path, seed: int, notes: Notes,
     show: Callable[[Traced], None],
 ) -> None:  # fmt: skip
-    """Trace this seed in some of `places`, (algorithm, profile, Cell), into FOLDER/ALGORITHM-CELL.
+    """Trace this seed in the first few of `places`, (algorithm, profile, Cell), into FOLDER/ALGORITHM-CELL.
 
-    `show` gets each as soon as it is kept, and `notes` the progress.
+    `show` is called with each trace as soon as it is kept; progress goes to `notes`.
 
-    Points of scenarios are left out: no trial of these can be traced yet.
-    Traces under a profile other than the grid's go into FOLDER/ALGORITHM-CELL-PROFILE. There are few of them: packets
-    of one trial are tens of megabytes. What was kept before is left alone. What cannot be kept is no reason to hide the
-    violation, so no UserError is raised.
+    Points of scenarios are left out, because their trials cannot be traced yet. Traces under a profile other than the
+    grid's go into FOLDER/ALGORITHM-CELL-PROFILE. Only a few are kept, because the packets of one trial take tens of
+    megabytes. Existing traces are left alone. No UserError is raised: a trace that cannot be kept must not hide the
+    violation.
     """
     cells = [(algorithm, profile, at) for algorithm, profile, at in places if isinstance(at, Cell)]
     if cells and choice.lab != "virtual":

@@ -1,4 +1,4 @@
-"""Trace schemes in the telling cells, and read their flows: for `why`, `compare` and `gate --features`.
+"""Trace schemes in the telling cells (feature_table.py) and read their flows, for `why`, `compare`, `gate --features`.
 
 Each scheme is traced in a guest of its own, several at the same time.
 """
@@ -25,34 +25,36 @@ from conformance.model.trial import Measurement, Outcome, Scheme, Trial
 from conformance.support import limits
 from conformance.support.notes import Bar
 
-#: {cell's name: seeds} of what is traced
+#: the seeds to trace: {cell's name: seeds}
 Plan = Mapping[str, Sequence[int]]
-#: by protocol, of a full packet: Ethernet, IP, TCP with timestamps; Ethernet, IP, UDP and some 30 bytes of QUIC (short
-# header, connection ID, packet number, the head of a STREAM frame, authentication tag: RFC 9000, 17.3.1; RFC 9001, 5.3)
+#: header bytes of a full packet, by IP protocol: Ethernet, IP, TCP with timestamps; Ethernet, IP, UDP and some 30 bytes
+# of QUIC (short header, connection ID, packet number, the head of a STREAM frame, authentication tag: RFC 9000, 17.3.1;
+# RFC 9001, 5.3)
 _HEADER_BYTES = {6: 66, 17: 72}
-#: an acknowledgement arrives when what it lets go is sent: by so much earlier, rounding never decides which was first
+#: An acknowledgement arrives at the instant at which the packet that it releases is sent. It is taken to arrive this
+#: much earlier, so that rounding never decides which came first.
 _KNOWN_FIRST_NS = 1000
 
 
 def captures() -> Captures:
-    """Return what the telling cells' topology, which is the same for all, says of captures. Raises UserError."""
+    """Return the Captures of the telling cells, which all have the same topology. Raises UserError."""
     return captured_at.captures_of(settings()[feature_table.CLEAN])
 
 
 @dataclasses.dataclass(kw_only=True)
 class Traced:
-    """What came of the traces of one scheme: `flows` is {cell's name: {seed: Flow}}, `problems` are sentences."""
+    """The traces of one scheme: `flows` is {cell's name: {seed: Flow}}, `problems` are sentences."""
 
     scheme: Scheme
     flows: dict[str, dict[int, flows.Flow]]
     problems: list[str]
     unsupported: str | None = None
-    #: of a kernel whose release does not say what it is: one with patches or parameters
+    #: the kernel's name if it has patches or parameters, so that its release does not identify it
     kernel: str | None = None
 
     @property
     def name(self) -> str:
-        """Return the scheme's id, and its kernel's name where that says more."""
+        """The scheme's id, with the name of its kernel if `kernel` is set."""
         return f"{self.scheme.id} on kernel {self.kernel}" if self.kernel else str(self.scheme.id)
 
 
@@ -62,14 +64,14 @@ def traced_all(
     on_flow: Callable[[Trial, flows.Flow], None] = lambda trial, flow: None,
     under: Mapping[str, Mapping[str, Setting]] = types.MappingProxyType({}),
 ) -> dict[str, Traced]:  # fmt: skip
-    """Return {role: Traced} of {role: (Bench, algorithm)}, each in a guest of its own, at most `workers` at a time.
+    """Return {role: Traced} for {role: (Bench, algorithm)}, each in a guest of its own, at most `workers` at a time.
 
-    Without `workers`, as many as this process may run at once.
+    Without `workers`, as many guests run as this process may run at once.
 
-    `plans`: {role: what is traced}; `under`: {role: {cell's name: Setting}} where these are not the telling cells, all
-    of one profile, as a guest has one. After `budget_s` seconds guests are ended, and what was traced by then is
-    returned. An exception here, such as an interrupt, ends the guests at once. `on_flow` is called with each trial and
-    its flow.
+    `plans`: {role: Plan}. `under`: {role: {cell's name: Setting}} of roles that are not traced in the telling cells;
+    all settings of a role have the same profile, because a guest has only one. After `budget_s` seconds, the guests
+    are ended, and what was traced by then is returned. An exception here, such as an interrupt, ends the guests at
+    once. `on_flow` is called with each trial and its flow.
     """
     stop = threading.Event()
     guests: list[virtual.Group] = []
@@ -106,7 +108,7 @@ def traced_all(
         try:
             return {role: future.result() for role, future in futures.items()}
         except UserError:
-            # A trace that still waits for a core when time is up has no packets.
+            # When the time is up, a guest that still waits for a core raises UserError: it has traced nothing.
             if not stop.is_set():
                 end()
                 raise
@@ -129,7 +131,7 @@ def traced(
 ) -> Traced:  # fmt: skip
     """Trace an algorithm in the telling cells, or in those of `under`, in one guest. Raises UserError.
 
-    `target` keeps what trials leave. `under`: {cell's name: Setting}, all of one profile.
+    `target`: the folder that keeps the trials' files. `under`: {cell's name: Setting}, all of one profile.
     """
     under = settings() if under is None else under
     names = {setting: name for name, setting in under.items()}
@@ -175,10 +177,10 @@ def settings() -> dict[str, Setting]:
 
 
 def plan(algorithm: str, seeds: Sequence[int]) -> Plan:
-    """Return {cell's name: seeds} of the cells that an algorithm is looked at in.
+    """Return {cell's name: seeds} for the cells that an algorithm is traced in.
 
-    Where nothing is lost at random, traces of a sender that losses slow down differ by microseconds of delay only. BBR
-    draws random numbers of its own: when BBRv2 and BBRv3 probe, and with which phase BBRv1 begins.
+    Without random loss, one seed is enough for a loss-based sender: its traces differ only by microseconds of delay.
+    BBR draws random numbers of its own: when BBRv2 and BBRv3 probe, and with which phase BBRv1 begins.
     """
     once = not feature_table.is_bbr(algorithm)
     return {
@@ -190,10 +192,10 @@ def plan(algorithm: str, seeds: Sequence[int]) -> Plan:
 def _flow(
     measurement: Measurement, captured: Mapping[str, tuple[int, int]], folder: pathlib.Path | None, protocol: int
 ) -> tuple[flows.Flow, float | None]:
-    """Return the flow of one trace, and when its capture buffer filled, in seconds (None if it did not).
+    """Return the flow of one trace, and when its capture buffer was full, in seconds (None if it never was).
 
-    A sender that never reduces its window fills the memory for captures; later packets are missing then. Raises
-    UserError where there is no flow.
+    A sender that never reduces its window fills the memory for captures; the packets after that are missing. Raises
+    UserError if there is no flow.
     """
     if measurement.outcome not in (Outcome.OK, Outcome.TIMEOUT):
         raise UserError(f"{measurement.outcome}: {measurement.message}")
@@ -219,6 +221,6 @@ def _flow(
 
 
 def why_not(bench: Bench, algorithm: str) -> str | None:
-    """Return why an algorithm cannot be traced; None where it can."""
+    """Return why an algorithm cannot be traced; None if it can."""
     found: str | None = bench.adapter.why_not(algorithm) or bench.place(algorithm).why_not
     return found

@@ -1,9 +1,8 @@
-"""`conformance why`: what looks wrong with an implementation, from traces of it and of the reference in a few telling
-cells.
+"""`conformance why`: find what looks wrong with an implementation, by comparing its traces with the reference's.
 
-The reference is Linux TCP's algorithm of the same name, on the kernel that has it. Where that is not built, what was
-recorded of it stands in its place, or else what the documents say, as far as it goes. Stack and reference are traced at
-the same time, each in a guest of its own.
+Both are traced in a few telling cells, at the same time, each in a guest of its own. The reference is Linux TCP's
+algorithm of the same name, on the kernel that has it. If that kernel is not built, features that were recorded of the
+reference are used instead, or else what the documents say, as far as it goes.
 """
 
 import dataclasses
@@ -34,13 +33,13 @@ from conformance.reporting.text import why as showing
 from conformance.support import extras, files
 from conformance.support.notes import Notes
 
-#: traces of each cell (tracing.plan)
+#: how many traces of each cell are made unless the user asks for another number (see tracing.plan)
 USUAL_TRIALS = 3
 _MOST_ALGORITHMS = 2
 
 
 class Untraced(Exception):
-    """There is nothing to compare; says why. `exit_status`: ERROR, or UNKNOWN for what is not supported."""
+    """Raised with the reason if there is nothing to compare. `exit_status`: ERROR, or UNKNOWN if unsupported."""
 
     def __init__(self, exit_status: ExitStatus, why_not: str) -> None:
         super().__init__(why_not)
@@ -56,7 +55,7 @@ class Asked:
 
     @property
     def exit_status(self) -> ExitStatus:
-        """Say DONE if nothing looks wrong, VIOLATES if something does, ERROR or UNKNOWN if nobody knows."""
+        """DONE if nothing looks wrong, VIOLATES if something does, ERROR or UNKNOWN if that is not known."""
         if self.report is None:
             return self.untraced.exit_status if self.untraced else ExitStatus.ERROR
         return self.report.exit_status
@@ -72,9 +71,9 @@ def compute(
     algorithm: str, choice: Choice, *, trials: int, first_seed: int, target: pathlib.Path | None, workers: int | None,
     changes: bool, notes: Notes,
 ) -> Asked:  # fmt: skip
-    """Trace an algorithm and its reference, and compare; the folder `target`, if any, keeps all. Raises UserError.
+    """Trace an algorithm and its reference, and compare; everything is kept in `target`, if given. Raises UserError.
 
-    `changes`: look at networks that change, and at an application that pauses, too.
+    `changes`: compare them in networks that change, and with an application that pauses, too.
     """
     try:
         report = look(algorithm, choice, runs.seeds(trials, first_seed), target, notes, workers)
@@ -93,7 +92,7 @@ def compute(
 
 
 def write(report: "Report", document: pathlib.Path, drawing: pathlib.Path) -> None:
-    """Write the Report to two files: schemas/why.json, and an SVG where figures can be drawn. Raises UserError."""
+    """Write the Report to a document of schemas/why.json, and to an SVG if figures can be drawn. Raises UserError."""
     text = json.dumps(report.to_json(), indent=1, sort_keys=True) + "\n"
     files.write(document, text, files.OTHER_FOLDER)
     if extras.installed("figures"):
@@ -104,7 +103,7 @@ def look(
     algorithm: str, choice: Choice, seeds: Sequence[int], target: pathlib.Path | None, notes: Notes,
     workers: int | None = None,
 ) -> "Report":  # fmt: skip
-    """Return the Report on an algorithm; the folder `target`, if any, gets what trials leave.
+    """Return the Report on an algorithm; the trials' files are kept in the folder `target`, if given.
 
     Raises UserError, Untraced.
     """
@@ -116,7 +115,7 @@ def look(
     why_not = tracing.why_not(bench, algorithm)
     if why_not:
         if algorithm not in documents.algorithms():
-            common.require_offered(bench, algorithm)  # a name that nothing has is a mistake
+            common.require_offered(bench, algorithm)  # a name that no algorithm has is a mistake
         raise Untraced(ExitStatus.UNKNOWN, f"unsupported: {why_not}")
     roles = {"stack": bench}
     usual = benches.find(Choice())
@@ -142,7 +141,7 @@ def look(
 
 
 def _words(problems: Sequence[str]) -> str:
-    """Say why there is no trace by the first problem, as the others are mostly like it."""
+    """Return in words why there is no trace: the first problem, as the others are mostly like it."""
     more = f" (and {len(problems) - 1} more like it)" if len(problems) > 1 else ""
     return f"{problems[0]}{more}" if problems else ""
 
@@ -153,12 +152,12 @@ def of_violations(
     notes: Notes,
     show: Callable[["Report"], None],
 ) -> dict[str, "Report"]:
-    """Return what looks wrong with the first few algorithms that violate a zone: {algorithm: Report}.
+    """Return {algorithm: Report} for the first few of these algorithms, which violate a zone.
 
-    `show` gets each as soon as it is known, and `notes` the progress.
+    `show` is called with each Report as soon as it is known; progress goes to `notes`.
 
-    What cannot be said is no reason to fail, nor to hide the violation. An interrupt ends the search, and what was
-    found by then is returned: the verdicts are complete without it.
+    A Report that cannot be made is only noted: it must neither fail the command nor hide the violation. An interrupt
+    ends the search, and the Reports made by then are returned: the verdicts are complete without them.
     """
     algorithms, found = list(dict.fromkeys(algorithms)), {}
     for at, algorithm in enumerate(algorithms):
@@ -179,9 +178,9 @@ def of_violations(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Report:
-    """The readings of a stack and of its reference, and the suspects. `no_reference`: why there is none.
+    """The readings of a stack and of its reference, and the suspects. `no_reference`: why no reference was traced.
 
-    `recorded`: what stands in its place; None where nothing was recorded.
+    `recorded`: the recorded features that are used instead; None if none were recorded.
     """
 
     algorithm: str
@@ -189,17 +188,17 @@ class Report:
     reference: Traced | None
     no_reference: str | None = None
     recorded: Recorded | None = None
-    #: {role: what was seen where something changes}; empty where nobody asked
+    #: {role: what was seen in networks that change and with an application that pauses}; empty if not requested
     changed: Mapping[str, Changed] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def ours(self) -> Mapping[Any, Any]:
-        """Return what was read from the stack's traces: {Feature: Reading}."""
+        """What was read from the stack's traces: {Feature: Reading}."""
         return dict(ranking.readings(self.stack.flows)) | self._of_changes("stack")
 
     @functools.cached_property
     def theirs(self) -> Mapping[Any, Any]:
-        """Return what was read from the reference's traces, now or when it was recorded, or what the documents say."""
+        """What was read from the reference's traces, now or when they were recorded, or what the documents say."""
         if self.reference is None:
             return dict(self.recorded.readings if self.recorded else ranking.documented(self.algorithm))
         return dict(ranking.readings(self.reference.flows)) | self._of_changes("reference")
@@ -209,12 +208,12 @@ class Report:
 
     @functools.cached_property
     def suspects(self) -> Sequence[ranking.Suspect]:
-        """Return what looks wrong, the likeliest first."""
+        """What looks wrong, the likeliest cause first."""
         return list(ranking.suspects(self.algorithm, self.ours, self.theirs))
 
     @functools.cached_property
     def blame(self) -> _blame.Blame | None:
-        """Return what the rate at many losses differs by, by its parts; None where no reference was traced."""
+        """The parts of the difference in rate where losses are many; None if no reference was traced."""
         if self.reference is None:
             return None
         sides = [_side(traced) for traced in (self.stack, self.reference)]
@@ -227,20 +226,20 @@ class Report:
 
     @property
     def problems(self) -> list[str]:
-        """Return the traces that could not be looked at, as sentences."""
+        """A sentence for each problem with a trace or measurement."""
         traced = self.stack.problems + (self.reference.problems if self.reference else [])
         return traced + [problem for one in self.changed.values() for problem in one.problems]
 
     @property
     def exit_status(self) -> ExitStatus:
-        """Say VIOLATES if anything looks wrong, UNKNOWN if there is nothing to compare with, else DONE."""
+        """VIOLATES if anything looks wrong, UNKNOWN if there is nothing to compare with, else DONE."""
         if not self.compared:
             return ExitStatus.UNKNOWN
         return ExitStatus.VIOLATES if self.suspects else ExitStatus.DONE
 
     @property
     def against(self) -> str:
-        """Return what the stack was compared with, in words."""
+        """What the stack was compared with, in words."""
         if self.reference:
             return f"the reference {self.reference.name}"
         if self.recorded:
@@ -249,13 +248,13 @@ class Report:
 
     @property
     def compared(self) -> int:
-        """Return how many features both have."""
+        """How many features were read from both stack and reference."""
         return len(self.ours.keys() & self.theirs.keys())
 
     def pcap_s(self, evidence: ranking.Evidence) -> list[tuple[str, int, float]]:
-        """Return where to look in captures of what the stack sent: cell's id, seed, seconds since the first frame.
+        """Return where to look in captures of what the stack sent: (cell's id, seed, seconds since the first frame).
 
-        Of a network that changes, its name, and seconds since the first packet of the flow.
+        For a network that changes: (its name, seed, seconds since the first packet of the flow).
         """
         name = evidence.feature.cell
         if name in changed_features.NETWORKS:
@@ -295,7 +294,7 @@ class Report:
 
 
 def _side(traced: Traced) -> _blame.Side:
-    """Return what a scheme's traces show of its rate at many losses, and of its response where they are few."""
+    """Return what a scheme's traces show of its rate where losses are many, and of its response where they are few."""
     many, few = (list(traced.flows.get(name, {}).values()) for name in (MANY, FEW))
     return _blame.Side(
         values=[float(value) for flow in many for value in features.throughput(flow).values],

@@ -1,6 +1,7 @@
-"""Measure schemes where their network or their application changes, for `why --changes`.
+"""Measure schemes in networks that change, and with an application that pauses, for `why --changes`.
 
-The trials are those of clauses, with packets kept, one a network: without random loss seeds differ by microseconds.
+The trials are those of clauses, with their packets kept. There is one trial for each network, because without random
+loss, seeds differ only by microseconds.
 """
 
 import pathlib
@@ -18,7 +19,7 @@ from conformance.support.notes import Notes
 def look(
     schemes: Mapping[str, tuple[Bench, str]], seeds: range, workers: int | None, notes: Notes
 ) -> dict[str, Changed]:
-    """Return {role: what was seen} of {role: (Bench, algorithm)}. Raises UserError."""
+    """Return {role: what was seen} for {role: (Bench, algorithm)}. Raises UserError."""
     with tempfile.TemporaryDirectory(prefix="conformance-changes-") as folder:
         return {
             role: seen(bench, algorithm, seeds, pathlib.Path(folder, f"{role}.jsonl"), workers, notes)
@@ -30,7 +31,7 @@ def seen(
     bench: Bench, algorithm: str, seeds: range, results: pathlib.Path, workers: int | None,
     notes: Notes,
 ) -> Changed:  # fmt: skip
-    """Return what was seen of an algorithm; what the results file holds is not measured again. Raises UserError."""
+    """Return what was seen of an algorithm; trials in the results file are not made again. Raises UserError."""
     names = {clauses.setting(network): name for name, network in NETWORKS.items()}
     found: dict[str, dict[int, Seen]] = {}
     problems = []

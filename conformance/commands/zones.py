@@ -1,4 +1,4 @@
-"""`conformance zones check | show | diff`: what zone files say, and what changed between two versions of one."""
+"""`conformance zones check | show | diff | apart`: check, show and compare zone files, and tell algorithms apart."""
 
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
@@ -17,7 +17,7 @@ from conformance.model.zone import Interval, Zone
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedZone:
-    """A zone file all of whose invariants hold; `mutants`: what the record of mutants says of it, in words."""
+    """A zone file whose invariants all hold; `mutants`: what the record of mutants says about it, in words."""
 
     path: str
     zone: Zone | SplitZone
@@ -26,7 +26,7 @@ class CheckedZone:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedZones(Done):
-    """Zone files that hold. A file that does not is a UserError, so there is none here."""
+    """Zone files that are valid. An invalid file raises a UserError, so there is none here."""
 
     zones: tuple[CheckedZone, ...]
 
@@ -47,9 +47,10 @@ class CheckedZones(Done):
 def check(
     named: Iterable[str], on_checked: Callable[[CheckedZone], None] = lambda one: None, anew: bool = False
 ) -> CheckedZones:
-    """Check zones, files or ids; all that ship, if none is named. Raises UserError at the first that does not hold.
+    """Check the `named` zones (files or ids), or all that ship if none is named.
 
-    `on_checked` is called with each zone as soon as it was checked. `anew`: what zones rejected before is no matter.
+    Raises UserError at the first invalid one. `on_checked` is called with each zone as soon as it was checked. `anew`:
+    do not require that a zone still rejects the mutants that it rejected before.
     """
     found = []
     for path, zone in lint.check_all(list(named) or documents.zone_files("*")):
@@ -76,13 +77,13 @@ class ShownZone(Done):
 
 
 def show(named: str) -> ShownZone:
-    """Read a zone, a file or an id. Raises UserError."""
+    """Read the zone in a file or with an id. Raises UserError."""
     return ShownZone(zone=documents.any_zone(lint.find(named)))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A part of a zone other than its intervals that differs, before and after, in words."""
+    """A difference between two versions of a zone, other than in its intervals, in words."""
 
     what: str
     before: str
@@ -93,8 +94,8 @@ class Change:
 class ZoneDifference:
     """What changed from one version of a zone to the other.
 
-    `intervals`: (place, interval before, interval after), None where a version has none; `rules`: what changed
-    in the settings and in the margin rule; `references`: what changed in the references.
+    `intervals`: (place, interval before, interval after), None where a version has none; `rules`: changes of the
+    settings and the margin rule; `references`: changes of the references.
     """
 
     names: tuple[str, str]
@@ -107,7 +108,7 @@ class ZoneDifference:
 
     @property
     def exit_status(self) -> ExitStatus:
-        """Say VIOLATES where the zones permit different values or rest on different rules, else DONE."""
+        """VIOLATES if the zones permit different values or rest on different rules, else DONE."""
         return ExitStatus.VIOLATES if self.intervals or self.rules else ExitStatus.DONE
 
     def to_json(self) -> Document:
@@ -135,7 +136,7 @@ def _interval(interval: Interval) -> dict[str, Any]:
 
 
 def diff(first: str, second: str) -> ZoneDifference:
-    """Compare two versions of a zone, files or ids. Raises UserError where they are about different things."""
+    """Compare two versions of a zone, each a file or an id. Raises UserError if they are about different things."""
     one, other = documents.any_zone(lint.find(first)), documents.any_zone(lint.find(second))
     changed = lint.differences(one, other)
     digests = [(zone.profile_digest, getattr(zone, "path_profile_digest", None)) for zone in (one, other)]
@@ -169,14 +170,14 @@ def diff(first: str, second: str) -> ZoneDifference:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """Two algorithms by one metric: the cells where no value is permitted to both, and how far apart they are there."""
+    """Two algorithms and a metric: the cells where no value is permitted to both, and how far apart they are there."""
 
     first: str
     second: str
     metric: str
-    #: cells that both zones have
+    #: number of cells that both zones have
     common: int
-    #: (cell, distance in widths of a zone)
+    #: (cell, gap in widths of the first algorithm's interval)
     cells: tuple[tuple[Cell, float], ...]
 
 

@@ -1,4 +1,4 @@
-"""`conformance zones margins`: what honest implementations differ by, and the margins that follow."""
+"""`conformance zones margins`: compute by how much honest implementations differ, and the margins that follow."""
 
 import collections
 import dataclasses
@@ -19,13 +19,13 @@ from conformance.model.zone import Zone, judges, kind_of
 from conformance.results import store
 from conformance.support import files, paths, schema
 
-#: implementations that share no code are measured over UDP, by the zones for it
+#: implementations that share no code are measured over UDP, so margins are computed from the zones under this profile
 _PROFILE = "packets"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Margins(Done):
-    """{zone id: Spreads of the kinds of its cells}; `path`: where they are kept, if they are."""
+    """{zone id: the Spread of each kind of its cells}; `path`: the file that they were written to, if any."""
 
     zones: Mapping[str, tuple[Spread, ...]]
     path: pathlib.Path | None
@@ -39,16 +39,16 @@ class Margins(Done):
 
 
 def path() -> pathlib.Path:
-    """Return where margins are kept."""
+    """Return the path of the file that keeps margins."""
     return paths.data("zones", "margins.json")
 
 
 def compute(results: Iterable[pathlib.Path], record: bool = False) -> Margins:
-    """Compute margins from measurements of the stacks that path() calls honest. Raise UserError.
+    """Compute margins from measurements of the stacks that the file at path() lists as honest. Raise UserError.
 
-    With `record`, path() keeps them, and zones have to be derived anew. An algorithm without any of its honest stacks
-    in `results` is left out, and so is a zone that fewer than two of them were measured by. Of the kinds of a zone,
-    those that `results` do not hold stay as they are kept.
+    With `record`, the margins are written to path(); zones then have to be derived anew. Algorithms of which `results`
+    has no honest stack are left out, and so are zones for which it has fewer than two. Kinds of cells of a zone that
+    `results` does not cover keep their recorded margins.
     """
     kept = schema.load("margins", path())
     held = store.read(*results)
@@ -81,7 +81,7 @@ def compute(results: Iterable[pathlib.Path], record: bool = False) -> Margins:
 
 
 def _honest(medians: Mapping[Place, Median], zone: Zone, faults: Collection[str]) -> dict[Place, Median]:
-    """Leave out places of the kinds in which a stack is known to depart from the document."""
+    """Return the medians without places of the kinds in which the stack is known to depart from the document."""
     return {place: median for place, median in medians.items() if kind_of(place, zone.metric) not in faults}
 
 
@@ -92,9 +92,9 @@ def _of_scenarios(algorithm: str) -> list[Zone]:
 
 
 def _medians(held: Iterable[Measurement], algorithm: str, stack: str, zone: Zone) -> dict[Place, Median]:
-    """Return {place: Median} of the zone's metric of a stack's trials of an algorithm that ended.
+    """Return {place: Median} of the zone's metric over a stack's completed trials of an algorithm.
 
-    Raise UserError where they are of several builds, kernels, rooms or labs.
+    Raise UserError if they are of several builds, kernels, rooms or lab versions.
     """
     by_place: dict[Place, list[Measurement]] = collections.defaultdict(list)
     for m in held:

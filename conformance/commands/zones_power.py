@@ -1,4 +1,4 @@
-"""`conformance zones power`: which shifts zones tell, and what they say of a stack that is a fifth slower."""
+"""`conformance zones power`: compute which shifts zones detect, and how they judge a stack that is a fifth slower."""
 
 import collections
 import dataclasses
@@ -17,15 +17,15 @@ from conformance.model.power import Told
 from conformance.model.verdict import Status
 from conformance.model.zone import Zone
 
-#: how much less of the link a made-up stack takes in every cell
+#: how much lower the utilization of a made-up, slower stack is in every cell, as a share
 SLOWER = 0.2
-#: what its trials are, as factors of the reference's; of other metrics nobody can say which way is slower
+#: factors from the reference's values to the slower stack's; for other metrics it is not known which way is slower
 _FACTORS: Mapping[str, float] = {UTILIZATION.name: 1 - SLOWER, "transfer_rtts": 1 / (1 - SLOWER)}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ZonePower:
-    """What a zone tells in each cell; `slower`: number of cells by what they say of a stack that is SLOWER."""
+    """The shifts that a zone detects in each cell; `slower`: how many cells give each verdict on the SLOWER stack."""
 
     zone: Zone
     cells: Mapping[Place, Told]
@@ -33,13 +33,13 @@ class ZonePower:
 
     @property
     def not_counted(self) -> tuple[Place, ...]:
-        """The cells that tell too little to be counted."""
+        """The cells that detect too little to be counted."""
         return tuple(cell for cell in self.cells if not self.zone.intervals[cell].counted)
 
     def shifts(self, side: str) -> tuple[float | None, float | None]:
-        """Return (median, largest) of the shifts told over the cells that count; None where half, or one, tells none.
+        """Return (median, largest) of the shifts that counted cells detect on one side, "down" or "up".
 
-        `side`: "down" or "up".
+        A cell that detects none counts as infinite; an infinite result is returned as None.
         """
         found = [getattr(told, side) for cell, told in self.cells.items() if self.zone.intervals[cell].counted]
         if not found:
@@ -52,7 +52,7 @@ class ZonePower:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Power:
-    """What zones tell with so many trials in a session of so many questions."""
+    """The shifts that zones detect with `trials` trials in a session of `questions` questions."""
 
     zones: tuple[ZonePower, ...]
     trials: int
@@ -60,7 +60,7 @@ class Power:
 
     @property
     def exit_status(self) -> ExitStatus:
-        """Say DONE: what a zone cannot tell is no violation."""
+        """Always DONE: a shift that a zone cannot detect is no violation."""
         return ExitStatus.DONE
 
     def to_json(self) -> Document:
@@ -85,10 +85,10 @@ def _zone(one: ZonePower) -> dict[str, Any]:
 
 
 def compute(named: Sequence[str], trials: int = power.TRIALS, questions: int = power.QUESTIONS) -> Power:
-    """Compute what zones tell, files or ids; all that ship, if none is named. Raises UserError.
+    """Compute the power of the `named` zones (files or ids), or of all that ship if none is named. Raises UserError.
 
-    A zone whose reference's trials are not known tells nothing that can be computed, and is left out; where it was
-    named, that is a UserError.
+    A zone that does not hold its reference's trials is left out, as its power cannot be computed; if it was named, a
+    UserError is raised.
     """
     found = []
     for path in map(lint.find, named) if named else documents.zone_files("*"):
@@ -116,5 +116,5 @@ def _of(zone: Zone, trials: int, questions: int) -> ZonePower:
 
 
 def _of_all(values: Sequence[float], n: int) -> list[float]:
-    """Return n of values that are in order, from the least to the greatest in even steps: trials as usual as can be."""
+    """Return n of the sorted `values`, in even steps from least to greatest: trials that are as typical as possible."""
     return [values[round(at * (len(values) - 1) / (n - 1))] for at in range(n)]

@@ -1,1 +1,1 @@
-"""From a choice of stack and kernel to measurements: benches, runs, workers."""
+"""Plan trials, make them with the chosen stack and kernel, and judge them: plans, benches, runs, workers."""

@@ -1,4 +1,4 @@
-"""Two conveniences of the package's face: a zone by its name, and the verdict on measurements that are there."""
+"""Two functions of the package's public interface: load a zone by name, and judge existing measurements by it."""
 
 import collections
 import pathlib
@@ -15,15 +15,15 @@ from conformance.model.zone import Zone, judges
 
 
 def load_zone(named: str | pathlib.Path) -> Zone:
-    """Return a zone that ships, by id such as cubic/heatmap, or the one in a file. Raise UserError."""
+    """Return a zone that ships, by an id such as cubic/heatmap, or the zone in a JSON file. Raise UserError."""
     path = pathlib.Path(named)
     return documents.zone(path if path.suffix == ".json" else documents.shipped_path(str(named)))
 
 
 def judge(zone: Zone, measurements: Iterable[Measurement]) -> ZoneVerdict:
-    """Judge measurements of one scheme by a zone, its places taken together; those that it lacks do not count.
+    """Judge measurements of one scheme by a zone, all places as one family; places that the zone lacks are ignored.
 
-    Raise UserError where there is nothing to judge, and for measurements of more than one scheme or another profile.
+    Raise UserError if there is nothing to judge, and for measurements of more than one scheme or another profile.
     """
     by_place: dict[Place, list[Measurement]] = collections.defaultdict(list)
     for measurement in measurements:

@@ -1,4 +1,4 @@
-"""Benches: from what a user chooses by name to the stack, the kernel and the room that its trials are run with."""
+"""Benches: look up the stack, kernel and room that a user chose by name, to run trials with."""
 
 import dataclasses
 import functools
@@ -17,10 +17,10 @@ from conformance.model.trial import Scheme, Trial
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """What a user chooses to test, by names that are not looked up yet.
+    """What a user chose to test, by names that are not looked up yet.
 
-    `kernel` None is the one that an algorithm asks for; `client`: see adapter.load(); `interop_rootfs`, a folder,
-    counts instead of `stack`. `source`: working trees to build the stack with, each as NAME=PATH.
+    `kernel`: None for the kernel that each algorithm asks for. `client`: see adapter.load(). `interop_rootfs`: a folder
+    that is tested instead of `stack`. `source`: working trees to build the stack with, each as NAME=PATH.
     """
 
     stack: str = "linux-tcp"
@@ -31,7 +31,10 @@ class Choice:
     lab: str = "virtual"
 
     def options(self, *without: str) -> str:
-        """Return what is not as usual as options of a command line, each after a space; `without` these fields."""
+        """Return command-line options for all fields that differ from their defaults, except the fields `without`.
+
+        Each option comes after a space.
+        """
         given = {
             field.name: getattr(self, field.name)
             for field in dataclasses.fields(self)
@@ -44,7 +47,7 @@ class Choice:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Room and kernel that an algorithm's trials are run in; no room, and why not, where the kernel is not built."""
+    """The room and kernel for an algorithm's trials; if the kernel is not built, no room, and `why_not`."""
 
     kernel: kernels.Kernel
     room: Room | None
@@ -53,7 +56,7 @@ class Place:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Bench:
-    """Stack, lab and kernel that trials are run with, and the `choice` they were found by.
+    """The stack, lab and kernels that trials are run with, and the `choice` that they were found by.
 
     `place` finds the Place of an algorithm. `lab_digest` is the lab version (lab/version.py).
     """
@@ -66,7 +69,7 @@ class Bench:
 
     @property
     def profile(self) -> str:
-        """Name of the profile that this stack is judged under."""
+        """The name of the profile that this stack is judged under."""
         return documents.PROFILES[self.adapter.manifest.transport]
 
     def scheme(self, algorithm: str) -> Scheme:
@@ -82,7 +85,10 @@ class Bench:
         )
 
     def elsewhere(self, room: Room) -> "Bench":
-        """Return the same bench, with `room` instead of its own rooms for kernels that are built. Raise UserError."""
+        """Return the same bench with `room` in place of its own rooms, for all built kernels.
+
+        Raise UserError if the lab is not virtual.
+        """
         if self.lab != "virtual":
             raise UserError(f"workers do not share the {self.lab} lab", "leave --lab or --executor out")
 
@@ -103,8 +109,8 @@ class Bench:
 def find(choice: Choice = Choice()) -> Bench:
     """Return the Bench of a Choice.
 
-    Raise UserError where its stack, room or kernel is missing; a kernel that only some algorithm asks for makes that
-    algorithm unsupported.
+    Raise UserError if its stack, room or kernel is missing. If only the kernel that some algorithm asks for is missing,
+    that algorithm is unsupported instead.
     """
     if choice.interop_rootfs:
         usual = Choice()

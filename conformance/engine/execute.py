@@ -1,4 +1,4 @@
-"""Execute a plan: measure what the store lacks, judge what is measured, hand back answers as they come."""
+"""Execute a plan: measure what the store lacks, judge each setting when it is complete, and yield the answers."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from conformance.results.store import Store
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What was measured of an algorithm in a setting, and the verdicts on it; none where no zone asks about it."""
+    """The measurements of an algorithm in a setting, and the verdicts on them; none if no question is about them."""
 
     algorithm: str
     setting: Setting
@@ -32,13 +32,13 @@ class Answer:
 
 
 class Execution:
-    """A plan under way. Use it as a context: at its end guests are killed, and what was measured is kept.
+    """A plan under way. Use it as a context manager: at its end guests are killed, and measurements are kept.
 
-    `ahead`: measure in the background, in the plan's order, before anything is asked; otherwise only what is asked for.
-    `workers`: guests at a time, one a core where None. `executor` makes an Executor whose workers make the
-    trials. `on_trial` is called with the Progress after each trial. `new` says whether a verdict is a new violation.
-    The settings of such a one are measured once more, with fresh seeds, as soon as it is judged; repeat() waits for
-    that.
+    `ahead`: measure the whole plan in the background, in its order, before anything is asked; otherwise, measure only
+    what is asked for. `workers`: how many guests run at a time; None for one a core. `executor` makes an Executor whose
+    workers make the trials. `on_trial` is called with the Progress after each trial. `new` tells whether a verdict is a
+    new violation. The settings of a new violation are measured once more, with fresh seeds, as soon as it is judged;
+    repeat() waits for that.
     """
 
     def __init__(
@@ -63,23 +63,27 @@ class Execution:
 
     @property
     def progress(self) -> Progress | None:
-        """How far the plan is; None where only what is asked for is measured."""
+        """How far the plan is; None if only what is asked for is measured."""
         return self._run.progress if self._run is not None else None
 
     def answers(self, budget_s: float | None = None) -> Iterator[Answer]:
         """Yield an Answer for each piece of the plan's work as it is completed. Raise UserError.
 
-        After `budget_s` seconds only those follow that were looked at and are still inconclusive, as far as they got.
+        After `budget_s` seconds, yield only what was completed by then, and the partial measurements of pieces that
+        were judged and are still inconclusive.
         """
         assert self._run is not None, "an execution that measures only what is asked for has no order of its own"
         for key, measurements in self._run.as_completed(budget_s):
             judged = self.plan.judged(key, measurements)
             yield Answer(algorithm=key[0], setting=key[1], measurements=measurements, judged=judged)
         if budget_s is None:
-            self._run.wait()  # for looks and repeats that follow from the last ones
+            self._run.wait()  # for looks and repeats that follow from the last answers
 
     def ask(self, question: Question) -> Judged:
-        """Wait for what a question rests on, measure more while it is inconclusive, and judge. Raise UserError."""
+        """Wait for the measurements that a question rests on, make more while it is unclear, and judge it.
+
+        Raise UserError.
+        """
         further = dict.fromkeys(question.settings, self.plan.looks[0])
         while True:
             judged = self.plan.judge(question, self._measured(question, further))
@@ -88,7 +92,7 @@ class Execution:
                 return judged
 
     def repeat(self, judged: Judged) -> Judged:
-        """Ask the question of a violation again, alone, with seeds that nothing was judged by. Raise UserError."""
+        """Ask the question of a violation again, alone, with fresh seeds. Raise UserError."""
         again = self.plan.repeating([judged.question])
         found = self._follow_ups.repeats(again.work)
         if self._run is not None and self._bench.lab != "virtual":
@@ -100,7 +104,7 @@ class Execution:
             return execution.ask(judged.question)
 
     def _measured(self, question: Question, least: Mapping[Setting, int]) -> dict[Setting, Sequence[Measurement]]:
-        """Return the measurements of each setting, at least so many of these, in order of seed."""
+        """Return the measurements of each setting in order of seed; for settings in `least`, at least so many."""
         keys = [(question.algorithm, setting) for setting in question.settings]
         missing = [key for key in keys if key not in self._found]
         if self._run is not None:
@@ -110,7 +114,7 @@ class Execution:
         numbers = {(question.algorithm, setting): number for setting, number in least.items()}
         if self._look_further(numbers):
             if self._run is not None:
-                # What others rest on may be under way for them; and in real time, trials would disturb each other.
+                # Looks for other questions may be making these trials; in real time, trials would disturb each other.
                 self._run.wait()
             few = self._look_further(numbers)
             for number in sorted(set(few.values())):
@@ -118,7 +122,7 @@ class Execution:
         return {key[1]: self._found[key] for key in keys}
 
     def _look_further(self, numbers: Mapping[Key, int]) -> dict[Key, int]:
-        """Take in what follows of these keys, and return those of which there are fewer measurements even so."""
+        """Add the results of further looks at these keys; return the keys that still have too few measurements."""
         self._found.update(self._follow_ups.further(self._few(numbers)))
         return self._few(numbers)
 
@@ -145,7 +149,7 @@ class Execution:
             self._found.update((key, run.result(*key)) for key in keys)
 
     def close(self) -> None:
-        """End it at once."""
+        """End the execution at once."""
         if self._run is not None:
             self._run.close()
 

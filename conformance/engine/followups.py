@@ -1,8 +1,9 @@
-"""What follows from measurements while guests run: further looks at questions, and repeats of new violations.
+"""Make tasks that follow from measurements while guests run: further looks at questions, repeats of new violations.
 
-A question that rests on several settings is unclear only when all of them are measured; a new violation is repeated
-with fresh seeds. Both are known while guests for these settings run, or other work is left, and are given to them. Else
-each would start guests of its own in the end, which takes longer than its trials.
+Whether a question about several settings needs another look is known only when all of them are measured; a new
+violation is repeated with fresh seeds. Both are usually known while guests for these settings still run, or other work
+is left, so these guests do the tasks. Otherwise, each task would start guests of its own at the end, which takes longer
+than its trials.
 """
 
 import collections
@@ -17,9 +18,9 @@ from conformance.model.trial import Measurement
 
 
 class FollowUps:
-    """Makes tasks that follow from measurements of a plan; `new` says which verdicts are new violations.
+    """Makes the tasks that follow from measurements of a plan; `new` tells whether a verdict is a new violation.
 
-    Threads may share it. A question is looked at when nothing that it rests on is under way, so no key has two tasks
+    It is thread-safe. A question is judged only while none of its settings is being measured, so no key has two tasks
     with the plan's seeds at a time.
     """
 
@@ -37,12 +38,12 @@ class FollowUps:
         self._lock = threading.Lock()
 
     def then(self, key: Key, measurements: Sequence[Measurement]) -> Iterable[Task]:
-        """Note what was measured of a key with the plan's seeds; return the tasks that follow from that."""
+        """Note the measurements of a key with the plan's seeds; return the tasks that follow from them."""
         with self._lock:
             self._measured[key] = measurements
             self._under_way.discard(key)
             judged = [one for question in self._resting_on[key] if (one := self._judge(question)) is not None]
-            # A question whose look is under way, by way of one before it in this list, is looked at when that is over.
+            # If a question earlier in this list starts a look at settings of a later one, the latter waits for its end.
             looks = [task for one in judged for task in self._next_look(one)]
             return [*looks, *self._repeated(one.question for one in judged if self._new(one))]
 
@@ -50,7 +51,7 @@ class FollowUps:
         return [(question.algorithm, setting) for setting in question.settings]
 
     def _judge(self, question: Question) -> Judged | None:
-        """Judge a question by what there is; None while some of it is missing or under way."""
+        """Judge a question by its measurements; return None while some are missing or being made."""
         keys = self._keys(question)
         if not all(key in self._measured and key not in self._under_way for key in keys):
             return None
@@ -60,9 +61,9 @@ class FollowUps:
             return None
 
     def _next_look(self, judged: Judged) -> Iterable[Task]:
-        """Yield a task for each key that the question's next look needs more of; none where it is settled.
+        """Yield a task for each key of which the question's next look needs more trials; none if it is settled.
 
-        A question about one key has its looks within that key's own task.
+        A question about one key has its further looks within that key's own task.
         """
         question = judged.question
         if len(question.settings) == 1 or self._under_way.intersection(self._keys(question)):
@@ -83,7 +84,7 @@ class FollowUps:
         return tasks.values()
 
     def further(self, numbers: Mapping[Key, int]) -> dict[Key, Sequence[Measurement]]:
-        """Wait for the tasks that look at so many trials of each key, or more; return what they measured, if any.
+        """Wait for the tasks, if any, that look at this many trials of each key, or more; return their measurements.
 
         Raise UserError.
         """
@@ -95,7 +96,7 @@ class FollowUps:
         return _results(found)
 
     def repeats(self, keys: Iterable[Key]) -> dict[Key, Sequence[Measurement]]:
-        """Wait for the tasks that repeat these keys, if any; return what they measured. Raise UserError."""
+        """Wait for the tasks that repeat these keys, if there are any; return their measurements. Raise UserError."""
         return _results({key: self._repeats.get(key) for key in keys})
 
 

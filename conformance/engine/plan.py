@@ -1,10 +1,10 @@
-"""The plan of a session: which zones are asked about which settings, how strictly, and after how many trials.
+"""The plan of a session: which zones judge which settings, how strictly, and after how many trials.
 
-A *question* asks whether a scheme is inside a zone: at one cell, or for one check of a zone's split part; or whether it
-does what a clause of a document says. All questions of one *family* share a chance of a false alarm (model/family.py),
-so a verdict depends on the whole plan: on all that was planned, and not on what of it arrived. Whatever judges
-measurements (pytest, `gate`, `run`, `matrix`, `cross`, clauses, mutants, false alarms, expectations) makes a Plan and
-asks it; only what judges a file alone counts its own family.
+A *question* asks whether a scheme is inside a zone, at one place or for one check of the zone's split part, or whether
+it does what a clause of a document says. All questions of one *family* share a chance of a false alarm
+(model/family.py), so a verdict depends on everything that was planned, and not on which measurements arrived. Commands
+that measure and judge (pytest, `gate`, `run`, `matrix`, `cross`, clauses, mutants, false alarms, expectations) make a
+Plan; code that only judges a file counts the family itself.
 """
 
 import collections
@@ -28,7 +28,7 @@ from conformance.model.zone import Interval
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """A question, the verdict, and the measurements that it rests on: those of the first look that is clear."""
+    """A question, its verdict, and the measurements that the verdict rests on: those of the first clear look."""
 
     question: Question
     verdict: Verdict | SplitVerdict | ClauseVerdict
@@ -40,14 +40,14 @@ class Judged:
 
 
 def whole(question: Question) -> Hashable:
-    """Return the family of a question where all that is judged is one."""
+    """Return the same family for every question, so that all questions of a plan are one family."""
     return None
 
 
 def _members(questions: Iterable[Question]) -> set[Hashable]:
-    """Return what shares a chance of a false alarm: cells that are counted, and the settings of split checks.
+    """Return the members of a family: its counted cells, and the settings that split checks and clauses rest on.
 
-    A split check rests on settings, so that these are counted; a cell of a zone that is not counted cannot violate.
+    A cell that is not counted is no member, because it cannot violate.
     """
     return {
         (question.zone.id, question.algorithm, setting)
@@ -59,11 +59,11 @@ def _members(questions: Iterable[Question]) -> set[Hashable]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What is measured, in this order, what is asked about it, and when it is looked at.
+    """What is measured, and in which order, the questions about it, and after how many trials they are judged.
 
-    `looks`: rising numbers of trials after which a setting is judged; the last is the most. `families`: how many
-    hypotheses each question shares its chance of a false alarm with, itself included. `glances`: whether the first look
-    is at one trial, which says only whether a clause can be seen at all.
+    `looks`: the rising numbers of trials after which a setting is judged; the last is the most. `families`: the size of
+    each question's family. `glances`: whether the first look is at one trial, which shows only whether a clause can be
+    observed at all.
     """
 
     work: tuple[Key, ...]
@@ -71,12 +71,12 @@ class Plan:
     looks: tuple[int, ...]
     first_seed: int
     families: Mapping[Question, int]
-    #: questions about known violations: where they pass, trials go on until that is sure
+    #: questions about known deviations: if one passes, trials go on until that is sure
     known: frozenset[Question]
     glances: bool
     _about: Mapping[Key, tuple[Lone, ...]]
     _family_of: Callable[[Question], Hashable]
-    #: of several plans' first looks; those of this plan alone where there are none
+    #: the seeds of several plans' first looks; if empty, this plan's own seeds are used
     _seeds: tuple[int, ...] = ()
 
     @property
@@ -85,23 +85,23 @@ class Plan:
 
     @property
     def trials(self) -> int:
-        """The trials of each setting, to begin with."""
+        """The number of trials that each setting begins with."""
         return self.looks[1] if self.glances else self.looks[0]
 
     @property
     def family(self) -> int:
-        """The size of the largest family: of the one that there is, unless the plan has several on purpose."""
+        """The size of the largest family. Usually, there is only one."""
         return max(self.families.values(), default=0)
 
     def about(self, key: Key) -> tuple[Lone, ...]:
-        """Return the questions that measurements of this key alone answer."""
+        """Return the questions that can be answered by measurements of this key alone."""
         return self._about.get(key, ())
 
     def judge(self, question: Question, measured: Measured) -> Judged:
-        """Judge a question at its own first clear look, by measurements of all of its settings, in order of seed.
+        """Judge a question at its first clear look, by measurements of all its settings.
 
-        At each look, there are more trials of those settings only that might make it clear. Raise UserError where runs
-        are unlike.
+        Measurements are taken in order of seed. Each further look takes more trials only of those settings that might
+        make the verdict clear. Raise UserError if runs differ.
         """
         ordered = {s: sorted(measured[s], key=lambda m: m.trial.seed) for s in question.settings}
 
@@ -114,15 +114,15 @@ class Plan:
         return families.at_first_clear(self.looks, available, at, lambda judged, _: self._unclear(judged))
 
     def next_look(self, judged: Judged) -> dict[Setting, int]:
-        """Return how many trials in all the next look needs, of the settings that might make a verdict clear.
+        """Return {setting: trials in all that the next look needs} for settings that might make a verdict clear.
 
-        There are none where it is settled, or has had its last look.
+        It is empty if the verdict is settled or has had its last look.
         """
         numbers = {setting: len(found) for setting, found in judged.measured.items()}
         return families.next_look(self.looks, self._unclear(judged), numbers)
 
     def _unclear(self, judged: Judged) -> Collection[Setting]:
-        """Return the settings of which more trials might make a verdict clear; none where it is settled."""
+        """Return the settings of which more trials might make a verdict clear; none if it is settled."""
         if self.is_settled(judged):
             return ()
         question, verdict = judged.question, judged.verdict
@@ -131,7 +131,7 @@ class Plan:
         return question.settings
 
     def is_settled(self, judged: Judged) -> bool:
-        """Say whether a verdict needs no more trials; what is not counted takes none beyond the first look."""
+        """Return whether a verdict needs no more trials. Cells that are not counted have only the first look."""
         if isinstance(judged.verdict, Verdict) and not judged.verdict.counted:
             return True
         if isinstance(judged.verdict, ClauseVerdict):
@@ -144,18 +144,18 @@ class Plan:
         return judged.status is not Status.INCONCLUSIVE
 
     def judged(self, key: Key, measurements: Sequence[Measurement]) -> tuple[Judged, ...]:
-        """Judge all questions about this key alone. Raise UserError where runs are unlike."""
+        """Judge all questions about this key alone. Raise UserError if runs differ."""
         return tuple(self.judge(question, {key[1]: measurements}) for question in self.about(key))
 
     def is_conclusive(self, key: Key, measurements: Sequence[Measurement]) -> bool:
-        """Say whether no question about this key needs more trials."""
+        """Return whether no question about this key alone needs more trials."""
         return all(map(self.is_settled, self.judged(key, measurements)))
 
     def together(self, judged: Iterable[Judged]) -> list[Judged]:
-        """Judge all that was judged alone by Holm's procedure, each family taken together. Raise UserError.
+        """Apply Holm's procedure, family by family, to questions that were judged one by one. Raise UserError.
 
-        What is missing of a family counts as if it conformed. So this can only turn what was inconclusive into a
-        violation.
+        Missing members of a family count as if they conformed, so this can only turn inconclusive verdicts into
+        violations.
         """
         by_family: dict[Hashable, list[Judged]] = collections.defaultdict(list)
         for one in judged:
@@ -176,8 +176,8 @@ class Plan:
     def repeating(self, questions: Iterable[Question]) -> "Plan":
         """Return a plan that asks questions again with fresh seeds (model/seeds.py), each in a family of its own.
 
-        What violated in the whole family needs to convince only by itself the second time. A clause, of which each time
-        shows half (ClauseQuestion.twice), keeps its family.
+        A question that violated within the whole family is judged alone the second time. A clause question with `twice`
+        keeps its family, because each of the two times shows only half of the violation.
         """
         again = plan(
             questions, trials=self.trials, most_trials=self.looks[-1], first_seed=self.first_seed + seeds.FRESH,
@@ -189,13 +189,13 @@ class Plan:
     def first_looks(self, first_seeds: Iterable[int]) -> "Plan":
         """Return a plan that measures the first looks of plans like this one, with these first seeds, and asks nothing.
 
-        So these share guests, and each plan finds its own first look measured.
+        These plans then share guests, and each finds its own first look measured.
         """
         seeds = tuple(seed for first in first_seeds for seed in range(first, first + self.looks[0]))
         return dataclasses.replace(self, questions=(), looks=(len(seeds),), families={}, _about={}, _seeds=seeds)
 
     def refuse_blind(self) -> None:
-        """Raise UserError where so few trials could never show that a zone is violated: a session that only passes."""
+        """Raise UserError if the plan has too few trials to ever show a violation: the session could only pass."""
         places: dict[str, list[Place]] = collections.defaultdict(list)
         split_paths: dict[str, list[Interval | None]] = collections.defaultdict(list)
         for question in self.questions:
@@ -213,7 +213,7 @@ class Plan:
                 blindness.refuse_blind_split(question.zone, split_paths[question.zone.id], family, most)
 
     def zone_verdicts(self, measured: Mapping[Key, Sequence[Measurement]]) -> dict[str, ZoneVerdict]:
-        """Return {zone's id: ZoneVerdict} of what was measured, each family taken together. Raise UserError."""
+        """Return {zone's id: ZoneVerdict} on these measurements, each family judged together. Raise UserError."""
         asked = [question for question in self.questions if isinstance(question, CellQuestion)]
         zones = {question.zone.id: question.zone for question in asked}
         there = [question for question in asked if question.key in measured]
@@ -246,11 +246,11 @@ def plan(
 ) -> Plan:
     """Return the Plan of these questions.
 
-    `trials`: of each setting, to begin with; `most_trials`: of one that is inconclusive, as many as `trials` where
-    None. `work`: what is measured, and in which order, where that is not the questions' own; it may hold more.
-    `family`: what the questions that share a chance of a false alarm have in common. `beside`: questions that belong to
-    these families, too, and are asked elsewhere: by another shard, or by no one who chose a part.
-    `known`: those about violations that are known. Raise UserError.
+    `trials`: how many each setting begins with; `most_trials`: how many a setting has at most while it is inconclusive,
+    None for `trials`. `work`: what is measured, and in which order; None for the questions' own settings. `family`
+    returns the same value for all questions of one family. `beside`: questions that belong to these families, too, but
+    are not asked here: another shard asks them, or the user chose only a part. `known`: questions about known
+    deviations. Raise UserError.
     """
     asked = tuple(dict.fromkeys(questions))
     planned: dict[Hashable, list[Question]] = collections.defaultdict(list)
@@ -281,6 +281,6 @@ def plan(
 
 
 def check_trials(trials: int) -> None:
-    """Raise UserError for a number of trials that no cell can have."""
+    """Raise UserError if no cell can have this number of trials."""
     if not 1 <= trials <= MOST_TRIALS:
         raise UserError(f"--trials {trials}", f"it must be from 1 to {MOST_TRIALS}")

@@ -1,4 +1,4 @@
-"""How far a run is, and how long the rest will take: by what trials, calibrations and starts of guests cost so far."""
+"""Count how far a run is, and estimate the time left from the cost of trials, calibrations and guest starts so far."""
 
 import collections
 import threading
@@ -10,12 +10,12 @@ from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Outcome
 from conformance.support.console import count, duration
 
-#: How long a transfer is, in bytes, that costs as much as all else in a trial (docs/performance.md: "What a trial costs
-#: and where it goes"). It decides what a long trial says of a short one, and is no part of any result.
+#: {transport: bytes of a transfer that costs as much as everything else in a trial} (docs/performance.md: "What a trial
+#: costs and where it goes"). It scales the cost of long trials to short ones; no result depends on it.
 FIXED_BYTES = {"tcp": 30_000_000, "udp": 4_000_000}
-#: so many trials say what one costs
+#: how many trials an estimate needs
 _FEWEST = 2
-#: wall seconds after which it shows how many trials are really made at a time: other runs may have the cores
+#: wall seconds after which the measured number of trials at a time is used, as other runs may have the cores
 _LONG_S = 30.0
 
 
@@ -32,12 +32,12 @@ class Progress:
         self._began_s = clock()
         self._left: collections.Counter[Key] = collections.Counter()
         self._begun: set[Key] = set()
-        #: of trials made: how many, seconds for them, for calibrations and for starts, and their weights
+        #: number of trials made; seconds that they, calibrations and starts of guests took; sum of _cost of the trials
         self._made, self._trials_s, self._calibrations_s, self._starts_s, self._weight = 0, 0.0, 0.0, 0.0, 0.0
         self._lock = threading.Lock()
 
     def expect(self, keys: Iterable[Key], trials: int) -> None:
-        """Count so many more trials of each key as work to be done."""
+        """Add this many trials of each key to the work to be done."""
         with self._lock:
             for key in keys:
                 self.total += trials
@@ -60,16 +60,16 @@ class Progress:
                 self._starts_s += measurement.host.get("start_s", 0.0)
 
     def wait_for_others(self, change: int) -> None:
-        """Count so many more settings as measured by another run."""
+        """Add `change`, which may be negative, to the number of settings that another run is measuring."""
         with self._lock:
             self.elsewhere += change
 
     def _cost(self, setting: Setting) -> float:
-        """Return what a trial of a setting costs, in a unit of its own."""
+        """Return the relative cost of a trial of a setting, in bytes."""
         return self._fixed_bytes + setting.transfer_bytes
 
     def remaining_s(self) -> float | None:
-        """Return seconds, or None while too few trials were made to know."""
+        """Return the estimated seconds left, or None while too few trials were made to tell."""
         with self._lock:
             if self._made < _FEWEST:
                 return None
@@ -81,7 +81,7 @@ class Progress:
             return (trials_s + calibrations_s + starts_s) / self._at_a_time(len(left))
 
     def _at_a_time(self, cells: int) -> float:
-        """Return how many trials are made at a time."""
+        """Return how many trials are made at a time, on average."""
         elapsed_s = self._clock() - self._began_s
         at_most = max(min(self._threads, cells), 1)
         if elapsed_s < _LONG_S:
@@ -89,7 +89,7 @@ class Progress:
         return min((self._trials_s + self._calibrations_s + self._starts_s) / elapsed_s, at_most)
 
     def line(self) -> str:
-        """Return one line for people."""
+        """Return the progress as one line of text."""
         left = self.remaining_s()
         eta = "" if left is None or self.done == self.total else f", about {duration(left)} left"
         errors = f", {self.errors} errors" if self.errors else ""

@@ -1,5 +1,6 @@
-"""What is asked of measurements: is a scheme inside a zone, at one place or for one check of its split part, or does it
-do what a clause of a document says?
+"""Questions about measurements: is a scheme inside a zone, or does it do what a clause of a document says?
+
+A question about a zone is about one place, or about one check of the zone's split part.
 """
 
 import dataclasses
@@ -19,7 +20,7 @@ from conformance.model.trial import Measurement
 from conformance.model.verdict import Verdict
 from conformance.model.zone import Interval, Zone
 
-#: what is measured: an algorithm in a setting
+#: what is measured: (algorithm, setting)
 Key = tuple[str, Setting]
 Measured = Mapping[Setting, Sequence[Measurement]]
 Check = PathCheck | ShareCheck
@@ -27,7 +28,7 @@ Check = PathCheck | ShareCheck
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _OfOneSetting:
-    """A question that measurements of one algorithm in one setting answer."""
+    """A question that can be answered by measurements of one algorithm in one setting."""
 
     setting: Setting
     algorithm: str
@@ -43,9 +44,9 @@ class _OfOneSetting:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class CellQuestion(_OfOneSetting):
-    """Is what runs as `algorithm` inside a zone at a cell, or at a point of a scenario?
+    """Asks whether the stack's `algorithm` is inside a zone at a cell, or at a point of a scenario.
 
-    `algorithm` is the zone's own unless zones are crossed.
+    `algorithm` is the zone's own unless one algorithm is judged by another's zone (`conformance cross`).
     """
 
     zone: Zone = dataclasses.field(hash=False)
@@ -60,7 +61,7 @@ class CellQuestion(_OfOneSetting):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SplitQuestion:
-    """Does a check of a zone's split part hold? `split_path` is None where nothing splits the stack's connections."""
+    """Asks whether a check of a zone's split part holds. `split_path` is None if no split path is measured."""
 
     zone: SplitZone = dataclasses.field(hash=False)
     check: Check = dataclasses.field(hash=False)
@@ -73,7 +74,7 @@ class SplitQuestion:
 
     @property
     def is_path(self) -> bool:
-        """Whether it is about one path, and not about the shares of many."""
+        """Whether it is about one path, and not about shares of many paths."""
         return isinstance(self.check, PathCheck)
 
     @property
@@ -86,7 +87,7 @@ class SplitQuestion:
 
     @property
     def permitted_split(self) -> Interval | None:
-        """What is permitted to its path, split; None where that is not measured."""
+        """The interval that is permitted to its split path; None if that is not measured."""
         return self.check.measured if self.split_path is not None and isinstance(self.check, PathCheck) else None
 
     def judge(self, measured: Measured, family: int, more: bool) -> SplitVerdict:
@@ -94,7 +95,7 @@ class SplitQuestion:
         return split_zone.judge(self.zone, self.check, self._by_cell(measured), through, family, more)
 
     def unclear(self, verdict: SplitVerdict, measured: Measured) -> list[Setting]:
-        """Return the settings of which more trials might make a verdict clear that rests on these."""
+        """Return the settings of which more trials might make a verdict on these measurements clear."""
         path, cells = split_zone.unclear(self.check, verdict, self._by_cell(measured))
         return [s for s in self.settings if (path if s == self.split_path else s.cell in cells)]
 
@@ -104,7 +105,7 @@ class SplitQuestion:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ClauseQuestion(_OfOneSetting):
-    """Does what runs as `algorithm` do what a clause of a document says? `setting` keeps the packets of its trials.
+    """Asks whether the stack's `algorithm` does what a clause says. Trials of `setting` keep their packets.
 
     `twice`: a violation counts only if trials with fresh seeds show it, too, so each time has to show half of it.
     """
@@ -114,7 +115,7 @@ class ClauseQuestion(_OfOneSetting):
 
     @property
     def zone(self) -> Clause:
-        """What it is asked about: it has an id, as zones have."""
+        """The clause, in the place of a zone: it has an id, as zones have."""
         return self.clause
 
     @property
@@ -126,12 +127,12 @@ class ClauseQuestion(_OfOneSetting):
 
 
 Question = CellQuestion | SplitQuestion | ClauseQuestion
-#: those that measurements of one algorithm in one setting answer
+#: questions that can be answered by measurements of one algorithm in one setting
 Lone = CellQuestion | ClauseQuestion
 
 
 def cell_questions(zone: Zone, at: Iterable[Place]) -> list[CellQuestion]:
-    """Return the questions of a zone at those of the places that it has, under its own profile. Raise UserError."""
+    """Return a zone's questions at those of the places `at` that it has, under its own profile. Raise UserError."""
     return [
         CellQuestion(zone=zone, setting=scenarios.setting(zone.profile, place), algorithm=zone.algorithm)
         for place in at
@@ -140,7 +141,7 @@ def cell_questions(zone: Zone, at: Iterable[Place]) -> list[CellQuestion]:
 
 
 def split_question(zone: SplitZone, check: Check, split: bool) -> SplitQuestion:
-    """Return the question of a check; its path is measured where the zone says what was, and `split` allows it."""
+    """Return the question of a check. Its split path is measured if `split`, and if the zone has an interval for it."""
     through = None
     if split and isinstance(check, PathCheck) and check.measured is not None:
         through = documents.split_path(zone.profile, check.path.segments)

@@ -1,6 +1,6 @@
-"""Runs: measure what the store lacks, in the background, and hand back measurements setting by setting.
+"""Runs: measure what the store lacks, in background threads, and return the measurements of each setting.
 
-Nothing here knows pytest or terminals. Rooms do the work; threads wait for them.
+Nothing here knows pytest or terminals. Rooms do the work, and the threads wait for them.
 """
 
 import concurrent.futures
@@ -25,30 +25,30 @@ from conformance.results.claims import claim
 from conformance.results.store import Store
 from conformance.support import limits
 
-#: Cells that a room gets at a time where it cannot be fed one by one: few enough that what dies costs little, many
-#: enough that its start does not count.
+#: how many cells a room that cannot be fed one by one gets at a time: so few that little is lost if a worker dies, so
+#: many that its start-up time does not matter
 _CELLS_AT_A_TIME = 10
-#: so many trials take about as long as the start of the guest that would help with them
+#: the number of trials that take about as long as the start of another guest to help with them
 _WORTH_A_START = 8
-#: between two looks whether there is something to do again
+#: how often an idle thread looks for new work, in s
 _POLL_S = 0.2
 
 
 def seeds(trials: int, first: int = 1) -> range:
-    """Return the seeds of so many trials. Raise UserError for a number that no cell can have."""
+    """Return the seeds of `trials` trials, from `first` on. Raise UserError if no cell can have so many."""
     check_trials(trials)
     return range(first, first + trials)
 
 
 class Run:
-    """Measures (algorithm, setting) pairs in the background; `result()` waits for one.
+    """Measures (algorithm, setting) pairs in the background; `result()` waits for the measurements of one.
 
-    Each is measured with all `seeds`, or, with `looks`, with as many of them as it takes; the tasks that `looks.then`
-    gives for it are done next. What the store holds is there at once: no guest is waited for. Cells of one algorithm
-    and profile share guests, one on each core, which are fed them in the order given until none is left. What another
-    run with the same results file is measuring is waited for, and not measured again. `executor`, a function that makes
-    an Executor, has workers make the trials, `workers` handfuls of cells at a time. `close()` ends it at once: guests
-    are killed, what was measured is kept.
+    Each pair is measured with all `seeds` or, if `looks` are given, with as many of them as these require; the tasks
+    that `looks.then` returns for it are done next. Measurements in the store are available at once, without a guest.
+    Cells of one algorithm and profile share guests, one on each core, which are fed cells in the given order until none
+    is left. A pair that another run with the same results file is measuring is waited for, not measured again. With
+    `executor`, a function that makes an Executor, workers make the trials, `workers` handfuls of cells at a time.
+    `close()` ends the run at once: guests are killed, and measurements are kept.
     """
 
     def __init__(
@@ -67,17 +67,17 @@ class Run:
         self._bench = bench.elsewhere(Room(bench.choice, self._remote)) if self._remote else bench
         self._store, self._on_trial = store, on_trial
         self._cancelled = threading.Event()
-        # In real time trials would disturb each other.
+        # In real time, trials would disturb each other.
         self._threads = 1 if bench.lab == "host" else workers or limits.workers()
         self._by_handfuls = bool(executor) or bench.lab == "host"
         self.progress = Progress(self._threads, FIXED_BYTES[bench.adapter.manifest.transport])
         looks = looks or Looks(numbers=(len(seeds),))
-        # The same trials may be judged by several zones.
+        # Several zones may judge the same trials, so a key may be given more than once.
         self._asked = {key: Task(key, seeds, looks) for key in dict.fromkeys(work)}
-        #: those that were asked for, and what came of them
+        #: the tasks that were asked for, and those that follow from them
         self._tasks: list[Task] = []
         self._work = Work(1 if executor else _WORTH_A_START)
-        #: what other runs are measuring
+        #: tasks whose cells other runs are measuring
         self._elsewhere: list[Task] = []
         self._lock = threading.Lock()
         for task in self._asked.values():
@@ -93,8 +93,8 @@ class Run:
     def as_completed(self, timeout_s: float | None = None) -> Iterator[tuple[Key, Sequence[Measurement]]]:
         """Yield ((algorithm, setting), measurements) as they are completed. Raise UserError.
 
-        After `timeout_s`, yield those that were completed while others were used, and the partial measurements of keys
-        that are still inconclusive.
+        After `timeout_s`, yield only what was completed by then, and the partial measurements of keys that are still
+        inconclusive.
         """
         by_future = {task.future: task for task in self._asked.values()}
         try:
@@ -108,8 +108,8 @@ class Run:
                     yield task.key, task.unclear
 
     def wait(self) -> None:
-        """Wait until all is measured, or has failed."""
-        # What comes of a task is there before its future is done.
+        """Wait until everything is measured or has failed."""
+        # The tasks that follow from a task are in the list before its future is done.
         for task in self._tasks:
             concurrent.futures.wait([task.future])
 
@@ -119,7 +119,7 @@ class Run:
             self._remote.close()
         self._executor.shutdown(wait=True, cancel_futures=True)
         for task in self._tasks:
-            # What waited for more trials is nobody's now: the next run of this process may ask for it.
+            # The next run of this process may ask for tasks that were waiting for more trials.
             self._give_up_claim(task)
             if not task.future.done():
                 task.future.set_exception(_interrupted())
@@ -131,7 +131,7 @@ class Run:
         self.close()
 
     def _take_on(self, task: Task, put: Callable[[Task], None]) -> None:
-        """Complete a task where the store holds all that it takes; else `put` it where threads find it."""
+        """Complete a task if the store holds all trials that it needs; otherwise `put` it where threads find it."""
         self._tasks.append(task)
         self.progress.expect([task.key], task.trials - task.before)
         for number in task.looks.numbers:
@@ -148,9 +148,9 @@ class Run:
     def _settle_if_conclusive(
         self, task: Task, measurements: Sequence[Measurement], put: Callable[[Task], None]
     ) -> bool:
-        """Complete a task where a look at so many measurements of it is the last; say whether it is.
+        """Complete a task if no look after these measurements is needed; return whether it was completed.
 
-        What comes of it is taken on first: else others would find everything done.
+        Tasks that follow from it are taken on first: otherwise, other threads would find everything done.
         """
         if len(measurements) < task.looks.numbers[-1] and not task.looks.clear(task.key, measurements):
             task.unclear = measurements
@@ -161,7 +161,7 @@ class Run:
         return True
 
     def _serve(self) -> None:
-        """Work on one group after the other, until all is settled."""
+        """Work on one group after the other, until all tasks are done."""
         while not self._cancelled.is_set():
             if group := self._work.join():
                 try:
@@ -175,7 +175,7 @@ class Run:
                 self._cancelled.wait(_POLL_S)
 
     def _work_on(self, group: Group) -> None:
-        """Measure tasks of a group until none is waiting; what goes wrong is raised where they are awaited."""
+        """Measure tasks of a group until none is waiting; errors are raised where the tasks' results are awaited."""
         mine: list[Task] = []
         try:
             for measurement in self._make(self._batches(group, mine)):
@@ -186,7 +186,7 @@ class Run:
             if mine:
                 raise _interrupted()
         except BaseException as error:
-            # An error that comes before any task was taken would come again with each of them.
+            # If an error comes before any task was taken, each task would meet it again: all of them fail.
             while not mine and (task := self._work.take(group)):
                 mine.append(task)
             for task in mine:
@@ -194,7 +194,7 @@ class Run:
                 self._give_up_claim(task)
 
     def _batches(self, group: Group, mine: list[Task]) -> Batches:
-        """Yield the trials that tasks of a group still need, as a room takes them, and note the tasks in `mine`."""
+        """Yield the trials that tasks of a group still need, whenever the room takes more; add the tasks to `mine`."""
         handful = 0
         while not self._cancelled.is_set():
             if self._by_handfuls and handful >= self._most_at_a_time():
@@ -205,7 +205,7 @@ class Run:
                     handful += 1
                     yield trials
             elif mine:
-                # What is under way may be unclear, and come back.
+                # A task under way may be unclear after its look, and come back for more trials.
                 yield []
                 handful = 0
             else:
@@ -214,14 +214,14 @@ class Run:
     def _most_at_a_time(self) -> int:
         """Return how many cells to hand over at a time: many first, one at the end.
 
-        (Guided self-scheduling, Polychronopoulos and Kuck 1987.) With equal handfuls of ten, one worker would work
-        alone for the last minutes of a full grid.
+        This is guided self-scheduling (Polychronopoulos and Kuck 1987). With equal handfuls of ten, one worker would
+        work alone for the last minutes of a full grid.
         """
         return max(1, min(_CELLS_AT_A_TIME, self._work.waiting() // (3 * self._threads)))
 
     def _begin(self, task: Task, mine: list[Task]) -> list[Trial]:
-        """Return the trials that the store lacks for the next look of a task; none where there is nothing to do."""
-        # From here on, what goes wrong is the task's, and is raised where it is awaited.
+        """Return the trials that the store lacks for the next look of a task; none if there is nothing to do."""
+        # From here on, an error belongs to this task, and is raised where its result is awaited.
         mine.append(task)
         if task.release is None and not self._claim(task):
             mine.remove(task)
@@ -238,7 +238,7 @@ class Run:
         return [trial for trial in trials if trial.seed not in known]
 
     def _settle_if_measured(self, mine: list[Task], task: Task) -> None:
-        """Look at a task that has all trials of its look: it is settled, or comes back for more."""
+        """Settle a task that has all trials of its look, or put it back for more trials."""
         if len(task.found) < task.trials:
             return
         found = [task.found[seed] for seed in task.seeds[: task.trials]]
@@ -253,14 +253,14 @@ class Run:
         self._work.put_first(task)
 
     def _note(self, task: Task, measurement: Measurement, fresh: bool) -> None:
-        """Take in a measurement; count it unless it was counted at an earlier look."""
+        """Add a measurement to its task; count it unless it was counted at an earlier look."""
         task.found[measurement.trial.seed] = measurement
         if measurement.trial.seed not in task.seeds[: task.before]:
             self.progress.one_more(measurement, fresh)
             self._on_trial(self.progress)
 
     def _claim(self, task: Task) -> bool:
-        """Claim a task for this run; say whether no other run has it."""
+        """Claim a task for this run; return whether that worked, as no other run has claimed it."""
         with contextlib.ExitStack() as claims:
             key = self._bench.trials(*task.key, task.seeds[:1])[0].key
             if not claims.enter_context(claim(self._store.path, key)):
@@ -274,7 +274,7 @@ class Run:
             task.release()
 
     def _look_elsewhere(self) -> None:
-        """Take on what another run has finished with; what it has measured is in the store by then."""
+        """Take on tasks whose claims other runs have given up; their measurements are in the store by then."""
         with self._lock:
             tasks, self._elsewhere = self._elsewhere, []
         for task in tasks:
@@ -294,7 +294,7 @@ class Run:
             self._on_trial(self.progress)
 
     def _make(self, batches: Batches) -> Iterator[Measurement]:
-        """Yield the measurements of batches that share their algorithm, from the room that it has."""
+        """Yield the measurements of batches of one algorithm, made in its room; UNSUPPORTED if it cannot be run."""
         batches = iter(batches)
         for first in batches:
             if first:
@@ -314,7 +314,7 @@ def _interrupted() -> UserError:
 
 
 def stored(store: Store, trials: Iterable[Trial]) -> dict[int, Measurement]:
-    """Return {seed: Measurement} of those trials that the store holds."""
+    """Return {seed: Measurement} for those trials that the store holds."""
     found = {trial.seed: (trial, store.find(trial)) for trial in trials}
-    # Measured under another name of the same kernel, perhaps: digests decide, not names.
+    # A stored trial may name the same kernel differently: digests decide, not names.
     return {seed: dataclasses.replace(known, trial=trial) for seed, (trial, known) in found.items() if known}

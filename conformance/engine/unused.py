@@ -1,7 +1,7 @@
-"""Stored results that a run leaves aside, because they were measured on another kernel than it measures on.
+"""Report stored results that a run does not use, because they were measured on another kernel.
 
-Results are found by digests. So a kernel that is built, or built anew, lets trials be made again that a results file
-seems to hold; whoever starts a run is told.
+Results are found by digests. So after a kernel was built or rebuilt, trials that a results file seems to hold are made
+again; lines() tells the user why.
 """
 
 import collections
@@ -15,11 +15,11 @@ from conformance.support.console import one_line
 
 
 def lines(plan: Plan, bench: Bench, store: Store, *, named: bool = False) -> Iterator[str]:
-    """Yield a line for each kernel that a plan is measured on while the store has its trials on others.
+    """Yield a line for each kernel that a plan is measured on while the store has trials of the plan on other kernels.
 
-    These are trials of the same build in the same settings, with the same seeds. A kernel that is not built measures
-    nothing, and is passed over. `named`: count only what was measured on a kernel of the same name, as other names may
-    be other kernels on purpose: those of mutants are.
+    These are trials of the same build of the stack in the same settings, with the same seeds. Kernels that are not
+    built are passed over. `named`: count only trials on kernels of the same name, because kernels of other names may be
+    different on purpose, as those of mutants are.
     """
     schemes = {algorithm: bench.scheme(algorithm) for algorithm, _ in plan.work}
     work, seeds = set(plan.work), plan.seeds
@@ -39,7 +39,7 @@ def lines(plan: Plan, bench: Bench, store: Store, *, named: bool = False) -> Ite
     releases = {scheme.kernel_digest: scheme.kernel_release for scheme in schemes.values()}
     for digest, others in found.items():
         told = [(releases[digest], digest), *others]
-        # One release may be built in many ways.
+        # Kernels of one release may be built in several ways: digests tell them apart.
         alike = len({release for release, _ in told}) < len(told)
         first, *rest = [f"Linux {one_line(r)}" + (f" ({d[:SHORT_DIGEST]})" if alike else "") for r, d in told]
         left = " and ".join(f"{others[key]} stored results of {name}" for key, name in zip(others, rest, strict=True))
@@ -47,7 +47,7 @@ def lines(plan: Plan, bench: Bench, store: Store, *, named: bool = False) -> Ite
 
 
 def _elsewhere(scheme: Scheme, here: Scheme) -> bool:
-    """Say whether both are the same build of a stack, on different kernels that are built."""
+    """Return whether both are the same build of a stack, on different kernels that are built."""
     same = (scheme.stack, scheme.stack_digest) == (here.stack, here.stack_digest)
     digests = {scheme.kernel_digest, here.kernel_digest}
     return same and len(digests) == 2 and "" not in digests

@@ -1,4 +1,4 @@
-"""The work of a run, shared out to its threads: cells that can share a guest stand in one group."""
+"""The work of a run, shared among its threads: tasks, in groups of cells that can share a guest."""
 
 import dataclasses
 import threading
@@ -20,10 +20,11 @@ def _nothing_more(key: Key, measurements: Sequence[Measurement]) -> "Iterable[Ta
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Looks:
-    """When a setting has been measured often enough: after `numbers` of trials, rising, ask `clear(key, measurements)`.
+    """When a setting has enough trials: after each of the rising `numbers` of trials, call `clear(key, measurements)`.
 
-    The last number is the most: nothing is asked any more. `then(key, measurements)` gives the tasks that follow from
-    what was measured, such as repeats of a violation. A run does them next, in the guests that it has.
+    After the last number, `clear` is not called, and no more trials are made. `then(key, measurements)` returns the
+    tasks that follow from the measurements, such as repeats of a violation. A run does them next, in guests that are
+    already running.
     """
 
     numbers: tuple[int, ...]
@@ -33,10 +34,10 @@ class Looks:
 
 @dataclasses.dataclass(eq=False, slots=True)
 class Task:
-    """A cell to be measured: with so many `trials` of its seeds, of which so many were asked for `before`.
+    """A cell to be measured with the first `trials` of its seeds, of which `before` were asked for by earlier looks.
 
-    `found`: {seed: Measurement}. `unclear`: what the last look saw, where that was not clear. `release` gives up the
-    claim to it, which a run has from when it first takes the task.
+    `found`: {seed: Measurement}. `unclear`: the measurements of the last look, if it was not clear. `release` gives up
+    the run's claim to the cell, which the run makes when it first takes the task.
     """
 
     key: Key
@@ -53,7 +54,7 @@ class Task:
         self.trials = self.looks.numbers[0]
 
     def has(self, trial: Trial) -> bool:
-        """Say whether a trial of this task's group is one of its own: another task may be about the same setting."""
+        """Return whether a trial of this task's group is its own: another task may be about the same setting."""
         return trial.setting == self.key[1] and trial.seed in self.seeds
 
 
@@ -66,14 +67,14 @@ class Group:
 
     @property
     def trials(self) -> int:
-        """Return how many trials are waiting."""
+        """How many trials are waiting."""
         return sum(task.trials - task.before for task in self.waiting)
 
 
 class Work:
     """Groups of tasks. Each thread joins one, takes tasks until none is left, and joins another.
 
-    `worth_joining`: how many trials must wait in a group for a thread to join those that work on it already.
+    `worth_joining`: how many trials must wait in a group before a thread joins others that already work on it.
     """
 
     def __init__(self, worth_joining: int) -> None:
@@ -86,11 +87,11 @@ class Work:
         return self._groups.setdefault((algorithm, setting.guest_digest), Group())
 
     def join(self) -> Group | None:
-        """Return the group that a thread without work serves best, until it leaves; None where there is none.
+        """Return the group that an idle thread should work on until it calls leave(); None if there is none.
 
-        That is the first that nobody works on, and has enough trials to be worth a guest; or else the one where most
-        trials wait for each thread; or else any that nobody works on. So the few trials that follow from others come
-        last, together.
+        That is the first group without a thread that has enough trials to be worth a guest; otherwise the group with
+        the most trials for each thread, if it has enough; otherwise any group without a thread. So the few trials that
+        follow from others come last, together.
         """
         with self._lock:
             waiting = [group for group in self._groups.values() if group.waiting]
@@ -106,26 +107,26 @@ class Work:
             return found
 
     def leave(self, group: Group) -> None:
-        """Say that a thread works on this group no more."""
+        """Note that a thread no longer works on this group."""
         with self._lock:
             group.threads -= 1
 
     def take(self, group: Group) -> Task | None:
-        """Return the next task of a group; None where none is waiting."""
+        """Return the next task of a group; None if none is waiting."""
         with self._lock:
             return group.waiting.popleft() if group.waiting else None
 
     def put(self, task: Task) -> None:
-        """Let a task be taken, after all others of its group."""
+        """Add a task behind all others of its group."""
         with self._lock:
             self._group(task).waiting.append(task)
 
     def put_first(self, task: Task) -> None:
-        """Let a task be taken before all others of its group."""
+        """Add a task in front of all others of its group."""
         with self._lock:
             self._group(task).waiting.appendleft(task)
 
     def waiting(self) -> int:
-        """Return how many tasks wait to be taken."""
+        """Return how many tasks are waiting to be taken."""
         with self._lock:
             return sum(len(group.waiting) for group in self._groups.values())

@@ -1,8 +1,8 @@
-"""Trials on workers: in other processes, or on other machines, behind anything that is an Executor.
+"""Make trials on workers: in other processes or on other machines, through any Executor.
 
-To the engine this is a room like any other. A batch goes out as text, names and trials, and measurements come back as
-text: nothing of ours needs to be picklable but one function, and a worker finds stack and kernel by itself. It makes
-trials only where these are the ones that were asked for, to the digest.
+To the engine, this is a room like any other. A request goes out as text, with names and trials, and measurements come
+back as text. So only one function of ours has to be picklable, and a worker finds stack and kernel itself. It makes the
+trials only if its stack, kernel and lab version have the digests that were asked for.
 """
 
 import concurrent.futures
@@ -25,24 +25,24 @@ from conformance.lab.room import Batches, handfuls
 from conformance.model.errors import UserError
 from conformance.model.trial import Measurement, Outcome, Trial
 
-#: a batch whose worker dies so often is given up: it may be what kills them
+#: how often a request is tried before it is given up: it may be what kills its workers
 _MOST_TRIES = 3
 _POLL_S = 0.2
 
 
 class Executor(Protocol):
-    """What makes calls elsewhere, such as a concurrent.futures.Executor, or a scheduler's object with its interface."""
+    """Makes calls elsewhere: a concurrent.futures.Executor, or a scheduler's object with the same interface."""
 
     def submit(self, call: Callable[[str], str], argument: str, /) -> Future[str]:
         """Begin `call(argument)`, and return its Future, which concurrent.futures.wait() takes."""
         ...
 
     def shutdown(self, wait: bool = True) -> None:
-        """Take no more calls; return at once unless `wait`."""
+        """Accept no more calls; return at once unless `wait`."""
 
 
 def factory(text: str) -> Callable[[], Executor]:
-    """Return the function that `module:function` names, seen from the working directory. Raise UserError."""
+    """Return the function named by `module:function`, importing from the working directory, too. Raise UserError."""
     module, colon, name = text.partition(":")
     if not (module and colon and name):
         raise UserError(f"--executor {text!r} is not of the form module:function")
@@ -60,14 +60,14 @@ def factory(text: str) -> Callable[[], Executor]:
 
 
 class Executors:
-    """Makes an Executor when it is needed, and another one when that is broken, as a process pool is by one death."""
+    """Makes an Executor when one is needed, and a new one when it breaks, as a process pool does if a process dies."""
 
     def __init__(self, make: Callable[[], Executor]) -> None:
         self._make, self._lock, self._closed = make, threading.Lock(), False
         self._current: Executor | None = None
 
     def submit(self, call: Callable[[str], str], argument: str) -> tuple[Future[str], Executor]:
-        """Return (the Future of a call, the executor it was given to). Raise whatever the executor does."""
+        """Return (the Future of a call, the executor that got it). Raise whatever the executor raises, or UserError."""
         with self._lock:
             if self._closed:
                 raise UserError("interrupted", "run the same command again to resume")
@@ -81,7 +81,7 @@ class Executors:
             raise
 
     def _made(self) -> Executor:
-        """Return what the user's function makes. Raise UserError where that is no executor."""
+        """Return the executor that the user's function makes. Raise UserError if it makes none."""
         try:
             made = self._make()
         except Exception as error:  # whatever it does
@@ -99,7 +99,7 @@ class Executors:
         broken.shutdown(wait=False)
 
     def close(self) -> None:
-        """End it without waiting for what it is doing."""
+        """Shut the current executor down without waiting for its calls."""
         with self._lock:
             executor, self._current, self._closed = self._current, None, True
         if executor is not None:
@@ -107,7 +107,7 @@ class Executors:
 
 
 class Room:
-    """Runs trials on workers. `choice` is what they look stack and kernel up by."""
+    """Runs trials on workers. `choice`: the names by which workers look up stack and kernel."""
 
     name = "virtual"
 
@@ -115,10 +115,10 @@ class Room:
         self._choice, self._executors = choice, executors
 
     def run(self, adapter: Adapter, batches: Batches, cancelled: threading.Event) -> Iterator[Measurement]:
-        """Yield one Measurement for each trial, several cells at once; none when `cancelled` is set meanwhile.
+        """Yield one Measurement for each trial, several cells at once; stop when `cancelled` is set.
 
-        A worker that dies, or answers nonsense, is asked once more, and once more: then the trials are errors.
-        Raise UserError where a worker has another stack, kernel or version of the suite.
+        If a worker dies or its answer is invalid, the request is tried again, three times in all; after that, its
+        trials are errors. Raise UserError if a worker has another stack, kernel or version of the suite.
         """
         for handful in handfuls(batches):
             if not cancelled.is_set():
@@ -150,7 +150,7 @@ class Room:
             yield Measurement(trial=trial, outcome=Outcome.ERROR, message=message)
 
     def _ask(self, request: str, cancelled: threading.Event) -> str | None:
-        """Return the worker's answer, or None where `cancelled` was set first."""
+        """Return the worker's answer, or None if `cancelled` was set first."""
         future, executor = self._executors.submit(work, request)
         while not cancelled.is_set():
             if concurrent.futures.wait([future], _POLL_S).done:
@@ -176,7 +176,7 @@ def _read(answer: str, trials: list[Trial]) -> Iterable[Measurement]:
 
 
 def work(request: str) -> str:
-    """Make the trials of a request, in order, on a worker; text in and out."""
+    """Make the trials of a request, in order; this runs on a worker. Request and answer are JSON."""
     asked = json.loads(request)
     batches = [[Trial.from_json(trial) for trial in batch] for batch in asked["batches"]]
     try:
@@ -191,12 +191,12 @@ def work(request: str) -> str:
 
 @functools.lru_cache(maxsize=16)
 def _bench(choice: str) -> Bench:
-    """Find a bench, once for each worker: to describe a stack and to digest its files takes a while."""
+    """Find a bench. It is cached on each worker, because describing a stack and hashing its files takes a while."""
     return benches.find(benches.Choice(**json.loads(choice)))
 
 
 def _bench_for(choice: str, trial: Trial) -> Bench:
-    """Return the bench that makes this trial. A working tree may have changed since this worker looked: then anew."""
+    """Return the bench that makes this trial. If a working tree has changed since it was found, find it again."""
     try:
         _check(_bench(choice), trial)
     except UserError:
@@ -206,7 +206,7 @@ def _bench_for(choice: str, trial: Trial) -> Bench:
 
 
 def _check(bench: Bench, trial: Trial) -> None:
-    """Raise UserError where this worker would measure something else than was asked for."""
+    """Raise UserError if this worker would measure something other than what was asked for."""
     mine = bench.scheme(trial.scheme.algorithm)
     for what, here, asked in (
         ("stack", mine.stack_digest, trial.scheme.stack_digest),

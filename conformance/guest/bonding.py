@@ -1,7 +1,8 @@
-"""A box that bonds two links: its two nodes, the programs on them (conformance/bond), and what they counted.
+"""Set up a bond of two links: its two nodes, the programs on them (conformance/bond), and what they count.
 
-Data that hosts at the bond's second end send go through the node SPLIT, which deals them to both links; at the other
-end of the links, MERGE puts them in order. Acknowledgements the kernel hands on over the first link.
+Data from hosts at the bond's second end (the server's side) pass the node SPLIT, which deals them to both links. At the
+other end of the links, the node MERGE puts them in order again. The kernel forwards acknowledgements over the first
+link.
 """
 
 from __future__ import annotations
@@ -24,9 +25,11 @@ if TYPE_CHECKING:
     from conformance.guest.shared_job import BondTrial, SharedBond
 
 SPLIT, MERGE = "b-split", "b-merge"
-#: their interfaces, towards hosts and towards links; and the port of each bridge that leads to one of them
+#: names of these nodes' interfaces, towards hosts and towards links; and of the port of each bridge that leads to one
+#: of them
 _HOSTS, _LINKS, _PORT = "hosts", ("one", "two"), "bond"
-#: what is dropped at the gates is counted nowhere; what has passed them is through when so much time is over
+#: the qdisc that closes a gate, whose drops are counted nowhere; and the ns after which packets that have passed the
+#: gates are through
 _DROP_ALL = "netem loss 100%"
 _LAST_NS = 5_000_000
 _COUNTS = ("rx_packets", "rx_bytes", "tx_packets", "tx_bytes")
@@ -34,10 +37,11 @@ _COUNTS = ("rx_packets", "rx_bytes", "tx_packets", "tx_bytes")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BondPlace:
-    """Where a bond's things are.
+    """Where the parts of a bond are. `ends`: the bridges at its ends.
 
-    `joints`: bridges' ports, and the interfaces of SPLIT and MERGE that they lead to. `ways`: {(bridge, bridge of the
-    bond's end): the port that leads there}. `gates`: ports by which data come to SPLIT and MERGE.
+    `joints`: bridges' ports, and the interfaces of SPLIT and MERGE that they lead to. `ways`: {(bridge, bridge at an
+    end of the bond): the former's port that leads to the latter}. `gates`: the bridges' ports by which data reach SPLIT
+    and MERGE.
     """
 
     ends: tuple[str, str]
@@ -47,7 +51,7 @@ class BondPlace:
 
 
 def place(bond: SharedBond, ends: tuple[str, str], directions: Sequence[tuple[Interface, Interface]]) -> BondPlace:
-    """Return where a bond is; `ends`: the bridges at its ends. `directions`: egresses of all links (Place)."""
+    """Return where a bond's parts are; `ends`: the bridges at its ends; `directions`: egresses of all links (Place)."""
     client, server = ends
     ways = {(client, server): _PORT, (server, client): _PORT}
     joints = [
@@ -68,7 +72,7 @@ def place(bond: SharedBond, ends: tuple[str, str], directions: Sequence[tuple[In
 
 
 def connect(net: Mapping[str, Any]) -> None:
-    """Let acknowledgements through, by the first link."""
+    """Let the kernel forward acknowledgements over the first link."""
     one = _LINKS[0]
     for node, come, go in ((net[MERGE], _HOSTS, one), (net[SPLIT], one, _HOSTS)):
         whole = f"dev {come} parent ffff: protocol all matchall action mirred egress redirect dev {go}"
@@ -76,12 +80,12 @@ def connect(net: Mapping[str, Any]) -> None:
 
 
 def fresh_start(where: BondPlace, asked: BondTrial) -> dict[str, list[str]]:
-    """Return {node: tc's commands} that open the gates and set what each packet's treatment costs."""
+    """Return {node: tc commands} that open the gates and delay each packet by what its treatment costs."""
     found: dict[str, list[str]] = {}
     slow = [Interface(SPLIT, _LINKS[0]), Interface(SPLIT, _LINKS[1]), Interface(MERGE, _HOSTS)]
     for own in (*where.gates, *slow):
         lines = found.setdefault(own.node, [])
-        # Deleting what is not there is an error; so there is something.
+        # Deleting a qdisc that does not exist is an error, so one is created first.
         lines.append(f"qdisc replace dev {own.name} root handle 99: pfifo limit 1000")
         lines.append(f"qdisc del dev {own.name} root")
         lines += [line.replace("{dev}", own.name) for line in (asked.cost_tc if own in slow else ())]
@@ -89,7 +93,7 @@ def fresh_start(where: BondPlace, asked: BondTrial) -> dict[str, list[str]]:
 
 
 class Bonding:
-    """The bond's programs of one trial. Call `stop()`, and `end()`."""
+    """The bond's programs of one trial. Call `stop()`, then `end()`."""
 
     def __init__(self, program: str, folder: str, net: Mapping[str, Any], where: BondPlace, asked: BondTrial) -> None:
         self._net, self._where, self._cost_ns = net, where, asked.cost_ns
@@ -105,7 +109,7 @@ class Bonding:
             tc.run(self._net[gate.node], [f"qdisc replace dev {gate.name} root handle 98: {_DROP_ALL}"])
         time.sleep((self._cost_ns + _LAST_NS) / 1e9)
         split, merge = json.loads(self._split.stop()), json.loads(self._merge.stop())
-        # What the second side gave on last stands in the queue that is its cost.
+        # The last packets that MERGE forwarded stand in the queue that delays them by their cost.
         time.sleep((self._cost_ns + _LAST_NS) / 1e9)
         after = self._counters()
         counted = {

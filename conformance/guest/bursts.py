@@ -1,7 +1,7 @@
-"""A trial in which it is seen how many packets leave the server at once.
+"""Run a trial and measure how many packets leave the server at once.
 
-What is sent "at once" is defined by the bottleneck: packets that leave closer together than a tenth of the time that
-one of them takes there. A burst of n packets then makes a queue of nearly n, which is what pacing is to prevent
+The bottleneck defines "at once": packets belong to one burst if they leave closer together than a tenth of the time
+that one of them takes there. A burst of n packets then builds a queue of nearly n, which is what pacing should prevent
 (RFC 9002, section 7.7).
 """
 
@@ -22,17 +22,18 @@ if TYPE_CHECKING:
     from conformance.guest.seen import TrialFacts
     from conformance.guest.stage import Stage, Transfer
 
-#: of a packet's time at the bottleneck, and of the packets that `usual` is about
+#: share of a packet's time at the bottleneck within which the next one leaves "at once", and share of the packets that
+#: BurstsSeen.usual covers
 _AT_ONCE, _USUAL = 0.1, 0.99
-#: bytes of a frame: an acknowledgement alone is shorter
+#: frames must be longer than this many bytes to count; a pure acknowledgement is shorter
 _LEAST_BYTES = 100
 _ETHERNET_BYTES, _SOURCE = 14, slice(26, 30)
 
 
 def run_watched(stage: Stage, transfer: Transfer, bandwidth_mbps: float) -> TrialFacts:
-    """Carry out one trial as run_trial() does, and see the bursts of the server's. Raises Fault.
+    """Run one trial as run_trial() does, and measure the server's bursts. Raises Fault.
 
-    Capturing makes no system call while the trial runs: nothing changes in it.
+    Capturing makes no system call while the trial runs, so it does not change the trial.
     """
     # Where the server's packets enter the emulator, before any queue: its own link has no delay.
     tap = stage.topology.segments[-1].queues[1]
@@ -55,7 +56,7 @@ def run_watched(stage: Stage, transfer: Transfer, bandwidth_mbps: float) -> Tria
 
 
 def lengths(sent: Iterable[tuple[int, int]], bandwidth_mbps: float) -> list[int]:
-    """Return the packets of each burst, in order. `sent`: (nanoseconds, bytes) of each packet, in order."""
+    """Return the number of packets in each burst, in order. `sent`: (nanoseconds, bytes) of each packet, in order."""
     found: list[int] = []
     before_ns = None
     for at_ns, size in sent:
@@ -69,7 +70,7 @@ def lengths(sent: Iterable[tuple[int, int]], bandwidth_mbps: float) -> list[int]
 
 
 def summary(bursts: list[int], unseen: int) -> BurstsSeen | None:
-    """Return what is kept of the bursts' lengths; None where there are none."""
+    """Return a summary of the bursts' lengths; None if there are no bursts."""
     if not bursts:
         return None
     total, within = sum(bursts), 0

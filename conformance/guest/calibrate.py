@@ -1,8 +1,8 @@
-"""Does an emulator deliver what was asked? Observations only; the engine judges them.
+"""Measure the rate, delay and loss that an emulated link delivers. The engine judges the measurements.
 
-Over one link, in the direction of the data: a train of datagrams at one and a half times the link's rate, beyond
-what is lost at random, tells the rate; lone datagrams the delay; a long thin train the loss. All packets are single
-segments, so the loss is per packet whatever the offload setting.
+Probes cross one link in the direction of the data. A train of datagrams measures the rate: it is sent so fast that what
+random loss leaves of it is one and a half times the link's rate. Single datagrams measure the delay, and a long, thin
+train measures the loss. All packets are single segments, so loss applies to each packet whatever the offload setting.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from conformance.guest.protocol import Link, Probing
 
 _PORT = 9
-#: asm-generic/socket.h; Python does not name them
+#: socket options from asm-generic/socket.h that Python does not name
 _SO_SNDBUFFORCE, _SO_RCVBUFFORCE, _SO_TIMESTAMPNS = 32, 33, 35
 #: bytes of Ethernet, IPv4 and UDP headers around a datagram's payload
 _HEADERS_BYTES = 14 + 20 + 8
@@ -32,11 +32,11 @@ _THIN_PAYLOAD_BYTES = 64
 
 
 def observe(server: Node, client: Node, client_address: str, link: Link, probing: Probing) -> LinkSeen:
-    """Return what probe packets see of a link between two nodes that was asked to be `link`; no qdiscs yet."""
+    """Return what probe packets measure on the link between two nodes, requested as `link`; leave qdiscs empty."""
     with inside(client):
         receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         receiver.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, 1 << 23)
-        # The kernel stamps arrivals, so that reading late changes nothing.
+        # The kernel timestamps arrivals, so that it does not matter when they are read.
         receiver.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
         receiver.bind((client_address, _PORT))
         receiver.setblocking(False)
@@ -54,7 +54,7 @@ def observe(server: Node, client: Node, client_address: str, link: Link, probing
 
 
 def _receive(receiver: socket.socket, patience_s: float) -> Iterator[tuple[int, int]]:
-    """Yield every (arrival time in ns, sequence number) until `patience_s` of silence."""
+    """Yield (arrival time in ns, sequence number) of each datagram, until none has arrived for `patience_s`."""
     poll = select.poll()
     poll.register(receiver, select.POLLIN)
     while poll.poll(patience_s * 1000):
@@ -70,7 +70,7 @@ def _receive(receiver: socket.socket, patience_s: float) -> Iterator[tuple[int, 
 def _delays(
     sender: socket.socket, receiver: socket.socket, patience_s: float, wanted: int = 5, tries: int = 40
 ) -> list[float]:
-    """Return the delays, in ms, of the first `wanted` of at most `tries` lone datagrams that arrive."""
+    """Send at most `tries` single datagrams. Return the delays, in ms, of the first `wanted` that arrive."""
     delays: list[float] = []
     for number in range(tries):
         sent_at_ns = time.time_ns()
@@ -87,7 +87,7 @@ def _delays(
 def _rate(
     sender: socket.socket, receiver: socket.socket, bandwidth_mbps: float, patience_s: float, packets: int
 ) -> float | None:
-    """Return the rate, in Mbit/s, at which a train that is faster than the link arrives; None where too few did."""
+    """Return the rate, in Mbit/s, at which a train faster than the link arrives; None if too few packets arrive."""
     frame_bits = (_FULL_PAYLOAD_BYTES + _HEADERS_BYTES) * 8
     gap_ns = round(frame_bits / (bandwidth_mbps * 1e6) / 1.5 * 1e9)
     start_ns = time.monotonic_ns()
@@ -97,7 +97,7 @@ def _rate(
             time.sleep(pause_ns / 1e9)
         sender.send(struct.pack("I", number).ljust(_FULL_PAYLOAD_BYTES, b"\0"))
     arrivals = [at for at, _ in _receive(receiver, patience_s)]
-    # The first ones may leave on a token bucket's burst.
+    # The first packets may leave in a token bucket's burst.
     steady = arrivals[len(arrivals) // 2 :]
     if len(steady) < 10 or steady[-1] <= steady[0]:
         return None
@@ -107,7 +107,7 @@ def _rate(
 def _lost(
     sender: socket.socket, receiver: socket.socket, packets: int, bandwidth_mbps: float, patience_s: float
 ) -> int:
-    """Return how many of a long thin train's datagrams do not arrive."""
+    """Send a long, thin train of small datagrams. Return how many do not arrive."""
     batch = 4
     frame_bits = (_THIN_PAYLOAD_BYTES + _HEADERS_BYTES) * 8
     pause_s = batch * frame_bits / (bandwidth_mbps * 1e6) * 4

@@ -1,7 +1,7 @@
-"""Capture what passes an interface into memory, and write it as pcap when the trial is over.
+"""Capture the frames that pass an interface in memory, and write them as pcap when the trial is over.
 
 The kernel puts frames into a ring that is mapped into this process (PACKET_RX_RING, TPACKET_V3), so that a capture
-makes no system call while a trial runs: a trial with one gives the same bytes as one without.
+makes no system call while a trial runs: a trial with a capture gives the same bytes as one without.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _ETH_P_ALL = 0x0003
 _SOL_PACKET, _PACKET_RX_RING, _PACKET_STATISTICS, _PACKET_VERSION, _TPACKET_V3 = 263, 5, 6, 10, 2
 _SO_ATTACH_FILTER, _BPF_RETURN = 26, 6
 _BLOCK_BYTES, _FRAME_BYTES = 1 << 20, 1 << 17
-#: Of a frame, what tells it from others (model/diagnosis/pcap.py), and a block for such heads: a packet of 1200 bytes
-#: and an acknowledgement take 384 bytes of it then, a quarter of what they take whole.
+#: Bytes of a frame that tell it from others (model/diagnosis/pcap.py), and bytes of a block for such heads: a packet of
+#: 1200 bytes and an acknowledgement then take 384 bytes of it, a quarter of what the whole frames take.
 HEAD_BYTES, HEADS_BLOCK_BYTES = 110, 1 << 18
-#: the kernel hands over a block that is not full after so long: seldom, since the rest of the block is lost
+#: ms after which the kernel hands over a block that is not full; long, since the rest of the block is then wasted
 _RETIRE_MS = 60_000
-#: frames of headers and acknowledgements, beyond the body
+#: factor on the size of the body, for headers and acknowledgements
 _SPARE = 1.3
 _SPARE_BLOCKS = 24
 #: struct tpacket_hdr_v1 in struct tpacket_block_desc: num_pkts, offset_to_first_pkt
@@ -42,10 +42,10 @@ _PCAP_HEADER = struct.pack("=IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 1 << 18, 1)
 
 
 class Capture:
-    """A capture of one interface of a node, in both directions, with room for a transfer of so many bytes.
+    """A capture of one interface of a node, in both directions, with room for a transfer of `transfer_bytes`.
 
-    Times are written as seconds since `epoch_ns`: guests live after 2038, which not every reader of pcap survives. Of
-    each frame `most_bytes` are kept, or all of it; `block_bytes` is the room for 1 MiB of frames.
+    Times are written as seconds since `epoch_ns`, because guests' clocks are past 2038, which not every pcap reader can
+    handle. The first `most_bytes` of each frame are kept, or all of it; `block_bytes` is the room for 1 MiB of frames.
     """
 
     def __init__(
@@ -55,13 +55,13 @@ class Capture:
         blocks = int(transfer_bytes * _SPARE / _BLOCK_BYTES) + _SPARE_BLOCKS
         size = blocks * block_bytes
         with inside(node):
-            # No protocol yet: nothing may come in before there is a ring.
+            # The socket has no protocol yet, so that nothing comes in before there is a ring.
             self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         self._socket.setsockopt(_SOL_PACKET, _PACKET_VERSION, _TPACKET_V3)
         request = struct.pack("=7I", block_bytes, blocks, _FRAME_BYTES, size // _FRAME_BYTES, _RETIRE_MS, 0, 0)
         self._socket.setsockopt(_SOL_PACKET, _PACKET_RX_RING, request)
         if most_bytes is not None:
-            # A filter of one instruction (struct sock_filter): it passes so many bytes of everything.
+            # A filter of one instruction (struct sock_filter): it passes the first `most_bytes` of every frame.
             keep = ctypes.create_string_buffer(struct.pack("=HBBI", _BPF_RETURN, 0, 0, most_bytes))
             program = struct.pack("=H6xQ", 1, ctypes.addressof(keep))
             self._socket.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, program)
@@ -70,7 +70,7 @@ class Capture:
         self._socket.bind((interface, _ETH_P_ALL))
 
     def frames(self) -> Iterator[tuple[int, int, int, bytes]]:
-        """Wait until the kernel has handed over all, and yield of each frame (seconds, nanoseconds, length, bytes)."""
+        """Wait until the kernel has handed over all frames; yield (seconds, nanoseconds, length, bytes) of each."""
         time.sleep(2 * _RETIRE_MS / 1000)
         for block in range(self._blocks):
             start = block * self._block_bytes
@@ -82,7 +82,7 @@ class Capture:
                 at += step
 
     def unseen(self) -> int:
-        """Return how many frames did not fit since this was last asked."""
+        """Return how many frames did not fit since the last call."""
         lost: int = struct.unpack("=III", self._socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 12))[1]
         return lost
 

@@ -1,6 +1,6 @@
-"""What changes of links while a trial runs: one small program makes all of it, each at its time (load/change.c).
+"""Change links while a trial runs: one small program (load/change.c) makes all changes, each at its time.
 
-Behind each change it asks the kernel what of the direction is in force from then on, and what it has counted so far.
+After each change it queries the kernel for the direction's settings in force from then on, and for its counters so far.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from conformance.guest.shared_job import Change
     from conformance.guest.topology import Interface
 
-#: so many are asked about: rate traces have many thousand
+#: the most changes for which the kernel is queried after each; rate traces have many thousand changes
 _MOST_ASKED = 500
-#: what the program takes as one change (load/change.c): bytes, and directions with three questions each
+#: what the program accepts as one change (load/change.c): bytes, and directions with three queries each
 _MOST_BYTES, _MOST_QUESTIONED = 8192, 16
 
 
 class Changes:
-    """The changes of a trial that begins at `begin_ns` of the clock. Call `stop()`, and `end()`."""
+    """The changes of a trial that begins at `begin_ns` of the clock. Call `stop()`, then `end()`."""
 
     def __init__(
         self, program: str, folder: str, nodes: Mapping[str, Node],
@@ -37,9 +37,9 @@ class Changes:
     ) -> None:  # fmt: skip
         self._begin_ns = begin_ns
         self._sockets: dict[str, socket.socket] = {}
-        #: the directions that each change was of, (link, way)
+        #: for each change, the directions, (link, way), that are queried after it
         self._asked: list[list[tuple[int, int]]] = []
-        # What is due in one namespace at one time goes there at once.
+        # Changes that are due in one namespace at one time are sent there together.
         due: dict[tuple[int, str], dict[tuple[int, int], tuple[int, bytearray]]] = {}
         for change in changes:
             where = directions[change.link][change.way]
@@ -64,7 +64,7 @@ class Changes:
         self._program = Program(next(iter(nodes.values())), [program, path], f"{folder}/changes.out", fds)
 
     def stop(self) -> tuple[ChangeSeen, ...]:
-        """End it, and return what it did. Raises RuntimeError with its words."""
+        """End the program, and return what it did. Raises RuntimeError with its error message."""
         rows = [line.split() for line in self._program.stop().decode().splitlines()]
         return tuple(
             ChangeSeen(
@@ -86,9 +86,10 @@ class Changes:
 def batches(
     touched: Mapping[tuple[int, int], tuple[int, bytes | bytearray]], asks: bool
 ) -> Iterator[tuple[list[tuple[int, int]], bytes]]:
-    """Yield (directions that are asked about, bytes) of what is due in one namespace at one time: one where it fits.
+    """Split what is due in one namespace at one time into batches that the program accepts: one if all fits.
 
-    `touched`: {(link, way): (index of its interface, messages)}; `asks`: whether questions follow the messages.
+    Yield (directions that are queried, bytes) of each batch. `touched`: {(link, way): (index of its interface,
+    messages)}; `asks`: whether queries follow the messages.
     """
     question_bytes = len(questions([0])) if asks else 0
     batch: dict[tuple[int, int], tuple[int, bytes | bytearray]] = {}

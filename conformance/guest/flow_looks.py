@@ -1,4 +1,4 @@
-"""What the kernel says of many flows and queues at each look, kept as tables by columns."""
+"""Sample what the kernel reports about many flows and queues, and keep it as tables by columns."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Connections(netlink.TcpInfo):
     """TCP_INFO of all connections from a port of a namespace, by the other end's address."""
 
     def of_clients(self, local_port: int) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield (address, TCP_INFO). Of several connections with one address the busiest comes last."""
+        """Yield (address, TCP_INFO) of each connection; of several with the same address, the busiest comes last."""
         found = []
-        # A server may listen by IPv6, and be asked by IPv4.
+        # A server may listen on IPv6 and be contacted over IPv4.
         for family in (socket.AF_INET, socket.AF_INET6):
             for message in self._ask(netlink.SOCK_DIAG_BY_FAMILY, self._request(family, bytes(48)), dump=True):
                 info = _info(message)
@@ -43,7 +43,7 @@ def _info(message: bytes) -> dict[str, Any] | None:
             acked, _, out, _, _, min_rtt_us = struct.unpack_from("QQIIII", data, 120)
             found |= {
                 "rtt_ms": words[15] / 1000, "cwnd_segments": words[18], "retransmitted_segments": words[23],
-                # It counts the SYN.
+                # The kernel's count includes the SYN.
                 "acked_bytes": max(acked - 1, 0), "out_segments": out,
                 "min_rtt_ms": min_rtt_us / 1000 if min_rtt_us < netlink.NO_RTT_US else None,
                 "marked_segments": struct.unpack_from("I", data, 196)[0],
@@ -58,7 +58,7 @@ def _info(message: bytes) -> dict[str, Any] | None:
 
 
 class Algorithm:
-    """What a sender's congestion control was called, and which gains of BBR it was seen to use."""
+    """The kernel's names of a sender's congestion control, and the gains that BBR was seen to use."""
 
     def __init__(self) -> None:
         self._names: list[str] = []
@@ -86,7 +86,7 @@ class Algorithm:
 
 
 class QueueLooks:
-    """Looks at the queue of one direction of a link."""
+    """Samples of the queue of one direction of a link."""
 
     def __init__(self, node: Node, interface: str, handle: int) -> None:
         with inside(node):

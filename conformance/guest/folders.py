@@ -1,7 +1,8 @@
-"""Where a stack may write, made anew before every trial: what one leaves neither reaches the next nor fills the guest.
+"""Empty the folders that a stack may write to before every trial, so that files neither reach the next nor pile up.
 
-In a guest each folder is a file system of its own, in memory and of bounded size, which is dropped whole: that
-takes the same time whatever is in it. In the host room only the roles' folders are ours to make anew.
+In a guest, each folder is a file system of its own, in memory and of bounded size. It is dropped as a whole, which
+takes the same time whatever is in it. In the host room, only the folders of the roles belong to the suite and are
+recreated.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ _IPC_RMID = 0
 
 
 def renew(stage: Stage) -> None:
-    """Give server and client empty folders, and leave nothing where anyone may write."""
+    """Give server and client empty folders; in a guest, also empty every folder that anyone may write to."""
     for role in ("server", "client"):
         folder = stage.folder(role)
         if stage.virtual:
             os.makedirs(folder, exist_ok=True)
             _remount(folder, f"size=20%,mode=755,uid={NOBODY},gid={NOBODY}")
         else:
-            # Not shutil.rmtree, which gives up where folders are nested deeper than its stack.
+            # Not shutil.rmtree, which fails if folders are nested more deeply than its stack allows.
             subprocess.run(["rm", "-rf", "--", folder], check=True)
             os.makedirs(folder)
             os.chown(folder, NOBODY, NOBODY)
@@ -47,7 +48,7 @@ def _remount(folder: str, options: str) -> None:
 
 
 def _remove_ipc() -> None:
-    """Remove System V shared memory, semaphores and messages, which live until someone does."""
+    """Remove System V shared memory, semaphores and message queues, which otherwise persist."""
     removals: tuple[tuple[str, Callable[[int], object]], ...] = (
         ("shm", lambda i: _LIBC.shmctl(i, _IPC_RMID, None)),
         ("sem", lambda i: _LIBC.semctl(i, 0, _IPC_RMID, 0)),

@@ -1,4 +1,4 @@
-"""What impairs packets of one direction of a link: a program in the link's middle (load/hop.c)."""
+"""Run the program that impairs packets of one direction of a link, in the link's middle (load/hop.c)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 class Hop:
-    """The program of `place`, a link and its direction (0 data, 1 acks). Call `stop()`, and `end()`.
+    """The program for `place`: (link, direction), 0 for data and 1 for acks. Call `stop()`, then `end()`.
 
-    `rules`: what hop.c reads, times in ns after `begin_ns`, when the trial begins.
+    `rules`: hop.c's rules, with times in ns after `begin_ns`, when the trial begins.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Hop:
         self._program = Program(node, command, f"{folder}/{name}.out")
 
     def stop(self) -> dict[str, int]:
-        """End it, and return what it counted. Raises RuntimeError with its words."""
+        """End the program, and return what it counted. Raises RuntimeError with its error message."""
         found: dict[str, int] = json.loads(self._program.stop())
         return found
 

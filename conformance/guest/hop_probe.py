@@ -1,7 +1,7 @@
-"""Does a hop do to packets what it was asked to? Observations only; the host judges them (emulation/hop_checks.py).
+"""Record what a hop does to probe packets. The host judges whether this is as requested (emulation/hop_checks.py).
 
-Frames of our own go out of the interface of the bridge before the hop, past its queue, and are taken at the bridge
-behind it: numbered packets of UDP that allow ECN, of several sizes, a millisecond apart.
+Frames are sent from the interface of the bridge before the hop, bypassing its queue, and captured at the bridge behind
+the hop. They hold numbered, ECN-capable UDP packets of several sizes, a millisecond apart.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from conformance.guest.netns import Node
 
-#: sizes of IP, one after the other: acknowledgements, and packets below and above usual bounds
+#: bytes of the IP packets, in turn: the size of acknowledgements, and sizes below and above usual bounds
 SIZES = (60, 1500, 600, 1400, 1281)
 _GAP_NS = 1_000_000
-#: longer than anything waits in a hop beyond what it was asked for
+#: seconds, longer than any packet waits in a hop beyond the requested delay
 _SILENCE_S = 1.5
 _ETH_P_ALL, _SOL_PACKET, _QDISC_BYPASS, _IGNORE_OUTGOING = 0x0003, 263, 20, 23
 _SO_RCVBUFFORCE, _SO_TIMESTAMPNS = 33, 35
@@ -30,9 +30,9 @@ _ECT0 = 2
 
 
 def observe(near: tuple[Node, str], far: tuple[Node, str], packets: int, longest_ms: float) -> HopSeen:
-    """Send so many packets from one (node, interface) to the other, and return what came of each.
+    """Send `packets` packets from the (node, interface) `near` to `far`, and return when each was sent and arrived.
 
-    `longest_ms`: how long the hop holds a packet at most.
+    `longest_ms`: the longest time for which the hop holds a packet.
     """
     sender, receiver = _socket(*near), _socket(*far)
     receiver.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
@@ -49,7 +49,8 @@ def observe(near: tuple[Node, str], far: tuple[Node, str], packets: int, longest
                 time.sleep(pause_ns / 1e9)
             sent.append(time.monotonic_ns())
             sender.send(_frame(number, SIZES[number % len(SIZES)]))
-        # Reading takes a microsecond a packet, and the hop has no higher priority: the last packets shall not wait.
+        # Read only when all have arrived: reading takes a microsecond a packet, and as the hop's priority is no higher,
+        # the last packets would have to wait.
         time.sleep(longest_ms / 1000 + _SILENCE_S)
         rows = _arrivals(receiver)
     return HopSeen(
@@ -79,7 +80,7 @@ def _frame(number: int, size: int) -> bytes:
 
 
 def _arrivals(receiver: socket.socket) -> list[tuple[int, int, int]]:
-    """Return (number, time in ns, ECN field) of each packet that has come, in order."""
+    """Return (number, time in ns, ECN field) of each packet that has arrived, in order."""
     found: list[tuple[int, int, int]] = []
     while True:
         try:

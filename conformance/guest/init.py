@@ -1,13 +1,12 @@
-"""Process 1 of a User-Mode Linux guest: mounts, then runs the job, then powers off.
+"""Run as process 1 of a User-Mode Linux guest: mount file systems, run the job, and power off.
 
-The host's tree is the root, read-only. Where programs expect to write there is memory. The scratch
-directory is the one place that outlives the guest: only root finds the way to it, whoever owns it on the host.
+The root file system is the host's tree, read-only. Folders that programs expect to write to are in memory. Only the
+scratch folder outlives the guest; only root can reach it, whoever owns it on the host.
 
-The kernel hands its unknown NAME=VALUE parameters to process 1 as environment: cc_scratch, cc_suite and, where there
-is a stack, cc_adapter, cc_build, cc_client, cc_client_build and cc_rootfs are host paths, cc_time_travel says whether
-this guest's clock is virtual.
-
-cc_run names a Python program to run instead of the job: the suite's own tests and doctor use it.
+The kernel passes NAME=VALUE parameters that it does not know to process 1 as environment variables. cc_scratch,
+cc_suite and, if there is a stack, cc_adapter, cc_build, cc_client, cc_client_build and cc_rootfs are host paths.
+cc_time_travel says whether this guest's clock is virtual. cc_run names a Python program to run instead of the job; the
+suite's own tests and doctor use it.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ _RB_POWER_OFF = 0x4321FEDC
 
 
 def _mount_function() -> Callable[..., None]:
-    """Return mount() of mounts.py beside this file: the suite is not yet where it is imported from.
+    """Return mount() of mounts.py next to this file: the suite is not yet mounted where it is imported from.
 
-    Not by a path in sys.path: a checkout below /tmp is out of sight as soon as /tmp is mounted.
+    It is not imported by a path in sys.path: a checkout below /tmp is hidden as soon as /tmp is mounted.
     """
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "mounts.py")
     found: Callable[..., None] = runpy.run_path(path)["mount"]
@@ -73,8 +72,9 @@ def set_up_environment() -> None:
         CC_VIRTUAL_TIME="1" if virtual else "0",
     )
     if sys.version_info < (3, 12):
-        # Mininet 2.3.0 imports distutils; setuptools' replacement of it costs an eighth of a guest's start. The
-        # variable is read when Python starts, for other processes; in this one the replacement is there already.
+        # Mininet 2.3.0 imports distutils; setuptools' replacement of it takes an eighth of a guest's start. Python
+        # reads the variable when it starts, so it is for other processes; in this one the replacement is already
+        # installed.
         os.environ["SETUPTOOLS_USE_DISTUTILS"] = "stdlib"
         sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__module__ != "_distutils_hack"]
     if virtual:

@@ -1,4 +1,4 @@
-"""The kernel's flows of a group, and the watch of a queue: the programs of conformance/load, started and read."""
+"""Run programs of conformance/load for the kernel's flows of a group and the watch of a queue; read their output."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     from conformance.guest.shared_job import GroupFlows
     from conformance.guest.topology import Host
 
-#: how often flows and queues are looked at
+#: ns between two samples of flows and queues
 LOOK_NS = 100_000_000
 PORT, FIRST_LOCAL_PORT = 5001, 20_000
-#: bytes that a watch writes of a connection (conformance/load/trips.h)
+#: bytes that a watch writes about a connection (conformance/load/trips.h)
 _TRIPS_BYTES = 48
-#: of a flow without an end of its own
+#: bytes of a flow without an end of its own
 _ENDLESS_BYTES = 1 << 50
-#: a flow of ours begins when it is due: later than this, it was the guest that was late
+#: ns: a flow of the kernel begins when it is due; if it begins later than this, the guest was late
 _LATE_NS = 5_000_000
 _QUANTILES = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
 
 
 class Program:
-    """A program of ours on a node, its output in a file; it inherits the descriptors `fds`."""
+    """One of the suite's programs, run on a node with its output in a file; it inherits the descriptors `fds`."""
 
     def __init__(self, node: Node, command: Sequence[str], output: str, fds: Sequence[int] = ()) -> None:
         self._output = open(output, "w+b", buffering=0)
@@ -54,7 +54,7 @@ class Program:
         return self._process.poll() is None
 
     def stop(self) -> bytes:
-        """Ask it to end, wait for that, and return what it wrote. Raises RuntimeError with its words."""
+        """Send it SIGTERM, wait until it ends, and return its output. Raises RuntimeError with its error message."""
         if self.running:
             self._process.send_signal(signal.SIGTERM)
         status = self._process.wait()
@@ -72,7 +72,7 @@ class Program:
 
 
 def first_known(names: Sequence[str]) -> str | None:
-    """Return the first of these congestion controls that the kernel has; None where it has none of them."""
+    """Return the first of these congestion controls that the kernel has; None if it has none of them."""
     for name in names:
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as asked:
             try:
@@ -84,7 +84,7 @@ def first_known(names: Sequence[str]) -> str | None:
 
 
 def write_requests(folder: str, host: Host, lines: Sequence[str]) -> str:
-    """Write what the client on a host asks for, for anyone to read. Return the file's path."""
+    """Write the requests of the client on a host to a file that anyone may read. Return its path."""
     path = f"{folder}/{host.node}.requests"
     with open(path, "w") as f:
         f.writelines(f"{line}\n" for line in lines)
@@ -92,7 +92,7 @@ def write_requests(folder: str, host: Host, lines: Sequence[str]) -> str:
 
 
 class KernelGroup:
-    """The flows of one group, from `begin_ns` of the clock on. Call `end()`."""
+    """The kernel's flows of one group, which begin at `begin_ns` of the clock or later. Call `end()`."""
 
     def __init__(
         self, program: str, folder: str, nodes: tuple[Node, Node], hosts: tuple[Host, Host], group: GroupFlows,
@@ -106,7 +106,7 @@ class KernelGroup:
                 stop_ns = begin_ns + flow.stop_ns if flow.stop_ns else 0
                 size = 0 if group.requests else flow.bytes or _ENDLESS_BYTES
                 f.write(f"{begin_ns + flow.start_ns} {size} {stop_ns} {group.pace}\n")
-        # Those that are asked send what they are asked for, from the far end on.
+        # With requests, the receiving program asks for bodies, and the senders send what they are asked for.
         plan = [write_requests(folder, sink, group.requests)] if group.requests else []
         self._receiver = Program(
             receiver, [program, "receive", sink.address, str(PORT), *plan], f"{folder}/{sink.node}.out"
@@ -116,7 +116,7 @@ class KernelGroup:
             [program, "send", sink.address, str(PORT), algorithm, str(FIRST_LOCAL_PORT), str(LOOK_NS), asked],
             f"{folder}/{source.node}.out",
         )
-        #: whether they all have an end of their own
+        #: whether all flows have an end of their own
         self.ends = bool(group.requests) or all(flow.bytes or flow.stop_ns for flow in group.flows)
 
     @property
@@ -128,7 +128,7 @@ class KernelGroup:
         return self._sender.running
 
     def stop(self) -> tuple[FlowSeen, ...]:
-        """End what still runs, and return what was seen of each flow. Raises RuntimeError."""
+        """End the flows that still run, and return what was seen of each flow. Raises RuntimeError."""
         lines = self._sender.stop().decode().splitlines()
         heard = self._receiver.stop().decode().splitlines()
         found = [json.loads(line) for line in lines]
@@ -195,18 +195,21 @@ _COUNTS = (
 
 
 class Watch:
-    """How long packets stand in the queue of an interface, and with `trips` round trips. Call `stop()`, and `end()`."""
+    """A watch of how long packets stand in the queue of an interface and, with `trips`, of their round trips.
+
+    Call `stop()`, then `end()`.
+    """
 
     def __init__(self, program: str, folder: str, node: Node, interface: str, mask: int, trips: bool = False) -> None:
         command = [program, interface, str(mask), *(["trips"] if trips else [])]
         self._program = Program(node, command, f"{folder}/{interface}.watch")
-        #: what it wrote of each connection (round_trips.py)
+        #: what it wrote about each connection (round_trips.py)
         self.trips = b""
 
     def stop(self) -> tuple[int, dict[str, float] | None, int]:
-        """Return (packets that were watched through it, quantiles of how long they stood in ms, those not matched).
+        """End it. Return (packets watched through the queue, quantiles of their delays in ms, unmatched packets).
 
-        What was seen of round trips is in `trips` from then on.
+        From then on, `trips` holds what was seen of round trips.
         """
         data = self._program.stop()
         _, left, lost, connections = struct.unpack_from("QQQQ", data)

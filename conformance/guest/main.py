@@ -1,8 +1,8 @@
-"""Run one job: build the network, then, cell by cell, calibrate it and make its trials.
+"""Run one job: build the network, then calibrate each cell and run its trials.
 
-Reads SCRATCH/job.json and the cells that the host feeds it, and appends the events of protocol.py to SCRATCH/out.jsonl
-as they happen, so that what was measured survives whatever happens next. As a program: `main.py SCRATCH`, as root, on a
-machine whose kernel has netem (the host room).
+It reads SCRATCH/job.json and the cells that the host feeds it. It appends the events of protocol.py to
+SCRATCH/out.jsonl as they happen, so that measurements survive whatever happens next. In the host room it is run as a
+program, `main.py SCRATCH`, as root, on a machine whose kernel has netem.
 """
 
 from __future__ import annotations
@@ -37,17 +37,18 @@ if TYPE_CHECKING:
     from conformance.guest.shared_job import SharedNetwork
 
     Emit = Callable[[protocol.Event], None]
-    #: what a host feeds: cells of one kind or the other
+    #: what the host feeds a guest: a CellJob or a SharedCell
     C = TypeVar("C")
 
 _WARM_UP_BYTES = 200_000
-#: between two looks for the next cell. In virtual time, a look costs the host far longer than that: the clock goes on
-#: by about as much as the host's does, and each trial begins at a time of its own anyway (trial.py: fresh_start)
+#: seconds between two checks for the next cell. In virtual time, a check costs the host far longer than that: the
+#: guest's clock advances by about as much as the host's does, and each trial begins at a time of its own anyway
+#: (trial.py: fresh_start)
 _LOOK_S = 0.001
 
 
 def run_job(scratch: str) -> int:
-    """Carry out the job of a scratch folder. Return 0 when every trial was carried out, 1 otherwise."""
+    """Carry out the job of a scratch folder. Return 0 if it came to its end, 1 after a fault."""
     with open(os.path.join(scratch, "out.jsonl"), "a", buffering=1, opener=_private) as out:
 
         def emit(event: protocol.Event) -> None:
@@ -69,7 +70,7 @@ def run_job(scratch: str) -> int:
 
 
 def _private(path: str, flags: int) -> int:
-    """Open a file that no stack may read, for open()."""
+    """Open a file that no stack may read: an opener for open()."""
     return os.open(path, flags, 0o600)
 
 
@@ -82,7 +83,7 @@ def _run(job: protocol.Job, scratch: str, emit: Emit) -> None:
         return
     builder = _load(os.path.join(scratch, "topology.py"))
     virtual = os.environ.get("CC_VIRTUAL_TIME") == "1"
-    # This imports Mininet: a machine without it gets a fault event and not a stack trace.
+    # This imports Mininet: on a machine without it, the host gets a fault event and not just a stack trace.
     with few_descriptors():
         net = builder.build()
     stage = Stage(job=job, net=net, topology=builder.TOPOLOGY, scratch=scratch, pki=pki, virtual=virtual)
@@ -93,7 +94,7 @@ def _run(job: protocol.Job, scratch: str, emit: Emit) -> None:
             return
         _rule_the_processor()
         for node in net.hosts:
-            # Without the nodes there is no network: where a stack eats all memory they are not what the kernel kills.
+            # Without the nodes there is no network: the kernel must not kill them when a stack uses up all memory.
             set_oom_score(node.pid, -1000)
         for index, cell in enumerate(_cells(scratch, protocol.parse_cell)):
             if job.probe:
@@ -146,9 +147,9 @@ def _cells(scratch: str, parse: Callable[[str], C | None]) -> Iterator[C]:
 
 
 def _set_up(stage: Stage) -> protocol.Network | protocol.Unsupported:
-    """Configure all nodes as the job says, and return what the kernel then holds, or why it cannot."""
+    """Configure all nodes as the job says. Return what the kernel then holds, or why it does not support the job."""
     job, net = stage.job, stage.net
-    # A proxy is the end of connections, and a sender, like the server.
+    # Like the server, a proxy terminates connections and sends data.
     senders = [net["server"], *([net[stage.router.node]] if job.proxy else [])]
     rivals = [net[stage.rival.source], net[stage.rival.sink]] if job.rival else []
     ends = [*senders, net["client"], *rivals]
@@ -177,11 +178,11 @@ def _set_up(stage: Stage) -> protocol.Network | protocol.Unsupported:
 
 
 def _warm_up(stage: Stage, cell: protocol.CellJob, emit: Emit) -> None:
-    """Make a small transfer that nobody looks at, so that no trial is its guest's first.
+    """Make a small transfer that is not recorded, so that no trial is its guest's first transfer.
 
-    The kernel draws some of its secrets at the first use of what they protect, and caches what it reads: without this,
-    the first trial would differ from the same one made later, if only by microseconds. All that is kept is what the
-    kernel says the sender's congestion control was.
+    The kernel draws some of its secrets at the first use of what they protect, and caches what it reads. Without a
+    warm-up, the first trial would differ from the same trial run later, if only by microseconds. All that is kept is
+    the sender's congestion control as the kernel reports it.
     """
     small = transfer(stage, cell, stage.job.probing.seed, _WARM_UP_BYTES)
     found = None
@@ -227,12 +228,12 @@ def _calibrate(stage: Stage, cell: protocol.CellJob) -> tuple[LinkSeen, ...]:
 
 
 def _rule_the_processor() -> None:
-    """Let the harness run when it is due, before any process of a stack: their order never depends on the past."""
+    """Schedule the harness before all processes of a stack, so that their order never depends on the past."""
     os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
 
 
 def _allow_all_algorithms() -> None:
-    """Allow all algorithms: elsewhere even root gets only those that the initial namespace's list has."""
+    """Allow all algorithms: in other namespaces, even root may use only those on the initial namespace's list."""
     folder = "/proc/sys/net/ipv4/"
     with contextlib.suppress(OSError):
         with open(folder + "tcp_available_congestion_control") as f:
@@ -242,7 +243,7 @@ def _allow_all_algorithms() -> None:
 
 
 def _set_kernel_algorithm(server: Any, names: Sequence[str]) -> tuple[str | None, str]:
-    """Set the first of these that the kernel has. Return (its name, ""), or (None, why this kernel cannot)."""
+    """Set the first of `names` that the kernel has. Return (that name, ""), or (None, why this kernel cannot)."""
     why_not = ""
     for name in names:
         try:
@@ -259,7 +260,7 @@ def _set_kernel_algorithm(server: Any, names: Sequence[str]) -> tuple[str | None
 
 
 def _load(path: str) -> Any:
-    """Import the topology of this job by its path."""
+    """Import the job's topology from its path."""
     spec = importlib.util.spec_from_file_location("topology", path)
     if spec is None or spec.loader is None:
         raise ImportError(f"cannot import {path}")

@@ -1,5 +1,6 @@
-"""mount(2) and umount2(2), called directly: util-linux >= 2.39 speaks the newer mount API, in which hostfs takes its
-path in another form.
+"""Call mount(2) and umount2(2) directly.
+
+mount(8) of util-linux >= 2.39 uses the newer mount API, in which hostfs takes its path in another form.
 """
 
 import ctypes
@@ -10,12 +11,12 @@ _MNT_DETACH = 2
 
 
 def mount(kind: str, target: str, options: str = "", flags: int = 0) -> None:
-    """Mount a file system of a kind. Raises OSError, which names the target."""
+    """Mount a file system of type `kind` on `target`. Raises OSError, which names the target."""
     if _LIBC.mount(b"none", target.encode(), kind.encode(), flags, options.encode()) != 0:
         code = ctypes.get_errno()
         raise OSError(code, f"mount {kind} on {target}: {os.strerror(code)}")
 
 
 def unmount(target: str) -> None:
-    """Unmount at once, even where files are open; do nothing where nothing is mounted."""
+    """Unmount `target` at once, even if files there are open; do nothing if nothing is mounted there."""
     _LIBC.umount2(target.encode(), _MNT_DETACH)

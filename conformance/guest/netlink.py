@@ -1,6 +1,6 @@
-"""Two questions to the kernel by netlink, cheap enough to ask a hundred times a second.
+"""Query TCP connections and queues by netlink, cheaply enough to do so a hundred times a second.
 
-A process start costs a guest some 15 ms, a netlink exchange 0.1 ms; hence no `ss` and no `tc` here.
+Starting a process costs a guest some 15 ms, a netlink exchange 0.1 ms; hence no `ss` and no `tc` here.
 Layouts: include/uapi/linux/{inet_diag,tcp,rtnetlink,pkt_sched,gen_stats}.h.
 """
 
@@ -17,20 +17,21 @@ if TYPE_CHECKING:
     from typing import Any
 
 _NETLINK_ROUTE, _NETLINK_SOCK_DIAG = 0, 4
-#: without ECHO the kernel tells only listeners of the group about a queue that was asked for
+#: without ECHO, the kernel sends the answer about a queue only to listeners of the multicast group
 _REQUEST, _ECHO, _DUMP = 0x001, 0x008, 0x300
 _DONE, _ERROR = 3, 2
 _RTM_GETQDISC = 38
 SOCK_DIAG_BY_FAMILY = 20
 _TCA_STATS2, _TCA_STATS_BASIC, _TCA_STATS_QUEUE = 7, 1, 3
 INET_DIAG_INFO, _INET_DIAG_VEGASINFO, INET_DIAG_CONG, INET_DIAG_BBRINFO = 2, 3, 4, 16
-#: what mainline's BBR says of itself; Google's says more
+#: bytes that mainline's BBR reports about itself; Google's reports more
 BBR_INFO_BYTES = 20
-#: the least round-trip time of a connection that has seen none
+#: the minimum round-trip time, in us, of a connection that has not measured any
 NO_RTT_US = 0xFFFFFFFF
-#: a request has room for the first eight kinds only; the one for Vegas stands for all congestion controls' own
+#: the kinds of attributes requested, as bits. There is room for the first eight kinds only; the bit for Vegas requests
+#: the attributes of any congestion control.
 _EXTENSIONS = 1 << (INET_DIAG_INFO - 1) | 1 << (_INET_DIAG_VEGASINFO - 1) | 1 << (INET_DIAG_CONG - 1)
-#: ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK
+#: the requested states, as bits: ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK
 _TCP_STATES = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9
 
 
@@ -57,9 +58,9 @@ class _Netlink:
         self._socket.close()
 
     def _ask(self, kind: int, body: bytes, dump: bool = False) -> list[bytes]:
-        """Return the whole answer, as message bodies: the kernel refuses the next dump while one is half read.
+        """Send a request. Return the whole answer, as message bodies; it is empty if what was requested does not exist.
 
-        Empty where what was asked for does not exist; raises OSError for any other refusal.
+        The kernel refuses the next dump while one is half read. Raises OSError for any other refusal.
         """
         flags = _REQUEST | (_DUMP if dump else _ECHO)
         self._socket.send(struct.pack("IHHII", 16 + len(body), kind, flags, 0, 0) + body)
@@ -94,8 +95,8 @@ class TcpInfo(_Netlink):
     def busiest(self, local_port: int) -> dict[str, Any] | None:
         """Return TCP_INFO and congestion control of the connection from a port that had most bytes acknowledged.
 
-        None where there is no connection. Keys carry units; times are in milliseconds, windows in segments as the
-        kernel counts them. Once found, the connection is asked for by its addresses, which spares the kernel a walk of
+        Return None if there is no connection. Keys carry units; times are in milliseconds, windows in segments as the
+        kernel counts them. Once found, the connection is requested by its addresses, so that the kernel need not search
         its tables.
         """
         if self._known:
@@ -135,7 +136,7 @@ class TcpInfo(_Netlink):
 
 
 def parse_bbr_info(data: bytes) -> dict[str, Any]:
-    """Read a struct tcp_bbr_info. Mainline's ends after the gains; Google's adds bounds and, at 39, its version."""
+    """Parse a struct tcp_bbr_info. Mainline's ends after the gains; Google's adds bounds and, at byte 39, a version."""
     pacing_gain, cwnd_gain = struct.unpack_from("II", data, 12)
     return {
         "info_bytes": len(data),
@@ -162,10 +163,11 @@ def _parse_tcp_info(data: bytes) -> dict[str, Any]:
 
 
 class QueueStatistics(_Netlink):
-    """What the kernel counts of one queue of a namespace, and of the root of the chain that it is part of.
+    """The kernel's counters of one queue of a namespace, and of the root of the qdisc chain that it is part of.
 
-    Two questions in one send, two answers in one recvmmsg: each system call costs a trial 1 us of virtual time, and
-    a look at the queue may not cost more than it did before the root was asked, or all trials would come out anew.
+    Two queries go out in one send, and two answers come in one recvmmsg: each system call costs a trial 1 us of virtual
+    time. A sample must not cost more than it did before the root was queried, or the results of all trials would
+    change.
     """
 
     protocol = _NETLINK_ROUTE
@@ -180,12 +182,12 @@ class QueueStatistics(_Netlink):
         self._answers = _Answers(2)
 
     def read(self) -> dict[str, Any] | None:
-        """Return a dict, or None where there is no such queue.
+        """Return the counters as a dict, or None if there is no such queue.
 
-        backlog: (bytes, packets) standing in it; out_bytes: what left it so far, headers included; dropped_packets:
-        what it dropped so far; chain_dropped_packets: the same of the root, which counts the drops of all below it
-        and, being netem, its own random losses. A packet is what the queue handles at once: with segmentation
-        offload that may be several segments.
+        backlog: (bytes, packets) now in the queue; out_bytes: bytes that have left it so far, headers included;
+        dropped_packets: packets that it has dropped so far; chain_dropped_packets: the same of the root, which counts
+        the drops of all qdiscs below it and, being netem, its own random losses. A packet is what the queue handles as
+        one: with segmentation offload that may be several segments.
         """
         self._socket.send(self._request)
         queue, root = (_queue_statistics(data) for data in self._answers.receive(self._socket))
@@ -195,7 +197,7 @@ class QueueStatistics(_Netlink):
 
 
 def _queue_statistics(data: bytes) -> dict[str, Any] | None:
-    """Return the parts of one RTM_NEWQDISC that we know what to do with, or None for an answer that is an error."""
+    """Return the counters in one RTM_NEWQDISC; None if there is no such queue. Raises OSError for any other error."""
     if struct.unpack_from("H", data, 4)[0] == _ERROR:
         code = -struct.unpack_from("i", data, 16)[0]
         if code in (errno.ENOENT, errno.ENODEV):
@@ -232,7 +234,7 @@ class _Message(ctypes.Structure):
 
 
 class _Answers:
-    """`count` messages by one recvmmsg(2), which Python's socket module lacks."""
+    """A receiver of `count` messages by one recvmmsg(2), which Python's socket module lacks."""
 
     _BYTES = 1 << 14
 

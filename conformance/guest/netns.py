@@ -1,4 +1,4 @@
-"""Network namespaces: enter one, read its counters, set its sysctls and its offloads."""
+"""Enter network namespaces, read their counters, and set their sysctls and offloads."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _CLONE_NEWNET = 0x40000000
 _SIOCETHTOOL = 0x8946
-#: ethtool(8)'s names for what makes or merges super-packets -> (get, set) command numbers
+#: {ethtool(8)'s name of an offload that makes or merges super-packets: (get, set) command numbers}
 _OFFLOADS = {"tso": (0x1E, 0x1F), "gso": (0x23, 0x24), "gro": (0x2B, 0x2C)}
 
 
-#: commands and string set for switching a feature by its name (linux/ethtool.h)
+#: ethtool's commands and string set for switching a feature by its name (linux/ethtool.h)
 _GSSET_INFO, _GSTRINGS, _SFEATURES, _FEATURES = 0x37, 0x1B, 0x3B, 4
 
 _HOME = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
@@ -44,7 +44,7 @@ def setns(fd: int) -> None:
 
 @contextlib.contextmanager
 def inside(node: Node) -> Iterator[None]:
-    """Let the calling thread work in `node`'s namespace; sockets and children made here stay there."""
+    """Let the calling thread work in `node`'s namespace; sockets and children made in the block stay there."""
     fd = os.open(f"/proc/{node.pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     try:
         setns(fd)
@@ -59,7 +59,7 @@ def _sysctl_file(name: str) -> str:
 
 
 def set_sysctls(node: Node | None, sysctls: Mapping[str, str]) -> dict[str, str | None]:
-    """Set each and read each back; one that this kernel lacks reads back as None. No node: the first namespace."""
+    """Set sysctls of a node (or of the initial namespace). Return each as read back, None if this kernel lacks it."""
     found: dict[str, str | None] = {}
     with contextlib.nullcontext() if node is None else inside(node):
         for name, value in sysctls.items():
@@ -74,7 +74,7 @@ def set_sysctls(node: Node | None, sysctls: Mapping[str, str]) -> dict[str, str 
 
 
 def set_offload(node: Node, interface: str, on: bool) -> dict[str, bool]:
-    """Switch segmentation and receive offload. Return what the interface then says, by feature."""
+    """Switch segmentation and receive offload on or off. Return what the interface then reports, by feature."""
     found = {}
     with inside(node), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         for name, (get, put) in _OFFLOADS.items():
@@ -84,13 +84,13 @@ def set_offload(node: Node, interface: str, on: bool) -> dict[str, bool]:
                 _ethtool(s, interface, put, int(on))
             found[name] = bool(_ethtool(s, interface, get, 0))
         if not on:
-            # UDP's is no part of "gso": QUIC stacks would go on sending super-packets.
+            # "gso" does not include UDP's offload: QUIC stacks would go on sending super-packets.
             _switch_off(s, interface, "tx-udp-segmentation")
     return found
 
 
 def _switch_off(s: socket.socket, interface: str, feature: str) -> None:
-    """Switch off one of the features that ethtool(8) lists with -k; one that this kernel lacks is off."""
+    """Switch off one of the features that ethtool(8) lists with -k, unless this kernel lacks it."""
     count = struct.unpack_from("I", _ioctl(s, interface, struct.pack("IIQI", _GSSET_INFO, 0, 1 << _FEATURES, 0)), 16)[0]
     strings = _ioctl(s, interface, struct.pack("III", _GSTRINGS, _FEATURES, count).ljust(12 + 32 * count, b"\0"))
     names = [strings[12 + 32 * i : 44 + 32 * i].rstrip(b"\0").decode() for i in range(count)]
@@ -114,7 +114,7 @@ def _ioctl(s: socket.socket, interface: str, data: bytes) -> bytes:
 
 
 def interface_counters(node: Node) -> dict[str, InterfaceCounters]:
-    """Return the counters of all interfaces of a node but lo, by name."""
+    """Return the counters of all interfaces of a node except lo, by name."""
     counters = {}
     with open(f"/proc/{node.pid}/net/dev") as f:
         for line in f.readlines()[2:]:
@@ -142,7 +142,7 @@ def snmp_counters(node: Node, wanted: Sequence[str]) -> dict[str, int]:
 
 
 def has_connections(node: Node) -> bool:
-    """Return whether a TCP connection of a node is alive, or ending; those that only wait for stray packets are not."""
+    """Return whether a node has a TCP connection that is open or closing. Those in TIME_WAIT do not count."""
     dormant = ("06", "0A")  # TIME_WAIT, LISTEN
     for file in ("tcp", "tcp6"):
         with contextlib.suppress(FileNotFoundError), open(f"/proc/{node.pid}/net/{file}") as f:

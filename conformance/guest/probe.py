@@ -1,7 +1,7 @@
-"""Try out an adapter's side of the contract: what it does when asked wrongly, interrupted, or lied to. Facts only.
+"""Try out an adapter's side of the contract: what its programs do on wrong requests, interruptions or false settings.
 
-Each probe starts from a fresh network and leaves nothing running; conformance/model/emulation/contract.py judges
-the facts.
+Each probe starts from a fresh network, leaves nothing running, and returns facts;
+conformance/model/emulation/contract.py judges them.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 UNKNOWN_ALGORITHM = "nosuchalgorithm"
 _SEED = 7
-#: frames of the transfer that are looked at for plain text
+#: how many frames of the transfer are examined for plain text
 _FRAMES = 400
 _ETH_P_ALL = 0x0003
-#: what one client asks for on one connection: at a pace, after a pause (docs/contract.md, CC_REQUESTS)
+#: what one client requests on one connection: at intervals, and after pauses (docs/contract.md, CC_REQUESTS)
 _SEVERAL = ("20000 every 0.1", "30000 pause 1", "100000 pause 0")
-#: where a stack could write outside its scratch folder, were it let
+#: folders outside its scratch folder that a stack could write to if it were allowed to
 _WRITABLE = ("/tmp", "/var/tmp", "/dev/shm", "/run", "/var/log")
 
 
@@ -57,14 +57,14 @@ def run(stage: Stage, cell: CellJob, emit: Callable[[Event], None]) -> None:
 
 
 class _Pair:
-    """A server and a client of the adapter, started with whatever environment a probe wants."""
+    """A server and a client of the adapter, started with the environment that a probe needs."""
 
     def __init__(self, stage: Stage, asked: Transfer) -> None:
         self.stage, self._transfer = stage, asked
         self._processes: dict[str, StackProcess] = {}
 
     def start(self, role: str, **changes: str) -> StackProcess:
-        """Start the program of a role, with these variables of its environment changed."""
+        """Start the program of a role, with these changes of its environment."""
         stage = self.stage
         command = [stage.program(role).path, role]
         variables = {**environment(stage, role, self._transfer), **changes}
@@ -78,14 +78,14 @@ class _Pair:
         return server, wait_for_port(self.stage, server)
 
     def wait(self, process: StackProcess, seconds: float) -> int | None:
-        """Return its exit status, or None where it still runs after so many virtual seconds."""
+        """Wait for up to `seconds` of virtual time. Return the process's exit status, or None if it still runs."""
         poll = select.poll()
         poll.register(process.pidfd, select.POLLIN)
         poll.poll(seconds * 1000)
         return process.exit_status
 
     def visit(self, server: StackProcess, seconds: float, **changes: str) -> ProcessSeen:
-        """Return what was seen of a client after so many virtual seconds; where it still runs, break it off."""
+        """Run a client for up to `seconds` of virtual time. Return what was seen of it; kill it if it still runs."""
         client = self.start("client", **changes)
         self.wait(client, seconds)
         seen = client.seen()
@@ -95,9 +95,9 @@ class _Pair:
         return seen
 
     def side_by_side(self, server: StackProcess, seconds: float) -> tuple[ProcessSeen, ...]:
-        """Return what was seen of two clients that run at once, after so many virtual seconds at most."""
+        """Run two clients at once, and wait for each up to `seconds` of virtual time. Return what was seen of them."""
         clients = [self.start("client")]
-        # Its own folder: two programs of a stack would write one log.
+        # The second client has its own folder, so that the two do not write to the same log.
         stage = dataclasses.replace(
             self.stage,
             job=dataclasses.replace(self.stage.job, work_dir=os.path.join(self.stage.job.work_dir, "beside")),
@@ -118,7 +118,7 @@ class _Pair:
         return found
 
     def end(self) -> tuple[ProcessSeen | None, ProcessSeen | None]:
-        """End both. Return what was seen before that of the client and of the server, None of what was not started."""
+        """End both. Return what was seen of client and server before that, None for one that was not started."""
         client, server = (self._processes.get(role) for role in ("client", "server"))
         seen = client.seen() if client else None, server.seen() if server else None
         for process in (client, server):
@@ -135,13 +135,13 @@ def _facts(
     early: int | None = None,
     after_s: float | None = None,
 ) -> ProbeFacts:
-    """End the pair, and return what came of a probe."""
+    """End the pair, and return the facts of a probe."""
     client, server = pair.end()
     return ProbeFacts(ready=ready, server=server, client=client, ended=ended, early=early, after_s=after_s)
 
 
 def _unknown_algorithm(pair: _Pair) -> ProbeFacts:
-    """Check that the server, or the client where that asks for the algorithm, ends with status 127."""
+    """Check that the server, or the client if it asks for the algorithm, ends with status 127 on an unknown one."""
     _, ready = pair.start_server(CC_ALGORITHM=UNKNOWN_ALGORITHM, CC_CALLED=UNKNOWN_ALGORITHM)
     if ready:
         pair.wait(pair.start("client", CC_ALGORITHM=UNKNOWN_ALGORITHM, CC_CALLED=UNKNOWN_ALGORITHM), 60)
@@ -149,7 +149,7 @@ def _unknown_algorithm(pair: _Pair) -> ProbeFacts:
 
 
 def _transfer(stage: Stage, asked: Transfer, files_before: set[str]) -> TransferProbed:
-    """Make one transfer as any trial, and look at its frames and at what it leaves behind."""
+    """Make one transfer like any trial, and examine its frames and the files that it leaves behind."""
     queue = stage.bottleneck(asked)
     with netns.inside(stage.net[queue.node]):
         capture = socket.socket(socket.AF_PACKET, socket.SOCK_RAW | socket.SOCK_NONBLOCK, socket.htons(_ETH_P_ALL))
@@ -161,7 +161,7 @@ def _transfer(stage: Stage, asked: Transfer, files_before: set[str]) -> Transfer
 
 
 def _look_at(capture: socket.socket) -> FramesSeen:
-    """Look at the first frames that were captured."""
+    """Examine the first frames that were captured."""
     runs: list[int] = []
     while len(runs) < _FRAMES:
         try:
@@ -184,29 +184,29 @@ def _longest_run(data: bytes) -> int:
 
 
 def _files() -> set[str]:
-    """Return what lies in the folders that anyone may write to, scratch folders apart."""
+    """Return the files in the folders of _WRITABLE, without those in scratch folders."""
     found: set[str] = set()
     for top in _WRITABLE:
         for folder, folders, files in os.walk(top):
             if folder == "/run":
                 folders.clear()
-            # A stack may give a file any name: events are UTF-8.
+            # A stack may give a file any name, but events are UTF-8.
             found.update(os.fsencode(os.path.join(folder, name)).decode(errors="replace") for name in files)
     return found
 
 
 def _wrong_port(pair: _Pair) -> ProbeFacts:
-    """Check that a client that is sent where nobody listens fails, and prints no result."""
+    """Check that a client that is sent to a port without a listener fails and prints no result."""
     return _misled(pair, CC_PORT=str(pair.stage.job.port + 1))
 
 
 def _wrong_authority(pair: _Pair) -> ProbeFacts:
-    """Check that a client that trusts another authority refuses the server."""
+    """Check that a client that trusts another certificate authority refuses the server."""
     return _misled(pair, CC_CA=pair.stage.pki + "/other-ca.crt")
 
 
 def _misled(pair: _Pair, **changes: str) -> ProbeFacts:
-    """Start a good server, and a client that is told something wrong."""
+    """Start a working server, and a client with false settings (`changes`)."""
     _, ready = pair.start_server()
     if not ready:
         return _facts(pair, ready)
@@ -231,8 +231,10 @@ def _server_killed(pair: _Pair) -> ProbeFacts:
 
 
 def _visits(stage: Stage, asked: Transfer) -> VisitsProbed:
-    """Have one server asked for what is not there, have a transfer broken off, one made to its end, two at once, and
-    several bodies on one connection.
+    """Let clients visit one server, one after the other, and return how it answered them.
+
+    They request a body that does not exist, interrupt a transfer, complete one, make two at once, and request several
+    bodies on one connection.
     """
     pair = _Pair(stage, asked)
     server, ready = pair.start_server()
@@ -254,7 +256,7 @@ def _visits(stage: Stage, asked: Transfer) -> VisitsProbed:
 
 
 def _requests(work_dir: str) -> str:
-    """Write what one client asks for on one connection, and these bodies. Return the file's path."""
+    """Write what one client requests on one connection, and these bodies. Return the path of the requests' file."""
     for line in _SEVERAL:
         payload(work_dir, int(line.split()[0]))
     path = os.path.join(work_dir, "several.requests")
@@ -264,7 +266,7 @@ def _requests(work_dir: str) -> str:
 
 
 def _status_of_dotted(stage: Stage, asked: Transfer) -> int | None:
-    """Return the status of a path that leads by ".." to the body; None where the server answers no HTTP/1.1."""
+    """Return the status for a path that leads to the body by ".."; None if the server does not speak HTTP/1.1."""
     import ssl  # late: only this clause needs it
 
     variables = environment(stage, "client", asked)

@@ -1,8 +1,8 @@
-"""Run a stack's programs as what they are: untrusted code.
+"""Run a stack's programs as untrusted code.
 
-They run as nobody, without a way to gain rights, in a session of their own, with limits on memory, processes and
-file size, in a directory made for them; their output goes to files that are read up to a bound. docs/security.md
-says what each limit is for.
+They run as nobody, without a way to gain privileges, in a session of their own, with limits on memory, processes and
+file size, in a directory made for them. Their output goes to files that are read up to a bound. docs/security.md says
+what each limit is for.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ NOBODY = 65534
 _OUTPUT_LIMIT = 64 * 1024
 _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 36, 38
 _SYSLOG_ACTION_READ_ALL = 3
-#: open files while nodes are made: each takes two or three of this process
+#: limit on open files while nodes are created; each node takes two or three descriptors of this process
 _BUILDING_FILES = 512
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def prepare_harness() -> None:
-    """Let no child gain rights, and orphans of ours come back to us. Call it once, before the first stack."""
+    """Keep children from gaining privileges, and adopt orphaned descendants. Call it once, before the first stack."""
     _LIBC.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 @contextlib.contextmanager
 def few_descriptors() -> Iterator[None]:
-    """Let Mininet make its nodes in this block under a low limit of open files.
+    """Let Mininet create its nodes in this block under a low limit on open files.
 
-    In each node, mnexec closes every number below that limit. Mininet raises the limit to 16,384, with which each node
-    takes 0.15 s of a guest's start. After the block the high limit holds again.
+    For each node, mnexec closes every file descriptor below that limit. Mininet raises the limit to 16,384, at which
+    each node adds 0.15 s to a guest's start. After the block the high limit applies again.
     """
     from mininet.net import Mininet
 
@@ -60,11 +60,10 @@ def few_descriptors() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _as_nobody(limits: Limits) -> Iterator[None]:
-    """Let children that are started in this block run as nobody from exec(2) on, and limited.
+    """Let children that are started in this block run as nobody, and with limits, from exec(2) on.
 
-    exec(2) copies the effective user to the saved one and drops every capability, so what is root here is
-    gone there. This, and not a preexec_fn, because that makes subprocess use fork(2) instead of vfork(2),
-    which costs a guest 50 ms.
+    exec(2) copies the effective user to the saved one and drops every capability, so that no child can become root
+    again. A preexec_fn would make subprocess use fork(2) instead of vfork(2), which costs a guest 50 ms.
     """
     wanted = {
         resource.RLIMIT_AS: limits.memory_bytes,
@@ -90,7 +89,7 @@ def _as_nobody(limits: Limits) -> Iterator[None]:
 
 
 class Process:
-    """A program started in a node's network namespace and a session of its own; `rights`: a block it is started in."""
+    """A program in a node's network namespace and a session of its own; it is started in the context `rights`."""
 
     def __init__(
         self,
@@ -100,7 +99,8 @@ class Process:
         directory: str,
         rights: contextlib.AbstractContextManager[None],
     ) -> None:
-        # Read by these descriptors and never by name: a stack may put a pipe in their place, or a link to any file.
+        # The files are read through these descriptors and never by name: a stack may replace them by a pipe, or by a
+        # link to any file.
         self._output = {name: open(os.path.join(directory, name), "w+b", buffering=0) for name in ("stdout", "stderr")}
         try:
             with inside(node), rights:
@@ -124,7 +124,7 @@ class Process:
 
     @property
     def _ran_out_of_memory(self) -> bool:
-        """Whether the kernel killed it for want of memory, by the kernel's own words."""
+        """Whether the kernel killed it because memory ran out, according to the kernel's log."""
         return self.exit_status == -signal.SIGKILL and f"Killed process {self.pid} (" in _kernel_log()
 
     def seen(self) -> ProcessSeen:
@@ -155,13 +155,13 @@ class Process:
 
 
 class StackProcess(Process):
-    """One program of an adapter: nobody's, limited, and the first to go where memory runs out."""
+    """One program of an adapter: run as nobody, with limits, and the first to be killed if memory runs out."""
 
     def __init__(
         self, node: Node, command: Sequence[str], environment: Mapping[str, str], directory: str, limits: Limits
     ) -> None:
         super().__init__(node, command, environment, directory, _as_nobody(limits))
-        # It is the stack that goes, and neither the network's nodes nor anything of the host's.
+        # If memory runs out, the stack must be killed, and neither the network's nodes nor anything of the host.
         set_oom_score(self.pid, 1000)
 
 
@@ -172,8 +172,8 @@ def _kernel_log() -> str:
 
 
 def set_oom_score(pid: int, score: int) -> None:
-    """Set how soon the kernel kills a process where memory runs out: 1000 is first, -1000 never."""
-    # It may have ended; and in the host room not every root may ask for less than 0.
+    """Set how soon the kernel kills a process if memory runs out: 1000 is first, -1000 never."""
+    # The process may have ended; and in the host room not every root may set less than 0.
     with contextlib.suppress(FileNotFoundError, PermissionError), open(f"/proc/{pid}/oom_score_adj", "w") as f:
         f.write(str(score))
 
@@ -181,7 +181,7 @@ def set_oom_score(pid: int, score: int) -> None:
 def kill_descendants(spare: Collection[int]) -> None:
     """Kill every descendant of this process that is not in `spare` (pids), however it hid, and reap it.
 
-    A dead process that nobody has waited for would still count against the limit on processes.
+    A dead process that has not been waited for would still count against the limit on processes.
     """
     for _ in range(50):
         found = list(_descendants(os.getpid(), spare))
@@ -199,7 +199,7 @@ def kill_descendants(spare: Collection[int]) -> None:
 
 
 def _descendants(root: int, spare: Collection[int]) -> Iterator[tuple[int, bool]]:
-    """Yield (pid, whether it is dead) of each descendant of `root` that is not in `spare`, nor below one that is."""
+    """Yield (pid, whether it is dead) of each descendant of `root` that is neither in `spare` nor below one that is."""
     parents: dict[int, int] = {}
     dead: dict[int, bool] = {}
     for name in os.listdir("/proc"):
@@ -212,7 +212,7 @@ def _descendants(root: int, spare: Collection[int]) -> Iterator[tuple[int, bool]
             continue
         pid = int(name)
         parents[pid] = int(fields[1])
-        # A process whose first thread has ended is listed as dead as well; it lives on in the others.
+        # A process whose first thread has ended is also listed as dead, but it lives on in its other threads.
         dead[pid] = fields[0] == "Z" and int(fields[17]) <= 1
     for pid in parents:
         above = pid

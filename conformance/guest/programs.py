@@ -1,4 +1,4 @@
-"""Programs of ours beside the flows of a trial: watches of queues, what changes links, impairs packets, or bonds."""
+"""Start the suite's programs that watch queues, change links, impair packets, bond links or split connections."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from conformance.guest.shared_job import HopProbe, HopSeen, SharedTrial
     from conformance.guest.shared_stage import SharedStage
 
-#: room for the packets of one side of a first pass; what is beyond is lost, and its end says so
+#: room for the captured packets of one side of a first pass; the capture reports at its end what did not fit
 _CAPTURED_BYTES = 48 << 20
-#: of each frame, where the arrival of bytes is looked at: more than all headers
+#: bytes that are kept of each frame if only the arrival of bytes matters: more than all headers
 _HEADERS_BYTES = 128
 _PROBES_SEED = 1
 
@@ -32,7 +32,7 @@ _PROBES_SEED = 1
 def hops(
     stage: SharedStage, asked: SharedTrial, begin_ns: int, cleanup: contextlib.ExitStack
 ) -> dict[tuple[int, int], Hop]:
-    """Start what impairs packets. Return {(link, way): it}."""
+    """Start the programs that impair packets. Return {(link, way): program}."""
     found = {}
     for at, ways in enumerate(asked.impairments):
         node = stage.place.hops[at]
@@ -47,7 +47,7 @@ def hops(
 
 
 def changes(stage: SharedStage, asked: SharedTrial, begin_ns: int, cleanup: contextlib.ExitStack) -> Changes | None:
-    """Start what changes links while the trial runs; None where nothing does."""
+    """Start the program that changes links while the trial runs. Return None if nothing changes."""
     if not asked.changes:
         return None
     program = os.path.join(stage.stage.scratch, stage.network.change)
@@ -58,7 +58,7 @@ def changes(stage: SharedStage, asked: SharedTrial, begin_ns: int, cleanup: cont
 
 
 def bond(stage: SharedStage, asked: SharedTrial, cleanup: contextlib.ExitStack) -> Bonding | None:
-    """Start what bonds two links; None where nothing does."""
+    """Start the programs that bond two links. Return None if there is no bond."""
     where, about = stage.place.bond, stage.network.bond
     if where is None or about is None or asked.bond is None:
         return None
@@ -69,7 +69,7 @@ def bond(stage: SharedStage, asked: SharedTrial, cleanup: contextlib.ExitStack) 
 
 
 def splitters(stage: SharedStage, asked: SharedTrial, cleanup: contextlib.ExitStack) -> list[Splitting]:
-    """Start what splits connections. Raises RuntimeError where that is never ready."""
+    """Start the splitters. Raises RuntimeError if one is never ready."""
     network, found = stage.network, []
     program = os.path.join(stage.stage.scratch, network.splitter)
     for at, (where, options) in enumerate(zip(stage.place.splitters, asked.splitters, strict=True)):
@@ -81,7 +81,7 @@ def splitters(stage: SharedStage, asked: SharedTrial, cleanup: contextlib.ExitSt
 
 
 def folder(stage: SharedStage) -> str:
-    """Return the folder of what programs of ours read and write."""
+    """Return the folder of the files that the suite's programs read and write."""
     folder = os.path.join(stage.stage.job.work_dir, "load")
     os.makedirs(folder, mode=0o700, exist_ok=True)
     return folder
@@ -90,7 +90,10 @@ def folder(stage: SharedStage) -> str:
 def watches(
     stage: SharedStage, asked: SharedTrial, cleanup: contextlib.ExitStack
 ) -> tuple[list[tuple[Watch, int] | None], list[tuple[QueueLooks, QueueLooks]]]:
-    """Return, for each link, the watch of its data's queue with how seldom it looks, and the looks at both queues."""
+    """Start the watches. Return, for each link, (the watch of its data's queue, n) and the samplers of both queues.
+
+    A watch watches one packet in n.
+    """
     watches: list[tuple[Watch, int] | None] = []
     queues = []
     net, handle = stage.stage.net, int(stage.stage.job.queue_handle, 16) << 16
@@ -111,9 +114,9 @@ def watches(
 
 
 def captures(stage: SharedStage, asked: SharedTrial, begin_ns: int) -> dict[str, tuple[str, Capture]]:
-    """Write down what the tested group's first flow sends, and what of it arrives. Return {file: (side, capture)}.
+    """Capture what the tested group's first flow sends, and what of it arrives. Return {file: (side, capture)}.
 
-    Times are seconds after the trial begins, and so long a trial holds nothing before.
+    Times are seconds after the trial begins; before that, nothing is sent.
     """
     sender, receiver = stage.place.senders[asked.tested], stage.place.receivers[asked.tested][0]
     target = os.path.join(stage.stage.scratch, "passes")
@@ -130,7 +133,7 @@ def captures(stage: SharedStage, asked: SharedTrial, begin_ns: int) -> dict[str,
 
 
 def tried(stage: SharedStage, probes: Sequence[HopProbe]) -> tuple[HopSeen, ...]:
-    """Have packets of our own pass hops, one after the other, before the first trial of a cell."""
+    """Send probe packets through hops, one hop after the other, before the first trial of a cell."""
     trial.start_clock(stage.stage, _PROBES_SEED)
     found = []
     for probe in probes:
@@ -140,7 +143,7 @@ def tried(stage: SharedStage, probes: Sequence[HopProbe]) -> tuple[HopSeen, ...]
         program, net = os.path.join(stage.stage.scratch, stage.network.hop), stage.stage.net
         place = probe.link, probe.way
         hop = Hop(program, folder(stage), net[node], place, (probe.rule,), time.monotonic_ns(), _PROBES_SEED)
-        # Until its sockets are there.
+        # Wait until the program has opened its sockets.
         time.sleep(0.1)
         both = stage.place.directions[probe.link]
         before, behind = both[probe.way], both[1 - probe.way]

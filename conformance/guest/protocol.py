@@ -1,12 +1,12 @@
-"""What the host asks of a guest (Job), and what the guest says while it works (events): one form for both sides.
+"""Define the messages between host and guest: jobs and cells from the host, events from the guest.
 
-The host writes a Job to SCRATCH/job.json. It feeds the guest one cell after the other, as it decides on them, by files:
-SCRATCH/cell-0.json and so on. The guest waits for the next, takes it away, and ends where that is `null`. It appends
-its events to SCRATCH/out.jsonl, one JSON object a line: the event's name as "event", and its fields. Standard library
-only, since the guest has nothing else; wire.py says how strictly both are read.
+The host writes a Job to SCRATCH/job.json. It feeds cells to the guest one after the other, as it decides on them, in
+files: SCRATCH/cell-0.json and so on. The guest waits for the next file, reads and removes it, and ends if it holds
+`null`. It appends its events to SCRATCH/out.jsonl, one JSON object a line: the event's name as "event", and its fields.
+This module uses the standard library only, as all code in the guest does; wire.py says how strictly messages are read.
 """
 
-# Without `from __future__ import annotations`: wire.read() looks at the types of fields.
+# There is no `from __future__ import annotations` here, because wire.read() looks at the types of fields.
 import dataclasses
 import time
 
@@ -15,15 +15,15 @@ from conformance.guest.seen import CongestionControlSeen, FramesSeen, LinkSeen, 
 from conformance.guest.shared_job import HopSeen, SharedCell, SharedFacts, SharedNetwork
 from conformance.guest.wire import ProtocolError, require
 
-# --- what the host asks for
+# --- what the host requests
 
-#: what a traced trial leaves: the first bytes of its packets, whole packets, or the stack's logs, too
+#: what a traced trial records: the first bytes of its packets, whole packets, or whole packets and the stack's logs
 TRACES = ("heads", "packets", "all")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Program:
-    """A program of the stack under test: its path, the folder that its build filled, and its own root, if any."""
+    """A program of the stack under test: its path, the folder that its build filled, and its root folder, if any."""
 
     path: str
     build_dir: str
@@ -32,7 +32,7 @@ class Program:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ProxyProgram:
-    """The proxy on the router: a file in the scratch folder. `ours`: it is the suite's own and drops its rights."""
+    """The proxy on the router: a file in the scratch folder. `ours`: the suite's own, which drops its privileges."""
 
     file: str
     ours: bool
@@ -41,7 +41,7 @@ class ProxyProgram:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What one program of a stack may use."""
+    """What resources one program of a stack may use."""
 
     memory_bytes: int
     file_bytes: int
@@ -50,7 +50,7 @@ class Limits:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Probing:
-    """How each cell is calibrated: datagrams that tell the rate and the loss, and the kernel's seed meanwhile."""
+    """How each cell is calibrated: how many datagrams measure rate and loss, and the kernel's seed meanwhile."""
 
     rate_packets: int
     loss_packets: int
@@ -59,7 +59,7 @@ class Probing:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Link:
-    """What one emulated link is asked to be."""
+    """The requested properties of one emulated link."""
 
     bandwidth_mbps: float
     one_way_delay_ms: float
@@ -78,8 +78,8 @@ class TrialJob:
 class CellJob:
     """Trials of one cell.
 
-    `tc` sets up the links for calibration, which is left out unless `calibrate`; `bottleneck` is the index of the
-    slowest link.
+    `tc` sets up the links for calibration, which takes place only if `calibrate` is true. `bottleneck` is the index of
+    the slowest link.
     """
 
     calibrate: bool
@@ -94,11 +94,12 @@ class CellJob:
 class Job:
     """What all cells of one guest have in common.
 
-    `called` is the stack's own name for `algorithm`; `kernel_algorithms` the kernel's names for it, the first that the
-    kernel has counts, or None where the stack brings its own. `rival` is the kernel's name of a second flow's
-    algorithm. `bursts`: see in each trial how many packets the server sends at once. `network`: what flows share, where
-    it is none of the topologies that ship. `probe`: try out the adapter's contract in the first cell instead of making
-    trials. `trace`: one of TRACES to write down what happens in each trial. Folders are as the guest sees them.
+    `called` is the stack's own name for `algorithm`. `kernel_algorithms` are the kernel's names for it, of which the
+    first that the kernel has is used; None if the stack brings its own. `rival` is the kernel's name of a second flow's
+    algorithm. `bursts`: measure in each trial how many packets the server sends at once. `network`: the network that
+    flows share, if it is none of the topologies that ship. `probe`: try out the adapter's contract in each cell
+    instead of running trials. `trace`: what to record of each trial, one of TRACES. Paths of folders are as the guest
+    sees them.
     """
 
     algorithm: str
@@ -137,18 +138,18 @@ def parse_job(text: str) -> Job:
 
 
 def cell_file(index: int) -> str:
-    """Return the name of the file by which a guest is fed its cell of this index."""
+    """Return the name of the file in which the host feeds a guest the cell with this index."""
     return f"cell-{index}.json"
 
 
 def parse_cell(text: str) -> CellJob | None:
-    """Return the CellJob of a JSON document, or None where it says that no more follow. Raises ProtocolError."""
+    """Return the CellJob of a JSON document, or None if it says that no more cells follow. Raises ProtocolError."""
     data = wire.loads(text)
     return None if data is None else wire.read(CellJob, data)
 
 
 def parse_shared_cell(text: str) -> SharedCell | None:
-    """Return the same of a job whose flows share a network. Raises ProtocolError."""
+    """Return the SharedCell of a JSON document, or None if it says that no more follow. Raises ProtocolError."""
     data = wire.loads(text)
     return None if data is None else wire.read(SharedCell, data)
 
@@ -162,14 +163,17 @@ def _uptime_s() -> float:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Stamped:
-    """An event, stamped by the guest's clock when it is made."""
+    """An event, stamped with the guest's uptime when it is created."""
 
     uptime_s: float = dataclasses.field(default_factory=_uptime_s)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Network(_Stamped):
-    """The network stands: sysctls (None where the kernel lacks one) and offloads as read back, by node."""
+    """The network is up, with its settings as read back.
+
+    `sysctls`: {node: {sysctl: value, None if the kernel lacks it}}; `offload`: {"node:interface": {feature: on}}.
+    """
 
     sysctls: dict[str, dict[str, str | None]]
     offload: dict[str, dict[str, bool]]
@@ -179,21 +183,21 @@ class Network(_Stamped):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CongestionControl(_Stamped):
-    """What the sender used in the warm-up; None where nothing was seen."""
+    """The sender's congestion control in the warm-up; None if none was seen."""
 
     found: CongestionControlSeen | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CellBegins(_Stamped):
-    """The cell of this index is under way."""
+    """Work on the cell with this index begins."""
 
     index: int
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Calibration(_Stamped):
-    """What the links of a cell delivered, the client's first."""
+    """What the links of a cell delivered, the client's link first."""
 
     index: int
     observed: tuple[LinkSeen, ...]
@@ -225,7 +229,7 @@ class HopsTried(_Stamped):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrialFailed(_Stamped):
-    """A trial of a cell could not be carried out, for a reason that is not the stack's."""
+    """A trial of a cell could not be carried out, and the stack is not the reason."""
 
     index: int
     seed: int
@@ -258,7 +262,7 @@ class TransferProbed(_Stamped):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class VisitsProbed(_Stamped):
-    """The probe in which one server is asked by several clients is over."""
+    """The probe in which several clients fetch from one server is over."""
 
     facts: VisitFacts
 
@@ -301,12 +305,12 @@ _NAMES = {kind: name for name, kind in EVENTS.items()}
 
 
 def event_line(event: Event) -> str:
-    """Return an event as one line of JSON, with the line's end."""
+    """Return an event as one line of JSON, including the newline."""
     return wire.dumps({"event": _NAMES[type(event)], **wire.to_json(event)}) + "\n"
 
 
 def parse_event(line: str | bytes) -> Event:
-    """Return the event of one line. Raises ProtocolError."""
+    """Return the event on one line. Raises ProtocolError."""
     data = wire.loads(line)
     if not isinstance(data, dict):
         raise ProtocolError("an event is no JSON object")

@@ -1,8 +1,8 @@
-"""The router's part: hand the connections that pass to a splitting proxy on it, and run that.
+"""Hand the connections that cross a router to a splitting proxy on it, and run that proxy.
 
-Routing by rule does what TPROXY does in a firewall: packets to the server's port that come in from the client's side,
-and those from that port that come in from the server's, are taken for the router's own, whatever their address is. All
-others it forwards.
+Routing by rule (ip-rule(8)) does what TPROXY does in a firewall. The router accepts packets to the server's port that
+come in from the client's side, and packets from that port that come in from the server's side, as if they were
+addressed to itself. It forwards all other packets.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from conformance.guest.stage import Stage
 
 _TABLE = 100
-#: neither root nor the stack's user: the stack cannot signal it, and it may do nothing but use others' addresses
+#: the proxy's user id, neither root nor the stack's: the stack cannot signal the proxy, whose only privilege is to use
+#: other hosts' addresses
 PROXY_USER = 65533
 
 
 def routing(port: int, client_side: str, server_side: str) -> list[str]:
-    """Return the arguments of the ip(8) commands that hand over, in order; the sides are interfaces."""
+    """Return the arguments of the ip(8) commands that hand connections over, in order; the sides are interfaces."""
     return [
         f"rule add iif {client_side} ipproto tcp dport {port} lookup {_TABLE}",
         f"rule add iif {server_side} ipproto tcp sport {port} lookup {_TABLE}",
@@ -38,9 +39,9 @@ def routing(port: int, client_side: str, server_side: str) -> list[str]:
 def hand_over(router: Node, port: int, interfaces: Sequence[str]) -> None:
     """Hand connections through `router` to the program that listens on `port` there.
 
-    `interfaces`: the one on the client's side, and the one on the server's.
+    `interfaces`: the router's on the client's side, and on the server's.
 
-    Raises RuntimeError with ip's words, where the kernel has no routing by rule.
+    Raises RuntimeError with ip's error message if the kernel has no routing by rule.
     """
     netns.set_sysctls(router, {"net.ipv4.ip_unprivileged_port_start": str(min(port, 1024))})
     with netns.inside(router):

@@ -1,7 +1,8 @@
 """The rival: a bulk transfer of the kernel's own TCP that shares the bottleneck with the transfer under test.
 
-It is there before the transfer begins, and until it has ended. Sender and receiver are children of the harness (at
-a stack's priority, not its own) that make few and long system calls, which is what a trial costs.
+It starts before the transfer under test and outlasts it. Its sender and receiver are children of the harness that run
+at a stack's priority, not at the harness's. They make few, long system calls, because a trial's cost is that of its
+system calls.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ if TYPE_CHECKING:
 
 _PORT = 5001
 _CHUNK_BYTES = 1 << 18
-#: seconds that it has the path to itself. Drawn by the trial's seed: what a newcomer gets depends on where in its
-#: sawtooth it meets the other.
+#: least and most seconds for which the rival has the path to itself. The trial's seed draws the time: what a newcomer
+#: gets depends on where in its sawtooth the rival is.
 _HEAD_START_S = (5, 10)
 
 
 class Rival:
     """A transfer with the kernel's `algorithm` from node `source` to `address` of node `sink`. Call `end()`.
 
-    Raises OSError where the kernel does not have the algorithm.
+    Raises OSError if the kernel does not have the algorithm.
     """
 
     def __init__(self, source: Node, sink: Node, address: str, algorithm: str) -> None:
@@ -61,7 +62,7 @@ class Rival:
 
     @property
     def running(self) -> bool:
-        """Whether sender and receiver both still run."""
+        """Whether sender and receiver are both still running."""
         ended = [pid for pid in self._pids if os.waitpid(pid, os.WNOHANG) != (0, 0)]
         self._pids = [pid for pid in self._pids if pid not in ended]
         return not ended
@@ -74,7 +75,7 @@ class Rival:
 
 
 def head_start(seed: int) -> None:
-    """Wait for as long as the rival of the trial with this seed has the path to itself."""
+    """Sleep for as long as the rival has the path to itself in the trial with this seed."""
     time.sleep(random.Random(seed).uniform(*_HEAD_START_S))
 
 
@@ -86,6 +87,6 @@ def _send(connection: socket.socket) -> None:
 
 def _receive(connection: socket.socket) -> None:
     buffer = bytearray(_CHUNK_BYTES)
-    # The kernel takes what arrives as it comes; it just does not return for each packet.
+    # With MSG_WAITALL the kernel still accepts data as they arrive; the call just does not return for each packet.
     while connection.recv_into(buffer, 0, socket.MSG_WAITALL):
         pass

@@ -1,4 +1,4 @@
-"""Round trips of data packets, as the watch of a queue counts them for each connection (conformance/load/trips.c)."""
+"""Assign round trips of data packets, which a queue's watch counts by connection (load/trips.c), to flows."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
     from conformance.guest.shared_network import Place
 
-#: struct trips: packets, ns in all, least, most; addresses and ports of sender and receiver, in network byte order
+#: struct trips: packets; total, least and most ns; addresses and ports of sender and receiver, in network byte order
 _TRIPS = struct.Struct("=Qqqq4s4sHH4x")
 
 
 def of_flows(place: Place, stacks: Sequence[bool], data: bytes) -> Iterator[tuple[int, int, int, int, int, int]]:
-    """Yield (group, flow, packets, ns in all, least, most) of each flow whose packets were acknowledged.
+    """Yield (group, flow, packets, total ns, least ns, most ns) of each flow whose packets were acknowledged.
 
-    `stacks`: of each group, whether it is the stack's; `data`: what a watch wrote of connections.
+    `stacks`: for each group, whether it is the stack's; `data`: what a watch wrote about connections.
     """
     senders = {host.address: group for group, host in enumerate(place.senders)}
     for packets, total_ns, least_ns, most_ns, source, sink, port, _ in _TRIPS.iter_unpack(data):
@@ -29,7 +29,7 @@ def of_flows(place: Place, stacks: Sequence[bool], data: bytes) -> Iterator[tupl
         if group is None or not packets:
             continue
         if stacks[group]:
-            # Each of its clients has a host of its own.
+            # Each client of the stack has a host of its own.
             flow = by_address(place.receivers[group])[socket.inet_ntoa(sink)]
         else:
             flow = socket.ntohs(port) - FIRST_LOCAL_PORT

@@ -1,6 +1,7 @@
-"""What tc(8) does not know of queues, asked of the kernel and told to it by rtnetlink.
+"""Configure and query queues by rtnetlink, for what tc(8) does not support.
 
-The kernel's answers are read into what newer versions of tc show. Layouts: include/uapi/linux/{rtnetlink,pkt_sched}.h.
+The kernel's answers are converted to what newer versions of tc show. Layouts:
+include/uapi/linux/{rtnetlink,pkt_sched}.h.
 """
 
 from __future__ import annotations
@@ -19,15 +20,16 @@ if TYPE_CHECKING:
 
     from conformance.guest.netns import Node
 
-#: of a message, where the index of its interface is: behind struct nlmsghdr and the family of struct tcmsg
+#: offset in bytes of a message's interface index: after struct nlmsghdr and the family of struct tcmsg
 INDEX_AT = 16 + 4
 _ERROR = 2
 _RTM_GETTCLASS, _RTM_GETQDISC, _REQUEST_ECHO = 42, 38, 0x1 | 0x8
 _TCA_OPTIONS, _TCA_STATS2, _TCA_STATS_BASIC, _TCA_STATS_QUEUE, _TCA_STATS_APP, _TCA_STATS_PKT64 = 2, 7, 1, 3, 4, 8
 _NETEM_LATENCY64, _NETEM_OPTIONS_BYTES, _HTB_PARMS, _HTB_RATE64 = 10, 24, 1, 6
-#: what is asked of a direction: the root of its chain, its queue, its limiter's class (model/emulation/shaping.py)
+#: (message type, handle, parent) of the queries about a direction of a link: about the root of its qdisc chain, its
+#: queue, and the class of its rate limiter (model/emulation/shaping.py)
 _QUESTIONS = ((_RTM_GETQDISC, 0, 0xFFFFFFFF), (_RTM_GETQDISC, 0x100000, 0), (_RTM_GETTCLASS, 0x50001, 0))
-#: of dualpi2, in the order of their numbers; the last ones have a byte
+#: dualpi2's options, in the order of their attribute numbers; the last ones are one byte long
 _OPTIONS = (
     "limit", "memory_limit", "target_us", "tupdate_us", "alpha", "beta", "step_thresh_packets", "step_thresh_us",
     "min_qlen_step", "coupling", "drop_overload", "drop_early", "c_protection", "ecn_mask", "split_gso",
@@ -39,12 +41,12 @@ _COUNTS = (
 
 
 def send(node: Node, interface: str, text: str) -> None:
-    """Send a message (hexadecimal) about an interface of a node. Raises RuntimeError where the kernel refuses it."""
+    """Send a message (hexadecimal) about an interface of a node. Raises RuntimeError if the kernel refuses it."""
     _answer(node, interface, bytearray.fromhex(text))
 
 
 def dualpi2(node: Node, interface: str, handle: int) -> dict[str, Any]:
-    """Return options and counts of the dualpi2 with a handle, as a newer tc shows them. Raises RuntimeError."""
+    """Return options and counters of the dualpi2 qdisc `handle`, as a newer tc shows them. Raises RuntimeError."""
     body = struct.pack("=BxxxiIII", 0, 0, handle, 0, 0)
     message = bytearray(struct.pack("=IHHII", 16 + len(body), _RTM_GETQDISC, _REQUEST_ECHO, 0, 0) + body)
     answer = _answer(node, interface, message)
@@ -62,7 +64,7 @@ def dualpi2(node: Node, interface: str, handle: int) -> dict[str, Any]:
 
 
 def _answer(node: Node, interface: str, message: bytearray) -> bytes:
-    """Return the kernel's answer to a message about an interface. Raises RuntimeError where it refuses it."""
+    """Return the kernel's answer to a message about an interface. Raises RuntimeError if it is an error."""
     answer = _exchange(node, interface, message)
     if struct.unpack_from("H", answer, 4)[0] == _ERROR and (code := -struct.unpack_from("i", answer, 16)[0]):
         raise RuntimeError(f"rtnetlink: {interface}: {os.strerror(code)}")
@@ -77,7 +79,10 @@ def _exchange(node: Node, interface: str, message: bytearray) -> bytes:
 
 
 def questions(indices: Sequence[int]) -> bytes:
-    """Return messages that ask what is in force, and was counted, at interfaces (load/change.c numbers answers)."""
+    """Return messages that query the settings in force and the counters at interfaces.
+
+    They are numbered from 1 on, and load/change.c keeps the answers by these numbers.
+    """
     found, number = b"", 0
     for index in indices:
         for kind, handle, parent in _QUESTIONS:
@@ -87,10 +92,11 @@ def questions(indices: Sequence[int]) -> bytes:
 
 
 def counted(answers: Sequence[str]) -> list[dict[str, int | None]]:
-    """Read the answers to questions(): a dict for each interface, None of what is not there.
+    """Return a dict for each interface from the answers to questions(), with None for what is not there.
 
-    out_packets, dropped_packets, standing_packets: of the whole chain, and queue_dropped_packets of its queue alone;
-    delay_ns, and loss of 2^32 - 1: of a netem at the root; rate_bytes_per_s: of the limiter's class.
+    out_packets, dropped_packets and standing_packets (still queued) count for the whole chain, queue_dropped_packets
+    for its queue alone. delay_ns and loss (2^32 - 1 is 100 %) are those of a netem at the root, rate_bytes_per_s that
+    of the rate limiter's class.
     """
     found = []
     for at in range(0, len(answers), len(_QUESTIONS)):
@@ -109,7 +115,7 @@ def counted(answers: Sequence[str]) -> list[dict[str, int | None]]:
 
 
 def _attributes(text: str) -> dict[int, bytes]:
-    """Return the attributes of an answer; none of one that is an error, or that never came."""
+    """Return the attributes of an answer: an empty dict if it is an error or never came."""
     data = b"" if text == "-" else bytes.fromhex(text)
     if len(data) < 36 or struct.unpack_from("H", data, 4)[0] == _ERROR:
         return {}
@@ -117,7 +123,7 @@ def _attributes(text: str) -> dict[int, bytes]:
 
 
 def _statistics(of: dict[int, bytes]) -> tuple[int | None, int | None, int | None]:
-    """Return packets that left, that were dropped, that stand."""
+    """Return how many packets left, were dropped, and are queued; None for each if the answer lacks them."""
     found = dict(attributes(of.get(_TCA_STATS2, b"")))
     if _TCA_STATS_BASIC not in found or _TCA_STATS_QUEUE not in found:
         return None, None, None
@@ -142,5 +148,5 @@ def _rate(of: dict[int, bytes]) -> int | None:
     if _HTB_RATE64 in options:
         rate: int = struct.unpack_from("=Q", options[_HTB_RATE64])[0]
         return rate
-    # struct tc_ratespec: the rate is behind eight bytes of it.
+    # In struct tc_ratespec, the rate follows the first eight bytes.
     return struct.unpack_from("=I", options[_HTB_PARMS], 8)[0] if _HTB_PARMS in options else None

@@ -1,8 +1,8 @@
-"""Look at the sender and at the bottleneck's queue while a transfer runs; where a proxy splits it, at its sender too.
+"""Sample the sender and the bottleneck's queue while a transfer runs, and the proxy's sender if a proxy splits it.
 
-One look every 20 ms of virtual time at first, half as often after each 64 looks, down to every 2.56 s: a 10-second
-transfer gets about 180 looks, a 1000-second one about 750. The trace that is kept has at most `points` points, evenly
-thinned; peak and mean of the queue use every look.
+At first, a sample is taken every 20 ms of virtual time. The gap doubles after each 64 samples, up to 2.56 s: a
+10-second transfer gets about 180 samples, a 1000-second one about 750. The trace that is kept is thinned evenly to at
+most `points` points; peak and mean of the queue use every sample.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from conformance.guest.netns import Node
 
-#: what of the sender is known where it is the kernel's TCP, and what of the bottleneck's queue, of every stack
+#: columns about the sender, known if it is the kernel's TCP, and about the bottleneck's queue, known for every stack
 _TCP_COLUMNS = ("cwnd_segments", "rtt_ms", "in_flight_segments", "bytes_acked")
 _QUEUE_COLUMNS = ("queue_bytes", "queue_out_bytes", "queue_dropped_packets", "dropped_packets")
 _FIRST_GAP_NS, _LAST_GAP_NS, _LOOKS_PER_GAP = 20_000_000, 2_560_000_000, 64
@@ -50,7 +50,7 @@ class Sampler:
         self._looks, self._keep_every = 0, 1
         self._queue_ns_bytes = self._queue_ns = 0
         self._queue_peak = (0, 0)
-        #: the backlog of the last look at the queue, and when that was
+        #: the backlog in the last sample of the queue, and when that was taken
         self._last_queue: tuple[int, int] | None = None
         self._last_at_ns = 0
         self._tcp_info: dict[str, Any] | None = None
@@ -64,7 +64,7 @@ class Sampler:
         return min(_FIRST_GAP_NS << (self._looks // _LOOKS_PER_GAP), _LAST_GAP_NS)
 
     def look(self, now_ns: int) -> None:
-        """Look once; `now_ns` counts from the start of the client."""
+        """Take one sample; `now_ns` counts from the start of the client."""
         info = self._tcp.busiest(self._port)
         queue = self._queue.read()
         backlog = queue["backlog"] if queue else None
@@ -73,7 +73,7 @@ class Sampler:
             self._see_bbr(info.pop("bbr", None))
             self._tcp_info = info
         if self._proxy_tcp is not None:
-            # Transparent: towards the client its port is the server's.
+            # The proxy is transparent: its port towards the client is the server's.
             self._proxy_info = self._proxy_tcp.busiest(self._port) or self._proxy_info
         if backlog is not None:
             if self._last_queue is not None:
@@ -126,7 +126,7 @@ class Sampler:
         ]
 
     def result(self) -> seen.Sampled:
-        """Return what was seen. Missing is None: a stack that is not the kernel's TCP has no tcp_info."""
+        """Return what was seen. What is missing is None: a stack that is not the kernel's TCP has no tcp_info."""
         columns = ["t_s", *_TCP_COLUMNS, *_QUEUE_COLUMNS]
         mean = self._queue_ns_bytes / self._queue_ns if self._queue_ns else None
         looked = self._last_queue is not None

@@ -1,17 +1,17 @@
-"""What a guest saw of a trial, a link or a probe: the facts that its events (protocol.py) carry."""
+"""Records of what a guest saw of a trial, a link or a probe: the facts that its events (protocol.py) carry."""
 
-# Without `from __future__ import annotations`: wire.read() looks at the types of fields.
+# There is no `from __future__ import annotations` here, because wire.read() looks at the types of fields.
 import dataclasses
 
 from conformance.guest.wire import require
 
-#: More probe packets than any calibration sends: what is computed from their number takes time in proportion.
+#: A bound on probe packets, more than any calibration sends: computations take time in proportion to their number.
 _MOST_PROBE_PACKETS = 1_000_000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ProcessSeen:
-    """A process of a trial. `exit_status` is None while it runs; output is cut, and made UTF-8."""
+    """A process of a trial. `exit_status` is None while it runs; output is truncated and converted to UTF-8."""
 
     exit_status: int | None
     ran_out_of_memory: bool
@@ -21,7 +21,7 @@ class ProcessSeen:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TcpInfo:
-    """A connection's TCP_INFO at the last look; windows in segments, as the kernel counts them."""
+    """A connection's TCP_INFO in the last sample; windows are in segments, as the kernel counts them."""
 
     mss_bytes: int
     in_flight_segments: int
@@ -35,14 +35,14 @@ class TcpInfo:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ProxyTcpInfo(TcpInfo):
-    """The same of the proxy's connection to the client, with its kernel's congestion control."""
+    """TCP_INFO of the proxy's connection to the client, and its congestion control as the kernel calls it."""
 
     congestion_control: str
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BbrSeen:
-    """What the kernel exports of a BBR: the size of its record, its version if it gives one, and the gains in use."""
+    """What the kernel exports about BBR: the size of its record, its version if it has one, and the gains in use."""
 
     info_bytes: int
     version: int | None
@@ -52,7 +52,7 @@ class BbrSeen:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CongestionControlSeen:
-    """The sender's congestion control as its kernel calls it: the last name, and all that were seen, in order."""
+    """The sender's congestion control as its kernel calls it: the last name, and all names that were seen, in order."""
 
     name: str
     names: tuple[str, ...]
@@ -61,7 +61,7 @@ class CongestionControlSeen:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Sampled:
-    """What was seen while the transfer ran. `trace` is a table by columns; None where something was not seen."""
+    """What was seen while the transfer ran. `trace` is a table by columns. What was not seen is None."""
 
     trace: dict[str, tuple[float | None, ...]]
     tcp_info: TcpInfo | None
@@ -74,7 +74,7 @@ class Sampled:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class InterfaceCounters:
-    """What the kernel counted at one interface so far."""
+    """The kernel's counters of one interface."""
 
     rx_bytes: int
     rx_packets: int
@@ -86,7 +86,7 @@ class InterfaceCounters:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Counters:
-    """All interfaces by node and name, and the SNMP counters of the nodes where connections end."""
+    """Counters of all interfaces by node and name, and SNMP counters of the nodes where connections end."""
 
     interfaces: dict[str, dict[str, InterfaceCounters]]
     client: dict[str, int]
@@ -110,10 +110,10 @@ class Span:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BurstsSeen:
-    """Packets that left the server at once, in numbers of packets.
+    """The lengths, in packets, of bursts that left the server at once.
 
-    `usual`: 99 % of the packets are in bursts no longer than this. `longest`: of all. `packets`: how many were looked
-    at; `unseen`: how many did not fit into the memory for captures.
+    `usual`: 99 % of the packets are in bursts no longer than this. `longest`: the longest burst. `packets`: how many
+    packets were examined; `unseen`: how many frames did not fit into the memory for captures.
     """
 
     usual: int
@@ -124,11 +124,12 @@ class BurstsSeen:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TransferSeen:
-    """What was seen of a transfer, once the server was ready.
+    """What was seen of a transfer after the server was ready.
 
-    `half_time`: the client's interfaces when half of the timeout was over, None where it never was. `qdiscs` is what
-    tc shows. `system_calls` of the whole guest, None where its kernel does not count them. `captured`: {trace's name:
-    (frames, frames that did not fit)} of a traced trial. `bursts`: None where nobody looked.
+    `half_time`: counters of the client's interfaces when half of the timeout had passed, None if the transfer ended
+    before. `qdiscs` is what tc shows. `system_calls`: of the whole guest, None if its kernel does not count them.
+    `captured`, of a traced trial: {name of the capture: (frames, frames that did not fit)}. `bursts`: None if they were
+    not measured.
     """
 
     timed_out: bool
@@ -149,7 +150,7 @@ class TransferSeen:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrialFacts:
-    """One trial, as it was seen; `client` and `transfer` are None where the server never was ready."""
+    """What was seen of one trial; `client` and `transfer` are None if the server was never ready."""
 
     seed: int
     transfer_bytes: int
@@ -164,7 +165,7 @@ class TrialFacts:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LinkSeen:
-    """What probe packets saw of a link, and what tc shows of it; `rate_mbps` is None where too few arrived."""
+    """What probe packets measured on a link, and what tc shows of it; `rate_mbps` is None if too few arrived."""
 
     rate_mbps: float | None
     delays_ms: tuple[float, ...]
@@ -178,10 +179,10 @@ class LinkSeen:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ProbeFacts:
-    """What a stack did when it was misled or interrupted; None where a probe has nothing to say on it.
+    """What a stack did when it was misled or interrupted. Fields that a probe does not use are None.
 
-    `ended`: whether the process in question ended in time, and `after_s` after how long. `early`: exit status of a
-    client that was done before it could be interrupted.
+    `ended`: whether the probed process ended in time; `after_s`: after how many seconds. `early`: exit status of a
+    client that had ended before it could be interrupted.
     """
 
     ready: bool
@@ -194,11 +195,12 @@ class ProbeFacts:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class VisitFacts:
-    """What one server answered to several clients in a row; None of what was not tried.
+    """How one server answered several clients in a row. What was not tried is None.
 
-    `missing`: the client that asked for a body that is not there. `status_of_dotted`: HTTP status of a path with "..".
-    `whole`: the client whose transfer came after another had been broken off. `side_by_side`: two that ran at once.
-    `several`: the client that was to ask for what these lines of CC_REQUESTS say, `asked`, on one connection.
+    `missing`: the client that requested a body that does not exist. `status_of_dotted`: HTTP status for a path with
+    "..". `whole`: the client whose transfer followed one that was interrupted. `side_by_side`: two clients that ran at
+    once. `several`: the client that was told to make several requests on one connection; `asked`: these, as lines of
+    CC_REQUESTS.
     """
 
     ready: bool
@@ -212,7 +214,7 @@ class VisitFacts:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FramesSeen:
-    """Of the frames through the bottleneck: how many, and the median of the longest run of one byte in each."""
+    """How many frames were seen at the bottleneck, and the median of each one's longest run of one repeated byte."""
 
     seen: int
     median_run: int | None

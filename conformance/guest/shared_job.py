@@ -1,6 +1,6 @@
-"""What a guest whose flows share a network is asked for, and what such a trial saw: parts of protocol.py's records."""
+"""Records of jobs whose flows share a network: what the host requests and what a trial saw (used by protocol.py)."""
 
-# Without `from __future__ import annotations`: wire.read() looks at the types of fields.
+# There is no `from __future__ import annotations` here, because wire.read() looks at the types of fields.
 import dataclasses
 
 from conformance.guest.seen import CongestionControlSeen, ProcessSeen
@@ -9,7 +9,7 @@ from conformance.guest.wire import require
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SharedLink:
-    """A link, by its ends, the client's side first. `impaired`: whether data, and acks, pass a program (hop.c)."""
+    """A link and the nodes at its ends, the client's side first. `impaired`: whether data, and acks, pass hop.c."""
 
     name: str
     ends: tuple[str, str]
@@ -18,7 +18,7 @@ class SharedLink:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SharedBond:
-    """A bond: its nodes, the client's side first, its links by their index, and the program's file."""
+    """A bond: the nodes at its ends, the client's side first, the indices of its links, and the program's file."""
 
     ends: tuple[str, str]
     links: tuple[int, int]
@@ -27,7 +27,7 @@ class SharedBond:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SharedSplitter:
-    """A splitter at a node. `algorithms`: kernel's names of those that it is told to use."""
+    """A splitter at a node. `algorithms`: the kernel's names of the congestion controls that it is told to use."""
 
     node: str
     algorithms: tuple[str, ...]
@@ -35,11 +35,11 @@ class SharedSplitter:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Group:
-    """A group of flows, and the nodes that its receivers and its sender are at.
+    """A group of flows. `ends`: the nodes of its receivers and of its sender.
 
-    `stack`: of the stack under test, each of its `clients` on a host of its own; else of the kernel, with one host for
-    all receivers. `ecn`: what the hosts' tcp_ecn is set to, None to leave it. `splitters`: those that it crosses, by
-    their index, from receiver to sender.
+    `stack`: whether its flows are of the stack under test, with a host for each of its `clients`; otherwise they are
+    the kernel's, with one host for all receivers. `ecn`: the value of tcp_ecn on its hosts, None to leave it unchanged.
+    `splitters`: the indices of the splitters that it crosses, from receiver to sender.
     """
 
     name: str
@@ -53,7 +53,11 @@ class Group:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SharedNetwork:
-    """The network of a job. `flows` and the like: files in the scratch folder, programs of conformance/load."""
+    """The network of a job.
+
+    `flows`, `watch`, `change`, `hop` and `splitter` are programs (conformance/load, conformance/proxy), as files in the
+    scratch folder.
+    """
 
     links: tuple[SharedLink, ...]
     groups: tuple[Group, ...]
@@ -68,7 +72,7 @@ class SharedNetwork:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Flow:
-    """One flow: when it starts, in ns after the trial began, its bytes (0: no end), when it is stopped (0: never)."""
+    """One flow: its start and stop in ns after the trial began (stop 0: never), and its bytes (0: without end)."""
 
     start_ns: int
     bytes: int
@@ -77,10 +81,11 @@ class Flow:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GroupFlows:
-    """The flows of a group in a trial. `algorithms`: kernel's names, the first that the kernel has counts.
+    """The flows of a group in a trial. `algorithms`: the kernel's names, of which the first that it has is used.
 
     `pace`: bytes a second, 0 for no bound. `requests`: lines of CC_REQUESTS (docs/contract.md), one for each request of
-    a flow on its connection; none: each asks for one body of its `bytes`, else these are of the largest body.
+    a flow on its connection. Without any, each flow requests one body of its `bytes`; otherwise its `bytes` are those
+    of the largest body.
     """
 
     algorithms: tuple[str, ...]
@@ -91,9 +96,9 @@ class GroupFlows:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Change:
-    """What changes of a link's direction (0 data, 1 acks), in ns after the trial begins.
+    """A change of one direction of a link (`way` 0: data, 1: acks), `at_ns` after the trial begins.
 
-    `messages`: rtnetlink's, in hexadecimal, without the index of the interface.
+    `messages`: rtnetlink messages in hexadecimal, without the index of the interface.
     """
 
     at_ns: int
@@ -104,10 +109,11 @@ class Change:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BondTrial:
-    """What a bond does in a trial: of a batch the first packets take the first link, or all take both (copies).
+    """What a bond does in a trial: the `first` packets of each `batch` take the first link, the others the second.
 
-    `timer_ns`: how long what is missing is waited for, 0: not at all. `cost_tc`: the command for the egress {dev} of
-    each side that delays each packet by `cost_ns`, none where nothing does.
+    `copies`: whether all packets take both links instead. `timer_ns`: how long missing packets are waited for, 0 for
+    not at all. `cost_tc`: the tc commands that delay each packet by `cost_ns` at the egress {dev} of each side, empty
+    if packets are not delayed.
     """
 
     batch: int
@@ -120,13 +126,14 @@ class BondTrial:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SharedTrial:
-    """A trial: for each link the commands of both directions (data, acks), for each group those of its sender's delay.
+    """A trial of flows that share a network.
 
-    `watch_masks`: for each link's data how seldom its packets are watched (watch.c), None where nothing queues.
-    `impairments`: for each link what happens to its data, and acks, in hop.c's words, none where nothing does.
-    `trips`: whether watches tell round trips, too.
-    `captures`: whether packets of the tested group's first flow are written down, and `tested` is that group;
-    `headers`: only the first bytes of each. `splitters`: the options of each.
+    `tc`: for each link, the tc commands of both directions (data, acks). `delay_tc`: for each group, the tc commands
+    that delay its sender. `watch_masks`: for each link, the mask by which watch.c samples its data packets, None where
+    nothing queues. `trips`: whether watches also measure round trips. `impairments`: for each link, hop.c's rules for
+    its data and for its acks, empty where nothing is impaired. `captures`: whether packets of the first flow of group
+    `tested` are captured; `headers`: whether only the first bytes of each are kept. `splitters`: the options of each
+    splitter.
     """
 
     seed: int
@@ -146,9 +153,9 @@ class SharedTrial:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class HopProbe:
-    """A hop to be tried out: of a link's direction (0 data, 1 acks), with one rule of hop.c.
+    """A probe of the hop in a direction of a link (`way` 0: data, 1: acks), with one rule of hop.c.
 
-    `packets` are sent, and none waits longer than `longest_ms`.
+    `packets`: how many packets are sent. None of them waits longer than `longest_ms`.
     """
 
     link: int
@@ -160,7 +167,7 @@ class HopProbe:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class HopSeen:
-    """When packets were sent, by number, and number, time and ECN field of those that arrived, in order."""
+    """When each packet was sent, by its number; number, time and ECN field of those that arrived, in their order."""
 
     sent_ns: tuple[int, ...]
     numbers: tuple[int, ...]
@@ -174,7 +181,7 @@ class HopSeen:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SharedCell:
-    """Trials of one setting, and how its hops are tried out before."""
+    """The trials of one setting, and the probes of its hops before them."""
 
     trials: tuple[SharedTrial, ...]
     probes: tuple[HopProbe, ...]
@@ -182,11 +189,12 @@ class SharedCell:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FlowSeen:
-    """A flow as it was seen; times in seconds after the trial began, None where it never came to that.
+    """What was seen of a flow. Times are in seconds after the trial began, None if the flow never got that far.
 
-    `acked_bytes` and what follows are the sender's kernel's words, None where it is not TCP. `arrived_bytes`: at the
-    client's interface, headers included, of the stack's flows. `looks`: a table by columns. `requests`: by the kernel's
-    flows, of each request that was made its bytes, and when it was made, when its first byte and its last one came.
+    `acked_bytes` to `min_rtt_ms` are as reported by the sender's kernel, None if it does not run TCP for the flow.
+    `arrived_bytes`: bytes that arrived at the client's interface, headers included; only of the stack's flows. `looks`:
+    samples, as a table by columns. `requests`, only of the kernel's flows: for each request that was made, its bytes,
+    and the times when it was made and when the first and the last byte of its body arrived.
     """
 
     start_s: float
@@ -209,7 +217,7 @@ class FlowSeen:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GroupSeen:
-    """A group's flows, in order, its server where it is the stack's, and the kernel's algorithm of its sender."""
+    """A group's flows, in order; its server if it is the stack's, otherwise the kernel's algorithm of its sender."""
 
     algorithm: str | None
     server: ProcessSeen | None
@@ -219,11 +227,12 @@ class GroupSeen:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DirectionSeen:
-    """One direction of a link: what the kernel counted of its chain, what stood in its queue, and for how long.
+    """One direction of a link: the kernel's counters of its qdisc chain, its queue's length, and its queueing delays.
 
-    `looks`: a table by columns, one row each 100 ms. `delays_ms`: quantiles of `delays` packets that were watched, one
-    in `watched_one_in`; `unmatched` of them were not seen on both sides of the queue. `hop`: what hop.c counted.
-    `trips`: (group, flow, packets, ns in all, least, most) of the round trips of each flow, None where nobody looked.
+    `looks`: samples, as a table by columns, one row every 100 ms. `delays_ms`: quantiles of the delays of `delays`
+    packets that were watched, one in `watched_one_in`; `unmatched` packets were not seen on both sides of the queue.
+    `hop`: what hop.c counted. `trips`: (group, flow, packets, total ns, least ns, most ns) of the round trips of each
+    flow, None if they were not measured.
     """
 
     qdiscs: tuple[dict[str, object], ...]
@@ -238,7 +247,7 @@ class DirectionSeen:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CountsSeen:
-    """What was in force in a direction of a link behind a change, and had been counted until then (rtnetlink.py)."""
+    """The settings in force in a direction of a link after a change, and its counters by then (rtnetlink.py)."""
 
     link: int
     way: int
@@ -253,9 +262,9 @@ class CountsSeen:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ChangeSeen:
-    """When a change was due and made, in ns after the trial began, and what the kernel refused it with, or 0.
+    """When a change was due and made, in ns after the trial began, and the kernel's error number or 0.
 
-    `counts`: of the directions that it was of; none where too many changes were made to ask.
+    `counts`: of the directions that were changed; empty if there were too many changes to query each.
     """
 
     at_ns: int
@@ -279,7 +288,7 @@ class BondSeen:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SplitterSeen:
-    """What a splitter counted, `port` being that of the servers whose connections it takes (conformance/proxy)."""
+    """What a splitter (conformance/proxy) counted. `port`: the port of the servers whose connections it takes."""
 
     node: str
     port: int
@@ -291,7 +300,7 @@ class SplitterSeen:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SharedFacts:
-    """One trial of flows that share a network. `captured`: frames written down and lost, by side; none unless asked."""
+    """The facts of one trial of flows that share a network. `captured`: (frames, lost frames) by side, if requested."""
 
     seed: int
     virtual_s: float

@@ -1,4 +1,4 @@
-"""Carry out a job whose flows share a network: build it, then make the trials of each cell that the host feeds."""
+"""Carry out a job whose flows share a network: set up the hosts, then run the trials of each cell."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
     from conformance.guest.shared_job import SharedCell, SharedTrial
     from conformance.guest.shared_stage import SharedStage
 
-#: the first of a guest: a moment of each flow, that nobody looks at (main.py: _warm_up)
+#: duration in ns and bytes of each flow in a guest's first trial, which is not recorded (main.py: _warm_up)
 _WARM_UP_NS, _WARM_UP_BYTES = 1_000_000_000, 20_000
-#: of two the kernel always tries the first one first, where it is free: of more it would draw one
+#: of two free ports, the kernel always tries the first one first; of more, it would draw one
 _PORTS_A_CLIENT = 2
 
-#: What all sockets of a guest may hold together, in pages: more than it has. The kernel's own limit is an eighth of the
-#: memory, and flows that reach it stop growing, whatever the network would carry.
+#: Pages that all TCP sockets of a guest may hold together: more than it has. The kernel's own limit is an eighth of the
+#: memory, and flows that reach it stop growing, whatever the network could carry.
 _TCP_PAGES = 2**30
 
-#: The kernel has one of each for all namespaces; they can be set in the first one only. In a guest, that is no harm.
+#: sysctls that all namespaces share and that can be set in the initial one only. In a guest, this does no harm.
 _OF_ALL = frozenset(f"net.core.{name}" for name in ("rmem_default", "rmem_max", "wmem_default", "wmem_max"))
 
-#: no segments, no addresses: all is in the Place of a SharedStage
+#: has no segments or addresses: the Place of a SharedStage says where everything is
 TOPOLOGY = Topology(segments=(), addresses={}, taps={})
 
 
 def set_up(
     stage: SharedStage, choose_algorithm: Callable[[Any, tuple[str, ...]], tuple[str | None, str]]
 ) -> protocol.Network | protocol.Unsupported:
-    """Configure all hosts as the job says, and return what the kernel then holds, or why it cannot."""
+    """Configure all hosts as the job says. Return what the kernel then holds, or why it does not support the job."""
     job, net = stage.stage.job, stage.stage.net
     with open("/proc/sys/net/ipv4/tcp_mem", "w") as f:
         f.write(f"{_TCP_PAGES} {_TCP_PAGES} {_TCP_PAGES}")
@@ -86,7 +86,7 @@ def set_up(
 
 
 def run_cells(stage: SharedStage, cells: Iterable[SharedCell], emit: Callable[[protocol.Event], None]) -> None:
-    """Make the trials of the cells that come."""
+    """Run the trials of each cell that the host feeds, and emit their events."""
     for index, cell in enumerate(cells):
         if index == 0 and cell.trials:
             with contextlib.suppress(Fault):
@@ -110,14 +110,14 @@ def _keep_apart(stage: SharedStage, index: int, trial: SharedTrial) -> None:
     target = os.path.join(scratch, "trace", f"{index}-{trial.seed}")
     for side in ("sent", "came") if trial.captures else ():
         os.makedirs(target, exist_ok=True)
-        # Where a stack did not start there is nothing to move; the trial's facts say why.
+        # If a stack did not start there is nothing to move; the trial's facts say why.
         with contextlib.suppress(FileNotFoundError):
             kept = os.path.join(scratch, "passes", f"{trial.seed}-{side}.pcap")
             os.replace(kept, os.path.join(target, f"{side}.pcap"))
 
 
 def _small(trial: SharedTrial) -> SharedTrial:
-    """Return the same trial with little to do."""
+    """Return the same trial, but with short flows."""
     groups = tuple(
         GroupFlows(
             algorithms=group.algorithms,

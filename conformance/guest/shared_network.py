@@ -1,7 +1,8 @@
-"""Build the network that flows share: bridges at the ends of links, and a pair of hosts, or more, for each group.
+"""Build the network that flows share: bridges at the ends of links, and two or more hosts for each group.
 
-Every bridge is told which of its ports leads to which host, and learns nothing: a frame to somebody whom a bridge has
-forgotten would go over all links, and what it has forgotten depends on what was before the trial.
+Every bridge is told which of its ports leads to which host, and does not learn addresses. A learning bridge would flood
+a frame for a host that it has forgotten over all links, and what it has forgotten would depend on what happened before
+the trial.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ if TYPE_CHECKING:
     from conformance.guest.shared_job import SharedNetwork
 
 _HOST_INTERFACE = "up"
-#: a hop's
+#: names of a hop's interfaces, towards the client and towards the server
 TO_CLIENT, TO_SERVER = "near", "far"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where things of a job are: sender and receivers of each group, and the egress of each link's directions.
+    """Where the parts of a network are: each group's sender and receivers, the egress of each direction of a link.
 
-    `hops`: of each link that has one, the node in its middle, with an interface towards the client and one towards the
-    server. `bond`: None where there is none. `splitters`: those of the network, in its order.
+    `hops`: for each link, the node in its middle, with an interface towards the client and one towards the server; None
+    if it has no hop. `bond`: None if there is none. `splitters`: in the network's order.
     """
 
     senders: tuple[Host, ...]
@@ -46,7 +47,7 @@ class Place:
 
 
 def place(network: SharedNetwork) -> Place:
-    """Return where things of a network are, before it is built."""
+    """Return where the parts of a network will be, before it is built."""
     senders, receivers = [], []
     for at, group in enumerate(network.groups):
         clients = [
@@ -63,7 +64,7 @@ def place(network: SharedNetwork) -> Place:
                 port=Interface(_bridge(group.ends[1]), f"s{at}"),
             )
         )  # fmt: skip
-    # Data leave the end on the server's side.
+    # The egress of data is at a link's end on the server's side.
     directions = tuple(
         (Interface(_bridge(link.ends[1]), f"data{at}"), Interface(_bridge(link.ends[0]), f"acks{at}"))
         for at, link in enumerate(network.links)
@@ -159,7 +160,7 @@ def build(network: SharedNetwork, where: Place) -> Any:
 
 
 def _pass_on(hop: Any, impaired: tuple[bool, bool]) -> None:
-    """Let the kernel hand on what comes to a hop in a direction that no program is in."""
+    """Let the kernel forward what arrives at a hop in a direction that no program handles."""
     for own, (come, go) in zip(impaired, ((TO_SERVER, TO_CLIENT), (TO_CLIENT, TO_SERVER)), strict=True):
         if not own:
             whole = f"dev {come} parent ffff: protocol all matchall action mirred egress redirect dev {go}"
@@ -177,13 +178,13 @@ def _rebound(address: str) -> str:
 
 
 def by_address(clients: Sequence[Host]) -> dict[str, int]:
-    """Return {address: number} of a group's clients, by the addresses that hops give them, too."""
+    """Return {address: number} of a group's clients, including the addresses that hops may give them."""
     return {form(host.address): number for form in (str, _rebound) for number, host in enumerate(clients)}
 
 
 def _reached(address: str, mac: str, leg: str) -> list[str]:
-    """Return ip's commands by which a node reaches an address; `leg`: a splitter's interface, "" of hosts."""
-    # Neighbours are told, not asked for: a question could be lost in an emulator.
+    """Return the ip(8) commands that let a node reach an address; `leg`: a splitter's interface, "" for hosts."""
+    # Neighbour entries are static: an ARP request could be lost in an emulator.
     told = f"neigh replace {address} lladdr {mac} dev {leg or _HOST_INTERFACE} nud permanent"
     return [f"route replace {address} dev {leg}", told] if leg else [told]
 
@@ -210,7 +211,7 @@ def _port(bridge: str, host: Host, ways: Mapping[str, str], bond: bonding.BondPl
 
 
 def _batch(node: Any, program: str, lines: Sequence[str]) -> None:
-    """Run commands of ip(8) or bridge(8) on a node. Raises RuntimeError with its words."""
+    """Run commands of ip(8) or bridge(8) on a node. Raises RuntimeError with its error message."""
     with inside(node):
         done = subprocess.run(
             [program, "-batch", "-"], input="".join(f"{line}\n" for line in lines), capture_output=True, text=True

@@ -1,4 +1,4 @@
-"""The stage of flows that share a network: what their trials and the programs beside them work on."""
+"""The stage of flows that share a network: what their trials and the suite's helper programs work on."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SharedStage:
-    """The stage of a job whose flows share a network, and where its things are."""
+    """The stage of a job whose flows share a network, with that network and where its parts are."""
 
     stage: Stage
     network: SharedNetwork
     place: Place
 
     def of_host(self, host: Host, server: Host) -> Stage:
-        """Return the stage of a stack's program on one host: its own folders, the address of its group's server."""
+        """Return the stage for a stack's program on one host, with its own folders and its group's server address."""
         job = dataclasses.replace(self.stage.job, work_dir=os.path.join(self.stage.job.work_dir, host.node))
         addresses = {"server": server.address, "client": host.address}
         return dataclasses.replace(self.stage, job=job, topology=Topology(segments=(), addresses=addresses, taps={}))

@@ -1,8 +1,8 @@
-"""One trial of flows that share a network: fresh queues, a seed, all groups of flows, and what was seen. Facts only.
+"""Run one trial of flows that share a network: set queues and a seed, run all groups, and return what was seen.
 
-As trial.py's, it must not depend on what the guest did before it. Besides, each client of the stack has a host of its
-own with two ports to connect from, of which the kernel always tries the same one first: queues that tell flows apart
-do it by ports.
+It records facts and judges nothing. As in trial.py, a trial must not depend on what the guest did before it. In
+addition, each client of the stack has a host of its own with two ports to connect from, of which the kernel always
+tries the same one first: queues that tell flows apart do so by ports.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ if TYPE_CHECKING:
     from conformance.guest.shared_stage import SharedStage
     from conformance.guest.topology import Host, Interface
 
-#: from when all is ready until the trial begins: longer than the programs of all groups take to start
+#: ns from when all is ready until the trial begins, longer than the programs of all groups take to start; and the step
+#: in ns that its begin is rounded up to
 _LEAD_NS, _STEP_NS = 500_000_000, 128_000_000
-#: clients connect from here on, each from a port of its own
+#: clients connect from this port on, each from ports of its own
 FIRST_CLIENT_PORT = 40_000
 
 
@@ -110,7 +111,7 @@ def _fresh_start(stage: SharedStage, asked: SharedTrial) -> None:
 
     def add(interface: Interface, chain: Sequence[str]) -> None:
         own = lines.setdefault(interface.node, [])
-        # Deleting what is not there is an error; so there is something.
+        # Deleting a qdisc that does not exist is an error, so one is created first.
         own.append(f"qdisc replace dev {interface.name} root handle 99: pfifo limit 1000")
         own.append(f"qdisc del dev {interface.name} root")
         own += [line.replace("{dev}", interface.name) for line in chain]
@@ -131,7 +132,7 @@ def _fresh_start(stage: SharedStage, asked: SharedTrial) -> None:
 def _kernel_groups(
     stage: SharedStage, asked: SharedTrial, begin_ns: int, cleanup: contextlib.ExitStack
 ) -> dict[int, tuple[KernelGroup, str]]:
-    """Start the kernel's groups, which wait for the trial's begin. Return {group: (its flows, their algorithm)}."""
+    """Start the kernel's groups, which wait until the trial begins. Return {group: (its flows, their algorithm)}."""
     found = {}
     folder = programs.folder(stage)
     for at, group in enumerate(asked.groups):
@@ -156,7 +157,7 @@ def _follow(
     kernels: dict[int, tuple[KernelGroup, str]],
     queues: Sequence[tuple[QueueLooks, QueueLooks]],
 ) -> bool:
-    """Start and stop the stack's flows, and look, until all with an end have ended. Return whether time was over."""
+    """Start and stop the stack's flows, and sample, until all with an end have ended. Return whether time ran out."""
     poll = select.poll()
     with_end = [group for group, _ in kernels.values() if group.ends]
     for kernel in with_end:
@@ -236,7 +237,7 @@ class _StackGroup:
         self._ends: list[int | None] = [None for _ in flows]
         self._killed: set[int] = set()
         self._numbers = by_address(self._clients)
-        #: the address that each connected from first: a hop may give it another one
+        #: the address that each client first connected from; a hop may give it another one
         self._addresses: dict[int, str] = {}
         self._before = [self._arrived(host) for host in self._clients]
         self._server = self._run("server", self._host, max(flow.bytes for flow in flows))
@@ -262,7 +263,7 @@ class _StackGroup:
             raise Fault(f"cannot start {program} {role}: {error.strerror or error}") from error
 
     def _write_requests(self, lines: Sequence[str]) -> str | None:
-        """Write what its clients ask for, and files of these sizes. Return the path; None of one body for each."""
+        """Write the clients' requests, and bodies of these sizes. Return the requests' path; None if there are none."""
         if not lines:
             return None
         for size in {int(line.split()[0]) for line in lines}:
@@ -283,7 +284,7 @@ class _StackGroup:
         return False
 
     def events(self) -> list[tuple[int, int, int, int, bool]]:
-        """Return (when, order, group, flow, whether it starts) of all that is to be done to its flows."""
+        """Return (time in ns, order, group, flow, whether it starts) of each start and stop of its flows."""
         starts = [(flow.start_ns, 0, self.at, number, True) for number, flow in enumerate(self._flows)]
         return starts + [(f.stop_ns, 1, self.at, number, False) for number, f in enumerate(self._flows) if f.stop_ns]
 
@@ -295,7 +296,7 @@ class _StackGroup:
         return process.pidfd
 
     def kill(self, number: int) -> None:
-        """End a flow whose time is over, unless it has ended."""
+        """Kill the client of a flow whose time is over, unless it has ended."""
         process = self._processes[number]
         if process is not None and self._ends[number] is None:
             self._killed.add(number)
@@ -331,7 +332,7 @@ class _StackGroup:
 
     def seen(self) -> GroupSeen:
         if self.ready:
-            # Once more, for what happened since the last look, unless nothing is left to look at.
+            # Sample once more, for what happened since the last sample, unless the connections are gone; keep no rows.
             known = [len(rows) for rows in self._rows]
             self.look(math.inf)
             for rows, count in zip(self._rows, known, strict=True):

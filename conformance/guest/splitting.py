@@ -1,8 +1,8 @@
-"""Splitters in a network that flows share: where each stands, how connections get to it, and its programs.
+"""Place splitters in a network that flows share, route connections to them, and run their programs.
 
-A splitter hangs on its node's bridge by two legs, which flows that cross the node are sent to in place of the far end:
-data come in by the leg FAR, and leave by NEAR. Flows that end at the node never see it. It has a program
-(conformance/proxy) for each port that servers of such flows have.
+A splitter is connected to its node's bridge by two interfaces, its legs. Flows that cross the node are sent to a leg
+instead of the far end: data come in by the leg FAR and leave by the leg NEAR. Flows that end at the node bypass the
+splitter. It runs a program (conformance/proxy) for each server port of the flows that cross it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _READY_NS = 5_000_000_000
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SplitterPlace:
-    """Where a splitter is: a node of Mininet with two legs, as hosts have one."""
+    """Where a splitter is: a Mininet node with two legs, each described like a host."""
 
     near: Host
     far: Host
@@ -46,7 +46,7 @@ class SplitterPlace:
 
 
 def ports(network: SharedNetwork, at: int, stacks_port: int) -> tuple[int, ...]:
-    """Return the ports of servers whose connections cross a splitter."""
+    """Return the ports of the servers whose connections cross the splitter with index `at`."""
     crossing = [group for group in network.groups if at in group.splitters]
     return tuple(sorted({stacks_port if group.stack else PORT for group in crossing}))
 
@@ -54,9 +54,9 @@ def ports(network: SharedNetwork, at: int, stacks_port: int) -> tuple[int, ...]:
 def hops(
     group: Group, splitters: Sequence[SplitterPlace], receiver: Host, sender: Host
 ) -> list[tuple[str, str, str, str]]:
-    """Return (node, its interface, address, Ethernet address) of all that must know where a group's far ends are.
+    """Return (node, its interface, IP address of a far end, Ethernet address of the next hop) for a group's nodes.
 
-    Those are both hosts, whose interface is "", and each splitter on the way, towards both.
+    These are both hosts, whose interface is "", and each splitter between them, which must know both far ends.
     """
     way = [splitters[at] for at in group.splitters]
     found = []
@@ -70,7 +70,7 @@ def hops(
 
 
 class Splitting:
-    """The programs of one splitter in a trial. Call `stop()`, and `end()`."""
+    """The programs of one splitter in a trial. Call `stop()`, then `end()`."""
 
     def __init__(self, node: Any, name: str, command: Sequence[str], ports: Sequence[int], folder: str) -> None:
         self._name, self._programs = name, {}
@@ -86,7 +86,7 @@ class Splitting:
                 time.sleep(0.005)
 
     def stop(self) -> list[SplitterSeen]:
-        """End the programs, and return what they counted. Raises RuntimeError."""
+        """End the programs, and return what they counted. Raises RuntimeError if one had ended before."""
         found = []
         for port, program in self._programs.items():
             if not program.running:

@@ -1,4 +1,4 @@
-"""What a guest works with: the stage that a whole job is carried out on, and one transfer on it."""
+"""Records that a guest works with: the stage that a whole job is carried out on, and one transfer on it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class Stage:
     """A job, the started network that it is carried out in, and where its files are.
 
-    `net` is Mininet's, `topology` what its builder says of it. `virtual`: this guest's clock is virtual. `pki` is the
-    job's folder of certificates, copied to where stacks may read it.
+    `net` is Mininet's network, `topology` its builder's description. `virtual`: whether this guest's clock is virtual.
+    `pki` is the job's folder of certificates, copied to where stacks may read it.
     """
 
     job: Job
@@ -31,20 +31,20 @@ class Stage:
 
     @property
     def router(self) -> Router:
-        """The router of this topology. Raises ValueError where it has none."""
+        """The router of this topology. Raises ValueError if it has none."""
         if self.topology.router is None:
             raise ValueError("this topology has no router for a proxy")
         return self.topology.router
 
     @property
     def rival(self) -> RivalFlow:
-        """The place of a second flow in this topology. Raises ValueError where it has none."""
+        """The place of a second flow in this topology. Raises ValueError if it has none."""
         if self.topology.rival is None:
             raise ValueError("this topology has no place for a rival")
         return self.topology.rival
 
     def bottleneck(self, transfer: Transfer) -> Interface:
-        """Return the interface whose egress queue the data of a transfer stand in."""
+        """Return the interface whose egress queue holds the data of a transfer."""
         return self.topology.segments[transfer.slowest].queues[0]
 
     def program(self, role: str) -> Program:
@@ -72,7 +72,7 @@ class Transfer:
 
 
 def transfer(stage: Stage, cell: CellJob, seed: int, transfer_bytes: int | None = None) -> Transfer:
-    """Return the transfer of `cell` with this seed, or one of other length, over its calibrated links."""
+    """Return the transfer of `cell` with this seed over its calibrated links; `transfer_bytes` overrides its length."""
     size = cell.transfer_bytes if transfer_bytes is None else transfer_bytes
     return Transfer(
         seed=seed,
@@ -84,7 +84,7 @@ def transfer(stage: Stage, cell: CellJob, seed: int, transfer_bytes: int | None 
 
 
 def payload(work_dir: str, size: int) -> str:
-    """Return a folder with a file of `size` zero bytes, named by its size: a hole, which costs no memory to read."""
+    """Make a file of `size` zero bytes, named by its size: a hole, which costs no memory to read. Return its folder."""
     folder = os.path.join(work_dir, "www")
     os.makedirs(folder, mode=0o755, exist_ok=True)
     with open(os.path.join(folder, str(size)), "wb") as f:

@@ -1,8 +1,8 @@
-"""tc(8): one process of it for each node, as long as the guest lives.
+"""Run tc(8) commands by one tc process for each node, which lives as long as the guest.
 
-Every trial needs it at least twice, and in a guest a process start costs as much as a thousand packets. It runs as
-`tc -batch`, which carries out a line as soon as it gets it; the answer to a `show` is one line of JSON, and so says
-that what came before has been done.
+Every trial needs tc at least twice, and starting a process costs a guest as much as a thousand packets. `tc -batch`
+carries out a line as soon as it gets it. Its answer to a `show` is one line of JSON, which also says that all earlier
+lines have been carried out.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
     from conformance.guest.netns import Node
 
-#: what -force makes of a line that fails: tc's own words, this, and on with the next line
+#: with -force, tc prints its error message and this after a line that fails, and goes on with the next line
 _FAILED = "Command failed"
-#: far more than it ever takes; in virtual time waiting costs nothing
+#: ms to wait for an answer, far more than tc ever takes; in virtual time waiting costs nothing
 _PATIENCE_MS = 10_000
-#: what stands in the JSON of a discipline that tc does not know, in place of its options
+#: what tc writes into the JSON instead of the options of a queueing discipline that it does not know
 _UNKNOWN = re.compile(rb"\[Unknown qdisc, optlen=\d+\] ?")
-#: begins a line that is a message for the kernel (model/emulation/dualpi2.py), and no command of tc's
+#: begins a line that is an rtnetlink message for the kernel (model/emulation/dualpi2.py) and not a tc command
 _MESSAGE = "rtnetlink "
 _RUNNING: dict[Node, _Tc] = {}
 
@@ -45,7 +45,8 @@ class _Tc:
             )  # fmt: skip
         self._in, self._out, self._err = _pipes(self._process)
         os.set_blocking(self._err.fileno(), False)
-        # Like the rest of the harness it runs when it is due, whatever it ran before, and is not what memory ends.
+        # Like the rest of the harness, it runs when it is due, however much it ran before, and is not killed when
+        # memory runs out.
         os.sched_setscheduler(self.pid, os.SCHED_FIFO, os.sched_param(1))
         set_oom_score(self.pid, -1000)
 
@@ -58,7 +59,7 @@ class _Tc:
         return self._process.poll() is not None
 
     def __call__(self, lines: Sequence[str]) -> list[dict[str, object]]:
-        """Carry out `lines`. Return what `qdisc show` then shows. Raises RuntimeError with tc's words."""
+        """Carry out `lines`. Return what `qdisc show` then shows. Raises RuntimeError with tc's error message."""
         text = "".join(f"{line}\n" for line in (*lines, "qdisc show"))
         with contextlib.suppress(BrokenPipeError):
             self._in.write(text.encode())
@@ -68,7 +69,7 @@ class _Tc:
         answer = self._out.readline() if poll.poll(_PATIENCE_MS) else b""
         words = (self._err.read() or b"").decode("utf-8", "replace").strip()
         if not answer.endswith(b"\n"):
-            # A line that it cannot parse ends it, in spite of -force; one that cannot be answered leaves it waiting.
+            # A line that tc cannot parse ends it, in spite of -force; one that cannot be answered leaves it waiting.
             self._end()
             raise RuntimeError(f"tc: {words or 'it ended without a word'}")
         if _FAILED in words:
@@ -98,14 +99,14 @@ def _of(node: Node) -> _Tc:
 
 
 def pids() -> set[int]:
-    """Return the process ids of those that run: they outlive a trial."""
+    """Return the process ids of the running tc processes, which outlive a trial."""
     return {tc.pid for tc in _RUNNING.values() if not tc.ended}
 
 
 def run(node: Node, lines: Sequence[str]) -> None:
-    """Run tc commands (without the leading `tc`) in `node`'s namespace; raises RuntimeError with tc's words."""
+    """Run tc commands (without the leading `tc`) in `node`'s namespace. Raises RuntimeError with tc's error message."""
     _of(node)([line for line in lines if not line.startswith(_MESSAGE)])
-    # They come last in their interface's chain.
+    # The qdiscs that these messages add come last in their interface's chain.
     for line in lines:
         if line.startswith(_MESSAGE):
             rtnetlink.send(node, *line.removeprefix(_MESSAGE).split())
@@ -117,7 +118,7 @@ def read_qdiscs(node: Node, interfaces: Collection[str]) -> list[dict[str, objec
 
 
 def _whole(node: Node, shown: dict[str, object]) -> dict[str, object]:
-    """Return what is shown of a queue, with what tc leaves out where it does not know it."""
+    """Return what tc shows of a queue, completed by rtnetlink if tc does not know its kind."""
     if shown.get("kind") != "dualpi2":
         return shown
     handle = int(str(shown["handle"]).removesuffix(":"), 16) << 16

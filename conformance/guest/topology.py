@@ -1,7 +1,7 @@
-"""What a topology says of itself: its segments, addresses, and where things are to be seen or run.
+"""Describe topologies: their segments and addresses, and where captures are taken and programs run.
 
 A file in topologies/ has a TOPOLOGY, and a build() that returns it as a started Mininet network. Only build() needs
-Mininet, so that what a topology says can be read anywhere.
+Mininet, so that a TOPOLOGY can be read anywhere.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Host:
 class Segment:
     """One emulated link.
 
-    `queues` are the interfaces whose egress carries the queue chain, first the one where the transfer's data queue.
+    `queues` are the interfaces whose egress carries the queue chain; the first one queues the transfer's data.
     `sender` is the node that sends data into the segment, `receiver` the one that receives them, at `address`.
     """
 
@@ -68,8 +68,8 @@ class Topology:
     """What is known of a network before it is built.
 
     `segments`: the client's first. `addresses`: of client and server, which are nodes of every topology. `taps`: {name
-    of a capture: where a trace takes it}. `router` and `rival`: None where there is no place for a proxy, or for a
-    second flow.
+    of a capture: the interface where a trace takes it}. `router` and `rival`: None if there is no place for a proxy, or
+    for a second flow.
     """
 
     segments: tuple[Segment, ...]

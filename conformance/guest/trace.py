@@ -1,4 +1,4 @@
-"""A trial with everything written down: packets at the bottleneck, the stack's own logs and TLS secrets."""
+"""Run a trial and record everything: packets at the bottleneck, the stack's own logs and TLS secrets."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from conformance.guest.seen import TrialFacts
     from conformance.guest.stage import Stage, Transfer
 
-#: of all that a process of a stack wrote; more would be the guest's memory
+#: bytes that are kept of all that a process of a stack wrote; more would be the guest's memory
 _LOGS_BYTES = 256 << 20
 _CHUNK_BYTES = 1 << 16
 
 
 def run_traced(stage: Stage, transfer: Transfer, target: str) -> TrialFacts:
-    """Carry out one trial as run_trial() does, and leave its traces in the new folder `target`.
+    """Run one trial as run_trial() does, and write its traces to the new folder `target`.
 
-    With the job's trace at "packets" or "heads" nothing changes in the trial; with "all" the stack writes logs, too.
+    If the job's trace is "packets" or "heads", the trial itself is unchanged; with "all" the stack writes logs, too.
     """
     os.makedirs(target)
     logs = {role: os.path.join(stage.job.work_dir, f"trace-{role}") for role in ("server", "client")}
@@ -57,14 +57,14 @@ def run_traced(stage: Stage, transfer: Transfer, target: str) -> TrialFacts:
 
 
 def _copy(source: str, target: str) -> None:
-    """Copy regular files only, whatever a stack put there: a link could name any file of the host's."""
+    """Copy regular files only, whatever a stack put into `source`: a link could name any file of the host."""
     left = _LOGS_BYTES
     for folder, _, files in os.walk(source):
         for name in files:
             path = os.path.join(folder, name)
             if not stat.S_ISREG(os.lstat(path).st_mode):
                 continue
-            # No stack runs any more that could put another file there.
+            # By now, no stack is running that could put another file in its place.
             with open(path, "rb") as f:
                 there = os.path.join(target, os.path.relpath(folder, source))
                 os.makedirs(there, exist_ok=True)

@@ -1,10 +1,11 @@
-"""One trial: fresh queues, a seed, a server, a client, and what was seen. Facts only; the engine judges.
+"""Run one trial: set fresh queues and a seed, run a server and a client, and return what was seen.
 
-A trial must not depend on what the guest did before it. So, in virtual time, `fresh_start` begins each one
-(and each calibration) at a multiple of 65.536 s of uptime, because the kernel's timer wheel rounds long timers
-to multiples of up to 512 ms of absolute time; with its own seed; with fresh queues and, but for tc (tc.py), fresh
-processes. The kernel keeps no TCP metrics (a sysctl of every profile) and charges nothing for memory calls, whose
-number depends on the allocator's past. tests/guest/test_guest.py asserts it, byte for byte.
+It returns facts, which the engine judges. A trial must not depend on what the guest did before it. In virtual time,
+`fresh_start` therefore begins each trial (and each calibration) at a multiple of 65.536 s of uptime, because the
+kernel's timer wheel rounds long timers to multiples of up to 512 ms of absolute time. A trial has its own seed, fresh
+queues and, except for tc (tc.py), fresh processes. The kernel keeps no TCP metrics (a sysctl of every profile) and
+charges nothing for memory calls, whose number depends on the allocator's past. tests/guest/test_guest.py asserts this
+independence, byte for byte.
 """
 
 from __future__ import annotations
@@ -34,10 +35,11 @@ if TYPE_CHECKING:
     from conformance.guest.stage import Stage, Transfer
     from conformance.guest.topology import Segment
 
-#: TIME_WAIT lasts a minute (net/ipv4/tcp.h: TCP_TIMEWAIT_LEN)
+#: longer than TIME_WAIT, which lasts a minute (net/ipv4/tcp.h: TCP_TIMEWAIT_LEN)
 _TIME_WAIT_MS = 61_000
 _ALIGN_MS, _CLIENT_ALIGN_MS = 65_536, 128
-#: an orphan gives up after eight retransmissions, at most two minutes apart (tcp_orphan_retries, TCP_RTO_MAX)
+#: seconds between two checks for connections, and how many checks at most: an orphaned socket gives up after eight
+#: retransmissions, at most two minutes apart (tcp_orphan_retries, TCP_RTO_MAX)
 _SILENCE_S, _MOST_SILENCES = 60, 30
 _TIMER_ABSTIME = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -76,7 +78,7 @@ def run_trial(stage: Stage, transfer: Transfer) -> TrialFacts:
         client = _start(stage, "client", transfer, cleanup)
         watched = [client.pidfd, *([proxy.pidfd] if proxy else [])]
         elapsed_s, timed_out, half_time = _watch(stage.net["client"], watched, sampler, stage.job.timeout_s)
-        # In virtual time each question costs: their order and number are part of every result.
+        # In virtual time each query costs time: their order and number affect every result.
         seen = server.seen(), client.seen()
         found = TransferSeen(
             timed_out=timed_out,
@@ -99,13 +101,13 @@ def run_trial(stage: Stage, transfer: Transfer) -> TrialFacts:
 
 
 def fresh_start(stage: Stage, tc_lines: Sequence[Sequence[str]], seed: int) -> None:
-    """Make folders anew, and queues as `tc_lines` says; in virtual time also round the clock and seed the kernel."""
+    """Recreate folders, set queues by `tc_lines`, and in virtual time also align the clock and seed the kernel."""
     folders.renew(stage)
     by_node: dict[str, list[str]] = {}
     for segment, chain in zip(stage.topology.segments, tc_lines, strict=True):
         for queue in segment.queues:
             lines = by_node.setdefault(queue.node, [])
-            # Deleting what is not there is an error; so there is something.
+            # Deleting a qdisc that does not exist is an error, so one is created first.
             lines.append(f"qdisc replace dev {queue.name} root handle 99: pfifo limit 1000")
             lines.append(f"qdisc del dev {queue.name} root")
             lines += [line.replace("{dev}", queue.name) for line in chain]
@@ -115,7 +117,7 @@ def fresh_start(stage: Stage, tc_lines: Sequence[Sequence[str]], seed: int) -> N
 
 
 def start_clock(stage: Stage, seed: int) -> None:
-    """Wait for silence, and in virtual time also round the clock and seed the kernel."""
+    """Wait until old connections have ended, align the clock, and seed the kernel: in virtual time only."""
     if stage.virtual:
         _await_silence(stage.net)
         _align_clock(_ALIGN_MS, _TIME_WAIT_MS)
@@ -124,10 +126,10 @@ def start_clock(stage: Stage, seed: int) -> None:
 
 
 def _await_silence(net: Any) -> None:
-    """Sleep until no connection of an earlier trial is left. Raises Fault where one never ends.
+    """Sleep until no connection of an earlier trial is left. Raises Fault if one never ends.
 
-    One whose far end was killed first goes on sending its last bytes for minutes: those would be packets of the next
-    trial, and the socket itself might be taken for that trial's sender.
+    A connection whose far end was killed first goes on sending its last bytes for minutes. These packets would be in
+    the next trial, and the socket itself might be taken for that trial's sender.
     """
     for _ in range(_MOST_SILENCES):
         if not any(netns.has_connections(node) for node in net.hosts):
@@ -150,7 +152,7 @@ def read_queues(net: Any, segment: Segment) -> list[dict[str, object]]:
 
 
 def _align_clock(step_ms: int, at_least_ms: int = 0) -> None:
-    """Sleep `at_least_ms`, and on to the next multiple of `step_ms` of uptime, to the nanosecond."""
+    """Sleep for `at_least_ms` and then until the next multiple of `step_ms` of uptime, to the nanosecond."""
     step_ns = step_ms * 1_000_000
     target = ((time.monotonic_ns() + at_least_ms * 1_000_000) // step_ns + 1) * step_ns
     deadline = struct.pack("qq", target // 10**9, target % 10**9)
@@ -158,7 +160,7 @@ def _align_clock(step_ms: int, at_least_ms: int = 0) -> None:
 
 
 def environment(stage: Stage, role: str, transfer: Transfer) -> dict[str, str]:
-    """Return the contract's variables for the server or client of a transfer."""
+    """Return the environment variables of the contract for the server or client of a transfer."""
     job, program, directory = stage.job, stage.program(role), stage.folder(role)
     return {
         **{k: v for k, v in os.environ.items() if k in ("PATH", "LC_ALL", "OPENSSL_ia32cap")},
@@ -183,7 +185,7 @@ def environment(stage: Stage, role: str, transfer: Transfer) -> dict[str, str]:
 
 
 def _trace_variables(folder: str | None) -> dict[str, str]:
-    """Return where to write qlog and TLS secrets; nothing in a trial that is not traced."""
+    """Return the variables that say where to write qlog and TLS secrets; none if the trial is not traced."""
     return {"CC_QLOG": f"{folder}/qlog", "SSLKEYLOGFILE": f"{folder}/keys.log"} if folder else {}
 
 
@@ -214,7 +216,7 @@ def wait_for_port(stage: Stage, process: StackProcess) -> bool:
 
 
 def _start_proxy(stage: Stage, cleanup: contextlib.ExitStack) -> Proxy:
-    """Start the proxy on the router, and wait until it listens. Raises Fault where it never does."""
+    """Start the proxy on the router, and wait until it listens. Raises Fault if it never does."""
     router = stage.net[stage.router.node]
     proxy = Proxy(router, stage)
     cleanup.callback(proxy.end)
@@ -231,7 +233,7 @@ def _start_proxy(stage: Stage, cleanup: contextlib.ExitStack) -> Proxy:
 
 
 def _start_rival(stage: Stage, algorithm: str, seed: int, cleanup: contextlib.ExitStack) -> Rival:
-    """Start the rival's transfer, and give it its head start. Raises Fault where the kernel lacks its algorithm."""
+    """Start the rival's transfer, and give it its head start. Raises Fault if the kernel lacks its algorithm."""
     flow = stage.rival
     try:
         rival = Rival(stage.net[flow.source], stage.net[flow.sink], flow.address, algorithm)
@@ -260,12 +262,12 @@ def _watch(
 ) -> tuple[float, bool, dict[str, InterfaceCounters] | None]:
     """Sample until a process (pidfd) of `watched` ends or the time is over.
 
-    Return (elapsed seconds, whether the time was over, the client's interface counters when half of it was, or None).
+    Return (elapsed seconds, whether the time ran out, the client's interface counters after half of it, or None).
     """
     poll = select.poll()
     for pidfd in watched:
         poll.register(pidfd, select.POLLIN)
-    # Integers: a rounding error that depends on the uptime would move a look, and with it everything.
+    # Integers: a rounding error that depends on the uptime would shift a sample and everything after it.
     start_ns = due_ns = time.monotonic_ns()
     end_ns = start_ns + round(timeout_s * 1e9)
     half_time = None
@@ -283,7 +285,7 @@ def _watch(
 
 
 def system_calls(before: int | None = 0) -> int | None:
-    """Return the system calls of the whole guest since it had made `before`; None where its kernel counts none."""
+    """Return how many system calls the whole guest has made beyond `before`; None if its kernel does not count them."""
     try:
         with open(_CALLS_FILE) as f:
             return int(f.read()) - (before or 0)
@@ -298,7 +300,7 @@ def _since(began_ns: int) -> float:
 def _counters(stage: Stage) -> Counters:
     hosts, router = stage.net.hosts, stage.topology.router
     interfaces = {node.name: netns.interface_counters(node) for node in hosts}
-    # In virtual time, in the order of hosts: each file that is read costs.
+    # In the order of hosts: in virtual time, each file that is read costs time.
     ends = ("client", "server", *([router.node] if router else []))
     snmp = {node.name: netns.snmp_counters(node, _SNMP) for node in hosts if node.name in ends}
     return Counters(

@@ -1,8 +1,8 @@
-"""Write frozen dataclasses as JSON, and read them back strictly: what host and guest tell each other.
+"""Write frozen dataclasses as JSON and read them back strictly, for messages between host and guest.
 
-What a guest says may be cut short, or come from a place that nobody vouches for. A record is therefore read whole, with
-exactly its fields, each of its type, or not at all. Types are bool, int, float, str, `X | None`, tuples, dictionaries
-with text as keys, other dataclasses, and `object` for any JSON. A dataclass checks more in its __post_init__.
+A guest's messages may be truncated or come from an untrusted source. A record is therefore accepted only if it has
+exactly its fields, each of its type. Types are bool, int, float, str, `X | None`, tuples, dictionaries with text as
+keys, other dataclasses, and `object` for any JSON. A dataclass checks more in its __post_init__.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:  # typing is not worth its import in a guest
 
     T = TypeVar("T")
 
-#: Beyond this, no count of bytes or packets makes sense, and sums of them would not fit a float.
+#: A bound on integers: larger counts of bytes or packets make no sense, and their sums would not fit a float.
 _MOST = 1 << 62
 
 
 class ProtocolError(Exception):
-    """A record is not of the form that the protocol gives it; the message says where and why."""
+    """A record does not have the form that the protocol requires; the message says where and why."""
 
 
 def dumps(record: object) -> str:
@@ -32,7 +32,7 @@ def dumps(record: object) -> str:
 
 
 def loads(text: str | bytes) -> object:
-    """Return the value of a JSON document. Raises ProtocolError where it is none."""
+    """Return the value of a JSON document. Raises ProtocolError if the text is not JSON."""
     try:
         return json.loads(text, parse_constant=_refuse, object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
@@ -51,13 +51,13 @@ def to_json(value: Any) -> Any:
 
 
 def read(kind: type[T], data: object, where: str = "") -> T:
-    """Return `data`, as JSON gave it, as a `kind`; `where` is its JSON pointer. Raises ProtocolError."""
+    """Convert `data`, as parsed from JSON, to a `kind`; `where` is its JSON pointer. Raises ProtocolError."""
     found: T = _read(kind, data, where)
     return found
 
 
 def require(kept: bool, why_not: str) -> None:
-    """Raise ProtocolError with `why_not` unless `kept`: for __post_init__."""
+    """Raise ProtocolError with the message `why_not` unless `kept` is true; for use in __post_init__."""
     if not kept:
         raise ProtocolError(why_not)
 
@@ -97,7 +97,7 @@ def _record(kind: Any, data: Any, where: str) -> Any:
     try:
         return kind(**{name: _read(kinds[name], item, f"{where}/{name}") for name, item in data.items()})
     except ProtocolError as error:
-        # What __post_init__ says has no place yet.
+        # A message of __post_init__ does not say where yet.
         raise error if str(error).startswith("/") else ProtocolError(f"{where or '/'}: {error}") from None
 
 
@@ -112,7 +112,7 @@ def _plain(kind: Any, data: Any, where: str) -> Any:
 
 
 def _is_text(data: str) -> bool:
-    """Say whether a string has no halves of surrogate pairs, which no file and no terminal takes."""
+    """Return whether a string is free of lone surrogates, which no file and no terminal accepts."""
     try:
         data.encode()
     except UnicodeEncodeError:

@@ -1,1 +1,1 @@
-"""The guest kernel: its recipe (guest.config, patches/), its source, and the kernels built from them."""
+"""Guest kernels: the recipe (guest.config, patches/), the sources, and the store of kernels built from them."""

@@ -1,7 +1,7 @@
 """Build a guest kernel: unpack, patch, configure, compile, strip, store.
 
-A kernel is a function of source, configuration and patches (and, in its bytes though not in what it does,
-of the compiler); the digest of the three is its name in the store, and it is built only once.
+A kernel is a function of source, configuration and patches; the compiler changes its bytes, but not its behaviour. The
+digest of the three is its name in the store, and it is built only once.
 """
 
 import dataclasses
@@ -20,15 +20,15 @@ from conformance.model import digest as digests
 from conformance.model.errors import UserError
 from conformance.support import limits, paths
 
-#: (done, total, what is being done); a total of 0 is not known
+#: called with (done, total, what is being done); a total of 0 means unknown
 Progress = Callable[[int, int, str], object]
 _RECIPE = paths.PACKAGE / "kernel"
 _PATCHES, _SINCE = _RECIPE / "patches", "since-"
-#: raised when the recipe changes what it builds in a way that none of the digested inputs shows
+#: increased when the recipe builds something else without a change of the digested inputs
 _RECIPE_VERSION = 1
-#: characters of what a tool says that are shown, the last ones
+#: how many of the last characters of a tool's output are shown in messages
 _SAID = 200
-#: how many files our configuration compiles in 6.12; only the progress bar needs it
+#: how many files our configuration compiles in Linux 6.12; only the progress bar needs it
 _ABOUT_OBJECTS = 766
 _TOOLS = {
     "gcc": "gcc", "make": "make", "flex": "flex", "bison": "bison", "bc": "bc", "patch": "patch", "strip": "binutils",
@@ -42,10 +42,10 @@ def missing_tools() -> list[str]:
 
 
 def own_patches(version: tuple[int, int]) -> list[pathlib.Path]:
-    """Return our patches for a source of this version, in order; a source they do not apply to is refused.
+    """Return our patches for a source of this version, in order. Raises UserError if there are none for it.
 
-    Those in patches/ are for every source, those in its folders since-VERSION for every one from that version on; of
-    the folders VERSION, only the one of the newest version that this one has reached.
+    Patches in patches/ are for every source, those in patches/since-VERSION for every source from that version on. Of
+    the folders patches/VERSION, only the newest whose version is not later than this one is used.
     """
     since = [p for p in _PATCHES.glob(f"{_SINCE}*") if _number(p.name.removeprefix(_SINCE)) <= version]
     folders = [_PATCHES, _variants(version), *since]
@@ -53,7 +53,7 @@ def own_patches(version: tuple[int, int]) -> list[pathlib.Path]:
 
 
 def faster_patches(version: tuple[int, int]) -> list[pathlib.Path]:
-    """Return our patches that only make guests faster, in variants: those that apply are applied."""
+    """Return our patches that only make guests faster. Some are variants of each other: those that apply are used."""
     return sorted((_variants(version) / "faster").glob("*.patch"))
 
 
@@ -82,14 +82,14 @@ def build(
 ) -> store.Kernel:
     """Build (or find built) a kernel and give it `name`. Return the Kernel.
 
-    `patches` are the user's, applied before our own. `progress(done, total, what)` is called with counts of
-    compiled files. `note` is told a line where the source is not the one that was asked for. `jobs`: how many files are
-    compiled at a time; None is what this process may use of the machine. Raises UserError.
+    `patches` are the user's, applied before our own. `progress(done, total, what)` is called with counts of compiled
+    files. `note` is called with a line if the source is not the one that was asked for. `jobs`: how many files are
+    compiled at a time; None for as many as this process may use of the machine. Raises UserError.
     """
     store.check_name(name)
     users = _users(patches)
     if source and (asked := suites.series(str(source))):
-        own_patches(asked)  # refused before anything is looked for: lists of suites take a minute
+        own_patches(asked)  # raises before the source is looked for, as fetching package lists takes a minute
     progress(0, 0, "finding the source")
     digest = _built_from_package(source, users, note)
     if digest is None:
@@ -112,8 +112,9 @@ def build(
 def digest_of(source: str | None = None, patches: Sequence[str] = (), note: sources.Say = lambda line: None) -> str:
     """Return the digest that build() would store a kernel under. Fetch nothing. Raises UserError.
 
-    Where the source would have to be fetched, the digest is another: it has the hash that apt's lists have of the
-    package in place of the source's, and where these do not know it, its name. `note` is told a line.
+    If the source would have to be fetched, the digest is a different one: it is made with the package's hash in apt's
+    lists in place of the source's or, if apt does not know the package, with its name. `note` is called with a line
+    that says so.
     """
     users = _users(patches)
     if located := sources.here(source):
@@ -130,7 +131,10 @@ def digest_of(source: str | None = None, patches: Sequence[str] = (), note: sour
 
 
 def _built_from_package(source: str | None, users: Sequence[pathlib.Path], note: sources.Say) -> str | None:
-    """Return the digest of a kernel that was built from a package whose source is not here; None of any other."""
+    """Return the digest of the kernel that was built from the package `source`, if its source is not on this machine.
+
+    Otherwise, return None.
+    """
     if sources.here(source):
         return None
     if package := sources.announced(source):
@@ -152,14 +156,14 @@ def _users(patches: Sequence[str]) -> list[pathlib.Path]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Recipe:
-    """All that a kernel is a function of (`inputs`, digested), and what of it the build works with."""
+    """Everything that determines a kernel (`inputs`, which the digest covers), and the files that the build uses."""
 
     inputs: Mapping[str, Any]
     users: Sequence[pathlib.Path]
     own: Sequence[pathlib.Path]
-    #: our patches that only make it faster
+    #: our patches that only make guests faster
     faster: Sequence[pathlib.Path]
-    #: our configuration
+    #: our part of the configuration, guest.config
     fragment: str
 
     @property
@@ -169,7 +173,7 @@ class _Recipe:
 
 
 def _recipe(version: tuple[int, int], source: str, users: Sequence[pathlib.Path]) -> _Recipe:
-    """Return how a source of this version and digest is built with the user's patches. Raises UserError."""
+    """Return the recipe for a source of this version and digest with the user's patches. Raises UserError."""
     own, faster = own_patches(version), faster_patches(version)
     fragment = (_RECIPE / "guest.config").read_text()
     inputs = {
@@ -234,7 +238,10 @@ def _strip(program: pathlib.Path, to: pathlib.Path) -> None:
 
 
 def _has_seccomp_mode(tree: pathlib.Path) -> bool:
-    """Say whether guests of this source run programs without ptrace (mainline since 6.16): half the cost of a call."""
+    """Return whether guests of this source can run programs under seccomp instead of ptrace (mainline since 6.16).
+
+    That halves the cost of a system call.
+    """
     return '"seccomp="' in (tree / "arch" / "um" / "os-Linux" / "start_up.c").read_text()
 
 
@@ -261,7 +268,7 @@ def _apply(patch: pathlib.Path, tree: pathlib.Path) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment of a build: nothing of this user, machine or minute goes into the kernel."""
+    """Return the environment of a build; it keeps this user, machine and time out of the kernel."""
     pinned = {"KBUILD_BUILD_TIMESTAMP": "2000-01-01", "KBUILD_BUILD_USER": "cc", "KBUILD_BUILD_HOST": "cc"}
     return {**os.environ, "LC_ALL": "C", **pinned}
 
@@ -281,13 +288,13 @@ def _fail(log: pathlib.Path) -> NoReturn:
 
 
 def _congestion_controls(tree: pathlib.Path) -> str:
-    """Return options for every congestion control of this source, so that those that a patch adds need not be known."""
+    """Return the options of all congestion controls of this source, so that ones added by patches need not be known."""
     kconfig = (tree / "net" / "ipv4" / "Kconfig").read_text()
     return "".join(f"CONFIG_{name}=y\n" for name in re.findall(r"^config (TCP_CONG_\w+)$", kconfig, re.MULTILINE))
 
 
 def _check_config(config: pathlib.Path, fragment: str) -> None:
-    """Refuse what Kconfig drops silently: what it does not know, or what depends on something absent."""
+    """Raise UserError if Kconfig silently dropped options that are unknown or depend on something absent."""
     have = set(config.read_text().splitlines())
     lost = []
     for line in fragment.splitlines():

@@ -1,6 +1,6 @@
-"""Sources by way of a container of Debian, where this machine gets nothing from Debian, as Ubuntu does not.
+"""Fetch kernel sources in a Debian container, on machines that get no packages from Debian, such as Ubuntu machines.
 
-Only the package is fetched there, by the same code as on Debian; kernels are built on the machine itself.
+Only the package is fetched in the container, by the same code as on Debian; kernels are built on the machine itself.
 """
 
 import pathlib
@@ -10,12 +10,13 @@ import subprocess
 from conformance.model.errors import UserError
 from conformance.support import paths
 
-#: what is tried, in order: a machine with both, as GitHub's, mostly has docker set up
+#: container programs, in the order in which they are tried: machines with both, such as GitHub's, mostly have docker
+#: set up
 _PROGRAMS = ("docker", "podman")
 _IMAGE = "debian:12-slim"
 _ANSWER_S, _FETCH_S = 20, 1800
 _SOURCES = "/cache/sources"
-# The container may run as another user; the files get the owner of the folder.
+# The container may run as another user, so the files are given to the owner of the folder.
 _SCRIPT = f"""
 trap 'chown -R --reference={_SOURCES} {_SOURCES}' EXIT
 apt-get update -q && apt-get install -q -y --no-install-recommends python3 &&
@@ -24,12 +25,12 @@ python3 -c 'import sys; from conformance.kernel import source; source.locate(sys
 
 
 def program() -> str | None:
-    """Return the program that runs containers here, or None."""
+    """Return the name of the program that can run containers here, or None."""
     return next((name for name in _PROGRAMS if shutil.which(name) and _answers(name)), None)
 
 
 def _answers(name: str) -> bool:
-    """Say whether it works for this user: being installed is not enough."""
+    """Return whether the program works for this user: being installed is not enough."""
     try:
         return subprocess.run([name, "info"], capture_output=True, timeout=_ANSWER_S).returncode == 0
     except (OSError, subprocess.TimeoutExpired):
@@ -37,7 +38,7 @@ def _answers(name: str) -> bool:
 
 
 def fetch(package: str, name: str, sources: pathlib.Path) -> None:
-    """Have source.locate() fetch a package into the folder `sources` in a container of the program `name`.
+    """Run source.locate() in a container, started by the program `name`, to fetch a package into the folder `sources`.
 
     Raises UserError.
     """

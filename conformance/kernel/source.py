@@ -1,9 +1,11 @@
-"""Kernel sources: a folder, a tarball, or one of Debian's linux-source packages.
+"""Find kernel sources: a folder, a tarball, or one of Debian's linux-source packages, which is fetched if necessary.
 
-A package is only downloaded and unpacked into the user's cache: no rights needed, nothing installed. One that
-apt does not know is looked for in Debian's newer suites; in a container, where the machine has no mirror of Debian.
+A package is only downloaded and unpacked into the user's cache; this needs no privileges and installs nothing. A
+package that apt does not know is looked for in Debian's newer suites, or in a container if the machine has no Debian
+mirror.
 
-CACHE/sources/PACKAGE/ holds what was in a package, and ARCHIVE; or REPLACED_BY where Debian had a newer one instead.
+CACHE/sources/PACKAGE/ holds the package's files and its hash (_ARCHIVE), or the name of a newer package (_REPLACED_BY)
+that was taken instead.
 """
 
 import hashlib
@@ -19,17 +21,17 @@ from conformance.model import digest as digests
 from conformance.model.errors import UserError
 from conformance.support import files, paths
 
-#: is told a line
+#: called with a line of text
 Say = Callable[[str], object]
-#: Debian's package of the default kernel, which the zones are measured on. Guests run programs under seccomp instead of
-#: ptrace from Linux 6.16 on, which costs less; to carry that to an older one would be to copy upstream's code.
+#: Debian's package of the default kernel, which the zones are measured on. From Linux 6.16 on, guests run programs
+#: under seccomp instead of ptrace, which costs less; a backport to older kernels would mean copying upstream's code.
 DEFAULT = "linux-source-7.2"
 OLDEST = (6, 1)
-#: where packages of sources are installed to
+#: where linux-source packages are installed
 _INSTALLED = pathlib.Path("/usr/src")
-#: the SHA-256 of the package as it was downloaded, and as apt's lists have it
+#: file with the SHA-256 of the package as it was downloaded, which is also in apt's lists
 _ARCHIVE = "archive.sha256"
-#: the name of the package that was taken instead
+#: file with the name of the package that was taken instead
 _REPLACED_BY = "replaced-by"
 
 
@@ -38,9 +40,11 @@ def _silent(line: str) -> None:
 
 
 def locate(source: str | None = None, say: Say = _silent, note: Say = _silent) -> pathlib.Path:
-    """Return the path of a tarball or folder: `source`, a package's name such as linux-source-6.1, or else DEFAULT's.
+    """Return the path of the source's tarball or folder, and fetch it if necessary.
 
-    `say` is told what takes long, `note` what is not what was asked for. Raises UserError.
+    `source`: a path, or the name of a package such as linux-source-6.1; None for DEFAULT. `say` is called with a line
+    before anything that takes long, `note` with a line if the source is not the one that was asked for. Raises
+    UserError.
     """
     if source is not None and (path := _given(source)):
         return path
@@ -52,16 +56,16 @@ def locate(source: str | None = None, say: Say = _silent, note: Say = _silent) -
 
 
 def here(source: str | None = None) -> pathlib.Path | None:
-    """Return what locate() would, or None where it would have to fetch that first. Raises UserError."""
+    """Return what locate() would return, or None if it would have to fetch that first. Raises UserError."""
     if source is not None and (path := _given(source)):
         return path
     return _unpacked(_package(source, _silent))
 
 
 def announced(source: str | None = None) -> tuple[tuple[int, int], str] | None:
-    """Return (version, digest of its archive) of the package that would be fetched, as apt's lists have it.
+    """Return (version, digest of the archive) of the package that would be fetched, from apt's lists.
 
-    None where apt does not know the package. Fetch nothing. Raises UserError.
+    Return None if apt does not know the package. Fetch nothing. Raises UserError.
     """
     package = _package(source, _silent)
     if not shutil.which("apt-cache"):
@@ -73,7 +77,7 @@ def announced(source: str | None = None) -> tuple[tuple[int, int], str] | None:
 
 
 def named(source: str | None = None) -> tuple[tuple[int, int], str] | None:
-    """Return (version, name) of the package that is asked for; None where a tarball or folder is. Raises UserError."""
+    """Return (version, name) of the package that `source` names; None for a tarball or folder. Raises UserError."""
     if source is not None and _given(source):
         return None
     package = _package(source, _silent)
@@ -82,7 +86,10 @@ def named(source: str | None = None) -> tuple[tuple[int, int], str] | None:
 
 
 def archive(path: pathlib.Path) -> tuple[tuple[int, int], str] | None:
-    """Return what announced() said of the package that a tarball was fetched in; None of any other source."""
+    """Return (version, digest of the archive), as announced() does, of a fetched tarball's package.
+
+    Return None for any other source.
+    """
     package = _packaged(path)
     known, kept = suites.series(package), paths.cache("sources", package, _ARCHIVE)
     if not known or not path.is_relative_to(kept.parent) or not kept.exists():
@@ -91,7 +98,7 @@ def archive(path: pathlib.Path) -> tuple[tuple[int, int], str] | None:
 
 
 def digest(path: pathlib.Path) -> str:
-    """Return the digest of what the source holds: of the tarball's bytes, or of every file of the folder."""
+    """Return the digest of a source: of the tarball's bytes, or of the names and contents of a folder's files."""
     if path.is_file():
         return _sha256(path)[: digests.DIGITS]
     total = hashlib.sha256()
@@ -110,7 +117,7 @@ def _sha256(path: pathlib.Path) -> str:
 
 
 def version(path: pathlib.Path) -> tuple[int, int]:
-    """Return (7, 2) for a source of Linux 7.2.12, as its Makefile says. Raises UserError."""
+    """Return the version that a source's Makefile names, such as (7, 2) for Linux 7.2.12. Raises UserError."""
     if path.is_dir():
         makefile = path / "Makefile"
         text = makefile.read_text(errors="replace") if makefile.exists() else ""
@@ -126,7 +133,7 @@ def version(path: pathlib.Path) -> tuple[int, int]:
 
 
 def unpack(path: pathlib.Path, into: pathlib.Path) -> None:
-    """Make a fresh copy of the source as folder `into`. Raises UserError."""
+    """Make a fresh copy of the source in the folder `into`. Raises UserError."""
     shutil.rmtree(into, ignore_errors=True)
     into.parent.mkdir(parents=True, exist_ok=True)
     if path.is_dir():
@@ -143,7 +150,7 @@ def unpack(path: pathlib.Path, into: pathlib.Path) -> None:
 
 
 def _given(source: str) -> pathlib.Path | None:
-    """Return the tarball or folder that a path names; None where it is none. Raises UserError."""
+    """Return the absolute path of a tarball or folder; None if it does not exist. Raises UserError."""
     path = paths.given(source)
     if not paths.exists(path):
         return None
@@ -153,9 +160,10 @@ def _given(source: str) -> pathlib.Path | None:
 
 
 def _package(source: str | None, note: Say) -> str:
-    """Return the name of a package that is asked for, DEFAULT where none is. Raises UserError.
+    """Return the name of the package that `source` names, or DEFAULT if it is None. Raises UserError.
 
-    A distribution that has neither DEFAULT nor a mirror of Debian or a container to get it from gives its nearest one.
+    If this machine can get DEFAULT neither from its distribution, nor from a Debian mirror, nor in a container, return
+    the distribution's nearest package instead.
     """
     if source is not None:
         if not suites.series(source):
@@ -179,7 +187,7 @@ def _package(source: str | None, note: Say) -> str:
 
 
 def _nearest_package() -> str:
-    """Return the distribution's linux-source package nearest to DEFAULT's series, newer before older."""
+    """Return the distribution's linux-source package nearest to DEFAULT's series; newer ones are preferred."""
     listed = subprocess.run(
         ["apt-cache", "search", "--names-only", "^linux-source-[0-9.]+$"], capture_output=True, text=True
     ).stdout
@@ -192,7 +200,7 @@ def _nearest_package() -> str:
 
 
 def _fetched(package: str, say: Say) -> pathlib.Path:
-    """Fetch a package, or what Debian has instead, and return its tarball. Raises UserError."""
+    """Fetch a package, or the newer one that replaced it, and return its tarball. Raises UserError."""
     if not _apt_knows(package) and not suites.mirror() and (program := debian_container.program()):
         say(f"fetching {package} in a container of Debian with {program}: some minutes")
         try:
@@ -209,7 +217,7 @@ def _fetched(package: str, say: Say) -> pathlib.Path:
     sources = paths.cache("sources")
     try:
         sources.mkdir(parents=True, exist_ok=True)
-        # Made aside and moved into place whole: an interrupted download must not pass for a source.
+        # Download to a temporary folder and move it into place: an interrupted download must not pass for a source.
         with tempfile.TemporaryDirectory(dir=sources) as folder:
             temporary = pathlib.Path(folder)
             taken, options = package, list[str]()
@@ -232,7 +240,7 @@ def _fetched(package: str, say: Say) -> pathlib.Path:
 
 
 def _unpacked(package: str) -> pathlib.Path | None:
-    """Return the tarball of a package, or of what replaced it, where it is installed or was fetched before."""
+    """Return the tarball of a package, or of the one that replaced it, if it is installed or was fetched before."""
     for folder in (_INSTALLED, paths.cache("sources", package)):
         for tarball in _tarballs(folder, package):
             return tarball
@@ -241,7 +249,7 @@ def _unpacked(package: str) -> pathlib.Path | None:
 
 
 def _packaged(tarball: pathlib.Path) -> str:
-    """Return the name of the package that a tarball is called after."""
+    """Return the name of the package that a tarball is named after."""
     return tarball.name.partition(".tar")[0]
 
 
@@ -252,7 +260,7 @@ def _apt_knows(package: str) -> bool:
 
 
 def _tarballs(folder: pathlib.Path, package: str) -> list[pathlib.Path]:
-    """Return the package's tarballs below `folder`: linux-source-6.1.tar.xz, and not linux-source-6.12.tar.xz."""
+    """Return the package's tarballs below `folder`: for 6.1 linux-source-6.1.tar.xz, not linux-source-6.12.tar.xz."""
     name = re.compile(re.escape(package) + r"\.tar\.\w+\Z")
     return sorted(path for path in folder.glob("**/linux-source-*.tar.*") if name.match(path.name))
 

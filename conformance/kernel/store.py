@@ -1,10 +1,11 @@
-"""Built kernels, in the user's cache under a digest of source, configuration and patches.
+"""Store built kernels in the user's cache, under a digest of source, configuration and patches.
 
-CACHE/kernels/DIGEST/{linux,kernel.json,config} and CACHE/kernels/names/NAME, which holds a digest; and
-CACHE/kernels/packages/KEY, which holds the digest of what was built from a package, so that no source need be there.
+CACHE/kernels/DIGEST/{linux,kernel.json,config} is a kernel. CACHE/kernels/names/NAME holds the digest of the kernel
+with that name, and CACHE/kernels/packages/KEY the digest of a kernel that was built from a package, so that it is found
+without the package's source.
 
-A variant is a built kernel with module parameters on its command line: a digest of its own, over those and the
-kernel's, and a kernel.json that names both; the binary is the kernel's.
+A variant is a built kernel with module parameters on its command line. It has a digest of its own, over the kernel's
+digest and the parameters, and a kernel.json that names both; its binary is the kernel's.
 """
 
 import contextlib
@@ -20,14 +21,14 @@ from conformance.model.errors import UserError
 from conformance.support import files, paths
 
 DEFAULT_NAME = "default"
-#: how to build the kernels that algorithms and studies ask for by name; BBR's patches are the user's
-#: (docs/bbr-kernels.md), that of `fixed` ships (docs/studies.md)
+#: the commands that build the kernels that algorithms and studies ask for by name; users have to get BBR's patches
+#: themselves (docs/bbr-kernels.md), while the patch of `fixed` ships (docs/studies.md)
 _HOW = {
     DEFAULT_NAME: "conformance kernel build",
     "bbrv2": "conformance kernel build bbrv2 --source linux-source-6.1 --patch BBR2.patch",
     "bbrv3": "conformance kernel build bbrv3 --source linux-source-6.12 --patch BBR3.patch",
 }
-#: whose patch lies where the suite is installed
+#: name of the kernel whose patch ships with the suite
 _FIXED = "fixed"
 _SERIES = re.compile(r"\d+\.\d+\Z")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
@@ -37,7 +38,7 @@ _VALUE = re.compile(r"[A-Za-z0-9_.-]{1,64}\Z")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Kernel:
-    """A built kernel; `release` is what it says of itself."""
+    """A built kernel; `release` is the release that it reports."""
 
     name: str
     digest: str
@@ -52,7 +53,7 @@ class Kernel:
 
 
 def check_name(name: str) -> str:
-    """Return a name that a kernel may have. Raises UserError."""
+    """Return `name` if a kernel may have it. Raises UserError if not."""
     if not _NAME.match(name):
         raise UserError(f"kernel name {name!r}", "use letters, digits, dots, dashes and underscores")
     return name
@@ -68,26 +69,26 @@ def link(name: str, digest: str) -> None:
 
 
 def remember(key: str, digest: str) -> None:
-    """Note that this kernel was built from the package, by the recipe, that `key` is a digest of."""
+    """Note that this kernel was built from a package by a recipe; `key` is the digest of both."""
     files.write(paths.cache("kernels", "packages", key), digest + "\n")
 
 
 def remembered(key: str) -> str | None:
-    """Return the digest of the kernel that was built so; None where it is not here."""
+    """Return the digest of the kernel that remember() noted for `key`; None if that kernel is not here."""
     kept = paths.cached("kernels", "packages", key)
     digest = kept.read_text().strip() if kept.exists() else ""
     return digest if digest and (folder(digest) / "kernel.json").exists() else None
 
 
 def check_parameters(parameters: Mapping[str, str]) -> None:
-    """Raise UserError unless all of {module.name: value} may stand on a kernel's command line."""
+    """Raise UserError unless all parameters {module.name: value} are valid on a kernel's command line."""
     for name, value in parameters.items():
         if not _PARAMETER.match(name) or not _VALUE.match(value):
             raise UserError(f"kernel parameter {name}={value}", "give it as MODULE.NAME=VALUE, as tcp_cubic.beta=610")
 
 
 def variant(name: str, of: Kernel, parameters: Mapping[str, str]) -> Kernel:
-    """Return the kernel `of` with these parameters, {module.name: value}, besides its own. It is not stored."""
+    """Return the kernel `of` with these parameters, {module.name: value}, added to its own. It is not stored."""
     check_parameters(parameters)
     merged = {**dict(of.parameters), **parameters}
     base = _base(of.digest)
@@ -96,13 +97,13 @@ def variant(name: str, of: Kernel, parameters: Mapping[str, str]) -> Kernel:
 
 
 def _base(digest: str) -> str:
-    """Return the digest of the kernel whose binary it has."""
+    """Return the digest of the kernel whose binary the kernel with this digest uses: its own unless it is a variant."""
     found: str = json.loads((folder(digest) / "kernel.json").read_text()).get("kernel", digest)
     return found
 
 
 def keep_variant(kernel: Kernel, of: Kernel) -> None:
-    """Store a variant() of `of`, under no name yet."""
+    """Store `kernel`, a variant() of `of`, without a name."""
     about = json.loads((folder(of.digest) / "kernel.json").read_text())
     about.update(kernel=_base(of.digest), parameters=dict(kernel.parameters))
     files.write(folder(kernel.digest) / "kernel.json", json.dumps(about, indent=2) + "\n")
@@ -124,7 +125,7 @@ def _read(name: str, digest: str) -> Kernel:
 
 
 def kernels() -> list[Kernel]:
-    """Return every built kernel that has a name, by name."""
+    """Return every built kernel that has a name, sorted by name."""
     found: dict[str, Kernel] = {}
     for entry in (entry for cache in paths.caches() for entry in (cache / "kernels" / "names").glob("[!.]*")):
         with contextlib.suppress(OSError, ValueError, KeyError):
@@ -133,7 +134,7 @@ def kernels() -> list[Kernel]:
 
 
 def find(name: str = DEFAULT_NAME) -> Kernel:
-    """Return the kernel of this name. Raises UserError where it is not built."""
+    """Return the kernel with this name. Raises UserError if it is not built."""
     for kernel in kernels():
         if kernel.name == name:
             return kernel
@@ -142,7 +143,7 @@ def find(name: str = DEFAULT_NAME) -> Kernel:
 
 
 def how_to_build(name: str) -> str:
-    """Return the command that builds a kernel of this name; of one called 6.12, from Debian's source of that."""
+    """Return the command that builds the kernel with this name. A name such as 6.12 means Debian's source of it."""
     source = f" --source linux-source-{name}" if _SERIES.match(name) else ""
     if name == _FIXED:
         return f"conformance kernel build {name} --source linux-source-7.2 --patch {shlex.quote(str(fixed_patch()))}"
@@ -150,11 +151,11 @@ def how_to_build(name: str) -> str:
 
 
 def fixed_patch() -> pathlib.Path:
-    """Return the patch of the kernel `fixed`, from this folder where it is below it."""
+    """Return the path of the patch of the kernel `fixed`, relative to the working directory if it is below that."""
     found, here = paths.data("studies", "kernels", "fixed-7.2.patch"), pathlib.Path.cwd()
     return found.relative_to(here) if found.is_relative_to(here) else found
 
 
 def missing(name: str) -> Kernel:
-    """Return what stands for a kernel that is not built in the schemes of its trials, none of which can run."""
+    """Return a placeholder for a kernel that is not built, for the schemes of its trials, none of which can run."""
     return Kernel(name=name, digest="", release="not-built", source="", patches=(), binary=pathlib.Path())

@@ -1,7 +1,7 @@
-"""linux-source packages of Debian's newer suites, from this machine's own mirror; nothing of its apt is changed.
+"""Find linux-source packages in Debian's newer suites, on this machine's own mirror, without changing its apt setup.
 
-A package of sources may come from any suite: it is only unpacked. apt is given a state of its own for it, in a
-folder that the caller throws away, and trusts what Debian's installed keyring signed.
+A source package may come from any suite, because it is only unpacked. apt uses a separate state for it, in a folder
+that the caller deletes, and trusts what is signed by Debian's installed keyring.
 """
 
 import pathlib
@@ -12,9 +12,10 @@ from collections.abc import Mapping
 
 from conformance.model.errors import UserError
 
-#: from small lists to large ones; names that do not change with the releases
+#: the suites, from the smallest package list to the largest; these names do not change with Debian's releases
 SUITES = ("stable-backports", "testing", "unstable")
-#: Debian keeps only a few series at a time: one from here on may be replaced by a newer one, which serves as well
+#: Debian keeps only a few kernel series at a time: a series from this one on may be replaced by a newer one, which will
+#: do as well
 REPLACEABLE = (7, 2)
 _KEYRING = pathlib.Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _PACKAGE = re.compile(r"linux-source-(\d+)\.(\d+)(?:\.\d+)?\Z")
@@ -22,15 +23,15 @@ _UPDATE_TIMEOUT_S = 300
 
 
 def series(package: str) -> tuple[int, int] | None:
-    """Return (7, 2) for linux-source-7.2, and (6, 8) for Ubuntu's linux-source-6.8.0; None for what is no such name."""
+    """Return (7, 2) for linux-source-7.2, and (6, 8) for Ubuntu's linux-source-6.8.0; None for any other name."""
     match = _PACKAGE.match(package)
     return (int(match[1]), int(match[2])) if match else None
 
 
 def find(package: str, folder: pathlib.Path) -> tuple[str, list[str]]:
-    """Return (package, apt options with which `apt-get download` gets it): the one asked for, or a newer one instead.
+    """Return (package, options with which `apt-get download` gets it): the requested package, or a newer one instead.
 
-    `folder` is for apt's files and must exist until the download is done. Raises UserError.
+    `folder` holds apt's files and must exist until the download is done. Raises UserError.
     """
     origin = mirror()
     if not origin:
@@ -43,7 +44,7 @@ def find(package: str, folder: pathlib.Path) -> tuple[str, list[str]]:
     held: dict[str, list[str]] = {}
     failures: list[str] = []
     asked, looked = series(package) or (0, 0), list[str]()
-    # What came lately is in the last suite first: a series that is newer than all there is in no other.
+    # New series come to the last suite first: a series newer than all in there is in no other suite.
     for suite in SUITES[::-1] if asked > REPLACEABLE else SUITES:
         looked.append(suite)
         options = _options(origin, suite, folder / suite)
@@ -69,7 +70,10 @@ def find(package: str, folder: pathlib.Path) -> tuple[str, list[str]]:
 
 
 def newest(held: Mapping[str, object], package: str) -> str | None:
-    """Return what to take for a package that Debian has replaced: the newest of `held`, if newer, and such will do."""
+    """Return the replacement for a package that Debian no longer has: the newest of `held` that is newer than it.
+
+    Return None if there is none, or if the package's series is older than REPLACEABLE.
+    """
     asked = series(package)
     if asked is None or asked < REPLACEABLE:
         return None
@@ -78,13 +82,13 @@ def newest(held: Mapping[str, object], package: str) -> str | None:
 
 
 def _names(listed: str) -> list[str]:
-    """Return the names of packages in what `apt-cache search` prints."""
+    """Return the linux-source packages in the output of `apt-cache search`."""
     words = (line.split()[0] for line in listed.splitlines() if line.strip())
     return [word for word in words if series(word)]
 
 
 def mirror() -> str | None:
-    """Return where this machine gets Debian from; None where it does not, or has no lists yet."""
+    """Return the URI of this machine's Debian mirror; None if it has none, or no package lists yet."""
     if not shutil.which("apt-get"):
         return None
     wanted = ["Created-By: Packages", "Component: main", "Origin: Debian", "Label: Debian"]
@@ -93,7 +97,7 @@ def mirror() -> str | None:
 
 
 def _options(origin: str, suite: str, folder: pathlib.Path) -> list[str]:
-    """Return apt options for one suite and nothing else, all of whose files are in `folder`."""
+    """Return apt options for one suite and nothing else, with all of apt's files in `folder`."""
     for part in ("lists/partial", "cache/archives/partial"):
         (folder / part).mkdir(parents=True, exist_ok=True)
     (folder / "sources.list").write_text(f"deb [signed-by={_KEYRING} target=Packages] {origin} {suite} main\n")
@@ -106,7 +110,7 @@ def _options(origin: str, suite: str, folder: pathlib.Path) -> list[str]:
         "Dir::State::Lists": folder / "lists",
         "Dir::Cache": folder / "cache",
         "APT::Update::Error-Mode": "any",
-        # For root, apt would become a user who may not write to root's cache.
+        # If run by root, apt would switch to a user that may not write to root's cache.
         "APT::Sandbox::User": "root",
     }
     return [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
@@ -120,6 +124,6 @@ def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
 
 
 def _last_line(done: subprocess.CompletedProcess[str]) -> str:
-    """Return why apt failed, in its own words, without the addresses in them."""
+    """Return the last line of apt's errors, without the URLs in it."""
     line = (done.stderr.strip().splitlines() or ["failed"])[-1]
     return re.sub(r"\S+://\S+\s*", "", line)

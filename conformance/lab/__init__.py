@@ -1,1 +1,1 @@
-"""Where trials are run: one interface (room.Room), two rooms: virtual.py and host.py."""
+"""Run trials in rooms: one interface (room.Room), and two rooms here, virtual.py and host.py."""

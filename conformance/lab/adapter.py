@@ -1,4 +1,4 @@
-"""Adapters: a manifest whose programs are built and have been asked what they are."""
+"""Load adapters: read a manifest, build its programs, and ask them what they are."""
 
 import dataclasses
 import hashlib
@@ -19,13 +19,13 @@ from conformance.support import files, paths, schema
 _DESCRIBE_TIMEOUT_S = 20
 _DESCRIBE_BYTES = 64 << 10
 _VERSION_CHARACTERS = 200
-#: which client fetches: the one that the manifest names, for all servers the same, or the stack's own
+#: which client fetches: the one that the manifest names, the same for all servers; or the stack's own
 COMMON, OWN = "common", "own"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Adapter:
-    """`has`: the stack's own names of the algorithms that this build of it has; None where it does not say."""
+    """A built adapter. `has`: the stack's own names of the algorithms in this build; None if it does not say."""
 
     manifest: manifest.Manifest
     client: "Adapter | None"
@@ -46,7 +46,7 @@ class Adapter:
         return self.manifest.kernel_algorithms
 
     def kernel_names(self, algorithm: str) -> list[str] | None:
-        """Return the kernel's names for it, the first that a kernel has counts; None where the stack brings its own."""
+        """Return the kernel's names for an algorithm, in order of preference; None if the stack brings its own."""
         if self.kernel_algorithms is None:
             return None
         entry = self.kernel_algorithms[algorithm]
@@ -54,15 +54,15 @@ class Adapter:
         return names
 
     def kernel(self, algorithm: str) -> str | None:
-        """Return the name of the guest kernel that has it, where that is not the default; None otherwise."""
+        """Return the name of the guest kernel that has an algorithm, if that is not the default; None otherwise."""
         entry = (self.kernel_algorithms or {}).get(algorithm)
         name: str | None = entry["kernel"] if isinstance(entry, dict) else None
         return name
 
     def why_not(self, algorithm: str) -> str | None:
-        """Return why this stack cannot run an algorithm; None where it may.
+        """Return why this stack cannot run an algorithm; None if nothing is known against it.
 
-        The program has the last word: it ends with status 127 where it does not offer it.
+        The program has the last word: it ends with status 127 if it does not offer the algorithm.
         """
         lists = self.kernel_algorithms is not None or self.manifest.algorithms is not None
         if lists and algorithm not in self.manifest.offered():
@@ -72,7 +72,7 @@ class Adapter:
         return None
 
     def folders(self) -> dict[str, pathlib.Path]:
-        """Return {name under which the stack finds it: folder}: its files, what was compiled, and its client's."""
+        """Return {name by which the stack finds a folder: folder}: its files, its build, and those of its client."""
         client = self.client or self
         return {
             "adapter": self.manifest.folder,
@@ -86,12 +86,12 @@ class Adapter:
         return self.manifest.called(algorithm)
 
     def first_algorithm(self) -> str:
-        """Return some algorithm to try the stack with."""
+        """Return an algorithm with which to try the stack."""
         return next((name for name in self.manifest.offered() if not self.why_not(name)), "cubic")
 
 
 def load(stack: str, client: str = COMMON, given: Sequence[str] = ()) -> Adapter:
-    """Return the adapter of a name in adapters/, or of a path to an adapter.json; build what may be built now.
+    """Return the adapter of a name in adapters/, or of a path to an adapter.json; build it if that downloads nothing.
 
     `client`: COMMON, OWN, or the name or path of the adapter whose client is to fetch. `given`: working trees to build
     it with, each as NAME=PATH. Raises UserError.
@@ -101,7 +101,7 @@ def load(stack: str, client: str = COMMON, given: Sequence[str] = ()) -> Adapter
     trees = sources.find(about, given)
     named: str | None = {COMMON: about.client, OWN: None}.get(client, client)
     other = None
-    # A client's own choice of client does not count: it is asked for its client.
+    # The other adapter's choice of a client does not count: its own client is the one to fetch.
     if named is not None and manifest.read(named).path.resolve() != about.path.resolve():
         if about.client_chooses:
             raise UserError(
@@ -128,7 +128,7 @@ def load(stack: str, client: str = COMMON, given: Sequence[str] = ()) -> Adapter
         build=build,
         version=version if other is None else f"{version}{CLIENT}{other.name} ({other.version})",
         has=has,
-        # Results are kept under it: without trees it must not mention them.
+        # Results are stored under this digest, so it must not change for builds without trees.
         digest=digests.of_value(
             [version, own, _files_digest((file.name, file) for file in programs), other and other.digest, *of_trees]
         ),
@@ -154,11 +154,11 @@ def build(
     progress: building.Progress = lambda done, total, line: None,
     given: Sequence[str] = (),
 ) -> pathlib.Path | None:
-    """Build what an adapter compiles, also where that downloads. Return the folder, or None if it compiles nothing.
+    """Build what an adapter compiles, even if that downloads. Return the folder, or None if it compiles nothing.
 
-    `again`: also where it is built already; what takes a folder of the user's (PICOQUIC_HOME) always is, as libraries
-    elsewhere may have changed. `progress(done, total, line)` is called now and then, with what the build last printed
-    and, where that counts, how far it is. `given`: see load(). Raises UserError.
+    `again`: even if it is built already. What uses a folder or program of the user's (PICOQUIC_HOME) is always built
+    again, as libraries elsewhere may have changed. `progress(done, total, line)` is called now and then with the line
+    that the build printed last and, if it counts steps, how far it is. `given`: see load(). Raises UserError.
     """
     about = manifest.read(stack)
     about.require()
@@ -171,19 +171,22 @@ def build(
 
 
 def is_built(about: manifest.Manifest) -> bool:
-    """Return whether what an adapter compiles is there, so that it runs without compilers. Raises UserError."""
+    """Return whether an adapter is built, so that it runs without compilers. Raises UserError."""
     if not about.build:
         return True
     return building.place(about.name, building.with_sources(files_digest(about), sources.find(about))).exists()
 
 
 def files_digest(about: manifest.Manifest) -> str:
-    """Return a digest of all files that say what the stack is."""
+    """Return a digest of all files that determine what the stack is."""
     return _files_digest(_own_files(*about.places()))
 
 
 def _describe(program: pathlib.Path, build: pathlib.Path | None) -> tuple[str, frozenset[str] | None]:
-    """Return (version, own names of its algorithms or None), as `program describe` says; text is made printable."""
+    """Return (version, stack's own names of its algorithms or None), as `program describe` prints them.
+
+    Text is made printable. Raises UserError.
+    """
     environment = {**os.environ, "CC_BUILD": str(build or "")}
     aside = files.temp_folder()
     with tempfile.TemporaryFile(dir=aside) as out, tempfile.TemporaryFile(dir=aside) as err:
@@ -239,8 +242,8 @@ def _tree_digest(root: pathlib.Path) -> str:
 def _own_files(*places: pathlib.Path) -> Iterator[tuple[str, pathlib.Path]]:
     """Yield (name, path) of all files of an adapter's folder and of what it shares, in order.
 
-    A name is the path from there, or from the folder src in it, in which a crate has its files. Left out are what is
-    said about its results, what is left of its writing, and what version control keeps of it.
+    A name is the path from that folder, or from the folder src in it, where a crate has its files. Left out are the
+    known deviations, remains of interrupted writes, and files of version control.
     """
     for place in places:
         for file in [place] if place.is_file() else sorted(place.rglob("*")):
@@ -250,7 +253,7 @@ def _own_files(*places: pathlib.Path) -> Iterator[tuple[str, pathlib.Path]]:
 
 
 def _files_digest(named: Iterable[tuple[str, pathlib.Path]]) -> str:
-    """Return a digest of the names and contents of files. Raises UserError where one cannot be read."""
+    """Return a digest of the names and contents of files. Raises UserError if one cannot be read."""
     total = hashlib.sha256()
     for name, file in named:
         total.update(os.fsencode(name) + b"\0")

@@ -1,10 +1,10 @@
-"""How much memory a guest takes, and an allowance of it that each guest holds while it lives.
+"""Estimate how much memory a guest takes, and let each guest hold an allowance of memory while it lives.
 
-A guest's memory is a file that grows and never shrinks: it counts where control groups limit memory, and a guest that
-finds none is killed. So guests of this process together take no more than it may use. One that does not fit beside
-others waits for them; one that does not fit alone runs alone, and may be killed (`mend`).
+A guest's memory is a file that grows and never shrinks. Control groups that limit memory count it, and a guest that
+finds no more memory is killed. So the guests of this process together take no more than the process may use. A guest
+that does not fit alongside others waits for them; one that does not fit alone runs alone, and may be killed (`mend`).
 
-Other processes with the same limit are not seen. Where memory is not limited, nothing waits.
+Other processes with the same limit are not seen. If memory is not limited, no guest waits.
 """
 
 import contextlib
@@ -18,22 +18,25 @@ from conformance.model.trial import Trial
 from conformance.support import limits
 
 _GUEST_MB = limits.WORKER_MB
-#: Of a guest whose flows share a network, and of each flow of the stack in it, with its server and client. Eight guests
-#: of quinn's smoke points, of one flow to nine, came to between 86 and 168 MB; the number of flows did not tell which.
+#: Memory in MB of a guest whose flows share a network, and of each flow of the stack in it, with its server and client.
+#: Eight guests of quinn's smoke points, with one to nine flows, came to between 86 and 168 MB, regardless of the number
+#: of flows.
 _NETWORK_MB, _STACK_FLOW_MB = 168, 4
-#: Captures of one trial: two rings, allocated whole (guest/capture.py), and two files on their way to the host.
+#: Memory for the captures of one trial: two rings, allocated as a whole (guest/capture.py), and two files on their way
+#: to the host. In order: the part of the transfer's size that a ring takes, the MB that it takes besides, the part that
+#: a file takes, and the number of captures.
 _RING_SHARE, _RING_SPARE_MB, _FILE_SHARE, _CAPTURES = 1.3, 24, 1.0, 2
-#: heads take a quarter of a frame's room (guest/trace.py)
+#: captures of packets' heads take a quarter of the room of whole packets (guest/trace.py)
 _HEADS_SHARE = 0.25
-#: of a trial whose flows share a network: guest/programs.py has rings of this size
+#: MB of transfer that the rings of a trial whose flows share a network are made for (guest/programs.py)
 _SHARED_CAPTURED_MB = 48
 _WAIT_S = 0.2
 
 
 def needed_mb(trial: Trial, trace: str | None = None) -> int:
-    """Return how much memory a guest comes to that makes a trial, in units of 2^20 bytes, at the most.
+    """Return the most memory that a guest takes for a trial, in units of 2^20 bytes.
 
-    By measurement: docs/containers.md has the figures. `trace`: as of job.write().
+    The figures were measured: see docs/containers.md. `trace`: as in job.write().
     """
     setting = trial.setting
     if setting.network is not None:
@@ -54,7 +57,7 @@ def _captures_mb(transfer_mb: float, how: str) -> int:
 
 
 class Allowance:
-    """Memory for guests, in units of 2^20 bytes, lent in the order in which it is asked for."""
+    """Memory for guests, in units of 2^20 bytes, lent in the order of the requests."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -63,9 +66,9 @@ class Allowance:
 
     @contextlib.contextmanager
     def hold(self, needed_mb: int, cancelled: threading.Event | None = None) -> Iterator[None]:
-        """Hold so much for the time of the block; wait until it is free, or until nobody else holds any.
+        """Hold `needed_mb` during the block; wait until it is free, or until no other guest holds any.
 
-        Raises UserError where `cancelled` is set first.
+        Raises UserError if `cancelled` is set first.
         """
         me = object()
         with self._changed:
@@ -88,7 +91,7 @@ class Allowance:
 
     @property
     def lent_mb(self) -> int:
-        """Return how much is held now."""
+        """The memory that is held now, in units of 2^20 bytes."""
         return sum(self._lent.values())
 
     def _is_next(self, me: object, needed_mb: int) -> bool:
@@ -98,12 +101,12 @@ class Allowance:
         return most is None or not self._lent or self.lent_mb + needed_mb <= most
 
 
-#: of all guests of this process
+#: the allowance of all guests of this process
 OURS = Allowance()
 
 
 def mend() -> str:
-    """Return what to do where a guest was killed as memory was short."""
+    """Return what to do if a guest was killed because memory was short."""
     allowed, lent = limits.memory_mb() or 0, OURS.lent_mb
     wanted = max(lent + limits.OWN_MB, allowed + limits.WORKER_MB)
     return f"{allowed} MB are allowed here; allow {wanted} MB or more (a container's --memory), or use --workers 1"

@@ -17,22 +17,22 @@ from conformance.model import digest as digests
 from conformance.model.errors import UserError
 from conformance.support import paths
 
-#: (done, total, line): how far a build is where it says so, and what it printed last
+#: (done, total, line): how far a build is, if it says so, and the line that it printed last
 Progress = Callable[[int | None, int | None, str], object]
-#: ld.so(8)
+#: the dynamic loader (ld.so(8))
 _LOADER = "/lib64/ld-linux-x86-64.so.2"
 _TIMEOUT_S = 3600
 _LOOK_S = 0.2
-#: cargo says how far it is only when asked
+#: variables that make cargo say how far it is
 _COUNT_ALOUD = {"CARGO_TERM_PROGRESS_WHEN": "always", "CARGO_TERM_PROGRESS_WIDTH": "80"}
 _TAIL_BYTES = 4096
 _LOG_BYTES = 64 << 20
-#: of a failed build's log, that are shown
+#: how many of the last lines of a failed build's log are shown
 _LAST_LINES = 12
 
 
 class NotBuilt(UserError):
-    """It could be built, but nobody has asked for that."""
+    """The stack is not built, and building it downloads, which was not asked for."""
 
 
 class Failed(UserError):
@@ -40,7 +40,7 @@ class Failed(UserError):
 
 
 class Recipe(trees.Built, Protocol):
-    """What is built: a manifest, or anything else with a "build"."""
+    """Something to build: a manifest, or anything else with a "build"."""
 
     @property
     def path(self) -> pathlib.Path: ...
@@ -57,9 +57,9 @@ def missing(recipe: Mapping[str, Any]) -> list[str]:
 
 
 def _has_library(name: str) -> bool:
-    """Return whether a shared library is there in any version, where linkers or LLVM's packages keep libraries.
+    """Return whether a shared library, in any version, is where linkers or LLVM's packages keep libraries.
 
-    A variable such as LIBCLANG_PATH names one elsewhere, as bindgen reads it.
+    A variable such as LIBCLANG_PATH, which bindgen reads, names one elsewhere.
     """
     if f"LIB{name.upper()}_PATH" in os.environ:
         return True
@@ -77,18 +77,18 @@ def ensure(
     progress: Progress = lambda done, total, line: None,
     sources: Sequence[trees.Source] = (),
 ) -> pathlib.Path:
-    """Return the folder with what a manifest's "build" made. Build it now if need be; `again`: even where it is there.
+    """Return the folder with what a manifest's "build" made. Build it now if necessary; `again`: build it in any case.
 
-    Kept under a digest of the adapter's files, of the working trees `sources`, and of the system that it was built on
-    and for. Compilers are not part of it: what is built runs where there are none. A build that fetches from a package
-    registry is only made when `asked` for. `progress`: see adapter.build(). Raises UserError; the log of a failed build
-    is kept and named.
+    The folder is named after a digest of the adapter's files, of the working trees `sources`, and of the system that it
+    was built on and for. Compilers are not part of the digest: what is built also runs where there are none. A build
+    that fetches from a package registry is only made when `asked` for. `progress`: see adapter.build(). Raises
+    UserError; the log of a failed build is kept and named.
     """
     name, recipe = manifest.name, manifest.build or {}
     files_digest = with_sources(files_digest, sources)
     found = place(name, files_digest)
     if found.exists() and not again:
-        return found  # another build of this stack, of other sources, may hold the lock for minutes
+        return found  # another build of this stack, from other sources, may hold the lock for minutes
     if lacking := missing(recipe):
         raise UserError(f"building {name} needs {', '.join(lacking)}", manifest.mend(lacking))
     if recipe.get("fetches") and not asked:
@@ -100,7 +100,7 @@ def ensure(
         raise NotBuilt(f"stack {name} is not built{what}", f"run `{command}`{other}")
     home = paths.cache("adapters", _built_here(name, files_digest))
     try:
-        paths.tag_cache()  # it may lie in a working tree
+        paths.tag_cache()  # the cache may lie in a working tree
         home.parent.mkdir(parents=True, exist_ok=True)
         with open(home.parent / f"{name}.lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -121,9 +121,10 @@ def with_sources(files_digest: str, sources: Sequence[trees.Source]) -> str:
 
 
 def place(name: str, files_digest: str) -> pathlib.Path:
-    """Return the folder that holds what was built of an adapter's files, or would: whether it exists says which.
+    """Return the folder of what is or would be built from an adapter's files; it exists only if it is built.
 
-    What was built here comes before what is brought(), which is taken where all that it is linked with is there.
+    What was built here is preferred to what was built elsewhere (brought()), which is used if this system has all that
+    it is linked with.
     """
     here = paths.cached("adapters", _built_here(name, files_digest))
     elsewhere = paths.cached("adapters", brought(name, files_digest))
@@ -131,7 +132,7 @@ def place(name: str, files_digest: str) -> pathlib.Path:
 
 
 def brought(name: str, files_digest: str) -> str:
-    """Return what a folder in a cache is called that holds what was built of these files on some other system."""
+    """Return the name of the folder in a cache with what was built from these files on some other system."""
     return f"{name}-{files_digest}"
 
 
@@ -140,7 +141,7 @@ def _built_here(name: str, files_digest: str) -> str:
 
 
 def _loads(folder: pathlib.Path) -> bool:
-    """Return whether this system has the libraries, and versions of them, that the programs in a folder ask for."""
+    """Return whether this system has the libraries, in the right versions, that the programs in a folder need."""
     return all(_is_linked(program) for program in folder.iterdir())
 
 
@@ -153,7 +154,7 @@ def _is_linked(program: pathlib.Path) -> bool:
 
 
 def _system() -> str:
-    """Return what else a binary depends on: a cache may be shared by containers of several distributions."""
+    """Return what else a binary depends on, since containers of several distributions may share a cache."""
     try:
         return pathlib.Path("/etc/os-release").read_text()
     except OSError:
@@ -161,7 +162,7 @@ def _system() -> str:
 
 
 def _sweep(parent: pathlib.Path, name: str) -> None:
-    """Remove what a killed build left behind; nobody else builds this adapter now."""
+    """Remove what a killed build left behind; the caller has the lock, so no other build of this adapter runs."""
     for old in parent.glob(f".{name}+*"):
         shutil.rmtree(old, ignore_errors=True)
 
@@ -170,14 +171,14 @@ def _build(
     name: str, folder: pathlib.Path, recipe: Mapping[str, Any], home: pathlib.Path, progress: Progress,
     workshop: trees.Workshop,
 ) -> None:  # fmt: skip
-    # Made aside and moved into place whole. No adapter's name holds a plus; a colon would part the lists of folders
-    # (LD_LIBRARY_PATH) that compilers make.
+    # The build is made in another folder and moved into place as a whole. No adapter's name has a plus in it; a colon
+    # would split the lists of folders (LD_LIBRARY_PATH) that compilers make.
     with tempfile.TemporaryDirectory(dir=home.parent, prefix=f".{name}+") as temporary:
         made = pathlib.Path(temporary, "build")
         made.mkdir()
         log = home.parent / f"{name}.log"
         environment = {**os.environ, **_COUNT_ALOUD, **workshop.environment, "CC_BUILD": str(made)}
-        progress(None, None, "")  # so that who asked knows that it was not built before, however soon it is over
+        progress(None, None, "")  # tells the caller that something is built, however soon it is done
         work = workshop.folder or pathlib.Path(temporary)
         status = _run([str(folder / recipe["program"])], work, environment, log, progress)
         if status != 0:
@@ -186,12 +187,12 @@ def _build(
         workshop.check()
         if not any(made.iterdir()):
             raise UserError(f"building {name} made nothing in CC_BUILD", f"mend its {recipe['program']}")
-        # Stacks run as nobody, whatever the umask is here.
+        # Stacks run as the user nobody, so it must be able to read this, whatever the umask is here.
         for path in (made, *made.rglob("*")):
             if not path.is_symlink():
                 path.chmod(path.stat().st_mode | (0o055 if path.is_dir() or path.stat().st_mode & 0o100 else 0o044))
         if home.exists():
-            # Guests that run from it keep what they have open; the next ones find the new one.
+            # Guests that run from the old build keep the files that they have open; later guests find the new build.
             home.rename(pathlib.Path(temporary, "old"))
         made.rename(home)
 
@@ -199,7 +200,7 @@ def _build(
 def _run(
     command: Sequence[str], folder: pathlib.Path, environment: Mapping[str, str], log: pathlib.Path, progress: Progress
 ) -> int:
-    """Return the exit status, with all output in `log`; end every process of the build, also when interrupted."""
+    """Run a build with all output in `log`, and return its exit status; end its processes, even if interrupted."""
     with open(log, "wb") as out:
         try:
             return host_process.run(
@@ -213,7 +214,7 @@ def _run(
 
 
 def _how_far(log: pathlib.Path) -> tuple[int | None, int | None, str]:
-    """Return (done, total, line): what a build printed last, and how far it is where that is counted."""
+    """Return (done, total, line): how far a build is, if it counts that, and the line that it printed last."""
     with open(log, "rb") as f:
         f.seek(max(0, log.stat().st_size - _TAIL_BYTES))
         lines = [line.strip() for line in re.split(r"[\r\n]", f.read().decode(errors="replace")) if line.strip()]
@@ -238,16 +239,16 @@ def _last(log: pathlib.Path) -> list[str]:
     return [_printable(line) for line in lines if line.strip()][-_LAST_LINES:]
 
 
-#: a word of its own: what cargo downloads may be called thiserror
+#: matches whole words only: cargo may download a crate called thiserror
 _ERROR = re.compile(r"\b(error|fatal|panicked)\b", re.IGNORECASE)
-#: where a build script in Rust gave up; why stands in the next line
+#: matches the line in which a Rust build script panicked; the next line says why
 _PANIC = re.compile(r"^thread '.*panicked at \S+:$")
 
 
 def _telling(log: pathlib.Path) -> str:
-    """Return the line of a failed build's log that says most; printable and short.
+    """Return the line of a failed build's log that says most, printable and short.
 
-    Cargo's own error names only the crate whose build script failed; why follows in the script's output.
+    Cargo's own error names only the crate whose build script failed; the reason follows in the script's output.
     """
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
     errors = [line for line in lines if _ERROR.search(line)]

@@ -1,7 +1,7 @@
-"""Calibrations that are remembered, in the user's cache, one file each: what is deterministic is not measured twice.
+"""Remember calibrations in the user's cache, one file each, as they are deterministic and need no second measurement.
 
 What the probe packets of a calibration see depends on the kernel, on the suite's own code (by its lab version), and on
-how the network is set up; on no stack and no algorithm. The file's name is a digest of all that.
+how the network is set up, but on no stack and no algorithm. The file's name is a digest of all that.
 """
 
 import contextlib
@@ -19,24 +19,24 @@ from conformance.support import files, paths
 
 #: what was seen of each link, the client's first
 Observed = tuple[LinkSeen, ...]
-#: what of a setting decides how its network is set up, beside its links and their queues
+#: fields of a setting that decide how its network is set up, besides its links and their queues
 _OF_THE_SETTING = ("topology", "sysctls", "offload", "host_queue", "queue", "rival", "proxy")
 
 
 def folder() -> pathlib.Path:
-    """Return where they are kept."""
+    """Return the folder of the remembered calibrations."""
     return paths.cache("calibrations")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Entry:
-    """What a file holds."""
+    """The content of a file."""
 
     observed: Observed
 
 
 def recall(trial: Trial, cell: protocol.CellJob, probing: protocol.Probing) -> Observed | None:
-    """Return what was seen when the links of a trial's cell were calibrated; None where nothing good is remembered."""
+    """Return what was seen when the links of a trial's cell were calibrated; None if nothing good is remembered."""
     try:
         entry = wire.read(_Entry, wire.loads(_place(trial, cell, probing).read_bytes()))
     except (OSError, wire.ProtocolError):
@@ -45,7 +45,7 @@ def recall(trial: Trial, cell: protocol.CellJob, probing: protocol.Probing) -> O
 
 
 def remember(trial: Trial, cell: protocol.CellJob, probing: protocol.Probing, observed: Observed) -> None:
-    """Keep what was seen of the links of a trial's cell, unless they failed, or the cache takes no files."""
+    """Keep what was seen of the links of a trial's cell, unless they failed or the cache is not writable."""
     if _is_good(trial.setting, observed):
         with contextlib.suppress(UserError):
             files.write(_place(trial, cell, probing), wire.dumps(_Entry(observed=observed)) + "\n")

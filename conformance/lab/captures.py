@@ -1,4 +1,4 @@
-"""From the captures that a guest left of a trial to the packets that its measurement keeps."""
+"""Turn the captures that a guest made of a trial into the packets that its measurement keeps."""
 
 import dataclasses
 import functools
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 #: IP's numbers of the protocols that adapters name
 PROTOCOLS = {"tcp": 6, "udp": 17}
-#: of flows that share a network: the captures of the tested group's first flow
+#: if flows share a network: names of the captures of the tested group's first flow
 SHARED_SENT, SHARED_CAME = "sent", "came"
 _SAYS_SOMETHING = (Outcome.OK, Outcome.TIMEOUT)
 
 
 class Captures(NamedTuple):
-    """The captures of each trace: `sent` is of what the server put on its link, `came` of what came out of the queue.
+    """The names of a trial's captures: `sent` has what the server put on its link, `came` what left the queue.
 
-    `server` is the server's address, in network byte order; `client` the client's, None where there is one client.
+    `server` is the server's address in network byte order; `client` is the client's, or None if there is one client.
     """
 
     sent: str
@@ -36,7 +36,7 @@ class Captures(NamedTuple):
 
 @functools.cache
 def captures_of(setting: Setting) -> Captures:
-    """Return where packets of a setting are captured. Raises UserError."""
+    """Return where the packets of a setting's trials are captured. Raises UserError."""
     if setting.network is not None:
         group = setting.network.flows.index(setting.network.tested)
         addresses = (ipaddress.ip_address(text).packed for text in (f"10.0.{group}.1", f"10.1.{group}.1"))
@@ -53,8 +53,8 @@ def with_packets(
 ) -> Measurement:
     """Return a measurement with the packets that a guest left in `folder`.
 
-    `unseen`: {capture: frames that did not fit}. Packets that are missing make it an error: what is not known to be all
-    may not be judged. A measurement that says nothing of the stack is returned as it is.
+    `unseen`: {capture: frames that did not fit}. If packets are missing, the measurement becomes an error, since an
+    incomplete record must not be judged. A measurement that says nothing about the stack is returned as it is.
     """
     if measurement.outcome not in _SAYS_SOMETHING:
         return measurement
@@ -72,9 +72,10 @@ def with_delivery(
     transport: str,
     elapsed_s: float,
 ) -> Measurement:
-    """Return a measurement with when the bytes of the tested group's first flow arrived (model/delivery.py).
+    """Return a measurement with the times at which the bytes of the tested group's first flow arrived.
 
-    Of TCP alone: in QUIC, nobody sees from outside which bytes a packet has. What is missing makes it an error.
+    model/delivery.py derives these times. They exist for TCP only: in QUIC, it cannot be seen from outside which bytes
+    a packet has. If packets are missing, the measurement becomes an error.
     """
     network = measurement.trial.setting.network
     if measurement.outcome not in _SAYS_SOMETHING or network is None or transport != "tcp":
@@ -99,7 +100,7 @@ def _error(measurement: Measurement, message: str) -> Measurement:
 def _packets(
     setting: Setting, folder: pathlib.Path | None, unseen: Mapping[str, int], transport: str
 ) -> Mapping[str, object]:
-    from conformance.model import packets  # late: the host room is also run where there is only the standard library
+    from conformance.model import packets  # late: the host room also runs where only the standard library is installed
 
     sent, came, asked = _captured(setting, folder, unseen, transport)
     return packets.matched(sent, came, asked, captures_of(setting).client).to_json()
@@ -108,7 +109,10 @@ def _packets(
 def _captured(
     setting: Setting, folder: pathlib.Path | None, unseen: Mapping[str, int], transport: str
 ) -> tuple[list["Packet"], list["Packet"], list["Packet"]]:
-    """Return the server's packets, those of them that came to the client, and the client's. Raises UserError."""
+    """Return the server's packets, those of them that came to the client, and the client's packets.
+
+    Raises UserError.
+    """
     from conformance.model.diagnosis import pcap
 
     sent_name, came_name, server, _ = captures_of(setting)

@@ -1,15 +1,15 @@
-"""One core for each guest, for all runs that share a cache.
+"""Lend each guest a core of its own, across all runs that share a cache.
 
-A guest is several host processes that hand control to each other at every system call; on one core that
-costs a quarter of what it costs across two (14 against 55 microseconds a call). Each guest is therefore
-pinned, and each core is lent to one guest at a time, across processes: a lock file for each core.
+A guest is several host processes that hand control to each other at every system call. On one core, that costs a
+quarter of what it costs across two (14 instead of 55 microseconds a call). Each guest is therefore pinned to a core.
+Each core has a lock file, so that it is lent to one guest at a time, across processes.
 
-Containers share neither locks nor process numbers, but they see the same /proc/stat: of the free cores, the one that
-was idlest just now is lent first. Two that ask within a tenth of a second get the same: so a run that has a core looks
-once more, after a while that chance decides, and goes to another one if another run is on it by now.
+Containers share neither locks nor process numbers, but they see the same /proc/stat. So the free core that was idlest
+just now is lent first. Two runs that ask within a tenth of a second get the same core. A run that has a core therefore
+looks again after a random time, and moves to another core if another run uses this one by then.
 
-The run that waits first takes the lock of the queue, and keeps it until a core is free: else a run that gives a core
-back and at once asks again would often be served before others that have waited for minutes.
+The run that waits first takes the lock of the queue, and keeps it until a core is free. Otherwise, a run that gives a
+core back and at once asks again would often be served before others that have waited for minutes.
 """
 
 import contextlib
@@ -27,18 +27,18 @@ from conformance.model.errors import UserError
 from conformance.support import limits, paths
 
 _POLL_S = 0.02
-#: how long it is looked which cores are idle, and for how long that is believed
+#: for how long the idleness of cores is measured, and for how long the result is used, in s
 _LOOK_S, _BELIEVE_S = 0.1, 1.0
-#: a core is taken by somebody else where another one that is free has been idle for so many times as long
+#: a core counts as used by another run if some other free core has been idle for more than this many times as long
 _IDLER = 2
 _Key = TypeVar("_Key")
 
 
 @contextlib.contextmanager
 def one_core(cancelled: threading.Event | None = None) -> Iterator[int]:
-    """Hold a core (its number) for the time of the block; wait until one is free.
+    """Hold a core (its number) during the block; wait until one is free.
 
-    Raises UserError where `cancelled` (an Event) is set first, and OSError where locks cannot be made.
+    Raises UserError if `cancelled` is set first, and OSError if locks cannot be made.
     """
     folder = _folder()
     with _first_free({None: folder / "queue.lock"}, cancelled):
@@ -46,13 +46,13 @@ def one_core(cancelled: threading.Event | None = None) -> Iterator[int]:
     with contextlib.ExitStack() as held:
         core = held.enter_context(lent)
         if (other := _idler(folder, core)) is not None:
-            held.pop_all().close()  # ours is given back only when the other is held
+            held.pop_all().close()  # ours is given back only once the other is held
             core = held.enter_context(other)
         yield core
 
 
 def others_wait() -> bool:
-    """Return whether somebody on this machine waits for a core. Raises OSError where locks cannot be made."""
+    """Return whether any run on this machine waits for a core. Raises OSError if locks cannot be made."""
     with open(_folder() / "queue.lock", "w") as queue:
         try:
             fcntl.flock(queue, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -62,7 +62,7 @@ def others_wait() -> bool:
 
 
 def _folder() -> pathlib.Path:
-    """Return a folder for the locks: in the cache, or in the temp folder where the cache cannot be written to."""
+    """Return a folder for the locks: in the cache, or in the temporary folder if the cache is not writable."""
     folder = paths.cache("cores")
     with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
@@ -77,7 +77,7 @@ def _lock(folder: pathlib.Path, core: int) -> pathlib.Path:
 
 
 class _Idleness:
-    """The order in which cores were idle of late. Only the run that has the lock of the queue asks."""
+    """The order of cores by recent idleness. Only the run that has the lock of the queue uses it."""
 
     seen_s = -_BELIEVE_S
     order: tuple[int, ...] = ()
@@ -96,9 +96,9 @@ def _idlest_first() -> list[int]:
 
 
 def _idler(folder: pathlib.Path, core: int) -> contextlib.AbstractContextManager[int] | None:
-    """Look again, and return a context that holds a much idler core than this one; None where no such core is free.
+    """Measure again, and return a context that holds a much idler core than this one; None if none is free.
 
-    When is left to chance, so that of two on one core mostly one sees the other at work, and not both each other.
+    The time of the measurement is random, so that of two runs on one core, usually only one sees the other at work.
     """
     cores = limits.cores()
     if len(cores) == 1:
@@ -111,7 +111,7 @@ def _idler(folder: pathlib.Path, core: int) -> contextlib.AbstractContextManager
 
 
 def _look(cores: Sequence[int]) -> dict[int, int]:
-    """Return {core: clock ticks that it is idle while we look}."""
+    """Return {core: clock ticks for which it was idle during a measurement}."""
     before = _idle_ticks()
     time.sleep(_LOOK_S)
     after = _idle_ticks()
@@ -119,7 +119,7 @@ def _look(cores: Sequence[int]) -> dict[int, int]:
 
 
 def _idle_ticks(stat: pathlib.Path = pathlib.Path("/proc/stat")) -> dict[int, int]:
-    """Return {core: clock ticks that it was idle, or waiting for disks}, {} where that is hidden."""
+    """Return {core: clock ticks for which it was idle, or waiting for disks}; {} if that is hidden."""
     try:
         lines = stat.read_text().splitlines()
     except OSError:
@@ -131,7 +131,7 @@ def _idle_ticks(stat: pathlib.Path = pathlib.Path("/proc/stat")) -> dict[int, in
 def _first_free(
     files: Mapping[_Key, pathlib.Path], cancelled: threading.Event | None
 ) -> contextlib.AbstractContextManager[_Key]:
-    """Wait for the first of these lock files that is free, and return a context that holds it and gives its key.
+    """Wait until one of these lock files is free, and return a context that holds it and gives its key.
 
     Raises UserError and OSError as one_core() does.
     """

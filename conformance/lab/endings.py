@@ -1,4 +1,4 @@
-"""Sentences about guests that end before their work is done, with what to allow them."""
+"""Explain why a guest ended before its work was done, and which limit to raise."""
 
 import pathlib
 import signal
@@ -7,12 +7,13 @@ from conformance.lab import allowance
 from conformance.model.errors import UserError
 from conformance.support import limits
 
-#: what is asked for where processes are limited: two guests take less than 40, stacks with threads more
+#: how many processes users are told to allow if their number is limited: two guests take fewer than 40, stacks with
+#: threads more
 LEAST_PROCESSES = 64
 
 
 def too_few_processes() -> UserError:
-    """Return the error of a guest that was refused a process, and would wait for ever."""
+    """Return the error of a guest that was refused a process, and would wait forever."""
     return UserError(
         f"a guest cannot start its processes: this container allows {limits.most_processes()} at once",
         f"allow {LEAST_PROCESSES} or more, with --pids-limit, or use fewer --workers",
@@ -20,9 +21,9 @@ def too_few_processes() -> UserError:
 
 
 def why_it_ended(status: int | None, scratch: pathlib.Path, killed_before: int | None = None) -> str:
-    """Return a sentence about a guest that ended with this exit status, below zero where a signal killed it.
+    """Return a sentence about a guest that ended with this exit status, which is negative if a signal killed it.
 
-    `killed_before`: limits.killed_for_memory() as it started, None where nobody looked.
+    `killed_before`: limits.killed_for_memory() when the guest started; None if it was not read.
     """
     try:
         words = (scratch / "console.log").read_text(errors="replace").strip().splitlines()

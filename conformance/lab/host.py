@@ -1,7 +1,7 @@
-"""The host room: the same guest code on this machine's own kernel, as root, in real time.
+"""Run trials in the host room: the same guest code on this machine's own kernel, as root, in real time.
 
-Everything runs in namespaces of its own (network, processes, mounts), so nothing of this machine's network is
-touched or reachable, and all of it ends with its first process, also when that is killed.
+Everything runs in namespaces of its own (network, processes, mounts). So nothing of this machine's network is touched
+or reachable, and everything ends with its first process, even if that is killed.
 """
 
 import os
@@ -25,12 +25,12 @@ from conformance.model.trial import Measurement, Trial
 from conformance.support import paths
 
 _NAMESPACES = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc"]
-#: beyond the transfers themselves: start of the network, calibration, servers
+#: time in s that trials take besides their transfers: start of the network, calibration, servers
 _OVERHEAD_S = 120.0
 
 
 def this_kernel() -> Kernel:
-    """Return the running kernel as a Kernel. Raises UserError where it cannot serve."""
+    """Return the running kernel as a Kernel. Raises UserError if it cannot be used."""
     if os.geteuid() != 0:
         raise UserError("the host room needs root", "run as root, or use --lab virtual, which does not")
     if not shutil.which("unshare"):
@@ -53,7 +53,7 @@ def this_kernel() -> Kernel:
 
 
 class HostRoom:
-    """Runs trials on this machine's kernel, one cell after the other, as Room says."""
+    """The Room that runs trials on this machine's kernel, one cell after another."""
 
     name = "host"
 
@@ -78,9 +78,9 @@ class HostRoom:
         cancelled: threading.Event,
         on_start: Callable[[Group], object],
     ) -> Generator[Measurement, None, Sequence[Sequence[Trial]]]:
-        """Yield what one process measures; return the trials that it left."""
+        """Yield the measurements that one process makes; return the trials that it did not make."""
         with scratch_place.disk_errors(), scratch_place.folder() as scratch:
-            # Bound into the scratch folder, the stack can be read by nobody wherever it lies.
+            # Bound into the scratch folder, the stack is readable by the user nobody wherever it lies.
             folders = adapter.folders()
             for name in folders:
                 (scratch / name).mkdir()

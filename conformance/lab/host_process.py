@@ -1,7 +1,7 @@
 """Run the parts of an adapter that run on this machine and not in a guest: its build, and its describe.
 
-They run as the user of the suite, who must trust them as far as any build. Their output and their time are bounded, and
-no process of theirs is left, wherever it went.
+They run as the user of the suite, who must trust them as much as any build. Their output and their time are limited,
+and all their processes are killed at the end, even those that left the session.
 """
 
 import collections
@@ -16,13 +16,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO
 
-#: in the environment of every process of a run; what leaves the session keeps that
+#: variable in the environment of every process of a run; a process that leaves the session keeps it
 _MARK = "CC_OUTSIDE"
 _ROUNDS = 50
 
 
 class Ended(Exception):
-    """The program was ended before it was done; the message says why, and reads on from the program's name."""
+    """The program was killed before it was done; the message says why, in words that follow the program's name."""
 
 
 def run(
@@ -36,15 +36,15 @@ def run(
     look: Callable[[], object] = lambda: None,
     every_s: float = 0.02,
 ) -> int:
-    """Return the exit status of a program that writes to the files `streams`: stdout, and stderr if it has its own.
+    """Run a program and return its exit status. `streams`: files for its stdout and, if there are two, its stderr.
 
-    `look()` is called now and then. Raises Ended, and OSError where it cannot be started.
+    `look()` is called every `every_s` seconds. Raises Ended, and OSError if the program cannot be started.
     """
     token = secrets.token_hex(16)
     deadline = time.monotonic() + timeout_s
     process: subprocess.Popen[bytes] | None = None
     try:
-        # An interruption may come before we know what was started; it bears the mark all the same.
+        # An interruption may come before we know which process was started; the process has the mark all the same.
         process = subprocess.Popen(
             command, cwd=folder, env={**environment, _MARK: token}, stdin=subprocess.DEVNULL,
             stdout=streams[0], stderr=streams[-1], start_new_session=True,
@@ -64,10 +64,10 @@ def run(
 
 
 def _kill_tree(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process with its session and its descendants, and wait for it.
+    """Kill a process with its process group and its descendants, and wait for it.
 
-    Those that left the session are still known by their parents here, and for a moment by nothing else: while a process
-    loads another program its environment reads as empty.
+    Descendants that left the session can still be found here through their parents. For a moment, nothing else finds
+    them: while a process loads another program, its environment reads as empty.
     """
     descendants = _descendants(process.pid)
     with contextlib.suppress(ProcessLookupError):
@@ -97,12 +97,12 @@ def processes() -> Iterator[Process]:
 
 
 def _descendants(of: int) -> list[int]:
-    """Return the processes that a process and its descendants have started, as far as their parents live."""
+    """Return the descendants of a process, as far as their parents are alive."""
     children: dict[int, list[int]] = collections.defaultdict(list)
     for process in processes():
         children[process.parent].append(process.pid)
     found = list(children[of])
-    for pid in found:  # it grows meanwhile
+    for pid in found:  # the list grows meanwhile
         found += children[pid]
     return found
 
@@ -119,7 +119,7 @@ def _kill_marked(mark: bytes) -> None:
 
 
 def _environment(folder: pathlib.Path) -> bytes:
-    """Return the environment of a process; empty for dead ones and for other users'."""
+    """Return the environment of a process; empty for dead processes and those of other users."""
     try:
         return (folder / "environ").read_bytes()
     except OSError:

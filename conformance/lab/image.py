@@ -1,7 +1,7 @@
-"""Container images as files: OCI folders and archives, and what `docker save` writes, unpacked into the user's cache.
+"""Unpack container images into the user's cache: OCI folders and archives, and what `docker save` writes.
 
-An image comes from others, so nothing in it is believed: every layer must have the digest that the image's
-configuration gives, no file is written outside the folder, and size and number of files are bounded.
+Images come from strangers, so nothing in them is trusted: every layer must have the digest that the image's
+configuration gives, no file is written outside the folder, and the size and number of files are limited.
 """
 
 import contextlib
@@ -24,24 +24,24 @@ from conformance.support import paths
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _DOCUMENT_BYTES = 4 << 20
-#: how deep indexes may lie in indexes
+#: how deeply indexes may be nested
 _INDEXES = 4
 _MEND = "save one with `skopeo copy ... oci-archive:FILE`, or with `docker save`"
 _Json = dict[str, Any]
 
 
 class _NoImage(Exception):
-    """The file is no image, or a damaged one; says why."""
+    """The file is not an image, or a damaged one; the message says why."""
 
 
 def name_of(image: str) -> str:
-    """Return what the stack in an image is called: its file's name without what says how it is packed."""
+    """Return the name of the stack in an image: the file's name without suffixes that tell how it is packed."""
     plain = re.sub(r"(\.(tar|oci|tgz|gz|zst|img))+$", "", paths.given(image).resolve().name)
     return re.sub(r"[^A-Za-z0-9._-]+", "-", plain).strip(".-") or "image"
 
 
 def rootfs(folder: str | None, image: str | None) -> str | None:
-    """Return the folder with an image's files: `folder` itself, or where `image` was unpacked. Raises UserError."""
+    """Return the folder with an image's files: `folder` itself, or where `image` is unpacked. Raises UserError."""
     if image is None:
         return folder
     if folder is not None:
@@ -50,9 +50,9 @@ def rootfs(folder: str | None, image: str | None) -> str | None:
 
 
 def unpacked(image: str) -> pathlib.Path:
-    """Return the folder in the cache with the files of an image; unpack it now if that was not done before.
+    """Return the folder in the cache with the files of an image; unpack the image now if necessary.
 
-    Kept under the digest of the image's configuration, which covers every layer. Raises UserError.
+    The folder is named after the digest of the image's configuration, which covers every layer. Raises UserError.
     """
     try:
         with _opened(paths.given(image)) as files:
@@ -100,7 +100,7 @@ class _Files:
         raise NotImplementedError
 
     def read(self, name: str) -> bytes:
-        """Return a document's bytes. Raises _NoImage where there is none of that name, or it is too long for one."""
+        """Return a document's bytes. Raises _NoImage if there is none of that name, or if it is too long."""
         with self.open(name) as file:
             content = file.read(_DOCUMENT_BYTES + 1)
         if len(content) > _DOCUMENT_BYTES:
@@ -186,12 +186,12 @@ def _of_oci(files: _Files) -> tuple[bytes, list[str]]:
 
 
 def _manifest(files: _Files, index: _Json, depth: int) -> _Json:
-    """Return the one manifest for this machine that an index leads to. What says no platform is taken for ours."""
+    """Return the one manifest for this machine that an index leads to. An entry without a platform counts as ours."""
     entries = index.get("manifests")
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries) or depth > _INDEXES:
         raise _NoImage("its index.json does not say what is in it")
     ours = _ARCHITECTURES.get(platform.machine(), platform.machine())
-    images = [e for e in entries if _architecture(e) != "unknown"]  # what is so called says how an image was made
+    images = [e for e in entries if _architecture(e) != "unknown"]  # such an entry says how an image was made
     fitting = [e for e in images if _architecture(e) in (None, ours)]
     if images and not fitting:
         raise _NoImage(

@@ -1,4 +1,4 @@
-"""From trials to the job that a guest carries out, and from its events back to measurements."""
+"""Turn trials into the job that a guest carries out, and the guest's events back into measurements."""
 
 import collections.abc
 import dataclasses
@@ -19,15 +19,15 @@ from conformance.model.trial import Measurement, Outcome, Trial
 from conformance.support import paths
 
 _READY_TIMEOUT_S = 30
-#: address space, as much as runtimes like to reserve; processes are threads as well
+#: limits of a stack: the address space is as large as runtimes like to reserve; threads count as processes, too
 _LIMITS = protocol.Limits(memory_bytes=1 << 36, file_bytes=1 << 30, processes=256)
-#: a policer lets a full bucket of tokens pass first: at one and a half times the rate, three times its size
+#: numbers of probe packets: at 1.5 times its rate, a policer whose token bucket is full first passes three buckets
 _RATE_PACKETS, _POLICER_RATE_PACKETS, _LOSS_PACKETS = 120, 600, 2000
 _CALIBRATION_SEED = 1
-#: largest per-trial offset of a link's one-way delay, either way
+#: largest per-trial offset of a link's one-way delay, up or down, in ns
 _DELAY_OFF_NS = 10_000
 
-#: what depends on the machine, for a Measurement
+#: the part of a Measurement that depends on the machine
 Host = collections.abc.Mapping[str, typing.Any]
 #: what a guest is fed: trials of one cell, or of one setting whose flows share a network
 Fed = protocol.CellJob | shared_job.SharedCell
@@ -43,13 +43,13 @@ def write(
 ) -> None:
     """Fill the scratch folder with all but cells: job.json, the topology, the certificates. Raises UserError.
 
-    `first` is any of the trials, which all have its scheme and its profile. `at` is where the guest finds the stack's
+    `first` is any of the trials, which all share its scheme and its profile. `at` is where the guest finds the stack's
     folders: "adapter", "build" (what was compiled for it), "client", "client-build". `probe`: try out the adapter's
-    contract in each cell instead of making trials. `trace`: one of protocol.TRACES to write down what happens in each
-    trial, in the scratch folder's trace/CELL'S INDEX-SEED.
+    contract in each cell instead of making trials. `trace`: one of protocol.TRACES, to record what happens in each
+    trial in the scratch folder's trace/CELL'S INDEX-SEED.
     """
     if first.lab_digest != version.lab_version():
-        # A guest reads the suite's files when it starts; results must not be kept under what the code was before.
+        # A guest reads the suite's files when it starts; its results must not be kept under an earlier version.
         raise UserError("the suite's own code changed while it was measuring", "run the same command again")
     setting, on_host = first.setting, first.room == "host"
     shutil.copytree(pki.ensure(), scratch / "pki")
@@ -70,7 +70,7 @@ def write(
         port=adapter.manifest.port,
         hostname=pki.HOSTNAME,
         pki=f"{scratch if on_host else '/run/scratch'}/pki",
-        # In a guest, memory; on a host, the scratch folder, which nobody else writes and which is removed.
+        # In a guest, this is memory; on a host, the scratch folder, which only we write to and which is removed.
         work_dir=f"{scratch}/work" if on_host else "/run/work",
         limits=_LIMITS,
         ready_timeout_s=_READY_TIMEOUT_S,
@@ -91,24 +91,24 @@ def write(
 
 
 class Feeder:
-    """Feeds a guest cells by files in its scratch folder, in the order in which it carries them out."""
+    """Feeds cells to a guest by files in its scratch folder, in the order in which the guest carries them out."""
 
     def __init__(self, scratch: pathlib.Path) -> None:
         self._scratch, self._next = scratch, 0
 
     def feed(self, cell: Fed | None) -> None:
-        """Give it one more; None says that no more follow."""
+        """Give the guest one more cell; None says that no more follow."""
         _write(self._scratch / protocol.cell_file(self._next), "null" if cell is None else wire.dumps(cell))
         self._next += 1
 
     def feed_all(self, cells: collections.abc.Iterable[Fed]) -> None:
-        """Give it these and no more: it ends when they are done."""
+        """Give the guest these cells and no more: it ends when they are done."""
         for cell in (*cells, None):
             self.feed(cell)
 
 
 def _write(target: pathlib.Path, text: str) -> None:
-    """Write a file whole: the guest may be looking for it. What the network is like is nothing for a stack to read."""
+    """Write a file as a whole, as the guest may be waiting for it. No stack may read it: it describes the network."""
     aside = target.with_suffix(".aside")
     aside.touch(mode=0o600)
     aside.write_text(text)
@@ -128,7 +128,7 @@ def _tuple(names: collections.abc.Iterable[str] | None) -> tuple[str, ...] | Non
 
 
 def _proxy(setting: Setting, adapter: Adapter, scratch: pathlib.Path) -> protocol.ProxyProgram | None:
-    """Return how to run the setting's proxy, and put its program into the scratch folder; None where it has none."""
+    """Return how to run the setting's proxy, and copy its program to the scratch folder; None if it has none."""
     if setting.proxy is None:
         return None
     if adapter.manifest.transport != "tcp":
@@ -151,7 +151,7 @@ def _client(adapter: Adapter, at: pathlib.Path | str) -> protocol.Program:
 
 
 def cell_of(trials: collections.abc.Sequence[Trial]) -> protocol.CellJob:
-    """Return what a guest has to know of trials of one cell, the calibration included."""
+    """Return what a guest has to know about the trials of one cell, the calibration included."""
     setting = trials[0].setting
     links = range(len(setting.links))
 
@@ -171,18 +171,18 @@ def cell_of(trials: collections.abc.Sequence[Trial]) -> protocol.CellJob:
 def delay_off_ns(seed: int, link: int) -> int:
     """Return how much longer (or shorter) the one-way delay of a link is in the trial with this seed, in ns.
 
-    A delay of exactly so many milliseconds is a coincidence that no network has: TCP compares times in milliseconds,
-    and where neither loss nor queue draws random numbers every trial was the same one, decided by whether something
-    took one round trip or a microsecond less. CUBIC's mean queue differed by up to 12 % (zones/README.md).
+    A delay of exactly so many milliseconds is a coincidence that no network has. TCP compares times in milliseconds,
+    and if neither loss nor queue drew random numbers, every trial was the same one, decided by whether something took
+    one round trip or a microsecond less. CUBIC's mean queue differed by up to 12 % (zones/README.md).
     """
     return random.Random(f"delay {link} {seed}").randint(-_DELAY_OFF_NS, _DELAY_OFF_NS)
 
 
 class Reader:
-    """Turns a guest's events into measurements as they come; knows which trials are still owed.
+    """Turns a guest's events into measurements as they come, and knows which trials are still owed.
 
-    Each owed trial comes out once, whatever the events are: what belongs to no owed trial is passed over, and what
-    never came is an error after give_up(). `remembers`: calibrations are taken from the user's cache, and kept there.
+    Each owed trial gives one measurement, whatever the events are: events of no owed trial are ignored, and give_up()
+    turns trials without an event into errors. `remembers`: calibrations are taken from the user's cache and kept there.
     `traces`: the folder where a guest leaves captures: of first passes, and of settings that ask for packets.
     """
 
@@ -190,25 +190,25 @@ class Reader:
         self, batches: Batches, adapter: Adapter, remembers: bool = False, traces: pathlib.Path | None = None
     ) -> None:
         self._adapter, self._traces = adapter, traces
-        # Where the harness chose the kernel's algorithm, another version is no fault of the stack's.
+        # If the harness chose the kernel's algorithm, a wrong version is not the stack's fault.
         self._kernels_own = adapter.kernel_algorithms is not None
         self._remembers = remembers
         self._owed: list[dict[int, Trial]] = []
         self._firsts: list[Trial] = []
-        #: what to feed the guest, as add() returns it
+        #: cells to feed the guest, as add() returns them
         self.cells: list[Fed] = []
         self._at = 0
-        #: the guest's, at its last event
+        #: the guest's uptime at its last event
         self.uptime_s = 0.0
         self._network: protocol.Network | None = None
         self._calibrations: dict[int, calibrations.Observed] = {}
-        #: what hops did to probes, by cell
+        #: {index of a cell: what its hops did to probe packets}
         self._hops: dict[int, typing.Any] = {}
         for trials in batches:
             self.add(trials)
 
     def add(self, trials: collections.abc.Sequence[Trial]) -> Fed:
-        """Add trials of one more cell to what is owed; return what the guest is to be fed."""
+        """Add the trials of one more cell to those that are owed; return the cell to feed to the guest."""
         first = trials[0]
         cell: Fed
         alone = first.setting.network is None
@@ -219,7 +219,7 @@ class Reader:
         return cell
 
     def _calibrated(self, first: Trial, cell: protocol.CellJob) -> protocol.CellJob:
-        """Return a cell without its calibration, where what came of that is remembered."""
+        """Return a cell without its calibration if the result of that is remembered."""
         known = calibrations.recall(first, cell, _probing(first.setting)) if self._remembers else None
         if known is None:
             return cell
@@ -233,7 +233,7 @@ class Reader:
 
     @property
     def few_owed(self) -> bool:
-        """Whether the last trial is under way, or none."""
+        """Whether one trial at most is still owed."""
         return sum(map(len, self._owed)) <= 1
 
     def feed(self, event: protocol.Event, host: Host) -> collections.abc.Iterator[Measurement]:
@@ -279,7 +279,7 @@ class Reader:
                 yield from self.give_up(message, host)
 
     def _with_states(self, found: Measurement, index: int, whole: bool) -> Measurement:
-        """Add to what came of a first pass when the states that its trial waits for began; others stay as they are.
+        """Add, to the measurement of a first pass, when the states that its trial waits for began; leave others alone.
 
         `whole`: all of its packets were captured.
         """
@@ -296,7 +296,7 @@ class Reader:
     def _with_delivery(
         self, found: Measurement, index: int, unseen: collections.abc.Mapping[str, int], elapsed_s: float
     ) -> Measurement:
-        """Add when the bytes of the tested group's first flow arrived, where its network asks for that."""
+        """Add when the bytes of the tested group's first flow arrived, if its network asks for that."""
         network = found.trial.setting.network
         if network is None or not network.delivery or network.states:
             return found
@@ -310,15 +310,15 @@ class Reader:
             yield self._error(batch.pop(min(batch)), why, host)
 
     def _take(self, index: int, seed: int) -> Trial | None:
-        """Return an owed trial, which then is owed no more; None where there is no such."""
+        """Return an owed trial, which is then owed no longer; None if there is none."""
         return self._owed[index].pop(seed, None) if 0 <= index < len(self._owed) else None
 
     def _done(self, trial: Trial, index: int, facts: seen.TrialFacts, host: Host) -> Measurement:
         made = facts.transfer
         if made and made.system_calls is not None:
-            # A cost, and no part of the result: it counts what earlier trials left to do, too.
+            # This is a cost, not a part of the result: it counts what earlier trials left to do, too.
             host = {**host, "system_calls": made.system_calls}
-        # Once more, since the warm-up may have been too short to be looked at.
+        # This is checked once more, since the warm-up may have been too short to be sampled.
         if why_not := self._kernels_other(made.sampled.congestion_control if made else None):
             return Measurement(trial=trial, outcome=Outcome.UNSUPPORTED, message=why_not, host=dict(host))
         if problem := self._uncalibrated(index):
@@ -345,7 +345,7 @@ class Reader:
         return found
 
     def _uncalibrated(self, index: int) -> str | None:
-        """Return why nothing that was measured in a cell counts; None where its emulators delivered all."""
+        """Return why no measurement of a cell counts; None if its emulators delivered everything."""
         if self._network is None or index not in self._calibrations:
             return "calibration: the guest did not say what the emulators delivered"
         observed = [wire.to_json(link) for link in self._calibrations[index]]
@@ -360,7 +360,7 @@ class Reader:
         return {**wire.to_json(self._network), "calibration": wire.to_json(self._calibrations[index])}
 
     def _kernels_other(self, found: seen.CongestionControlSeen | None) -> str | None:
-        """Return why what the kernel had is not what was asked for, where the harness chose it; or None."""
+        """Return why the kernel's algorithm, if the harness chose it, is not the one that was requested; or None."""
         if not self._kernels_own or not self._firsts:
             return None
         return congestion.not_as_asked(self._firsts[0].scheme.algorithm, wire.to_json(found))
@@ -383,7 +383,7 @@ def flat(facts: seen.TrialFacts) -> dict[str, typing.Any]:
 
 
 def probed(events: collections.abc.Iterable[protocol.Event]) -> dict[str, dict[str, typing.Any]]:
-    """Return {probe's name: facts}, as contract.clauses() reads them, of the events of a guest that probed."""
+    """Return {probe's name: facts}, as contract.clauses() reads them, from the events of a guest that probed."""
     found = {}
     for event in events:
         match event:

@@ -1,7 +1,7 @@
-"""`conformance kernel variant`: a built kernel with other module parameters, under a name of its own.
+"""Make a kernel variant (`conformance kernel variant`): a built kernel with other module parameters and its own name.
 
-A kernel says nothing of parameters that it does not know. So each new variant is booted once, and has to tell the
-parameters back as they were given.
+A kernel silently ignores parameters that it does not know. So each new variant is booted once, and has to report the
+parameters as they were given.
 """
 
 import json
@@ -31,9 +31,9 @@ print({mark!r} + json.dumps(found), flush=True)
 
 
 def make(name: str, of: str, parameters: Mapping[str, str]) -> store.Kernel:
-    """Give the kernel named `of` with `parameters`, {"module.name": "value"}, the name `name`, and return the Kernel.
+    """Give the kernel `of` with `parameters`, {"module.name": "value"}, the name `name`, and return the Kernel.
 
-    Raises UserError where the kernel does not have such a parameter, does not take the value, or does not boot.
+    Raises UserError if the kernel does not have such a parameter, does not take the value, or does not boot.
     """
     kernel = ready(name, of, parameters)
     store.link(name, kernel.digest)
@@ -41,7 +41,7 @@ def make(name: str, of: str, parameters: Mapping[str, str]) -> store.Kernel:
 
 
 def ready(name: str, of: str, parameters: Mapping[str, str]) -> store.Kernel:
-    """Return such a Kernel, checked to be what was asked for, without storing the name."""
+    """Return the Kernel that make() makes, checked to have the parameters, without storing the name."""
     base = store.find(of)
     kernel = store.variant(name, base, parameters)
     if not (store.folder(kernel.digest) / "kernel.json").exists():
@@ -85,7 +85,7 @@ def _number(text: str) -> int | str:
 
 
 def _tell_back(kernel: store.Kernel) -> dict[str, str | None]:
-    """Return {parameter: what the booted kernel has, or None}. Raises UserError where it does not boot."""
+    """Return {parameter: its value in the booted kernel, or None}. Raises UserError if the kernel does not boot."""
     program = _READ_BACK.format(names=[name for name, _ in kernel.parameters], mark=_MARK)
     with (
         scratch_place.disk_errors(), allowance.OURS.hold(limits.WORKER_MB), cores.one_core() as core,

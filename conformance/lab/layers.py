@@ -1,4 +1,4 @@
-"""The layers of a container image, one after the other, into a folder. None of them is believed."""
+"""Unpack the layers of a container image, one after another, into a folder. None of them is trusted."""
 
 import contextlib
 import gzip
@@ -17,7 +17,7 @@ MOST_FILES = 1_000_000
 _CHUNK_BYTES = 1 << 20
 _WHITEOUT, _OPAQUE = ".wh.", ".wh..wh..opq"
 _LINKS = 40
-#: folders within each other: removing them is recursive
+#: how deeply folders may be nested: removing them is recursive
 _DEEPEST = 200
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _MEDIA_TYPES = {
@@ -31,7 +31,7 @@ _MEDIA_TYPES = {
 
 
 class Unsafe(Exception):
-    """A layer is not what it should be, or would do harm; says why."""
+    """A layer is not what it should be, or would do harm; the message says why."""
 
 
 def check_media_type(media_type: object) -> None:
@@ -43,7 +43,8 @@ def check_media_type(media_type: object) -> None:
 class Unpacking:
     """Adds layers to a folder. Owners, devices and set-user-ID bits of files are left out.
 
-    Programs of an image believe to be root and are nobody here, so others may read what its owner may.
+    An image's programs expect to run as root but run as the user nobody here, so all users may read and execute what
+    the owner may.
     """
 
     def __init__(self, root: pathlib.Path, most_bytes: int = MOST_BYTES, most_files: int = MOST_FILES) -> None:
@@ -51,7 +52,7 @@ class Unpacking:
         self._bytes = self._files = self._written_bytes = 0
 
     def add(self, packed: IO[bytes], diff_id: str) -> None:
-        """Add a layer, plain or compressed, whose plain bytes must have this digest ("sha256:..."). Raises Unsafe."""
+        """Add a layer, whose uncompressed bytes must have the digest `diff_id` ("sha256:..."). Raises Unsafe."""
         plain = _Digested(_decompressed(packed), self._count_bytes)
         made: set[pathlib.Path] = set()
         with tarfile.open(fileobj=cast(IO[bytes], plain), mode="r|") as layer:
@@ -93,13 +94,13 @@ class Unpacking:
             made.update((place, *place.parents))
 
     def _make(self, layer: tarfile.TarFile, member: tarfile.TarInfo, place: pathlib.Path) -> bool:
-        """Make what a member is at a place where nothing is, unless it is a folder; whether it was made."""
+        """Make a member at a place where nothing is, or a folder if the member is one; return whether it was made."""
         mode = member.mode & 0o777 | (member.mode & 0o500) >> 6
         if member.isdir():
             place.mkdir(exist_ok=True)
             place.chmod(mode | 0o700)
         elif member.issym():
-            # Read in a guest only, where the image's folder is the root; here it is never followed out of the folder.
+            # The link is read in a guest only, where the image's folder is the root; nothing here follows it out.
             place.symlink_to(member.linkname)
         elif member.islnk():
             parts = _parts(member.linkname)
@@ -110,7 +111,7 @@ class Unpacking:
         elif member.isfile():
             content = layer.extractfile(member)
             assert content is not None
-            # A sparse file is larger than what the layer holds of it.
+            # A sparse file is larger than the part of it that the layer holds.
             self._written_bytes += member.size
             self._check_bytes(self._written_bytes)
             with open(place, "xb") as file:
@@ -121,7 +122,7 @@ class Unpacking:
         return True
 
     def _inside(self, parts: Iterable[str]) -> pathlib.Path:
-        """Return the folder that these names lead to, as if the image's folder were the root; make it if need be."""
+        """Return the folder that these names lead to, with the image's folder as the root; make it if necessary."""
         place, left, links = self._root, list(parts)[::-1], 0
         while left:
             name = left.pop()
@@ -149,7 +150,7 @@ class Unpacking:
 
 
 class _Digested(io.RawIOBase):
-    """A stream's bytes as they are; `digest` is over those that were read, and `count` is told how many."""
+    """A stream's bytes, unchanged. `digest` covers the bytes read so far; `count` is told the length of each read."""
 
     def __init__(self, source: IO[bytes], count: Callable[[int], None]) -> None:
         self._source, self._count = source, count
@@ -163,7 +164,7 @@ class _Digested(io.RawIOBase):
 
 
 def _decompressed(packed: IO[bytes]) -> IO[bytes]:
-    """Return a stream of the plain bytes; the first bytes say how they are packed."""
+    """Return a stream of the uncompressed bytes; the first bytes tell how they are compressed."""
     start = packed.read(4)
     packed.seek(0)
     if start.startswith(_GZIP):
@@ -198,7 +199,7 @@ def _remove(place: pathlib.Path) -> None:
 
 
 def _empty(folder: pathlib.Path, but: set[pathlib.Path]) -> None:
-    """Remove what lower layers put into a folder; what the same layer made (`but`) stays."""
+    """Remove what lower layers put into a folder, but keep what the same layer made (`but`)."""
     for place in folder.iterdir():
         if place not in but:
             _remove(place)

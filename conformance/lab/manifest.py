@@ -1,4 +1,4 @@
-"""Adapter manifests: what an adapter says of itself, read and checked without running anything of it."""
+"""Read and check adapter manifests, which say what an adapter is, without running any of its programs."""
 
 import contextlib
 import dataclasses
@@ -15,16 +15,16 @@ from conformance.support import paths, schema, spelling
 #: where guests look for programs (conformance/guest/init.py sets the same)
 GUEST_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-#: the version of the contract from which a server answers, and a client makes, several requests on a connection
+#: from this version of the contract on, a server answers, and a client makes, several requests on a connection
 SEVERAL_REQUESTS = 2
 
-#: what is not to be had from Debian in a version that today's stacks compile with
+#: {tool: what to install}: tools that Debian does not have in a version that today's stacks compile with
 _TOOLCHAINS = {"cargo": "Rust, with rustup", "go": "Go 1.21 or later"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """An adapter.json, its fields as in conformance/schemas/adapter.json. `path` is the file's."""
+    """An adapter.json, with the fields of conformance/schemas/adapter.json. `path` is the path of the file."""
 
     path: pathlib.Path
     name: str
@@ -39,9 +39,9 @@ class Manifest:
     client: str | None = None
     client_chooses: bool = False
     build: dict[str, Any] | None = None
-    #: files and folders beside this one that the build uses too
+    #: files and folders next to the adapter's folder that the build uses, too
     shares: tuple[str, ...] = ()
-    #: working trees, or files, elsewhere that the build uses too
+    #: working trees, or files, elsewhere that the build uses, too
     sources: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
@@ -51,19 +51,19 @@ class Manifest:
         return self.path.parent
 
     def places(self) -> list[pathlib.Path]:
-        """Return the folder, and each file or folder that it shares: all that says what the stack is."""
+        """Return the folder, and each file or folder that it shares: all that determines what the stack is."""
         return [self.folder, *(self.folder / share for share in self.shares)]
 
     def offered(self) -> list[str]:
-        """Return our names of the algorithms that it lists, in its order."""
+        """Return the suite's names of the algorithms that the manifest lists, in its order."""
         return list(self.kernel_algorithms or self.algorithms or ())
 
     def named(self, rootfs: pathlib.Path | None = None) -> str:
-        """Return what results call the stack: its name, and that of the folder whose programs it runs, if any."""
+        """Return the stack's name in results: its own, and that of the folder whose programs it runs, if any."""
         return self.name if rootfs is None else f"{self.name}-{rootfs.name}"
 
     def called(self, algorithm: str) -> str:
-        """Return the stack's (or the kernel's) own name for an algorithm; ours where it brings none of its own."""
+        """Return the stack's (or the kernel's) own name for an algorithm, or the suite's name if it has none."""
         if self.kernel_algorithms and algorithm in self.kernel_algorithms:
             entry = self.kernel_algorithms[algorithm]
             return entry if isinstance(entry, str) else " or ".join(entry["names"])
@@ -77,7 +77,7 @@ class Manifest:
             raise UserError(f"stack {self.name} needs {', '.join(lacking)} on PATH", self.mend(lacking))
 
     def mend(self, lacking: Sequence[str]) -> str:
-        """Return how to install programs and header files that are lacking to run or to build it."""
+        """Return how to install programs and header files that are missing to run or build the stack."""
         if toolchains := [_TOOLCHAINS[tool] for tool in lacking if tool in _TOOLCHAINS]:
             return f"install {' and '.join(toolchains)}: Debian 12's is too old"
         return f"run `apt-get install {' '.join(self.packages)}`" if self.packages else "install that"
@@ -85,7 +85,7 @@ class Manifest:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class NotPublic:
-    """The place of an adapter for a stack that cannot be run, as `why` says; `study` shows its published figures."""
+    """A stack that is not public and cannot be run, as `why` says; `study` has the figures published of it."""
 
     name: str
     title: str
@@ -95,12 +95,12 @@ class NotPublic:
 
     @property
     def words(self) -> str:
-        """Return it in one line."""
+        """One line that says that the stack is not public, and why."""
         return f"{self.title} is not public: {self.why} ({self.source})"
 
 
 def not_public() -> list[NotPublic]:
-    """Return the stacks that have a place, and cannot be run, in order of name. Raises UserError."""
+    """Return the stacks that are listed but cannot be run, in order of name. Raises UserError."""
     found = []
     for path in sorted(paths.data("adapters").glob("*/not-public.json")):
         data = schema.load("not-public", path)
@@ -109,7 +109,7 @@ def not_public() -> list[NotPublic]:
 
 
 def which(tool: str) -> str | None:
-    """Return the path of a program where guests find it, or None."""
+    """Return the path at which guests find a program, or None."""
     return shutil.which(tool, path=GUEST_PATH)
 
 
@@ -124,10 +124,10 @@ def shipped() -> list[Manifest]:
 
 
 def _mode(file: pathlib.Path) -> int:
-    """Return type and rights of a file, as os.stat() does; 0 where there is none."""
+    """Return the type and the permissions of a file, as os.stat() does; 0 if there is none."""
     try:
         return file.stat().st_mode
-    except (OSError, ValueError):  # no name for a file
+    except (OSError, ValueError):  # not a valid file name
         return 0
 
 
@@ -153,7 +153,7 @@ def read(stack: str) -> Manifest:
             )
     else:
         path = paths.given(stack).absolute()
-        with contextlib.suppress(OSError, ValueError):  # no name for a file: reading it says so
+        with contextlib.suppress(OSError, ValueError):  # not a valid file name: reading it says so
             path = path / "adapter.json" if path.is_dir() else path
     data = schema.load("adapter", path)
     fields = {field.name for field in dataclasses.fields(Manifest)}

@@ -1,4 +1,4 @@
-"""Where a guest's memory lies: in no folder if its kernel makes a memfd, else in a file that must be executable."""
+"""Find the folder for the file that is a guest's memory, which must be executable; a memfd needs no folder."""
 
 import functools
 import mmap
@@ -9,17 +9,17 @@ from conformance.kernel.store import Kernel
 from conformance.model.errors import UserError
 from conformance.support import files
 
-#: what our kernel patch 0010 calls the memfd; kernels that were built before the patch do not have the name in them
+#: the name that our kernel patch 0010 gives the memfd; kernels built before the patch do not contain it
 _MEMFD = b"uml-memory"
 _SHARED = pathlib.Path("/dev/shm")
-#: free space in a folder; the file grows as the guest needs it, to less than half of this
+#: free space in MB that a folder must have; the file grows as the guest needs it, to less than half of this
 _LEAST_MB = 256
 
 
 def folder(kernel: Kernel) -> pathlib.Path | None:
-    """Return the folder to name to a guest for its memory; None where there is none and it needs none.
+    """Return the folder for a guest's memory; None if no folder is fit and the kernel needs none.
 
-    Raises UserError where it needs one, and neither /dev/shm nor the folder for temporary files will do.
+    Raises UserError if the kernel needs one, and neither /dev/shm nor the folder for temporary files is fit.
     """
     problems = []
     for place in dict.fromkeys((_SHARED, pathlib.Path(files.temp_folder()))):
@@ -37,7 +37,7 @@ def folder(kernel: Kernel) -> pathlib.Path | None:
 
 
 def unfit(place: pathlib.Path) -> str | None:
-    """Return why a folder cannot hold a guest's memory, None where it can."""
+    """Return why a folder cannot hold a guest's memory; None if it can."""
     try:
         about = os.statvfs(place)
     except OSError as error:
@@ -52,6 +52,6 @@ def unfit(place: pathlib.Path) -> str | None:
 
 @functools.cache
 def is_memfd(kernel: Kernel) -> bool:
-    """Return whether a kernel's guests have their memory in a memfd, where the machine lets them."""
+    """Return whether a kernel's guests have their memory in a memfd if the machine lets them."""
     with open(kernel.binary, "rb") as f, mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as content:
         return content.find(_MEMFD) >= 0

@@ -1,4 +1,4 @@
-"""Programs of the suite's own, in C: built on demand into the user's cache, as stacks are."""
+"""Build the suite's own programs, in C, on demand into the user's cache, as stacks are built."""
 
 import dataclasses
 import pathlib
@@ -11,31 +11,31 @@ from conformance.model import digest as digests
 
 @dataclasses.dataclass(frozen=True)
 class OwnProgram:
-    """A folder with C sources and the script that compiles them, `build`; a building.Recipe."""
+    """A folder with C sources and the script `build`, which compiles them. It is a building.Recipe."""
 
     name: str
     folder: pathlib.Path
 
     @property
     def path(self) -> pathlib.Path:
-        """Return the script that builds it."""
+        """The path of the script that builds the program."""
         return self.folder / "build"
 
     @property
     def build(self) -> Mapping[str, Any]:
-        """Return what a manifest would say of the build."""
+        """What a manifest would say about the build."""
         return {"program": "build", "needs": ["cc"]}
 
     def mend(self, lacking: Sequence[str]) -> str:
-        """Return what provides the tools that a build needs and this machine lacks."""
+        """Return what to do about tools that the build needs and this machine lacks."""
         return "run `apt-get install gcc libc6-dev`"
 
     def ensure(self) -> pathlib.Path:
-        """Return the folder with what the build made, built now if need be. Raise UserError."""
+        """Return the folder with what the build made; build it now if necessary. Raises UserError."""
         return building.ensure(self, self._digest())
 
     def brought(self) -> str:
-        """Return the name of the folder in a cache that holds what was built of these files on another system."""
+        """Return the name of the folder in a cache with what was built from these files on another system."""
         return building.brought(self.name, self._digest())
 
     def _digest(self) -> str:

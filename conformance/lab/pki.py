@@ -1,8 +1,8 @@
-"""A small certificate authority and one server certificate, made once, in the user's cache.
+"""Make a small certificate authority and one server certificate, once, in the user's cache.
 
-RSA-2048 with fixed serial numbers and dates of fixed length, so that every handshake has the same size on
-every machine (an ECDSA signature's length varies); a CA, because some clients refuse self-signed servers.
-The key protects nothing but the suite's own transfers inside guests.
+Keys are RSA-2048, serial numbers are fixed and dates have a fixed length, so that every handshake has the same size on
+every machine (an ECDSA signature's length varies). There is an authority because some clients refuse self-signed
+servers. The key protects nothing but the suite's own transfers inside guests.
 """
 
 import fcntl
@@ -25,7 +25,7 @@ def exists() -> bool:
 
 
 def ensure() -> pathlib.Path:
-    """Return the folder with ca.crt, server.crt, server.key and other-ca.crt, which signed nothing."""
+    """Return the folder with ca.crt, server.crt, server.key and other-ca.crt, whose authority signed nothing."""
     if exists():
         return paths.cached(_FOLDER)
     home = paths.cache(_FOLDER)
@@ -34,7 +34,7 @@ def ensure() -> pathlib.Path:
         with open(home.parent / "pki.lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not home.exists():
-                # Made aside and moved into place whole.
+                # The files are made in another folder, which is moved into place as a whole.
                 with tempfile.TemporaryDirectory(dir=home.parent) as temporary:
                     made = pathlib.Path(temporary, "pki")
                     made.mkdir(mode=0o755)

@@ -1,4 +1,4 @@
-"""The splitting proxy that runs on a path's router: which program, and with which options."""
+"""Choose the splitting proxy that runs on a path's router, its program and its options."""
 
 import hashlib
 import pathlib
@@ -19,7 +19,7 @@ _LETTERS = {
 
 
 def choose(name: str, **options: Any) -> Proxy | None:
-    """Return the Proxy of a name: SPLITTER, PEPSAL where one is on PATH, or None for "none". Raises UserError."""
+    """Return the Proxy of a name: SPLITTER, PEPSAL if it is on PATH, or None for "none". Raises UserError."""
     if name == "none":
         if any(value is not None for value in options.values()):
             raise UserError("options of a proxy, and no proxy", f"choose {SPLITTER}")
@@ -29,7 +29,7 @@ def choose(name: str, **options: Any) -> Proxy | None:
 
 
 def program(proxy: Proxy) -> pathlib.Path:
-    """Return the path of the program, built now if need be. Raises UserError."""
+    """Return the path of a proxy's program; build it now if necessary. Raises UserError."""
     if proxy.program == PEPSAL:
         found = _pepsal()
         if _digest(found) != proxy.digest:
@@ -39,7 +39,7 @@ def program(proxy: Proxy) -> pathlib.Path:
 
 
 def options(proxy: Proxy, port: int | None = None) -> list[str]:
-    """Return the arguments of its program; without a port, all others."""
+    """Return the arguments of a proxy's program; without a port, all others."""
     found = [] if port is None else ["-p", str(port)]
     for name, letter in _LETTERS.items():
         value = getattr(proxy, name)

@@ -1,8 +1,8 @@
-"""What becomes of a connection when the proxy on its way dies, is started again, or loses a link: real kernels' words.
+"""Show on this machine's kernel what becomes of a connection when its proxy dies, restarts, or loses a link.
 
-As a program, `-m conformance.lab.proxy_failures CASE`, inside proxy_network.UNSHARE: one case, told as a line of JSON.
-A case is given as JSON: {"case": one of CASES, "command": the proxy's, empty for none, ...}. Times are in seconds of
-this machine's clock.
+As a program, `-m conformance.lab.proxy_failures CASE`, inside proxy_network.UNSHARE, it carries out one case and prints
+the result as a line of JSON. The case is given as JSON: {"case": one of CASES, "command": the proxy's command, empty
+for no proxy, ...}. Times are in seconds of this machine's clock.
 """
 
 import fcntl
@@ -20,18 +20,18 @@ from typing import Any
 from conformance.lab.proxy_network import Network
 
 Case = Mapping[str, Any]
-#: what the server sends, and how often: a megabyte a second, a tick of it at a time
+#: bytes that the server sends in a tick, and the length of a tick in s: together a megabyte a second
 _TICK_BYTES, _TICK_S = 10_000, 0.01
 _BEFORE_S, _NOTICED_S, _RESUMED_S = 1.0, 20.0, 60.0
-#: how long a new connection is tried, and how often
+#: for how long, and how often, a new connection is tried, in s
 _SERVED_S, _TRY_S = 20.0, 0.05
 _STALLED_S = 0.5
-#: by its place in the stream each byte is known
+#: the stream that the server sends: each byte is determined by its position
 _PATTERN = bytes(range(251)) * 1000
 
 
 class _Reader(threading.Thread):
-    """Reads a socket until it ends: how much, whether it is the stream, when each part came, and how it ended."""
+    """Reads a socket to its end: notes how much came and when, whether it is the stream, and how it ended."""
 
     def __init__(self, connection: socket.socket) -> None:
         super().__init__(daemon=True)
@@ -59,7 +59,7 @@ class _Reader(threading.Thread):
 
 
 class _Sender(threading.Thread):
-    """Sends the stream until it is told to stop, at a pace, or cannot any more."""
+    """Sends the stream at a steady pace until it is told to stop, or cannot go on."""
 
     def __init__(self, connection: socket.socket) -> None:
         super().__init__(daemon=True)
@@ -80,7 +80,7 @@ class _Sender(threading.Thread):
             self.bytes += _TICK_BYTES
 
     def stop(self) -> None:
-        """Send no more, and say that this was all."""
+        """Stop sending, and close this direction of the connection."""
         self._over.set()
         self.join()
         self._connection.shutdown(socket.SHUT_WR)
@@ -105,7 +105,7 @@ def _stream(network: Network, listener: socket.socket) -> tuple[_Reader, _Sender
 
 
 def killed(asked: Case) -> dict[str, Any]:
-    """Kill the proxy in the middle of a stream: how each end learns of it, and when. End to end, nothing is killed."""
+    """Kill the proxy in the middle of a stream; return how and when each end notices. Without a proxy, kill nothing."""
     with _network(asked) as network, network.listener() as listener:
         reader, sender = _stream(network, listener)
         at_s = time.monotonic()
@@ -121,7 +121,7 @@ def killed(asked: Case) -> dict[str, Any]:
 
 
 def _wait_for_ends(asked: Case, *ends: threading.Thread) -> None:
-    """Wait until both ends have noticed; where there is no proxy there is nothing to notice, and a while must do."""
+    """Wait until both ends have noticed. Without a proxy there is nothing to notice, so wait for a fixed time."""
     if not asked["command"]:
         time.sleep(_BEFORE_S)
         return
@@ -136,7 +136,7 @@ def _end(ended: tuple[float, str] | None, at_s: float) -> dict[str, Any]:
 
 
 def undelivered(asked: Case) -> dict[str, Any]:
-    """Kill the proxy when all is full, as its client reads nothing: what was acknowledged, and never delivered."""
+    """Kill the proxy when all buffers are full, as its client reads nothing; return what was acknowledged but lost."""
     with _network(asked) as network, network.listener() as listener:
         near, far = network.pair(listener)
         far.setblocking(False)
@@ -157,7 +157,7 @@ def undelivered(asked: Case) -> dict[str, Any]:
             while got := near.recv(1 << 20):
                 read += len(got)
                 if not asked["command"] and read >= acked:
-                    break  # nothing ends it
+                    break  # nothing ends the connection
         except OSError:
             pass
         return {"acked_bytes": acked, "undelivered_bytes": max(acked - max(read, came), 0)}
@@ -169,9 +169,9 @@ def _count(connection: socket.socket, what: int) -> int:
 
 
 def restarted(asked: Case) -> dict[str, Any]:
-    """Kill the proxy and start it again after a while: when a new connection is served, and the old one's end.
+    """Kill the proxy and restart it after a while; return when a new connection is served, and how the old one ends.
 
-    End to end, nothing is killed.
+    Without a proxy, kill nothing.
     """
     with _network(asked) as network, network.listener() as listener:
         reader, sender = _stream(network, listener)
@@ -189,7 +189,7 @@ def restarted(asked: Case) -> dict[str, Any]:
 
 
 def _served(network: Network, listener: socket.socket, since_s: float, within_s: float) -> float | None:
-    """Return after how long a byte came from the server by a new connection; None where none did."""
+    """Return after how long, in s, a byte came from the server over a new connection; None if none did."""
     listener.settimeout(1)
     while time.monotonic() < since_s + within_s:
         try:
@@ -206,7 +206,7 @@ def _served(network: Network, listener: socket.socket, since_s: float, within_s:
 
 
 def down(asked: Case) -> dict[str, Any]:
-    """Lose all packets of a section for a while: whether the stream goes on, whole, and how long that takes."""
+    """Lose all packets of a section for a while; return whether the stream goes on, complete, and after how long."""
     with _network(asked) as network, network.listener() as listener:
         reader, sender = _stream(network, listener)
         with network.down(asked["section"]):
@@ -219,7 +219,7 @@ def down(asked: Case) -> dict[str, Any]:
 
 
 def _after(reader: _Reader, since_s: float) -> float | None:
-    """Return how long after a time new bytes came; None where none did."""
+    """Return how long after a time, in s, new bytes came; None if none did."""
     while time.monotonic() < since_s + _RESUMED_S and reader.ended is None:
         if reader.times and reader.times[-1] > since_s:
             return round(next(at_s for at_s in reader.times if at_s > since_s) - since_s, 3)

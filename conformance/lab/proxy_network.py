@@ -1,7 +1,7 @@
-"""Client, router with a proxy, and server in network namespaces of this machine: `proxy check`, tests and benchmarks.
+"""Set up a client, a router with a proxy, and a server in network namespaces: `proxy check`, tests, benchmarks.
 
-Runs inside `unshare --user --map-root-user --net`, so that nobody needs to be root; the namespace it starts in is the
-router's.
+Everything runs inside `unshare --user --map-root-user --net`, so that it does not need root; the namespace that it
+starts in is the router's.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ _HERE = pathlib.Path("/proc/self/ns/net")
 
 
 def allowed() -> str | None:
-    """Return why namespaces cannot be had here; None where they can."""
+    """Return why network namespaces are not available here; None if they are."""
     check = "ip link add name ve0 type veth peer name ve1 && ip rule add iif ve0 ipproto tcp dport 1 lookup 100"
     try:
         done = subprocess.run([*UNSHARE, "sh", "-c", check], capture_output=True, text=True, timeout=20)
@@ -35,9 +35,9 @@ def allowed() -> str | None:
 
 
 class Network:
-    """`client` and `server` are what netns.inside() takes; this namespace is the router.
+    """The network. `client` and `server` are what netns.inside() takes; this namespace is the router.
 
-    `splitter`: the proxy's command, empty for none. `hand_over`: whether connections are handed to it.
+    `splitter`: the proxy's command, empty for no proxy. `hand_over`: whether connections are handed to the proxy.
     """
 
     client: Any
@@ -82,7 +82,7 @@ class Network:
             raise RuntimeError(f"the proxy ended with status {self.proxy.returncode} before it was ready")
 
     def stop(self) -> tuple[Any, int]:
-        """End the proxy by SIGTERM; return its own account of what it did, and its exit status."""
+        """End the proxy by SIGTERM; return its own report of what it did, and its exit status."""
         self.proxy.send_signal(signal.SIGTERM)
         said, _ = self.proxy.communicate(timeout=20)
         return json.loads(said), self.proxy.returncode
@@ -134,7 +134,7 @@ class Network:
 
 
 def wait(condition: Callable[[], Any], seconds: float = 20) -> Any:
-    """Return what a condition comes to, once that is true, or when time is over."""
+    """Wait until a condition is true, or the time is over; return its last value."""
     deadline = time.monotonic() + seconds
     while not (found := condition()) and time.monotonic() < deadline:
         time.sleep(0.005)

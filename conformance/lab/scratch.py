@@ -1,4 +1,4 @@
-"""Scratch folders, one for each guest: its job and its events lie there, on the host's disk."""
+"""Make scratch folders on the host's disk, one for each guest, which hold its job and its events."""
 
 import contextlib
 import os
@@ -22,7 +22,7 @@ def disk_errors() -> Iterator[None]:
 
 
 def folder() -> "_Scratch":
-    """Return a temporary folder that guests write to, as a context. Raises UserError where there is no room for one."""
+    """Return, as a context, a temporary folder that guests write to. Raises UserError if none can be made."""
     try:
         return _Scratch()
     except OSError as error:
@@ -32,7 +32,7 @@ def folder() -> "_Scratch":
 
 
 class _Scratch:
-    """Named after this process, so that the next one can remove what a killed one left."""
+    """A folder named after this process, so that a later process can remove what a killed one left."""
 
     def __init__(self) -> None:
         place = files.temp_folder()

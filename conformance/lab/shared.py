@@ -1,4 +1,4 @@
-"""From trials of flows that share a network to what a guest is told of them."""
+"""Turn trials whose flows share a network into what a guest is told about them."""
 
 import dataclasses
 import math
@@ -22,33 +22,38 @@ from conformance.model.proxy import Proxy
 from conformance.model.setting import Setting
 from conformance.model.trial import KERNEL_STACK, Trial, is_in_kernel
 
-#: what the suite calls an algorithm -> what kernels call it; others have one name
+#: {the suite's name of an algorithm: the names that kernels have for it}; other algorithms have one name
 KERNEL_NAMES = {"bbrv1": ("bbr1", "bbr"), "bbrv2": ("bbr2", "bbr"), "bbrv3": ("bbr",)}
-#: what a splitter is told of these: it tries one name
+#: {the suite's name of an algorithm: the one name that a splitter is told}, as it tries only one
 _SPLITTER_NAMES = {"bbrv1": "bbr", "bbrv2": "bbr2", "bbrv3": "bbr"}
-#: so many packets of a queue are watched in a trial at most, about; of more one in two, in four, ...
+#: about how many packets of a queue are watched in a trial at most; if more come, one in two, in four, ... is watched
 _MOST_WATCHED = 100_000
 _FRAME_BITS = 1514 * 8
-#: that pass each hop when it is tried out: at one a millisecond, a share of 1 % is then known to within 0.5
+#: how many probe packets pass each hop, one a millisecond: they tell a share of 1 % to within 0.5 percentage points
 _PROBE_PACKETS = 3000
-#: of a flow of the stack that the clock ends, where nothing limits it
+#: bytes of the body of a flow of the stack that the clock ends, if no link limits its rate
 _UNLIMITED_BYTES = 1 << 30
-#: largest per-trial offset of a link's one-way delay, either way (job.py: delay_off_ns)
+#: largest per-trial offset of a link's one-way delay, up or down, in ns (job.py: delay_off_ns)
 _DELAY_OFF_NS = 10_000
-#: What a guest's memory must hold, as measured: kernel and harness; a flow with its threads and sockets; a packet that
-#: stands in a queue or is on its way, with the part of its sender's buffer that waits for its acknowledgement.
+#: Memory that a guest needs, as measured: for the kernel and the harness; for a flow of the stack, and one of the
+#: kernel, with its threads and sockets; and for a packet in a queue or in flight, with the part of its sender's buffer
+#: that waits for its acknowledgement.
 _GUEST_MB, _STACK_FLOW_MB, _FLOW_MB, _PACKET_BYTES = 200, 24, 0.5, 4096
-#: A server in user space may hold a body once, as it read it, and twice for each flow while it hands it to its stack
-#: (aioquic 1.7.2, measured: 3.0 bodies of one flow). Most hold less; so no more than this is counted of all bodies.
+#: A server in user space may hold a body once, as it read it, and twice more for each flow while it hands the body to
+#: its stack (measured with aioquic 1.7.2: 3.0 bodies of one flow). Most servers hold less, so all bodies together count
+#: for no more than this many MB.
 _BODIES_A_FLOW, _MOST_BODIES_MB = 2, 2048
 #: the file of the program that splits connections
 _SPLITTER = "splitter"
-#: what every guest has
+#: memory in MB that every guest has at least
 LEAST_MB = 512
 
 
 def network_of(network: Network, stack: str, scratch: pathlib.Path) -> shared_job.SharedNetwork:
-    """Return what a guest builds, and put the programs that it needs into the scratch folder. Raises UserError."""
+    """Return the network that a guest builds, and copy the programs that it needs into the scratch folder.
+
+    Raises UserError.
+    """
     for name, path in load.programs().items():
         shutil.copy(path, scratch / name)
     if network.bond is not None:
@@ -91,21 +96,22 @@ def network_of(network: Network, stack: str, scratch: pathlib.Path) -> shared_jo
 
 
 def _of_kernel(of: Proxy) -> Proxy:
-    """Return a splitter's options with congestion controls by the names that the kernel has for them."""
+    """Return a splitter's options with the kernel's names of congestion controls."""
     both = [None if name is None else _SPLITTER_NAMES.get(name, name) for name in (of.to_client, of.to_server)]
     return dataclasses.replace(of, to_client=both[0], to_server=both[1])
 
 
 def is_by_stack(group: Flows, stack: str) -> bool:
-    """Return whether a stack's programs make a group's flows; else the suite's own program does, of the kernel's TCP.
+    """Return whether a stack's programs make a group's flows; if not, the suite's own program does, with kernel TCP.
 
-    That makes those of linux-tcp, too, where more than one body is asked for: its client asks for one.
+    The suite's program also makes those of linux-tcp if they have several requests, since that stack's client asks for
+    one body only.
     """
     return group.is_stack and not (group.requests and stack == KERNEL_STACK)
 
 
 def why_not(setting: Setting, adapter: Adapter) -> str | None:
-    """Return why an adapter cannot take part in a setting; None where it may."""
+    """Return why an adapter cannot take part in a setting; None if it can."""
     groups = setting.network.flows if setting.network else ()
     if setting.network and setting.network.splitters and adapter.manifest.transport != "tcp":
         return f"a splitter splits TCP, and {adapter.name} serves over {adapter.manifest.transport}"
@@ -119,7 +125,7 @@ def why_not(setting: Setting, adapter: Adapter) -> str | None:
 
 
 def cell_of(trials: Sequence[Trial]) -> shared_job.SharedCell:
-    """Return what a guest has to know of trials of one setting."""
+    """Return what a guest has to know about the trials of one setting."""
     return shared_job.SharedCell(
         trials=tuple(_trial(trial) for trial in trials),
         probes=tuple(
@@ -133,7 +139,7 @@ def cell_of(trials: Sequence[Trial]) -> shared_job.SharedCell:
 
 
 def _tried(trial: Trial) -> Iterator[tuple[int, int, Impairments]]:
-    """Yield (link, direction, impairments) of all that strike packets in a trial's setting, each once."""
+    """Yield (link, direction, impairments) of all impairments that a trial's setting ever has, each once."""
     network = trial.setting.network
     if network is None:
         return
@@ -143,7 +149,7 @@ def _tried(trial: Trial) -> Iterator[tuple[int, int, Impairments]]:
 
 
 def hop_problems(trial: Trial, observed: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return what the hops of a trial's setting did to probes (shared_job.HopSeen) that they were not asked for."""
+    """Return what the hops of a trial's setting did to probe packets (shared_job.HopSeen) that was not requested."""
     network, found = trial.setting.network, []
     tried = list(_tried(trial))
     if network is None or len(observed) != len(tried):
@@ -217,7 +223,7 @@ def _changes(trial: Trial, network: Network, off_ns: Sequence[int]) -> Iterator[
 
 
 def _rules(network: Network, link: Link, way: str, trial: Trial) -> tuple[str, ...]:
-    """Return what hop.c does to packets of a direction, and when; none where it does nothing."""
+    """Return the rules of hop.c for a direction, in order of time; none if it is never impaired."""
     if not network.impaired(link)[WAYS.index(way)]:
         return ()
     found = [impairing.rule(link.direction(way).impairments, 0)]
@@ -230,12 +236,12 @@ def _rules(network: Network, link: Link, way: str, trial: Trial) -> tuple[str, .
 
 
 def _mask(network: Network, link: Link, lasts_s: float) -> int | None:
-    """Return how seldom the packets of a queue are watched: of every mask + 1 one; None where there is no queue."""
+    """Return the mask that samples a queue's packets: one in mask + 1 is watched. None if there is no queue."""
     rate_mbps = network.highest_of(link, "data")
     if rate_mbps is None:
         return None
     if network.round_trips:
-        # What was sent again is known by all that was sent.
+        # Retransmissions are recognized only if all packets are watched.
         return 0
     sizes = [network.transfer_bytes(group) for group in network.flows]
     packets = rate_mbps * 1e6 * lasts_s / _FRAME_BITS
@@ -265,14 +271,14 @@ def _group(network: Network, group: Flows, trial: Trial) -> shared_job.GroupFlow
 
 
 def _body_bytes(network: Network, group: Flows) -> int:
-    """Return the size of the body of each flow, or of its largest; 0 of the kernel's flows that the clock ends."""
+    """Return the size of each flow's body, or of its largest one; 0 for the kernel's flows that the clock ends."""
     size = max((one.bytes for one in group.requests), default=network.transfer_bytes(group))
     if size is not None or not group.is_stack:
         return size or 0
     rate_mbps = network.highest_mbps(group)
     if rate_mbps is None or group.seconds is None:
         return _UNLIMITED_BYTES
-    # What the link carries in that time is more than arrives, since headers take part of it.
+    # The link carries this much in that time; less arrives, since headers take part of it.
     return max(math.ceil(rate_mbps * 1e6 / 8 * group.seconds), 1)
 
 
@@ -287,16 +293,16 @@ def starts_ns(group: Flows, seed: int) -> list[int]:
 
 
 def memory_mb(network: Network, stack: str = KERNEL_STACK) -> int:
-    """Return how much memory a guest has for a network: no less than any guest has, in steps of 256 MB.
+    """Return the memory in MB that a guest has for a network: at least LEAST_MB, in steps of 256.
 
-    Stacks in user space may hold whole bodies.
+    It has room for bodies if the stack runs in user space, where it may hold whole bodies.
     """
     bodies = 0.0 if is_in_kernel(stack) else min(_bodies_bytes(network) / 2**20, _MOST_BODIES_MB)
     return max(LEAST_MB, math.ceil((_GUEST_MB + bodies + network_mb(network, _STACK_FLOW_MB)) / 256) * 256)
 
 
 def network_mb(network: Network, stack_flow_mb: float) -> float:
-    """Return how much of that its flows take, `stack_flow_mb` for each of the stack's, and the packets on their way."""
+    """Return the memory in MB for a network's flows, `stack_flow_mb` for each of the stack's, and for its packets."""
     packets = 0.0
     for link in network.links:
         for _, direction in link.directions:
@@ -311,13 +317,13 @@ def network_mb(network: Network, stack_flow_mb: float) -> float:
 
 
 def _bodies_bytes(network: Network) -> int:
-    """Return what servers of the stack hold of their bodies at most."""
+    """Return the most bytes of bodies that servers of the stack hold."""
     groups = [group for group in network.flows if group.is_stack]
     return sum((1 + _BODIES_A_FLOW * group.count) * _body_bytes(network, group) for group in groups)
 
 
 def check_memory(network: Network, stack: str, free_mb: int) -> None:
-    """Raise UserError unless so much free memory suffices for one guest with a network and a stack."""
+    """Raise UserError unless `free_mb` of memory suffices for one guest with a network and a stack."""
     needed = memory_mb(network, stack)
     if needed > free_mb:
         flows = sum(group.count for group in network.flows)

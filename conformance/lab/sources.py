@@ -1,4 +1,4 @@
-"""Working trees in place of what a stack's build takes elsewhere: a crate, a Go module, a folder of the user's.
+"""Find working trees that replace what a stack's build takes from elsewhere: a crate, a Go module, a user's folder.
 
 A crate or module is built from a copy in the cache that follows the tree (support/trees.py), so that exactly what was
 digested is compiled, nothing is written into the tree, and little is compiled anew after a small change.
@@ -25,22 +25,22 @@ from conformance.model.errors import UserError
 from conformance.support import paths, trees
 from conformance.support.trees import Tree
 
-#: several, separated by commas, where --source is not given
+#: environment variable with sources, separated by commas, which is used if --source is not given
 VARIABLE = "CC_SOURCE"
-#: of a tree's digest, in the name of a build
+#: digits of a tree's digest in the name of a build
 _DIGITS = 6
-#: variables of tools that end as those do that a build finds a folder of the user's in
+#: variables of tools, which end like those by which a build finds a folder of the user's
 _OF_TOOLS = {"CARGO_HOME", "RUSTUP_HOME", "JAVA_HOME"}
-#: {variable of another form: what is used where it leads}; NSS puts what it builds beside its sources
+#: {variable of another form: the part of its folder that is used}; NSS puts what it builds next to its sources
 _OTHERS = {"NSS_DIR": "../dist/Release"}
 _ANY_HOME = re.compile(rf"\b(?:[A-Z][A-Z0-9_]*_HOME|{'|'.join(_OTHERS)})\b")
 _TOOLS = ("cargo", "go")
-#: a program that a build takes from PATH where no folder of the user's is named: `server=$(command -v http_server)`
+#: a program that a build takes from PATH if no folder of the user's is named: `server=$(command -v http_server)`
 _ON_PATH = re.compile(r"\w=\$\(command -v ([\w.+-]+)\)")
 
 
 class Built(Protocol):
-    """What is built by a program in a folder."""
+    """Something that is built by a program in a folder."""
 
     @property
     def name(self) -> str: ...
@@ -53,20 +53,20 @@ class Built(Protocol):
 
 
 class Adapter(Built, Protocol):
-    """What is asked of an adapter's manifest."""
+    """What this module needs of an adapter's manifest."""
 
     @property
     def sources(self) -> Sequence[str]: ...
 
 
 class Kind(enum.Enum):
-    """How a build comes to use a tree."""
+    """How a build finds a tree."""
 
     CRATE = "Cargo.toml"
     MODULE = "go.mod"
-    #: in a variable such as NAME_HOME, as the user built it
+    #: the folder that a variable such as NAME_HOME names, as the user built it
     HOME = "home"
-    #: by the build itself: the manifest names it
+    #: a tree that the manifest names, which the build uses by itself
     NAMED = "named"
     #: a program of the user's, which the build finds on PATH
     PROGRAM = "program"
@@ -74,8 +74,9 @@ class Kind(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Source:
-    """A tree that stands for `name`. `folder` is the part of it that is used; `given`: the --source, if any;
-    `variable`: what a build finds a HOME in.
+    """A tree that replaces `name`.
+
+    `folder`: the part of the tree that is used; `given`: the --source, if any; `variable`: where a build finds a HOME.
     """
 
     name: str
@@ -91,12 +92,12 @@ class Source:
 
     @property
     def label(self) -> str:
-        """Return what tells this state of the tree from others in the names of builds."""
+        """The name that tells this state of the tree from others in the names of builds."""
         return f"{self.short}@{self.tree.digest[:_DIGITS]}"
 
     @property
     def commit(self) -> str | None:
-        """Return the tree's commit, with `-dirty` where it was changed since; None outside of git, or of a program."""
+        """The tree's commit, with `-dirty` if it was changed since; None outside of git, or of a program."""
         return None if self.kind is Kind.PROGRAM else trees.commit(self.folder)
 
     @property
@@ -105,7 +106,7 @@ class Source:
 
 
 def short(name: str) -> str:
-    """Return the last word of a name; github.com/quic-go/quic-go is quic-go, whatever its major version is."""
+    """Return the last word of a name: github.com/quic-go/quic-go is quic-go, whatever its major version."""
     return re.sub(r"/v\d+$", "", name).rpartition("/")[2]
 
 
@@ -125,26 +126,26 @@ def absolute(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def chosen(texts: Iterable[str] | None) -> tuple[str, ...]:
-    """Return what --source gave, as absolute() does, else what the variable CC_SOURCE holds."""
+    """Return the sources that --source gave, or else the variable CC_SOURCE, as absolute() does."""
     return absolute(texts or filter(None, os.environ.get(VARIABLE, "").split(",")))
 
 
 def options(sources: Iterable[Source]) -> str:
-    """Return those that were given as options of a command line, each after a space."""
+    """Return the sources that were given, as options of a command line, each after a space."""
     return "".join(f" --source {shlex.quote(source.given)}" for source in sources if source.given)
 
 
 def digest(sources: Sequence[Source]) -> str | None:
-    """Return a digest of what all of them hold, or None where there are none."""
+    """Return a digest of the content of all sources; None if there are none."""
     return digests.of_value([[s.name, s.kind.value, s.tree.digest] for s in sources]) if sources else None
 
 
 def find(about: Adapter, given: Sequence[str] = ()) -> tuple[Source, ...]:
-    """Return the trees that a build uses: those that its manifest names, those given as NAME=PATH, and the folders that
-    it finds in variables of the environment (NAME_HOME) where nothing was given for them; where there is no such folder
-    either, the programs that it finds on PATH instead.
+    """Return the trees that a build uses: named by its manifest, given as NAME=PATH, or found by the build itself.
 
-    Raises UserError where the build takes nothing of that name, or the path holds nothing of that name.
+    By itself, a build finds the folders that environment variables such as NAME_HOME name, unless NAME was given. If
+    there is no such folder, given or found, it finds programs on PATH. Raises UserError if the build takes nothing of a
+    given name, or the path holds nothing of that name.
     """
     named = [_named(about.folder / place) for place in about.sources]
     found = [_given(about, text) for text in absolute(given)]
@@ -156,7 +157,7 @@ def find(about: Adapter, given: Sequence[str] = ()) -> tuple[Source, ...]:
 
 
 def _on_path(about: Built) -> Iterator[Source]:
-    """Yield the programs that a build takes from PATH where no variable names a folder. Raises UserError."""
+    """Yield the programs that a build takes from PATH if no variable names a folder. Raises UserError."""
     if not homes(about):
         return
     for name in dict.fromkeys(_ON_PATH.findall(_build_program(about))):
@@ -166,13 +167,13 @@ def _on_path(about: Built) -> Iterator[Source]:
 
 
 def homes(about: Built) -> dict[str, str]:
-    """Return {name: variable in which a build finds a folder of the user's}, such as picoquic: PICOQUIC_HOME."""
+    """Return {name: variable by which a build finds a folder of the user's}, such as picoquic: PICOQUIC_HOME."""
     variables = {match.group() for match in _ANY_HOME.finditer(_build_program(about))} - _OF_TOOLS
     return {variable.rpartition("_")[0].lower(): variable for variable in sorted(variables)}
 
 
 def _build_program(about: Built) -> str:
-    """Return the text of the program that builds; empty where there is none."""
+    """Return the text of the program that builds; empty if there is none."""
     return (about.folder / str(about.build["program"])).read_text(errors="replace") if about.build else ""
 
 
@@ -182,7 +183,7 @@ def _named(place: pathlib.Path) -> Source:
 
 
 def _given(about: Adapter, text: str, variables: Mapping[str, str] = {}) -> Source:
-    """Return the Source of a NAME=PATH. `variables`: of the environment, that said so instead of an option."""
+    """Return the Source of a NAME=PATH. `variables`: {name: environment variable that gave it, not an option}."""
     name, _, place = text.partition("=")
     name, kind = _taken(about, name)
     path = pathlib.Path(place)
@@ -198,8 +199,10 @@ def _given(about: Adapter, text: str, variables: Mapping[str, str] = {}) -> Sour
 
 
 def _read(path: pathlib.Path, variable: str) -> Tree:
-    """Return the tree of a folder. If it is a HOME, which a build finds in `variable`, only what is used of it counts,
-    with its programs, or all where that is not there.
+    """Return the tree of a folder.
+
+    Of a folder that a build finds by `variable`, only the part that is used counts, with its programs, or the whole
+    folder if that part does not exist.
     """
     if not variable:
         return trees.read(path)
@@ -208,9 +211,9 @@ def _read(path: pathlib.Path, variable: str) -> Tree:
 
 
 def _taken(about: Adapter, name: str) -> tuple[str, Kind]:
-    """Return the full name of what the build takes under a name, and how. Raises UserError.
+    """Return the full name of what the build takes under a name, and how it finds it. Raises UserError.
 
-    Its lock file says so, or that it reads a variable such as NAME_HOME.
+    What a build takes is known from its lock file, or because it reads a variable such as NAME_HOME.
     """
     taken = dict.fromkeys(homes(about), Kind.HOME)
     taken |= dict.fromkeys(_locked(about.folder, ("crates.lock", "Cargo.lock"), r'^name = "([^"]+)"'), Kind.CRATE)
@@ -270,8 +273,9 @@ def _called(file: pathlib.Path, kind: Kind) -> str | None:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Workshop:
-    """Where a build is made. `folder`: an empty one, or None for any; `environment`: what it has besides; `copies`: the
-    tree of each copy.
+    """The place where a build is made.
+
+    `folder`: an empty folder, or None for any; `environment`: additional variables; `copies`: {copy: its tree}.
     """
 
     folder: pathlib.Path | None = None
@@ -280,13 +284,13 @@ class Workshop:
     sources: Sequence[Source] = ()
 
     def check(self) -> None:
-        """Raise UserError if a tree that is built in place changed meanwhile: then nobody knows what was built."""
+        """Raise UserError if a tree that is built in place changed meanwhile: it is then unknown what was built."""
         for source in (source for source in self.sources if not source.copied):
             if _read(source.folder, source.variable).digest != source.tree.digest:
                 raise UserError(f"{source.folder} changed while it was built", "run the same command again")
 
     def told(self, text: str) -> str:
-        """Return what a build printed, with places in trees instead of places in their copies."""
+        """Return the output of a build with paths in trees instead of paths in their copies."""
         for copy, root in self.copies.items():
             text = text.replace(str(copy), str(root))
         return text
@@ -296,9 +300,9 @@ class Workshop:
 def workshop(stack: str, sources: Sequence[Source], system: str, afresh: bool) -> Iterator[Workshop]:
     """Yield a Workshop with the trees in place.
 
-    What tools made is kept for the next build: one for each stack and set of names, so that another state of a tree, or
-    another tree, is compiled from what they have in common. `afresh`: without that. The caller sees to it that one
-    build of a stack runs at a time. Raises UserError where a tree changes meanwhile.
+    What tools made is kept for the next build of the same stack with sources of the same names, so that after a change
+    of a tree, or with another tree, only the differences are compiled. `afresh`: discard it first. The caller must
+    ensure that only one build of a stack runs at a time. Raises UserError if a tree changes meanwhile.
     """
     if not sources:
         yield Workshop()
@@ -325,7 +329,7 @@ def workshop(stack: str, sources: Sequence[Source], system: str, afresh: bool) -
 
 
 def _folder_of(source: Source, among: Sequence[Source]) -> str:
-    """Return what the copy of a source's tree is called: two may share the end of their names."""
+    """Return the folder name for the copy of a source's tree; two sources may share the end of their names."""
     alike = {one.name for one in among if one.short == source.short}
     return source.short if len(alike) == 1 else f"{source.short}-{digests.of_value(source.name)}"
 
@@ -333,7 +337,7 @@ def _folder_of(source: Source, among: Sequence[Source]) -> str:
 def _stand_in(
     tools: pathlib.Path, work: pathlib.Path, target: pathlib.Path, copied: Sequence[tuple[Source, pathlib.Path]]
 ) -> None:
-    """Fill the folder `tools` with what stands before cargo and go."""
+    """Fill the folder `tools` with the programs that are run instead of cargo and go (stand_ins.py)."""
     places = [(source, str(copy / source.folder.relative_to(source.tree.root))) for source, copy in copied]
     about = {
         "work": str(work),

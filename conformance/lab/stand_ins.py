@@ -1,6 +1,6 @@
-"""Stand before cargo and go while a stack is built with working trees, and tell them of these.
+"""Stand in for cargo and go while a stack is built with working trees, and make them use these trees.
 
-An adapter's `build` knows nothing of that: it finds this program under their names on its PATH. It is run as
+An adapter's `build` knows nothing of this: it finds this program under their names on its PATH. It is run as
 `stand_ins.py TOOL ABOUT ARGUMENT...`, with the standard library only; sources.workshop() writes the file ABOUT.
 """
 
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 ABOUT = "about.json"
-#: what compiles; all else is handed on as it is
+#: commands that compile, or read what would be compiled; all others are passed on unchanged
 _BUILDS = {
     "cargo": {"b", "bench", "build", "c", "check", "fetch", "install", "metadata", "r", "run", "rustc", "t", "test"},
     "go": {"build", "install", "list", "run", "test", "vet"},
@@ -35,7 +35,7 @@ def _hand_on(words: list[str], **environment: str) -> NoReturn:
 
 
 def cargo(about: dict[str, Any], arguments: list[str]) -> NoReturn:
-    """Run cargo with the crates' trees in place of their releases, and let its lock file follow."""
+    """Run cargo with the crates' trees instead of their releases, and adapt its lock file."""
     at = 1 if arguments[:1] and arguments[0].startswith("+") else 0
     toolchain, words = arguments[:at], arguments[at:]
     real, crates = about["tools"]["cargo"], about["crates"]
@@ -48,7 +48,7 @@ def cargo(about: dict[str, Any], arguments: list[str]) -> NoReturn:
     patches = [f"patch.crates-io.{name}.path={json.dumps(path)}" for name, path in crates.items()]
     patched = [real, *toolchain, *(word for patch in patches for word in ("--config", patch))]
     _relock(patched, crates)
-    # What adapters look for there is found there, but it outlives this folder.
+    # Adapters find in `target` what they look for there, but it outlives this folder.
     target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", "target"))
     if not os.path.lexists(target):
         pathlib.Path(about["target"]).mkdir(exist_ok=True)
@@ -57,7 +57,7 @@ def cargo(about: dict[str, Any], arguments: list[str]) -> NoReturn:
 
 
 def _relock(patched: Sequence[str], crates: dict[str, str]) -> None:
-    """Let the lock file take the trees, and leave all other crates as they are locked."""
+    """Put the trees' versions into the lock file, and leave all other crates as they are locked."""
     versions = {name: version(pathlib.Path(path)) for name, path in crates.items()}
     manifest, lock = pathlib.Path("Cargo.toml"), pathlib.Path("Cargo.lock")
     text = manifest.read_text()
@@ -71,19 +71,19 @@ def _relock(patched: Sequence[str], crates: dict[str, str]) -> None:
     if status := subprocess.run([*patched, "update", "--workspace"]).returncode:
         sys.exit(status)
     for name in unused(lock.read_text()):
-        if versions.get(name):  # an older one than that of the registry is not taken by itself
+        if versions.get(name):  # cargo does not take a version older than the registry's by itself
             subprocess.run([*patched, "update", name, "--precise", versions[name]])
     for name in unused(lock.read_text()):
         _fail(f"{name} {versions.get(name)} in {crates[name]} is not of a version that other crates here ask for")
 
 
 def unused(lock: str) -> list[str]:
-    """Return the names of the crates in a lock file that stand for nothing."""
+    """Return the names of the crates that a lock file lists as unused patches."""
     return [str(crate["name"]) for crate in tomllib.loads(lock).get("patch", {}).get("unused", ())]
 
 
 def version(folder: pathlib.Path) -> str:
-    """Return the version of the crate in a folder, also where its workspace says it; "" where nothing does."""
+    """Return the version of the crate in a folder, which its workspace may give; "" if none is given."""
     own = _toml(folder / "Cargo.toml").get("package", {}).get("version", "")
     if isinstance(own, str):
         return own
@@ -102,7 +102,7 @@ def _toml(file: pathlib.Path) -> dict[str, Any]:
 
 
 def freed(manifest: str, name: str, version: str) -> str:
-    """Return a Cargo.toml that asks for this version of a crate where it asked for exactly one (`"=1.2.3"`)."""
+    """Return a Cargo.toml that requires this version of a crate where it required exactly another (`"=1.2.3"`)."""
     crate = re.escape(name)
     forms = (
         rf"^{crate}\s*=\s*",
@@ -115,7 +115,7 @@ def freed(manifest: str, name: str, version: str) -> str:
 
 
 def go(about: dict[str, Any], arguments: list[str]) -> NoReturn:
-    """Run go with the modules' trees in place of their releases, by a go.mod of its own."""
+    """Run go with the modules' trees instead of their releases, by means of a go.mod of its own."""
     real, modules = about["tools"]["go"], about["modules"]
     if not modules or not _BUILDS["go"].intersection(arguments[:1]):
         _hand_on([real, *arguments])

@@ -1,4 +1,4 @@
-"""What a file in topologies/ says of its network: read here, without Mininet; the guest builds it."""
+"""Read what a file in topologies/ says about its network, without Mininet; the guest builds the network."""
 
 import functools
 import runpy
@@ -10,14 +10,14 @@ from conformance.support import paths
 
 
 def of(setting: Setting) -> Topology:
-    """Return what is known of a setting's network. Raises UserError for a topology that the suite does not have."""
+    """Return the Topology of a setting. Raises UserError if the suite does not have it."""
     return _named(setting.topology)
 
 
 @functools.cache
 def _named(name: str) -> Topology:
     files = {path.stem: path for path in paths.data("topologies").glob("*.py")}
-    # Names come from results, too: one that is no file's must not lead anywhere else.
+    # Names come from results, too: a name without a file must not lead anywhere else.
     if name not in files:
         raise UserError(f"no topology {name}", f"there are {', '.join(sorted(files))}")
     found: Topology = runpy.run_path(str(files[name]))["TOPOLOGY"]

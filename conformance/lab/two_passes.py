@@ -1,8 +1,8 @@
-"""Two passes: a first one finds when a state begins, a second one, with the same seed, changes the network then.
+"""Run trials in two passes: one finds when a state begins; the other, with the same seed, changes the network then.
 
-Trials are deterministic, so until the change the second is the first once more. A trial whose schedule waits for states
-is the first pass, in which what waits is left out; what is seen of it says when the states began. The same trial with
-these times in their place is the second.
+Trials are deterministic, so until the change, the second pass is the same as the first. The first pass is the trial
+whose schedule waits for states, without the changes that wait; its captures tell when the states began. The second pass
+is the same trial with these times instead of the states.
 """
 
 import collections
@@ -17,17 +17,18 @@ from conformance.model.schedule import STATES
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Outcome, Trial
 
-#: in the guest (shared_network.py, kernel_flows.py): the sender of a group, its first receiver, the kernel's first port
+#: in the guest (shared_network.py, kernel_flows.py): addresses of a group's sender and of its first receiver, and the
+#: first port of the kernel's flows
 _SENDER, _RECEIVER, _FIRST_LOCAL_PORT = "10.0.{}.1", "10.1.{}.1", 20_000
 _PROTOCOLS = {"tcp": 6, "udp": 17}
-#: of what a Packet is known by: IP's destination, and the port that follows
+#: places in a Packet's identity: IP's destination address, and the source port, which follows it
 _DESTINATION, _SOURCE_PORT = slice(16, 20), slice(20, 22)
-#: {state: (when it began in s of the trial, the path's round trip in s)}; states that never came are not there
+#: {state: (when it began in s of the trial, the path's round trip in s)}, without states that never came
 Times = Mapping[str, tuple[float, float]]
 
 
 def run(once: Callable[[Batches], Iterator[Measurement]], batches: Batches) -> Iterator[Measurement]:
-    """Yield the measurements of trials, each of one pass or of two; `once` makes the trials of batches as they are."""
+    """Yield the measurements of trials, made in one pass or two; `once` makes each trial that it gets in one pass."""
     seconds: collections.deque[Sequence[Trial]] = collections.deque()
     asked: dict[str, tuple[Trial, Times]] = {}
     rest = iter(batches)
@@ -73,7 +74,7 @@ def _states(trial: Trial) -> tuple[str, ...]:
 
 
 def second_pass(trial: Trial, times: Times) -> Trial:
-    """Return a trial with times in place of states. Raises UserError where one never came, or came too late."""
+    """Return a trial with times instead of states. Raises UserError if a state never came, or came too late."""
     setting, network = trial.setting, trial.setting.network
     if network is None:
         raise ValueError("a trial without a schedule")
@@ -86,7 +87,7 @@ def second_pass(trial: Trial, times: Times) -> Trial:
 
 
 def _second(trial: Trial, found: Measurement, times: Times) -> Measurement:
-    """Return what came of a second pass as that of the trial that was asked for."""
+    """Return the measurement of a second pass as that of the trial that was requested."""
     evidence = found.evidence
     if found.outcome in (Outcome.OK, Outcome.TIMEOUT):
         evidence = {**evidence, "triggered": {state: times[state][0] for state in _states(trial)}}
@@ -96,9 +97,9 @@ def _second(trial: Trial, found: Measurement, times: Times) -> Measurement:
 def times(trial: Trial, folder: pathlib.Path, transport: str, whole: bool) -> Times:
     """Return when the states that a trial waits for began, from the captures of its first pass in a folder.
 
-    `whole`: all packets were captured. Raises UserError where the captures say nothing.
+    `whole`: all packets were captured. Raises UserError if the captures are missing, or too incomplete to tell.
     """
-    from conformance.model import states  # late: numpy is not worth its import where nobody waits for a state
+    from conformance.model import states  # late: only trials that wait for a state are worth the import of numpy
     from conformance.model.diagnosis import flow as flows
 
     network = trial.setting.network

@@ -1,10 +1,10 @@
-"""The lab version: under which version of the suite's own code a result was made.
+"""Determine the lab version: the version of the suite's own code with which a result was made.
 
 A result depends on code that runs in the guest or writes the guest's job. The *source digest* covers the bytes of all
 those files, so a changed comment changes it; the *lab version* changes only when results do. Golden trials decide
-(tests/golden/attest.py, `make attest`): where they come out as recorded, the present sources are *attested* to make
-the present version's results, which `version.json` beside this module notes. Sources that are not attested are a
-version of their own, named by their digest, so that nothing measured with them is taken for anything else.
+(tests/golden/attest.py, `make attest`): if they come out as recorded, the present sources are *attested* to give the
+present version's results, and `version.json` next to this module says so. Sources that are not attested are a version
+of their own, named by their digest, so that their results are not taken for those of another version.
 """
 
 import functools
@@ -15,7 +15,8 @@ import pathlib
 from conformance.model import digest as digests
 from conformance.support import paths
 
-#: Files that decide what a trial measures. tests/unit/lab/test_lab_version.py holds this list to what the lab imports.
+#: Files that decide what a trial measures. tests/unit/lab/test_lab_version.py checks this list against what the lab
+#: imports.
 SOURCES = (
     "conformance/bond/*",
     "conformance/guest/*.py",
@@ -68,14 +69,14 @@ def source_digest() -> str:
 
 
 def lab_version() -> str:
-    """Return the attested version of the present sources, or their own digest where they are not attested."""
+    """Return the attested version of the present sources, or their own digest if they are not attested."""
     present = source_digest()
     version, attested = _attestation()
     return version if present == attested else present
 
 
 def attest(version: str) -> None:
-    """Note that the present sources make the results of `version`."""
+    """Record that the present sources give the results of `version`."""
     about = {"version": version, "attested_sources": source_digest()}
     VERSION_FILE.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
     _attestation.cache_clear()

@@ -1,7 +1,7 @@
-"""The virtual room: a User-Mode Linux guest in time-travel mode. No root, no flakes, no waiting.
+"""Run trials in the virtual room: User-Mode Linux guests in time-travel mode. No root, no flakes, no waiting.
 
-The guest sees the host's files read-only and has no network but its own. It is one process group that dies
-with us: the kernel process asks to be killed when its parent ends, and takes its children along.
+A guest sees the host's files read-only and has no network but its own. It is one process group that dies with this
+process: the kernel process asks to be killed when its parent ends, and takes its children along.
 """
 
 import contextlib
@@ -28,27 +28,28 @@ from conformance.support import limits, paths
 
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
-#: 2040-01-01: after the certificates' first day, whenever they were made
+#: a guest's time at boot, in ns since 1970: 2040-01-01, after the certificates' first day, whenever they were made
 _WALL_CLOCK_NS = 2_208_988_800 * 10**9
 _MEMORY = "512M"
-#: the same of a guest that captures: captures are kept in its memory until the trial is over
+#: memory of a guest that captures packets: captures are kept in its memory until the trial is over
 CAPTURING_MEMORY = "1G"
-#: virtual cost of a system call, and of a poll that finds nothing and does not wait. Computing is free in a guest:
-#: a program that asks again and again until something happens would otherwise ask for ever
+#: Virtual cost, in ns, of a system call, and of a poll that finds nothing and does not wait. Computing takes no virtual
+#: time in a guest, so a program that polls in a loop until something happens would otherwise do so forever.
 SYSCALL_COST_NS, EMPTY_POLL_COST_NS = 1_000, 20_000
-#: so many reads of the clock at one point in time are no system calls (7.2 on), then comes one: 25 ns a read
+#: From kernel 7.2 on, this many reads of the clock at one point in time are free, and the next one is a system call,
+#: which makes 25 ns a read.
 CLOCK_READS = 40
-#: seed of what happens before the first trial, the same in every guest
+#: seed of all randomness before the first trial, the same in every guest
 _BOOT_SEED = 1
 _POLL_S = 0.02
-#: Uptime at which a guest is replaced: 2^30 ms, 12 days. At twice that, what keeps milliseconds in a signed integer of
-#: 32 bits goes wrong: the kernel's jiffies, where they are compared with one of long ago, or a stack's own clock.
+#: Uptime in s at which a guest is replaced: 2^30 ms, 12 days. At twice that, signed 32-bit counts of milliseconds
+#: overflow: the kernel's jiffies, where they are compared with much earlier ones, or a stack's own clock.
 _MOST_UPTIME_S = 2**30 / 1000
-#: A guest makes room for another run that waits for a core once it has had it so many times as long as it took to
-#: start, and for so many wall seconds: else a busy machine would do little but start guests. Where starts take very
-#: long, it does so after the longest shift, or the other run would seem to hang.
+#: A guest gives its core to another run that waits for one after _STARTS_A_SHIFT times the time that it took to start,
+#: but not before _SHIFT_S of wall time: otherwise a busy machine would do little but start guests. If starts take very
+#: long, it does so after _LONGEST_SHIFT_S, or the other run would seem to hang.
 _STARTS_A_SHIFT, _SHIFT_S, _LONGEST_SHIFT_S = 15, 30.0, 180.0
-#: on a busy machine it may take a moment until what was killed is gone
+#: how long to wait, in s, until killed processes are gone: on a busy machine it may take a moment
 _GONE_S = 5.0
 
 
@@ -63,7 +64,7 @@ def command(
     """Return the guest's command line."""
     stack = [f"cc_{name.replace('-', '_')}={folder}" for name, folder in adapter.folders().items()] if adapter else []
     clock = [f"time-travel-start={_WALL_CLOCK_NS}", "time-travel=inf-cpu"] if time_travel else []
-    # Where the host does not let it, such a kernel uses ptrace: slower, with the same results.
+    # If the host forbids seccomp, such a kernel uses ptrace, which is slower and gives the same results.
     calls = ["seccomp=auto"] if kernel.seccomp else []
     # Variant parameters come first, because the kernel takes the last duplicate and the lab's must win.
     parameters = [f"{name}={value}" for name, value in kernel.parameters]
@@ -80,9 +81,9 @@ def command(
 
 
 class Group:
-    """A process and its descendants, with its output in SCRATCH/console.log; `end()` leaves none behind.
+    """A process and its descendants, with its output in SCRATCH/console.log; `end()` leaves none of them behind.
 
-    It asks the kernel to be killed when we end, however we do.
+    The process asks the kernel to kill it when its parent, the suite, ends, however that happens.
     """
 
     def __init__(
@@ -97,9 +98,9 @@ class Group:
 
         def bind_to_us() -> None:
             if cores is not None:
-                with contextlib.suppress(OSError):  # forbidden in some containers: it is slower then
+                with contextlib.suppress(OSError):  # forbidden in some containers, where it is slower
                     os.sched_setaffinity(0, cores)
-            with contextlib.suppress(OSError):  # where memory is short it ends, and not we, who can say why
+            with contextlib.suppress(OSError):  # if memory is short, it is killed, and not we, who report that
                 pathlib.Path("/proc/self/oom_score_adj").write_text("500")
             _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
             if os.getppid() != parent:
@@ -113,8 +114,8 @@ class Group:
         except OSError as error:
             self._console.close()
             raise UserError(f"cannot start {command[0]}: {error.strerror}", "run `conformance doctor`") from None
-        # A process that a guest has just begun to make is bound to nobody yet, and would stay, stopped, for ever: so
-        # somebody waits for the end of a pipe, which comes when we end, and kills the whole group.
+        # A process that a guest has just begun to create does not die with its parent yet, and would stay, stopped,
+        # forever. So a shell waits for the end of a pipe, which comes when we end, and then kills the whole group.
         try:
             self._last_will = subprocess.Popen(
                 ["/bin/sh", "-c", f"read _; kill -s KILL -- -{self._process.pid}"], stdin=subprocess.PIPE,
@@ -135,7 +136,7 @@ class Group:
         return self._process.poll()
 
     def end(self) -> None:
-        """Kill its process group; what left the group dies with it, by namespaces or parent-death signals."""
+        """Kill the process group. What left the group dies with it, by namespaces or parent-death signals."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -151,7 +152,7 @@ class Group:
 
 
 def _lives(group: int) -> bool:
-    """Return whether a process of this group still runs; dead ones that nobody has waited for do not count."""
+    """Return whether a process of this group still runs; zombies do not count."""
     return any(one.group == group and one.state not in "ZX" for one in host_process.processes())
 
 
@@ -172,14 +173,14 @@ def boot(
             raise UserError(f"{folder}: a guest is told of folders without spaces in their names only", mend)
     (scratch / "uml").mkdir()
     place = memory_file.folder(kernel)
-    # HOME is also there for the kernel's own sake: 7.2 takes the top of its address space from where its environment
-    # lies, and PATH is moved. Without any other variable its first process ends at once.
+    # HOME also serves the kernel itself: Linux 7.2 takes the top of its address space from the place of its
+    # environment, and PATH is moved. Without any other variable, its first process ends at once.
     environment = {**({"TMPDIR": str(place)} if place else {}), "HOME": str(scratch), "PATH": "/usr/bin:/bin"}
     return Group(command(kernel, scratch, adapter, time_travel, run, memory), scratch, environment, {core})
 
 
 class VirtualRoom:
-    """Runs trials in guests, as Room says: one guest is fed all cells, one after the other, as long as it lives."""
+    """The Room that runs trials in guests: a guest is fed all cells, one after another, as long as it lives."""
 
     name = "virtual"
 
@@ -210,7 +211,7 @@ class VirtualRoom:
     def _once(
         self, adapter: Adapter, batches: Batches, cancelled: threading.Event, on_start: Callable[[Group], object]
     ) -> Iterator[Measurement]:
-        """Do the same for trials as they are, first passes among them."""
+        """Yield the measurements of trials of one pass each, first passes among them."""
         supply = Supply(batches)
         while not cancelled.is_set() and (first := supply.take()):
             if why := shared.why_not(first[0].setting, adapter):
@@ -232,10 +233,10 @@ class VirtualRoom:
 
 
 class _Shift:
-    """The life of one guest, as it is fed: until none is left, it is too old, or another run waits for its core.
+    """Feeds one guest until no cells are left, it is too old, or another run waits for its core.
 
-    It ends, too, before trials that need more memory than it has, `memory_mb` (None: they all need the same), and,
-    where memory is limited, before those that need more than what it may take, `allowed_mb`.
+    The shift also ends before trials that need more memory than the guest has, `memory_mb` (None: they all need the
+    same), and, if memory is limited, before those that need more than the guest may take, `allowed_mb`.
     """
 
     def __init__(
@@ -248,7 +249,7 @@ class _Shift:
         self._start_s = 0.0
 
     def feed(self) -> None:
-        """See that the guest does not wait, and has no more than that takes: another guest could make it, too."""
+        """Feed the guest so much that it does not wait, and no more, since another guest could take the rest."""
         while self._reader.few_owed and not self._is_over() and (trials := self._supply.take()):
             if self._is_too_small_for(trials[0]):
                 self._supply.give_back([trials])
@@ -269,7 +270,7 @@ class _Shift:
         if self._reader.uptime_s > self._most_uptime_s:
             return True
         so_far_s = time.monotonic() - self._began_s
-        # It has said nothing before its network stood.
+        # The guest sends no event before its network is up.
         self._start_s = self._start_s or (so_far_s if self._reader.uptime_s else 0.0)
         long_enough_s = min(max(_SHIFT_S, _STARTS_A_SHIFT * self._start_s), _LONGEST_SHIFT_S)
         return so_far_s > long_enough_s and cores.others_wait()
@@ -284,9 +285,9 @@ def one_guest(
     memory: str = _MEMORY,
     **how: Any,
 ) -> Iterator[tuple[Group, pathlib.Path]]:
-    """Boot a guest for trials like `first`, on a core and with memory of its own, and give (it, its scratch folder).
+    """Boot a guest for trials like `first`, with a core and memory of its own; yield (guest, its scratch folder).
 
-    It waits until it is fed (job.Feeder), and is ended with the block. `how`: see job.write(). Raises UserError.
+    The guest waits until it is fed (job.Feeder), and ends with the block. `how`: see job.write(). Raises UserError.
     """
     needed_mb = allowance.needed_mb(first, how.get("trace"))
     with (
@@ -301,7 +302,7 @@ def one_guest(
             guest.end()
 
 
-#: what takes time beside trials, by the event that ends it: noted of the trial that comes next
+#: {event: the work that it ends}: the time of this work is noted with the next trial
 _PARTS: Mapping[type[protocol.Event], str] = {
     protocol.Network: "start_s",
     protocol.CongestionControl: "start_s",
@@ -317,10 +318,10 @@ def follow(
     trial_wall_timeout_s: float,
     feed: Callable[[], None] = lambda: None,
 ) -> Iterator[Measurement]:
-    """Yield measurements while the guest works; ends when it has nothing more to give, or is given up.
+    """Yield measurements while the guest works; end when it owes no more, or is given up.
 
-    `feed` is called whenever the guest may need another cell. "wall_s" of a trial is the time since the event before.
-    Raises UserError where there may not be as many processes as a guest needs: it would wait for ever.
+    `feed` is called whenever the guest may need another cell. "wall_s" of a trial is the time since the event before
+    it. Raises UserError if the guest was refused a process: it would wait forever.
     """
     events = Tail(scratch / "out.jsonl")
     refused, killed = limits.refused_processes(), limits.killed_for_memory()
@@ -356,7 +357,7 @@ def follow(
 
 
 def events(guest: Group, scratch: pathlib.Path, wall_timeout_s: float) -> Iterator[protocol.Event]:
-    """Yield the guest's events until it ends, at most so many seconds of wall time."""
+    """Yield the guest's events until it ends, or until `wall_timeout_s` seconds of wall time are over."""
     tail = Tail(scratch / "out.jsonl")
     deadline = time.monotonic() + wall_timeout_s
     ended = False
@@ -367,7 +368,7 @@ def events(guest: Group, scratch: pathlib.Path, wall_timeout_s: float) -> Iterat
 
 
 class Tail:
-    """Reads the events of a growing file, each once; what is no event is passed over."""
+    """Reads the events of a growing file, each once; lines that are not events are skipped."""
 
     def __init__(self, path: pathlib.Path) -> None:
         self._path, self._rest = path, b""
@@ -382,6 +383,6 @@ class Tail:
         data = self._rest + self._file.read()
         *lines, self._rest = data.split(b"\n")
         for line in lines:
-            # A guest whose scratch disk is full leaves half a line; what is owed becomes an error.
+            # A guest whose scratch disk is full leaves half a line; trials that are owed become errors.
             with contextlib.suppress(wire.ProtocolError):
                 yield protocol.parse_event(line)

@@ -1,16 +1,18 @@
-/* Change queues at given times, exactly.
+/* Change queues at exactly the given times.
  *
  *     change CHANGES
  *
- * The file CHANGES has a line for each change, in order of time: AT_NS FD HEX. At AT_NS of the monotonic clock the bytes go
- * to the netlink socket FD, which was inherited and belongs to the namespace that is meant; they are whole messages, each of
- * which asks for an acknowledgement, and behind these perhaps questions, which have a sequence number. In virtual time a system call takes effect when it is made and is charged for after
- * it, so whoever sleeps until so much before a time sends at that very time. Of several changes at one time each is that
- * much later than the one before.
+ * The file CHANGES has a line for each change, in order of time: AT_NS FD HEX. At AT_NS of the monotonic clock, the
+ * bytes are sent to the netlink socket FD, which was inherited and belongs to the namespace to be changed. They are
+ * whole messages, each of which requests an acknowledgement; queries, which have a sequence number, may follow these.
+ * In virtual time, a system call takes effect when it is made, and its cost is charged after that. The program
+ * therefore sleeps until one call's cost before a change is due, so that it sends at that very time. Of several changes
+ * at the same time, each is one call's cost later than the one before.
  *
- * On SIGTERM, or when all is done, it writes a line for each change that was due: AT_NS DONE_NS ERROR ANSWER..., the time
- * by the clock just before it was sent, the kernel's first refusal, or 0, and what it answered to each question, as
- * hexadecimal bytes. Questions cost no system call, so that asking changes nothing of a trial.
+ * On SIGTERM, or when all changes are made, it writes a line for each change that was due: AT_NS DONE_NS ERROR
+ * ANSWER... DONE_NS is the time just before the change was sent, ERROR the kernel's first error number or 0, and each
+ * ANSWER what the kernel answered to a query, as hexadecimal bytes. Queries cost no system calls of their own, so they
+ * do not change a trial.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -83,7 +85,7 @@ static void read_changes(const char *path)
             errno = E2BIG;
             fail("questions");
         }
-        /* Memory is taken now: taking it is a system call. */
+        /* Memory is allocated now, because that takes a system call. */
         one->lengths = calloc(one->questions + 1, sizeof *one->lengths);
         one->answers = calloc(one->questions + 1, sizeof *one->answers);
         if (!one->lengths || !one->answers)
@@ -121,7 +123,7 @@ static void tell(int signal)
     _exit(0);
 }
 
-/* Take an answer to a change or to a question of it. */
+/* Record an answer to a change or to one of its queries. */
 static void take(struct change *change, const unsigned char *data, size_t size)
 {
     const struct nlmsghdr *head = (const void *)data;
@@ -137,7 +139,7 @@ static void take(struct change *change, const unsigned char *data, size_t size)
         change->error = -((const struct nlmsgerr *)NLMSG_DATA(head))->error;
 }
 
-/* Read the acknowledgements of all messages of a change, with the last one the answers to its questions. */
+/* Read the acknowledgements of all messages of a change and, with the last one, the answers to its queries. */
 static void acknowledged(struct change *change)
 {
     static unsigned char data[MOST_QUESTIONS + 1][ANSWER_BYTES];
@@ -174,7 +176,7 @@ int main(int arguments, char **argument)
         return 2;
     }
     read_changes(argument[1]);
-    /* It runs when a change is due, whatever else would run. */
+    /* Run when a change is due, before everything else. */
     if (sched_setscheduler(0, SCHED_FIFO, &first) != 0)
         fail("priority");
     sigaction(SIGTERM, &end, NULL);
@@ -183,7 +185,7 @@ int main(int arguments, char **argument)
         int64_t early_ns = change->at_ns - CALL_NS, now = now_ns();
         struct timespec until = {early_ns / 1000000000, early_ns % 1000000000};
         if (now < early_ns) {
-            /* Answers are read before a sleep, not between two changes of one time. */
+            /* Answers are read before a sleep, not between two changes at the same time. */
             for (; acknowledging < done; acknowledging++)
                 acknowledged(&changes[acknowledging]);
             while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)

@@ -1,23 +1,24 @@
-/* A group of flows of the kernel's TCP: one process that sends them all, and one that receives them all.
+/* Run a group of flows of the kernel's TCP: one process sends them all, and one receives them all.
  *
  *     flows receive ADDRESS PORT [REQUESTS]
  *     flows send ADDRESS PORT ALGORITHM LOCAL_PORT SAMPLE_NS FLOWS
  *
- * The file FLOWS has a line for each flow: START_NS BYTES STOP_NS PACE. It begins at START_NS of the monotonic clock, from port
- * LOCAL_PORT plus its index, and ends when BYTES were acknowledged, or at STOP_NS (0: at SIGTERM), whatever comes first;
- * PACE is the most bytes a second, 0 for no bound. Flows that are stopped are reset, so that none of them looks complete.
+ * The file FLOWS has a line for each flow: START_NS BYTES STOP_NS PACE. A flow begins at START_NS of the monotonic
+ * clock, from port LOCAL_PORT plus its index. It ends when BYTES have been acknowledged or at STOP_NS (0: at SIGTERM),
+ * whichever comes first. PACE is the most bytes a second, 0 for no bound. Flows that are stopped are reset, so that
+ * none of them looks complete.
  *
- * With BYTES 0, a flow sends what its far end asks for, and ends when that closes. What the far end of each flow asks for
- * is in the file REQUESTS, a line for each body: BYTES pause|every SECONDS (docs/contract.md: CC_REQUESTS). The receiver's
- * last words are then a line of JSON for each connection: its port at the sender, and of each request its bytes, when it
- * was made, and when the body's first byte and its last one came.
+ * With BYTES 0, a flow sends what its far end requests, and ends when the far end closes. The file REQUESTS says what
+ * the far end of each flow requests, with a line for each body: BYTES pause|every SECONDS (docs/contract.md:
+ * CC_REQUESTS). At its end, the receiver then prints a line of JSON for each connection: its port at the sender and,
+ * for each request, its bytes, when it was made, and when the first and the last byte of the body arrived.
  *
- * A thread for each flow makes few and long system calls: sendfile(2) of a file that is all hole, so that no payload is
- * copied or stored, and recv(2) with MSG_TRUNC, which throws it away in the kernel. A thread that waits in the kernel
- * costs no system call. Every SAMPLE_NS the first thread asks the kernel about each flow.
+ * A thread for each flow makes few, long system calls: sendfile(2) of a file that is one hole, so that no payload is
+ * copied or stored, and recv(2) with MSG_TRUNC, which discards payload in the kernel. A thread that waits in the kernel
+ * costs no system call. Every SAMPLE_NS the first thread queries the kernel about each flow.
  *
- * The sender's last words are a line of JSON for each flow: times in ns of the monotonic clock (0: never), what TCP_INFO
- * said at the end, and what it said at each look while the flow ran. Status 3: the kernel lacks the algorithm.
+ * At its end, the sender prints a line of JSON for each flow: times in ns of the monotonic clock (0: never), TCP_INFO
+ * at the end, and samples of TCP_INFO while the flow ran. Status 3: the kernel lacks the algorithm.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -46,12 +47,12 @@ static const int64_t FOREVER = INT64_MAX;
 struct look { int64_t at_ns; uint64_t acked_bytes; uint32_t rtt_us, cwnd; };
 
 struct flow {
-    int64_t start_ns, bytes, stop_ns, pace; /* as asked for */
+    int64_t start_ns, bytes, stop_ns, pace; /* as requested */
     int64_t connect_ns, connected_ns, end_ns;
     int fd, error;
     bool running, complete;
     struct tcp_info info;
-    unsigned char own[64]; /* the congestion control's own words */
+    unsigned char own[64]; /* TCP_CC_INFO, the congestion control's own data */
     socklen_t own_bytes;
     struct look *looks;
     int look_count, look_room;
@@ -97,7 +98,7 @@ static int connected(struct flow *flow)
     return fd;
 }
 
-/* Sends so many bytes; whether that was possible. */
+/* Send `left` bytes. Return whether that was possible. */
 static bool send_bytes(int fd, int64_t left)
 {
     while (left > 0) {
@@ -110,7 +111,7 @@ static bool send_bytes(int fd, int64_t left)
     return true;
 }
 
-/* Sends what the far end asks for until it closes; whether it did. */
+/* Send what the far end requests until it closes. Return whether it did. */
 static bool answer(int fd)
 {
     int64_t size;
@@ -137,11 +138,11 @@ static void *send_one(void *argument)
     pthread_mutex_unlock(&lock);
     if (!flow->bytes) {
         if (!answer(flow->fd))
-            return NULL; /* it was stopped */
+            return NULL; /* the flow was stopped */
     } else {
         if (!send_bytes(flow->fd, flow->bytes))
             return NULL;
-        /* The far end closes when it has all: its end comes with the last acknowledgement. */
+        /* The far end closes when it has everything: its FIN comes with the last acknowledgement. */
         shutdown(flow->fd, SHUT_WR);
         if (recv(flow->fd, &byte, 1, 0) != 0)
             return NULL;
@@ -210,7 +211,7 @@ static void print_looks(const struct flow *flow)
 static void print(const struct flow *flow)
 {
     const struct tcp_info *info = &flow->info;
-    /* What TCP_INFO calls acknowledged counts the SYN, and the FIN of a flow that is complete and closed first. */
+    /* TCP_INFO's acknowledged bytes include the SYN, and the FIN of a flow that is complete and closed first. */
     uint64_t extra = (flow->connected_ns ? 1 : 0) + (flow->complete && flow->bytes), acked = info->tcpi_bytes_acked;
     printf("{\"connect_ns\": %lld, \"connected_ns\": %lld, \"end_ns\": %lld, \"complete\": %s, \"error\": %d, ",
            (long long)flow->connect_ns, (long long)flow->connected_ns, (long long)flow->end_ns,
@@ -264,7 +265,7 @@ static void send_all(int64_t sample_ns, const char *path)
         if (pthread_create(&flows[i].thread, &small, send_one, &flows[i]) != 0)
             fail("pthread_create");
     }
-    /* Looks are at whole multiples of SAMPLE_NS after the first start, whatever a look itself took. */
+    /* Samples are at whole multiples of SAMPLE_NS after the first start, however long a sample takes. */
     for (next_ns += sample_ns; !ended;) {
         int64_t at_ns = next_ns, now = now_ns(), left;
         bool over = true;
@@ -278,7 +279,7 @@ static void send_all(int64_t sample_ns, const char *path)
         if (now >= next_ns)
             next_ns += sample_ns;
         else
-            at_ns = 0; /* not a time to look */
+            at_ns = 0; /* no sample is due */
         for (int i = 0; i < flow_count; i++) {
             if (ended || now >= flows[i].stop_ns) {
                 stop(&flows[i]);
@@ -329,7 +330,8 @@ static void receive_all(bool asks)
             begin_asking(one, &from, &small);
             continue;
         }
-        /* Woken once for so many bytes, and not for each packet: less than the first window, which it leaves alone. */
+        /* Wake up once for this many bytes, not for each packet; it is less than the first window, and so does not
+           change that. */
         setsockopt(one, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof low);
         if (pthread_create(&thread, &small, receive_one, (void *)(intptr_t)one) != 0)
             fail("pthread_create");

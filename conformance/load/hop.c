@@ -1,17 +1,20 @@
-/* A hop that does to packets what queues of the kernel do not: one direction of a link, from one interface to another.
+/* Impair packets in ways that the kernel's queues do not, in one direction of a link: from one interface to another.
  *
  *     hop run IN OUT RULES SEED       as root, in a namespace that has both interfaces
- *     hop simulate RULES SEED         the same for packets that stdin tells of, to test it
+ *     hop simulate RULES SEED         the same for packets that stdin describes, as a test
  *
- * The file RULES has a line for each time from which on packets fare otherwise, in order: AT_NS of the monotonic clock and
- * the numbers of struct rule. The first holds from the start on. Shares are in billionths. All random numbers come from
- * SEED, the same number of them for each packet, so what one packet suffers does not hang on what others did.
+ * The file RULES has a line for each rule, in order of time: AT_NS of the monotonic clock, when the rule begins to
+ * apply, and the other numbers of struct rule. The first rule applies from the start. Shares are in billionths. All
+ * random numbers come from SEED, the same number of them for each packet, so that what happens to one packet does not
+ * depend on what happened to others.
  *
- * A packet's time is when it came to the interface, as the kernel noted it. One that is not to wait leaves 2 us later, by
- * what two system calls cost; one that waits leaves at its time. Frames that are not IPv4 pass as they are.
+ * A packet's time is when it arrived at the interface, as the kernel recorded it. A packet that need not wait leaves 2
+ * us later, which is what two system calls cost; a packet that waits leaves at its time. Frames that are not IPv4 pass
+ * unchanged.
  *
- * On SIGTERM `run` writes a line of JSON with what it counted. `simulate` reads lines "NS BYTES" (of IP; each is a UDP
- * packet that allows ECN, or with a third number a TCP packet of that sequence number) and writes lines "NS INDEX ECN".
+ * On SIGTERM `run` writes a line of JSON with what it counted. `simulate` reads lines "NS BYTES" (bytes of IP; each is
+ * an ECN-capable UDP packet or, with a third number, a TCP packet with that sequence number) and writes lines "NS INDEX
+ * ECN".
  */
 #define _GNU_SOURCE
 #include "rebind.h"
@@ -35,7 +38,7 @@
 #include <unistd.h>
 
 enum { HEAD = sizeof(struct virtio_net_hdr), FRAME = 1 << 16, ACK_BYTES = 120, MOST_LOST = 4096 };
-/* what system calls cost (conformance/lab/virtual.py) */
+/* what system calls cost in virtual time (conformance/lab/virtual.py) */
 enum { CALL_NS = 1000, EMPTY_POLL_NS = 20000 };
 enum { NONE, BLEACHED, ALL_CE };
 enum { NOT_ECT, CE = 3 };
@@ -57,7 +60,7 @@ enum { NUMBERS = sizeof(struct rule) / sizeof(long long) };
 
 struct packet { int64_t due_ns; uint64_t order, index, flow; long long passes; size_t size; bool thin; unsigned char data[]; };
 
-/* A segment that was lost, and how many more of its kind are to be. */
+/* A segment that was lost, and how many of its retransmissions are still to be lost. */
 struct lost { uint64_t flow; uint32_t sequence; long long left; };
 
 static struct rule *rules;
@@ -68,13 +71,14 @@ static long long counted, lose_seen, hold_seen;
 static int64_t last_ns;
 static struct lost lost[MOST_LOST];
 static size_t lost_count;
-/* waiting for their time, by time and order: a heap; and waiting for others to pass */
+/* a heap of packets that wait for their time, by time and order; and packets that wait for others to pass */
 static struct packet **heap, **held;
 static size_t heap_count, heap_room, held_count, held_room;
 static struct {
     long long came, left, other, too_long, chosen, again, burst, in_bad, between, marked, not_markable, bleached, duplicated,
         reordered, held, thinned, rebound, stale, late_ns;
-    /* From the last packet before clients moved on: the longest time without one that passed, and when the last one did. */
+    /* From the last packet before clients were rebound: the longest gap between packets that passed, and when the last
+       one did. */
     int64_t quiet_ns, passed_ns;
 } tally;
 
@@ -159,7 +163,7 @@ static struct packet *pop(void)
     return first;
 }
 
-/* What waited for a packet to pass that is due now, and has waited long enough, follows it. */
+/* A packet that is due at due_ns passes: packets held until enough others have passed follow it. */
 static void passed(int64_t due_ns)
 {
     for (size_t i = 0; i < held_count;)
@@ -179,7 +183,7 @@ static uint64_t mixed(uint64_t key, const unsigned char *at, size_t size)
     return key;
 }
 
-/* Set the ECN field and mend the header's checksum. */
+/* Set the ECN field and update the header's checksum. */
 static void set_ecn(unsigned char *ip, unsigned ecn)
 {
     uint32_t old = word(ip), new = (old & ~3u) | ecn;
@@ -221,7 +225,7 @@ static bool chosen(long long *seen, size_t bytes, long long least, long long fir
     return *seen >= first && *seen < first + count;
 }
 
-/* Of packets of one flow that wait for a slot and only acknowledge, drop the older. */
+/* Of the pure acknowledgements of one flow that wait for the same slot, drop the older ones. */
 static void thin(const struct packet *newer)
 {
     for (size_t i = 0; i < heap_count; i++)
@@ -232,7 +236,7 @@ static void thin(const struct packet *newer)
         }
 }
 
-/* Decide on a packet that came at at_ns; one that is not lost is in the heap then, or held. */
+/* Decide what happens to a packet that arrived at at_ns. Unless it is lost, it is then in the heap, or held. */
 static void came(struct packet *packet, int64_t at_ns)
 {
     unsigned char *ip = packet->data + HEAD + ETH_HLEN, *beyond;
@@ -300,7 +304,7 @@ static void came(struct packet *packet, int64_t at_ns)
             int64_t since_ns = at_ns - rules[0].at_ns;
             packet->due_ns = rules[0].at_ns + (since_ns + rule->slot_ns - 1) / rule->slot_ns * rule->slot_ns;
         }
-        /* No packet overtakes another, but those that are displaced on purpose. */
+        /* No packet overtakes another, except those that are displaced on purpose. */
         if (packet->due_ns < last_ns)
             packet->due_ns = last_ns;
         shift = happens(draw_order, rule->reorder_ppb) || (rule->reorder_every && counted % rule->reorder_every == 0);
@@ -313,7 +317,7 @@ static void came(struct packet *packet, int64_t at_ns)
         if (shift && rule->reorder_packets) {
             tally.reordered++;
             packet->passes = rule->reorder_packets;
-            packet->due_ns += SECOND; /* where too few follow */
+            packet->due_ns += SECOND; /* in case too few packets follow */
             held = grown(held, held_count, &held_room, sizeof *held);
             held[held_count++] = packet;
             return;
@@ -344,7 +348,7 @@ static void came(struct packet *packet, int64_t at_ns)
     free(packet);
 }
 
-/* When the next packet is due; INT64_MAX where none waits. */
+/* Return when the next packet is due; INT64_MAX if none waits. */
 static int64_t next_ns(void)
 {
     int64_t found = heap_count ? heap[0]->due_ns : INT64_MAX;
@@ -354,7 +358,7 @@ static int64_t next_ns(void)
     return found;
 }
 
-/* Return the packet that is due first, which then waits no longer. */
+/* Remove and return the packet that is due first. */
 static struct packet *next(void)
 {
     for (size_t i = 0; i < held_count; i++)
@@ -384,7 +388,7 @@ static int packet_socket(const char *name, int protocol)
         .sll_family = AF_PACKET, .sll_protocol = htons(protocol), .sll_ifindex = (int)if_nametoindex(name)};
     if (!where.sll_ifindex)
         fail(name);
-    /* Packets whose checksum is left to the hardware keep it so (struct virtio_net_hdr). */
+    /* Packets whose checksum is left to the hardware stay that way (struct virtio_net_hdr). */
     if (fd < 0 || setsockopt(fd, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof on) != 0
         || setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof on) != 0
         || setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on) != 0
@@ -430,7 +434,7 @@ static void tell(int signal)
     long long waiting = (long long)held_count;
     (void)signal;
     for (size_t i = 0; i < heap_count; i++)
-        waiting += heap[i]->size != 0; /* what was thinned is not waiting, and counts as thinned */
+        waiting += heap[i]->size != 0; /* a packet that was thinned out does not wait, and counts as thinned */
     if (rebinds)
         snprintf(more, sizeof more, ", \"rebound\": %lld, \"stale\": %lld, \"quiet_ns\": %lld, \"passed_ns\": %lld",
                  tally.rebound, tally.stale, (long long)tally.quiet_ns,
@@ -460,7 +464,7 @@ static void run(const char *in, const char *out)
     for (;;) {
         struct pollfd wait = {.fd = in_fd, .events = POLLIN};
         int64_t due_ns, now_ns;
-        /* What it sends is there when the call begins; the call is charged for after that (change.c). */
+        /* A packet is sent when the call begins; the call's cost is charged after that (change.c). */
         while ((due_ns = next_ns()) != INT64_MAX && due_ns <= (now_ns = clock_ns(CLOCK_MONOTONIC))) {
             struct packet *packet = next();
             if (packet->size) {
@@ -476,7 +480,8 @@ static void run(const char *in, const char *out)
             int64_t left_ns = due_ns - CALL_NS - now_ns;
             struct timespec patience = {left_ns / SECOND, left_ns % SECOND};
             if (left_ns < EMPTY_POLL_NS) {
-                /* A poll that finds nothing in so short a time costs more than that time. What comes meanwhile waits. */
+                /* A poll that finds nothing in so short a time costs more than that time. Packets that arrive meanwhile
+                   wait. */
                 if (left_ns > 0)
                     clock_nanosleep(CLOCK_MONOTONIC, 0, &patience, NULL);
                 continue;
@@ -488,7 +493,7 @@ static void run(const char *in, const char *out)
     }
 }
 
-/* --- packets that stdin tells of */
+/* --- packets that stdin describes */
 
 static void send_until(int64_t at_ns)
 {

@@ -1,13 +1,13 @@
-/* A client has another port or address, as behind a NAT that has lost its mapping (RFC 9000, 9.3).
+/* Give a client another port or address, as a NAT does that has lost its mapping (RFC 9000, 9.3).
  *
- * Its new port is so much lower, or the last octet of its new address so much higher, that what is sent to the new one is
- * told by its range from what is sent to the one of before.
+ * The new port is so much lower, or the last octet of the new address so much higher, that its range tells packets to
+ * the new one from packets to the old one.
  */
 #include "rebind.h"
 
 #include <netinet/in.h>
 
-/* Ports from FIRST_PORT to LAST_PORT are those that Linux gives to clients. */
+/* FIRST_PORT to LAST_PORT are the ports that Linux gives to clients. */
 enum { FIRST_PORT = 32768, LAST_PORT = 60999, LOWER_PORT = 30000, HIGHER_OCTET = 100 };
 
 uint32_t word(const unsigned char *at)
@@ -27,7 +27,7 @@ void mend(unsigned char *sum_at, uint32_t old, uint32_t new)
     set_word(sum_at, ~((sum & 0xFFFF) + (sum >> 16)) & 0xFFFF);
 }
 
-/* A checksum that is left to the hardware is yet the sum of the addresses, not negated. */
+/* A checksum that is left to the hardware is so far the sum of the pseudo-header with its addresses, not negated. */
 static void mend_sum_of_addresses(unsigned char *sum_at, uint32_t old, uint32_t new)
 {
     uint32_t sum = word(sum_at) + (~old & 0xFFFF) + new;

@@ -1,4 +1,4 @@
-/* The far end of a group of flows that asks for what it gets: see flows.c. */
+/* Make the requests of the far end of a group of flows: see flows.c. */
 #define _GNU_SOURCE
 #include "requests.h"
 
@@ -37,7 +37,7 @@ void sleep_until(int64_t at_ns)
 
 struct request { int64_t bytes, wait_ns, made_ns, first_ns, end_ns; bool pauses; };
 
-/* One connection: a thread makes its requests, another takes what comes. `there`: bodies that are complete. */
+/* One connection: one thread makes its requests, another receives the bodies. `there`: how many bodies are complete. */
 struct asker {
     int fd, port, made, there;
     pthread_mutex_t lock;
@@ -83,7 +83,7 @@ static void *make_requests(void *argument)
         asker->requests[i].made_ns = now_ns();
         asker->made = i + 1;
         if (send(asker->fd, &asker->requests[i].bytes, sizeof(int64_t), MSG_NOSIGNAL) < 0)
-            break; /* it was stopped */
+            break; /* the flow was stopped */
     }
     return NULL;
 }
@@ -91,7 +91,7 @@ static void *make_requests(void *argument)
 static void *take_bodies(void *argument)
 {
     struct asker *asker = argument;
-    char nothing; /* MSG_TRUNC: the kernel throws away what comes */
+    char nothing; /* MSG_TRUNC: the kernel discards what arrives */
     for (int i = 0; i < request_count; i++) {
         struct request *request = &asker->requests[i];
         int64_t left = request->bytes;

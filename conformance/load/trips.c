@@ -1,9 +1,9 @@
-/* Round trips of TCP's data packets, as seen from before a queue: from when a packet came to it until the first
- * acknowledgement that covers the packet, cumulative or selective, came back. So what stood in the queue counts, the path
- * both ways, and whatever holds acknowledgements back.
+/* Measure round trips of TCP data packets in front of a queue: from when a packet reaches the queue until the first
+ * acknowledgement that covers it, cumulative or selective, comes back. A round trip thus includes the time in the
+ * queue, the path in both directions, and whatever holds acknowledgements back.
  *
- * Packets that were sent again do not count: nobody knows which of the two was acknowledged. Others are acknowledged
- * selectively while a gap before them is mended, so that no recovery makes them look late.
+ * Retransmitted packets do not count: it is unknown which transmission was acknowledged. Other packets are acknowledged
+ * selectively while a gap before them is repaired, so that loss recovery does not make them look late.
  */
 #include "trips.h"
 
@@ -18,7 +18,7 @@ enum state { WAITS, AGAIN, DONE };
 
 struct segment { uint32_t begin, end; int64_t at_ns; enum state state; };
 
-/* Segments wait in the order of their sequence numbers, those before `first` no longer. */
+/* Segments are in the order of their sequence numbers; those before `first` no longer wait. */
 struct connection { struct trips seen; uint32_t high; struct segment *segments; size_t first, count, room; };
 
 struct header { uint32_t from, to, seq, ack; uint16_t from_port, to_port; uint32_t payload; uint8_t flags; const uint8_t *options, *end; };
@@ -40,7 +40,7 @@ static uint16_t half(const uint8_t *at)
     return value;
 }
 
-/* Whether one sequence number is before another: they come round again. */
+/* Whether one sequence number is before another, given that they wrap around. */
 static int before(uint32_t one, uint32_t other)
 {
     return (int32_t)(one - other) < 0;
@@ -79,7 +79,7 @@ static struct connection *connection_of(uint32_t from, uint16_t from_port, uint3
     return NULL;
 }
 
-/* The first segment of those that wait that begins at a sequence number or after it */
+/* Return the index of the first waiting segment that begins at or after a sequence number. */
 static size_t search(const struct connection *of, uint32_t seq)
 {
     size_t low = of->first, high = of->count;
@@ -137,7 +137,7 @@ int trips_sent(const uint8_t *frame, size_t size, int64_t at_ns)
     for (size_t at = search(own, about.seq); at < own->count && before(own->segments[at].begin, end); at++)
         if (own->segments[at].state == WAITS)
             own->segments[at].state = AGAIN;
-    /* What begins before this one, and reaches into it */
+    /* Segments that begin before this one, and reach into it */
     for (size_t at = search(own, about.seq); at-- > own->first && before(about.seq, own->segments[at].end);)
         if (own->segments[at].state == WAITS)
             own->segments[at].state = AGAIN;

@@ -1,20 +1,21 @@
-/* How long packets stand in a queue: from when each came into a node to when it left by the queue's interface.
+/* Measure how long packets stand in a queue: from when each enters a node to when it leaves by the queue's interface.
  *
  *     watch INTERFACE SAMPLE_MASK [trips]
  *
- * Run in the network namespace of the node. One packet socket sees what comes in by any other interface, and what
- * leaves by this one, after its queue: a filter in the kernel passes on headers alone, and of TCP only packets whose IP
- * identification, spread, has none of SAMPLE_MASK's bits set (both times of a packet, or neither). They go into rings that are
- * mapped here, so that watching makes next to no system calls. Packets are known again by addresses, ports, identification,
- * and sequence number or the first encrypted bytes; not by lengths, as some queues take super-packets apart, and then
- * the first segment counts. Resolution: nanoseconds.
+ * Run it in the network namespace of the node. One packet socket sees packets that come in by any other interface, and
+ * packets that leave by this one, after its queue. A filter in the kernel passes only headers, and of TCP only packets
+ * whose IP identification, spread, has none of SAMPLE_MASK's bits set (so that a packet is seen both times or not at
+ * all). They go into a ring that is mapped into this process, so that watching makes hardly any system calls. A packet
+ * is recognized by its addresses, ports, identification, and sequence number or first encrypted bytes. Lengths do not
+ * count, as some queues split super-packets; the first segment then stands for the whole. Resolution: nanoseconds.
  *
- * With `trips` it also sees what comes in by this interface, and tells round trips (trips.c); the mask is then 0, since
- * of packets that were sent again both must be seen.
+ * With `trips` it also sees packets that come in by this interface, and measures round trips (trips.c). The mask is
+ * then 0, since both transmissions of a retransmitted packet must be seen.
  *
- * On SIGTERM it writes, in binary and native order: the number of packets that came, that left, that were lost before
- * they could be read, and of connections with round trips (64 bits each); struct trips of each of these; then for each
- * packet that came and left: ns when it left, ns that it stood (64 bits each).
+ * On SIGTERM it writes, in binary and native byte order: the numbers of packets that entered, that left, and that were
+ * lost before they could be read, and the number of connections with round trips (64 bits each); a struct trips for
+ * each connection; then for each packet that entered and left: when it left, and how long it stood (in ns, 64 bits
+ * each).
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -36,7 +37,7 @@
 
 #include "trips.h"
 
-/* SPREAD makes of identifications that follow each other numbers that do not. */
+/* SPREAD turns consecutive identifications into numbers that are not consecutive. */
 enum { SPREAD = 40503, SNAP = 96, BLOCK = 1 << 18, BLOCKS = 64, RETIRE_MS = 20, SLOTS = 1 << 18, PROBES = 64 };
 
 struct slot { uint64_t key; int64_t at_ns; };
@@ -53,7 +54,7 @@ static void fail(const char *what)
     exit(1);
 }
 
-/* FNV-1a over what stays the same of a packet; 0 where it is none that we know */
+/* FNV-1a over what stays the same of a packet; key_of() returns 0 for a packet that is neither TCP nor UDP over IPv4 */
 static uint64_t mixed(uint64_t key, const uint8_t *at, size_t size)
 {
     while (size--)
@@ -86,7 +87,7 @@ static void enters(uint64_t key, int64_t at_ns)
 {
     uint64_t oldest = key & (SLOTS - 1);
     came++;
-    /* What was dropped never leaves: its place goes to a newer one. */
+    /* A packet that was dropped never leaves: a newer packet takes its slot. */
     for (unsigned i = 0; i < PROBES; i++) {
         uint64_t at = (key + i) & (SLOTS - 1);
         if (!slots[at].key) {
@@ -142,7 +143,7 @@ static void read_block(struct tpacket_block_desc *block)
 
 static int watched(const char *name, unsigned mask)
 {
-    /* Outgoing by the interface, or incoming by another; IPv4; and of TCP one in so many. */
+    /* Pass IPv4 packets that go out by the interface, or come in by another; of TCP only a sample. */
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, SKF_AD_OFF + SKF_AD_PKTTYPE),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PACKET_OUTGOING, 0, 2),
@@ -211,7 +212,7 @@ int main(int count, char **arguments)
     if (ring == MAP_FAILED || !slots)
         fail("memory");
     for (int ended = 0; ended < 2;) {
-        /* After the signal, once more: until the kernel hands over the block that is not full. */
+        /* After the signal, go on until the kernel has handed over the block that is not full. */
         if (poll(waits, ended ? 1 : 2, ended ? 5 * RETIRE_MS : -1) == 0)
             ended = 2;
         ended = ended ? ended : waits[1].revents != 0;

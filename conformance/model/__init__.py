@@ -1,1 +1,1 @@
-"""The pure core: no subprocess, socket, clock, global random numbers or Mininet (tests/unit/test_layers.py)."""
+"""The pure core: it uses no subprocess, socket, clock, global random numbers or Mininet (tests/unit/test_layers.py)."""

@@ -1,4 +1,4 @@
-"""How near trials come to a violation: what false alarms are watched by."""
+"""Compute how near the trials of a place come to a violation; commands/false_alarms.py watches this number."""
 
 import math
 from collections.abc import Sequence
@@ -12,10 +12,10 @@ from conformance.model.zone import Zone
 
 
 def approach(zone: Zone, place: Place, measurements: Sequence[Measurement], family: int) -> float:
-    """Return how near measurements of a place come to a violation: the chance of a basis over that which convicts.
+    """Return how near a place's measurements come to a violation: their p-value over the one that a violation needs.
 
-    1 and less would be enough, if the interval of the median is outside, too; 2 over the level is as far inside as can
-    be. Raises ValueError where a trial has no value.
+    A result of 1 or less suffices for a violation if the interval of the median is outside as well. The greatest
+    possible result, 2 / level(family), means as far inside as can be. Raises ValueError if a trial has no value.
     """
     values = [zone.value(m) for m in measurements]
     known = [value for value in values if value is not None]

@@ -1,4 +1,7 @@
-"""How many trials a violation takes at least: a session that can never have so many would only pass."""
+"""Compute the fewest trials that a violation takes, and refuse a session that can never have so many.
+
+Such a session would always pass.
+"""
 
 import itertools
 from collections.abc import Iterable
@@ -12,16 +15,17 @@ from conformance.model.zone import Interval, Zone
 
 
 def trials_to_violate(zone: Zone, family: int, places: Iterable[Place] | None = None) -> int:
-    """Return the fewest trials with which any of these places (None: of all) can violate, were all of them outside.
+    """Return the fewest trials with which any of these places (None: of all) can violate, if all trials are outside.
 
-    `family`: how many are judged. What is not counted cannot violate; 0 where none is counted.
+    `family`: how many places are judged. A place that is not counted cannot violate; the result is 0 if none is
+    counted.
     """
     asked = (zone.intervals[place] for place in (zone.intervals if places is None else places))
     return min((_fewest(permitted, family) for permitted in asked if permitted.counted), default=0)
 
 
 def refuse_blind(zone: Zone, family: int, most: int, places: Iterable[Place] | None = None) -> None:
-    """Raise UserError where `most` trials can never show that a zone is violated at any of these places.
+    """Raise UserError if `most` trials can never show that a zone is violated at any of these places.
 
     `places`, `family`: see trials_to_violate().
     """
@@ -34,10 +38,11 @@ def refuse_blind(zone: Zone, family: int, most: int, places: Iterable[Place] | N
 
 
 def refuse_blind_split(zone: SplitZone, measured: Iterable[Interval | None], family: int, most: int) -> None:
-    """Raise UserError where `most` trials can never show that any check of a split part is violated.
+    """Raise UserError if `most` trials can never show that any check of a split part is violated.
 
-    `measured`: what is permitted to the split path of each check, None where no path of it is measured. A prediction is
-    violated by intervals of medians at the family's level, which take more trials than a measured path.
+    `measured`: for each check, the interval permitted to its split path, or None if no path of it is measured. A
+    prediction is violated only by intervals of medians at the family's level, which take more trials than a measured
+    path does.
     """
     predicted = next(n for n in itertools.count(1) if 2 / 2**n <= level(family))
     needed = min([predicted, *(_fewest(permitted, family) for permitted in measured if permitted)])
@@ -49,10 +54,10 @@ def refuse_blind_split(zone: SplitZone, measured: Iterable[Interval | None], fam
 
 
 def _fewest(permitted: Interval, family: int) -> int:
-    known = (n for n in itertools.count(1) if 1 - 2 / 2**n >= CONFIDENCE)  # the widest interval of a median
+    known = (n for n in itertools.count(1) if 1 - 2 / 2**n >= CONFIDENCE)  # by the median's widest interval
     return next(n for n in known if _least_chance(n, permitted) <= level(family))
 
 
 def _least_chance(n: int, permitted: Interval) -> float:
-    """Return the chance of a basis where all n trials are beyond all of every basis: no verdict has a smaller one."""
+    """Return the p-value if all n trials lie beyond all values of every basis: no verdict has a smaller one."""
     return min(1.0, 2 * max(statistics.exceedance_p(n, n, basis.n) if basis.n else 0.5**n for basis in permitted.bases))

@@ -1,8 +1,8 @@
-"""A box that bonds two links of a network: which packets take which link, and how they come in order again.
+"""Describe a bond of two links: which packets take which link, and how they are put in order again.
 
-Two sides, as a 5G base station's PDCP and a phone's have for dual connectivity (3GPP TS 36.323): data that come to the
-bond's second end are numbered and dealt to the links by turns; at its first end they are put in order, with one timer.
-Acknowledgements go over the first link, as they come.
+A bond has two sides, like the PDCP of a 5G base station and of a phone under dual connectivity (3GPP TS 36.323). The
+side at its second end numbers data packets and deals them to the links in turn. The side at its first end puts them in
+order again, with one timer. Acknowledgements go over the first link, in the order in which they come.
 """
 
 import dataclasses
@@ -13,7 +13,7 @@ from conformance.model.errors import UserError
 from conformance.model.links import Link
 from conformance.model.records import sparse
 
-#: what deals packets by their rates
+#: value of `split_pct` that deals packets in proportion to the links' rates
 AS_RATES = "as_rates"
 BATCH, REORDER_MS = 100, 200
 _WHOLE_PCT, _SLACK_PCT = 100, 1e-6
@@ -23,9 +23,9 @@ _WHOLE_PCT, _SLACK_PCT = 100, 1e-6
 class Bond:
     """A bond between two nodes, the client's side first, over two links.
 
-    Of each `batch` of packets the first link gets its share, then the second: `split_pct`, or AS_RATES, as the links'
-    rates are. `duplicate`: each packet takes both. `reorder_ms`: how long one that is missing is waited for, 0: not at
-    all. `cost_ms`: how long each of both sides holds each packet.
+    Of each `batch` of packets, the first link gets its share, then the second. `split_pct`: both shares in percent, or
+    AS_RATES, in proportion to the links' rates. `duplicate`: each packet takes both links. `reorder_ms`: how long the
+    bond waits for a missing packet; 0 means not at all. `cost_ms`: how long each of the two sides holds each packet.
     """
 
     ends: tuple[str, str]
@@ -51,7 +51,10 @@ class Bond:
 
     @classmethod
     def of_box(cls, box: Mapping[str, Any], where: str) -> Self:
-        """Return the Bond that a box of a scenario's document is. Raises UserError with the JSON pointer, `where`."""
+        """Return the Bond that a box of a scenario's document describes.
+
+        Raises UserError with a JSON pointer that begins with `where`, the box's own.
+        """
         for name, kind in (("ends", "nodes, the client's side first"), ("links", "links")):
             count = len(box.get(name, ()))
             if count != 2:
@@ -70,7 +73,7 @@ class Bond:
         return found
 
     def form_problems(self) -> Iterator[tuple[str, str]]:
-        """Yield (JSON pointer from its options, what is wrong) with no more known than they."""
+        """Yield (JSON pointer from the box's options, what is wrong) for mistakes that the options alone show."""
         if isinstance(self.batch, bool) or not isinstance(self.batch, int) or not 1 <= self.batch <= 1_000_000:
             yield "/batch", f"a batch of {self.batch} packets deals none; give a whole number from 1 to 1000000"
         if not isinstance(self.split_pct, str):
@@ -88,7 +91,7 @@ class Bond:
                 yield f"/{name}", f"{value} ms make no sense; give 0 to {most}"
 
     def problems(self, links: Sequence[Link]) -> Iterator[tuple[str, str]]:
-        """Yield (JSON pointer from its box, what is wrong) beside the links of its network."""
+        """Yield (JSON pointer from the bond's box, what is wrong) for mistakes that the links of its network show."""
         known = {link.name: link for link in links}
         for at, name in enumerate(self.links):
             if name not in known:
@@ -113,29 +116,29 @@ class Bond:
                     yield "/options/batch", f"of {self.batch} packets link {self.links[at]} would get none; give more"
 
     def of(self, links: Sequence[Link]) -> tuple[Link, Link]:
-        """Return its links."""
+        """Return the bond's two links."""
         one, two = (next(link for link in links if link.name == name) for name in self.links)
         return one, two
 
     def share(self, links: Sequence[Link]) -> float:
-        """Return what part of the packets the first link is to get."""
+        """Return the share of the packets that the first link is to get, from 0 to 1."""
         if not isinstance(self.split_pct, str):
             return self.split_pct[0] / _WHOLE_PCT
         one, two = (link.data.rate_mbps or 0 for link in self.of(links))
         return one / (one + two)
 
     def packets(self, links: Sequence[Link]) -> tuple[int, int]:
-        """Return how many packets of a batch each link gets: whole ones, halves for the first."""
+        """Return how many packets of a batch each link gets: whole ones, with a half rounded up for the first link."""
         first = int(self.batch * self.share(links) + 0.5)
         return first, self.batch - first
 
     def rate_mbps(self, links: Sequence[Link]) -> float:
-        """Return what both links carry together; with duplicates, what the faster one does."""
+        """Return the rate of both links together; with `duplicate`, that of the faster link."""
         rates = [link.data.rate_mbps or 0 for link in self.of(links)]
         return max(rates) if self.duplicate else sum(rates)
 
     def bound_mbps(self, links: Sequence[Link]) -> float:
-        """Return the most that comes through in order without end: the links' rates over their shares, the lesser."""
+        """Return the highest sustainable rate of data in order: the lesser of the links' rates over their shares."""
         if self.duplicate:
             return self.rate_mbps(links)
         rates = [link.data.rate_mbps or 0 for link in self.of(links)]
@@ -143,12 +146,12 @@ class Bond:
         return min(rate * self.batch / count for rate, count in zip(rates, counts, strict=True) if count)
 
     def rtt_s(self, links: Sequence[Link]) -> float:
-        """Return the round-trip time of the empty path: data by the shorter link, acknowledgements by the first."""
+        """Return the empty path's round-trip time: data by the link of shorter delay, acknowledgements by the first."""
         one, two = self.of(links)
         return (min(one.data.delay_ms, two.data.delay_ms) + one.acks.delay_ms + 2 * self.cost_ms) / 1000
 
     def loss_pct(self, links: Sequence[Link]) -> float:
-        """Return what share of packets is lost at random."""
+        """Return the percentage of packets that is lost at random."""
         one, two = (link.data.loss_pct / 100 for link in self.of(links))
         share = self.share(links)
         return 100 * (one * two if self.duplicate else share * one + (1 - share) * two)

@@ -1,4 +1,4 @@
-"""How likely a basis itself would have values so far outside of what is permitted."""
+"""Compute how likely a basis itself would have values as far outside the permitted interval as a scheme's."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -8,16 +8,16 @@ from conformance.model.zone import Basis, Interval, Margin
 
 
 def below(values: Sequence[float], permitted: Interval) -> float:
-    """Return how likely a basis, as far below as the margin allows, would rank so low: of the bases, the likeliest."""
+    """Return the chance that a basis, moved down by the margin, would rank so low: the greatest over the bases."""
     return above([-value for value in values], _mirrored(permitted))
 
 
 def above(values: Sequence[float], permitted: Interval) -> float:
-    """Return how likely a basis, as far above as the margin allows, would rank so high: of the bases, the likeliest.
+    """Return the chance that a basis, moved up by the margin, would rank so high: the greatest over the bases.
 
-    The chance is of being so far outside on either side.
-    A bound that was not drawn from values, but from a formula or a published figure, is taken to hold the median, no
-    more. Where only the range of a basis is known, its trials beyond all of that count.
+    It is doubled: the chance of being so far outside on either side. If only the range of a basis is known, the given
+    values beyond that whole range are counted. A bound that comes from a formula or a published figure, not from
+    values, is taken as a bound on the median only.
     """
     return min(1.0, 2 * max(_of_basis(basis, values, permitted) for basis in permitted.bases))
 
@@ -33,9 +33,9 @@ def _of_basis(basis: Basis, values: Sequence[float], permitted: Interval) -> flo
 
 
 def _mirrored(permitted: Interval) -> Interval:
-    """Return the same with every value negated, so that what is below becomes what is above.
+    """Return the interval with every value negated, so that what is below it becomes what is above.
 
-    The margin is a share of a value, so it is taken before.
+    The margin is a share of a value, so it is applied before the values are negated.
     """
     margin = permitted.margin
     bases = tuple(

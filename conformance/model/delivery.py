@@ -1,8 +1,8 @@
-"""When a flow's bytes arrive, and how late, from captures at both ends: of TCP alone, whatever splits it between.
+"""Compute when a TCP flow's bytes arrive, and how late, from captures at both ends, whatever splits it in between.
 
-*Byte delay* is the time from when the sender first sends a byte of its stream to when it is there in order: with all
-bytes before it, at the receiver's interface. A splitter changes sequence numbers and packets, and keeps the stream, so
-a byte is known by its place in that.
+*Byte delay* is the time from when the sender first sends a byte of its stream until that byte is at the receiver's
+interface with all bytes before it. A splitter changes sequence numbers and packets but keeps the stream, so a byte is
+identified by its position in the stream.
 """
 
 import dataclasses
@@ -15,11 +15,11 @@ from conformance.model.errors import UserError
 from conformance.model.instants import instants
 from conformance.model.network import Network
 
-#: what bandwidth is seen over, as published (figures 5 to 7)
+#: step over which bandwidth is averaged, in seconds, as in the published figures 5 to 7 (studies/tng.json)
 SERIES_S = 2.5
 _WRAP, _SYN, _ACK = 1 << 32, 0x02, 0x10
 _QUANTILES = (("p50", 0.5), ("p95", 0.95))
-#: (time in s, a count of the stream's bytes so far), both rising
+#: (time in s, number of the stream's bytes by then), both rising
 Steps = list[tuple[float, int]]
 
 
@@ -36,11 +36,12 @@ class _Segment:
 def of_flow(
     network: Network, sent: Sequence[Packet], came: Sequence[Packet], asked: Sequence[Packet], elapsed_s: float
 ) -> dict[str, Any]:
-    """Return what arrived when: of the whole trial, of each phase, and bandwidth by SERIES_S.
+    """Return the delivery of the whole trial and of each phase, and series of bandwidth and delay in steps of SERIES_S.
 
-    `sent`, `asked`: the sender's packets and those to it, at its interface; `came`: the sender's at the receiver's.
-    Times are seconds after the trial begins. Phases are from one instant to the next, at which something of the
-    schedule changes or other flows start. Raises UserError where the captures hold no connection.
+    `sent`, `asked`: packets from and to the sender, at its interface; `came`: the sender's packets at the receiver's
+    interface. Times are in seconds from the start of the trial. A phase lasts from one instant to the next; at an
+    instant, something in the schedule changes or other flows start. Raises UserError if the captures hold no
+    connection.
     """
     first, arrived = _first_sent(sent), _in_order(came)
     pieces = list(_pieces(first, arrived))
@@ -72,12 +73,15 @@ def _number(data: bytes, at: int, size: int) -> int:
 
 
 def _place(number: int, origin: int, high: int) -> int:
-    """Return a sequence number's place in the stream, the nearest to the highest so far: numbers come round again."""
+    """Return a sequence number's position in the stream: the one nearest to the highest so far, as numbers wrap."""
     return high + (number - origin - high + _WRAP // 2) % _WRAP - _WRAP // 2
 
 
 def _stream(packets: Sequence[Packet]) -> Iterator[tuple[float, int, int]]:
-    """Yield (time, first byte, byte after the last) of what the first connection's sender sends, as places in it."""
+    """Yield (time, first byte, byte after the last) of each data segment that the first connection's sender sends.
+
+    Bytes are given by their positions in the stream.
+    """
     ports, origin, high = None, 0, 0
     for segment in _segments(packets):
         if ports is None and segment.flags & _SYN:
@@ -92,7 +96,7 @@ def _stream(packets: Sequence[Packet]) -> Iterator[tuple[float, int, int]]:
 
 
 def _first_sent(packets: Sequence[Packet]) -> Steps:
-    """Return how much of the stream had been sent, when."""
+    """Return when the sent part of the stream grew, and how long it then was."""
     found: Steps = []
     for seconds, _, end in _stream(packets):
         if end > (found[-1][1] if found else 0):
@@ -101,7 +105,7 @@ def _first_sent(packets: Sequence[Packet]) -> Steps:
 
 
 def _in_order(packets: Sequence[Packet]) -> Steps:
-    """Return how much of the stream was there without a gap, when."""
+    """Return when the part of the stream that had arrived without a gap grew, and how long it then was."""
     found: Steps = []
     front, ahead = 0, dict[int, int]()
     for seconds, begin, end in _stream(packets):
@@ -117,7 +121,7 @@ def _in_order(packets: Sequence[Packet]) -> Steps:
 
 
 def _pieces(first: Steps, arrived: Steps) -> Iterator[tuple[float, int, float]]:
-    """Yield (when it was there, bytes, delay in s) of pieces of the stream that were sent, and came, at one time."""
+    """Yield (arrival time, bytes, delay in s) of pieces of the stream whose bytes were sent and arrived together."""
     at = done = 0
     for came_s, upto in arrived:
         while done < upto:
@@ -131,12 +135,12 @@ def _pieces(first: Steps, arrived: Steps) -> Iterator[tuple[float, int, float]]:
 
 
 def _within(pieces: Sequence[tuple[float, int, float]], from_s: float, to_s: float) -> list[tuple[float, int]]:
-    """Return (delay, bytes) of what came in a span, the least delay first."""
+    """Return (delay, bytes) of the pieces that arrived in a span, the least delay first."""
     return sorted((delay_s, size) for came_s, size, delay_s in pieces if from_s <= came_s < to_s)
 
 
 def _quantile_ms(found: Sequence[tuple[float, int]], share: float) -> float | None:
-    """Return the delay that this share of bytes had at most; None of no bytes."""
+    """Return the delay that this share of the bytes had at most; None if there are no bytes."""
     left = share * sum(size for _, size in found)
     for delay_s, size in found:
         left -= size
@@ -169,7 +173,7 @@ def _span(pieces: Sequence[tuple[float, int, float]], arrived: Steps, from_s: fl
 def _acknowledged(
     first: Steps, arrived: Steps, sent: Sequence[Packet], asked: Sequence[Packet]
 ) -> dict[str, int | None]:
-    """Return how much of the stream the sender had seen acknowledged at the end, and how much of that never came."""
+    """Return how many bytes the sender had seen acknowledged at the end, and how many of these never arrived."""
     opening = next((one for one in _segments(sent) if one.flags & _SYN), None)
     if opening is None:
         raise UserError("no connection's begin was captured")
@@ -177,6 +181,6 @@ def _acknowledged(
     for segment in _segments(asked):
         if segment.ports == back and segment.flags & _ACK and not segment.flags & _SYN:
             high = max(high, _place(segment.ack, origin, high))
-    # The end of a stream counts as a byte.
+    # A FIN is acknowledged like a byte, but it is no byte of the stream.
     acked = min(high, first[-1][1] if first else 0)
     return {"acked_bytes": acked, "acked_undelivered_bytes": max(acked - (arrived[-1][1] if arrived else 0), 0)}

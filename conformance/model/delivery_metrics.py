@@ -1,4 +1,4 @@
-"""What metrics of a stream's delivery are computed by: of the whole trial, or of one of its phases (delivery.py)."""
+"""Compute metrics of a stream's delivery (delivery.py), of the whole trial or of one of its phases."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from conformance.model.metric import Metric, shared
 from conformance.model.shared_metrics import Measured, OfGroup, flows_of
 
-#: the metrics that phases have
+#: names of the metrics that are known for single phases, too
 NAMES = ("delivered_mbps", "byte_delay_p50_ms", "byte_delay_p95_ms", "delivery_gap_s")
 MISSING = "its scenario, or its transport, does not show when bytes arrive"
 
@@ -24,7 +24,7 @@ def of(name: str) -> OfGroup:
 
 
 def in_phase(flows: Sequence[Mapping[str, Any]], phase: int) -> tuple[Mapping[str, Any], ...] | None:
-    """Return flows whose deliveries are those of one phase, by its number; None where there is no such phase."""
+    """Return the flows with the delivery of one phase, by its number, as the whole; None if there is no such phase."""
     shown = [flow for flow in flows if "delivery" in flow]
     if not shown or any(phase >= len(flow["delivery"]["phases"]) for flow in shown):
         return None

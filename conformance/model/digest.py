@@ -1,10 +1,10 @@
-"""Canonical JSON, and digests of it: equal values have equal digests on every machine."""
+"""Write canonical JSON and digest it: equal values have equal digests on every machine."""
 
 import hashlib
 import json
 from typing import Any
 
-#: hexadecimal digits kept of a SHA-256: 64 bits, enough to tell apart all that one user ever builds
+#: hexadecimal digits of a SHA-256 that are kept: 64 bits, enough to tell apart all that one user ever builds
 DIGITS = 16
 
 

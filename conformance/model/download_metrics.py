@@ -1,4 +1,4 @@
-"""Metrics of downloads as vendors of stacks report them: goodput without the handshake, and round trips of packets."""
+"""Compute metrics of downloads as vendors of stacks report them: goodput without handshake, round trips of packets."""
 
 import math
 
@@ -7,9 +7,9 @@ from conformance.model.shared_metrics import Measured, OfGroup, bottleneck, flow
 
 
 def round_trip_ms(which: str) -> OfGroup:
-    """Return the function for the round trip of data packets before a group's bottleneck: of each flow, in the mean.
+    """Return the function for round trips of data packets, seen before a group's bottleneck: the mean over its flows.
 
-    `which`: "mean", "least" or "most" of a flow's packets. None where one of the flows lacks it.
+    `which`: "mean", "least" or "most" of a flow's packets. The value is None if one of the flows lacks it.
     """
 
     def of(measured: Measured, group: str | None) -> float | None:
@@ -23,9 +23,9 @@ def round_trip_ms(which: str) -> OfGroup:
 
 
 def sent_goodput_mbps(measured: Measured, group: str | None) -> float | None:
-    """Return the mean of the flows' goodputs, each from its first byte to the last one's acknowledgement.
+    """Return the mean of the flows' goodputs, each from the flow's first byte to the acknowledgement of its last.
 
-    So the handshake does not count. It is of flows that have ended, and whose handshake was seen.
+    So the handshake does not count. None if a flow has not ended, or if its handshake was not seen.
     """
     flows = flows_of(measured, group)
     values = [[flow[name] for name in ("bytes", "completion_s", "handshake_s")] for flow in flows]

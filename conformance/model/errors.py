@@ -1,13 +1,13 @@
-"""The one exception a user sees: a sentence that names the cause and, where there is one, the mend."""
+"""Define the one exception that a user sees: a sentence that names the cause and, if there is one, the remedy."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
 
 
 class UserError(Exception):
-    """Something the user can mend. Shown as one line, without a traceback; exit status 2.
+    """An error that the user can remedy. It is shown as one line, without a traceback, with exit status 2.
 
-    `lines`: the last that a program printed, for below it; the code that shows them escapes them.
+    `lines`: the last lines that a program printed, to be shown below it; the code that shows them escapes them.
     """
 
     def __init__(self, cause: object, mend: str | None = None, lines: Sequence[str] = ()) -> None:

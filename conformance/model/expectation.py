@@ -1,7 +1,8 @@
-"""Known deviations: cells in which a stack is known not to conform, as data. Strict both ways.
+"""Compare verdicts with known deviations: the cells in which a stack is known not to conform, as data.
 
-What is expected and happens is no failure; what is expected and surely does not happen any more is one, as is what
-happens and was not expected. Else the list would rot: nobody notices what is repaired.
+The comparison is strict both ways. An expected deviation that happens is no failure. A deviation that was not expected
+is a failure, and so is an expected deviation that surely no longer happens. Otherwise the list would go out of date, as
+nobody would notice that a deviation was repaired.
 """
 
 import dataclasses
@@ -44,7 +45,7 @@ class Judged(Protocol):
 
 
 class JudgedZone(Protocol):
-    """A ZoneVerdict, or what is judged of a split zone."""
+    """A ZoneVerdict, or the verdicts on a split zone."""
 
     @property
     def zone_id(self) -> str: ...
@@ -54,9 +55,9 @@ class JudgedZone(Protocol):
 
 
 class Known(enum.StrEnum):
-    """What an entry says: that a stack violates, that it does not offer the algorithm, or that either verdict passes.
+    """What an entry says: the stack violates, it does not offer the algorithm, or either verdict passes (borderline).
 
-    Something is borderline where it lies so near a bound that chance decides whether it violates.
+    A cell is borderline if it lies so near a bound that chance decides whether it violates.
     """
 
     VIOLATES = "violates"
@@ -66,9 +67,9 @@ class Known(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Expected:
-    """One entry: in these cells of a zone (None: in all), this verdict, for this reason.
+    """One entry: the verdict that is expected in these cells of a zone (None: in all), and the reason.
 
-    Of a split zone `cells` are the ids of its checks.
+    For a split zone, `cells` are the ids of its checks.
     """
 
     zone_id: str
@@ -79,7 +80,7 @@ class Expected:
 
     @property
     def ids(self) -> list[str] | None:
-        """Return the ids of its cells or checks, in order; None where it is about all."""
+        """The ids of its cells or checks, in order; None if the entry is about all of them."""
         if self.cells is None:
             return None
         return [place if isinstance(place, str) else place.id for place in ordered(self.cells)]
@@ -91,7 +92,7 @@ class Expected:
         return f"known to {does}: {self.reason}" + (f" ({self.link})" if self.link else "")
 
     def fits(self, status: Status) -> bool:
-        """Say whether a verdict is the deviation that is known."""
+        """Say whether a verdict is the deviation that this entry names."""
         return status is Status.VIOLATES if self.verdict == Known.BORDERLINE else status == str(self.verdict)
 
     def covers(self, zone_id: str, cell: Place) -> bool:
@@ -99,7 +100,7 @@ class Expected:
 
 
 class Surprise(enum.StrEnum):
-    """What a verdict (of a cell, or of a split check) is beside what was expected."""
+    """How a verdict on a cell, or on a split check, compares with what was expected."""
 
     NONE = "as expected"
     NEW = "not expected"
@@ -114,10 +115,11 @@ class Surprise(enum.StrEnum):
 
 
 def compare(verdict: Judged, expected: Expected | None, again: Judged | None = None) -> Surprise:
-    """Return the Surprise that a verdict is, given its Expected or None; inconclusive and error never are one.
+    """Return how a verdict compares with its Expected or None; inconclusive and error are never a surprise.
 
-    `again`: the verdict on trials with fresh seeds, where a new violation was repeated. What is known to violate is
-    gone only where it is sure: by SURE, not by CONFIDENCE. Else what lies on a bound would come and go by chance.
+    `again`: the verdict on trials with fresh seeds, if a new violation was repeated. A known violation counts as gone
+    only if the verdict is sure, by the interval at SURE instead of CONFIDENCE. Otherwise a cell on a bound would come
+    and go by chance.
     """
     if expected is not None:
         if expected.fits(verdict.status) or verdict.status in (Status.INCONCLUSIVE, Status.ERROR):
@@ -133,9 +135,9 @@ def compare(verdict: Judged, expected: Expected | None, again: Judged | None = N
 
 
 def gone_command(stack: str, results: object, options: str = "") -> str:
-    """Return the command that takes out of a stack's list what does not happen any more.
+    """Return the command that removes deviations that no longer happen from a stack's list.
 
-    `options` chose what was tested.
+    `options`: the options that chose what was tested.
     """
     return f"conformance expect update --gone {shlex.quote(stack)} {shlex.quote(str(results))}{options}"
 
@@ -158,13 +160,13 @@ _Q = TypeVar("_Q", bound=Question)
 
 
 def violating(entries: Sequence[Expected], questions: Iterable[_Q]) -> list[_Q]:
-    """Return the questions about violations that are known."""
+    """Return the questions about known violations."""
     covering = ((question, find(entries, question.zone.id, question.place)) for question in questions)
     return [question for question, entry in covering if entry is not None and entry.verdict == Known.VIOLATES]
 
 
 def _cells(zone_id: str, texts: Iterable[str]) -> frozenset[Place]:
-    """Return what `texts` name in a zone: cells, or, of a split zone, checks by their ids."""
+    """Return what `texts` name in a zone: cells or points, or, in a split zone, checks by their ids."""
     split = id_parts(zone_id)[1].startswith("split")
     return frozenset(texts if split else map(places.parse, texts))
 
@@ -189,7 +191,7 @@ def from_json(data: Mapping[str, Any], where: object) -> tuple[Expected, ...]:
 
 
 def to_json(entries: Iterable[Expected]) -> dict[str, Any]:
-    """Return the document; entries in order of zone, cells in order of the grid."""
+    """Return the document, with entries in order of zone and cells in order of the grid."""
     return {
         "$schema": "../../conformance/schemas/expected.json",
         "version": 1,
@@ -207,14 +209,14 @@ def to_json(entries: Iterable[Expected]) -> dict[str, Any]:
 
 
 def _new(verdict: Judged) -> Known | None:
-    """Return what an entry says of this verdict; None where it takes none."""
+    """Return what a new entry would say of this verdict; None if the verdict needs no entry."""
     if verdict.borderline:
         return Known.BORDERLINE
     return {Status.VIOLATES: Known.VIOLATES, Status.UNSUPPORTED: Known.UNSUPPORTED}.get(verdict.status)
 
 
 def _still(verdict: Judged, entry: Expected) -> bool:
-    """Say whether an entry goes on to say what is so; what is borderline is so until it surely conforms."""
+    """Say whether an entry still holds; a borderline one holds until the cell surely conforms."""
     surely_not = entry.verdict == Known.BORDERLINE and verdict.status.passes and verdict.sure
     return compare(verdict, entry) is Surprise.NONE and not surely_not
 
@@ -225,11 +227,11 @@ def update(
     all_of: Callable[[str], Iterable[Place]],
     add: bool = True,
 ) -> tuple[Expected, ...]:
-    """Return the entries that say what these ZoneVerdicts found; cells that were not measured or not clear keep what
-    they had.
+    """Return the entries updated by what these ZoneVerdicts found.
 
-    Reasons and links of what is still so are kept; what is new is UNEXPLAINED, or, without `add`, left out.
-    `all_of(zone id)`: what an entry that is about all is about.
+    Cells that were not measured or are not clear keep their entries. Entries that still hold keep their reasons and
+    links. New ones have the reason UNEXPLAINED or, without `add`, are left out. `all_of(zone id)`: the places that an
+    entry about all cells covers.
     """
     judged = {found.zone_id: found.verdicts for found in zone_verdicts}
     kept = []

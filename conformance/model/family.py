@@ -1,9 +1,10 @@
-"""Many questions judged in one family, each at its own first clear look.
+"""Judge many questions in one family, each at its own first clear look.
 
-A *family* shares one chance of a false alarm, verdict.ALPHA, by Holm's procedure (statistics.holm_adjusted). Its size
-is what was planned, not what arrived: what was not measured counts as if it conformed. A question is judged by the
-first trials that make its verdict clear, however many more another question asked for. So no verdict depends on which
-other questions held the same cell open, or on the order in which trials arrived.
+The questions of a *family* share one chance of a false alarm, verdict.ALPHA, by Holm's procedure
+(statistics.holm_adjusted). The size of a family is what was planned, not what arrived: a question that was not measured
+counts as if it conformed. A question is judged by the first trials that make its verdict clear, however many more
+trials another question needed. So no verdict depends on which other questions held the same cell open, or on the order
+in which trials arrived.
 """
 
 import collections
@@ -19,11 +20,11 @@ from conformance.model.trial import Measurement
 from conformance.model.verdict import HasStatus, Status, Verdict, ZoneVerdict, level
 from conformance.model.zone import Zone
 
-#: looks at a cell where nothing else is asked for
+#: numbers of trials at which a cell is judged, unless others are asked for
 USUAL_LOOKS = verdicts.looks(5, verdicts.last_look(5))
-#: so many settings are hardly all unclear at a run's first look
+#: with this many settings, it is unlikely that all are unclear at a run's first look
 _MANY = 4
-#: what is judged together: a zone, and {place: measurements of one scheme}
+#: a zone and its measurements, which are judged together: {place: measurements of one scheme}
 Held = tuple[Zone, Mapping[Place, Sequence[Measurement]]]
 _K = TypeVar("_K")
 _T = TypeVar("_T")
@@ -52,7 +53,10 @@ class HasReason(Protocol):
 
 
 def next_look(looks: Sequence[int], unclear: Iterable[_K], numbers: Mapping[_K, int]) -> dict[_K, int]:
-    """Return how many trials in all the look after `numbers` takes of those that are unclear; none after the last."""
+    """Return how many trials in all the next look takes of each unclear setting that has not had its last look.
+
+    `numbers`: how many trials of each setting the present look takes.
+    """
     return {key: next(n for n in looks if n > numbers[key]) for key in unclear if numbers[key] < looks[-1]}
 
 
@@ -63,13 +67,14 @@ def at_first_clear(
     unclear: Callable[[_T, Mapping[_K, int]], Collection[_K]],
     ends: bool = False,
 ) -> _T:
-    """Return the verdict at the first look that is clear, else at the last for which all that it takes is there.
+    """Return the verdict at the first look that is clear, or else at the last look for which all trials are available.
 
-    `available`: how many trials there are of each setting. `judge(numbers, more)` judges the first so many of each;
-    `more`: whether more may follow. `unclear(verdict, numbers)`: the settings of which more trials might make it clear;
-    none where it is. With `ends` there will be no more than is available, so the last look takes what there is.
+    `available`: how many trials there are of each setting. `judge(numbers, more)` judges the first trials of each
+    setting, as many as `numbers` says; `more`: whether more may follow. `unclear(verdict, numbers)`: the settings of
+    which more trials might make the verdict clear; none if it is clear. With `ends`, no trials will follow the
+    available ones, so the last look takes what there is.
 
-    A look waits for all of its trials: else a verdict would depend on what else held one of its settings open.
+    A look waits for all of its trials. Otherwise a verdict would depend on what else held one of its settings open.
     """
     numbers = {key: min(looks[0], there) for key, there in available.items()}
     while True:
@@ -83,16 +88,17 @@ def at_first_clear(
         numbers |= further
     if further and not ends:
         return found
-    # No more will come of what is unclear: it has had its last look, though other settings have not, or `ends`.
+    # No more trials will come of the unclear settings: either they have had their last look, though other settings have
+    # not, or `ends` is set.
     numbers |= {key: min(number, available[key]) for key, number in further.items()}
     return judge(numbers, False)
 
 
 def looks_of(numbers: Iterable[int]) -> tuple[int, ...]:
-    """Return the looks of a run that made so many trials of its settings: the usual, or what another --trials asks for.
+    """Return the looks of a run, as its numbers of trials show: the usual ones, or those that another --trials gives.
 
-    Where all of many settings have more than five trials, nobody looked at five: some would have been clear. A few may
-    all have been unclear.
+    If all of many settings have more than five trials, the run had no look at five, where some would have been clear.
+    If the settings are few, all may have been unclear there.
     """
     there = [n for n in numbers if n <= USUAL_LOOKS[-1]]
     first = min(there, default=0)
@@ -103,9 +109,9 @@ def looks_of(numbers: Iterable[int]) -> tuple[int, ...]:
 
 
 def looks_at(available: Collection[int], looks: Sequence[int]) -> Sequence[int]:
-    """Return the looks at trials that are there, so many of each setting, of a run with these `looks`.
+    """Return the looks at the trials of a run with these `looks`; `available`: how many there are of each setting.
 
-    More than the last of them of each were asked for as one look at all of them.
+    If each setting has more trials than the last of `looks`, they were asked for as one look at all of them.
     """
     return looks if min(available) <= looks[-1] else (max(available),)
 
@@ -121,7 +127,7 @@ def first_clear(
     clear: Callable[[_V], bool] = _is_clear,
     ends: bool = False,
 ) -> _V:
-    """Return what at_first_clear() does of the trials of one setting: `judge(n, more)` judges the first n of them."""
+    """Return the verdict of at_first_clear() for one setting; `judge(n, more)` judges its first n trials."""
     return at_first_clear(
         looks,
         {None: available},
@@ -132,10 +138,10 @@ def first_clear(
 
 
 def last_step(p_values: Sequence[float], family: int) -> int:
-    """Return the size of family with which each of these is judged as strictly as Holm's procedure judges all.
+    """Return the family size at which each p-value alone is judged as strictly as Holm's procedure judges all of them.
 
-    Holm's procedure rejects the k smallest p-values where each is small enough for what is left of the family before
-    it; so the same are rejected by what is left before the last of them.
+    Holm's procedure takes the p-values in rising order, and rejects each that is small enough for what is left of the
+    family, until one is not. So comparing each with what was left at the last rejection rejects the same ones.
     """
     size = max(family, len(p_values), 1)
     rejected = 0
@@ -147,16 +153,16 @@ def last_step(p_values: Sequence[float], family: int) -> int:
 
 
 def together(found: Sequence[Counted], family: int) -> int:
-    """Return the size of family with which verdicts of a family this large are judged, as last_step() does."""
+    """Return the family size at which to judge each of these verdicts of a family of this size, by last_step()."""
     return last_step([1.0 if verdict.p is None else verdict.p for verdict in found if verdict.counted], family)
 
 
 def judge_zones(held: Sequence[Held], family: int | None = None) -> list[ZoneVerdict]:
-    """Judge zones by measurements that are there, all of one scheme and in one family; no trials follow.
+    """Judge zones by the measurements that there are, all of one scheme and in one family; no trials follow.
 
-    `family`: how many questions there are in all, where these are more. Trials that repeat a violation with fresh seeds
-    (seeds.py) take it back where they do not show it again, but not where these were interrupted before they were
-    clear. Raises UserError for unlike runs.
+    `family`: how many questions there are in all, if more than these. Trials that repeat a violation with fresh seeds
+    (seeds.py) take it back if they do not show it again, unless they were interrupted before they were clear. Raises
+    UserError for unlike runs.
     """
     for zone, measured in held:
         if everything := [m for measurements in measured.values() for m in measurements]:
@@ -190,11 +196,11 @@ def _at_first_clear(
         looks,
         available,
         lambda n, more: verdicts.judge(zone, place, measurements[:n], family, more),
-        lambda v: v.status is not Status.INCONCLUSIVE or not v.counted,  # as a session, which has one look at these
+        lambda v: v.status is not Status.INCONCLUSIVE or not v.counted,  # not counted: one look, as in a session
         ends=True,
     )
     if found.status.passes:
-        # More trials were made of a known deviation, to be sure, and none that are not needed may turn the verdict.
+        # A known deviation gets more trials, to be sure of it. Trials that the verdict does not need may not change it.
         later = sorted({n for n in (*looks, available) if found.n < n <= available})
         sure = found.sure or any(verdicts.judge(zone, place, measurements[:n], family).sure for n in later)
         found = dataclasses.replace(found, sure=sure)
@@ -202,9 +208,9 @@ def _at_first_clear(
 
 
 def unless_repeated(verdict: _R, again: _R, looks: Sequence[int]) -> _R:
-    """Return a violation as it is where trials with fresh seeds violate, too, and as inconclusive where not.
+    """Return a violation as it is if trials with fresh seeds violate, too; otherwise return it as inconclusive.
 
-    It stays where the repeat was interrupted: where it is not clear, and has not had its last look.
+    It also stays if the repeat was interrupted: if that is not clear and has not had its last look.
     """
     interrupted = again.status in (Status.INCONCLUSIVE, Status.COMPATIBLE) and again.n < looks[-1]
     if again.status is Status.VIOLATES or interrupted:

@@ -1,6 +1,6 @@
-"""A group of flows that share a network: who sends, when each flow starts, how much it sends or what it is asked for.
+"""Describe groups of flows that share a network: who sends, when each flow starts, what it sends or is asked for.
 
-Each record says what it is in JSON, without what is as usual, in the form of a scenario's document.
+Each record's JSON has the form of a scenario's document, without fields that have their default value.
 """
 
 import dataclasses
@@ -14,16 +14,16 @@ from conformance.model.records import sparse
 _ALGORITHM = re.compile(r"[a-z0-9_]{1,15}\Z")
 SENDERS = ("stack", "kernel")
 MOST_STACK_FLOWS = 32
-#: of one flow: a client's report of more does not fit into what is read of its output (guest/process.py)
+#: most requests of one flow: a client's report of more would not fit into what is read of its output (guest/process.py)
 MOST_REQUESTS = 1000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Request:
-    """What a client asks for, `times` in a row on its one connection: a body of `bytes`.
+    """A client's request for a body of `bytes`, made `times` in a row on its one connection.
 
-    The next request comes `pause_s` after this body, and all before it, are there; or, with `every_s`, so long after
-    this one was made, whether or not its body is there.
+    The next request is made `pause_s` after this body and all before it have arrived; or, with `every_s`, that long
+    after this request was made, whether or not its body has arrived.
     """
 
     bytes: int
@@ -35,7 +35,7 @@ class Request:
         return sparse(self)
 
     def problems(self) -> Iterator[tuple[str, str]]:
-        """Yield (JSON pointer from here, what is wrong)."""
+        """Yield (JSON pointer from this request, what is wrong)."""
         if self.bytes < 1:
             yield "/bytes", f"a request of {self.bytes} bytes asks for nothing; ask for 1 or more"
         if self.times < 1:
@@ -45,28 +45,28 @@ class Request:
 
     @classmethod
     def parse(cls, line: str) -> Self:
-        """Return the request of a line of CC_REQUESTS: the inverse of `line`."""
+        """Return the request in a line of CC_REQUESTS: the inverse of `line`."""
         size, how, wait = line.split()
         wait_s = float(wait)
         return cls(bytes=int(size), pause_s=wait_s) if how == "pause" else cls(bytes=int(size), every_s=wait_s)
 
     @property
     def line(self) -> str:
-        """Return it as a line of CC_REQUESTS (docs/contract.md): one request."""
+        """One request as a line of CC_REQUESTS (docs/contract.md)."""
         how, wait_s = ("pause", self.pause_s) if self.every_s is None else ("every", self.every_s)
         return f"{int(self.bytes)} {how} {wait_s:.9f}"
 
     @property
     def waits_s(self) -> float:
-        """How long is waited in all."""
+        """The time that is waited after all `times` requests together."""
         return self.times * (self.pause_s if self.every_s is None else self.every_s)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Start:
-    """When the flows of a group begin: the first at `at_s`, the next `every_s` later, each up to `spread_s` late.
+    """When the flows of a group start: the first at `at_s`, each next one `every_s` later, each up to `spread_s` late.
 
-    The trial's seed draws how late.
+    How late each is depends on the trial's seed.
     """
 
     at_s: float = 0
@@ -79,13 +79,13 @@ class Start:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Flows:
-    """A group of flows: of the stack under test, or of the kernel with `algorithm`, None for the one under test.
+    """A group of flows: of the stack under test, or of the kernel with `algorithm` (None: the one under test).
 
-    Each sends `bytes`, or for `seconds`, or what its bottleneck carries in `seconds_at_rate`, or what the `requests` of
-    its client ask for on its connection; none of these: until all others have ended. `ends`: the nodes that receiver
-    and sender are at. `extra_delay_ms`: what the way of its acknowledgements is longer than others'. `pace_mbps`: the
-    most that each flow sends. `ecn`: whether its hosts ask for ECN, None for the kernel's default. `judged`: the flows
-    that metrics without a group are about.
+    Each flow sends `bytes`; or for `seconds`; or what its bottleneck carries in `seconds_at_rate`; or what the
+    `requests` of its client ask for on its connection. With none of these, it sends until all others have ended.
+    `ends`: the nodes of receiver and sender. `extra_delay_ms`: how much longer than others' the path of its
+    acknowledgements is. `pace_mbps`: the highest rate at which each flow sends. `ecn`: whether its hosts ask for ECN;
+    None is the kernel's default. `judged`: whether metrics without a group are about these flows.
     """
 
     name: str
@@ -112,7 +112,7 @@ class Flows:
         return self.sender == "stack"
 
     def problems(self) -> Iterator[tuple[str, str]]:
-        """Yield (JSON pointer from here, what is wrong)."""
+        """Yield (JSON pointer from this group, what is wrong)."""
         if self.sender not in SENDERS:
             yield "/sender", f"sender {self.sender!r} is not known; choose stack or kernel"
         if self.is_stack:
@@ -137,24 +137,24 @@ class Flows:
 
     @property
     def end_s(self) -> float | None:
-        """When its last flow ends at the latest; None where no clock ends it."""
+        """When its last flow ends at the latest; None if the clock does not end its flows."""
         if self.seconds is None:
             return None
         return self.start.at_s + (self.count - 1) * self.start.every_s + self.start.spread_s + self.seconds
 
     @property
     def amount(self) -> float | None:
-        """How much it sends, in whatever it is given; None for as long as others run."""
+        """How much each flow sends, in its field's own unit; None if it sends for as long as others run."""
         return next((one for one in (self.bytes, self.seconds, self.seconds_at_rate) if one is not None), None)
 
     @property
     def has_end(self) -> bool:
-        """Whether its flows end, and not only when all others have."""
+        """Whether its flows end by themselves, and not only when all others have ended."""
         return self.amount is not None or bool(self.requests)
 
     @property
     def total_bytes(self) -> int | None:
-        """How many bytes are asked for, in all; None where that is not given."""
+        """How many bytes each flow sends, in all; None if that is not given."""
         return sum(request.times * request.bytes for request in self.requests) if self.requests else self.bytes
 
     @property
@@ -164,5 +164,5 @@ class Flows:
 
     @property
     def request_lines(self) -> tuple[str, ...]:
-        """Return what CC_REQUESTS holds: a line for each request."""
+        """The lines of the file that CC_REQUESTS names: one for each request."""
         return tuple(request.line for request in self.requests for _ in range(request.times))

@@ -1,6 +1,6 @@
-"""Grids of cells by name; and cells, or points of scenarios, by their ids.
+"""Look up grids of cells by name, and cells or points of scenarios by their ids.
 
-`atc25` is the published study's grid: 5 bandwidths x 6 delays x 5 losses.
+The grid `full` is the published ATC'25 study's: 5 bandwidths x 6 delays x 5 losses.
 """
 
 import functools
@@ -17,17 +17,17 @@ BANDWIDTHS_MBPS = (10, 20, 30, 40, 50)
 ONE_WAY_DELAYS_MS = (1, 20, 40, 60, 80, 100)
 LOSSES_PCT = (0, 1, 2, 3, 4)
 FULL = "full"
-#: no grid, but of each zone the cells that its file names
+#: no grid, but a tier: the cells that each zone's file names
 SMOKE = "smoke"
 
 
-@functools.cache  # every zone of the grid asks, in every session
+@functools.cache  # called for every zone of the grid, in every session
 def _product(bandwidths: tuple[int, ...]) -> tuple[Cell, ...]:
     return tuple(Cell(*cell) for cell in itertools.product(bandwidths, ONE_WAY_DELAYS_MS, LOSSES_PCT))
 
 
 def _bandwidths(name: str) -> tuple[int, ...]:
-    """Return the bandwidths of a grid that is all of some; none of cells by id, or of no grid."""
+    """Return the bandwidths whose cells make up a grid; none for cells by id, or if there is no such grid."""
     if name == FULL:
         return BANDWIDTHS_MBPS
     one = re.fullmatch(r"(\d+)mbps", name)
@@ -35,9 +35,10 @@ def _bandwidths(name: str) -> tuple[int, ...]:
 
 
 def within(name: str, of_zone: Iterable[Place]) -> tuple[Place, ...]:
-    """Return what a grid's name means of a zone's places: all, cells of a bandwidth, or those named. Raises UserError.
+    """Return the places of a zone that a grid's name selects: all, cells of a bandwidth, or those named.
 
-    Zones of few cells have others than the grids have. A grid of a bandwidth has no points of scenarios.
+    Zones with few cells have other cells than the grids have. A grid of a bandwidth has no points of scenarios. Raises
+    UserError if the name is not known.
     """
     if name == FULL:
         return tuple(of_zone)
@@ -48,7 +49,7 @@ def within(name: str, of_zone: Iterable[Place]) -> tuple[Place, ...]:
 
 
 def check(name: str, zones: Collection[Zone], besides: Iterable[str] = ()) -> None:
-    """Raise UserError where there is no such grid, or a cell that it names is in none of these zones."""
+    """Raise UserError if there is no such grid, or if a cell that it names is in none of these zones."""
     named = () if _bandwidths(name) else places(name, besides)
     if lacking := [place.id for place in named if not any(place in zone.intervals for zone in zones)]:
         algorithms = ", ".join(dict.fromkeys(zone.algorithm for zone in zones))
@@ -56,16 +57,16 @@ def check(name: str, zones: Collection[Zone], besides: Iterable[str] = ()) -> No
 
 
 def places(name: str, besides: Iterable[str] = ()) -> tuple[Place, ...]:
-    """Return the cells of a grid, as cells() does; or points by id (flows=2), with semicolons. Raises UserError."""
+    """Return the cells of a grid, as cells() does, or points by id (flows=2; flows=4). Raises UserError."""
     if "=" in name:
         return tuple(dict.fromkeys(Point.parse(part.strip()) for part in filter(str.strip, name.split(";"))))
     return cells(name, besides)
 
 
 def cells(name: str, besides: Iterable[str] = ()) -> tuple[Cell, ...]:
-    """Return the cells of a grid: `full` (150), `10mbps` (30, one bandwidth), or cells by id, with commas.
+    """Return the cells of a grid: `full` (150), `10mbps` (30, one bandwidth), or cells by id, separated by commas.
 
-    Raises UserError, which offers what the caller knows `besides`.
+    Raises UserError that offers the names of grids, and those that the caller knows `besides`.
     """
     if bandwidths := _bandwidths(name):
         return _product(bandwidths)

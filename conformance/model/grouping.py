@@ -12,9 +12,9 @@ from conformance.model.trial import Measurement, Trial
 def by_scheme(measurements: Iterable[Measurement]) -> dict[str, dict[Cell, list[Measurement]]]:
     """Return {scheme's id: {cell: measurements}} of results of one transfer length, each scheme measured in one way.
 
-    Raises UserError naming the two that differ: transfers of different lengths among any of them (algorithms that
-    back off as they go look worse the longer they are watched), and within one scheme another kernel, stack, profile,
-    room or version of the lab.
+    Raises UserError that names the two that differ: if any transfers have different lengths (an algorithm that backs
+    off over time looks worse the longer it is watched), or if one scheme was measured with two kernels, stacks,
+    profiles, rooms or lab versions.
     """
     _one_length(measurements)
     firsts: dict[str, Trial] = {}
@@ -43,7 +43,7 @@ def _one_length(measurements: Iterable[Measurement]) -> None:
 
 
 def _difference(one: Trial, other: Trial) -> tuple[str, str, str, str] | None:
-    """Return (what, one's, other's, how to mend it) of the first thing that differs, or None."""
+    """Return (what, one's, other's, how to remedy it) for the first thing that differs, or None."""
     a, b = one.setting, other.setting
     if a.profile != b.profile:
         return "profiles", a.profile, b.profile, "choose one with --profile"

@@ -1,7 +1,7 @@
-"""What a link's direction does to packets beyond rate, delay and random loss: order, copies, bursts of loss, marks.
+"""Describe impairments of a link's direction beyond rate, delay and random loss: order, copies, bursts of loss, marks.
 
-A small program does all of it behind the link's queue (conformance/load/hop.c), from a seed of its own, and reports
-what it did. What is left out is not done. docs/scenarios.md describes every field.
+A small program behind the link's queue makes all of them (conformance/load/hop.c), with a random seed of its own, and
+reports what it did. An omitted field has no effect. docs/scenarios.md describes every field.
 """
 
 import dataclasses
@@ -10,18 +10,18 @@ from typing import Any, Self
 
 from conformance.model.records import sparse
 
-#: what may be done to the ECN field of every packet
+#: values of `ecn`: no packet allows ECN any longer, or every packet that allows it is marked
 BLEACHED, ALL_CE = "bleached", "all_ce"
-#: what a client has another one of, from when that holds on
+#: values of `rebind`: a client gets another port, or another address, when the impairment comes into force
 PORT, ADDRESS = "port", "address"
-#: which packets of a slot leave at its end: all, or of acknowledgements of one flow only the newest
+#: values of `keep`: all packets of a slot leave at its end, or of each flow's acknowledgements only the newest
 ALL, NEWEST = "all", "newest"
 _WAYS_OF_REORDERING = "give by_packets or by_ms, and one of them only"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Reorder:
-    """Hold back a random share of packets, or each `every`-th: until `by_packets` have passed, or for `by_ms`."""
+    """Reordering: a random share of packets, or each `every`-th, is held until `by_packets` pass it, or for `by_ms`."""
 
     share_pct: float | None = None
     every: int | None = None
@@ -32,7 +32,7 @@ class Reorder:
         return sparse(self)
 
     def problems(self) -> Iterator[tuple[str, str]]:
-        """Yield (JSON pointer from here, what is wrong)."""
+        """Yield (JSON pointer from this record, what is wrong)."""
         if (self.share_pct is None) == (self.every is None):
             yield "/share_pct", "which packets are held back? give share_pct or every, and one of them only"
         if (self.by_packets is None) == (self.by_ms is None):
@@ -41,7 +41,7 @@ class Reorder:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BurstLoss:
-    """Loss of Gilbert and Elliott's kind: each packet may begin or end a bad time, in which `loss_pct` are lost."""
+    """Loss by Gilbert and Elliott's model: each packet may begin or end a bad time, in which `loss_pct` are lost."""
 
     enter_pct: float
     leave_pct: float
@@ -53,14 +53,14 @@ class BurstLoss:
 
     @property
     def mean_pct(self) -> float:
-        """Return which part of packets is lost in the long run."""
+        """The percentage of packets that is lost in the long run."""
         bad = self.enter_pct / (self.enter_pct + self.leave_pct)
         return bad * self.loss_pct + (1 - bad) * self.loss_between_pct
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Slots:
-    """Packets leave at multiples of `every_ms` only; `keep`: all of them, or the newest acknowledgement of a flow."""
+    """Packets leave only at multiples of `every_ms`; `keep`: all of them, or a flow's newest acknowledgement only."""
 
     every_ms: float
     keep: str = ALL
@@ -71,9 +71,10 @@ class Slots:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Chosen:
-    """`count` packets from the `first` on, counted from 1 when this comes into force, of `at_least_bytes` (of IP).
+    """Packets by number: `count` of them from the `first` on, among those of `at_least_bytes` (of IP).
 
-    They are lost, with `again` so many of their retransmissions, too (TCP); or, with `by_ms`, held so much longer.
+    Numbers begin at 1 when this comes into force. The packets are lost, and so are `again` retransmissions of each
+    (TCP); or, with `by_ms`, they are held for that long.
     """
 
     first: int
@@ -88,11 +89,12 @@ class Chosen:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Impairments:
-    """All that is done to packets of one direction; see the records above.
+    """All impairments of packets of one direction; see the records above.
 
-    `jitter_ms`: each packet is late by up to so much, and none overtakes another. `mark_pct`: so many packets are
-    marked where ECN allows, and dropped elsewhere. `largest_bytes`: longer packets of IP vanish. `rebind`: clients have
-    another port or address, as behind a NAT that has lost its mapping (RFC 9000, 9.3); it holds in both directions.
+    `jitter_ms`: each packet is late by up to this much, and none overtakes another. `mark_pct`: this percentage of
+    packets is marked if they allow ECN, and dropped otherwise. `largest_bytes`: longer IP packets vanish. `rebind`:
+    clients appear with another port or address, as behind a NAT that has lost its mapping (RFC 9000, 9.3); it holds in
+    both directions.
     """
 
     reorder: Reorder | None = None
@@ -112,11 +114,11 @@ class Impairments:
 
     @property
     def none(self) -> bool:
-        """Return whether packets pass as they came."""
+        """Whether packets pass unchanged."""
         return not self.to_json()
 
     def problems(self) -> Iterator[tuple[str, str]]:
-        """Yield (JSON pointer from here, what is wrong)."""
+        """Yield (JSON pointer from these impairments, what is wrong)."""
         if self.reorder is not None:
             yield from ((f"/reorder{where}", why) for where, why in self.reorder.problems())
         if self.lose is not None and self.lose.by_ms is not None:

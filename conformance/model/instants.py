@@ -1,11 +1,11 @@
-"""When phases of a delivery begin (delivery.py): a thing of the network alone, known before anything is measured."""
+"""Compute when the phases of a delivery begin (delivery.py), from the network alone, before anything is measured."""
 
 from conformance.model.network import Network
 from conformance.model.schedule import Occasion
 
 
 def instants(network: Network) -> list[float]:
-    """Return when phases begin, in s: at 0, when something changes, and when flows that are not tested start."""
+    """Return when phases begin, in s: at 0, when something is scheduled, and when flows that are not tested start."""
     found = {0.0}
     for entry in network.schedule:
         if entry.trace is None and not isinstance(entry.at_s, Occasion):

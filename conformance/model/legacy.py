@@ -1,8 +1,9 @@
-"""Settings of before there were scenarios: the one place that knows which networks they are.
+"""Convert between networks and the form of Setting from before there were scenarios, which only this module knows.
 
-A Setting's JSON, and so every digest and every key of a stored result, is as it was where a network is one that could
-be said then: one link of equal directions with one flow of the stack under test, perhaps beside a rival that was there
-first; or two such links with a router between them, perhaps with a proxy on it. All others are Setting.shared().
+If a network can be expressed in that form, its Setting's JSON, and so every digest and every key of a stored result, is
+as it was then. Such a network is one link of equal directions with one flow of the stack under test, perhaps beside a
+rival that was there first; or two such links with a router between them, perhaps with a proxy on it. The Settings of
+all other networks are made by Setting.shared().
 """
 
 import math
@@ -16,17 +17,17 @@ from conformance.model.network import Network
 from conformance.model.proxy import Proxy
 from conformance.model.setting import RIVAL_TOPOLOGY, Cell, Setting, end_to_end
 
-#: what a scenario's document may have beside its network
+#: fields of a scenario's document that are not fields of its network
 FIELDS = ("boxes",)
-#: the topologies of one link, and of two
+#: names of the topologies of one link, and of two
 _ONE, _TWO = "one_segment", "two_segment"
-#: when the flow under test begins beside a rival, which then has the path to itself
+#: when the flow under test begins beside a rival, which has the path to itself until then
 _BESIDE_A_RIVAL = Start(at_s=5, spread_s=5)
 _PLAIN_QUEUES = ("red", "fq_codel", "codel", "cake", "pie", "policer")
 
 
 def setting(name: str, network: Network, boxes: Sequence[Mapping[str, Any]], timeout_s: float) -> Setting | None:
-    """Return the Setting of before that says the same as a network with its boxes; None where none does."""
+    """Return the Setting of the older form that says the same as a network with its boxes; None if there is none."""
     links = network.links
     impaired = any(way.impairments is not None for link in links for _, way in link.directions)
     if network.schedule or network.delivery or network.round_trips or impaired:
@@ -59,7 +60,7 @@ def setting(name: str, network: Network, boxes: Sequence[Mapping[str, Any]], tim
 
 
 def _cell(link: Link) -> Cell | None:
-    """Return the Cell that says all of a link but its queue; None where none does."""
+    """Return the Cell that describes all of a link except its queue; None if no Cell does."""
     if link.data != link.acks or link.data.limiter != "htb" or link.data.rate_mbps is None:
         return None
     if link.data.delay_packets is not None or link.data.burst_bytes is not None:
@@ -68,7 +69,7 @@ def _cell(link: Link) -> Cell | None:
 
 
 def _queue(direction: Direction) -> str | None:
-    """Return what a Setting calls a queue; None where it has no name for it."""
+    """Return the name that a Setting has for a queue; None if it has none."""
     queue = direction.queue
     if queue is None:
         return None
@@ -79,13 +80,13 @@ def _queue(direction: Direction) -> str | None:
         return None
     if queue.kind != "pfifo" and not (queue.kind == "bfifo" and queue.in_bdp):
         return None
-    # tc and names know no exponents.
+    # Neither tc nor a queue's name takes an exponent.
     size = f"{queue.size:g}"
     return f"{queue.kind}:{size}" if "e" not in size and float(size) == queue.size else None
 
 
 def _flows(groups: Sequence[Flows], split: bool) -> tuple[Flows | None, str | None]:
-    """Return the stack's flow and its rival's algorithm; no flow where a Setting cannot say what groups do."""
+    """Return the stack's flow and its rival's algorithm; the flow is None if a Setting cannot express the groups."""
     test = groups[0]
     plain = Flows(
         name=test.name, ends=test.ends, seconds_at_rate=test.seconds_at_rate, start=test.start,
@@ -106,7 +107,10 @@ def _flows(groups: Sequence[Flows], split: bool) -> tuple[Flows | None, str | No
 
 
 def _split(links: Sequence[Link], boxes: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Return a path's fields of its two links and their box: {"node", "does": "split" or "route", options}."""
+    """Return a split path's fields of Setting from two links and their box; None if a Setting cannot express them.
+
+    The box has "node", "does" ("split" or "route") and options.
+    """
     first, second = links
     if len(boxes) != 1 or first.ends[1] != second.ends[0] or boxes[0]["node"] != first.ends[1]:
         return None
@@ -124,7 +128,7 @@ def _split(links: Sequence[Link], boxes: Sequence[Mapping[str, Any]]) -> dict[st
 
 
 def _sized_by(link: Link, links: Sequence[Link]) -> str | None:
-    """Return whose bandwidth-delay product sizes a link's queue: "path", where it says nothing, or its "segment"."""
+    """Return whose BDP sizes a link's queue: "path" if no round trip is given, "segment" if its own; else None."""
     rtt_ms = link.data.queue.rtt_ms if link.data.queue else None
     if rtt_ms is None:
         return "path"
@@ -132,9 +136,9 @@ def _sized_by(link: Link, links: Sequence[Link]) -> str | None:
 
 
 def scenario_of_profile(profile: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document of the scenario that a profile's document is, over the axes that cells have.
+    """Return the scenario's document that is equivalent to a profile's, with a cell's three quantities as axes.
 
-    Each cell's Setting is the profile's own: scenario.setting(point) == documents.profile(name, cell).
+    Its Setting at each cell is the profile's own: scenario.setting(point) == documents.profile(name, cell).
     """
     kind, _, size = profile["queue"].partition(":")
     direction = {

@@ -1,6 +1,6 @@
-"""Links of a network that flows share: what each direction of one does, and the queue before its limiter.
+"""Describe the links of a network that flows share: what each direction does, and the queue before its limiter.
 
-Each record says what it is in JSON, without what is as usual: a field that comes later changes no digest of today's.
+Each record's JSON leaves out fields that have their default value, so a field that is added later changes no digest.
 """
 
 import dataclasses
@@ -10,11 +10,11 @@ from typing import Any
 from conformance.model.impairments import Impairments
 from conformance.model.records import sparse
 
-#: a link's directions
+#: names of a link's two directions
 WAYS = ("data", "acks")
-#: what limits a link's rate, by tc's names
+#: what can limit a link's rate, by tc's names
 LIMITERS = ("htb", "tbf", "netem")
-#: queue disciplines -> the units that their size may have, the first where none is given; none: no size
+#: queue disciplines -> the units that their size may have, the default first; empty if they take no size
 QUEUES: Mapping[str, tuple[str, ...]] = {
     "bfifo": ("bdp", "bytes"),
     "pfifo": ("packets",),
@@ -26,23 +26,24 @@ QUEUES: Mapping[str, tuple[str, ...]] = {
     "dualpi2": ("packets",),
     "policer": (),
 }
-#: those that must have a size
+#: disciplines that must have a size
 _SIZED = ("bfifo", "pfifo")
-#: those that mark what ECN allows, instead of dropping it, where they are told to; cake always does
+#: disciplines that can be told to mark packets that allow ECN instead of dropping them; cake always does so
 _MARKING = ("fq_codel", "codel", "pie", "cake")
-#: those that mark from a fixed delay on
+#: disciplines that can mark packets that stood in them for longer than a fixed time
 _THRESHOLD = ("fq_codel", "codel", "dualpi2")
-#: that of RFC 9332: a queue for L4S, in which it marks, coupled with one for all other packets
+#: the discipline of RFC 9332: a queue for L4S, in which it marks, coupled with one for all other packets
 DUAL = "dualpi2"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Queue:
-    """What stands before a limiter: a discipline and its size; "bdp": of the path at the link's rate (Network.bdp).
+    """A queue before a limiter: its discipline and size.
 
-    `ecn`: it marks instead of dropping; None is the kernel's default. `ce_threshold_us`: it marks what stood longer.
-    `rtt_ms`: the round-trip time that a BDP is counted with, None for that of the first group of flows. `any_ect`: a
-    dualpi2 takes ECT(0) for L4S, too; None: ECT(1) alone, as RFC 9331 says.
+    The unit "bdp" is the BDP of the path at the link's rate (Network.bdp_bytes). `ecn`: whether it marks instead of
+    dropping; None is the kernel's default. `ce_threshold_us`: it marks packets that stood in it for longer. `rtt_ms`:
+    the round-trip time that a BDP is computed with; None is that of the first group of flows. `any_ect`: whether a
+    dualpi2 takes ECT(0) for L4S, too; None means ECT(1) alone, as RFC 9331 says.
     """
 
     kind: str
@@ -57,7 +58,7 @@ class Queue:
         return sparse(self)
 
     def problems(self) -> Iterator[tuple[str, str]]:
-        """Yield (JSON pointer from here, what is wrong)."""
+        """Yield (JSON pointer from this queue, what is wrong)."""
         units = QUEUES.get(self.kind)
         if units is None:
             yield "/kind", f"queue {self.kind!r} is not known; choose one of {', '.join(QUEUES)}"
@@ -92,12 +93,12 @@ class Queue:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Direction:
-    """What one direction of a link does: delay and random loss, then a limiter with its queue where it has a rate.
+    """What one direction of a link does: delay and random loss, then a limiter with its queue if it has a rate.
 
-    `burst_bytes`: of a tbf, or a policer's bucket. `delay_packets`: how many the delay holds at most, None for no
-    bound. `slot_ms`: packets are held and leave together, so long after the slot before (netem's slot); None: each when
-    it is due.
-    `impairments`: what is done to packets that have left the queue.
+    `burst_bytes`: the bucket of a tbf or of a policer. `delay_packets`: the most packets that the delay holds; None
+    means no bound. `slot_ms`: packets are held and leave in groups, each this long after the group before (netem's
+    slot); None means that each packet leaves when it is due. `impairments`: what is done to packets that have left the
+    queue.
     """
 
     rate_mbps: float | None = None
@@ -114,7 +115,7 @@ class Direction:
         return sparse(self)
 
     def problems(self) -> Iterator[tuple[str, str]]:
-        """Yield (JSON pointer from here, what is wrong)."""
+        """Yield (JSON pointer from this direction, what is wrong)."""
         if self.limiter not in LIMITERS:
             yield "/limiter", f"limiter {self.limiter!r} is not known; choose one of {', '.join(LIMITERS)}"
         if self.rate_mbps is None:

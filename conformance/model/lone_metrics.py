@@ -1,4 +1,4 @@
-"""What metrics of a lone transfer are computed by: pure functions of a measurement. What was not seen is None."""
+"""Compute the metrics of a lone transfer: pure functions of a measurement, which return None for what was not seen."""
 
 import itertools
 import math
@@ -8,16 +8,16 @@ from typing import Any, Protocol
 from conformance.model.emulation import queue_counts, tc_commands
 from conformance.model.setting import Setting
 
-#: the interface that a lone transfer's data leave the bottleneck by
+#: the interface by which a lone transfer's data leave the bottleneck
 _BOTTLENECK = "to_client"
-#: round trips of the empty path within which drops are of one loss event: a packet may stand in the queue for one of
-#: them, and a sender hears of a drop a round trip late
+#: round trips of the empty path within which drops belong to one loss event: a packet may stand in the queue for one of
+#: them, and a sender learns of a drop one round trip later
 _LOSS_EVENT_RTTS = 3
 _DROPPED = "queue_dropped_packets"
 
 
 class Measured(Protocol):
-    """What of a Measurement (model/trial.py) is asked for."""
+    """The part of a Measurement (model/trial.py) that these functions read."""
 
     @property
     def setting(self) -> Setting: ...
@@ -30,9 +30,9 @@ class Measured(Protocol):
 
 
 def lost_pct(measured: Measured) -> float | None:
-    """Return the loss by the interfaces' own counters: so it is known of every stack, whatever it says of itself."""
+    """Return the loss in percent by the interfaces' own counters, which is known whatever the stack says of itself."""
     interfaces = measured.evidence.get("interfaces")
-    if not interfaces or measured.setting.proxy:  # a proxy makes two transfers of one
+    if not interfaces or measured.setting.proxy:  # a proxy splits one transfer into two
         return None
     sent: int = sum(counters["tx_bytes"] for counters in interfaces["server"].values())
     came: int = sum(counters["rx_bytes"] for counters in interfaces["client"].values())
@@ -40,9 +40,9 @@ def lost_pct(measured: Measured) -> float | None:
 
 
 def marked_pct(measured: Measured) -> float | None:
-    """Return the share of the packets through the bottleneck that its queue marked (ECN CE), by the queue's counts.
+    """Return the percentage of packets through the bottleneck that its queue marked (ECN CE), by the queue's counts.
 
-    None where it is not known what the queue counted, as of what is published, or where a path has several.
+    None if the queue's counts are not known, as in published results, or if a path has several queues.
     """
     queues = [
         queue
@@ -54,7 +54,7 @@ def marked_pct(measured: Measured) -> float | None:
 
 
 def queue_mean_bdp(measured: Measured) -> float | None:
-    """Return the bottleneck's mean queue over the path's BDP; None where nobody looked, or the path has no delay."""
+    """Return the bottleneck's mean queue over the path's BDP; None if it was not sampled, or the path has no delay."""
     mean_bytes: float | None = measured.metrics.get("queue_mean_bytes")
     bdp_bytes = tc_commands.bdp_bytes(measured.setting.cell)
     return None if mean_bytes is None or not bdp_bytes else mean_bytes / bdp_bytes
@@ -63,7 +63,7 @@ def queue_mean_bdp(measured: Measured) -> float | None:
 def transfer_rtts(measured: Measured) -> float | None:
     """Return the time from the end of the handshake to the last byte, in round trips of the empty path.
 
-    None where that is not known, or the path has no delay.
+    None if that time is not known, or if the path has no delay.
     """
     completion_s: float | None = measured.metrics.get("completion_s")
     handshake_s: float | None = measured.metrics.get("handshake_s")
@@ -76,8 +76,8 @@ def transfer_rtts(measured: Measured) -> float | None:
 def loss_events_per_min(measured: Measured) -> float | None:
     """Return how many loss events there were a minute, from the second to the last: the first one is slow start's.
 
-    Fewer than five tell no rhythm. Then those after the first are counted over the whole transfer. None where nobody
-    looked at the queue, or where a proxy makes two transfers of one.
+    Fewer than five events do not show a rhythm, so those after the first are then counted over the whole transfer. None
+    if the queue was not sampled, or if a proxy splits the transfer into two.
     """
     completion_s: float | None = measured.metrics.get("completion_s")
     looks = _looks(measured.evidence)
@@ -90,9 +90,9 @@ def loss_events_per_min(measured: Measured) -> float | None:
 
 
 def queue_drops(evidence: Mapping[str, Any]) -> dict[str, list[Any]] | None:
-    """Return what of a trace loss_events_per_min() needs, as columns; None where nobody looked at the queue.
+    """Return the samples of a trace that loss_events_per_min() needs, as columns; None if the queue was not sampled.
 
-    These are the first and the last look, and each that saw new drops, with the ones before and after it.
+    These are the first and the last sample, and each that saw new drops, with the ones before and after it.
     """
     looks = _looks(evidence)
     grown = [at for at in range(1, len(looks)) if looks[at][1] > looks[at - 1][1]]
@@ -102,7 +102,7 @@ def queue_drops(evidence: Mapping[str, Any]) -> dict[str, list[Any]] | None:
 
 
 def _looks(evidence: Mapping[str, Any]) -> list[tuple[float, int]]:
-    """Return looks at the queue, (time in s, packets that it has dropped so far): of a trace, or of queue_drops()."""
+    """Return the samples of the queue in a trace or in queue_drops(): (time in s, packets that it dropped so far)."""
     columns = evidence.get("queue_drops") or evidence.get("trace") or {}
     if not {"t_s", _DROPPED} <= columns.keys():
         return []
@@ -111,10 +111,11 @@ def _looks(evidence: Mapping[str, Any]) -> list[tuple[float, int]]:
 
 
 def _loss_events_s(looks: Sequence[tuple[float, int]], rtt_s: float) -> list[float]:
-    """Return when loss events began, by looks at the queue: (time in s, packets that it has dropped so far).
+    """Return when loss events began, from samples of the queue: (time in s, packets that it has dropped so far).
 
-    A loss event is an overflow of the queue, and takes a round trip or so. What is dropped within three round trips of
-    the empty path is of one event. So is what two looks in a row see, as an event may lie across the first of them.
+    A loss event is an overflow of the queue, which lasts about a round trip. Drops within three round trips of the
+    empty path belong to one event. So do the drops that two samples in a row see, as an event may lie across the first
+    of them.
     """
     starts_s: list[float] = []
     ends_s = -math.inf

@@ -1,20 +1,20 @@
-"""What honest implementations differ by, and the margin that follows: by algorithm, and by kind of cell or point.
+"""Compute how far honest implementations differ, and the margins that follow, by kind of cell or point.
 
-A kind of cell is a condition in which the same things part implementations: without random loss how a sender fills a
-queue, at a delay of 1 ms its timers, else how often it meets a timeout. For loss, each cell without random loss is of a
-kind of its own (zone.kind_of), and so is each point of a scenario: a queue or a rival decides what parts
-implementations. The spread is measured between implementations that share no
-code (those that zones/margins.json names, with the reference and the documents), after the size of their packets is
-taken out (Interval.at). It has two figures for each kind:
+Cells are of one kind if the same things make implementations differ in them: without random loss, how a sender fills a
+queue; at a delay of 1 ms, its timers; elsewhere, how often it has a timeout. For loss, each cell without random loss is
+a kind of its own (zone.kind_of). So is each point of a scenario, as its queue or its rival decides what makes
+implementations differ. The spread is measured for each algorithm, between implementations that share no code (those
+that zones/margins.json names, the reference and the documents), after the size of their packets is taken out
+(Interval.at). It has two figures for each kind:
 
-- `spread`, the standard deviation of the logarithms of their medians within a place, the zone's absolute margin added
-  to each so that there is one of 0: what they differ by;
-- `farthest`, how far the farthest of their medians is outside what the bases span with the absolute margin, as a share,
-  on the sides that the metric is judged on: what a relative margin is for.
+- `spread`: the standard deviation of the logarithms of their medians within a place. It says how much they differ. The
+  zone's absolute margin is added to each median, so that a median of 0 has a logarithm.
+- `farthest`: how far the farthest of their medians is outside the bases' span, widened by the absolute margin, as a
+  share. Only the sides on which the metric is judged count. The relative margin follows from it.
 
-The margin is RELATIVE_MARGIN, or as much more as `farthest` asks for, in whole percent. Where the bases are 0, no share
-of them suffices, and the absolute margin alone is what a metric has. Harm is a share already, and next to 0 where the
-others are of the reference's own kind: there the absolute margin is as much more as the farthest of them asks for, in
+The relative margin is RELATIVE_MARGIN, or what `farthest` needs if that is more, in whole percent. If the bases are 0,
+no share of them suffices, and the metric has its absolute margin alone. Harm is a share already, and close to 0 if the
+other flows are of the reference's own kind. So its absolute margin grows instead, to what the farthest median needs, in
 whole percentage points.
 """
 
@@ -29,17 +29,17 @@ from conformance.model.metrics import METRICS
 from conformance.model.place import Place
 from conformance.model.zone import Zone, kind_of
 
-#: of a percent, in which margins are rounded
+#: tolerance when margins are rounded up to whole percent, in percent
 _SLACK = 1e-6
-#: a median, and the payload of its packets in bytes, None where that is not known
+#: a median, and the payload of its packets in bytes, or None if that is not known
 Median = tuple[float, float | None]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """What implementations differ by in the cells, or points, of one kind.
+    """How far implementations differ in the cells, or points, of one kind.
 
-    `absolute`: the absolute margin that follows, where it is not the metric's own for all kinds.
+    `absolute`: the absolute margin that follows; None if the metric's own is enough for all kinds.
     """
 
     kind: str
@@ -51,11 +51,11 @@ class Spread:
 
     @property
     def relative(self) -> float:
-        """The margin that follows."""
+        """The relative margin that follows."""
         return max(RELATIVE_MARGIN, math.ceil(self.farthest * 100 - _SLACK) / 100)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what a zone says of it."""
+        """Return the figures as a zone's margin rule states them."""
         return {
             "relative": self.relative, "spread": round(self.spread, 3), "farthest": round(self.farthest, 3),
             **({} if self.absolute is None else {"absolute": self.absolute}),
@@ -66,7 +66,7 @@ class Spread:
 def spreads(zone: Zone, medians: Mapping[str, Mapping[Place, Median]]) -> list[Spread]:
     """Return the Spread of each kind of a zone's places; `medians`: {implementation: {place: Median}}.
 
-    Places that fewer than two implementations have are left out.
+    Places with medians of fewer than two implementations are left out.
     """
     logs: dict[str, list[list[float]]] = {}
     outside: dict[str, list[float]] = {}
@@ -101,9 +101,9 @@ def spreads(zone: Zone, medians: Mapping[str, Mapping[Place, Median]]) -> list[S
 
 
 def _beyond(value: float, least: float, most: float, absolute: float, metric: Metric) -> float:
-    """Return how far a value is outside an interval that an absolute margin widens, as a share of the end it is beyond.
+    """Return how far a value is beyond an end of an interval, widened by an absolute margin, as a share of that end.
 
-    It is 0 inside, and beyond an end that is 0.
+    The result is 0 inside, and beyond an end that is 0.
     """
     below = 1 - (value + absolute) / least if least and not metric.only_above else 0.0
     above = (value - absolute) / most - 1 if most and not metric.only_below else 0.0

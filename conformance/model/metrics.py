@@ -1,7 +1,7 @@
-"""The metrics that zones may be about: one row of METRICS says all that the suite knows of a metric.
+"""List the metrics that zones may be about: one row of METRICS says all that the suite knows of a metric.
 
-A new metric needs its row here and a zone file that names it. It is then judged, derived, drawn, exported and gated;
-nothing else knows metrics by name, but for reports that say something of one metric alone.
+A new metric needs its row here and a zone file that names it. It is then judged, derived, drawn, exported and gated.
+Nothing else knows metrics by name, except reports about one metric alone.
 """
 
 import functools
@@ -57,14 +57,14 @@ BACK_TO_BACK = Metric(
     unit="packets",
     digits=1,
     least=1.0,
-    margin=1.0,  # one more packet for an acknowledgement that came with another
+    margin=1.0,  # one more packet, if two acknowledgements come together
     only_above=True,
     full_scale=20.0,
     full_difference=10.0,
     column="at_once",
     of=lambda measured: measured.metrics.get("back_to_back_packets"),
 )
-#: {name: Metric}, in the order of reports; every report shows the first two, and others where a zone judges them
+#: {name: Metric}, in the order of reports; every report shows the first two, and others only if a zone judges them
 METRICS: Mapping[str, Metric] = {
     metric.name: metric
     for metric in (
@@ -105,7 +105,7 @@ METRICS: Mapping[str, Metric] = {
             heading="Loss events a minute: how often the bottleneck's queue overflows after slow start",
             unit="a minute",
             digits=1,
-            margin=0.3,  # one look of the trace more or less, in a minute
+            margin=0.3,  # one sample of the trace more or less, in a minute
             full_scale=30.0,
             full_difference=10.0,
             column="loss_events",
@@ -346,7 +346,7 @@ METRICS: Mapping[str, Metric] = {
 
 
 def named(name: str) -> Metric:
-    """Return the metric of this name. Raises UserError naming those that there are."""
+    """Return the metric of this name. Raises UserError that lists the known ones if there is none."""
     if name not in METRICS:
         raise UserError(f"{name!r} is not one of the metrics", f"choose one of {', '.join(METRICS)}")
     return METRICS[name]
@@ -358,10 +358,10 @@ def lone() -> list[Metric]:
 
 
 def others() -> list[Metric]:
-    """Return the metrics of a lone transfer that reports show only where a zone judges them."""
+    """Return the metrics of a lone transfer that reports show only if a zone judges them."""
     return [metric for metric in lone() if metric not in (UTILIZATION, LOST_PCT)]
 
 
 def shared() -> dict[str, shared_metrics.OfGroup]:
-    """Return {metric: its value of a group} of flows that share a network, in the order of reports."""
+    """Return {name: function of a group} for the metrics of flows that share a network, in the order of reports."""
     return {name: metric.of_group for name, metric in METRICS.items() if metric.of_group is not None}

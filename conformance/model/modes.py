@@ -1,10 +1,10 @@
-"""Cells in which a transfer goes one of two ways: which share of the trials goes the lower one.
+"""Find cells in which trials fall into two modes, and compare a scheme's share of trials in the lower mode.
 
 BBRv2 and BBRv3 near their loss threshold fill the link in some trials and all but stop in others. A median says nothing
-of that: where half of the reference's trials are low, a stack that is low in every trial has a permitted median. The
-share of the low mode tells, by Fisher's exact test (R. A. Fisher, J. R. Stat. Soc. 85, 1922), which assumes nothing of
-either mode. 60 trials of the reference are wanted: of 20 trials 20 low against 10 of 20 have p = 4e-4, which is too
-much where many cells are judged, and against 30 of 60 they have 2e-5.
+of that: if half of the reference's trials are low, a stack that is low in every trial has a permitted median. The share
+of trials in the low mode does show it, by Fisher's exact test (R. A. Fisher, J. R. Stat. Soc. 85, 1922), which assumes
+nothing of either mode. The reference should have 60 trials: if 20 of 20 trials of a stack are low, p is 4e-4 against 10
+of 20, which is too much if many cells are judged, and 2e-5 against 30 of 60.
 """
 
 import dataclasses
@@ -16,12 +16,13 @@ from collections.abc import Iterable, Sequence
 from conformance.model.metric import Metric
 from conformance.model.zone import Basis, Interval, Margin
 
-#: share of the variance that two modes explain, at least: the best cut of a normal distribution explains 2/pi and of a
-#: uniform one 3/4; of 60 uniform values 1 draw in 800 reaches this, of 30 one in 50, of normal ones next to none
+#: the least share of the variance that two modes must explain. The best cut of a normal distribution explains 2/pi,
+#: that of a uniform one 3/4. Of draws of 60 uniform values, 1 in 800 reaches this share; of 30 values, 1 in 50; of
+#: normal values, next to none
 _EXPLAINED = 0.85
-#: share of the trials that each mode has, at least: less is a tail
+#: the least share of the trials that each mode must have: fewer are a tail
 _LEAST_SHARE = 0.15
-#: fewer values tell no modes
+#: the fewest values that can show modes
 _FEWEST = 30
 
 
@@ -35,14 +36,14 @@ class Modes:
 
     @property
     def share(self) -> float:
-        """The share of the low mode."""
+        """The share of values in the low mode."""
         return self.low / self.n
 
 
 def modes(values: Iterable[float]) -> Modes | None:
-    """Return the two modes of at least 30 values; None where one mode describes them as well, or there are fewer.
+    """Return the two modes of at least 30 values; None if one mode describes them as well, or if there are fewer.
 
-    The cut is the one that leaves the least variance within both sides (W. D. Fisher, J. Am. Stat. Assoc. 53, 1958).
+    The cut between them leaves the least variance within both sides (W. D. Fisher, J. Am. Stat. Assoc. 53, 1958).
     """
     ordered = sorted(values)
     n = len(ordered)
@@ -52,7 +53,8 @@ def modes(values: Iterable[float]) -> Modes | None:
     total = math.fsum((value - mean) ** 2 for value in ordered)
     if ordered[0] == ordered[-1] or not total:
         return None
-    # Of n values cut after the k-th, both sides' means explain D**2 * n / (k * (n - k)), D the sum of k deviations.
+    # If n values are cut after the k-th, both sides' means explain D**2 * n / (k * (n - k)), where D is the sum of the
+    # first k deviations.
     explained = {
         k: deviations**2 * n / (k * (n - k)) / total
         for k, deviations in enumerate(itertools.accumulate(value - mean for value in ordered[:-1]), 1)
@@ -66,7 +68,7 @@ def modes(values: Iterable[float]) -> Modes | None:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Shares:
-    """The low mode of a scheme's trials beside a basis's; `p` is the chance that both shares of it are one."""
+    """The low mode of a scheme's trials and of a basis's; `p` is the p-value of both having the same share in it."""
 
     ours: Modes
     basis: Modes
@@ -74,16 +76,16 @@ class Shares:
 
     @property
     def words(self) -> str:
-        """Return what is unlike, as a part of a sentence."""
+        """How the two differ, as a part of a sentence."""
         ours, basis = self.ours, self.basis
         return f"{ours.low} of {ours.n} trials are below {basis.threshold:.4g}, where {basis.low} of {basis.n} are"
 
 
 def shares(values: Sequence[float], permitted: Interval, metric: Metric) -> Shares | None:
-    """Return how the share of the low mode differs from that of the likeliest basis.
+    """Return the share of trials in the low mode beside that of a basis: the one with the greatest p-value.
 
-    None where no basis has two modes that are farther apart than the margin: what is nearer does not matter. Trials
-    that are more often in the mode that is no fault of a metric have a `p` of 1.
+    None if no basis has two modes that are farther apart than the margin, as nearer ones do not matter, or if a basis
+    holds no values. If the trials are more often in the mode that is no fault of the metric, `p` is 1.
     """
     found = next((m for m in map(_that_matter, permitted.bases, itertools.repeat(permitted.margin)) if m), None)
     if found is None or not all(basis.values for basis in permitted.bases):
@@ -101,7 +103,7 @@ def shares(values: Sequence[float], permitted: Interval, metric: Metric) -> Shar
 
 @functools.lru_cache(maxsize=4096)
 def _that_matter(basis: Basis, margin: Margin) -> Modes | None:
-    """Return the modes of a basis that are farther apart than the margin."""
+    """Return the modes of a basis if they are farther apart than the margin, else None."""
     found = modes(basis.values)
     if found is None:
         return None
@@ -111,13 +113,13 @@ def _that_matter(basis: Basis, margin: Margin) -> Modes | None:
 
 
 def at(threshold: float, values: Sequence[float]) -> Modes:
-    """Return how other values, such as a stack's, fall by a reference's threshold."""
+    """Return how other values, such as a stack's, are divided by a reference's threshold."""
     return Modes(threshold=threshold, low=sum(value < threshold for value in values), n=len(values))
 
 
 def share_p(ours: Modes, reference: Modes) -> float:
-    """Return Fisher's two-sided p that both shares of the low mode are one; the same whichever way they differ."""
-    import scipy.stats  # late: it takes long, and few verdicts need it
+    """Return the two-sided p-value of Fisher's exact test that both have the same share of trials in the low mode."""
+    import scipy.stats  # imported late: it takes long, and few verdicts need it
 
     table = [[ours.low, ours.n - ours.low], [reference.low, reference.n - reference.low]]
     return float(scipy.stats.fisher_exact(table).pvalue)

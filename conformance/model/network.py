@@ -1,7 +1,7 @@
-"""A network that flows share, as a scenario comes to at a point: links, groups of flows, what their hosts are set to.
+"""Describe the network of a scenario at a point: links, groups of flows, and what their hosts are set to.
 
-Each record says what it is in JSON, without what is as usual: a field that comes later changes no digest of today's.
-Mistakes are named by the JSON pointer of their place in the scenario's document, whose form the records share.
+Each record's JSON leaves out fields that have their default value, so a field that is added later changes no digest. It
+has the form of a scenario's document, so errors name the JSON pointer of a mistake in that document.
 """
 
 import dataclasses
@@ -28,7 +28,7 @@ MOST_FLOWS = 1000
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Network:
-    """Links, groups of flows, and what all hosts have in common. Raises UserError, with the JSON pointer."""
+    """Links, groups of flows, and what all hosts have in common. Raises UserError with a mistake's JSON pointer."""
 
     links: tuple[Link, ...]
     flows: tuple[Flows, ...]
@@ -42,9 +42,9 @@ class Network:
     bond: Bond | None = None
     #: splitters, each at a node between links
     splitters: tuple[Splitter, ...] = ()
-    #: whether it is seen when the tested group's first flow's bytes arrive, and how late (delivery.py)
+    #: whether trials record when the bytes of the tested group's first flow arrive, and how late (delivery.py)
     delivery: bool = False
-    #: whether the watch of each queue tells the round trips of data packets, too (conformance/load/trips.c)
+    #: whether the program that watches each queue also measures round trips of data packets (conformance/load/trips.c)
     round_trips: bool = False
 
     def __post_init__(self) -> None:
@@ -114,48 +114,48 @@ class Network:
 
     @property
     def latest_end_s(self) -> float:
-        """When the last flow ends, where the clock ends them all; else endless."""
+        """When the last flow ends, in s, if the clock ends them all; else infinity."""
         ends = [group.end_s for group in self.flows if group.has_end]
         return max((math.inf if end is None else end for end in ends), default=math.inf)
 
     def changes(self, link: Link, way: str, until_s: float) -> list[schedules.Change]:
-        """Return what changes of a link's direction before `until_s`, in order."""
+        """Return the changes of a link's direction before `until_s`, in order."""
         return schedules.changes(self.schedule, link, way, until_s)
 
     def impaired(self, link: Link) -> tuple[bool, bool]:
-        """Return whether impairments strike a link's data, and its acks, at any time."""
+        """Return whether impairments ever strike a link's data, and whether they ever strike its acks."""
         return (
             schedules.is_impaired(self.schedule, link, "data"),
             schedules.is_impaired(self.schedule, link, "acks"),
         )
 
     def interferes(self, group: Flows) -> bool:
-        """Return whether a group's way changes, or impairments strike what goes through it."""
+        """Return whether any link of a group's route is in the schedule, or ever has impairments."""
         return any(entry.link == link.name for link in self.route(group) for entry in self.schedule) or any(
             any(self.impaired(link)) for link in self.route(group)
         )
 
     def impairments(self, link: Link, way: str) -> tuple[Impairments, ...]:
-        """Return what strikes packets of a link's direction at any time, each once."""
+        """Return the impairments that a link's direction has at any time, each once."""
         first = link.direction(way).impairments
         later = [dict(entry.set).get("impairments") for entry in self.schedule if entry.on(link.name, way)]
         return tuple(dict.fromkeys(one for one in (first, *later) if one is not None))
 
     def held(self, link: Link, way: str) -> bool:
-        """Return whether the rate of a link's direction is 0 at a time."""
+        """Return whether the rate of a link's direction is ever 0."""
         return schedules.is_held(self.schedule, link.name, way)
 
     def changes_delay(self, link: Link, way: str) -> bool:
-        """Return whether delay or loss of a link's direction change."""
+        """Return whether the delay or the loss of a link's direction ever changes."""
         return schedules.changes_delay(self.schedule, link.name, way)
 
     @property
     def states(self) -> tuple[str, ...]:
-        """The states that its schedule waits for: a first pass finds their times."""
+        """The states that its schedule waits for; a first pass finds their times."""
         return schedules.states(self.schedule)
 
     def at(self, times: Mapping[str, tuple[float, float]]) -> Self:
-        """Return the same with times in place of states: {state: (when it began in s, round trip in s)}."""
+        """Return the same network with times in place of states: {state: (when it began in s, round trip in s)}."""
         return dataclasses.replace(self, schedule=schedules.resolved(self.schedule, times))
 
     def _closes_a_loop(self, at: int) -> bool:
@@ -168,9 +168,9 @@ class Network:
         return tuple(dict.fromkeys(end for link in self.links for end in link.ends))
 
     def route(self, group: Flows) -> tuple[Link, ...]:
-        """Return the links that a group crosses, from receiver to sender; none where there is no way.
+        """Return the links that a group crosses, from receiver to sender; none if no links lead there.
 
-        Those of a bond are side by side.
+        The two links of a bond are side by side.
         """
         if self.is_bonded(group) and self.bond is not None:
             return self.bond.of(self.links)
@@ -182,7 +182,7 @@ class Network:
         return tuple(by_node[node] for node in self._between(group) if node in by_node)
 
     def sections(self, group: Flows) -> tuple[tuple[Link, ...], ...]:
-        """Return the links of each of a group's connections, from receiver to sender: one more than splitters."""
+        """Return the links of each of a group's connections, from receiver to sender. A splitter adds a connection."""
         nodes = [splitter.node for splitter in self.splitters_of(group)]
         found: list[list[Link]] = [[]]
         for link, node in itertools.zip_longest(self.route(group), self._between(group)):
@@ -192,7 +192,7 @@ class Network:
         return tuple(tuple(section) for section in found)
 
     def _between(self, group: Flows) -> tuple[str, ...]:
-        """Return the nodes where the links of a group's way meet, from receiver to sender."""
+        """Return the nodes where the links of a group's route meet, from receiver to sender."""
         if self.is_bonded(group):
             return ()
         found, at = [], group.ends[0]
@@ -206,7 +206,7 @@ class Network:
         return self.bond is not None and group.ends == self.bond.ends
 
     def towards_client(self, group: Flows) -> tuple[tuple[Link, str], ...]:
-        """Return (link, "data" or "acks") that a group's data go through, in order from the sender."""
+        """Return each (link, "data" or "acks") that a group's data go through, in order from the sender."""
         if self.is_bonded(group):
             return tuple((link, "data") for link in self.route(group))
         found, at = [], group.ends[1]
@@ -217,16 +217,16 @@ class Network:
         return tuple(found)
 
     def rtt_s(self, group: Flows) -> float:
-        """Return the round-trip time of an empty path: the delays of its links both ways, and its own."""
+        """Return the round-trip time of a group's empty path: its links' delays both ways, and its extra delay."""
         if self.is_bonded(group) and self.bond is not None:
             return self.bond.rtt_s(self.links) + group.extra_delay_ms / 1000
         ms = math.fsum(link.data.delay_ms + link.acks.delay_ms for link in self.route(group))
         return (ms + group.extra_delay_ms) / 1000
 
     def least_rtt_ms(self, group: Flows, until_s: float) -> float:
-        """Return the least that the delays of its sender's way come to before `until_s`, by a bond's shorter link.
+        """Return the least round-trip time of a sender's connection before `until_s`, in ms: the sum of least delays.
 
-        That is the way to the receiver, or to the first splitter.
+        That connection leads to the receiver, or to the first splitter. Through a bond, data take the shorter link.
         """
         links = self.route(group) if self.is_bonded(group) else self.sections(group)[-1]
         data, acks = ([self._least_ms(link, way, until_s) for link in links] for way in WAYS)
@@ -239,43 +239,46 @@ class Network:
         return min((link.direction(way).delay_ms, *changed))
 
     def bottleneck(self, group: Flows) -> tuple[Link, str] | None:
-        """Return the slowest (link, direction) of a group's data, of equals the first; None where nothing limits it."""
+        """Return the slowest (link, direction) that a group's data cross; None if nothing limits them.
+
+        Ties go to the link nearest the sender.
+        """
         limits = [(link, name) for link, name in self.towards_client(group) if link.direction(name).rate_mbps]
         return min(limits, key=lambda one: one[0].direction(one[1]).rate_mbps or 0, default=None)
 
     def rate_mbps(self, group: Flows) -> float | None:
-        """Return the rate of a group's bottleneck, or what its bond carries; None where nothing limits it."""
+        """Return the rate of a group's bottleneck, or of its bond; None if nothing limits it."""
         if self.is_bonded(group) and self.bond is not None:
             return self.bond.rate_mbps(self.links)
         found = self.bottleneck(group)
         return None if found is None else found[0].direction(found[1]).rate_mbps
 
     def bound_mbps(self, group: Flows) -> float | None:
-        """Return the most that a group can get: its bottleneck's rate, or what comes through its bond at that split."""
+        """Return the highest rate that a group can get: its bottleneck's, or what its bond sustains with its split."""
         if self.is_bonded(group) and self.bond is not None:
             return self.bond.bound_mbps(self.links)
         return self.rate_mbps(group)
 
     def loss_pct(self, group: Flows) -> float:
-        """Return what share of a group's data is lost at random on its way."""
+        """Return the percentage of a group's data that is lost at random on its route."""
         if self.is_bonded(group) and self.bond is not None:
             return self.bond.loss_pct(self.links)
         kept = math.prod(1 - link.direction(way).loss_pct / 100 for link, way in self.towards_client(group))
         return 100 * (1 - kept)
 
     def highest_of(self, link: Link, way: str) -> float | None:
-        """Return the highest rate that a link's direction has at a time; None where nothing limits it."""
+        """Return the highest rate that a link's direction ever has; None if nothing limits it."""
         return schedules.highest_mbps(self.schedule, link, way)
 
     def highest_mbps(self, group: Flows) -> float | None:
-        """Return the most that a group's way ever carries; None where nothing limits it."""
+        """Return the highest rate that a group's route ever carries; None if nothing limits it."""
         each = (self.highest_of(link, way) for link, way in self.towards_client(group))
         known = [rate for rate in each if rate is not None]
         return math.fsum(known) if self.is_bonded(group) else min(known, default=None)
 
     @property
     def tested(self) -> Flows:
-        """The group that a result is about where none is named: the first that is judged."""
+        """The group that a result is about if none is named: the first that is judged."""
         return next(group for group in self.flows if group.judged)
 
     def bdp_bytes(self, direction: Direction) -> float:
@@ -286,7 +289,7 @@ class Network:
         return (direction.rate_mbps or 0) * 1e6 / 8 * rtt_s
 
     def transfer_bytes(self, group: Flows) -> int | None:
-        """Return how many bytes each flow of a group has to send; None where the clock ends it."""
+        """Return how many bytes each flow of a group has to send; None if the clock ends it."""
         if group.total_bytes is not None:
             return group.total_bytes
         rate = self.rate_mbps(group)
@@ -306,7 +309,7 @@ class Network:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Return the Network of a document, of a scenario or as to_json() wrote it. Raises UserError."""
+        """Return the Network of a scenario's document, or of what to_json() wrote. Raises UserError."""
         links = tuple(_link(one) for one in data["links"])
         ends = (links[0].ends[0], links[-1].ends[1]) if links else ("", "")
         return cls(
@@ -324,7 +327,7 @@ class Network:
 
 
 def _way(links: Sequence[Link], start: str, target: str) -> tuple[Link, ...] | None:
-    """Return the links on the way from one node to another; None where there is none."""
+    """Return the links on the path from one node to another; None if there is no path."""
     if start == target:
         return ()
     for at, link in enumerate(links):

@@ -1,6 +1,6 @@
-"""The packets of a trial, as a measurement keeps them: what one flow's server sent, and what of it reached the client.
+"""Keep the packets of a trial in its measurement: what one flow's server sent, and which of it reached the client.
 
-A result line holds them as one text (zlib, base64), some six bytes a packet: so whatever is to be known of packets is a
+A result line holds them as one text (zlib, base64), some six bytes a packet. So all that is to be known of packets is a
 pure function of a measurement, and a new question needs no new trial.
 """
 
@@ -21,26 +21,26 @@ from conformance.model.errors import UserError
 Integers = numpy.typing.NDArray[numpy.int64]
 #: `out_ns` of a packet that never reached the client
 LOST = -1
-#: of IPv4, seen from the header's begin: the byte that ECN's two bits are in, and the checksum, which follows it
+#: offsets in IPv4's header: the byte with ECN's two bits, and the checksum, which depends on them
 _TOS, _CHECKSUM = 1, slice(10, 12)
 _TO, _FROM = slice(16, 20), slice(12, 16)
-#: frames that came out and were never sent: more means that the captures are not of one transfer
+#: the most frames that may come out without having been sent: more mean that the captures are not of one transfer
 _MOST_STRANGE = 10
 #: ECN's codepoints (RFC 3168, section 5)
 NOT_ECT, ECT_1, ECT_0, CE = 0, 1, 2, 3
 _COLUMNS = ("sent_ns", "bytes", "out_ns", "ecn_sent", "ecn_out")
 _OTHERS = ("asked_ns", "asked_bytes")
-#: of one trial; more would not be read
+#: the most packets of one trial that are read
 _MOST = 4_000_000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Packets:
-    """The server's packets in the order sent, arrays of one length; and the client's, as they reached the server.
+    """The server's packets in the order sent, and the client's as they reached the server, in arrays of equal length.
 
-    Times are in nanoseconds since the first packet that was sent. `out_ns`: when it reached the client, LOST where it
-    did not. `ecn_sent`, `ecn_out`: the codepoint that it left and arrived with. Sizes are of frames. `began_ns`: when
-    the first packet was sent, since the capture's own zero: of flows that share a network, the trial's begin.
+    Times are in nanoseconds since the first packet that was sent. `out_ns`: when a packet reached the client, or LOST.
+    `ecn_sent`, `ecn_out`: the codepoints with which it left and arrived. Sizes are of frames. `began_ns`: when the
+    first packet was sent, since the capture's own zero, which is the start of the trial for flows that share a network.
     """
 
     began_ns: int
@@ -56,13 +56,13 @@ class Packets:
         return len(self.sent_ns)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what a result line keeps."""
+        """Return the form that a result line keeps."""
         columns = [
             numpy.diff(self.sent_ns, prepend=0), self.bytes,
             numpy.where(self.out_ns == LOST, LOST, self.out_ns - self.sent_ns), self.ecn_sent, self.ecn_out,
             numpy.diff(self.asked_ns, prepend=0), self.asked_bytes,
         ]  # fmt: skip
-        # Of equal bytes side by side little is left: each byte of a number has a row of its own.
+        # Equal bytes side by side compress well, so each byte of a number has a row of its own.
         rows = [column.astype("<i8").view(numpy.uint8).reshape(-1, 8).T.tobytes() for column in columns]
         packed = zlib.compress(b"".join(rows), 9)
         return {
@@ -72,7 +72,7 @@ class Packets:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Return the packets of a result line. Raises UserError where it holds none."""
+        """Return the packets of a result line. Raises UserError if they cannot be read."""
         sent, asked = data["sent"], data["asked"]
         if sent + asked > _MOST:
             raise UserError(f"a result line has {sent + asked} packets", f"at most {_MOST} are read")
@@ -102,9 +102,9 @@ def matched(
 ) -> Packets:
     """Return the packets of one flow from two captures, as pcap.packets() reads them.
 
-    `sent`, `asked`: the server's and the client's, where the server's enter the network; `came`: the server's where
-    they leave it. `client`: the address that counts, None for all. A mark changes a header, so ECN's bits are no
-    part of what it is recognised by. Raises UserError where the captures are not of one transfer.
+    `sent`, `asked`: the server's and the client's packets, where the server's enter the network; `came`: the server's
+    packets where they leave it. `client`: the address whose packets count, None for all. A packet is recognised without
+    its ECN bits, as a mark changes these. Raises UserError if the captures are not of one transfer.
     """
     if client is not None:
         sent = [packet for packet in sent if packet.identity[_TO] == client]
@@ -128,7 +128,7 @@ def matched(
             at = where[identity].popleft()
             out_ns[at], ecn_out[at] = _ns(packet) - began_ns, _ecn(packet)
         else:
-            strange += identity not in ever  # else the network made two of one
+            strange += identity not in ever  # else the network duplicated it
     if strange > _MOST_STRANGE:
         raise UserError(f"{strange} of {len(came)} packets arrived that were never sent")
 

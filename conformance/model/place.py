@@ -1,6 +1,7 @@
-"""Where a zone asks: a Cell of a grid, or a Point of a scenario. Both have an id that is read back exactly.
+"""Define the places at which zones have intervals: a Cell of a grid, or a Point of a scenario.
 
-Whatever judges, repeats, expects or reports takes either; only what draws grids asks for cells.
+Both have an id that is read back exactly. Code that judges, repeats, expects or reports takes either; only code that
+draws grids needs cells.
 """
 
 import dataclasses
@@ -10,7 +11,7 @@ from typing import Any, Self
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell, Setting
 
-#: what an axis may set
+#: the types of values that an axis may set
 Value = int | float | str | bool
 _NUMBER = re.compile(r"-?\d+(\.\d+)?(e-?\d+)?\Z")
 
@@ -21,7 +22,7 @@ def plain(value: Value) -> Value:
 
 
 def text(value: Value) -> str:
-    """Return what parse_value() reads back."""
+    """Return a value as text that parse_value() reads back."""
     if isinstance(value, bool):
         return str(value).lower()
     return repr(plain(value)) if isinstance(value, (int, float)) else value
@@ -47,13 +48,13 @@ def parse_values(written: str) -> dict[str, Value]:
 
 @dataclasses.dataclass(frozen=True, order=True)
 class Point:
-    """A value for each axis of a scenario: in the order of its axes, or, of a setting or a zone, by name."""
+    """A value for each axis of a scenario: in the order of its axes or, in settings and zones, sorted by name."""
 
     values: tuple[tuple[str, Value], ...]
 
     @property
     def id(self) -> str:
-        """Return what `parse` reads back: equal points, and no others, have equal ids."""
+        """The text that `parse` reads back: equal points, and no others, have equal ids."""
         return ",".join(f"{name}={text(value)}" for name, value in self.values)
 
     def __getitem__(self, axis: str) -> Value:
@@ -61,7 +62,7 @@ class Point:
 
     @property
     def by_name(self) -> "Point":
-        """Return the same with its axes by name, as settings and zones have it."""
+        """The same point with its axes sorted by name, as settings and zones have it."""
         return Point(tuple(sorted(self.values)))
 
     @classmethod
@@ -77,7 +78,7 @@ Place = Cell | Point
 
 
 def of(setting: Setting) -> Place:
-    """Return where a setting is: its cell, or the point of its scenario."""
+    """Return the place of a setting: its cell, or its point of a scenario."""
     return setting.cell if setting.network is None else Point(setting.point)
 
 

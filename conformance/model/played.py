@@ -1,13 +1,14 @@
-"""Documents as a basis: transfers that follow the equations of RFC 5681 and RFC 9438 alone, packet by packet.
+"""Simulate transfers that follow the equations of RFC 5681 and RFC 9438 alone, packet by packet, as a basis of zones.
 
-A third witness beside a kernel and a closed formula: each packet is lost by chance, as the emulator does it, and what
-follows is what the document says, without delayed acknowledgements, without any implementation; and without timeouts,
-but for RFC 5348, which speaks of them. The spread between such transfers is what chance does to a perfect sender.
+They are a third witness besides a kernel and a closed formula. Each packet is lost by chance, as in the emulator, and
+the sender then does what the document says. There is no implementation, there are no delayed acknowledgements, and
+there are no timeouts except for RFC 5348, which covers them. The spread between such transfers is what chance does to a
+perfect sender.
 
 One step is one round trip: a window of packets leaves, each is lost or not, and the acknowledgements of the round move
 the window. A round with a loss is followed by one reduction, however many packets it lost (RFC 5681, section 4.3;
-RFC 6675); what was lost is sent again later. The link's rate stretches a round that holds more than the path does, and
-what exceeds path and queue together is lost.
+RFC 6675); what was lost is sent again later. If a round holds more than the path does, the link's rate makes it longer;
+packets that exceed path and queue together are lost.
 """
 
 import dataclasses
@@ -16,22 +17,23 @@ from collections.abc import Callable, Iterator
 
 from conformance.model import response_functions
 
-#: RFC 6928
+#: the initial window of RFC 6928
 INITIAL_WINDOW_PACKETS = 10.0
-#: what a retransmission timer adds to the round trip, as in Linux
+#: what a retransmission timer adds to the round trip, in seconds, as in Linux
 _TIMER_S = 0.2
-#: Where timeouts would take more of the time, RFC 5348 says more of the timer than of congestion control, and
-#: too much of it: its sender has neither limited transmit (RFC 3042) nor tail loss probes (RFC 8985).
+#: the greatest share of the time in timeouts for which RFC 5348 is used. With more, it says more about the timer than
+#: about congestion control, and overstates the timer: its sender has neither limited transmit (RFC 3042) nor tail loss
+#: probes (RFC 8985).
 _MOST_TIMEOUTS = 0.2
 _LEAST_WINDOW_PACKETS = 2.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Path:
-    """What a transfer is played over: a link's rate, the round trip of the empty path, and chances of loss.
+    """The path of a simulated transfer: a link's rate, the round trip of the empty path, and a chance of loss.
 
-    `loss`: of each packet, from 0 to 1. `packet_bytes`: payload; `wire_bytes`: the same with its headers. The queue
-    holds `queue_packets`.
+    `loss`: the chance that a packet is lost, from 0 to 1. `packet_bytes`: a packet's payload; `wire_bytes`: the same
+    with its headers. `queue_packets`: how many packets the queue holds.
     """
 
     bandwidth_mbps: float
@@ -44,14 +46,14 @@ class Path:
 
 
 class Reno:
-    """RFC 5681's window in packets: half of it after a loss, and one packet more for each round trip."""
+    """RFC 5681's window in packets: it halves after a loss, and beyond slow start grows by one each round trip."""
 
     def __init__(self) -> None:
         self.window = INITIAL_WINDOW_PACKETS
         self._threshold = math.inf
 
     def lost(self, now_s: float) -> None:
-        """Reduce the window: one congestion event."""
+        """Reduce the window once, for one congestion event."""
         self.window = self._threshold = max(self.window / 2, _LEAST_WINDOW_PACKETS)
 
     def acknowledged(self, packets: float, now_s: float, rtt_s: float) -> None:
@@ -73,7 +75,7 @@ class Cubic(Reno):
         self._w_max = self._epoch_s = self._k_s = self._friendly = self._prior = 0.0
 
     def lost(self, now_s: float) -> None:
-        """Reduce the window: one congestion event."""
+        """Reduce the window once, for one congestion event."""
         # Section 4.7: a flow that has not reached its last maximum makes room.
         self._w_max = self.window * (1 + self.BETA) / 2 if self.window < self._w_max else self.window
         self._prior = self.window
@@ -86,7 +88,7 @@ class Cubic(Reno):
         if self.window < self._threshold:
             self.window = min(self.window + packets, max(self._threshold, self.window))
             return
-        # Section 4.3: once as large as before the loss, Reno's own slope.
+        # Section 4.3: once the window is as large as before the loss, it grows with Reno's own slope.
         window = self.window
         self._friendly += (self.ALPHA if self._friendly < self._prior else 1.0) * packets / window
         since_s = now_s - self._epoch_s
@@ -106,7 +108,7 @@ CONTROLLERS: dict[str, Callable[[], Reno]] = {"RFC 5681": Reno, "RFC 9438": Cubi
 def documents(algorithm: str, path: Path) -> tuple[str, ...]:
     """Return the documents that say what an algorithm does over a path with random losses, the algorithm's own first.
 
-    RFC 5348 speaks of Reno, and of CUBIC where that does as Reno does, and is asked where timeouts are few.
+    RFC 5348 applies to Reno, and to CUBIC where CUBIC does as Reno does. It is used only where timeouts are few.
     """
     own = {"reno": "RFC 5681", "cubic": "RFC 9438"}.get(algorithm)
     if own is None or not path.rtt_s:  # without a delay there are no round trips to count in
@@ -116,7 +118,7 @@ def documents(algorithm: str, path: Path) -> tuple[str, ...]:
 
 
 def timeouts_share(path: Path) -> float:
-    """Return the share of a transfer's time that passes in timeouts, by RFC 5348's equation (section 3.1)."""
+    """Return the share of a transfer's time that is spent in timeouts, by RFC 5348's equation (section 3.1)."""
     timer_s = path.rtt_s + _TIMER_S
     with_them, without = (
         response_functions.rfc5348_segments_a_second(path.loss, path.rtt_s, timer) for timer in (timer_s, 0.0)
@@ -125,11 +127,11 @@ def timeouts_share(path: Path) -> float:
 
 
 def utilization(document: str, path: Path, passing: Iterator[float]) -> float:
-    """Play one transfer as a document has it, and return its goodput over the link's rate.
+    """Simulate one transfer as a document has it, and return its goodput over the link's rate.
 
-    RFC 5348 has an equation and no window: Reno's is played, and timeouts take the share of the time that it says.
-    `passing`: how many packets pass before the next that is lost by chance, again and again. Raises KeyError for a
-    document that is not played here.
+    RFC 5348 has an equation and no window, so Reno's window is simulated, and timeouts take the share of the time that
+    the equation gives. `passing`: yields, again and again, how many packets pass before the next that is lost by
+    chance. Raises KeyError for a document that is not simulated here.
     """
     controller = CONTROLLERS[document]()
     packet_s = path.wire_bytes * 8 / (path.bandwidth_mbps * 1e6)
@@ -137,7 +139,7 @@ def utilization(document: str, path: Path, passing: Iterator[float]) -> float:
     # A handshake of one round trip, and one from the request to the first byte.
     now_s, delivered, owed = 2 * path.rtt_s, 0, math.ceil(path.transfer_bytes / path.packet_bytes)
     carry = 0.0
-    # Zones rest on thousands of transfers of a thousand rounds each, so a round calls as little of Python as it can.
+    # Zones rest on thousands of transfers of a thousand rounds each, so a round makes as few calls as it can.
     rtt_s, acknowledged, until_loss = path.rtt_s, controller.acknowledged, next(passing)
     while delivered < owed:
         whole = controller.window + carry

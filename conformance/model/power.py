@@ -1,8 +1,9 @@
-"""What a cell of a zone can tell: how far a scheme's median must be from the reference's to be found outside.
+"""Compute what a cell of a zone can tell: how far a scheme's median must be from the reference's to violate.
 
-The scheme is made up: it does what the reference did, every trial multiplied by one factor (or, where the reference's
-median is next to nothing, with something added). A shift is *told* where such a scheme violates the zone in at least
-POWER of all runs, by the test of verdict.py; runs are drawn from the reference's own trials, always the same draws.
+The scheme is made up: it does what the reference did, with every trial multiplied by one factor (or, if the reference's
+median is next to nothing, with something added). A shift is *told* if such a scheme violates the zone in at least POWER
+of all runs, by the test of verdict.py. Runs are drawn from the reference's own trials, and the draws are always the
+same.
 """
 
 import bisect
@@ -15,31 +16,31 @@ from conformance.model import statistics
 from conformance.model.metrics import METRICS
 from conformance.model.zone import Interval
 
-if TYPE_CHECKING:  # numpy is late: it takes long to import, and few verdicts need it
+if TYPE_CHECKING:  # numpy is imported late: it takes long, and few verdicts need it
     import numpy as np
     import numpy.typing as npt
 
     Rows = npt.NDArray[np.float64]
 
-#: share of runs in which a shift is found, for it to count as told
+#: the share of runs that must find a shift for it to count as told
 POWER = 0.8
-#: what a cell must tell to be counted: a scheme that has so much less, or so much more
+#: the shift that a cell must tell to be counted: a scheme that has this share less, or this share more
 MUST_TELL = 0.3
-#: the most trials of a cell in a usual session, and the most questions of one: what zones are to tell with
+#: the most trials of a cell, and the most questions, in a usual session: what zones can tell is stated for these
 TRIALS, QUESTIONS = 20, 400
 _DRAWS = 200
 _SEED = 1
-#: shifts that are tried, as factors: from 2 % to eight times, in steps of 2 % of the factor
+#: factors of the shifts that are tried: from 1.02 to eight, each 2 % greater than the one before
 _FACTORS = tuple(1.02**step for step in range(1, 106))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """The medians nearest to the reference's that are told, below and above it; None where none is.
+    """The nearest medians below and above the reference's that are told; None if none is.
 
-    `down` and `up` are the same as shares of the reference's median: 0.2 for 20 % less or more. Where the absolute
-    margin is more than the relative one, the median is next to nothing, and they are shares of the value at which both
-    are the same.
+    `down` and `up` are the distances to them as shares of the reference's median: 0.2 for 20 % less or more. If the
+    absolute margin is more than the relative one, the median is next to nothing, and the shares are of the value at
+    which both margins are the same.
     """
 
     low: float | None
@@ -49,22 +50,22 @@ class Told:
 
     @property
     def words(self) -> str:
-        """Return what would have been detected, as a part of a sentence."""
+        """What would have been detected, as a part of a sentence."""
         shifts = ((self.down, "less"), (self.up, "more"))
         found = [f"{shift:.0%} {which}".replace("%", " %") for shift, which in shifts if shift is not None]
         return " or ".join(found) or "no shift"
 
     @property
     def enough(self) -> bool:
-        """Whether it tells what a cell must tell to be counted, on either side."""
+        """Whether the cell tells what it must tell to be counted, on either side."""
         return any(shift is not None and shift <= MUST_TELL for shift in (self.down, self.up))
 
 
 @functools.lru_cache(maxsize=4096)
 def told(permitted: Interval, metric: str, n: int, level: float) -> Told:
-    """Return what `n` trials in a cell tell where a violation has at most the chance `level` of being a false alarm.
+    """Return what `n` trials in a cell tell if a violation needs a p-value of at most `level`.
 
-    Raises ValueError where the reference has no values.
+    Raises ValueError if the reference has no values.
     """
     import numpy as np
 
@@ -84,7 +85,8 @@ def told(permitted: Interval, metric: str, n: int, level: float) -> Told:
         return median + add, drawn + add
 
     def nearest(up: bool) -> float | None:
-        # The further all trials are moved, the more runs are outside: so the first that suffices is found by halving.
+        # The farther all trials are moved, the more runs are outside, so bisection finds the first factor that
+        # suffices.
         def suffices(factor: float) -> bool:
             return _found(moved(factor, up)[1], permitted, level, up) >= POWER
 
@@ -136,6 +138,6 @@ def _interval_rank(n: int) -> int | None:
 
 @functools.cache
 def _count_needed(n: int, reference_n: int, level: float) -> float:
-    """Return how many of n trials must be beyond all of a basis whose range alone is known."""
+    """Return how many of n trials must be beyond the whole range of a basis, if only its range is known."""
     fits = (k for k in range(n + 1) if reference_n and statistics.exceedance_p(n, k, reference_n) <= level / 2)
     return next(fits, math.inf)

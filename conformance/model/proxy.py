@@ -1,4 +1,4 @@
-"""What splits connections: the program, its options, and where it stands in a network that flows share."""
+"""Describe proxies that split connections: the program, its options, and its node in a network that flows share."""
 
 import dataclasses
 import re
@@ -8,25 +8,25 @@ from typing import Any, Self
 from conformance.model.errors import UserError, located
 from conformance.model.records import sparse
 
-#: our own proxy, and the other one that can take its place
+#: the suite's own proxy, and another one that can take its place
 SPLITTER, PEPSAL = "splitter", "pepsal"
 _ALGORITHM_NAME = re.compile(r"[a-z0-9_]{1,15}\Z")
 
 
 def check_algorithm(name: str, value: object) -> None:
-    """Raise UserError unless a value may be a kernel's name of a congestion control."""
+    """Raise UserError unless a value has the form of a kernel's name of a congestion control."""
     if not isinstance(value, str) or not _ALGORITHM_NAME.match(value):
         raise UserError(f"{name} is {value!r}", "it must be a kernel's name of a congestion control")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Proxy:
-    """What splits connections on the router. An option that is None leaves the kernel's default.
+    """A proxy that splits connections on the router. An option that is None leaves the kernel's default.
 
-    program: SPLITTER or PEPSAL; digest: of a program that is not the suite's own, None for SPLITTER.
+    program: SPLITTER or PEPSAL; digest: that of a program that is not the suite's own, None for SPLITTER.
     to_client, to_server: kernel's name of the congestion control on each side; None is the sender's own algorithm.
     send_buffer_bytes, receive_buffer_bytes, unsent_bytes: SO_SNDBUF, SO_RCVBUF, TCP_NOTSENT_LOWAT of both its sockets.
-    back_pressure_bytes: at most so many bytes in the proxy and unacknowledged by the receiver (docs/proxy.md).
+    back_pressure_bytes: the bound on bytes in the proxy or unacknowledged by the receiver (docs/proxy.md).
     """
 
     program: str = SPLITTER
@@ -72,7 +72,7 @@ class Splitter:
 
     @classmethod
     def of_box(cls, box: Mapping[str, Any], where: str) -> Self:
-        """Return the Splitter that a box of a scenario's document is. Raises UserError with a JSON pointer."""
+        """Return the Splitter that a box of a scenario's document describes. Raises UserError with a JSON pointer."""
         options = dict(box.get("options", {}))
         known = [field.name for field in dataclasses.fields(Proxy) if field.name not in ("program", "digest")]
         for name in options:

@@ -1,4 +1,4 @@
-"""Rates of a link over time, read from a file: Mahimahi's traces, or a rate for each step."""
+"""Read the rates of a link over time from a file: a trace of Mahimahi's, or a rate for each step."""
 
 import dataclasses
 import itertools
@@ -9,20 +9,20 @@ from typing import Any
 from conformance.model import digest
 from conformance.model.errors import UserError
 
-#: what a line is: the millisecond of an opportunity to deliver one packet (Mahimahi), or a rate in Mbit/s
+#: formats, by what a line is: the millisecond of an opportunity to deliver one packet (Mahimahi), or a rate in Mbit/s
 MAHIMAHI, STEPS = "mahimahi", "steps"
-#: how long a rate holds where nothing is said: what opportunities are counted in, and a line of steps
+#: `step_s` unless given: the step in which opportunities are counted, and the time that a line of `steps` holds
 _STEP_S: Mapping[str, float] = {MAHIMAHI: 0.1, STEPS: 1.0}
-#: what one opportunity of Mahimahi's delivers
+#: bits that one of Mahimahi's opportunities delivers
 _OPPORTUNITY_BITS = 1500 * 8
 _MOST_STEPS, _MOST_MBPS, _LEAST_MBPS = 10_000, 10_000, 0.1
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RateTrace:
-    """Rates that follow each other, each for `step_s`, again from the first after the last. 0: packets are held.
+    """Rates that follow each other, each for `step_s`, and begin again after the last. A rate of 0 holds packets.
 
-    `digest`: of the bytes of the file.
+    `digest`: that of the file's bytes.
     """
 
     file: str
@@ -36,7 +36,7 @@ class RateTrace:
         }  # fmt: skip
 
     def steps(self, start_s: float, end_s: float) -> Iterator[tuple[float, float, float]]:
-        """Yield (from, until, rate) of each change of rate in a time; equal rates in a row are one."""
+        """Yield (from, until, rate) for each change of rate from `start_s` to `end_s`; equal rates in a row are one."""
         at, count = 0, len(self.rates_mbps)
         while start_s + at * self.step_s < end_s:
             first, rate = at, self.rates_mbps[at % count]
@@ -46,7 +46,7 @@ class RateTrace:
 
 
 def read(asked: Mapping[str, Any], load: Callable[[str], bytes]) -> RateTrace:
-    """Return the trace of {"file", "format", "step_s"}, or as to_json() wrote it. Raises UserError naming the line."""
+    """Return the trace of {"file", "format", "step_s"}, or what to_json() wrote. Raises UserError naming the line."""
     if "rates_mbps" in asked:
         return RateTrace(**{**asked, "rates_mbps": tuple(asked["rates_mbps"])})
     file, form = asked["file"], asked["format"]
@@ -88,7 +88,7 @@ def _rates(file: str, numbers: list[float]) -> list[float]:
 
 
 def _binned(file: str, times_ms: list[float], step_s: float) -> list[float]:
-    """Return the rates that opportunities come to in each step. As Mahimahi has it, the last one ends the trace."""
+    """Return the rate of each step from its number of opportunities. As in Mahimahi, the last one ends the trace."""
     if sorted(times_ms) != times_ms:
         at = next(at for at, (one, other) in enumerate(itertools.pairwise(times_ms), 2) if other < one)
         raise UserError(f"{file}, number {at}: it goes back in time", "opportunities come in order")
@@ -99,7 +99,7 @@ def _binned(file: str, times_ms: list[float], step_s: float) -> list[float]:
         raise UserError(f"{file} has {count} steps", f"at most {_MOST_STEPS} fit; give a longer step_s")
     found = [0] * count
     for time_ms in times_ms:
-        # An opportunity at the very end of a step is the last of it: the trace begins after 0.
+        # An opportunity at the very end of a step belongs to that step, as the trace begins after 0.
         found[max(math.ceil(round(time_ms / 1000 / step_s, 9)) - 1, 0)] += 1
     rates = [round(bin_ * _OPPORTUNITY_BITS / step_s / 1e6, 6) for bin_ in found]
     return [rate if rate == 0 or rate >= _LEAST_MBPS else _LEAST_MBPS for rate in rates]

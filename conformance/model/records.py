@@ -1,11 +1,11 @@
-"""What records of a scenario have in common: their JSON leaves out what is as usual."""
+"""Write the records of a scenario as JSON without fields that have their default value."""
 
 import dataclasses
 from typing import Any
 
 
 def sparse(record: Any) -> dict[str, Any]:
-    """Return a record's fields that are not as usual, so that a field that comes later changes no digest."""
+    """Return a record's fields that differ from their defaults, so that a field added later changes no digest."""
     found = {}
     for field in dataclasses.fields(record):
         value = getattr(record, field.name)

@@ -1,4 +1,4 @@
-"""What metrics of a network that changes are computed by: functions of a measurement and a group (shared_metrics.py).
+"""Compute metrics of a network that changes: functions of a measurement and a group, as in shared_metrics.py.
 
 They are about the last phase (emulation/phases.py): from the last instant of the schedule until the flows end.
 """
@@ -19,9 +19,9 @@ def _last(record: Record | None) -> Record | None:
 
 
 def recovery_s(measured: Measured, group: str | None) -> float | None:
-    """Return how long after the last change each flow first has 90 % of its new share, in the mean.
+    """Return how long after the last change each flow first has 90 % of its new share: the mean over the flows.
 
-    Of a flow that never has, it is as long as was waited.
+    A flow that never has it counts with the time that was observed.
     """
     phases = [_last(flow) for flow in flows_of(measured, group)]
     times = [
@@ -33,7 +33,7 @@ def recovery_s(measured: Measured, group: str | None) -> float | None:
 
 
 def recovery_lost_pct(measured: Measured, group: str | None) -> float | None:
-    """Return what share of the packets that came to the bottleneck's queue after the last change it dropped."""
+    """Return the percentage of packets dropped by the bottleneck's queue, of all that came after the last change."""
     link = bottleneck(measured, group)
     phase = _last(link)
     if link is None or phase is None or not link["out_bytes"] or not link["out_packets"]:
@@ -44,7 +44,7 @@ def recovery_lost_pct(measured: Measured, group: str | None) -> float | None:
 
 
 def recovery_queue_ms(measured: Measured, group: str | None) -> float | None:
-    """Return how long the bottleneck takes for what stood in its queue at most after the last change."""
+    """Return how long the bottleneck takes to send its longest queue after the last change."""
     phase = _last(bottleneck(measured, group))
     if phase is None or not phase.get("rate_mbps"):
         return None
@@ -53,10 +53,10 @@ def recovery_queue_ms(measured: Measured, group: str | None) -> float | None:
 
 
 def move_gap_s(measured: Measured, group: str | None) -> float | None:
-    """Return the longest time without a packet to a group's clients, from the last before their move on.
+    """Return the longest time without a packet to a group's clients, counted from the last packet before their move.
 
-    It is that of all flows of the link together, by what passes its hop (load/hop.c). A flow that ends early, or is
-    silent to its end, has a gap up to when it was to end.
+    It is measured of all flows of the link together, by the packets that pass its hop (load/hop.c). If a flow ends
+    early or stays silent to its end, the gap lasts until its planned end.
     """
     network, flows = measured.setting.network, flows_of(measured, group)
     if network is None or not flows:
@@ -76,7 +76,7 @@ def move_gap_s(measured: Measured, group: str | None) -> float | None:
 
 
 def _was_to_end_s(flow: Record, group: Flows) -> float | None:
-    """Return when a flow ended or, if a clock was to end it, when that was; None of one that ended before its end."""
+    """Return when a flow ended or, if a clock was to end it, its planned end; None if it did not complete."""
     if group.seconds is not None:
         return float(flow["start_s"]) + group.seconds
     ended: float | None = flow["end_s"] if flow["completion_s"] is not None else None
@@ -92,7 +92,7 @@ ROWS: tuple[Metric, ...] = (
         recovery_s,
         unit="s",
         digits=2,
-        margin=1.0,  # where a timer that backs off happens to stand when an outage of a second ends
+        margin=1.0,  # it depends on where a backed-off timer stands when an outage of 1 s ends
         full_scale=10.0,
         only_above=True,
     ),

@@ -1,6 +1,6 @@
-"""What metrics of requests are computed by: pure functions of a measurement and a group, as shared_metrics.py has them.
+"""Compute metrics of requests: pure functions of a measurement and a group, as in shared_metrics.py.
 
-They are of flows whose client asks for a sequence of bodies; None where there are no requests, or one did not complete.
+They are of flows whose client asks for a sequence of bodies; None if there are no requests, or one did not complete.
 """
 
 import math
@@ -9,13 +9,13 @@ from conformance.model.shared_metrics import Measured, OfGroup, Record, flows_of
 
 
 def _took_s(request: Record) -> float:
-    """Return the time from a request to the last byte of its body; infinite where that never came."""
+    """Return the time from a request to the last byte of its body; infinite if that never came."""
     end_s = request["end_s"]
     return math.inf if end_s is None else end_s - request["start_s"]
 
 
 def _of_flows(measured: Measured, group: str | None) -> list[list[Record]] | None:
-    """Return the requests of each flow; None where a flow has none, or nobody saw them."""
+    """Return the requests of each flow; None if a flow has none, or if they were not seen."""
     found = [flow.get("requests") or [] for flow in flows_of(measured, group)]
     return found if found and all(found) else None
 
@@ -35,13 +35,16 @@ def request_s(percent: int) -> OfGroup:
 
 
 def last_request_s(measured: Measured, group: str | None) -> float | None:
-    """Return how long the last request of each flow took, in the mean."""
+    """Return how long the last request of each flow took: the mean over the flows."""
     found = _of_flows(measured, group)
     return _mean([_took_s(requests[-1]) for requests in found or ()])
 
 
 def bulk_goodput_mbps(measured: Measured, group: str | None) -> float | None:
-    """Return the goodput of each flow's largest body, of equals the last, from its request on, in the mean."""
+    """Return the goodput of each flow's largest body, from its request on: the mean over the flows.
+
+    If several bodies are the largest, the last one counts.
+    """
     found = _of_flows(measured, group)
     return _mean([_goodput_mbps(max(requests, key=_size)) for requests in found or ()])
 

@@ -1,22 +1,22 @@
-"""How many digits people need to see that two numbers differ."""
+"""Compute how many digits people need to see that two numbers differ."""
 
 from collections.abc import Iterable
 
-#: digits that `digits_to_tell` adds at most: values that are closer to a bound than that are no matter of rounding
+#: the most digits that `digits_to_tell` adds: a value that is even closer to a bound is no matter of rounding
 _MOST_MORE_DIGITS = 6
 
 
 def told(value: float, low: float, high: float, digits: int) -> str:
-    """Return a value and what is permitted in words, with `digits` or as many more as tell them apart."""
+    """Return a value and the permitted interval in words, with `digits` or as many more as tell them apart."""
     enough = digits_to_tell([value], low, high, digits)
     return f"{value:.{enough}f}, permitted {low:.{enough}f}..{high:.{enough}f}"
 
 
 def digits_to_tell(values: Iterable[float], low: float, high: float, digits: int) -> int:
-    """Return how many digits values and the bounds of an interval need, `digits` or more, to be told apart.
+    """Return how many digits, `digits` or more, tell values apart from the bounds of an interval.
 
-    With so many, a value that is outside the interval is also outside when all are rounded: a person who reads that
-    0.06 violates 0.06 to 0.10 cannot see why.
+    With that many, a value that is outside the interval is also outside when all are rounded. Otherwise a person might
+    read that 0.06 violates 0.06 to 0.10, and could not see why.
     """
     known = list(values)
 

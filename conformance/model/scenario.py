@@ -1,7 +1,8 @@
-"""A scenario: a network that flows share, of which some values vary (axes). A scenario at a point is a Setting.
+"""Read a scenario: a network that flows share, in which some values vary (axes). A scenario at a point is a Setting.
 
-The document's form is schemas/scenario.json; docs/scenarios.md describes every field. What a point sets is put into the
-document itself, at the JSON pointers that its axes name, before the rest is read: so an axis may vary anything.
+The form of the document is schemas/scenario.json; docs/scenarios.md describes every field. The values of a point are
+put into the document itself, at the JSON pointers that its axes name, before the rest is read. So an axis may vary
+anything.
 """
 
 import copy
@@ -27,7 +28,7 @@ def _no_file(path: str) -> bytes:
     raise UserError(f"there is no file {path!r} beside this document", "give the scenario as a file")
 
 
-#: what a box does that bonds links, and one that splits connections
+#: what a box `does`: it bonds links, or it splits connections
 BOND, SPLIT = "bond", "split"
 #: the grid that every scenario has: all values of all axes
 ALL = "all"
@@ -35,11 +36,11 @@ ALL = "all"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Axis:
-    """What varies: `sets` are JSON pointers into the scenario's document, `values` what it usually takes.
+    """A quantity that varies: `sets` are JSON pointers into the scenario's document, `values` are the usual ones.
 
-    `means`: what each value stands for, where values are names; such an axis takes no others. An object whose names
-    are all of `sets` stands for another thing at each place. `later`: it came when points of the scenario were measured
-    already; those at its first value are named, and digested, as before.
+    `means`: what each value stands for, if values are names; such an axis takes no others. If a meaning is an object
+    with exactly the pointers of `sets` as its names, it has another meaning for each place. `later`: the axis was added
+    when points of the scenario had already been measured; points at its first value keep their names and digests.
     """
 
     name: str
@@ -49,11 +50,11 @@ class Axis:
     later: bool = False
 
     def names(self, value: Value) -> bool:
-        """Say whether points that have a value of this axis name it."""
+        """Say whether the ids of points with this value name the axis."""
         return not self.later or value != self.values[0]
 
     def meaning(self, value: Value, pointer: str) -> Any:
-        """Return what a value puts at a place. Raises UserError for a name that stands for nothing."""
+        """Return what a value puts at a place. Raises UserError for a name without a meaning."""
         if not self.means:
             return value
         if value not in self.means:
@@ -65,9 +66,9 @@ class Axis:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """A scenario's document, read: `base` is what its points vary. `grids`: {name: points}.
+    """A scenario as read: `base` is the part of its document that points vary. `grids`: {name: points}.
 
-    `check` refuses what the document says at a point, where it is not of the schema's form; `load` reads its traces.
+    `check` refuses the document at a point if it does not satisfy the schema; `load` reads the files of its traces.
     """
 
     name: str
@@ -86,9 +87,9 @@ class Scenario:
         check: Callable[[Mapping[str, Any]], None] = lambda data: None,
         load: Callable[[str], bytes] = _no_file,
     ) -> Self:
-        """Return the Scenario of a document that keeps its schema. Raises UserError with a JSON pointer.
+        """Return the Scenario of a document that satisfies its schema. Raises UserError with a JSON pointer.
 
-        `load` returns the bytes of a file that the document names, by its path from there.
+        `load` returns the bytes of a file that the document names, by its path relative to the document.
         """
         axes = tuple(
             Axis(
@@ -118,7 +119,7 @@ class Scenario:
         grids.setdefault(ALL, tuple(found._product({})))
         found = dataclasses.replace(found, grids=grids)
         found.network(found.point({}))
-        # Each value must make a network; of all points together there may be thousands.
+        # Each value must make a network. Not every point is tried, as there may be thousands.
         for at, axis in enumerate(axes):
             for number, value in enumerate(axis.values):
                 with located(f"/axes/{at}/values/{number}"):
@@ -126,9 +127,9 @@ class Scenario:
         return found
 
     def point(self, given: Mapping[str, Value]) -> Point:
-        """Return the Point of these values; of other axes the first that they usually take. Raises UserError.
+        """Return the Point of these values, with the first value of every other axis. Raises UserError.
 
-        An axis that came later is not named where it has its first value.
+        An axis with `later` is not named at its first value.
         """
         names = [axis.name for axis in self.axes]
         for name in given:
@@ -139,7 +140,7 @@ class Scenario:
         return Point(tuple((axis.name, value) for axis, value in values if axis.names(value)))
 
     def values(self, point: Point) -> dict[str, Value]:
-        """Return the value of every axis at a point, also of those that it does not name."""
+        """Return the value of every axis at a point, including axes that it does not name."""
         return {axis.name: axis.values[0] for axis in self.axes} | dict(point.values)
 
     def parse(self, text: str) -> Point:
@@ -160,7 +161,7 @@ class Scenario:
         yield from found
 
     def _product(self, given: Mapping[str, Any]) -> Iterator[Point]:
-        """Yield the points of a selection: {axis: value or values}; of other axes all values."""
+        """Yield the points of a selection, {axis: value or values}, with all values of every other axis."""
         self.point({name: "" for name in given})
         each = []
         for axis in self.axes:
@@ -198,7 +199,8 @@ class Scenario:
                 raise UserError(f"/boxes/{at}: a bond is the one box of its network", "leave out the others")
         for at, group in enumerate(network.flows):
             if not group.is_stack and network.splitters_of(group):
-                # They connect from the sender on, and what hands connections to a splitter goes by who connects.
+                # They connect from the sender's side, and the rules that hand connections to a splitter depend on which
+                # side connects.
                 mend = "give them the ends of one section, or a sender that is the stack"
                 raise UserError(f"/flows/{at}: flows of the kernel cross no splitter", mend)
         for where, why in schedule_problems(network.schedule, network.links, self.timeout_s):
@@ -206,11 +208,11 @@ class Scenario:
         return network
 
     def setting(self, point: Point) -> Setting:
-        """Return the Setting at a point, in the form of before there were scenarios where that says the same.
+        """Return the Setting at a point, in the form from before there were scenarios if that says the same.
 
-        Raises UserError.
+        legacy.py knows that form. Raises UserError.
         """
-        # A study's claims ask for few points thousands of times, and a schema is checked at each.
+        # A study's claims ask for the same few points thousands of times, and each time the schema would be checked.
         if point not in self._settings:
             self._settings[point] = self._setting(point)
         return self._settings[point]
@@ -234,12 +236,12 @@ class Scenario:
         return Setting.shared(self.name, network, point.values, self.timeout_s)
 
 
-#: what of a document is the network's
+#: fields of a document that describe its network
 _NETWORK = ("links", "flows", "offload", "bursts", "sysctls", "schedule", "delivery", "round_trips")
 
 
 def _place(document: Any, pointer: str) -> tuple[Any, str | int]:
-    """Return the object or list that a JSON pointer's last step is in, and that step. Raises UserError."""
+    """Return the object or list that a JSON pointer's last step is in, and that step as a key. Raises UserError."""
     steps = [step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")]
     if len(steps) < 2 or steps[0]:
         raise UserError(f"{pointer!r} is no JSON pointer", "such as /links/0/data/rate_mbps")

@@ -1,7 +1,8 @@
-"""What of a network changes while a trial runs, and when: a schedule, and what it comes to for each direction.
+"""Describe a schedule of changes to a network during a trial, and compute how it changes each direction of a link.
 
-An entry holds from its time on, or for a while. Where several hold at a time, the one that began last wins, of equals
-the later one in the document; what an entry does not name is as it would be without it.
+An entry holds from its time on, or for a while. If several hold at the same time, the one that began last takes effect,
+and if they began together, the later one in the document. A field that an entry does not name is as it would be without
+the entry.
 """
 
 import dataclasses
@@ -16,9 +17,9 @@ from conformance.model.links import Direction, Link, Queue
 from conformance.model.rate_trace import RateTrace
 from conformance.model.records import sparse
 
-#: what a document calls directions -> what a Link does
+#: directions as a document names them -> as a Link does
 WAYS: Mapping[str, tuple[str, ...]] = {"forward": ("data",), "backward": ("acks",), "both": ("data", "acks")}
-#: what a schedule may wait for; states.py finds it in packets
+#: the states that a schedule may wait for; states.py finds them in packets
 STATES: Mapping[str, str] = {
     "request": "the sender has been asked for the transfer",
     "first_loss": "the sender can know of its first loss",
@@ -35,7 +36,7 @@ RESIZED = ("bfifo", "pfifo", "fq_codel", "codel", "pie")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Occasion:
-    """When a state of the tested group's first flow begins (model/states.py), and so much later."""
+    """When a state of the tested group's first flow begins (model/states.py), plus seconds and round trips."""
 
     state: str
     plus_s: float = 0
@@ -47,7 +48,7 @@ class Occasion:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Entry:
-    """`set`, fields of a Direction, or rates by `trace`, from `at_s` on; of `for_s` seconds, or to the end."""
+    """Fields of a Direction (`set`) or rates (`trace`) that hold from `at_s` on, for `for_s` seconds or to the end."""
 
     at_s: float | Occasion
     link: str
@@ -63,12 +64,12 @@ class Entry:
         return found
 
     def on(self, link: str, way: str) -> bool:
-        """Return whether it is about this direction of a link."""
+        """Return whether the entry is about this direction of a link."""
         return link == self.link and way in WAYS[self.direction]
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Return the Entry of a document whose trace was read, or as to_json() wrote it. Raises UserError."""
+        """Return the Entry of a document whose traces have been read, or of what to_json() wrote. Raises UserError."""
         at_s, trace = data["at_s"], data.get("trace")
         return cls(
             **{
@@ -106,7 +107,7 @@ def with_traces(document: Mapping[str, Any], load: Callable[[str], bytes]) -> di
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Change:
-    """What a direction of a link is from `at_ns` of a trial on; `before` is what it was."""
+    """A direction of a link as it is from `at_ns` of a trial on, and as it was `before`."""
 
     at_ns: int
     direction: Direction
@@ -114,7 +115,7 @@ class Change:
 
 
 def changes(schedule: Sequence[Entry], link: Link, way: str, until_s: float) -> list[Change]:
-    """Return what changes of a link's direction before `until_s`, in order. What waits for a state is left out."""
+    """Return the changes of a link's direction before `until_s`, in order, without those that wait for a state."""
     begin: list[tuple[int, int, dict[str, Any]]] = []
     ends: dict[int, list[int]] = {}
     for entry in schedule:
@@ -146,7 +147,7 @@ def changes(schedule: Sequence[Entry], link: Link, way: str, until_s: float) -> 
 
 
 def carried_bytes(direction: Direction, changes: Sequence[Change], start_s: float, end_s: float) -> float:
-    """Return what a direction's rate carries from one time to another."""
+    """Return how many bytes a direction's rate carries from one time to another."""
     total, at_s, rate = 0.0, start_s, direction.rate_mbps or 0
     for change in changes:
         change_s = min(max(change.at_ns / 1e9, start_s), end_s)
@@ -169,7 +170,7 @@ def _ns(seconds: float) -> int:
 
 
 def is_held(schedule: Sequence[Entry], link: str, way: str) -> bool:
-    """Return whether the rate of a link's direction is 0 at a time: then its packets wait in the queue."""
+    """Return whether the rate of a link's direction is ever 0, so that its packets wait in the queue."""
     return any(
         dict(entry.set).get("rate_mbps") == 0 or (entry.trace is not None and 0 in entry.trace.rates_mbps)
         for entry in schedule
@@ -178,7 +179,7 @@ def is_held(schedule: Sequence[Entry], link: str, way: str) -> bool:
 
 
 def highest_mbps(schedule: Sequence[Entry], link: Link, way: str) -> float | None:
-    """Return the highest rate that a link's direction has at a time; None where nothing limits it."""
+    """Return the highest rate that a link's direction ever has; None if nothing limits it."""
     rates = [link.direction(way).rate_mbps]
     for entry in schedule:
         if entry.on(link.name, way):
@@ -187,14 +188,14 @@ def highest_mbps(schedule: Sequence[Entry], link: Link, way: str) -> float | Non
 
 
 def is_impaired(schedule: Sequence[Entry], link: Link, way: str) -> bool:
-    """Return whether a link's direction has impairments at a time."""
+    """Return whether a link's direction ever has impairments."""
     return link.direction(way).impairments is not None or any(
         "impairments" in dict(entry.set) for entry in schedule if entry.on(link.name, way)
     )
 
 
 def changes_delay(schedule: Sequence[Entry], link: str, way: str) -> bool:
-    """Return whether delay or loss of a link's direction change."""
+    """Return whether the delay or the loss of a link's direction ever changes."""
     return any({"delay_ms", "loss_pct"} & dict(entry.set).keys() for entry in schedule if entry.on(link, way))
 
 
@@ -220,11 +221,11 @@ def problems(schedule: Sequence[Entry], links: Sequence[Link], end_s: float) -> 
             wrong = list(_wrong(entry, known[entry.link].direction(way)))
             yield from ((f"{where}{place}", why) for place, why in wrong)
             if wrong:
-                break  # the other direction has the same
+                break  # the other direction has the same mistakes
 
 
 def _wrong(entry: Entry, direction: Direction) -> Iterator[tuple[str, str]]:
-    """Yield (JSON pointer from the entry, what is wrong) of what an entry does to a direction."""
+    """Yield (JSON pointer from the entry, what is wrong) for what an entry does to a direction."""
     fields = dict(entry.set)
     sets_rate = entry.trace is not None or "rate_mbps" in fields
     place = "/trace" if entry.trace is not None else "/set/rate_mbps"

@@ -1,4 +1,4 @@
-"""Which seeds trials have: references from 1 on, what is judged off these, and what repeats a violation off both.
+"""Set apart the seeds of references (from 1 on), of judged trials, and of trials that repeat a violation.
 
 A trial with a reference's seed meets the same random losses as the reference did, and so is no independent witness.
 """
@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from conformance.model.trial import Measurement
 from conformance.model.verdict import MOST_TRIALS
 
-#: of trials that are judged, where nothing else is asked for: no reference has as many trials
+#: the first seed of judged trials, unless another is asked for: no reference has as many trials
 JUDGED = 1001
-#: of trials that repeat a violation, beyond the first seed of those that violated: no cell has as many trials
+#: the distance from the first seed of trials that violated to that of their repeats: no cell has more trials
 FRESH = MOST_TRIALS
 
 

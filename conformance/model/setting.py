@@ -1,10 +1,10 @@
-"""A Setting: everything about the network and the transfer that a result depends on.
+"""Define a Setting: everything about the network and the transfer that a result depends on.
 
-A *cell* (bandwidth, one-way delay, loss) is one point of a grid. A *profile* holds the rest: queue, offload,
-transfer length, sysctls. A Setting is both, validated once, here, so that nothing later has to ask.
+A *cell* (bandwidth, one-way delay, loss) is one point of a grid. A *profile* holds the rest: queue, offload, transfer
+length, sysctls. A Setting is both. It is validated once, here, so that nothing later has to.
 
-A *path* has two segments, each a cell, the client's first, with a router between them. The Setting's cell is then what
-they come to end to end, so that whatever is said of a cell (transfer, utilization, bandwidth-delay product) is said of
+A *path* has two segments, each a cell, the client's first, with a router between them. The Setting's cell is then the
+end-to-end cell of the two, so all that is said of a cell (transfer, utilization, bandwidth-delay product) is said of
 the whole path. On the router there may be a *proxy*, which splits the connection.
 """
 
@@ -20,7 +20,7 @@ from conformance.model.errors import UserError
 from conformance.model.network import Network
 from conformance.model.proxy import Proxy, check_algorithm
 
-#: queues by name -> what their size after the colon counts, or None where they take no size
+#: queues by name -> the unit of the size after the colon, or None if they take no size
 QUEUES = {
     "red": None,
     "bfifo": "bdp",
@@ -31,12 +31,12 @@ QUEUES = {
     "pie": None,
     "policer": None,
 }
-#: what the kernel counts a queue's packets, and its bytes, with
+#: the largest size of a queue, in packets or bytes, that the kernel can count
 _LARGEST_QUEUE = 2**32 - 1
 _SYSCTL_NAME = re.compile(r"net\.(ipv4|ipv6|core)\.[a-z0-9_.]+\Z")
 
 
-#: as ids have numbers: what `exact` writes, and what a person may write instead
+#: a number in an id, as `exact` writes it or as a person may write it instead
 NUMBER = r"-?[\d.]+(?:e-?\d+)?"
 _CELL = re.compile(rf"({NUMBER})mbps-({NUMBER})ms-({NUMBER})pct")
 
@@ -47,7 +47,7 @@ def number(value: float) -> int | float:
 
 
 def exact(value: float) -> str:
-    """Return a number as ids have it: short, and exactly the number when it is read again."""
+    """Return a number as ids have it: short, and read back as exactly the same number."""
     return repr(number(value))
 
 
@@ -66,7 +66,7 @@ class Cell:
             ("loss_pct", 0, 50, "must be from 0 to 50: no transfer ends beyond that"),
         ):
             value = getattr(self, name)
-            # Compared, as math.isfinite() raises for integers that no float holds.
+            # A comparison, as math.isfinite() raises for integers that no float holds.
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < math.inf:
                 raise UserError(f"{name} is {value!r}", "it must be a number")
             if not low <= value <= high:
@@ -75,12 +75,12 @@ class Cell:
 
     @property
     def id(self) -> str:
-        """Return what `parse` reads back: equal cells, and no others, have equal ids."""
+        """The text that `parse` reads back: equal cells, and no others, have equal ids."""
         return f"{exact(self.bandwidth_mbps)}mbps-{exact(self.one_way_delay_ms)}ms-{exact(self.loss_pct)}pct"
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read what `id` writes; raises UserError."""
+        """Return the Cell of an id. Raises UserError."""
         match = _CELL.fullmatch(text)
         if not match:
             raise UserError(f"cell {text!r} is not of the form 10mbps-20ms-1pct")
@@ -94,10 +94,10 @@ class Cell:
 
 
 def end_to_end(segments: Sequence[Cell]) -> Cell:
-    """Return the Cell that segments in a row come to: the smallest bandwidth, the sum of delays, and either's loss.
+    """Return the end-to-end Cell of segments in a row: the smallest bandwidth, the sum of delays, the loss of all.
 
-    Loss is of packets that may be lost in each, independently: l1 + l2 - l1 l2 of two. Commutes exactly, associates up
-    to rounding. Raises UserError where the result is no Cell (loss above 50 %).
+    A packet may be lost in each segment, independently: l1 + l2 - l1 l2 for two. The result is the same in any order,
+    and for any grouping up to rounding. Raises UserError if it is no Cell (loss above 50 %).
     """
     kept = math.prod(1 - cell.loss_pct / 100 for cell in segments)
     return Cell(
@@ -112,7 +112,7 @@ def path_id(segments: Sequence[Cell]) -> str:
 
 
 def parse_path(text: str) -> tuple[Cell, Cell]:
-    """Read what `path_id` writes of two segments; raises UserError."""
+    """Return the two segments of what `path_id` wrote. Raises UserError."""
     parts = text.split("+")
     if len(parts) != 2:
         raise UserError(
@@ -122,17 +122,18 @@ def parse_path(text: str) -> tuple[Cell, Cell]:
     return first, second
 
 
-#: where a rival shares the bottleneck
+#: the topology in which a rival shares the bottleneck
 RIVAL_TOPOLOGY = "dumbbell"
-#: what the topology of a network that flows share is called; no file of topologies/ is
+#: the name of the topology of a network that flows share; no file of topologies/ has it
 SHARED_TOPOLOGY = "shared"
-#: what sizes the queue of a path's link: the whole path, as in the published testbed, or the link's own segment
+#: whose BDP sizes the queue of a path's link: the whole path's, as in the published testbed, or that of the link's own
+#: segment
 QUEUE_SIZED_BY = ("path", "segment")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Setting:
-    """A cell under a profile, or a path of two segments under it. Raises UserError where a value makes no sense."""
+    """A cell under a profile, or a path of two segments under it. Raises UserError if a value makes no sense."""
 
     cell: Cell
     profile: str
@@ -143,17 +144,18 @@ class Setting:
     topology: str
     host_queue: str | None
     sysctls: tuple[tuple[str, str], ...]
-    #: none, or two, the client's side first
+    #: no segments, or two, the client's side first
     segments: tuple[Cell, ...] = ()
     queue_sized_by: str = "path"
     proxy: Proxy | None = None
-    #: kernel's name of the congestion control of a second flow, which is there first and fills the bottleneck; or none
+    #: the kernel's name of the congestion control of a second flow, which starts first and fills the bottleneck; or
+    #: none
     rival: str | None = None
     #: whether the server's link is captured, to see how many packets it sends at once
     bursts: bool = False
     #: whether its measurement keeps the packets of the tested group's first flow
     packets: bool = False
-    #: what none of the above says, and the point of its scenario; or none
+    #: a network that the fields above cannot express, and the point of its scenario; or none
     network: Network | None = None
     point: tuple[tuple[str, Any], ...] = ()
 
@@ -165,7 +167,7 @@ class Setting:
             object.__setattr__(self, name, number(value))
         if self.network is not None:
             assert self.sysctls == self.network.sysctls, "a trial is known by its network's"
-            return  # it was checked when it was made
+            return  # the network was checked when it was made
         self._check_path()
         kind, _, size = self.queue.partition(":")
         if kind not in QUEUES:
@@ -209,7 +211,7 @@ class Setting:
 
     @property
     def links(self) -> tuple[Cell, ...]:
-        """The cells of its links, the client's first: one of one segment, two of a path."""
+        """The cells of its links, the client's first: one cell, or the two of a path."""
         return self.segments or (self.cell,)
 
     @property
@@ -225,7 +227,7 @@ class Setting:
 
     @property
     def transfer_bytes(self) -> int:
-        """`transfer_s` seconds at the bottleneck's rate, as the ATC'25 testbed sizes its transfers."""
+        """The bytes of `transfer_s` seconds at the bottleneck's rate, as the ATC'25 testbed sizes its transfers."""
         return math.floor(self.transfer_s * 1e6 * self.cell.bandwidth_mbps / 8)
 
     def to_json(self) -> dict[str, Any]:
@@ -242,7 +244,8 @@ class Setting:
         if self.segments:
             data["segments"] = [cell.to_json() for cell in self.segments]
         else:
-            # As before there were paths, so that what was measured and derived then keeps its digest.
+            # Without paths it is as it was before there were any, so that older measurements and zones keep their
+            # digests.
             del data["segments"], data["queue_sized_by"], data["proxy"]
         return data
 
@@ -250,8 +253,8 @@ class Setting:
     def shared(cls, name: str, network: Network, point: Sequence[tuple[str, Any]], timeout_s: float) -> Self:
         """Return the Setting of a network at a point of scenario `name`.
 
-        What readers of cells ask of it is its first judged group's: the cell is the bottleneck's rate, half of the
-        path's round-trip time, and the loss on the way of the data. Raises UserError where nothing limits its rate.
+        Code that reads cells gets figures of the first judged group: the cell has the bottleneck's rate, half of the
+        path's round-trip time, and the loss on the data's route. Raises UserError if nothing limits the group's rate.
         """
         tested = network.tested
         bottleneck = network.bottleneck(tested)
@@ -271,7 +274,7 @@ class Setting:
             host_queue=tested.host_queue,
             sysctls=network.sysctls,
             network=network,
-            point=tuple(sorted(point)),  # as it comes back from a line, whose names are in order
+            point=tuple(sorted(point)),  # as it comes back from a result line, which sorts names
         )
 
     @classmethod
@@ -288,7 +291,7 @@ class Setting:
 
     @functools.cached_property
     def profile_digest(self) -> str:
-        """Digest of all but the cell and the segments: what must agree before results may be compared."""
+        """Digest of all but the cell and the segments: it must be equal before results may be compared."""
         data = self.to_json()
         data.pop("cell", None)
         data.pop("segments", None)
@@ -296,7 +299,7 @@ class Setting:
 
     @functools.cached_property
     def guest_digest(self) -> str:
-        """Digest of what settings that can share a guest agree in: of a network, its structure and not its values."""
+        """Digest of what settings in one guest must have in common: of a network its structure, not its values."""
         if self.network is None:
             return self.profile_digest
         structure = [

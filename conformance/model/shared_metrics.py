@@ -1,6 +1,6 @@
-"""What metrics of flows that share a network are computed by: pure functions of a measurement and a group.
+"""Compute the metrics of flows that share a network: pure functions of a measurement and a group.
 
-A group is named, or None for all flows that are judged. Where a value was not seen, it is None, never zero.
+A group is a name, or None for all judged flows. A value that was not seen is None, never zero.
 """
 
 import itertools
@@ -13,15 +13,15 @@ from conformance.model.network import Network
 from conformance.model.schedule import Occasion, carried_bytes
 
 Record = Mapping[str, Any]
-#: when flows have converged: from when each is so near its share for so long (RFC 9743 leaves both open)
+#: flows have converged when each stays this near its share, for so many seconds (RFC 9743 leaves both open)
 NEAR_SHARE, STEADY_S = 0.2, 5
-#: bytes of IP and TCP before a segment's data, with and without timestamps
+#: bytes of IP and TCP headers before a segment's data, and those that timestamps add
 _HEADERS_BYTES, _TIMESTAMPS_BYTES = 40, 12
 _TIMESTAMPS = "net.ipv4.tcp_timestamps"
 
 
 class Measured(Protocol):
-    """What of a Measurement is asked for."""
+    """The part of a Measurement that these functions read."""
 
     @property
     def setting(self) -> Any: ...
@@ -33,7 +33,7 @@ class Measured(Protocol):
     def links(self) -> Sequence[Record]: ...
 
 
-#: a metric's function
+#: the function of a metric: its value in a measurement, for a group
 OfGroup = Callable[[Measured, str | None], float | None]
 
 
@@ -47,7 +47,7 @@ def flows_of(measured: Measured, group: str | None) -> list[Record]:
 
 
 def _all(flows: Sequence[Record], name: str) -> list[float] | None:
-    """Return a value of each flow; None where there are no flows, or one lacks it."""
+    """Return a value of each flow; None if there are no flows, or if one lacks it."""
     values = [flow[name] for flow in flows]
     return values if values and None not in values else None
 
@@ -65,7 +65,7 @@ def flow_goodput_mbps(measured: Measured, group: str | None) -> float | None:
 
 
 def link_utilization(measured: Measured, group: str | None) -> float | None:
-    """Return the bytes of a group's flows, from the first start to the last end, over what their bottleneck carries."""
+    """Return a group's bytes from the first start to the last end, over what its bottleneck carries in that time."""
     flows = flows_of(measured, group)
     sizes, ends = _all(flows, "bytes"), _all(flows, "end_s")
     network = measured.setting.network
@@ -79,9 +79,10 @@ def link_utilization(measured: Measured, group: str | None) -> float | None:
 
 
 def _mean_bound_mbps(network: Network, group: Flows, start_s: float, end_s: float) -> float | None:
-    """Return the mean rate that a group's way carries from one time to another, by its schedule.
+    """Return the mean rate that a group's route carries from one time to another, by its schedule.
 
-    None where nothing limits it, and where it is not known: rates wait for a state of a flow, or change below a bond.
+    None if nothing limits it, or if it is not known: a rate waits for a state of a flow, or a bonded link's rate
+    changes.
     """
     way_to_client = network.towards_client(group)
     rate_entries = [
@@ -109,7 +110,7 @@ def _mean_bound_mbps(network: Network, group: Flows, start_s: float, end_s: floa
 
 
 def latency_mean_ms(measured: Measured, group: str | None) -> float | None:
-    """Return the mean round trip of data packets: that of the empty path, and how long they stood in the queue."""
+    """Return the mean round trip of data packets: that of the empty path plus the mean delay of the queue."""
     network = measured.setting.network
     delays = (bottleneck(measured, group) or {}).get("queue_delay_ms")
     if network is None or delays is None:
@@ -119,26 +120,26 @@ def latency_mean_ms(measured: Measured, group: str | None) -> float | None:
 
 
 def share(measured: Measured, group: str | None) -> float | None:
-    """Return a group's part of the sum of all flows' goodputs."""
+    """Return a group's share in the sum of all flows' goodputs."""
     own = goodput_mbps(measured, group)
     total = _all(measured.flows, "goodput_mbps")
     return own / math.fsum(total) if own is not None and total and math.fsum(total) else None
 
 
 def jain_index(measured: Measured, group: str | None) -> float | None:
-    """Return Jain's index of the flows' goodputs: 1 where all are equal, 1/n where one has all."""
+    """Return Jain's index of the flows' goodputs: 1 if all are equal, 1/n if one has all."""
     found = _all(flows_of(measured, group), "goodput_mbps")
     return None if found is None else jain(found)
 
 
 def jain(values: Sequence[float]) -> float | None:
-    """Return (sum x)^2 / (n sum x^2); None where all are zero."""
+    """Return (sum x)^2 / (n sum x^2); None if all are zero."""
     squares = math.fsum(x * x for x in values)
     return math.fsum(values) ** 2 / (len(values) * squares) if squares else None
 
 
 def completion_s(percent: int) -> OfGroup:
-    """Return the function for a percentile of the flows' completion times; None where that flow did not complete."""
+    """Return the function for a percentile of the flows' completion times; None if that flow did not complete."""
 
     def of(measured: Measured, group: str | None) -> float | None:
         times = [flow["completion_s"] for flow in flows_of(measured, group)]
@@ -152,7 +153,7 @@ def completion_s(percent: int) -> OfGroup:
 
 
 def queue_delay_ms(quantile: str) -> OfGroup:
-    """Return the function for a quantile of how long packets stood in the queue of a group's bottleneck."""
+    """Return the function for a quantile of the time that packets stood in the queue of a group's bottleneck."""
 
     def of(measured: Measured, group: str | None) -> float | None:
         delays = (bottleneck(measured, group) or {}).get("queue_delay_ms")
@@ -162,7 +163,7 @@ def queue_delay_ms(quantile: str) -> OfGroup:
 
 
 def bottleneck(measured: Measured, group: str | None) -> Record | None:
-    """Return the record of the link that limits a group; None where nothing does."""
+    """Return the record of the link that limits a group; None if nothing does."""
     network = measured.setting.network
     if network is None:
         return None
@@ -175,14 +176,17 @@ def bottleneck(measured: Measured, group: str | None) -> Record | None:
 
 
 def retransmitted_pct(measured: Measured, group: str | None) -> float | None:
-    """Return what share of the bytes that were sent was sent again; of the kernel's TCP only."""
+    """Return the percentage of the sent bytes that were retransmissions; it is known of the kernel's TCP only."""
     flows = flows_of(measured, group)
     sent, again = _all(flows, "sent_bytes"), _all(flows, "retransmitted_bytes")
     return 100 * math.fsum(again) / math.fsum(sent) if sent and again and math.fsum(sent) else None
 
 
 def overhead_pct(measured: Measured, group: str | None) -> float | None:
-    """Return IP bytes sent over bytes acknowledged, less 1: headers and retransmissions; of the kernel's TCP only."""
+    """Return IP bytes sent over bytes acknowledged, less 1, in percent: headers and retransmissions.
+
+    It is known of the kernel's TCP only.
+    """
     flows = flows_of(measured, group)
     sent, segments, used = (_all(flows, name) for name in ("sent_bytes", "out_segments", "bytes"))
     if not sent or not segments or not used or not math.fsum(used):
@@ -193,7 +197,7 @@ def overhead_pct(measured: Measured, group: str | None) -> float | None:
 
 
 def rtt_ms(quantile: str) -> OfGroup:
-    """Return the function for a quantile of the smoothed round-trip time, the mean over the flows' own."""
+    """Return the function for a quantile of each flow's smoothed round-trip time: the mean over the flows."""
 
     def of(measured: Measured, group: str | None) -> float | None:
         found = [flow["rtt_ms"] for flow in flows_of(measured, group)]
@@ -203,7 +207,7 @@ def rtt_ms(quantile: str) -> OfGroup:
 
 
 def marked_pct(measured: Measured, group: str | None) -> float | None:
-    """Return what share of the packets through a group's bottleneck was marked there (ECN CE)."""
+    """Return the percentage of the packets through a group's bottleneck that were marked there (ECN CE)."""
     link = bottleneck(measured, group)
     if not link or link["marked_packets"] is None or not link["out_packets"]:
         return None
@@ -212,7 +216,7 @@ def marked_pct(measured: Measured, group: str | None) -> float | None:
 
 
 def dropped_pct(measured: Measured, group: str | None) -> float | None:
-    """Return what share of the packets that came to a group's bottleneck its queue dropped."""
+    """Return the percentage of packets that the queue of a group's bottleneck dropped, of all that came to it."""
     link = bottleneck(measured, group)
     if not link or link["dropped_packets"] is None or not link["out_packets"]:
         return None
@@ -222,10 +226,10 @@ def dropped_pct(measured: Measured, group: str | None) -> float | None:
 
 
 def unequal_pct(measured: Measured, group: str | None) -> float | None:
-    """Return how much of the goodput flows have beyond equal shares, each second while all run, in the mean.
+    """Return the goodput that flows have beyond equal shares, in percent of all: the mean of seconds in which all run.
 
-    So much would have to move from some to others. It is known whether or not flows converge, and the sooner they do,
-    and the steadier they are then, the less it is.
+    This much would have to move from some flows to others. It is known whether or not flows converge. The sooner they
+    converge, and the steadier they are then, the less it is.
     """
     seconds = [one for one in _side_by_side(flows_of(measured, group)) if math.fsum(one)]
     if not seconds or len(seconds[0]) <= 1:
@@ -235,7 +239,7 @@ def unequal_pct(measured: Measured, group: str | None) -> float | None:
 
 
 def others_mbps(measured: Measured, group: str | None) -> float | None:
-    """Return what all flows that are not of a group have together, each second while all run, in the mean."""
+    """Return the goodput of all flows outside a group together: the mean of the seconds in which all run."""
     own = flows_of(measured, group)
     others = _others(measured, own)
     seconds = _side_by_side([*own, *others])
@@ -249,9 +253,9 @@ def _others(measured: Measured, own: Sequence[Record]) -> list[Record]:
 
 
 def below_equal_pct(measured: Measured, group: str | None) -> float | None:
-    """Return how much less than an equal share of their bottleneck's rate other flows have while all run, if less.
+    """Return how much less than an equal share of their bottleneck's rate other flows have while all run, in percent.
 
-    Headers alone take 5 % of it.
+    It is 0 if they have more. Headers alone take 5 % of the rate.
     """
     found, link = others_mbps(measured, group), bottleneck(measured, group)
     if found is None or link is None or not link["rate_mbps"]:
@@ -262,9 +266,9 @@ def below_equal_pct(measured: Measured, group: str | None) -> float | None:
 
 
 def harm_pct(measured: Measured, own_kind_mbps: float) -> float | None:
-    """Return what part of `own_kind_mbps` other flows lose while all run: of what they have beside their own kind.
+    """Return the percentage of `own_kind_mbps` that other flows lose while all run.
 
-    That is RFC 9743's question (section 5.3).
+    `own_kind_mbps` is what they have beside their own kind: RFC 9743 asks for this comparison (section 5.3).
     """
     found = others_mbps(measured, None)
     return None if found is None or not own_kind_mbps else 100 * (harm(own_kind_mbps, found) or 0.0)
@@ -280,7 +284,7 @@ def _side_by_side(flows: Sequence[Record]) -> list[list[float]]:
 
 
 def convergence_s(measured: Measured, group: str | None) -> float | None:
-    """Return how long after the last start each flow stays near its share for STEADY_S; None where it never does."""
+    """Return how long after the last start each flow stays near its share for STEADY_S; None if it never does."""
     flows = flows_of(measured, group)
     if len(flows) <= 1:
         return None
@@ -299,7 +303,7 @@ def _all_near(goodputs: Sequence[float]) -> bool:
 
 
 def harm(alone: float, beside: float, more_is_better: bool = True) -> float | None:
-    """Return what part of its value a flow loses beside another: 0 none, 1 all; never less than 0.
+    """Return the share of its value that a flow loses beside another: 0 for none, 1 for all, never less than 0.
 
     `alone`: what it had beside as many of its own kind (RFC 9743, section 5.3; Ware et al., HotNets 2019: harm).
     """

@@ -1,7 +1,7 @@
-"""When a sender comes into a state, as its packets show: what a schedule may wait for. No stack is asked.
+"""Find when a sender comes into a state that a schedule may wait for, from its packets alone: no stack is asked.
 
-Each state is a pure function of a Flow (model/diagnosis/flow.py), which gives a time in seconds since the flow's first
-packet, or None where the state never came.
+Each state is found by a pure function of a Flow (model/diagnosis/flow.py), which returns a time in seconds since the
+flow's first packet, or None if the state never came.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,18 +10,21 @@ import numpy
 
 from conformance.model.diagnosis.flow import Floats, Flow, loss_events
 
-#: BBR's full pipe (draft-ietf-ccwg-bbr, 5.3.1.2), seen from outside: delivery that grows by less than a quarter in each
-#: of three round trips; and a loss ends slow start where the flight falls after it (RFC 5681, 3.1)
+#: start-up ends with BBR's full pipe (draft-ietf-ccwg-bbr, 5.3.1.2) as seen from outside: delivery grows by less than a
+#: quarter in each of three round trips. It also ends, like slow start, with a loss after which the flight falls
+#: (RFC 5681, 3.1)
 _GROWS, _ROUNDS, _FELL = 1.25, 3, 0.9
-#: what sends so much beyond what its bottleneck carries probes for more (the draft's gain is 1.25)
+#: a sender that sends more than this many times what its bottleneck carries probes for more (the draft's gain is 1.25)
 _PROBES = 1.1
-#: and what sends so much less drains what it probed with (the draft's gain is 0.9)
+#: a sender that then sends less than this many times what its bottleneck carries drains what it probed with (the
+#: draft's gain is 0.9)
 _DRAINS = 0.96
-#: start-up has filled the path when so much of what it carries is sent, and drains it below (the draft's gain is 0.5)
+#: start-up has filled the path when it sends this share of what the path carries, and drains it below that (the draft's
+#: gain is 0.5)
 _FILLED = 0.8
-#: a sender that lets the queue run empty has so little of what it had in flight, for so long (the draft's 200 ms)
+#: a sender lets the queue run empty if its flight falls to this share, for so many seconds (the draft has 200 ms)
 _EMPTIES, _EMPTY_S = 0.6, 0.15
-#: as much is sent as is delivered, to within so much, for so many round trips
+#: as much is sent as is delivered, to within this share, for so many round trips
 _EVEN, _EVEN_ROUNDS = 0.05, 4
 
 
@@ -37,7 +40,7 @@ def first_loss(flow: Flow) -> float | None:
 
 
 def start_up_ends(flow: Flow) -> float | None:
-    """Return when delivery stops growing, or a loss makes the flight fall, whatever comes first."""
+    """Return when delivery stops growing, or when a loss makes the flight fall, whichever comes first."""
     fell = (event.known_s for event in loss_events(flow) if event.before and event.kept < _FELL)
     ends = [one for one in (_pipe_is_full(flow), next(fell, None)) if one is not None]
     return min(ends, default=None)
@@ -60,14 +63,14 @@ def _pipe_is_full(flow: Flow) -> float | None:
 
 
 def drain(flow: Flow) -> float | None:
-    """Return when a round trip begins in which less is sent than the bottleneck carries, once one had filled it."""
+    """Return when a round trip begins in which less is sent than the bottleneck carries, after one that filled it."""
     filled_s = _first_sent(flow, flow.request_s, lambda share: share >= _FILLED)
     return _first_sent(flow, filled_s, lambda share: share < _FILLED)
 
 
 def probe_up(flow: Flow) -> float | None:
     """Return when, after start-up, a round trip begins in which more is sent than the bottleneck carries."""
-    # What start-up sends is more than that, too, and goes on for a moment once delivery no longer grows.
+    # Start-up sends more than that, too, and goes on for a moment after delivery has stopped growing.
     calm_s = _first_sent(flow, start_up_ends(flow), lambda share: share <= 1)
     return _first_sent(flow, calm_s, lambda share: share > _PROBES)
 
@@ -78,9 +81,10 @@ def probe_down(flow: Flow) -> float | None:
 
 
 def _first_sent(flow: Flow, start_s: float | None, holds: Callable[[float], bool]) -> float | None:
-    """Return when the first round trip begins, after a time, for which it holds of what was sent in it.
+    """Return when the first round trip after `start_s` begins of which `holds` is true; None if there is none.
 
-    By what the bottleneck carries in it; looked at four times a round trip.
+    `holds` is asked about what was sent in the round trip, over what the bottleneck carries in it. One is tried every
+    quarter of a round trip.
     """
     if start_s is None:
         return None
@@ -110,7 +114,7 @@ def cruise(flow: Flow) -> float | None:
 
 
 def probe_rtt(flow: Flow) -> float | None:
-    """Return when, after start-up and without a loss, the flight is far below what it was for as long as ProbeRTT."""
+    """Return when, after start-up and without a loss, the flight falls far and stays low for as long as in ProbeRTT."""
     start_s = start_up_ends(flow)
     if start_s is None:
         return None
@@ -130,14 +134,14 @@ def probe_rtt(flow: Flow) -> float | None:
 
 
 def _delivered(flow: Flow) -> tuple[Floats, Floats]:
-    """Return when packets left the queue, in order, and how many bytes had by then."""
+    """Return when packets left the queue, in order, and how many bytes had left it by then."""
     came = flow.out_s[~flow.lost]
     order = numpy.argsort(came, kind="stable")
     return came[order], numpy.cumsum(flow.bytes[~flow.lost][order])
 
 
 def _until(times: Floats, total: Floats, at_s: float) -> float:
-    """Return how many bytes there were before a time."""
+    """Return the total of bytes before a time."""
     at = int(numpy.searchsorted(times, at_s))
     return float(total[at - 1]) if at else 0.0
 
@@ -147,7 +151,7 @@ def _rtt_s(flow: Flow, at_s: float) -> float:
     return max(float(flow.rtt_s[at]), flow.base_rtt_s)
 
 
-#: state -> when a flow comes into it first; schedule.STATES says what each is
+#: state -> the function that finds when a flow first comes into it; schedule.STATES describes each
 BEGINS_S: Mapping[str, Callable[[Flow], float | None]] = {
     "request": request,
     "first_loss": first_loss,

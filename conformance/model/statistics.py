@@ -1,10 +1,10 @@
-"""What trials say beyond chance: medians with their confidence intervals, and the chance of a false alarm.
+"""Compute what trials say beyond chance: medians with their confidence intervals, and the chance of a false alarm.
 
-Nothing here assumes a distribution; all of it rests on order alone.
+Nothing here assumes a distribution: all of it rests on the order of values alone.
 
-The interval between the k-th smallest and the k-th largest of n independent values holds the median with
-probability 1 - 2 P[Binomial(n, 1/2) < k], whatever the distribution (H. A. David, H. N. Nagaraja, Order
-Statistics, 3rd ed., section 7.1). With 5 values the widest one, minimum to maximum, has 93.75 %.
+The interval between the k-th smallest and the k-th largest of n independent values holds the median with probability
+1 - 2 P[Binomial(n, 1/2) < k], whatever the distribution (H. A. David, H. N. Nagaraja, Order Statistics, 3rd ed.,
+section 7.1). With 5 values the widest one, minimum to maximum, has 93.75 %.
 """
 
 import functools
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 def median_interval(values: Iterable[float], confidence: float = 0.9) -> tuple[float, float]:
     """Return (low, high), the narrowest symmetric order-statistic interval with at least this confidence.
 
-    Where there are too few values for that confidence (fewer than 5 for 90 %), nothing is known:
-    (-inf, inf).
+    If there are too few values for that confidence (fewer than 5 for 90 %), nothing is known: (-inf, inf).
     """
     ordered = sorted(values)
     n = len(ordered)
@@ -39,7 +38,7 @@ def median_interval(values: Iterable[float], confidence: float = 0.9) -> tuple[f
 
 
 def bias_and_rms(differences: Sequence[float]) -> tuple[float, float]:
-    """Return (mean, root mean square) of differences. Raises ValueError when there is none."""
+    """Return (mean, root mean square) of differences. Raises ValueError if there is none."""
     if not differences:
         raise ValueError("no differences")
     n = len(differences)
@@ -47,22 +46,22 @@ def bias_and_rms(differences: Sequence[float]) -> tuple[float, float]:
 
 
 def exceedance_p(n: int, k: int, reference_n: int) -> float:
-    """Return the probability that at least k of n trials lie below all of `reference_n` others, of one distribution.
+    """Return the probability that at least k of n trials lie below all of `reference_n` others of one distribution.
 
-    Then the k smallest of all n + reference_n values are all of the first kind: C(n, k) / C(n + reference_n, k), and
-    by symmetry the same above (exceedances: E. J. Gumbel, H. von Schelling, Ann. Math. Stat. 21, 1950; precedence
-    tests: N. Balakrishnan, H. K. T. Ng, Precedence-Type Tests and Applications, 2006, chapter 3). 5 of 5 trials
-    outside what 20 of the reference did: 1.9e-5.
+    Then the k smallest of all n + reference_n values are among the n: C(n, k) / C(n + reference_n, k), and by symmetry
+    the same above (exceedances: E. J. Gumbel, H. von Schelling, Ann. Math. Stat. 21, 1950; precedence tests:
+    N. Balakrishnan, H. K. T. Ng, Precedence-Type Tests and Applications, 2006, chapter 3). For 5 of 5 trials outside
+    the range of 20 of the reference, it is 1.9e-5.
     """
     return math.comb(n, k) / math.comb(n + reference_n, k)
 
 
 def sign_test_p(n: int, k: int) -> float:
-    """Return the probability that at least k of n values lie on one given side of their median, or beyond it.
+    """Return the probability that at least k of n values lie on one given side of their true median.
 
     The sign test, one-sided and exact (Conover, Practical Nonparametric Statistics, 3.4).
     """
-    import scipy.stats  # late: it takes long, and few verdicts need it
+    import scipy.stats  # imported late: it takes long, and few verdicts need it
 
     return float(scipy.stats.binom.sf(k - 1, n, 0.5))
 
@@ -81,12 +80,12 @@ def holm_adjusted(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-#: beyond so many values of both kinds the normal approximation serves: its error is far below what is asked of it
+#: above this many values, of both kinds together, the normal approximation is used: its error is far below what matters
 MOST_EXACT = 400
 
 
 def mid_ranks(values: Iterable[float]) -> tuple[dict[float, int], tuple[int, ...]]:
-    """Return twice the mean rank of each value, {value: an integer}, and the sizes of groups of equals, in order."""
+    """Return twice the mean rank of each value, {value: an integer}, and the sizes of groups of ties, in order."""
     groups = [(value, len(list(equal))) for value, equal in itertools.groupby(sorted(values))]
     doubled, before = {}, 0
     for value, size in groups:
@@ -96,11 +95,11 @@ def mid_ranks(values: Iterable[float]) -> tuple[dict[float, int], tuple[int, ...
 
 
 def rank_sum_p(values: Sequence[float], others: Sequence[float]) -> float:
-    """Return how likely `values` would rank so high among themselves and `others`, were all of one distribution.
+    """Return how likely `values` would rank so high among themselves and `others`, if all were of one distribution.
 
-    Wilcoxon's rank sum, one-sided, exact for the ties that there are: the share of all ways to choose as many from all
-    values whose ranks, means among equals, sum up to as much or more (F. Wilcoxon, Biometrics Bulletin 1, 1945;
-    E. L. Lehmann, Nonparametrics, 1975, section 1.4). Raises ValueError where either is empty.
+    It is the p-value of Wilcoxon's rank-sum test, one-sided, exact, ties included: of all ways to choose as many of all
+    values, the share whose ranks (mean ranks for equal values) add up to as much or more (F. Wilcoxon, Biometrics
+    Bulletin 1, 1945; E. L. Lehmann, Nonparametrics, 1975, section 1.4). Raises ValueError if either is empty.
     """
     if not values or not others:
         raise ValueError("a rank sum needs values of both kinds")
@@ -114,9 +113,9 @@ def rank_sum_p(values: Sequence[float], others: Sequence[float]) -> float:
 
 @functools.lru_cache(maxsize=256)
 def rank_sum_tails(n: int, sizes: tuple[int, ...]) -> "npt.NDArray[np.float64]":
-    """Return, for each doubled rank sum, the share of all choices of n values whose own reaches it.
+    """Return, for each doubled rank sum, the share of all choices of n values that have it or a higher one.
 
-    `sizes`: of the groups of equal values, in order. An array from 0 to the highest doubled rank sum.
+    `sizes`: those of the groups of equal values, in order. The array runs from 0 to the highest doubled rank sum.
     """
     import numpy as np
 
@@ -128,8 +127,9 @@ def rank_sum_tails(n: int, sizes: tuple[int, ...]) -> "npt.NDArray[np.float64]":
 def rank_sum_ways(n: int, sizes: tuple[int, ...]) -> "npt.NDArray[np.float64]":
     """Return, for each doubled rank sum, how many choices of n values have it, 0 < n < sum(sizes).
 
-    `sizes`: of the groups of equal values, in order. An array from 0 to the highest doubled rank sum. It takes memory
-    for the fewer values, those that are chosen or the rest, whose rank sum is what is left of that of all.
+    `sizes`: those of the groups of equal values, in order. The array runs from 0 to the highest doubled rank sum. To
+    save memory, ways are counted for the fewer values, those that are chosen or the rest; the rank sum of one is that
+    of all values less that of the other.
     """
     import numpy as np
 
@@ -160,9 +160,9 @@ def rank_sum_moments(n: int, sizes: tuple[int, ...]) -> tuple[float, float]:
 
 @functools.cache
 def mann_whitney_critical(n: int, others: int, chance: float) -> float:
-    """Return the least Mann-Whitney statistic of n values beside others, without ties, that has at most this chance.
+    """Return the least Mann-Whitney statistic of n values against others, without ties, that has at most this chance.
 
-    Infinite where there is none. Of many values it is by the normal approximation.
+    It is infinite if there is none. For many values it comes from the normal approximation.
     """
     sizes, least = (1,) * (n + others), n * (n + 1) / 2
     if n + others > MOST_EXACT:

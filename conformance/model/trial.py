@@ -1,8 +1,7 @@
-"""Scheme, Trial, Measurement: what is run, and what came of it.
+"""Define Scheme, Trial and Measurement: what is tested, one run of it, and what came out.
 
-A Trial is a pure function of its fields: the same Trial gives the same Measurement, byte for byte, apart
-from `host`, which holds what depends on the machine (wall time). Its `key` is therefore what results are
-stored under.
+A Trial is a pure function of its fields: the same Trial gives the same Measurement, byte for byte, apart from `host`,
+which holds what depends on the machine (wall time). So results are stored under its `key`.
 """
 
 import dataclasses
@@ -16,18 +15,18 @@ from conformance.model import digest
 from conformance.model.metrics import METRICS
 from conformance.model.setting import Setting
 
-#: what stands in a stack's version before that of a client that is not its own
+#: separator in a stack's version before the name of a client that is not the stack's own
 CLIENT = "; client "
-#: the same with the name that follows; a stack's own words may mention a client, too
+#: the same with the name that follows; a stack's own text may mention a client, too
 _OTHER_CLIENT = re.compile(rf"{CLIENT}(\S+)(?: \(|$)")
-#: what stands there before the working trees that it was built with (quinn-proto@1a2b3c, ...), ahead of a client
+#: separator before the working trees that a stack was built with (quinn-proto@1a2b3c, ...); they come before a client
 WITH_TREES = "; with "
-#: adapters of the kernel's own TCP are called so, and their variants linux-tcp-h2, ...
+#: the name of the adapter of the kernel's own TCP; its variants are linux-tcp-h2, ...
 KERNEL_STACK = "linux-tcp"
-#: what passes for a version in a stack's own words: 0.11.19, v1.40, 1.1.1w; not the 9 of libngtcp2-9
+#: what counts as a version in a stack's own text: 0.11.19, v1.40, 1.1.1w; not the 9 of libngtcp2-9
 _VERSION = re.compile(r"(?<![\w.+~-])v?(\d{1,10}(?:\.\d{1,10}){1,3}[a-z0-9]{0,8})(?![\w.])")
 _WORD = re.compile(r"[A-Za-z]{3,}")
-#: of a digest, where a short form is enough to tell few builds apart
+#: digits of a digest that are enough to tell a few builds apart
 SHORT_DIGEST = 8
 
 
@@ -58,18 +57,20 @@ class Scheme:
 
     @property
     def in_kernel(self) -> bool:
-        """Return whether the kernel's TCP is under test.
+        """Whether the kernel's TCP is under test.
 
-        Result lines do not say so, and those of older labs never will: the adapter's name does, here and nowhere else.
+        Result lines do not say so, and those of older labs never will. So the adapter's name decides, here and nowhere
+        else.
         """
         return is_in_kernel(self.stack)
 
     @property
     def version(self) -> str:
-        """Return the version of the implementation, short: the kernel's release, or the stack's own.
+        """The version of the implementation, short: the kernel's release, or the stack's own.
 
-        What a stack says of its version is untrusted, long, and names libraries too. Taken is what looks like a version
-        behind a word of the stack's name, else the first that there is; else the stack's digest tells builds apart.
+        What a stack says of its version is untrusted, long, and names libraries, too. The version is what looks like
+        one after a word of the stack's name, else the first that looks like one, else the stack's digest, which tells
+        builds apart.
         """
         if self.in_kernel:
             return self.kernel_release
@@ -84,22 +85,22 @@ class Scheme:
 
     @property
     def client(self) -> str | None:
-        """Return the name of the adapter whose client fetched; None where that was the stack's own."""
+        """The name of the adapter whose client fetched; None if that was the stack's own client."""
         found = _OTHER_CLIENT.search(self.stack_version)
         return found and found[1]
 
     @property
     def trees(self) -> tuple[str, ...]:
-        """Return the working trees that the stack was built with, as in quinn-proto@1a2b3c; its release has none."""
+        """The working trees that the stack was built with, such as quinn-proto@1a2b3c; none if it is a release."""
         found = self.stack_version.split(CLIENT)[0].partition(WITH_TREES)[2]
         return tuple(filter(None, found.split(", ")))
 
 
 @functools.lru_cache(maxsize=4096)
 def _canonical(part: Setting | Scheme) -> str:
-    """Return what of a Setting or a Scheme goes into keys.
+    """Return the canonical JSON of what goes into keys of a Setting or a Scheme.
 
-    Remembered: reports ask for the keys of ten thousands of trials.
+    It is cached, as reports ask for the keys of tens of thousands of trials.
     """
     if isinstance(part, Setting):
         return digest.canonical(part.to_json())
@@ -120,7 +121,7 @@ class Trial:
 
     @property
     def run(self) -> tuple[Scheme, str, str]:
-        """Return what trials agree in that may be judged together: scheme, room and version of the lab."""
+        """What trials must have in common to be judged together: scheme, room and version of the lab."""
         return self.scheme, self.room, self.lab_digest
 
     @property
@@ -162,7 +163,7 @@ class Outcome(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """A Trial and what was seen. `metrics` and `evidence` are empty where the outcome is not OK or TIMEOUT."""
+    """A Trial and what was seen. `metrics` and `evidence` are empty unless the outcome is OK or TIMEOUT."""
 
     trial: Trial
     outcome: Outcome
@@ -170,10 +171,10 @@ class Measurement:
     metrics: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     evidence: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     host: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    #: of flows that share a network: a record for each flow, and one for each direction of each link
+    #: for flows that share a network: a record for each flow, and one for each direction of each link
     flows: Sequence[Mapping[str, Any]] = ()
     links: Sequence[Mapping[str, Any]] = ()
-    #: of a setting that asks for them: the packets of the tested group's first flow (model/packets.py)
+    #: if the setting asks for them: the packets of the tested group's first flow (model/packets.py)
     packets: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -207,7 +208,7 @@ class Measurement:
 
     @property
     def utilization(self) -> float | None:
-        """Goodput over bottleneck bandwidth, or None; an upper bound where the outcome is TIMEOUT."""
+        """Goodput over bottleneck bandwidth, or None; an upper bound if the outcome is TIMEOUT."""
         value: float | None = self.metrics.get("utilization")
         return value
 
@@ -217,13 +218,13 @@ class Measurement:
 
     @property
     def packet_bytes(self) -> float | None:
-        """Payload of the packets that reached the client, in the mean; None where they were not counted."""
+        """Mean payload of the packets that reached the client, in bytes; None if packets were not counted."""
         interfaces = self.evidence.get("interfaces")
         size = self.metrics.get("bytes")
-        # Lines of early labs count bytes only.
+        # Result lines of early labs count bytes only.
         packets = sum(counters.get("rx_packets", 0) for counters in interfaces["client"].values()) if interfaces else 0
         return size / packets if size and packets else None
 
     def value(self, metric: str) -> float | None:
-        """Return the value of a metric by its name in the table (model/metrics.py), or None where it was not seen."""
+        """Return the value of a metric by its name in the table (model/metrics.py), or None if it was not seen."""
         return METRICS[metric].of(self)

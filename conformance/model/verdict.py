@@ -1,15 +1,18 @@
-"""judge(zone, place, measurements) -> Verdict. Pure, and closed: six verdicts, never relabelled afterwards.
+"""Judge measurements of a place by a zone: judge(zone, place, measurements) -> Verdict.
 
-A verdict compares medians with medians. A scheme *conforms* where its median's confidence interval
+The function is pure, and there are six verdicts. Only a violation is ever relabelled, by taken_back().
+
+A verdict compares medians with medians. A scheme *conforms* if its median's confidence interval
 (statistics.median_interval) is inside the cell's interval, which reaches from the least to the greatest median of all
-bases, widened by the margin. It *violates* where that confidence interval is outside, and its trials rank above those
-of every basis, moved up by the margin (or below, moved down), as the basis's own would in at most ALPHA of all runs:
-Wilcoxon's exact rank sum (statistics.rank_sum_p), of which the basis with the greatest counts (an intersection-union
-test: R. L. Berger, Technometrics 24, 1982, so their number costs nothing). All questions of a run share ALPHA by
-Holm's procedure, and a cell that is looked at again with more trials has a share for each look.
+bases, widened by the margin. It *violates* if that confidence interval is outside, and a rank-sum test against every
+basis rules out chance: a basis's own trials, moved up by the margin, would rank as high (or, moved down, as low) in at
+most ALPHA of all runs. The test is Wilcoxon's, exact (statistics.rank_sum_p). The greatest chance over the bases counts
+(an intersection-union test: R. L. Berger, Technometrics 24, 1982), so the number of bases costs nothing. All questions
+of a run share ALPHA by Holm's procedure, and a cell that is judged again with more trials has a share for each look.
 
-Where the spread of a cell hides what would matter, all that can be said is that the scheme is *compatible*: its median
-is inside, its interval is not. The verdict then carries the least shift that would have been detected (power.py).
+If a cell's spread hides what would matter, all that can be said is that the scheme is *compatible*: its median is
+inside, and its confidence interval is not. The verdict then carries the least shift that would have been detected
+(power.py).
 """
 
 import dataclasses
@@ -27,24 +30,24 @@ from conformance.model.place import Place
 from conformance.model.trial import Measurement, Outcome
 from conformance.model.zone import Interval, Zone
 
-#: the chance that a run over a whole zone finds any violation where there is none
+#: the greatest chance that a run over a whole zone finds any violation where there is none
 ALPHA = 0.01
-#: that the median is inside the confidence interval
+#: the confidence of the interval of a median
 CONFIDENCE = 0.9
-#: the same of what a known deviation must be inside by to be gone
+#: the same for the interval that must be inside a zone before a known deviation counts as gone
 SURE = 0.99
-#: how often a cell's trials are judged, at most, each time with more of them
+#: the most looks at a cell, each with more trials
 LOOKS = 4
-#: of one cell; more would take days
+#: the most trials of one cell; more would take days
 MOST_TRIALS = 10_000
-#: the same where nothing is asked for
+#: the most trials of one cell unless another number is asked for
 USUALLY_MOST = 20
 _NOT_COUNTED = f"in a cell that cannot tell {power.MUST_TELL:.0%}: shown and not counted"
 
 
 class Status(enum.StrEnum):
     CONFORMS = "conforms"
-    #: as far as so many trials of so wide a spread can tell
+    #: the trials are too few, or spread too widely, to say more
     COMPATIBLE = "compatible"
     VIOLATES = "violates"
     INCONCLUSIVE = "inconclusive"
@@ -59,10 +62,11 @@ class Status(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """`value` is the median over the n trials, `interval` its confidence interval; None where unknown.
+    """The verdict on one place: `value` is the median over the n trials, `interval` its confidence interval.
 
-    `p`: how likely a basis itself would be so far outside, or None where the interval is not outside. `permitted` is
-    what is permitted to a sender of `packet_bytes`, None where their size does not matter.
+    Both are None if unknown. `p`: how likely a basis itself would be so far outside; None if the interval is not
+    outside. `permitted`: what is permitted to a sender of `packet_bytes`, which is None if the size of packets does not
+    matter.
     """
 
     status: Status
@@ -76,7 +80,7 @@ class Verdict:
     p: float | None = None
     packet_bytes: float | None = None
     told: power.Told | None = None
-    #: whether it conforms by so wide an interval, too, that a known deviation is gone (SURE)
+    #: whether it conforms by the wider interval (SURE), too, so that a known deviation counts as gone
     sure: bool = False
 
     @property
@@ -85,7 +89,7 @@ class Verdict:
         return self.permitted.counted
 
     def taken_back(self, reason: str) -> "Verdict":
-        """Return what is left of a violation that trials with fresh seeds did not show again."""
+        """Return this violation as inconclusive, after trials with fresh seeds did not show it again."""
         return dataclasses.replace(self, status=Status.INCONCLUSIVE, reason=reason, p=None)
 
     @property
@@ -95,24 +99,24 @@ class Verdict:
 
     @property
     def borderline(self) -> bool:
-        """Whether it is outside, and not clear of the zone after as many trials as any cell usually has."""
+        """Whether its median is outside, and it is still unclear after as many trials as a cell usually has at most."""
         outside = self.value is not None and self.value not in self.permitted
         return self.status is Status.INCONCLUSIVE and self.n >= USUALLY_MOST and outside and self.counted
 
 
 def level(family: float) -> float:
-    """Return the greatest chance with which one of `family` questions may be violated, at one of its looks."""
+    """Return the p-value up to which one of `family` questions may be called violated, at one of its looks."""
     return ALPHA / LOOKS / family
 
 
 def false_alarms(family: int, by: str = "Holm") -> str:
-    """Return how often anything of a `family` of cells is wrongly violated, as a sentence's part."""
+    """Return how often any cell of a `family` violates by a false alarm, as a part of a sentence."""
     cells = f"{family} cell{'s' if family != 1 else ''}"
     return f"false alarms in at most {ALPHA:.0%} of runs ({by} over {cells})"
 
 
 def decided(statuses: Iterable[Status]) -> bool:
-    """Say whether any of these says something of the stack."""
+    """Say whether any of these statuses says something of the stack."""
     return bool(set(statuses) - {Status.UNSUPPORTED, Status.ERROR})
 
 
@@ -130,11 +134,11 @@ class ZoneVerdict:
 
     @property
     def false_alarms(self) -> str:
-        """The rate that holds for this zone, as a sentence's part."""
+        """The rate of false alarms that holds for this zone, as a part of a sentence."""
         return false_alarms(self.family)
 
 
-#: of several verdicts the first of these that occurs is the verdict on all
+#: the first of these that occurs among several verdicts is the verdict on all of them
 _WORST_FIRST = (
     Status.ERROR, Status.VIOLATES, Status.UNSUPPORTED, Status.INCONCLUSIVE, Status.COMPATIBLE, Status.CONFORMS,
 )  # fmt: skip
@@ -166,29 +170,27 @@ class ProfiledZone(Protocol):
 
 
 def overall(verdicts: Iterable[HasStatus]) -> Status:
-    """Return the Status of a zone from the verdicts on its cells: violates where one does, conforms where all do.
+    """Return the Status of a zone from the verdicts on its cells: violates if one does, conforms if all do.
 
-    What is not counted matters where nothing is.
+    Verdicts that are not counted matter only if none is counted.
     """
     found = {verdict.status for verdict in deciding(verdicts)}
     return next(status for status in _WORST_FIRST if status in found)
 
 
 def deciding(verdicts: Iterable[_V]) -> list[_V]:
-    """Return the verdicts that decide on all, and on an exit status: those that count, or all where none does."""
+    """Return the verdicts that decide on a zone and on an exit status: the counted ones, or all if none is counted."""
     every = list(verdicts)
     return [verdict for verdict in every if verdict.counted] or every
 
 
 def last_look(first: int, most: int | None = None) -> int:
-    """Return the most trials of a cell that begins with `first`: `most`, or the usual where nothing was asked for."""
+    """Return the most trials of a cell that begins with `first`: `most`, or the usual number if that is None."""
     return max(first, USUALLY_MOST) if most is None else most
 
 
 def looks(first: int, most: int) -> tuple[int, ...]:
-    """Return the numbers of trials at which a cell is judged: at most LOOKS of them, from `first` to `most`, evenly in
-    ratio.
-    """
+    """Return the numbers of trials at which a cell is judged: at most LOOKS, from `first` to `most` in equal ratios."""
     if not 1 <= first <= most:
         raise UserError(f"at most {most} trials, beginning with {first}", "the first number may not be above the last")
     if most > MOST_TRIALS:
@@ -198,12 +200,12 @@ def looks(first: int, most: int) -> tuple[int, ...]:
 
 
 def obstacle(zone: ProfiledZone, measurements: Sequence[Measurement]) -> tuple[Status, str] | None:
-    """Return (Status, reason) where measurements of some places say nothing about congestion control, else None.
+    """Return (Status, reason) if measurements of some places say nothing about congestion control, else None.
 
-    Raises UserError where they are of more than one scheme, or under another profile or scenario than the zone's.
+    Raises UserError if they are of more than one scheme, or under another profile or scenario than the zone's.
     """
     settings = {m.trial.setting: places.of(m.trial.setting) for m in measurements}
-    # At each point of a scenario the digest is another; what it must be there is asked below.
+    # The digest differs from point to point of a scenario; the one that a point must have is checked below.
     profiles = {setting.profile_digest for setting in settings if setting.network is None}
     runs = {m.trial.run for m in measurements}
     if len(runs) > 1 or len(profiles) > 1:
@@ -232,11 +234,11 @@ def judge(
     """Judge one cell or point of a zone by the measurements of one scheme; `family` questions are judged in all.
 
     `more`: whether more trials may follow, so that what they might settle is inconclusive and not yet compatible. A
-    trial that timed out may have any utilization up to its bound. Any error makes the cell an error: what failed may
-    not be left out of a median. Raises UserError where the measurements are of more than one scheme or another profile:
+    trial that timed out may have any utilization up to its bound. Any error makes the cell an error, as what failed may
+    not be left out of a median. Raises UserError if the measurements are of more than one scheme or of another profile:
     unlike runs are never pooled.
     """
-    more = more and zone.intervals[place].counted  # for what is not counted nobody measures more
+    more = more and zone.intervals[place].counted  # a cell that is not counted gets no more trials
     verdict = _assess(zone, place, measurements, more)
     if verdict.p is not None and verdict.p > level(family):
         verdict = _unclear(verdict, family)
@@ -244,7 +246,7 @@ def judge(
 
 
 def _with_power(verdict: Verdict, metric: str, family: int) -> Verdict:
-    """Return the verdict with what would have been detected, where that is the question and the zone knows."""
+    """Return an undecided verdict with what would have been detected, if the zone has trials; others as they are."""
     unclear = verdict.status in (Status.COMPATIBLE, Status.INCONCLUSIVE) and verdict.n
     if not unclear or not verdict.permitted.basis.values:
         return verdict
@@ -260,7 +262,7 @@ def _unclear(verdict: Verdict, family: int) -> Verdict:
 
 
 def _assess(zone: Zone, place: Place, measurements: Sequence[Measurement], more: bool = False) -> Verdict:
-    """Return the Verdict as if `p` were small enough."""
+    """Return the Verdict as if any `p` were small enough for a violation."""
     permitted = zone.intervals[place]
 
     def verdict(status: Status, reason: str, **kw: Any) -> Verdict:
@@ -277,7 +279,7 @@ def _assess(zone: Zone, place: Place, measurements: Sequence[Measurement], more:
     late = [m.outcome is Outcome.TIMEOUT for m in measurements]
     unseen_late = [is_late for is_late, value in zip(late, values, strict=True) if value is None]
     if unseen_late and all(unseen_late):
-        # It is the stack that did not end in time, and nothing that failed.
+        # The stack did not end in time; nothing failed.
         return verdict(Status.INCONCLUSIVE, f"a transfer timed out, so its {zone.metric} is not known", n=len(values))
     missing = METRICS[zone.metric].missing
     if missing and set(values) == {None}:
@@ -291,7 +293,7 @@ def _assess(zone: Zone, place: Place, measurements: Sequence[Measurement], more:
 
 
 def permitted_to(permitted: Interval, measurements: Sequence[Measurement]) -> tuple[Interval, float | None]:
-    """Return what is permitted to packets of the size that trials had, and that size: None where it plays no part."""
+    """Return what is permitted to packets of the size in these trials, and that size: None if it does not matter."""
     if permitted.small_packets == 1.0:
         return permitted, None
     size = packet_bytes(measurements)
@@ -299,20 +301,20 @@ def permitted_to(permitted: Interval, measurements: Sequence[Measurement]) -> tu
 
 
 def packet_bytes(measurements: Iterable[Measurement]) -> float | None:
-    """Return how many bytes packets carried, the median of trials; None where none counted them."""
+    """Return how many bytes packets carried, the median over trials; None if no trial counted them."""
     sizes = [size for m in measurements if (size := m.packet_bytes) is not None]
     return statistics.median(sizes) if sizes else None
 
 
 def violates(zone: Zone, place: Place, values: Sequence[float], timed_out: Sequence[bool], family: int) -> bool:
-    """Say whether judge() would say so of trials of full packets that gave these values of the zone's metric."""
+    """Say whether judge() would call these values of the zone's metric a violation, in trials of full packets."""
     return status_of(zone, place, values, family, timed_out) is Status.VIOLATES
 
 
 def status_of(
     zone: Zone, place: Place, values: Sequence[float], family: int, timed_out: Sequence[bool] | None = None
 ) -> Status:
-    """Return what judge() would say of trials of full packets that gave these values, and were the last of theirs."""
+    """Return what judge() would say of trials of full packets that gave these values, if no more trials follow."""
     found = _compare(zone.metric, zone.intervals[place], values, timed_out or [False] * len(values))
     unclear = found["p"] is not None and found["p"] > level(family)
     return Status.INCONCLUSIVE if unclear else Status(found["status"])
@@ -321,11 +323,11 @@ def status_of(
 def _compare(
     metric: str, permitted: Interval, highest: Sequence[float], timed_out: Sequence[bool], more: bool = False
 ) -> dict[str, Any]:
-    """Return what a Verdict says of values and of what is permitted.
+    """Return the fields of a Verdict that follow from values and from what is permitted.
 
-    The values of trials that timed out are upper bounds. Where a basis has two modes, the share of the lower is a
-    second test beside the medians, so that both have half of the chance of a false alarm. It takes as many trials
-    as an interval of the median does.
+    The values of trials that timed out are upper bounds. If a basis has two modes, the share of trials in the lower one
+    is a second test besides the medians, so each of the two has half of the chance of a false alarm. It takes as many
+    trials as an interval of the median does.
     """
     found = _compare_medians(metric, permitted, highest, timed_out, more)
     seen = not any(timed_out) and math.inf not in found["interval"]
@@ -345,7 +347,7 @@ def _compare(
 def _compare_medians(
     metric: str, permitted: Interval, highest: Sequence[float], timed_out: Sequence[bool], more: bool
 ) -> dict[str, Any]:
-    """Return what a Verdict says of the medians."""
+    """Return the fields of a Verdict that follow from the medians alone."""
     n, value = len(highest), statistics.median(highest)
     lowest = [-math.inf if late else v for late, v in zip(timed_out, highest, strict=True)]
     interval = (
@@ -382,9 +384,7 @@ def _is_sure(permitted: Interval, lowest: Sequence[float], highest: Sequence[flo
 
 
 def undecided_inside(more: bool) -> tuple[Status, str]:
-    """Return (Status, reason) of what is inside a zone and not clear of its bounds; `more`: whether more trials may
-    follow.
-    """
+    """Return (Status, reason) of a median inside a zone whose interval is not; `more`: whether trials may follow."""
     if more:
         return Status.INCONCLUSIVE, "inside the zone, but not clear of its bounds: more trials needed"
     return Status.COMPATIBLE, "its median is inside the zone, its spread reaches beyond"

@@ -1,11 +1,11 @@
-"""A Zone: for every cell, or point of a scenario, the permissible interval of a metric, and what that rests on.
+"""Define a Zone, the permissible interval of a metric for every cell or point, and read it from its JSON document.
 
 An interval rests on *bases*: independent witnesses of what an honest implementation does, such as the trials of a
 reference implementation, or transfers that follow the algorithm's document alone (played.py). It reaches from the least
 to the greatest of their medians, widened by a margin.
 
-The JSON document is the truth (schema: conformance/schemas/zone.json); this module reads it and checks
-what a schema cannot say: each cell once, bounds in order, the bases' medians inside their own interval.
+The JSON document is the truth (schema: conformance/schemas/zone.json). This module reads it and checks what a schema
+cannot say: each cell once, bounds in order, the bases' medians inside their own interval.
 """
 
 import dataclasses
@@ -24,7 +24,8 @@ REFERENCE_PACKET_BYTES = 1448
 #: payload of QUIC's smallest datagrams (RFC 9000, section 14), for which zones say how much less a document promises
 SMALL_PACKET_BYTES = 1200
 _DERIVE_ANEW = "derive the zone anew with `conformance zones derive`"
-#: payloads for which an interval is scaled: from QUIC's smallest datagrams (RFC 9000, section 14) to full ones
+#: payloads, in bytes, between which an interval is scaled: from somewhat below QUIC's smallest datagrams (RFC 9000,
+#: section 14) to full ones
 _LEAST_PACKET_BYTES, _MOST_PACKET_BYTES = 1150, 1472
 
 
@@ -32,8 +33,8 @@ _LEAST_PACKET_BYTES, _MOST_PACKET_BYTES = 1150, 1472
 class Basis:
     """One witness: `n` values of the metric. `reference` names it among the zone's references.
 
-    `values` are all of them, in order; empty where only their range is known, as in zones of before version 2 and in
-    what was predicted from other cells. `n` is 0 where a bound was not drawn from values at all.
+    `values` are all of them, in order; it is empty if only their range is known, as in zones from before version 2 and
+    in predictions from other cells. `n` is 0 if a bound was not drawn from values at all.
     """
 
     reference: str
@@ -45,7 +46,7 @@ class Basis:
 
     @classmethod
     def of(cls, reference: str, values: Sequence[float]) -> "Basis":
-        """Return the basis of these values. Raises ValueError where there are none."""
+        """Return the basis of these values. Raises ValueError if there are none."""
         ordered = tuple(sorted(values))
         return cls(
             reference=reference, n=len(ordered), median=statistics.median(ordered), min=ordered[0], max=ordered[-1],
@@ -61,10 +62,10 @@ class Basis:
 
 
 def kind_of(place: Place, metric: str = metrics.UTILIZATION.name) -> str:
-    """Return what kind of cell it is for a metric, in words, or the place's id: kinds of margin_rule, see margins.py.
+    """Return the kind of a place for a metric, in words or as its id: these are the kinds of margin_rule (margins.py).
 
-    Without random loss, what is lost is what start-up overshoots by. That hangs on the delay and on whether slow start
-    is left early (RFC 9406), so each such cell is of a kind of its own for loss.
+    Without random loss, the loss is what start-up overshoots by, which depends on the delay and on whether slow start
+    is left early (RFC 9406). So for loss, each such cell is a kind of its own.
     """
     if not isinstance(place, Cell) or (metric == metrics.LOST_PCT.name and not place.loss_pct):
         return place.id
@@ -77,14 +78,14 @@ def kind_of(place: Place, metric: str = metrics.UTILIZATION.name) -> str:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Margin:
-    """What an honest implementation may differ by from a basis: a share of it, and so much in the metric's unit."""
+    """How far an honest implementation may be from a basis: a share of it, plus an amount in the metric's unit."""
 
     relative: float
     absolute: float
 
     @classmethod
     def of(cls, rule: Mapping[str, Any], place: Place | None = None) -> "Margin":
-        """Return the margin by a zone's margin rule: of a place, that of its kind where the rule has kinds."""
+        """Return the margin of a zone's margin rule; of a place, that of its kind if the rule has kinds."""
         kinds: Mapping[str, Mapping[str, Any]] = rule.get("kinds", {})
         own = rule if place is None else kinds.get(place.id) or kinds.get(kind_of(place)) or rule
         return cls(relative=own["relative"], absolute=own.get("absolute", rule["absolute"]))
@@ -97,11 +98,11 @@ class Margin:
 
 
 def size_factor(small_packets: float, packet_bytes: float | None) -> float:
-    """Return how much less than with full packets is promised with packets of so many bytes, None if not known.
+    """Return what the document promises with packets of so many bytes, as a factor of what it promises with full ones.
 
-    `small_packets`: the factor of packets of 1200 bytes. A window counts packets, so a rate that it limits is
-    proportional to their size, and a size is no matter of congestion control (RFC 9002, section 7.2). Between and
-    beyond the two sizes that are known, in proportion.
+    `small_packets`: the factor of packets of 1200 bytes. `packet_bytes`: None if not known, which makes the factor 1. A
+    window counts packets, so a rate that it limits is proportional to their size, and their size is no matter of
+    congestion control (RFC 9002, section 7.2). Between the two known sizes and beyond them, the factor is linear.
     """
     if packet_bytes is None:
         return 1.0
@@ -114,8 +115,8 @@ def size_factor(small_packets: float, packet_bytes: float | None) -> float:
 class Interval:
     """The permissible values in one cell, ends included, the bases that they follow from, and the margin.
 
-    `small_packets`: how much less the document promises with packets of 1200 bytes instead of 1448, as a factor; 1
-    where the size of packets does not matter, or is not known to. `counted`: whether it can tell enough to be judged.
+    `small_packets`: the factor by which the document promises less with packets of 1200 bytes instead of 1448; 1 if the
+    size of packets does not matter, or is not known to. `counted`: whether the cell can tell enough to be judged.
     """
 
     low: float
@@ -132,7 +133,7 @@ class Interval:
 
     @property
     def of_trials(self) -> tuple[float, float]:
-        """What one trial may have: from the least to the greatest trial of all bases, widened by the margin."""
+        """The values that one trial may have: from the least to the greatest trial of all bases, widened."""
         least, most = min(basis.min for basis in self.bases), max(basis.max for basis in self.bases)
         return self.margin.below(least), self.margin.above(most)
 
@@ -142,7 +143,7 @@ class Interval:
     def margin_used(self, value: float) -> float:
         """Return how much of the margin a median takes: 0 between the bases' medians, 1 at either end of the zone.
 
-        More than 1 beyond an end; 1 where there is no margin to compare with.
+        It is more than 1 beyond an end, and 1 if there is no margin to compare with.
         """
         least, most = _medians(self.bases)
         beyond, margin = (value - most, self.high - most) if value > most else (least - value, least - self.low)
@@ -151,7 +152,7 @@ class Interval:
         return beyond / margin if margin else 1.0
 
     def at(self, packet_bytes: float | None) -> "Interval":
-        """Return what is permitted to a sender whose packets carry so many bytes; None where that is not known."""
+        """Return what is permitted to a sender whose packets carry so many bytes; None means that this is not known."""
         factor = size_factor(self.small_packets, packet_bytes)
         return self if factor == 1.0 else dataclasses.replace(
             self, low=self.low * factor, high=self.high * factor,
@@ -160,33 +161,33 @@ class Interval:
 
 
 def hull(bases: Sequence[Basis], margin: Margin) -> tuple[float, float]:
-    """Return (low, high) of the interval that rests on these bases.
+    """Return (low, high) of the interval that rests on these bases: their medians' range, widened by the margin.
 
-    From the least median to the greatest, widened; of a basis whose values are not known, from its least to its
-    greatest.
+    A basis whose values are not known counts with its least and greatest value instead of its median.
     """
     least, most = _medians(bases)
     return margin.below(least), margin.above(most)
 
 
 def _medians(bases: Sequence[Basis]) -> tuple[float, float]:
-    """Return the least and the greatest median; of a basis whose values are not known, its least or greatest value."""
+    """Return the least and the greatest median; a basis of unknown values counts with its least and greatest value."""
     least = [basis.median if basis.values else basis.min for basis in bases]
     most = [basis.median if basis.values else basis.max for basis in bases]
     return min(least), max(most)
 
 
 def id_parts(zone_id: str) -> tuple[str, str]:
-    """Return what a zone's id is made of: its algorithm and its kind, as in cubic/heatmap."""
+    """Return the parts of a zone's id: its algorithm and its kind, as in cubic/heatmap."""
     algorithm, _, kind = zone_id.partition("/")
     return algorithm, kind
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class OwnKind:
-    """What the flows beside those that are judged have at a point where all flows are of their own kind.
+    """The goodput of the flows beside the judged ones at a point where all flows are of their own kind.
 
-    The median of `trials` by Linux TCP, in Mbit/s of all of them together: what harm is against (RFC 9743).
+    It is the median of `trials` by Linux TCP, in Mbit/s of all of them together. Harm is measured against it
+    (RFC 9743).
     """
 
     scheme: str
@@ -200,10 +201,11 @@ class OwnKind:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Zone:
-    """`smoke` lists the cells or points that tell this algorithm from the others at small cost.
+    """A zone: one metric of one algorithm. `smoke`: the places that tell it from other algorithms at small cost.
 
-    Of a zone over points of a scenario, `profile` is the scenario's name, and `digests` has the digest of the setting
-    at each point: the zone belongs to the scenario as it was when its reference was measured. Other zones have none.
+    For a zone over points of a scenario, `profile` is the scenario's name, and `digests` has the digest of the setting
+    at each point: the zone belongs to the scenario as it was when its reference was measured. Other zones have no
+    digests.
     """
 
     id: str
@@ -220,32 +222,32 @@ class Zone:
     own_kind: Mapping[Place, OwnKind] = dataclasses.field(default_factory=dict)
 
     def value(self, measured: Measured) -> float | None:
-        """Return the value of its metric in a measurement, None where it was not seen."""
+        """Return the value of its metric in a measurement, None if it was not seen."""
         beside = self.own_kind.get(place_of_setting(measured.setting))
         return metrics.named(self.metric).value(measured, beside.mbps if beside else None)
 
     @property
     def places(self) -> tuple[Place, ...]:
-        """Return all that it has intervals for."""
+        """All places that it has intervals for."""
         return tuple(self.intervals)
 
     @property
     def cells(self) -> tuple[Cell, ...]:
-        """Return its cells; none of a scenario's zone."""
+        """Its cells; none for a scenario's zone."""
         return tuple(self.by_cell)
 
     @property
     def by_cell(self) -> dict[Cell, Interval]:
-        """Return the intervals of its cells; none of a scenario's zone."""
+        """The intervals of its cells; none for a scenario's zone."""
         return {place: interval for place, interval in self.intervals.items() if isinstance(place, Cell)}
 
     @property
     def noun(self) -> str:
-        """Return what its places are called."""
+        """What its places are called."""
         return "point" if self.digests else "cell"
 
     def digest_at(self, place: Place) -> str | None:
-        """Return the digest of the settings that it judges at a place; None where it judges none there."""
+        """Return the digest of the settings that it judges at a place; None if it judges none there."""
         return self.digests.get(place) if self.digests else self.profile_digest
 
     @property
@@ -257,7 +259,7 @@ P = TypeVar("P")
 
 
 class Permits(Protocol[P]):
-    """What permits intervals in places: a Zone in cells, a SplitZone in places of its own."""
+    """Anything that has an interval for each place: a Zone for cells or points, a SplitZone for places of its own."""
 
     @property
     def intervals(self) -> Mapping[P, Interval]: ...
@@ -278,9 +280,9 @@ def interval_from_json(
     pointer: str,
     within: str = "",
 ) -> Interval:
-    """Return the Interval of an entry with low, high and basis or bases; `within` says of what, in an error.
+    """Return the Interval of an entry with low, high and basis or bases. Raises UserError.
 
-    Raises UserError.
+    `within`: the end of an error message, which says where the entry stands.
     """
     low, high = entry["low"], entry["high"]
     if not low <= high:
@@ -303,7 +305,7 @@ def bases_from_json(entry: Mapping[str, Any]) -> list[Basis]:
 
 
 def basis_from_json(data: Mapping[str, Any]) -> Basis:
-    """Return a Basis of its entry in a document that satisfies the schema."""
+    """Return the Basis of an entry in a document that satisfies the schema."""
     if "values" in data:
         return Basis.of(data["reference"], data["values"])
     return Basis(**{name: data[name] for name in ("reference", "n", "median", "min", "max")})

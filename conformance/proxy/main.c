@@ -2,19 +2,20 @@
  *
  *     splitter -p PORT [-c CC] [-s CC] [-S BYTES] [-R BYTES] [-L BYTES] [-b BYTES] [-u UID]
  *
- * Transparent on both sides (IP_TRANSPARENT): the client sees the server's address, the server sees the client's address
- * and port. What hands over the connections is routing by rule, or TPROXY (docs/proxy.md). The server is connected to
- * when the client's handshake is done, so that a refusal reaches the client as a reset. Ends of data (FIN) and resets are
- * passed on as they come, each direction for itself.
+ * The splitter is transparent on both sides (IP_TRANSPARENT): the client sees the server's address, the server sees the
+ * client's address and port. Routing by rule, or TPROXY, hands connections over to it (docs/proxy.md). It connects to
+ * the server when the client's handshake is done, so that a refusal reaches the client as a reset. Ends of data (FIN)
+ * and resets are passed on as they come, each direction for itself.
  *
- * One thread, level-triggered epoll, and splice(2) from socket to pipe to socket: payload is never looked at nor copied.
- * Memory: a pipe (64 KB) for each direction whose receiver is behind, and the kernel's socket buffers. On SIGTERM every
- * connection is reset, so that none of them looks complete, and a line of JSON says what went through; if it dies in
- * another way, the kernel resets those of clients.
+ * It has one thread, and uses level-triggered epoll, and splice(2) from socket to pipe to socket: payload is neither
+ * inspected nor copied. Its memory is a pipe (64 KB) for each direction whose receiver is behind, and the kernel's
+ * socket buffers. On SIGTERM it resets every connection, so that none of them looks complete, and prints a line of JSON
+ * that says what went through. If it dies in another way, the kernel resets the connections with clients.
  *
- * -b BYTES is back-pressure: no more than so many bytes are in the proxy and unacknowledged on the sending side together
- * (SIOCOUTQ); more is read only as they are acknowledged, which the kernel says by transmit timestamps (TX_ACK). What the
- * proxy has not read the kernel still acknowledges to the sender, up to the receive buffer (-R; BYTES unless given).
+ * -b BYTES is back-pressure: the bytes in the proxy and the bytes unacknowledged on its sending side (SIOCOUTQ) are no
+ * more than BYTES together. The proxy reads more only as they are acknowledged, which the kernel reports by transmit
+ * timestamps (TX_ACK). The kernel still acknowledges to the sender what the proxy has not read, up to the receive
+ * buffer (-R; BYTES unless given).
  */
 #define _GNU_SOURCE
 #include "splitter.h"
@@ -57,18 +58,18 @@ static int made_socket(const char *congestion_control)
 static int listening_socket(void)
 {
     struct sockaddr_in any = {.sin_family = AF_INET, .sin_port = htons(option.port)};
-    /* One to see that it can be had, rather than when somebody connects. */
+    /* Make a socket now to see that this is possible, rather than when a client connects. */
     close(made_socket(option.to_server));
     int fd = made_socket(option.to_client);
-    /* Connections of clients have it from here: if this process dies, the kernel resets them, so that none looks complete.
-     * A server's does not need it: it learns of its client's end when it sends. */
+    /* Clients' connections inherit this from the listener: if this process dies, the kernel resets them, so that none
+       looks complete. A server's connection does not need it: the server learns of its client's end when it sends. */
     reset_on_close(fd, true);
     if (bind(fd, (struct sockaddr *)&any, sizeof any) || listen(fd, SOMAXCONN))
         fail("cannot listen");
     return fd;
 }
 
-/* How many pairs there may be: as many as there may be files for. */
+/* Raise the limit on open files. Return how many pairs of connections it has room for. */
 static long raise_limits(void)
 {
     struct rlimit limit = {FDS_WANTED, FDS_WANTED};
@@ -85,7 +86,7 @@ static long raise_limits(void)
     return most;
 }
 
-/* Of all rights of root's, the one to use addresses of others is enough. */
+/* Give up all of root's privileges except the one to use other hosts' addresses. */
 static void give_up_rights(void)
 {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};

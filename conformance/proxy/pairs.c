@@ -1,8 +1,9 @@
-/* Pairs of connections, and what moves between them.
+/* Manage pairs of connections, and move bytes between them.
  *
- * Each direction of a pair is for itself: bytes go from one socket into a pipe and on to the other socket by splice(2),
- * never looked at nor copied; an end of data (FIN) is passed on when all before it is; a reset ends both sockets with
- * resets. Level-triggered: a socket is watched for what can be done with it now, and for nothing else.
+ * The directions of a pair are independent: bytes go from one socket into a pipe and on to the other socket by
+ * splice(2), neither inspected nor copied. An end of data (FIN) is passed on after all bytes before it; a reset ends
+ * both sockets with resets. Events are level-triggered: a socket is watched for what can be done with it now, and for
+ * nothing else.
  */
 #define _GNU_SOURCE
 #include "splitter.h"
@@ -20,17 +21,17 @@
 
 enum { CLIENT, SERVER, PIPE_BYTES = 1 << 16, SEGMENT_BYTES = 1448, WELCOMES = 64, TURNS = 8 };
 
-/* One socket of a pair, and the direction that comes in there and leaves at the other one. */
+/* One socket of a pair, and the direction whose bytes come in by this socket and leave by the other one. */
 struct side {
     struct pair *pair;
     int fd;             /* -1 when closed */
     bool watched;       /* epoll has it ... */
     uint32_t events;    /* ... for these events */
-    int pipe[2];        /* holds `held` bytes; -1 while there are none */
+    int pipe[2];        /* holds `held` bytes; -1 while there is no pipe */
     size_t held;
-    bool ended;         /* all it sent is read, and its FIN */
-    bool passed_on;     /* the other side has been sent ours */
-    bool paused;        /* not read from until the other side's receiver acknowledges */
+    bool ended;         /* all that the peer sent has been read, and its FIN */
+    bool passed_on;     /* that FIN has been sent on to the other side */
+    bool paused;        /* not read until the other side's receiver acknowledges */
 };
 
 struct pair {
@@ -71,7 +72,7 @@ static void pause_side(struct side *side, bool yes)
     side->paused = yes;
 }
 
-/* Closed with a reset unless both directions came to their end. */
+/* Close a pair, with a reset unless both directions have ended. */
 static void end_pair(struct pair *pair, bool reset)
 {
     for (int i = 0; i < 2; i++) {
@@ -88,7 +89,7 @@ static void end_pair(struct pair *pair, bool reset)
     pair->dead = true;
     pair->next->previous = pair->previous;
     pair->previous->next = pair->next;
-    /* Events of this round may still point at it. */
+    /* Events of this round may still point at the pair. */
     pair->next = graveyard;
     graveyard = pair;
 }
@@ -104,8 +105,9 @@ void bury(void)
     }
 }
 
-/* What epoll should say of this socket. It always says when one is reset or closed in both directions; the latter would
- * be said for ever of one that is shut for writing and not read from, because its data has nowhere to go yet. */
+/* Tell epoll what to report about this socket. It always reports a socket that is reset or closed in both directions.
+   It would go on reporting the latter for a socket that is shut for writing, but not read because its data have nowhere
+   to go yet. */
 static void watch(struct side *side)
 {
     struct side *to = other(side);
@@ -127,7 +129,7 @@ static void watch(struct side *side)
     side->events = wanted;
 }
 
-/* How much may be read for this receiver now. */
+/* Return how many bytes may be read for this receiver now. */
 static size_t room(struct side *to)
 {
     int limit = option.back_pressure_bytes, unacknowledged = 0;
@@ -135,13 +137,13 @@ static size_t room(struct side *to)
         return PIPE_BYTES;
     ioctl(to->fd, SIOCOUTQ, &unacknowledged);
     int left = limit - unacknowledged;
-    /* No silly windows (RFC 1122, 4.2.3.4): a segment, or half of all there may be. */
+    /* Avoid silly windows (RFC 1122, 4.2.3.4): read at least a segment, or half of the limit. */
     if (left < (limit / 2 < SEGMENT_BYTES ? limit / 2 : SEGMENT_BYTES))
         return 0;
     return left < PIPE_BYTES ? left : PIPE_BYTES;
 }
 
-/* Move what came in at `from` to the other side, as far as that takes it. False: the pair must be reset. */
+/* Move what came in at `from` to the other side, as far as that accepts it. Return false if the pair must be reset. */
 static bool pump(struct side *from)
 {
     struct side *to = other(from);
@@ -181,13 +183,13 @@ static bool pump(struct side *from)
     return true;
 }
 
-/* After anything happened: close what is done, wait for the rest. */
+/* After an event, close the sockets that are done, and watch the others. */
 static void settle(struct pair *pair)
 {
     for (int i = 0; i < 2; i++) {
         struct side *side = &pair->side[i];
         if (side->fd >= 0 && side->passed_on && other(side)->passed_on) {
-            /* Those of clients have it from the listener. */
+            /* Clients' sockets inherit the reset on close from the listener. */
             if (i == CLIENT)
                 reset_on_close(side->fd, false);
             close(side->fd);
@@ -229,7 +231,7 @@ bool waits(void)
     return paused_sides || (!listening && open_pairs < most_pairs);
 }
 
-/* Under memory pressure the kernel refuses connections, and drops its notes. */
+/* Try again without an event: under memory pressure, the kernel refuses connections and drops its notifications. */
 void retry(void)
 {
     if (open_pairs < most_pairs)
@@ -249,7 +251,7 @@ static void welcome(void)
         socklen_t size = sizeof client;
         int fd = accept4(listener, (struct sockaddr *)&client, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0) {
-            /* Out of descriptors or memory: wait, rather than be told again at once. */
+            /* Out of descriptors or memory: stop listening for now, or epoll would report the same again at once. */
             if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
                 listen_again(false);
             return;

@@ -1,4 +1,4 @@
-/* Sockets as the splitter wants them, and the pipes that bytes go through from one to the other. */
+/* Prepare the splitter's sockets, and the pipes through which bytes go from one to the other. */
 #define _GNU_SOURCE
 #include "splitter.h"
 

@@ -1,5 +1,5 @@
-/* What the parts of the splitter share: main.c is the process, pairs.c the connections,
- * sockets.c what these are made of. */
+/* Declarations shared by the parts of the splitter: main.c has the process, pairs.c the connections, and sockets.c the
+   sockets and pipes of these. */
 #ifndef SPLITTER_H
 #define SPLITTER_H
 
@@ -17,28 +17,29 @@ void fail(const char *what);
 
 /* --- sockets.c */
 
-/* Set a socket's options; what could not be set, or NULL. Accepted connections inherit all of them from the listener. */
+/* Set a socket's options. Return what could not be set, or NULL. Accepted connections inherit all options from the
+   listener. */
 const char *prepare(int fd, const char *congestion_control);
-/* A socket that is being connected, with somebody else's address; -1 where that cannot be. */
+/* Return a socket that is connecting to `to` with `from`, another host's address; -1 if that is impossible. */
 int connected_socket(const struct sockaddr_in *from, const struct sockaddr_in *to);
-/* Whether this address is this machine's own: what is connected to there would come back to us, for ever. */
+/* Return whether this address is this machine's own: a connection to it would come back to the splitter, forever. */
 bool is_ours(struct sockaddr_in address);
 int error_of(int fd);
 void reset_on_close(int fd, bool yes);
-/* The kernel's notes that bytes were acknowledged: only that there is one matters. */
+/* Discard the kernel's notifications that bytes were acknowledged: only that there is one matters. */
 void read_notes(int fd);
 bool take_pipe(int pipe[2]);
 void give_pipe_back(int pipe[2], bool empty);
 
 /* --- pairs.c */
 
-/* Take connections from this listener, at most so many at a time, and tell this epoll of their sockets. */
+/* Accept connections from this listener, at most `most_pairs` at a time, and add their sockets to this epoll. */
 void begin(int epoll_fd, int listener_fd, long most_pairs);
-/* An event of epoll's, and its data. */
+/* Handle an event of epoll, given its data and its events. */
 void happened(void *what, uint32_t events);
-/* After each round of events. */
+/* Free pairs that have ended. Call this after each round of events. */
 void bury(void);
-/* Whether something waits for what no event may tell, so that retry() should be called now and then. */
+/* Return whether something waits that no event may announce, so that retry() should be called now and then. */
 bool waits(void);
 void retry(void);
 /* Reset all connections and print what went through, as a line of JSON. */

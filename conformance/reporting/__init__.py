@@ -1,1 +1,1 @@
-"""Readers of result lines: terminal and HTML. Nothing here measures."""
+"""Turn result lines into terminal text, HTML pages, figures and exports. Nothing here runs trials."""

@@ -1,4 +1,7 @@
-"""What building a site costs: `conformance bench --site`, on made-up results of ten schemes, 150 cells, 20 trials."""
+"""Measure what building a site costs, for `conformance bench --site`.
+
+The command builds from synthetic results of ten schemes, 150 cells and 20 trials a cell.
+"""
 
 import dataclasses
 import json
@@ -22,7 +25,7 @@ _POINTS = 128
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SiteCost:
-    """What building a site took, in wall seconds, and how large results, site and memory were, in megabytes."""
+    """The cost of building a site: wall seconds, and the sizes of results, front page, site and peak memory in MB."""
 
     trials: int
     results_mb: float
@@ -35,7 +38,7 @@ class SiteCost:
 
 
 def measure(results: Sequence[pathlib.Path], trials: int) -> SiteCost:
-    """Build a site from `results`, or from made-up ones of `trials` a cell, and say what that took."""
+    """Build a site from `results`, or if there are none from synthetic ones with `trials` a cell; return its cost."""
     with tempfile.TemporaryDirectory(prefix="conformance-bench-") as temporary:
         folder = pathlib.Path(temporary)
         if not results:
@@ -61,7 +64,7 @@ def measure(results: Sequence[pathlib.Path], trials: int) -> SiteCost:
 
 
 def synthetic(trials: int) -> Iterator[bytes]:
-    """Yield result lines such as real trials make, as long and with traces as full; the same each time."""
+    """Yield synthetic result lines, the same each time: as long as those of real trials, and with traces as full."""
     chance = random.Random(1)
     for algorithm, count in _SCHEMES:
         for number in range(count):

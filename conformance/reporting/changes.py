@@ -1,4 +1,4 @@
-"""The chart of `conformance compare`: differences with their intervals, in units of what matters."""
+"""Draw the chart of `conformance compare`: differences with intervals, in units of the smallest one that matters."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -14,15 +14,15 @@ from conformance.support.console import printable
 if TYPE_CHECKING:
     from conformance.commands.compare_result import Comparison
 
-#: of differences: beyond this many units, an arrow's end says no more
+#: differences and ends of intervals are clamped to this many units: beyond that, their size says no more
 _MOST = 10.0
-#: as in the other charts: Okabe and Ito's, and shapes that say the same without colour
+#: colours of Okabe and Ito, as in the other charts; the shapes say the same without colour
 _COLOURS = {Change.MOVED: "#d55e00", Change.UNCLEAR: "#999999", Change.SAME: "#0072b2"}
 _SHAPES = {Change.MOVED: "diamond", Change.UNCLEAR: "circle", Change.SAME: "square"}
 
 
 def svg(found: "Comparison") -> bytes:
-    """Draw each quantity's difference and its interval; between the dashed lines nothing matters."""
+    """Draw each quantity's difference and its interval as SVG; no difference between the dashed lines matters."""
     data = altair.Data(values=list(_rows(found.compared)))
     names = [str(change) for change in Change]
     base = altair.Chart(data).encode(
@@ -51,7 +51,7 @@ def svg(found: "Comparison") -> bytes:
 
 
 def _rows(compared: Sequence[Compared]) -> Iterator[dict[str, Any]]:
-    """Yield a record for each quantity, as the chart reads them."""
+    """Yield the chart's record of each quantity."""
     for c in compared:
         q, unit = c.quantity, c.matters or math.inf
         low, high = (_clamped(end / unit) for end in c.interval)

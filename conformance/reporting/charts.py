@@ -1,4 +1,7 @@
-"""Charts for papers and comparisons (Vega-Altair); SVG, PNG or PDF by vl-convert: no browser, no network."""
+"""Draw charts for papers and comparisons with Vega-Altair.
+
+vl-convert renders them as SVG, PNG or PDF, without a browser or network.
+"""
 
 import json
 import textwrap
@@ -17,13 +20,13 @@ FORMATS = ("svg", "png", "pdf")
 Chart = altair.VConcatChart | altair.FacetChart
 _CELL_PX, _CELL_HEIGHT = 48, 34
 FONT = "DejaVu Sans, sans-serif"
-#: Okabe and Ito (2008), in an order that begins with the most different ones; shapes say the same without colour
+#: colours of Okabe and Ito (2008), the most distinct ones first; SHAPES say the same without colour
 SERIES_COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#999999"]
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"]
 
 
 def rows(drawn: Heatmap) -> Iterator[dict[str, Any]]:
-    """Yield a record for each cell, as the chart reads them; None or no text where something is not known."""
+    """Yield the chart's record of each cell; a value that is not known is None, and its text is empty."""
     metric = drawn.metric
     for cell, result in drawn.results.items():
         yield {
@@ -46,7 +49,7 @@ def rows(drawn: Heatmap) -> Iterator[dict[str, Any]]:
 
 
 def heatmap(drawn: Heatmap) -> altair.VConcatChart:
-    """Draw measured, zone and difference of a Heatmap, one above the other; bandwidths side by side."""
+    """Draw a Heatmap's measured values, and below them its zone and the difference, if any; bandwidths side by side."""
     data = list(rows(drawn))
     metric = drawn.metric
     of = METRICS[metric]
@@ -111,7 +114,7 @@ def _panel(data: Sequence[Mapping[str, Any]], value: str, title: str, color: Map
 
 
 def comparison(section: compare.Section) -> altair.FacetChart:
-    """Draw the utilization of several series over loss: bandwidths down, delays across, the zone as a band."""
+    """Draw utilization over loss for several series: rows are bandwidths, columns are delays, the zone is a band."""
     points, zone = [], []
     for row in section.rows:
         results = [series.utilization.results.get(row.cell) for series in section.series]
@@ -122,7 +125,7 @@ def comparison(section: compare.Section) -> altair.FacetChart:
         for name, result in zip(section.names, results, strict=True):
             if result is not None and result.value is not None:
                 points.append({**place, "scheme": name, "utilization": result.value})
-    # Vega puts facets one after another: where a pair of bandwidth and delay had no row, all after it would move up.
+    # Vega places facets in sequence: if a pair of bandwidth and delay had no record, all later facets would move up.
     bandwidths = sorted({row.cell.bandwidth_mbps for row in section.rows})
     places = [_place(b, d) for b in bandwidths for d in sorted({row.cell.one_way_delay_ms for row in section.rows})]
     everything = altair.Data(
@@ -169,14 +172,17 @@ _LEGEND = altair.Legend(title=None, orient="top", columns=2, labelLimit=400)
 
 
 def _names(section: compare.Section, values: Sequence[str], shifted: bool = False) -> altair.Scale:
-    """Return the values of names in turn; with `shifted`, one further each time round, so that no pair recurs."""
+    """Return a scale that gives the section's names the values in turn.
+
+    With `shifted`, each further round begins one value later, so that no pair of colour and shape recurs.
+    """
     n = len(values)
     repeated = [values[(at + (at // n if shifted else 0)) % n] for at in range(len(section.names))]
     return altair.Scale(domain=list(section.names), range=repeated)
 
 
 def specified(chart: altair.TopLevelMixin) -> str:
-    """Return a chart's JSON for vl_convert, with text that no control character is in: one would end the process."""
+    """Return a chart's JSON for vl_convert, with control characters escaped: one would end the process."""
 
     def shown(value: Any) -> Any:
         if isinstance(value, dict):

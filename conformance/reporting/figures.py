@@ -1,4 +1,4 @@
-"""Which figures `conformance plot` draws, and what they are called."""
+"""Choose and name the figures that `conformance plot` draws."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ def chosen(
 ) -> Iterator[tuple[str, Any]]:
     """Yield (name, chart) of each figure: one for each series, or for `compare` one for each algorithm and profile.
 
-    Raises UserError where nothing is left to draw.
+    Raises UserError if there are no results of this algorithm and stack.
     """
     kept = [
         s for s in all_series if algorithm in (None, s.scheme.algorithm) and stack in (None, s.scheme.stack)

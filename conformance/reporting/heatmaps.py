@@ -1,4 +1,4 @@
-"""From measurements to heatmaps: what every report draws, and the one place where reports ask for verdicts."""
+"""Turn measurements into the heatmaps that reports draw, and judge their cells (points.py judges points)."""
 
 import collections
 import dataclasses
@@ -21,17 +21,17 @@ from conformance.model.zone import Interval, Zone
 from conformance.reporting import naming, points
 from conformance.support.console import count
 
-#: with fewer trials no interval holds the median as surely as a verdict needs
+#: fewest trials from which an interval can hold the median with the confidence that a verdict needs
 _FEWEST = next(n for n in itertools.count(1) if 1 - 2 / 2**n >= CONFIDENCE)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CellResult:
-    """`value` is the median of the metric over the trials that ran, None where none did.
+    """The result of a cell. `value` is the median of the metric over the trials that ran, None if none ran.
 
-    `low` and `high` are their least and most; `interval` holds the median with 90 %, None where there are too few
-    trials, or where transfers timed out (`late` of them): then value, low and high are upper bounds, not numbers.
-    `verdict` and `permitted` are there where a zone applies.
+    `low` and `high` are the least and the greatest value. `interval` holds the median with 90 % confidence. It is None
+    if there are too few trials, or if transfers timed out (`late` of them): then value, low and high are upper bounds,
+    not numbers. `verdict` and `permitted` are None if no zone applies.
     """
 
     cell: Cell
@@ -49,19 +49,19 @@ class CellResult:
 
     @property
     def reference(self) -> float | None:
-        """Return the median of the zone's reference in this cell, or None where no zone applies."""
+        """The median of the zone's reference in this cell; None if no zone applies."""
         median: float | None = self.permitted.basis.median if self.permitted else None
         return median
 
     @property
     def difference(self) -> float | None:
-        """Return measured minus reference, or None where either is not known."""
+        """Measured minus reference; None if either is not known."""
         reference = self.reference
         return None if self.value is None or reference is None else self.value - reference
 
     @property
     def cause(self) -> str:
-        """Say why the verdict is what it is, as part of a sentence; without a verdict, why nothing was measured."""
+        """The reason for the verdict, as part of a sentence; without a verdict, why nothing was measured."""
         if self.verdict is None:
             return self.message or ""
         if self.verdict.status is Status.INCONCLUSIVE and self.n < _FEWEST and not self.late:
@@ -70,7 +70,7 @@ class CellResult:
 
     @property
     def status(self) -> str:
-        """Return the verdict's status as text; where no zone judges: not judged, unsupported or error."""
+        """The verdict's status as text; if no zone judges the cell: not judged, unsupported or error."""
         if self.verdict:
             return str(self.verdict.status)
         if self.value is not None:
@@ -78,12 +78,12 @@ class CellResult:
         return "unsupported" if self.unsupported else "error"
 
 
-#: in which order lists tell what does not conform
+#: the order in which lists name cells that do not conform
 _ORDER = ("violates", "error", "inconclusive", "unsupported")
 
 
 def worst_first(result: CellResult) -> tuple[int, float]:
-    """Return what sorts results: violations, errors and what is unknown, by the ratio to the bound that is crossed."""
+    """Return a sort key: by _ORDER, then by the ratio between the median and the bound it crosses, largest first."""
     order = _ORDER.index(result.status) if result.status in _ORDER else len(_ORDER)
     value, permitted = result.value, result.permitted
     if value is None or permitted is None or value in permitted:
@@ -92,12 +92,12 @@ def worst_first(result: CellResult) -> tuple[int, float]:
     return order, -(beyond / bound) if bound else -math.inf
 
 
-#: what cells may be but conforming, in the order that they are told in
+#: statuses of cells other than conforming, in the order in which they are listed
 _OTHERS = ("compatible", "violates", "inconclusive", "error", "unsupported")
 
 
 def _worst(results: Iterable[CellResult]) -> str:
-    """Return the worst verdict as text, or that none was judged."""
+    """Return the worst verdict as text; "not judged" if there is none."""
     verdicts = [result.verdict for result in results if result.verdict]
     return str(overall(verdicts)) if verdicts else "not judged"
 
@@ -109,7 +109,7 @@ def _counted(status: str, n: int) -> str:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Heatmap:
-    """One metric of one scheme under one profile, made by one version of the lab: what may be looked at together."""
+    """Comparable results: one metric of one scheme under one profile, measured in one room by one lab version."""
 
     scheme: Scheme
     setting: Setting
@@ -117,7 +117,7 @@ class Heatmap:
     lab_digest: str
     metric: str
     zone: Zone | None
-    #: how many cells the zone judges together; 0 where none does
+    #: how many counted cells (or points) share the limit on false alarms; 0 if no zone judges these
     family: int
     results: dict[Cell, CellResult]
 
@@ -143,7 +143,7 @@ class Heatmap:
 
     @property
     def trials(self) -> int:
-        """Return the most trials of any cell."""
+        """The largest number of trials of any cell."""
         return max((r.n for r in self.results.values()), default=0)
 
     @property
@@ -152,7 +152,7 @@ class Heatmap:
 
     @property
     def verdict(self) -> str:
-        """Return the status of the whole heatmap as text: of what was judged, or that nothing was."""
+        """The worst verdict on the judged cells as text; "not judged" if there are none."""
         return _worst(self.results.values())
 
     def count(self) -> collections.Counter[str]:
@@ -161,7 +161,7 @@ class Heatmap:
 
     @property
     def words(self) -> str:
-        """Say how many cells have which verdict: "28 of 30 cells conform, 2 violate"; or that none was judged."""
+        """How many cells have which verdict: "28 of 30 cells conform, 2 violate"; or that no zone judges them."""
         count = self.count()
         if not count:
             n = len(self.results)
@@ -174,11 +174,11 @@ class Heatmap:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Series:
-    """All that was measured of one scheme under one profile: utilization, what was lost, and what else is judged."""
+    """All results of one scheme under one profile: utilization, loss, and other metrics that a zone judges."""
 
     utilization: Heatmap
     lost: Heatmap
-    #: of the other metrics, those that a zone judges
+    #: heatmaps of the other metrics that a zone judges
     others: tuple[Heatmap, ...] = ()
 
     @property
@@ -186,22 +186,22 @@ class Series:
         return (self.utilization, self.lost, *self.others)
 
     def of(self, metric: Metric) -> Heatmap | None:
-        """Return the Heatmap of a Metric, or None where no zone judges it and reports do not show it."""
+        """Return the Heatmap of a Metric; None if reports do not show it, as no zone judges it."""
         return next((h for h in self.heatmaps if h.metric == metric.name), None)
 
     @property
     def judged(self) -> tuple[Heatmap, ...]:
-        """Return the heatmaps that a zone judges; of what none judges, those that every series has."""
+        """The heatmaps in which a zone judges cells; all heatmaps if there are none."""
         return tuple(h for h in self.heatmaps if h.count()) or self.heatmaps
 
     def is_told(self, heatmap: Heatmap, result: CellResult) -> bool:
-        """Return whether what failed, or is not offered, is told of utilization already: once is enough."""
+        """Return whether this is an error or "unsupported" that utilization has in this cell, too: once is enough."""
         again = heatmap is not self.utilization and result.status in ("error", "unsupported")
         return again and result.status == self.utilization.results[result.cell].status
 
     @property
     def false_alarms(self) -> str | None:
-        """Return the rate that holds for all that the results hold of the scheme, as a sentence; None where none."""
+        """The limit on false alarms over all results of the scheme, as part of a sentence; None if no zone judges."""
         family = max(heatmap.family for heatmap in self.heatmaps)
         return false_alarms(family) if family else None
 
@@ -210,19 +210,19 @@ class Series:
         return self.utilization.scheme
 
     def count(self) -> collections.Counter[str]:
-        """Return {status: number of cells}, by the worst verdict of each, without cells that no zone judges."""
+        """Return {status: number of cells} by the worst verdict on each cell, without cells that no zone judges."""
         verdicts = [[h.results[cell].verdict for h in self.heatmaps if cell in h.results] for cell in self.cells]
         judged = [[verdict for verdict in of_cell if verdict] for of_cell in verdicts]
         return collections.Counter(str(overall(of_cell)) for of_cell in judged if of_cell)
 
     @property
     def verdict(self) -> str:
-        """Return the worst of the verdicts on all metrics, as text; or that nothing was judged."""
+        """The worst of the verdicts on all metrics, as text; "not judged" if there are none."""
         return _worst(r for h in self.heatmaps for r in h.results.values())
 
     @property
     def setting(self) -> Setting:
-        """Return the setting of one of its cells: the others differ from it in the cell alone."""
+        """The setting of one of the cells; those of the others differ from it only in the cell."""
         return self.utilization.setting
 
     @property
@@ -235,7 +235,7 @@ class Series:
 
     @functools.cached_property
     def digest(self) -> str:
-        """Return what tells this series from all others: scheme, profile, room and lab."""
+        """A digest of all that tells this series from others: scheme, profile, room and lab."""
         h = self.utilization
         return digest.of_value(
             [dataclasses.asdict(h.scheme), h.setting.profile_digest, h.room, h.lab_digest],
@@ -250,7 +250,7 @@ def heatmap(
 ) -> Heatmap:
     """Return the Heatmap of measurements that differ in nothing but cell and seed.
 
-    `whole`: the zone's verdict where it is judged in one family with others, else it is judged alone.
+    `whole`: the zone's verdict if it was judged in one family with other zones; without it, the zone is judged alone.
     """
     first = measurements[0].trial
     metric = zone.metric if zone else metric
@@ -280,7 +280,7 @@ def _by_cell(measurements: Iterable[Measurement]) -> dict[Cell, list[Measurement
 def _within(zone: Zone, measurements: Iterable[Measurement]) -> dict[Place, Sequence[Measurement]]:
     """Return {cell: measurements} of the cells that a zone judges.
 
-    Where lines were published without evidence, for a study, they say nothing of what is computed from that.
+    Lines that were published for a study lack evidence; they are left out if the metric is computed from evidence.
     """
     telling = [m for m in measurements if m.evidence or m.outcome is not Outcome.OK or zone.value(m) is not None]
     return {cell: found for cell, found in _by_cell(telling).items() if cell in zone.intervals}
@@ -313,11 +313,10 @@ def all_series(
 ) -> list[Series]:
     """Return the Series of any measurements, in order of scheme and profile.
 
-    All that is judged of one scheme is one family, under whatever profile: what the results hold of it. Paths of two
-    segments have no place in a heatmap of cells: `conformance split` shows them, and points.py flows that share a
-    network; where there are only those, there is no Series. `planned`: {zone's id: ZoneVerdict} of a plan that has
-    judged these measurements, by its own looks and family. Raises UserError where there are only paths, unless there
-    may be `or_none`.
+    All verdicts on one scheme are one family, whatever the profile. Heatmaps of cells cannot show paths of two segments
+    (`conformance split` does) or flows that share a network (points.py does); with only the latter, there is no Series.
+    `planned`: {zone's id: ZoneVerdict} of a plan that has judged these measurements already, by its own looks and
+    family. If there are only paths of two segments, raises UserError, or with `or_none` returns no Series.
     """
     everything: dict[_Group, list[Measurement]] = collections.defaultdict(list)
     known = list(measurements)
@@ -352,7 +351,7 @@ def all_series(
 
 
 def _with_evidence(found: Sequence[Measurement]) -> Sequence[Measurement]:
-    """Return those that have evidence, where any has; what a study publishes has none, and a reference's seeds."""
+    """Leave out what a study published (without evidence, with a reference's seeds) if others have evidence."""
     if not any(m.evidence for m in found):
         return found
     return [m for m in found if m.evidence or m.outcome is not Outcome.OK]
@@ -369,7 +368,7 @@ def _judged(
 ) -> dict[tuple[_Group, str], ZoneVerdict]:
     """Return {(group, metric): its zone's verdict}, all of one scheme in one family.
 
-    `sizes`: of families that have points of scenarios, too.
+    `sizes`: {run: size} of the families that also have points of scenarios.
     """
     families: dict[tuple[Scheme, str, str], list[tuple[_Group, Zone]]] = collections.defaultdict(list)
     for group in groups:
@@ -385,9 +384,9 @@ def _judged(
 
 
 def _zones() -> dict[tuple[str, str, str], Zone]:
-    """Return {(metric, algorithm, profile's digest): Zone} of what stacks are judged by.
+    """Return {(metric, algorithm, profile's digest): Zone} of the zones that judge stacks.
 
-    Raises UserError where two zones are about the same: which of them would judge?
+    Raises UserError if two zones have the same key, as either could judge.
     """
     found: dict[tuple[str, str, str], Zone] = {}
     for zone in map(documents.zone, documents.judging_files()):

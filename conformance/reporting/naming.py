@@ -1,4 +1,4 @@
-"""What reports call a scheme, its settings and its trials."""
+"""Name schemes, settings and numbers of trials as reports show them."""
 
 import collections
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ class HasTrials(Protocol):
 
 
 def labels(schemes: Iterable[Scheme]) -> dict[Scheme, str]:
-    """Return {scheme: what reports call it}: its id, and its stack's digest where several builds have one id."""
+    """Return {scheme: its name in reports}: its id, with the stack's digest if several builds have the same id."""
     builds: dict[str, set[str]] = collections.defaultdict(set)
     for scheme in (every := dict.fromkeys(schemes)):
         builds[scheme.id].add(scheme.stack_digest)
@@ -28,14 +28,14 @@ def labels(schemes: Iterable[Scheme]) -> dict[Scheme, str]:
 
 
 def trials_words(results: Iterable[HasTrials]) -> str:
-    """Say how many trials the results have: "5 trials", or "5 to 20 trials" where they differ."""
+    """Return how many trials the results have: "5 trials", or "5 to 20 trials" if the numbers differ."""
     numbers = {result.n for result in results}
     least, most = min(numbers, default=0), max(numbers, default=0)
     return f"{least} to {most} trials" if least != most else count(most, "trial")
 
 
 def settings(setting: Setting) -> str:
-    """Say what a profile's settings are, since options of `conformance run` may have replaced parts of it."""
+    """Return a profile's name and its settings, parts of which options of `conformance run` may have replaced."""
     offload = "on" if setting.offload else "off"
     beside = f", beside a flow of {setting.rival}" if setting.rival else ""
     network = f"queue {setting.queue}, offload {offload}"

@@ -1,4 +1,4 @@
-"""What zones say of flows that share a network, as rows of reports: heatmaps have no place for points of scenarios."""
+"""Judge flows that share a network, a row for each zone and point: heatmaps cannot show points of scenarios."""
 
 import collections
 import dataclasses
@@ -35,33 +35,33 @@ class Row:
 
     @property
     def title(self) -> str:
-        """Return what is measured, in words."""
+        """The title of the metric."""
         return METRICS[self.zone.metric].title
 
     @property
     def measured(self) -> str:
-        """Return the median, with its unit; "none" where it is not known."""
+        """The median with its unit; "none" if it is not known."""
         return METRICS[self.zone.metric].text(self.verdict.value, self._more_digits)
 
     @property
     def permitted(self) -> str:
-        """Return the bounds, in the metric's unit."""
+        """The bounds, in the metric's unit."""
         metric, more = METRICS[self.zone.metric], self._more_digits
         low, high = (metric.text(bound, more) for bound in (self.verdict.permitted.low, self.verdict.permitted.high))
         return f"{low.removesuffix(metric.suffix)} to {high}"
 
     @property
     def _more_digits(self) -> int:
-        """Return how many digits more tell the median from the bounds."""
+        """How many more digits than usual tell the median from the bounds."""
         digits, permitted = METRICS[self.zone.metric].digits, self.verdict.permitted
         values = [] if self.verdict.value is None else [self.verdict.value]
         return digits_to_tell(values, permitted.low, permitted.high, digits) - digits
 
 
 def sizes(measurements: Iterable[Measurement]) -> dict[Run, int]:
-    """Return {run: how many questions share its chance of a false alarm}: counted cells and points together.
+    """Return {run: how many questions share its limit on false alarms}: counted cells and points together.
 
-    Runs without points are left out: all of theirs is judged as heatmaps. Raises UserError.
+    Runs without points are left out: all their results are cells of heatmaps. Raises UserError.
     """
     settings: dict[Run, set[Setting]] = collections.defaultdict(set)
     for m in measurements:
@@ -83,7 +83,7 @@ def _counted(algorithm: str, setting: Setting) -> int:
 def rows(measurements: Iterable[Measurement]) -> list[Row]:
     """Return a Row for each zone at each of its points that was measured, in order of scheme and zone.
 
-    All that the measurements hold of one scheme is one family, cells too. Raises UserError.
+    All verdicts on one scheme, cells included, are one family. Raises UserError.
     """
     known = list(measurements)
     family = sizes(known)

@@ -1,7 +1,7 @@
-"""Results for keeping in a repository: a compressed file for each stack, without what no page shows.
+"""Write results to keep in a repository: a compressed file for each stack, without data that no page shows.
 
-A trial of 13 KB comes to some hundred bytes. What stays: all that verdicts, tables and exports are made from, of every
-trial; and of each cell's front trial (the one nearest to the median) what its page draws and quotes.
+A trial of 13 KB shrinks to some hundred bytes. Every trial keeps the data that verdicts, tables and exports are made
+from. A cell's front trial (the one nearest to the median) also keeps what the cell's page draws and quotes.
 """
 
 import collections
@@ -20,17 +20,17 @@ from conformance.reporting.html import cell_page, slugs
 from conformance.results import compressed, merge, source, store
 from conformance.support import files
 
-#: of a front trial's evidence, what its page shows
+#: fields of a front trial's evidence that its page shows
 _SHOWN = ("calibration", "congestion_control", "kernel_release", "qdiscs", "trace")
-#: digits of the numbers of a trace or of a series of rates: more than a drawing of 1000 by 100 units can show
+#: significant digits of numbers in traces and series of rates: more than a drawing of 1000 by 100 units can show
 _DIGITS = 4
 
 
 def write(read: source.Source, target: pathlib.Path) -> list[pathlib.Path]:
     """Write STACK.jsonl.xz into the folder `target` for each stack of the Source; return their paths.
 
-    A file that is there keeps what it holds of the algorithms that were not measured now: not every kernel and stack is
-    built everywhere, and "unsupported" says so of this machine alone. Raises UserError.
+    An existing file keeps its results of algorithms that were not measured this time. A series that is all
+    "unsupported" counts as not measured, since not every kernel and stack is built on every machine. Raises UserError.
     """
     by_stack: dict[str, list[Measurement]] = collections.defaultdict(list)
     for series in heatmaps.all_series(read.measurements):
@@ -48,8 +48,8 @@ def write(read: source.Source, target: pathlib.Path) -> list[pathlib.Path]:
 def write_scenarios(read: source.Source, target: pathlib.Path) -> list[pathlib.Path]:
     """Write scenarios/STACK.jsonl.xz into the folder `target` for each stack whose flows share a network; return paths.
 
-    Without evidence, and with rounded rates of each second. A file that is there keeps what it holds of schemes and
-    scenarios that were not measured now. Raises UserError.
+    Evidence is left out, and per-second rates are rounded. An existing file keeps its results of schemes and scenarios
+    that were not measured this time. Raises UserError.
     """
     by_stack: dict[str, list[Measurement]] = collections.defaultdict(list)
     for measurement in read.measurements:
@@ -67,7 +67,7 @@ def write_scenarios(read: source.Source, target: pathlib.Path) -> list[pathlib.P
 
 
 def _path(folder: pathlib.Path, stack: str) -> pathlib.Path:
-    """Return where the results of a stack are kept: no name in a results file leads out of the folder."""
+    """Return the file for a stack's results. It is in the folder, whatever name a results file gives the stack."""
     return folder / f"{slugs.of_name(stack)}.jsonl.xz"
 
 
@@ -76,11 +76,11 @@ def _scenario_of(measurement: Measurement) -> tuple[str, str]:
 
 
 def write_study(study: Study, measurements: Iterable[Measurement], target: pathlib.Path) -> pathlib.Path:
-    """Write STUDY.jsonl.xz into the folder `target`: all trials of the study's points, of each algorithm one build's.
+    """Write STUDY.jsonl.xz into the folder `target`: all trials of the study's points, from one build per algorithm.
 
-    A file that is there keeps what it holds of points that were not measured now. Only one build of an algorithm is
-    read from a file. So this raises UserError where these points are of another build than the new ones, and where
-    there is nothing to write.
+    An existing file keeps its trials of points that were not measured this time. Raises UserError if these are of
+    another build than the new ones, since only one build of an algorithm is read from a file, and if there is nothing
+    to write.
     """
     found = {
         point: own
@@ -97,7 +97,7 @@ def write_study(study: Study, measurements: Iterable[Measurement], target: pathl
     _check_one_build(path, before, found)
     kept = {**before, **found}
     ordered = sorted(kept, key=lambda at: (at.scenario, at.stack, at.algorithm, at.point.id, at.client))
-    # Two points may be one setting.
+    # Two points may have the same setting, and so the same trials.
     lines = {m.trial.key: store.dumps(_bare(m)) for point in ordered for m in kept[point]}
     return files.write(path, compressed.compress(b"".join(lines.values())), "choose another --out")
 
@@ -107,7 +107,7 @@ def _check_one_build(
     before: Mapping[StudyPoint, Sequence[Measurement]],
     found: Mapping[StudyPoint, Sequence[Measurement]],
 ) -> None:
-    """Raise UserError where a file would hold points of one algorithm that are of two builds, kernels or labs."""
+    """Raise UserError if the file would hold points of one algorithm from two builds, kernels or labs."""
     new = {study_results.of_point(point): study_results.build(own[0]) for point, own in found.items()}
     left = (point for point in before if point not in found)
     for point in left:
@@ -120,16 +120,16 @@ def _check_one_build(
 
 
 def _bare(measurement: Measurement) -> Measurement:
-    """Return the measurement without evidence: no claim rests on it.
+    """Return the measurement without evidence, on which no claim rests.
 
-    Rates of each second are rounded; in studies of many flows they are most of the bytes.
+    Per-second rates are rounded; in studies of many flows they are most of the bytes.
     """
     flows, links = _rounded_series(measurement.flows), _rounded_series(measurement.links)
     return dataclasses.replace(measurement, evidence={}, flows=flows, links=links)
 
 
 def _rounded_series(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Round the rates of each second in records of flows or links."""
+    """Return records of flows or links with their per-second rates rounded."""
     return [
         {name: [_short(v) for v in value] if name.endswith("_series_mbps") else value for name, value in record.items()}
         for record in records
@@ -145,9 +145,9 @@ def _write(path: pathlib.Path, made: list[Measurement]) -> pathlib.Path:
 
 
 def _lean(measurement: Measurement, whole: Measurement, front: bool) -> Measurement:
-    """Return the measurement with the evidence that pages show of it, and nothing of the machine.
+    """Return the measurement with only the evidence that verdicts need and pages show, and nothing about the machine.
 
-    `measurement`: as a Source remembers it, with the counters that verdicts need; `whole`: the same with everything.
+    `measurement`: as a Source keeps it, with the counters that verdicts need; `whole`: the same with all evidence.
     """
     shown = {name: whole.evidence[name] for name in (_SHOWN if front else ()) if whole.evidence.get(name)}
     evidence: dict[str, Any] = {**measurement.evidence, **shown}

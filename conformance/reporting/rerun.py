@@ -1,4 +1,4 @@
-"""The command that makes a cell's trials again."""
+"""Compose the commands that repeat a cell's trials, trace one trial, or diagnose a series."""
 
 import functools
 import shlex
@@ -13,7 +13,7 @@ from conformance.model.trial import Measurement, Trial
 from conformance.reporting.heatmaps import Series
 from conformance.support import paths
 
-#: fields of a Setting that `conformance run` has an option for -> how its value is written
+#: {field of a Setting that `conformance run` has an option for: function that writes the option's value}
 _OPTIONS: dict[str, Callable[[Any], str]] = {
     "queue": str,
     "offload": lambda on: "on" if on else "off",
@@ -23,11 +23,11 @@ _OPTIONS: dict[str, Callable[[Any], str]] = {
 
 
 def cell(measurements: Sequence[Measurement]) -> tuple[str | None, str | None]:
-    """Return (command, why not): one of them None. `measurements`: all of one cell.
+    """Return (command, why there is none); one of them is None. `measurements`: all those of one cell.
 
-    The seeds of `conformance run` are in a row; for others there is a command for each trial only.
+    `conformance run` takes consecutive seeds; trials with other seeds have one command each, from trial().
     """
-    # Those that repeat a violation with fresh seeds are far from these, and are no part of the cell's verdict.
+    # Repeats of a violation have fresh seeds, far from the others, and are no part of the cell's verdict.
     judged, _ = seeds.repeats_apart(measurements)
     trial = judged[0].trial
     made = sorted({m.trial.seed for m in judged})
@@ -43,7 +43,7 @@ def cell(measurements: Sequence[Measurement]) -> tuple[str | None, str | None]:
 
 
 def trial(measurement: Measurement) -> str | None:
-    """Return the command that makes one trial again and writes its packets down, or None where there is none."""
+    """Return the command that repeats one trial and captures its packets; None if there is none."""
     made = measurement.trial
     setting = made.setting
     if made.room != "virtual" or documents.profile_or_none(setting.profile, setting.cell) != setting:
@@ -53,7 +53,7 @@ def trial(measurement: Measurement) -> str | None:
 
 
 def why(series: Series) -> str | None:
-    """Return the command that says from traces what looks wrong with a series; None of one that does not violate."""
+    """Return the command that shows from traces what looks wrong with a series; None if it does not violate."""
     if series.verdict != "violates":
         return None
     made = next(m.trial for result in series.utilization.results.values() for m in result.measurements)
@@ -64,9 +64,9 @@ def why(series: Series) -> str | None:
 
 @functools.cache
 def _stack(name: str) -> tuple[str, str]:
-    """Return the options that choose a stack. Results say what others are called, but not where they lie.
+    """Return the options that choose a stack. The path of one that does not ship is a placeholder: results lack it.
 
-    Remembered: a report asks for each of its cells, and trials.
+    The result is cached, since a report asks for each of its cells and trials.
     """
     if any(found.parent.name == name for found in paths.data("adapters").glob("*/adapter.json")):
         return ("--stack", name)
@@ -80,28 +80,28 @@ def _choice(made: Trial) -> list[str]:
     stack = _stack(made.scheme.stack)
     shipped = stack[1] == made.scheme.stack
     client = _client(made.scheme.client, _usual_client(made.scheme.stack)) if shipped else []
-    # Results say what a tree held, but not where it lies. Adapters that do not ship may name theirs themselves.
+    # Results have a working tree's content but not its path. Adapters that do not ship may name their own trees.
     names = [tree.partition("@")[0] for tree in made.scheme.trees if shipped]
     return [*stack, *client, *(word for name in names for word in ("--source", f"{name}=path/to/{name}")), *room]
 
 
 @functools.cache
 def _usual_client(stack: str) -> str | None:
-    """Return the name of the adapter whose client fetches from a stack that ships; None where that is its own."""
+    """Return the adapter whose client usually fetches from a stack that ships; None if that is the stack itself."""
     about = manifest.read(stack)
     named = about.client and manifest.read(about.client).name
     return None if named == about.name else named
 
 
 def _client(name: str | None, usual: str | None) -> list[str]:
-    """Return the option that chooses a client, which none does where it is the usual one."""
+    """Return the option that chooses a client; no option if it is the usual one."""
     if name == usual:
         return []
     return ["--client", "own" if name is None else _stack(name)[1]]
 
 
 def _options(setting: Setting) -> tuple[list[str], str | None]:
-    """Return (options that make the profile this setting, why there are none)."""
+    """Return (options of `conformance run` that turn the profile into this setting, why there are none)."""
     if setting.packets:
         return [], "`conformance clause run` makes these trials, whose packets are kept"
     usual = documents.profile_or_none(setting.profile, setting.cell)
@@ -117,5 +117,5 @@ def _options(setting: Setting) -> tuple[list[str], str | None]:
 
 def _differences(setting: Setting, usual: Setting) -> str:
     ours, theirs = Setting.to_json(setting), Setting.to_json(usual)
-    # What a document of a Setting leaves out is as usual.
+    # A field that a Setting's document leaves out has its usual value.
     return ", ".join(f"{name} {ours.get(name)}" for name in ours | theirs if ours.get(name) != theirs.get(name))

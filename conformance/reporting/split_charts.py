@@ -1,4 +1,4 @@
-"""Measured, predicted and error of split paths as heatmaps, rendered to SVG and PNG."""
+"""Draw heatmaps of split paths (measured rate, predicted rate and its error) as SVG and PNG."""
 
 import pathlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ _ERROR_SHOWN = 0.3
 
 
 def write(compared: "Iterable[Compared]", folder: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Write a figure for each scheme, as split-accuracy-SCHEME.svg and .png; yield the paths. Raises UserError."""
+    """Write split-accuracy-SCHEME.svg and .png for each scheme; yield the path of each SVG. Raises UserError."""
     schemes: dict[str, list[Compared]] = {}
     for one in compared:
         schemes.setdefault(one.algorithm, []).append(one)
@@ -31,7 +31,7 @@ def write(compared: "Iterable[Compared]", folder: pathlib.Path) -> Iterator[path
 
 
 def chart(compared: "Sequence[Compared]") -> altair.VConcatChart:
-    """Draw a row of three heatmaps for each panel of one scheme."""
+    """Draw three heatmaps side by side for each panel of one scheme."""
     rows = []
     for one in compared:
         top = max((v for v in (*one.measured.values(), *one.predicted.values()) if v is not None), default=1)

@@ -1,4 +1,4 @@
-"""The numbers in a study's figures, as charts read them: what was seen at each point, of each flow, in each second."""
+"""Compute the records that a study's charts draw: values at points, distributions over flows or trials, time series."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -16,25 +16,25 @@ from conformance.model.studies.study_point import GROUP, StudyPoint
 from conformance.model.trial import Measurement
 
 Row = dict[str, Any]
-#: the metric whose series are of links: the part of each link's rate that is used in each second, headers and all
+#: the metric whose time series are of links: the share of each link's rate used in each second, headers included
 OF_LINKS = "link_utilization"
-#: what of a flow a distribution over flows is of, by the metric that it is called by; of others it is over trials
+#: {metric with a distribution over flows: the field of a flow that it shows}; those of other metrics are over trials
 OF_A_FLOW = {"flow_goodput_mbps": "goodput_mbps", "group_goodput_mbps": "goodput_mbps", "fct_p50_s": "completion_s"}
-#: units that names of coordinates end with
+#: {how a coordinate's name ends: its unit}
 _UNITS = {"mbps": "Mbit/s", "ms": "ms", "s": "s", "bdp": "BDP", "pct": "%"}
-#: the series of a delivery that a metric is drawn as
+#: {metric: the time series of a delivery record that is drawn for it}
 _OF_A_DELIVERY = {"delivered_mbps": "series_mbps", "byte_delay_p50_ms": "series_delay_p50_ms"}
 
 
 def over_time_title(figure: Figure) -> str:
-    """Return what the series of a figure are of, with the unit."""
+    """Return the title of the y axis of a figure over time: the quantity with its unit."""
     if figure.metric == OF_LINKS:
         return "used of a link's rate"
     return METRICS[figure.metric].label if figure.metric in _OF_A_DELIVERY else "goodput, Mbit/s"
 
 
 def rows(figure: Figure, measured: Measured, look: claims.Look | None = None) -> list[Row]:
-    """Return the records of a figure; none where nothing of it was measured. `look` says what cells of tables are."""
+    """Return the records of a figure; none if nothing of it was measured. `look` finds the values of cells."""
     if figure.cells:
         return list(_of_cells(figure, look)) if look is not None else []
     of = {"curves": _medians, "heatmap": _medians, "cdf": _distributions, "series": _series}[figure.draws]
@@ -52,7 +52,7 @@ def rows(figure: Figure, measured: Measured, look: claims.Look | None = None) ->
 
 
 def _of_cells(figure: Figure, look: claims.Look) -> Iterator[Row]:
-    """Yield what was seen of each cell, and what was published; nothing where nothing was seen of any."""
+    """Yield what was seen and what was published of each cell; yield nothing if no cell was seen."""
     seen = {cell: look(cell.quantity) for cell in figure.cells}
     if not any(isinstance(one, Seen) for one in seen.values()):
         return
@@ -70,7 +70,7 @@ def _panel(figure: Figure, values: Sequence[Value]) -> str:
 
 
 def _in_words(coordinate: str) -> tuple[str, str]:
-    """Return the words of a coordinate's name, and its unit, or ""."""
+    """Return a coordinate's name in words, and its unit ("" if it has none)."""
     stem, _, end = coordinate.rpartition("_")
     return (stem.replace("_", " "), _UNITS[end]) if stem and end in _UNITS else (coordinate.replace("_", " "), "")
 
@@ -96,7 +96,7 @@ def _line(figure: Figure, point: StudyPoint, group: str | None = None) -> str:
 
 
 def _medians(figure: Figure, point: StudyPoint, measurements: Sequence[Measurement]) -> Iterator[Row]:
-    """Yield the median of a point, and the interval that holds it, where there are trials enough for one."""
+    """Yield a point's median with the bounds of its interval; yield nothing if no median was seen."""
     seen = outcome.seen(measurements, figure.metric, figure.group)
     if not isinstance(seen, Seen):
         return
@@ -109,12 +109,12 @@ def _medians(figure: Figure, point: StudyPoint, measurements: Sequence[Measureme
 
 
 def _bound(bound: float, median: float) -> float:
-    """Return an interval's bound, or the median where too few trials bound that side."""
+    """Return an interval's bound, or the median if there are too few trials for a bound on that side."""
     return bound if math.isfinite(bound) else median
 
 
 def _distributions(figure: Figure, point: StudyPoint, measurements: Sequence[Measurement]) -> Iterator[Row]:
-    """Yield each value of a flow, or of a trial, and the share of them that is no greater."""
+    """Yield the distribution over flows, or over trials: each value, and the share of values that are no greater."""
     name = OF_A_FLOW.get(figure.metric)
     if name is None:
         one_by_one = (outcome.seen([one], figure.metric, figure.group) for one in measurements)
@@ -134,7 +134,7 @@ def _shares(line: str, values: Sequence[float]) -> Iterator[Row]:
 
 
 def _series(figure: Figure, point: StudyPoint, measurements: Sequence[Measurement]) -> Iterator[Row]:
-    """Yield each group's goodput in each second of the first trial; of links and deliveries, what the metric is."""
+    """Yield each group's goodput per second in the first trial, or the metric's series of links or of a delivery."""
     flows = measurements[0].flows
     if figure.metric == OF_LINKS:
         yield from _of_links(_line(figure, point), measurements[0])
@@ -154,7 +154,7 @@ def _series(figure: Figure, point: StudyPoint, measurements: Sequence[Measuremen
 
 
 def _of_links(line: str, measurement: Measurement) -> Iterator[Row]:
-    """Yield what part of its rate leaves each link that has one, towards the client, in each second."""
+    """Yield, for each link that has a rate, the share of it that is used towards the client in each second."""
     for link in measurement.links:
         if link["direction"] != WAYS[0] or not link["rate_mbps"]:
             continue

@@ -1,1 +1,1 @@
-"""Result lines: kept, merged, and read for reports."""
+"""Store, merge and read result lines."""

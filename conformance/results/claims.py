@@ -1,7 +1,7 @@
-"""Claims: what a run is measuring now, so that another run with the same results file does not measure it, too.
+"""Claim the trials that a run is measuring, so that another run with the same results file does not measure them, too.
 
-A claim is a lock on one byte of the results file, far beyond its end, whose place a trial's key decides. It belongs to
-an open file (fcntl(2), open file description locks), so it ends with its process, however that ends.
+A claim locks one byte far beyond the end of the results file, at an offset that the trial's key decides. The lock
+belongs to an open file (fcntl(2), open file description locks), so it ends with its process, however that ends.
 """
 
 import contextlib
@@ -13,9 +13,9 @@ from collections.abc import Iterator
 
 from conformance.model.errors import UserError
 
-#: struct flock of a 64-bit Linux: type, whence, start, length, process
+#: format of struct flock on 64-bit Linux: type, whence, start, length, process
 _FLOCK = "hhxxxxqqixxxx"
-#: no results file is as long as this many bytes
+#: the lowest offset of a claim, in bytes: no results file is that long
 _BEYOND = 1 << 61
 
 
@@ -26,10 +26,10 @@ def _lock(fd: int, kind: int, key: str) -> None:
 
 @contextlib.contextmanager
 def claim(path: pathlib.Path, key: str) -> Iterator[bool]:
-    """Hold the claim to a hexadecimal key for the time of the block; give False where somebody else holds it.
+    """Hold the claim to a hexadecimal key during the block; yield False if another run holds it.
 
-    A file system without such locks gives everybody every claim: then two runs measure the same trials twice. A file
-    that was removed is made anew. Raises UserError where it cannot be opened.
+    A file system without such locks grants every claim, so two runs then measure the same trials twice. A results file
+    that was removed is created again. Raises UserError if it cannot be opened.
     """
     try:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

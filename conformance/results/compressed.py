@@ -1,4 +1,4 @@
-"""Results files that were compressed for keeping (.xz, .gz): read like any other, never added to."""
+"""Read results files that were compressed for keeping (.xz, .gz). Lines are never added to them."""
 
 import atexit
 import functools
@@ -27,10 +27,11 @@ def is_compressed(path: str | os.PathLike[str]) -> bool:
 
 
 def open_plain(path: str | os.PathLike[str]) -> BinaryIO:
-    """Open a results file for reading bytes, decompressed where its name says that it is compressed.
+    """Open a results file for reading bytes, decompressed if its name says that it is compressed.
 
-    The file can be sought in: lines are read again from where they begin, in any order, which a compressed file would
-    answer by decompressing all that comes before. Raises OSError, and UserError where the file is damaged.
+    The file that is returned can be read from any offset, because lines are read again in any order. For this, a
+    compressed file would have to decompress everything before the offset each time. Raises OSError, and UserError if
+    the file is damaged.
     """
     path = pathlib.Path(path)
     if not is_compressed(path):
@@ -41,7 +42,7 @@ def open_plain(path: str | os.PathLike[str]) -> BinaryIO:
 
 @functools.lru_cache(maxsize=64)
 def _copy(path: pathlib.Path, changed_ns: int, size: int) -> "tempfile._TemporaryFileWrapper[bytes]":
-    """Return the decompressed file, which is removed when nobody remembers it any more."""
+    """Return a decompressed copy of the file, which is deleted when this function's cache drops it."""
     copy = tempfile.NamedTemporaryFile(prefix="conformance-results-", dir=files.temp_folder())
     try:
         with _OPENERS[path.suffix](path) as packed:
@@ -53,7 +54,7 @@ def _copy(path: pathlib.Path, changed_ns: int, size: int) -> "tempfile._Temporar
     return copy
 
 
-# At the interpreter's end, before it forgets the modules that removing them takes.
+# Delete the copies at the interpreter's end, before it unloads the modules that this needs.
 atexit.register(_copy.cache_clear)
 
 

@@ -1,8 +1,8 @@
-"""Features of traced trials, beside a results file: `before.jsonl` has them in `before.features.jsonl`.
+"""Store features of traced trials next to a results file: those of `before.jsonl` in `before.features.jsonl`.
 
-One JSON object a line, appended as traces are read, shared by any number of processes. They are no part of a
-measurement: how they are read may change while trials stay what they are. So each line says which `reader` read it, a
-digest of the code that does, and lines of another reader are as if they were not there.
+The file has one JSON object per line. Lines are appended as traces are read, by any number of processes. Features are
+not part of a measurement, because the code that reads them may change while trials stay the same. So each line names
+its `reader`, a digest of that code, and lines of other readers are ignored.
 """
 
 import dataclasses
@@ -22,16 +22,18 @@ from conformance.results import lines
 from conformance.support import files, paths, schema
 
 _SCHEMA = "features/1"
-#: of every line, as its keys are sorted
+#: the first bytes of every line, because its keys are sorted
 _BEGINNING = b'{"cell":'
 _SUFFIXES = re.compile(r"(\.jsonl)?(\.xz|\.gz)?$")
-#: what decides what is read of a trace
+#: modules in model/diagnosis/ that decide which features are read from a trace
 _READERS = ("flow.py", "features.py", "pcap.py", "by_trial.py", "feature_table.py")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class TrialFeatures:
-    """The samples of each feature that one traced trial shows. `cell`: the telling cell's name, such as few."""
+    """The samples of each feature that one traced trial shows. `cell`: the short name of its cell in feature_table.py,
+    such as few.
+    """
 
     trial: Trial
     cell: str
@@ -39,7 +41,7 @@ class TrialFeatures:
 
 
 def beside(results: pathlib.Path | str) -> pathlib.Path:
-    """Return where the features of a results file's trials are."""
+    """Return the path of the features that belong to a results file."""
     path = pathlib.Path(results)
     return path.with_name(_SUFFIXES.sub("", path.name, count=1) + ".features.jsonl")
 
@@ -54,24 +56,25 @@ def reader() -> str:
 
 
 def read(path: pathlib.Path) -> list[TrialFeatures]:
-    """Return all that this version of the suite read, the last of each trial. Raise UserError."""
+    """Return all features of the present reader, the last line of each trial. Raise UserError."""
     return list({found.trial.key: found for found in _lines(path) if found is not None}.values())
 
 
 def stale(path: pathlib.Path) -> bool:
-    """Say whether a file has lines, and all of them are another version's. Raise UserError."""
+    """Return whether a file has lines, and all of them are of another reader. Raise UserError."""
     found = list(_lines(path))
     return bool(found) and not any(found)
 
 
 def _lines(path: pathlib.Path) -> Iterator[TrialFeatures | None]:
-    """Yield each whole line; None for one that was read by other code."""
+    """Yield the features in each complete line; None for a line of another reader."""
     if not path.exists():
         return
     try:
         with open(path, "rb") as f:
             for number, line in enumerate(f, 1):
-                # What has no newline is being written; the trial of a line that was cut short is traced anew.
+                # A line without a newline is still being written. The trial of a line that was cut short is traced
+                # again.
                 if line.endswith(b"\n") and line.strip() and not lines.cut_short(line, _BEGINNING):
                     yield _parse(line, f"{path}:{number}")
     except OSError as error:
@@ -96,7 +99,7 @@ def _parse(line: bytes, where: str) -> TrialFeatures | None:
 
 
 def dumps(found: TrialFeatures) -> bytes:
-    """Return a line of a file of features."""
+    """Return features as a line of their file."""
     data = {
         "schema": _SCHEMA, "key": found.trial.key, "reader": reader(), "trial": found.trial.to_json(),
         "cell": found.cell, "features": found.sampled,
@@ -105,13 +108,15 @@ def dumps(found: TrialFeatures) -> bytes:
 
 
 def copy(results: pathlib.Path | str, to: pathlib.Path | str, schemes: Collection[Scheme]) -> pathlib.Path:
-    """Write the features that are beside one results file beside another, of these schemes only. Raise UserError."""
+    """Copy the features of these schemes from one results file to another; return the path of the copy. Raise
+    UserError.
+    """
     kept = [dumps(found) for found in read(beside(results)) if found.trial.scheme in schemes]
     return files.write(beside(to), b"".join(kept), files.OTHER_FOLDER)
 
 
 class Features:
-    """The features beside a results file, which more are added to. Safe for threads and for processes."""
+    """The features of a results file, to read and to add to. Safe for threads and for processes."""
 
     def __init__(self, results: pathlib.Path | str) -> None:
         self.path = beside(results)
@@ -119,11 +124,11 @@ class Features:
         self._known = {found.trial.key: found for found in read(self.path)}
 
     def find(self, trial: Trial) -> TrialFeatures | None:
-        """Return what a trial showed when it was traced, or None."""
+        """Return the features of a trial, or None if it was not traced."""
         return self._known.get(trial.key)
 
     def add(self, found: TrialFeatures) -> None:
-        """Append one line. Raise UserError where the disk does not take it."""
+        """Append one line. Raise UserError if it cannot be written."""
         line = dumps(found)
         with self._lock:
             try:

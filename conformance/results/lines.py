@@ -1,4 +1,4 @@
-"""Lines of our files: appended by several processes at once, and ended early by a crash or a full disk."""
+"""Append lines to files that several processes share, and recognize lines that a crash or a full disk cut short."""
 
 import errno
 import fcntl
@@ -8,7 +8,7 @@ import pathlib
 
 
 def append(path: pathlib.Path, line: bytes) -> None:
-    """Append a line of its own, also behind one that was cut short. Raises OSError, leaving what was there intact."""
+    """Append a line, after a newline if the last line was cut short. Raises OSError, leaving what was there intact."""
     fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
@@ -23,12 +23,12 @@ def append(path: pathlib.Path, line: bytes) -> None:
 
 
 def is_beginning(line: bytes, beginning: bytes) -> bool:
-    """Say whether a line begins as all lines of its file do, with `beginning`, as far as it goes."""
+    """Return whether a line begins with `beginning`, or is so short that `beginning` begins with it."""
     return line.startswith(beginning) or beginning.startswith(line)
 
 
 def cut_short(line: bytes, beginning: bytes) -> bool:
-    """Say whether a line is the beginning of one that an append wrote in part. An empty line is none."""
+    """Return whether a line is the beginning of one that was written only in part. An empty line is not."""
     line = line.rstrip()
     if not line.startswith(beginning):
         return bool(line) and is_beginning(line, beginning)
@@ -36,7 +36,7 @@ def cut_short(line: bytes, beginning: bytes) -> bool:
         return True
     if line.count(b"{") <= line.count(b"}"):
         return False
-    # An object within the line ended there, or a text holds a brace.
+    # Either the line was cut after an object within it, or a string in it has an opening brace.
     try:
         json.loads(line)
     except ValueError:

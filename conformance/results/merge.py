@@ -1,7 +1,7 @@
-"""`conformance merge`: the results of shards as one file, refused where they are not of one run.
+"""`conformance merge`: write the results of shards to one file, or refuse them if they are not of one run.
 
-What is merged is compared first: two shards that tested different builds, or that made the same trial with another
-result, must not become one verdict. The result depends on what is in the files, not on their order.
+Results are compared before they are merged: two shards that tested different builds, or that have different results of
+the same trial, must not become one verdict. The merged file depends on what is in the files, not on their order.
 """
 
 import dataclasses
@@ -16,15 +16,17 @@ from conformance.model.trial import Measurement, Outcome, Trial
 from conformance.results import compressed, store
 from conformance.support import files
 
-#: what results are sorted by
+#: the sort key of results: scheme, profile, its digest, cell, segments, seed
 Order = tuple[str, str, str, Cell, tuple[Cell, ...], int]
-#: {what runs are compared within: (what may not differ in them, where the first of them stands)}
+#: {(algorithm, stack, profile's digest): (what all its results must share, file and line of the first)}
 Runs = dict[tuple[str, str, str], tuple[dict[str, str], str]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Line:
-    """Where a measurement stands; `seen`: a digest of what may not differ between two lines of one trial."""
+    """Where a measurement is: a file, and an offset in bytes (`at`). `line`: digest of all of it; `seen`: digest of the
+    parts that must be equal in all lines of one trial.
+    """
 
     order: Order
     settled: bool
@@ -35,19 +37,21 @@ class _Line:
 
     @property
     def rank(self) -> tuple[bool, str]:
-        """The least is kept: what is settled before errors, and the same one in whatever order files are given."""
+        """The sort key that decides which line of a trial is kept: the least. Settled lines come before errors, and the
+        order of the files does not matter.
+        """
         return not self.settled, self.line
 
 
 def merge(
     sources: Iterable[pathlib.Path | str], target: pathlib.Path | str, say: Callable[[str], None] = lambda text: None
 ) -> int:
-    """Write the measurements of all the files `sources` to `target`; returns how many.
+    """Write the measurements of all the files `sources` to `target`; return how many.
 
-    In order of scheme, profile, cell and seed. Files may be larger than memory. A line that was cut short is left out,
-    as its trial was not kept, and `say` is told. An error gives way to what came of the same trial elsewhere. Raises
-    UserError where a line is broken, where runs are unlike, or where one trial has two results that differ apart from
-    `host`.
+    They are sorted by scheme, profile, cell and seed. Files may be larger than memory. A line that was cut short is
+    left out, because its trial is not complete, and `say` is told. An error gives way to another result of the same
+    trial. Raises UserError if a line is broken, if runs are unlike, or if one trial has two results that differ in more
+    than `host`.
     """
     found: dict[str, _Line] = {}
     runs: Runs = {}
@@ -64,7 +68,7 @@ def merge(
             _check_alike(runs, measurement, f"{path}:{number}")
             try:
                 line, key = _line(measurement, path, at), measurement.trial.key
-            except ValueError as error:  # of a number that no float holds, which JSON has no words for
+            except ValueError as error:  # about a number that no float holds and that JSON cannot express
                 raise UserError(f"{path}:{number}: {error}") from None
             other = found.get(key)
             if other and other.settled and line.settled and other.seen != line.seen:
@@ -100,9 +104,9 @@ def _check_alike(runs: Runs, measurement: Measurement, where: str) -> None:
 
 
 def order(trial: Trial) -> Order:
-    """Return what results are sorted by."""
+    """Return the sort key of a trial's results."""
     setting = trial.setting
-    # Paths that come to the same cell may differ: one mirrors the other.
+    # Paths with the same end-to-end cell may differ: one may be the other in reverse.
     return trial.scheme.id, setting.profile, setting.profile_digest, setting.cell, setting.segments, trial.seed
 
 
@@ -120,7 +124,7 @@ def _line(measurement: Measurement, path: pathlib.Path, at: int) -> _Line:
 
 
 def _write(lines: Iterable[_Line], target: pathlib.Path | str) -> None:
-    """Write lines to a file, which is moved into place whole: `target` may be one of the files that are read."""
+    """Write lines to a new file, which then replaces `target`: that may be one of the files that are read."""
     if compressed.is_compressed(target):
         raise UserError(f"{target} would be compressed, and results are merged as they are", "choose another --out")
     with files.replacing(target, "choose another --out") as f:

@@ -1,7 +1,7 @@
-"""What a result line holds beyond its trial, checked on every line: the schema is asked once for trials that are alike.
+"""Check the values of each result line by their names; the schema is applied only once to trials that are alike.
 
-Names say what a value is: what ends in a unit is a number, or null where it is not known; a table or a list of such
-holds nothing else. So a reader may count with what it finds, whatever wrote the file.
+A name says what type a value has: if it ends in a unit, the value is a number, or null if it is not known, or a table
+or list of such. So code that reads results can calculate with them, whatever program wrote the file.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,19 +10,19 @@ from typing import Any
 from conformance.model.trial import Measurement
 from conformance.support import schema
 
-#: endings of the names of numbers; those of _COUNTS are never below zero
+#: endings of the names of numbers; numbers with an ending in _COUNTS are never negative
 _COUNTS = ("_mbps", "bytes", "_packets", "_segments")
 _NUMBERS = (*_COUNTS, "_s", "_ms", "_pct", "index")
-#: of what there is one in each second, and of what there are quantiles
+#: names of lists with one value per second (a beginning, an ending), and of tables of quantiles (endings)
 _SERIES, _PER_SECOND, _TABLES = "series_", ("_series_mbps",), ("rtt_ms", "queue_delay_ms")
-#: above this, numbers with and without a fraction part ways
+#: up to this, floats represent all integers exactly
 _MOST_INTEGER = 2**53
-#: types of what the evidence may hold, by name
+#: types of the values in the evidence, by name
 _EVIDENCE: Mapping[str, type] = {
     "changes": list, "interfaces": dict, "kernel_release": str, "qdiscs": list, "snmp": dict, "tcp_info": dict,
     "queue_drops": dict, "trace": dict,
 }  # fmt: skip
-#: what each record has, and of which type where its name does not say that
+#: fields that each record must have, with their types; `object` for those whose name says the type
 _RECORDS: Mapping[str, Mapping[str, type]] = {
     "flows": {
         "group": str, "index": int, "judged": bool, "algorithm": str, "start_s": object, "end_s": object,
@@ -35,7 +35,7 @@ _OF_A_COLUMN = frozenset((int, float, type(None)))
 
 
 def check(measurement: Measurement) -> None:
-    """Raise ValueError, with the JSON pointer, where a value is not of the kind that its name says."""
+    """Raise ValueError, with the JSON pointer, if a value is not of the type that its name says."""
     for name, value in measurement.metrics.items():
         _check_number(value, f"/metrics/{name}", least=0)
     for kind, records in (("flows", measurement.flows), ("links", measurement.links)):
@@ -51,7 +51,7 @@ def check(measurement: Measurement) -> None:
 
 
 def _check(value: Any, name: str, where: str) -> None:
-    """Check a value by its name, and all that is in it."""
+    """Check a value, and everything in it, by its name."""
     for part, key, pointer in _parts(value, name, where):
         if isinstance(part, (dict, list)):
             if key.endswith(_NUMBERS) and not (key.startswith(_SERIES) or key.endswith((*_TABLES, *_PER_SECOND))):
@@ -64,9 +64,9 @@ def _check(value: Any, name: str, where: str) -> None:
 
 
 def _parts(value: Any, name: str, where: str) -> Iterator[tuple[Any, str, str]]:
-    """Yield (part, what it is named after, JSON pointer) of a record, a table or a list."""
+    """Yield (part, the name that says its type, JSON pointer) of a record, a table or a list."""
     if isinstance(value, dict):
-        # The parts of a table, such as {"p50": ...} of rtt_ms, are of its unit.
+        # The parts of a table, such as {"p50": ...} of rtt_ms, have its unit.
         of_table = name.endswith(_NUMBERS)
         yield from ((part, name if of_table else key, f"{where}/{key}") for key, part in value.items())
     elif isinstance(value, list):

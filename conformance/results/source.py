@@ -1,7 +1,7 @@
-"""What reports are made from: result files, read once, and the few whole lines of them that are drawn later.
+"""Read result files once for reports, and single lines of them again in full when they are drawn.
 
-Ten schemes of 150 cells and 20 trials are 240 MB of lines, most of it traces and counters. What stays in memory is
-what verdicts need; a line that is shown in full is read again from where it stands.
+Ten schemes of 150 cells and 20 trials are 240 MB of lines, most of it traces and counters. Only what verdicts need
+stays in memory; a line that is shown in full is read again from its place in the file.
 """
 
 import dataclasses
@@ -14,16 +14,16 @@ from conformance.model import lone_metrics
 from conformance.model.trial import Measurement
 from conformance.results import store
 
-#: what of the interface counters Measurement.value() needs
+#: the interface counters that Measurement.value() needs
 _COUNTERS = ("tx_bytes", "rx_bytes", "rx_packets")
-#: the same of queues, and which of these mark
+#: the counters of queues that it needs, and the kinds of queues that mark
 _QUEUE = ("kind", "dev", "handle", "packets", "ecn_mark", "ce_mark", "tins")
 _MARKING = ("fq_codel", "codel", "pie", "cake")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class File:
-    """One results file, by name (where it lies is nobody's business) and content."""
+    """One results file, by its content and its name without folder, because reports do not reveal where it is."""
 
     name: str
     digest: str
@@ -31,10 +31,10 @@ class File:
 
 
 class Source:
-    """Measurements without traces, of one or more result files; of trials made twice the last counts."""
+    """Measurements without traces, of one or more result files. If a trial was made twice, its last line counts."""
 
     def __init__(self, paths: Iterable[pathlib.Path | str]) -> None:
-        """Raise UserError where a file cannot be read, has a broken line, or where there are no results at all."""
+        """Raise UserError if a file cannot be read or has a broken line, or if there are no results at all."""
         found: dict[str, tuple[pathlib.Path, int, int, Measurement]] = {}
         files: list[File] = []
         shared: dict[Any, Any] = {}
@@ -59,7 +59,7 @@ class Source:
         return store.read_at(path, at)
 
     def where(self, measurement: Measurement) -> str:
-        """Return file and line."""
+        """Return the file and line of a measurement."""
         path, number, _ = self._where[measurement.trial.key]
         return f"{path}:{number}"
 
@@ -78,7 +78,7 @@ def _lean(measurement: Measurement, shared: dict[Any, Any]) -> Measurement:
         if side in ("server", "client")
     }
     evidence: dict[str, Any] = {"interfaces": interfaces} if interfaces else {}
-    # What a queue that marks has counted (model/lone_metrics.py: marked_pct).
+    # Counters of queues that mark (model/lone_metrics.py: marked_pct).
     queues = [
         {name: queue[name] for name in _QUEUE if name in queue}
         for queue in measurement.evidence.get("qdiscs") or ()

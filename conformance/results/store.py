@@ -1,8 +1,7 @@
-"""Results: one JSON object a line, appended as trials end, shared by any number of processes.
+"""Store results as lines of a file, one JSON object each, which any number of processes append as trials end.
 
-Nothing is ever rewritten. A trial's key (conformance/model/trial.py) says whether it was measured before; the
-last line of a key counts. A line cut short by a crash or a full disk is passed over, and the next append starts
-on a line of its own.
+Nothing is ever rewritten. A trial's key (conformance/model/trial.py) says whether it was measured before; the last line
+of a key counts. A line cut short by a crash or a full disk is skipped, and the next append starts on a line of its own.
 """
 
 import json
@@ -17,28 +16,29 @@ from conformance.model.trial import Measurement, Outcome, Scheme, Trial
 from conformance.results import compressed, lines, shapes
 from conformance.support import schema
 
-#: what lines have in common whose schema is checked once
+#: what lines that are alike have in common; the schema is checked once for them
 Kind = tuple[Scheme, Setting, str, Outcome]
 #: where commands keep results unless told otherwise
 DEFAULT_RESULTS = "results/results.jsonl"
-#: what need not be measured again; errors are tried anew
+#: outcomes of trials that are not measured again; trials with errors are
 _SETTLED = {Outcome.OK, Outcome.TIMEOUT, Outcome.UNSUPPORTED}
-#: of every line that add() writes
+#: the first bytes of every line that add() writes
 _BEGINNING = b'{"evidence":'
-#: an escaped half of a character, or of a whole one: to look for them in all values takes long
+#: an escaped surrogate: only lines with one are searched for lone surrogates, value by value, which takes long
 _MAY_BE_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def read(*paths: pathlib.Path | str) -> list[Measurement]:
-    """Return the measurements of results files, in order, the last of each key. Raises UserError naming file and line.
+    """Return the measurements of results files, in order, the last line of each key. Raises UserError naming file and
+    line.
 
-    What two files hold, one perhaps a copy of the other, was measured once and counts once.
+    A trial that is in two files, perhaps because one is a copy of the other, was measured once and counts once.
     """
     return list({measurement.trial.key: measurement for path in paths for _, _, measurement in scan(path)}.values())
 
 
 def nothing_in(paths: Iterable[pathlib.Path | str], cut_short: int, mend: str) -> UserError:
-    """Return what to raise of results files without a result, `cut_short` of whose lines were ended early."""
+    """Return the UserError for results files without a result; `cut_short`: how many of their lines were cut short."""
     named = ", ".join(map(str, paths))
     if not cut_short:
         return UserError(f"no results in {named}", mend)
@@ -49,18 +49,18 @@ def nothing_in(paths: Iterable[pathlib.Path | str], cut_short: int, mend: str) -
 def scan(
     path: pathlib.Path | str, cut_short: Callable[[int], None] = lambda number: None
 ) -> Iterator[tuple[int, int, Measurement]]:
-    """Yield (line number, where it begins in the file, Measurement) of every line, in order.
+    """Yield (line number, offset of the line in bytes, Measurement) of every line, in order.
 
-    One at a time: files may be larger than memory. Where the name ends in .xz or .gz, what is decompressed is read and
-    counted. `cut_short` is told the numbers of lines that a crash or a full disk ended early, and that are passed
-    over. Raises UserError naming file and line.
+    Lines are read one at a time, because files may be larger than memory. If the name ends in .xz or .gz, numbers and
+    offsets are those of the decompressed lines. `cut_short` is called with the numbers of lines that a crash or a full
+    disk cut short, which are skipped. Raises UserError naming file and line.
     """
     known: set[Kind] = set()
     try:
         with compressed.open_plain(path) as f:
             at = 0
             for number, line in enumerate(f, 1):
-                # What follows the last newline is a line being written, or cut short.
+                # A line without a newline is still being written, or was cut short.
                 if not line.endswith(b"\n") or lines.cut_short(line, _BEGINNING):
                     cut_short(number)
                 elif line.strip():
@@ -71,7 +71,7 @@ def scan(
 
 
 def read_at(path: pathlib.Path | str, at: int) -> Measurement:
-    """Return the Measurement whose line begins there, as scan() said. Raises UserError."""
+    """Return the Measurement whose line begins at an offset, as scan() yields it. Raises UserError."""
     try:
         with compressed.open_plain(path) as f:
             f.seek(at)
@@ -81,13 +81,13 @@ def read_at(path: pathlib.Path | str, at: int) -> Measurement:
 
 
 def _parse(line: bytes, where: str, known: set[Kind]) -> Measurement:
-    """Return the Measurement of a line; `known`: the schemes and settings of lines that were checked before it."""
+    """Return the Measurement of a line; `known`: the Kinds of lines whose schema was checked before."""
     try:
-        # Decoded here, as json.loads() lets halves of characters pass.
+        # Decoded here, because json.loads() accepts bytes with lone surrogates.
         text = line.decode("utf-8")
         data = json.loads(text, parse_constant=schema.refuse)
     except (ValueError, RecursionError) as error:
-        # The parser's own line number is always 1 here, and contradicts that of the file.
+        # The parser's own line number is always 1 here, and would contradict that of the file.
         why = f"{error.msg}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)
         raise UserError(f"{where}: not a JSON line: {why}", "delete the line, or choose another --results") from None
     written = data.get("schema") if isinstance(data, dict) else None
@@ -101,7 +101,7 @@ def _parse(line: bytes, where: str, known: set[Kind]) -> Measurement:
         with located(where):
             measurement = Measurement.from_json(data)
         trial = measurement.trial
-        # To check every line by the schema would take minutes: that is done once for all trials that are alike.
+        # Checking every line by the schema would take minutes, so it is done once for all trials that are alike.
         if (kind := (trial.scheme, trial.setting, trial.room, measurement.outcome)) not in known:
             schema.check("measurement", data, where)
             known.add(kind)
@@ -113,7 +113,7 @@ def _parse(line: bytes, where: str, known: set[Kind]) -> Measurement:
 
 
 def _check_values(measurement: Measurement) -> None:
-    """Check what differs from one trial to the next, and is counted with. Raises ValueError, TypeError, ..."""
+    """Check values that differ from trial to trial and that are calculated with. Raises ValueError, TypeError, ..."""
     trial = measurement.trial
     if type(trial.seed) is not int or not all(type(part) is dict for part in (measurement.evidence, measurement.host)):
         raise TypeError("not of the schema's types")
@@ -140,7 +140,7 @@ def dumps(measurement: Measurement) -> bytes:
 
 
 class Store:
-    """A results file that is being added to. Safe for threads and for processes."""
+    """A results file that lines are added to. Safe for threads and for processes."""
 
     def __init__(self, path: pathlib.Path | str) -> None:
         self.path = pathlib.Path(path)
@@ -158,12 +158,12 @@ class Store:
                 f"cannot write results to {self.path}: {error.strerror}", "choose another --results"
             ) from None
         tail = self._catch_up()
-        # What is being written, or was cut short, is ours; to add lines behind anything else would spoil a file.
+        # An incomplete last line must be one of ours. Adding lines after anything else would spoil a file.
         if tail.strip() and not lines.is_beginning(tail, _BEGINNING):
             raise UserError(f"{self.path}:{self._lines + 1}: not a JSON line of results", "choose another --results")
 
     def _catch_up(self) -> bytes:
-        """Read what was added since the last time, and return what follows the last whole line."""
+        """Read the lines that were added since the last call, and return what follows the last complete line."""
         with open(self.path, "rb") as f:
             f.seek(self._read_up_to)
             data = f.read()
@@ -179,7 +179,7 @@ class Store:
         return data[complete:]
 
     def find(self, trial: Trial) -> Measurement | None:
-        """Return the settled measurement of this trial, by whichever process it was made, or None. Raises UserError."""
+        """Return the settled measurement of this trial, whichever process made it, or None. Raises UserError."""
         with self._lock:
             if trial.key not in self._settled:
                 try:
@@ -194,7 +194,7 @@ class Store:
         except FileNotFoundError:
             size = 0
         if size < self._read_up_to:
-            # Somebody removed the file, and it was made anew. What it held before is known.
+            # The file was removed and created again. Its earlier results are still known.
             self._read_up_to = self._lines = 0
         if size > self._read_up_to:
             self._catch_up()
@@ -205,7 +205,7 @@ class Store:
             return list(self._settled.values())
 
     def add(self, measurement: Measurement) -> None:
-        """Append one line; raises UserError where the disk does not take it, leaving what was there intact."""
+        """Append one line. Raises UserError if it cannot be written, leaving what was there intact."""
         schema.check("measurement", measurement.to_json(), f"measurement {measurement.trial.key}")
         line = dumps(measurement)
         with self._lock:

@@ -1,1 +1,1 @@
-"""What `pytest -m ALGORITHM` collects."""
+"""The pytest plugin: the tests that `pytest -m ALGORITHM` collects and runs."""

@@ -1,7 +1,7 @@
-"""What `pytest --alluredir DIR` is told of our tests beyond their outcome: names, labels, parameters, pictures.
+"""Add names, labels, parameters and pictures to the report of `pytest --alluredir DIR`.
 
-allure-pytest sees errors in setup as broken, violations as failed and the rest as skipped, as it should. But it takes
-all cells of a zone for one test that was tried again and again, unless parameters tell them apart.
+allure-pytest reports errors in setup as broken, violations as failed and the rest as skipped, as it should. But it
+takes all cells of a zone for retries of one test, unless parameters tell them apart.
 """
 
 import html
@@ -29,7 +29,7 @@ _SVG, _PNG = allure.attachment_type.SVG, allure.attachment_type.PNG
 
 
 class Describer:
-    """Speaks up in a test's teardown, the one phase that every test has and that comes after all names were given."""
+    """Describes a test in its teardown, the one phase that every test has and that comes after all names were given."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._choice = config.option
@@ -69,7 +69,7 @@ def _name(item: JudgedItem, stack: str, scheme: Scheme | None) -> None:
     for name, value in (("algorithm", algorithm), ("where", item.where), ("stack", stack)):
         allure.dynamic.parameter(name, value)
     if scheme:
-        # A new build or kernel is another chapter in the history of the same test.
+        # Results of a new build or kernel belong to the history of the same test.
         for name in ("stack_version", "kernel_release", "kernel_digest"):
             allure.dynamic.parameter(name, getattr(scheme, name), excluded=True)
 
@@ -78,7 +78,7 @@ def _links(item: JudgedItem) -> None:
     if item.case.question.algorithm in _SPECIFICATIONS:
         name, url = _SPECIFICATIONS[item.case.question.algorithm]
         allure.dynamic.link(url, name=name)
-    # A link may be a file's name, or anything that somebody wrote; a browser is given web addresses only.
+    # An entry's link may be a file's name or any other text; only web addresses become links.
     link = item.expected.link if item.expected else None
     if link and link.startswith(("https://", "http://")):
         allure.dynamic.issue(link, name="known deviation")
@@ -94,7 +94,7 @@ def _words(item: JudgedItem, status: Status) -> str:
 
 
 def _attach_trials(item: JudgedItem, status: Status) -> None:
-    """Attach the trial nearest to the median as a picture; of what does not conform, every trial's line."""
+    """Attach a picture of the trial nearest to the median and, if the test does not conform, all trials' lines."""
     for setting, measurements in (item.measured or {}).items():
         of_trials = [
             (m.utilization, m)
@@ -113,7 +113,7 @@ def _attach_trials(item: JudgedItem, status: Status) -> None:
 
 
 def _attach_heatmaps(measured: Mapping[Setting, Sequence[Measurement]]) -> None:
-    """Attach heatmaps of all cells of an algorithm that this process has measured, at the last of its tests."""
+    """Attach heatmaps of all cells of an algorithm that this process has measured, to the last of its tests."""
     if not extras.installed("figures"):
         return
     from conformance.reporting import charts

@@ -1,5 +1,5 @@
-"""The tests that there are for a stack: a case for each cell of each zone, for each check of its split part, and for
-each clause of a document that `-m` names.
+"""List the tests of a stack: a case for each cell of each zone, for each check of its split part, and for each clause
+of a document that `-m` names.
 """
 
 import dataclasses
@@ -28,7 +28,7 @@ CLAUSE = "clause"
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One test. `unsplit`: why a path is not measured split here, and is judged by predictions alone; or None."""
+    """One test. `unsplit`: why a path is not measured split here but judged by predictions alone, or None."""
 
     name: str
     kind: str
@@ -38,7 +38,9 @@ class Case:
 
 
 def grid_and_zones(option: Options) -> tuple[str, list[tuple[str, Zone]]]:
-    """Return the requested grid, and (kind, Zone) of what judges the stack. Raise UserError where no zone has it."""
+    """Return the requested grid, and (kind, Zone) of each zone that judges the stack. Raise UserError if no zone has a
+    cell that the grid names.
+    """
     grid = grids.FULL if option.grid is None else option.grid
     profile = options.profile(option)
     if option.baseline == "":
@@ -69,7 +71,7 @@ def cases(option: Options) -> Iterator[Case]:
 
 
 def _clause_cases(option: Options, stack: str) -> Iterator[Case]:
-    """Yield the clauses of the documents that `-m` names, of the algorithms that the stack has."""
+    """Yield the cases of clauses in the documents that `-m` names, for the algorithms that the stack has."""
     words = _words(option)
     wanted = clauses.markers().keys() & set(words)
     if not wanted:
@@ -87,9 +89,10 @@ def _clause_cases(option: Options, stack: str) -> Iterator[Case]:
 
 
 def _asked_of(option: Options, kind: str, zone: Zone) -> Zone:
-    """Return the zone of a scenario with the points that are asked for: by its marker, by --grid, or as there is no -m.
+    """Return the zone of a scenario with only those points that are asked for.
 
-    An algorithm's marker alone asks for some of them (documents.by_algorithm).
+    Its marker, --grid, or the absence of -m ask for all points; an algorithm's marker alone asks for some of them
+    (documents.by_algorithm).
     """
     words = _words(option)
     if not words or option.grid is not None or documents.marker(kind) in words:
@@ -102,9 +105,10 @@ def _words(option: Options) -> list[str]:
 
 
 def matching(option: Options) -> list[Question]:
-    """Return all that `-m` and `--grid` ask for, whatever else leaves some out; none without `-m`. Raise UserError.
+    """Return all questions that `-m` and `--grid` ask for, even if other options leave some out; none without `-m`.
+    Raise UserError.
 
-    It is what shares a chance of a false alarm: `-k`, `--lf`, shards and names of tests choose a part of it.
+    These questions share a chance of a false alarm: `-k`, `--lf`, shards and names of tests only choose a part of them.
     """
     if not option.markexpr:
         return []
@@ -113,7 +117,7 @@ def matching(option: Options) -> list[Question]:
 
 
 class _Has:
-    """Says whether a case has a marker."""
+    """Answers whether a case has a marker."""
 
     def __init__(self, markers: Iterable[str]) -> None:
         self._markers = frozenset(markers)
@@ -123,9 +127,10 @@ class _Has:
 
 
 def _cell_cases(zones: list[tuple[str, Zone]], grid: str, stack: str) -> Iterator[Case]:
-    """Yield the cases place by place, because what is judged by several zones is measured once."""
+    """Yield the cases place by place, because a place that several zones judge is measured once."""
     asked = ((zone.profile, place) for _, zone in zones for place in grids.within(grid, zone.places))
-    # Two scenarios may have points of one name; a cell is one network under any profile, and stays together.
+    # Points of two scenarios may have the same name, so these are kept apart. A cell is one network under any profile,
+    # so its cases stay together.
     for profile, place in dict.fromkeys((p if isinstance(at, Point) else None, at) for p, at in asked):
         for kind, zone in zones:
             if profile not in (None, zone.profile):
@@ -141,7 +146,7 @@ def _cell_cases(zones: list[tuple[str, Zone]], grid: str, stack: str) -> Iterato
 
 
 def _split_cases(zone: SplitZone, option: Options, stack: str) -> Iterator[Case]:
-    """Yield the checks of a zone's split part that there are in a grid."""
+    """Yield the cases of those checks of a zone's split part that are within the grid."""
     unsplit = options.unsplit(option)
     asked = grids.places(zone.default_grid if option.grid is None else option.grid)
     for check in zone.checks_within(place for place in asked if isinstance(place, Cell)):

@@ -1,4 +1,4 @@
-"""Stands for the tests of every zone: plugin.py collects one for each cell when pytest reaches this file.
+"""A stand-in for the tests of every zone: plugin.py collects one for each cell when pytest reaches this file.
 
-From a checkout `pytest -m cubic` reaches it by testpaths; elsewhere: `pytest --pyargs conformance.suite -m cubic`.
+In a checkout, `pytest -m cubic` reaches it by testpaths; elsewhere, `pytest --pyargs conformance.suite -m cubic` does.
 """

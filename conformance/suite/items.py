@@ -1,4 +1,6 @@
-"""What `pytest` runs: a cell of a zone, or a check of its split part, for the stack and kernel of this session."""
+"""The tests that `pytest` runs: each is about a cell of a zone, or a check of its split part, for the stack and kernel
+of this session.
+"""
 
 import math
 import shlex
@@ -26,13 +28,13 @@ from conformance.suite.options import Options, chosen
 from conformance.suite.session import Session
 from conformance.support.console import mistake, one_line
 
-#: of values and bounds in a sentence, where that is enough to tell them apart
+#: decimal places of values and bounds in a sentence, unless more are needed to tell them apart
 _DIGITS = 3
 SESSION = pytest.StashKey[Session]()
 
 
 class LabFault(Exception):
-    """Nothing is known about the stack: emulator, guest or adapter failed."""
+    """The emulator, guest or adapter failed, so nothing is known about the stack."""
 
 
 class Violation(AssertionError):
@@ -40,14 +42,14 @@ class Violation(AssertionError):
 
 
 class JudgedItem(pytest.Item):
-    """Asks its question in its setup, and says what came of it in its call."""
+    """A test that asks its question in its setup, and reports the verdict in its call."""
 
     def __init__(self, *, case: Case, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.case = case
-        #: what was asked and answered; None before its setup, and after a fault
+        #: the question and its verdict; None before setup, and after a fault
         self.judged: Judged | None = None
-        #: the same of a new violation, with fresh seeds; None where it was not repeated
+        #: the same for the repeat of a new violation with fresh seeds; None if it was not repeated
         self.again: Judged | None = None
         for marker in case.markers:
             self.add_marker(marker)
@@ -85,33 +87,33 @@ class JudgedItem(pytest.Item):
 
     @property
     def strict(self) -> bool:
-        """Whether what is not known fails."""
+        """Whether verdicts that are inconclusive or not confirmed fail."""
         return bool(self.options.fail_inconclusive or self.config.getini("strict"))
 
     @property
     def where(self) -> str:
-        """The cell, path or grid that it is about, for people."""
+        """The cell, path or grid that the test is about, for people."""
         raise NotImplementedError
 
     @property
     def grid(self) -> str:
-        """The shortest way to name its cells on a command line."""
+        """The shortest value of --grid that names the test's cells."""
         raise NotImplementedError
 
     def told(self) -> tuple[str, dict[str, Any]]:
-        """Return (name, value) of what the session's summary is told of the verdict, as an attribute of reports."""
+        """Return (name, value) of the report's attribute that tells the session's summary about the verdict."""
         raise NotImplementedError
 
     def values(self) -> Mapping[str, float]:
-        """Return {name: value} of what was measured, as reports keep it."""
+        """Return {name: value} of what was measured, for reports."""
         raise NotImplementedError
 
     def lines(self) -> Sequence[tuple[str, str]]:
-        """Return (title, text) of what a person needs to know of the verdict: measured, permitted, basis."""
+        """Return (title, text) of what a person needs to know about the verdict: measured, permitted, basis."""
         raise NotImplementedError
 
     def headline(self) -> str:
-        """Return the first line about a violation: who, the verdict, of what."""
+        """Return the first line about a violation: the scheme, the verdict, the zone and the place."""
         v = self.verdict
         assert v is not None and self.measured is not None
         scheme = next(iter(self.measured.values()))[0].trial.scheme
@@ -119,7 +121,7 @@ class JudgedItem(pytest.Item):
         return f"{scheme.id} {v.status} zone {self.zone.id} at {self.where}: {words}"
 
     def selection(self) -> list[str]:
-        """Return the words of a command line that choose this test."""
+        """Return the words of a command line that select this test."""
         markers = f'-m "{self.zone.algorithm} and {documents.marker(self.kind)}"'
         return [markers, f"--grid {shlex.quote(self.grid)}"]
 
@@ -129,7 +131,7 @@ class JudgedItem(pytest.Item):
         return self.verdict.n if self.verdict else 0
 
     def rerun_command(self) -> str:
-        """Return the command that judges these trials again; alone, so in a family of its own."""
+        """Return the command that judges these trials again: alone, and so in a family of its own."""
         option = self.options
         parts = ["pytest", *self.selection(), f"--trials {self.trials or option.trials}"]
         if option.first_seed != seeds.JUDGED:
@@ -157,7 +159,7 @@ class JudgedItem(pytest.Item):
 
     @property
     def surprise(self) -> Surprise:
-        """What the verdict is beside what was expected."""
+        """How the verdict compares with what was expected."""
         assert self.verdict is not None  # or its setup has failed
         again = None if self.again is None else self.again.verdict
         return expectation.compare(self.verdict, self.expected, again)
@@ -260,7 +262,8 @@ class SplitItem(JudgedItem):
         return {finding.what: finding.value[0] for finding in self.verdict.findings}
 
     def lines(self) -> Sequence[tuple[str, str]]:
-        # All that is not conforming; of these the first basis is enough to find the others in the zone's file.
+        # These are all findings that do not pass. The basis of the first is enough to find the others in the zone's
+        # file.
         assert isinstance(self.verdict, SplitVerdict)
         wrong = [f for f in self.verdict.findings if not f.status.passes]
         if not wrong:
@@ -297,7 +300,7 @@ def _basis(basis: Basis, baseline: str | None = None) -> str:
 
 
 def explain(item: JudgedItem) -> str:
-    """Return what a person needs to know about a violation: measured, permitted, basis, how to see it again."""
+    """Return what a person needs to know about a violation: measured, permitted, basis, and how to see it again."""
     v, option = item.verdict, item.options
     assert v is not None and item.measured is not None
     lines = [item.headline()]

@@ -1,5 +1,6 @@
-"""At the end of a session: what violates only when all cells are taken together is measured again, with fresh seeds, as
-every other new violation was.
+"""Repeat the violations that only all cells taken together show, at the end of a session.
+
+They are measured again with fresh seeds, as every other new violation was.
 """
 
 from collections.abc import Collection
@@ -17,7 +18,7 @@ from conformance.support.console import Console, count
 
 
 def repeated(option: Options, found: Collection[At]) -> dict[At, Verdict]:
-    """Measure again, with fresh seeds, what was found to violate; return the verdicts on that. Raise UserError."""
+    """Measure the cells in `found` again with fresh seeds, and return the verdicts on these trials. Raise UserError."""
     asked = [case.question for case in cases(option) if isinstance(case.question, CellQuestion)]
     asked = [question for question in asked if _at(question) in found]
     again = plan_of(asked, option).repeating(asked)

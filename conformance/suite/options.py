@@ -1,4 +1,4 @@
-"""pytest's options for testing a stack, and what follows from them before anything is measured."""
+"""Define pytest's options for testing a stack, and find what they name before anything is measured."""
 
 import argparse
 import dataclasses
@@ -16,9 +16,9 @@ from conformance.results.store import DEFAULT_RESULTS
 from conformance.support import paths
 
 Options = argparse.Namespace
-#: of an ini file
+#: the setting's name in an ini file
 FIRST_SEED = "conformance_first_seed"
-#: the greatest: what fits into a trial's seed, and beyond
+#: the greatest seed that users may choose
 _MOST_SEED = 2**31
 #: options whose argument may be a path
 _MAY_BE_PATHS = (
@@ -92,16 +92,16 @@ def add(parser: pytest.Parser) -> None:
 
 
 def unpack_image(option: Options) -> None:
-    """Replace --interop-image by the folder that it is unpacked to, as --interop-rootfs. Raises UserError.
+    """Unpack the image of --interop-image, and set --interop-rootfs to the folder instead. Raises UserError.
 
-    Workers of pytest-xdist get the options as this leaves them.
+    Workers of pytest-xdist get the options as this function leaves them.
     """
     option.interop_rootfs = image.rootfs(option.interop_rootfs, option.interop_image)
     option.interop_image = None
 
 
 def settle_first_seed(config: pytest.Config) -> None:
-    """Put the ini file's first seed where the command line gives none. Raise UserError for what is no seed."""
+    """Take the first seed from the ini file if the command line gives none. Raise UserError for an invalid seed."""
     given = config.option.first_seed
     text = config.getini(FIRST_SEED) if given is None else given
     try:
@@ -115,7 +115,7 @@ def settle_first_seed(config: pytest.Config) -> None:
 
 
 def joined(arguments: Sequence[object]) -> list[str]:
-    """Return the same arguments, with an equals sign where what may be a path follows an option of ours."""
+    """Return the arguments, with each option of ours that may have a path joined to it by an equals sign."""
     words: list[str] = []
     for word in map(str, arguments):
         if words and words[-1] in _MAY_BE_PATHS and not word.startswith("-"):
@@ -137,12 +137,12 @@ def manifest_of(option: Options) -> Manifest:
 
 
 def profile(option: Options) -> str:
-    """Return the profile that the stack is judged under; an interop image's is that of its adapter."""
+    """Return the profile that the stack is judged under; for an interop image, that of the adapter for such images."""
     return documents.PROFILES[manifest_of(option).transport]
 
 
 def stack_name(option: Options) -> str:
-    """Return what results, and so the ids of tests, call the stack. Raise UserError where there is no such stack."""
+    """Return the stack's name in results, and so in the ids of tests. Raise UserError if there is no such stack."""
     rootfs = option.interop_rootfs
     return manifest_of(option).named(rootfs and paths.given(rootfs).resolve())
 

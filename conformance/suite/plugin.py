@@ -1,9 +1,11 @@
-"""pytest plugin: one test for each cell of each zone, one for each check of its split part. Thin: the engine measures,
-the model judges; options.py, cases.py, session.py, items.py, summary.py, late.py have a stage each.
+"""pytest plugin: collect one test for each cell of each zone, and one for each check of its split part.
 
-Measuring happens in a test's setup, so that a fault of emulator, guest or adapter is an ERROR; the verdict is told in
-its call, so that only a violation is a FAILURE. Cells are measured in the background, ahead of the tests that wait for
-them; under pytest-xdist each worker measures its own.
+The plugin is thin: the engine measures and the model judges. options.py, cases.py, session.py, items.py, summary.py and
+late.py have a stage each.
+
+Measuring happens in a test's setup, so that a fault of emulator, guest or adapter is an ERROR. The verdict is reported
+in its call, so that only a violation is a FAILURE. Cells are measured in the background, ahead of the tests that wait
+for them; under pytest-xdist, each worker measures its own.
 """
 
 import functools
@@ -43,7 +45,7 @@ _MARKERS = {
     "full": "tier: every cell of the zone",
 }
 _ITEMS: Mapping[str, type[JudgedItem]] = {SPLIT: SplitItem, CLAUSE: ClauseItem}
-#: where a marker of ours finds no test, as neither a checkout's settings nor the arguments name the suite
+#: printed if a marker of ours finds no test, because neither a checkout's settings nor the arguments name the suite
 _ELSEWHERE = "no cells here: outside a checkout of the suite, name its tests: pytest --pyargs conformance.suite -m ..."
 _MISTAKE = pytest.StashKey[UserError]()
 
@@ -54,7 +56,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_load_initial_conftests() -> Generator[None, None, None]:
-    """Refuse to go on without a folder for temporary files, in which pytest itself is about to keep output."""
+    """Refuse to go on without a folder for temporary files, in which pytest itself is about to capture output."""
     try:
         files.temp_folder()
     except UserError as error:
@@ -85,10 +87,10 @@ def _known_markers(config: pytest.Config) -> set[str]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> int | pytest.ExitCode | None:
-    """Begin again with `--stack=PATH` instead of `--stack PATH`.
+    """Start pytest again with `--stack=PATH` instead of `--stack PATH`.
 
-    Before it knows our options, pytest takes such a path for that of a test: it looks for its settings there and not
-    here, and would keep its cache there, which changes the stack.
+    Before pytest knows our options, it takes such a path for that of a test. It then looks for its settings there and
+    not here, and would keep its cache there, which changes the stack.
     """
     given = list(config.invocation_params.args)
     joined = options.joined(given)
@@ -100,10 +102,11 @@ def pytest_collect_file(file_path: pathlib.Path, parent: pytest.Collector) -> py
 
 
 class _SuiteFile(pytest.File):
-    """Stands for all zones; its items are the cases of this session's stack."""
+    """The collector for all zones; its items are the cases of this session's stack."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        # pytest shows what a collector raises with a traceback; a user's mistake waits for pytest_collection_finish.
+        # pytest shows exceptions of a collector with a traceback, so a user's mistake waits for
+        # pytest_collection_finish.
         option = self.config.option
         known = _known_markers(self.config)
         try:
@@ -123,8 +126,9 @@ class _SuiteFile(pytest.File):
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Tell the session's summary; and pytest asks an item for its words only in the call phase, but a lab fault
-    happens in setup.
+    """Tell the session's summary about the verdict, and put a lab fault into words.
+
+    pytest asks an item for its words only in the call phase, but a lab fault happens in setup.
     """
     report = yield
     if isinstance(item, JudgedItem) and item.verdict:
@@ -145,13 +149,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             planned = matching(config.option)
             config.stash[SESSION] = Session(config.option, questions, planned, hasattr(config, "workerinput"))
     except UserError as error:
-        # The process that started the workers of pytest-xdist refuses the same (xdist.py).
+        # The process that started the workers of pytest-xdist refuses the same mistake (xdist.py).
         if not hasattr(config, "workerinput"):
             raise pytest.UsageError(mistake(error)) from None
 
 
 def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
-    """Return what to say before the first test, under -q, too, which has no header."""
+    """Return the lines to print before the first test, also under -q, which has no header."""
     made = config.stash.get(SESSION, None)
     if made:
         return made.notes
@@ -171,7 +175,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         "conformance-collected": xdist.Collected(config, _known_markers(config)),
         "conformance-zones": summary.Zones(functools.partial(late.repeated, option) if option.confirm else None),
     }
-    # What did the same before is compared with what it did, not with the reference.
+    # With a baseline, the stack is compared with its earlier self, but `why` compares with the reference.
     why_too = option.lab == "virtual" and not (option.no_why or option.baseline)
     if option.keep_traces or why_too:
         plugins["conformance-violations"] = Violations(config, why_too, blame_too=why_too and not option.no_blame)
@@ -186,7 +190,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def _has_suite(config: pytest.Config) -> bool:
-    """Say whether pytest was told, by arguments or by a checkout's settings, where our tests are."""
+    """Return whether arguments, or a checkout's settings, tell pytest where our tests are."""
     return any("conformance" in str(argument) for argument in config.args)
 
 
@@ -194,6 +198,6 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     if _has_suite(config):
         kernel = config.option.kernel or "as the algorithm asks"
         trees = config.option.source or filter(None, [os.environ.get(sources.VARIABLE)])
-        with_trees = "".join(f" with {text}" for text in trees)  # not looked at yet: a mistake in it is told later
+        with_trees = "".join(f" with {text}" for text in trees)  # not checked yet: a mistake in it is reported later
         return f"conformance: stack {config.option.stack}{with_trees}, lab {config.option.lab}, kernel {kernel}"
     return None

@@ -1,4 +1,4 @@
-"""How far a session is: a line every ten seconds; after an interrupt, that nothing is lost."""
+"""Print how far a session is, every ten seconds; after an interrupt, print that nothing is lost."""
 
 import time
 from typing import Any
@@ -14,7 +14,7 @@ _TICK_S = 10.0
 
 
 class Ticker:
-    """Counts tests as they end, those of pytest-xdist's workers, too."""
+    """Counts tests as they end, including those of pytest-xdist's workers."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config, self._last = config, 0.0
@@ -46,14 +46,17 @@ class Ticker:
             reporter.write_line(f"{self._done} of {self._total} tests{left}")
 
     def _left_s(self) -> float | None:
-        """Return the seconds that are left, or None; by trials where these are made here: tests may share them."""
+        """Return the seconds that are left, or None.
+
+        If trials are made in this process, their number decides and not that of tests, which may share trials.
+        """
         session = self._config.stash.get(SESSION, None)
         if session is not None and session.measures_ahead:
             return session.remaining_s()
         return self._pace.remaining_s(self._total - self._done)
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        # Others end a session by this hook, too: `-x` under xdist, and what pytest.exit() refuses.
+        # Other causes end a session by this hook, too: `-x` under xdist, and pytest.exit().
         self._interrupted = excinfo.type is KeyboardInterrupt
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

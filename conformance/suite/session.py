@@ -1,4 +1,4 @@
-"""What a session of pytest measures: the plan of its tests, carried out in the background ahead of them."""
+"""Plan what a pytest session measures, and measure it in the background, ahead of the tests."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -19,7 +19,8 @@ from conformance.suite.options import Options, chosen
 def plan_of(
     questions: Iterable[Question], option: Options, planned: Iterable[Question] = (), known: Sequence[Expected] = ()
 ) -> Plan:
-    """Return the plan of a session's tests, of which there may be more in the family: those `planned`.
+    """Return the plan of a session's tests. `planned`: the questions of their family, of which the tests may be only a
+    part.
 
     `known`: what the stack is known to do. Raise UserError for numbers of trials that no plan can have.
     """
@@ -35,23 +36,24 @@ def plan_of(
 
 
 def kernel_notes(plan: Plan, option: Options, bench: Bench, store: Store) -> list[str]:
-    """Return lines about results and baselines of other kernels. Raise UserError for one that cannot serve."""
+    """Return lines about results and baselines of other kernels. Raise UserError for a baseline that cannot be used."""
     zones = {question.zone.id: question.zone for question in plan.questions if isinstance(question, CellQuestion)}
     before = baseline.kernel_notes(option.baseline, zones.values(), bench.scheme) if option.baseline else ()
     return [*before, *unused.lines(plan, bench, store)]
 
 
 class Session:
-    """The plan of a session, its execution, and what the stack is known to do. `notes`: what to say before it.
+    """The plan of a session, its execution, and what the stack is known to do. `notes`: lines to print before the first
+    test.
 
-    `of_xdist`: this process is one of pytest-xdist's workers. Each of these makes its own trials, as it is asked for
-    them, and the process that started them has refused what is to be refused.
+    `of_xdist`: this process is one of pytest-xdist's workers. A worker makes only trials that it is asked for. The
+    process that started it has already refused mistakes.
     """
 
     def __init__(
         self, option: Options, questions: Iterable[Question], planned: Iterable[Question], of_xdist: bool
     ) -> None:
-        """Raise UserError for whatever can be known to be wrong before anything is measured."""
+        """Raise UserError for every mistake that can be found before anything is measured."""
         if option.workers is not None and option.workers < 1:
             raise UserError(f"--workers {option.workers}", "it must be 1 or more")
         bench = benches.find(chosen(option))
@@ -74,7 +76,9 @@ class Session:
         return self._execution.ask(question)
 
     def repeat(self, judged: Judged) -> Judged | None:
-        """Ask the question of a new violation again, with fresh seeds; None where it is none. Raise UserError."""
+        """Ask the question of a new violation again, with fresh seeds; return None for any other verdict. Raise
+        UserError.
+        """
         return self._execution.repeat(judged) if self._is_new(judged) else None
 
     def _is_new(self, judged: Judged) -> bool:
@@ -83,11 +87,11 @@ class Session:
 
     @property
     def measures_ahead(self) -> bool:
-        """Whether trials are made in the background, whatever is asked."""
+        """Whether trials are made in the background, before tests ask for them."""
         return self._execution.progress is not None
 
     def remaining_s(self) -> float | None:
-        """Return the seconds until all that is measured ahead is there; None where that is not known."""
+        """Return the seconds until everything that is measured ahead is complete; None if that is not known."""
         progress = self._execution.progress
         return None if progress is None else progress.remaining_s()
 

@@ -1,8 +1,8 @@
-"""At the end of a session: its verdict as a whole, all cells of all zones taken together.
+"""Print the verdict of a whole session at its end, all cells of all zones taken together.
 
 A test judges one cell, as strictly as if it were the first to violate (Bonferroni, the first step of Holm's procedure).
-When all cells are known, the later steps may find a cell in violation that its own test had to call inconclusive. It
-is repeated with fresh seeds then, as any new violation is.
+When all cells are known, the later steps may find a cell in violation that its own test had to call inconclusive. Such
+a cell is then repeated with fresh seeds, as any new violation is.
 """
 
 import collections
@@ -23,21 +23,20 @@ from conformance.support.console import mistake, one_line
 
 #: (zone's id, place's id)
 At = tuple[str, str]
-#: A report's attribute that holds a _Told of a cell. It is no property, because these are in JUnit's XML; and it is
-#: JSON, to come from xdist's workers.
+#: A report's attribute that holds the Told of a cell. It is not a user property, because those are in JUnit's XML. It
+#: is JSON, so that xdist's workers can send it.
 TOLD = "conformance_verdict"
-#: the same of the split part
+#: the same for a check of the split part, or a clause
 SPLIT_TOLD = "conformance_split_verdict"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """What the summary is told of a verdict on a cell, or on a check of a split part (`place`).
+    """What the summary knows of a verdict on a cell, on a check of a split part, or on a clause (`place`).
 
-    `known`: it is known to violate. `family`: how many cells share the session's chance of a false alarm.
-    `unconfirmed`: it violates, alone or with all cells taken together, and did not with fresh seeds.
-    `unsplit`: why a path was not measured split, or None.
-    `values`: what the verdict rests on.
+    `known`: whether it is known to violate. `family`: how many cells share the session's chance of a false alarm.
+    `unconfirmed`: whether it violates, alone or with all cells taken together, but not with fresh seeds. `unsplit`: why
+    a path was not measured split, or None. `values`: the trials' values on which the verdict rests.
     """
 
     zone_id: str
@@ -51,12 +50,12 @@ class Told:
     unconfirmed: bool = False
     unsplit: str | None = None
     values: Sequence[float] = ()
-    #: what it is of
+    #: the words that stand before `zone_id` in the summary
     noun: str = "zone"
 
     @property
     def label(self) -> str:
-        """What it counts as in the summary."""
+        """The word under which the summary counts it."""
         return "not confirmed" if self.unconfirmed else self.status
 
 
@@ -68,7 +67,7 @@ def told(
     unconfirmed: bool,
     values: Sequence[float] = (),
 ) -> dict[str, Any]:
-    """Return what TOLD holds of a verdict, of what was expected, and of the values that it rests on."""
+    """Return the value of TOLD for a verdict, given what was expected and the values that the verdict rests on."""
     known = expected is not None and expected.verdict in (Known.VIOLATES, Known.BORDERLINE)
     return dataclasses.asdict(
         Told(
@@ -82,7 +81,7 @@ def told(
 def split_told(
     question: SplitQuestion, verdict: Any, family: int, unsplit: str | None, unconfirmed: bool
 ) -> dict[str, Any]:
-    """Return the same of a check of the split part. `unsplit`: why its path was not measured, or None."""
+    """Return the value of SPLIT_TOLD for a check of the split part. `unsplit`: as in Told."""
     return dataclasses.asdict(
         Told(
             zone_id=question.zone.id, place=question.place, status=str(verdict.status), algorithm=question.algorithm,
@@ -94,7 +93,9 @@ def split_told(
 def clause_told(
     question: ClauseQuestion, verdict: ClauseVerdict, expected: Expected | None, family: int, unconfirmed: bool
 ) -> dict[str, Any]:
-    """Return the same of a clause. Its chance counts only where a repeat has borne it out."""
+    """Return the value of SPLIT_TOLD for a clause. Its p-value counts only for a violation that a repeat has not taken
+    back.
+    """
     known = expected is not None and expected.verdict in (Known.VIOLATES, Known.BORDERLINE)
     clause = question.clause
     return dataclasses.asdict(
@@ -108,9 +109,9 @@ def clause_told(
 
 
 class Zones:
-    """Collects the verdicts of a session, of its workers' too.
+    """Collects the verdicts of a session, including those of its workers.
 
-    `repeat` makes trials with fresh seeds of violations, and returns the verdicts on these; None where nothing is to be
+    `repeat` repeats violations with fresh seeds, and returns the verdicts on these; it is None if nothing is to be
     repeated.
     """
 
@@ -130,13 +131,16 @@ class Zones:
         return [one for places in self._found.values() for one in places.values()]
 
     def _family(self) -> int:
-        """Return how many cells were planned, whether or not they arrived."""
+        """Return how many cells were planned, whether or not their verdicts arrived."""
         return max((one.family for one in self._all()), default=0)
 
     def late(self) -> set[At]:
-        """Return the inconclusive cells that violate, now that all that came is known, and were not taken back."""
+        """Return the inconclusive cells that violate now that all verdicts are known, without those that a repeat did
+        not confirm.
+        """
         ours = self._all()
-        # Only what has a p may violate; of the rest, cells that are not counted are no part of the family.
+        # Only verdicts with a p-value can violate. Among the others are cells that are not counted, and so not in the
+        # family.
         step = families.last_step([one.p for one in ours if one.p is not None], self._family())
         return {
             (one.zone_id, one.place)
@@ -146,7 +150,7 @@ class Zones:
         }
 
     def upgraded(self) -> dict[str, list[str]]:
-        """Return {zone id: ids of such cells that are not known to violate}."""
+        """Return {zone id: ids of those late() cells that are not known to violate}."""
         late: dict[str, list[str]] = collections.defaultdict(list)
         for zone_id, cell_id in sorted(self.late()):
             if not self._found[zone_id][cell_id].known:
@@ -187,7 +191,7 @@ class Zones:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def _repeat(self) -> None:
-        """Repeat what only all cells together find in violation; what cannot be repeated stays one."""
+        """Repeat violations that only all cells taken together show. One that cannot be repeated stays a violation."""
         found = {(zone_id, cell_id) for zone_id, cells in self.upgraded().items() for cell_id in cells}
         if not found or self._measure_again is None:
             return

@@ -1,5 +1,5 @@
-"""At the end of a session, of tests that failed because they violate: what that is due to, what looks wrong, and
-`--keep-traces`.
+"""Explain violations at the end of a session: what they are due to, and what looks wrong; and keep traces of some
+(`--keep-traces`).
 """
 
 import pytest
@@ -18,7 +18,7 @@ from conformance.support.console import Console
 
 
 class Violations:
-    """Collects them. `why_too`: trace what violates, to say what looks wrong; `blame_too`: and what it is due to."""
+    """Collects violations. `why_too`: trace them to say what looks wrong; `blame_too`: say what they are due to."""
 
     def __init__(self, config: pytest.Config, why_too: bool, blame_too: bool) -> None:
         self._config, self._option, self._why_too, self._blame_too = config, config.option, why_too, blame_too
@@ -40,7 +40,7 @@ class Violations:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, exitstatus: int) -> None:
-        """Look what violations are due to, before JUnit's XML is written."""
+        """Find what violations are due to, before JUnit's XML is written."""
         if not self._violations or exitstatus == pytest.ExitCode.INTERRUPTED:
             return
         self._blamed = blame.of_violations(
@@ -73,7 +73,7 @@ class Violations:
         choice, console = chosen(self._option), Console()
         notes = ConsoleNotes(console)
         if self._why_too:
-            from conformance.commands import why  # late: it draws, and what draws takes seconds to import
+            from conformance.commands import why  # late: the code that draws takes seconds to import
             from conformance.reporting.text.why import show as show_why
 
             terminalreporter.section("what looks wrong")

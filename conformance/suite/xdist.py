@@ -1,5 +1,7 @@
-"""pytest-xdist: only its workers collect tests, and what they raise is shown with a traceback, once for each. So a
-mistake is refused in the process that started them, when they have collected and before they run anything.
+"""Refuse a user's mistakes under pytest-xdist in the process that starts its workers.
+
+Only the workers collect tests, and exceptions in them are shown with a traceback, once for each worker. So a mistake is
+refused in the process that started them, after they have collected and before they run anything.
 """
 
 from typing import Any
@@ -17,8 +19,8 @@ from conformance.support.console import mistake
 
 
 class Collected:
-    """Does, once, what workers leave out: refuse a user's mistake and tests that could only pass, and say what there
-    is to say of kernels. `markers`: all that pytest knows.
+    """Does once what workers leave out: refuse a user's mistake and tests that could only pass, and print notes about
+    kernels. `markers`: all that pytest knows.
     """
 
     def __init__(self, config: pytest.Config, markers: set[str]) -> None:

@@ -1,1 +1,1 @@
-"""Small helpers that every layer uses: where files are, whole writes, documents, words for people."""
+"""Small helpers that every layer uses: paths, whole writes of files, JSON documents, console output, progress."""

@@ -1,5 +1,5 @@
-"""The console that everything is said on. What stacks, files and users say is text: whatever brackets, colons or
-control characters it holds, it is shown, and never obeyed.
+"""Print to the console. Text of stacks, files and users is shown literally: brackets, colons and control characters in
+it have no effect.
 """
 
 import os
@@ -14,7 +14,7 @@ from conformance.model.errors import UserError
 
 
 class Console(rich.console.Console):
-    """Without markup, emoji and highlighting; characters that no terminal should see are written as escapes."""
+    """A rich console without markup, emoji and highlighting, which escapes characters that no terminal should see."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(highlight=False, markup=False, emoji=False, **options)
@@ -25,28 +25,30 @@ class Console(rich.console.Console):
     def render(
         self, renderable: rich.console.RenderableType, options: rich.console.ConsoleOptions | None = None
     ) -> Iterable[rich.segment.Segment]:
-        # Text that was put together elsewhere, and may be a cell of a table, comes this way and no other.
+        # Text objects that were built elsewhere, such as cells of a table, pass through render() only.
         if isinstance(renderable, rich.text.Text) and (shown := printable(renderable.plain)) != renderable.plain:
             renderable = renderable.copy()
             renderable.plain = shown
         return super().render(renderable, options)
 
     def on_broken_pipe(self) -> None:
-        """Go on in silence where nobody reads any more: what is measured is kept, and the exit status is true."""
+        """Go on in silence when the reader of the output has gone: results are still kept, and the exit status is still
+        right.
+        """
         self.quiet = True
         silence(self.file)
 
 
 def silence(stream: IO[str]) -> None:
-    """Let a stream of this process lead nowhere."""
+    """Redirect a stream of this process to /dev/null."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
 
 
 def printable(text: str) -> str:
-    r"""Return text with control characters (but for newlines), what switches direction, and halves of characters
-    written as \x1b or \ud800.
+    r"""Return text with control characters (except newlines), characters that switch the direction of text, and lone
+    surrogates written as \x1b or \ud800.
     """
     return "".join(
         c if c.isprintable() or c in "\n\N{NO-BREAK SPACE}" else c.encode("unicode_escape").decode() for c in text
@@ -54,18 +56,18 @@ def printable(text: str) -> str:
 
 
 def count(n: int, noun: str, plural: str | None = None) -> str:
-    """Return a number of things, in words: 1 cell, 2 cells."""
+    """Return a count with its noun: 1 cell, 2 cells."""
     return f"{n} {noun if n == 1 else plural or noun + 's'}"
 
 
 def one_line(text: str) -> str:
-    """Return printable(), without newlines either: what follows one could pass for a line of ours."""
+    """Return printable() text with newlines escaped, too: text after a newline could pass for a line of ours."""
     return printable(text).replace("\n", "\\n")
 
 
 def mistake(error: UserError) -> str:
-    """Return what to show of a mistake: one_line() of it, and below, each indented, the last lines of the program that
-    failed, if any.
+    """Return what to show of a user's mistake: its one_line() message and, indented below it, the last lines of the
+    program that failed, if any.
     """
     return "\n  ".join(one_line(text) for text in (str(error), *error.lines))
 
@@ -81,7 +83,7 @@ def duration(seconds: float) -> str:
 
 
 def seconds_of(text: str) -> float:
-    """Return the seconds of what duration() returned."""
+    """Return the number of seconds in a text that duration() returned."""
     words = text.split()
     units = {"s": 1, "min": 60, "h": 3600}
     return sum(float(number) * units[unit] for number, unit in zip(words[::2], words[1::2], strict=True))

@@ -1,7 +1,7 @@
-"""Digests of what files hold. Those of large files are remembered, as long as nothing says that a file changed.
+"""Compute digests of files, and remember those of large files until a file's metadata changes.
 
-The folder of a user's own build is digested each time that a command starts. Such folders can hold hundreds of MB, as
-build tools keep what they made on the way.
+The folder of a user's own build is digested each time that a command starts. Such folders can hold hundreds of MB,
+because build tools keep intermediate files in them.
 """
 
 import contextlib
@@ -14,14 +14,14 @@ import time
 from conformance.model.errors import UserError
 from conformance.support import files
 
-#: what takes less is read faster than it is looked up
+#: files smaller than this many bytes are hashed faster than they are looked up
 _LARGE_BYTES = 1 << 20
-#: a file that was changed just now may change once more within one tick of its file system's clock: 2 s at most
+#: one tick of a file system's clock, at most 2 s: a file that changed less than this ago may change again unnoticed
 _TICK_NS = 2_000_000_000
 
 
 class Contents:
-    """Digests of files, remembered in the file `place`; keep() writes there what was asked for, and nothing else."""
+    """Digests of files, remembered in the file `place`. keep() writes only those that this object was asked for."""
 
     def __init__(self, place: pathlib.Path) -> None:
         self._place = place
@@ -29,7 +29,7 @@ class Contents:
         self._now: dict[str, str] = {}
 
     def digest(self, path: pathlib.Path) -> str:
-        """Return the SHA-256 of what a file holds. Raises OSError."""
+        """Return the SHA-256 of a file's content. Raises OSError."""
         with open(path, "rb") as f:
             about = os.fstat(f.fileno())
             if about.st_size < _LARGE_BYTES:
@@ -43,7 +43,7 @@ class Contents:
             return found
 
     def keep(self) -> None:
-        """Remember what was asked for, where the place can be written to."""
+        """Write the digests that were asked for to `place`, if that is writable."""
         if self._now != self._before:
             with contextlib.suppress(UserError):
                 files.write(self._place, json.dumps(self._now))

@@ -1,20 +1,20 @@
-"""Libraries that are heavy and that no verdict needs: extras of the package, which an installation may do without."""
+"""Check for extras of the package: heavy libraries that no verdict needs and that need not be installed."""
 
 import importlib.util
 
 from conformance.model.errors import UserError
 
-#: {extra, as pyproject.toml has it: the modules that it brings}
+#: {name of an extra in pyproject.toml: the modules that it installs}
 _MODULES = {"figures": ("altair", "vl_convert"), "parquet": ("pyarrow",)}
 
 
 def installed(extra: str) -> bool:
-    """Return whether what an extra brings is there."""
+    """Return whether the modules of an extra are installed."""
     return not _missing(extra)
 
 
 def need(extra: str) -> None:
-    """Raise UserError unless what an extra brings is there. To be called before anything takes long."""
+    """Raise UserError unless the modules of an extra are installed. Call this before any long work."""
     if missing := _missing(extra):
         raise UserError(
             f"this needs {' and '.join(missing)}, not installed here",

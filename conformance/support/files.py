@@ -1,4 +1,4 @@
-"""Files that we write are written whole or not at all: an interrupt or a full disk leaves what was there before."""
+"""Write files whole or not at all: after an interrupt or on a full disk, the previous content is still there."""
 
 import contextlib
 import errno
@@ -14,12 +14,12 @@ from conformance.model.errors import UserError
 
 OTHER_FOLDER = "name another folder with --out"
 _ASIDE = ".new"
-#: what the system says of a folder in which no file can be made, whereas those that are there may be written to
+#: errors of a folder in which no file can be created, although existing ones may be writable
 _TAKES_NO_FILE = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 def temp_folder() -> str:
-    """Return the folder for temporary files. Raises UserError where there is none."""
+    """Return the folder for temporary files. Raises UserError if there is none."""
     try:
         return tempfile.gettempdir()
     except FileNotFoundError:
@@ -29,9 +29,10 @@ def temp_folder() -> str:
 
 
 def write(target: pathlib.Path | str, content: bytes | str, mend: str | None = None) -> pathlib.Path:
-    """Put bytes or text in a file's place in one step, making its folder; returns its path. Raises UserError.
+    """Replace a file's content by bytes or text in one step, creating its folder; return its path. Raises UserError.
 
-    A link stays one: what it points to is replaced. What is no file (a pipe, /dev/null) is written to.
+    If the file is a symbolic link, its target is replaced and the link stays. Anything that is not a regular file (a
+    pipe, /dev/null) is written to directly.
     """
     with replacing(target, mend) as f:
         f.write(content if isinstance(content, bytes) else content.encode("utf-8"))
@@ -40,7 +41,7 @@ def write(target: pathlib.Path | str, content: bytes | str, mend: str | None = N
 
 @contextlib.contextmanager
 def replacing(target: pathlib.Path | str, mend: str | None = None) -> Iterator[BinaryIO]:
-    """Open a file to write bytes to, which takes the place of `target` once all is well. Raises UserError."""
+    """Open a new file for writing bytes, which replaces `target` if the block succeeds. Raises UserError."""
     target = pathlib.Path(target)
     with errors(target, mend):
         if target.exists() and not target.is_file():
@@ -57,7 +58,7 @@ def replacing(target: pathlib.Path | str, mend: str | None = None) -> Iterator[B
         except OSError as error:
             if error.errno not in _TAKES_NO_FILE or not place.exists():
                 raise
-            # The file that is there may be written to, but only once its whole content is known.
+            # The existing file can be overwritten, but only once its whole new content is known.
             with os.fdopen(os.open(place, os.O_WRONLY), "wb") as old, tempfile.TemporaryFile(dir=temp_folder()) as new:
                 yield new
                 new.seek(0)
@@ -71,7 +72,7 @@ def replacing(target: pathlib.Path | str, mend: str | None = None) -> Iterator[B
                 yield f
             try:
                 aside.replace(place)
-            except OSError:  # a file that is a mount of its own, as containers have them
+            except OSError:  # the file is a mount point itself, as in containers
                 shutil.copyfile(aside, place)
         finally:
             aside.unlink(missing_ok=True)
@@ -88,13 +89,14 @@ def _aside(where: pathlib.Path) -> pathlib.Path:
 
 
 def is_aside(path: pathlib.Path) -> bool:
-    """Say whether this is what a run that was killed left behind."""
+    """Return whether this is a temporary file or folder that a killed run left behind."""
     return path.name.startswith(".") and path.name.endswith(_ASIDE)
 
 
 @contextlib.contextmanager
 def folder(target: pathlib.Path | str, mend: str | None = None) -> Iterator[pathlib.Path]:
-    """Yield a fresh folder, whose files move to the folder `target`, one by one, once all are made. Raises UserError.
+    """Yield an empty folder and, if the block succeeds, move its files one by one to the folder `target`. Raises
+    UserError.
 
     Files of `target` with other names stay.
     """
@@ -114,7 +116,7 @@ def folder(target: pathlib.Path | str, mend: str | None = None) -> Iterator[path
 
 
 def check_empty(target: pathlib.Path | str) -> None:
-    """Raise UserError unless `target` is an empty folder, or nothing yet: what is kept there is never mingled."""
+    """Raise UserError unless `target` is empty or does not exist: files kept there are never mixed with others."""
     target = pathlib.Path(target)
     with errors(target, OTHER_FOLDER):
         if target.exists() and not all(map(is_aside, target.iterdir())):
@@ -122,7 +124,7 @@ def check_empty(target: pathlib.Path | str) -> None:
 
 
 def check_writable(target: pathlib.Path | str, mend: str | None = None) -> None:
-    """Make the folder `target`, and see that it takes what is written later: before all is measured, not after. Raises
+    """Create the folder `target` and check that files can be written to it, before anything is measured. Raises
     UserError.
     """
     with folder(target, mend):
@@ -131,10 +133,10 @@ def check_writable(target: pathlib.Path | str, mend: str | None = None) -> None:
 
 @contextlib.contextmanager
 def errors(target: pathlib.Path | str, mend: str | None = None) -> Iterator[None]:
-    """Raise what a file system refuses as a UserError, as it is the user's to mend."""
+    """Raise OSErrors of the block as UserErrors, because the user has to fix their causes."""
     try:
         yield
     except OSError as error:
-        # shutil.Error, of a whole tree, has no words of its own: [(from, to, why), ...].
+        # shutil.Error, about a whole tree, has no message of its own but a list [(from, to, why), ...].
         why = error.args[0][0][2] if isinstance(error, shutil.Error) else error.strerror or error
         raise UserError(f"cannot write {target}: {why}", mend) from None

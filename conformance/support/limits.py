@@ -1,7 +1,7 @@
-"""What this process may use of the machine: cores, memory and processes, as its control groups allow (cgroups(7)).
+"""Find how many cores, how much memory and how many processes this process may use by its control groups (cgroups(7)).
 
 A container sees the machine's processors and memory in /proc, and its own limits only in its control groups. Both
-versions are read, at every level that can be seen; where none can, there is no limit that we know of.
+versions of control groups are read, at every level that is visible. If none is visible, no limit is known.
 """
 
 import functools
@@ -12,15 +12,16 @@ import re
 from collections.abc import Iterator
 
 _ROOT = pathlib.Path("/")
-#: from here on a number of bytes means no limit (version 1 says so by the largest that is a whole number of pages)
+#: a limit of this many bytes or more means no limit (version 1 then has the largest whole number of pages)
 _UNLIMITED = 1 << 60
-#: for pytest and one guest; two guests of linux-tcp and pytest came to 179 to 195 MB
+#: memory for pytest and one guest; pytest and two guests of linux-tcp took 179 to 195 MB
 LEAST_MB = 192
-#: for what runs the guests, and what the kernel needs for both: `conformance why` came to 98 MB and 11 MB
+#: memory for the process that runs the guests, and for the kernel on behalf of both: `conformance why` took 98 and 11
+#: MB
 OWN_MB = 112
-#: for each guest: one of linux-tcp or quinn comes to 90 MB, stacks with a runtime of their own take more
+#: memory for each guest: one with linux-tcp or quinn takes 90 MB, stacks with a runtime of their own take more
 WORKER_MB = 128
-#: a guest is up to about a dozen processes with linux-tcp; stacks with threads have more
+#: processes for each guest: one with linux-tcp has up to about a dozen, stacks with threads have more
 WORKER_PROCESSES = 20
 
 
@@ -30,7 +31,9 @@ def cores() -> list[int]:
 
 
 def workers() -> int:
-    """Return how many guests may run at once: one a core, as far as processor time, memory and processes go."""
+    """Return how many guests may run at once: one for each core, or fewer if CPU time, memory or processes do not
+    suffice.
+    """
     most = [float(len(cores()))]
     if (quota := core_quota()) is not None:
         most.append(math.ceil(quota))
@@ -42,7 +45,7 @@ def workers() -> int:
 
 
 def core_quota(root: pathlib.Path = _ROOT) -> float | None:
-    """Return of how many cores the time may be used (`--cpus 1.5`), None where that is not limited."""
+    """Return the limit on CPU time in cores (1.5 for `--cpus 1.5`), None if there is none."""
     quotas = []
     for folder in _groups("cpu", root):
         words = _words(folder / "cpu.max")  # version 2: quota and period, in microseconds
@@ -54,26 +57,26 @@ def core_quota(root: pathlib.Path = _ROOT) -> float | None:
 
 
 def memory_mb(root: pathlib.Path = _ROOT) -> int | None:
-    """Return the memory that may be used, in units of 2^20 bytes, None where that is not limited."""
+    """Return the limit on memory, in units of 2^20 bytes, None if there is none."""
     limit = _least("memory", ("memory.max", "memory.limit_in_bytes"), root)
     return None if limit is None or limit >= _UNLIMITED else limit >> 20
 
 
 def guests_mb() -> int | None:
-    """Return the memory that guests may have together, in units of 2^20 bytes, None where that is not limited."""
+    """Return how much memory all guests together may use, in units of 2^20 bytes, None if that is not limited."""
     memory = memory_mb()
     return None if memory is None else max(memory - OWN_MB, 0)
 
 
 def killed_for_memory(root: pathlib.Path = _ROOT) -> int:
-    """Return how many processes were killed as memory was short: of our control group, as far as that can be seen."""
+    """Return how many processes of our control group were killed because memory was short, as far as is visible."""
     names = ("memory.events", "memory.oom_control")
     counts = [line.split() for folder in _groups("memory", root) for name in names for line in _lines(folder / name)]
     return sum(int(words[1]) for words in counts if words[:1] == ["oom_kill"])
 
 
 def free_memory_mb(root: pathlib.Path = _ROOT) -> int | None:
-    """Return the memory that new processes could have, in units of 2^20 bytes, None where nobody says."""
+    """Return the memory that new processes could get, in units of 2^20 bytes, None if that is unknown."""
     lines = [line.split() for line in _lines(root / "proc" / "meminfo")]
     free = [int(line[1]) >> 10 for line in lines if line[:1] == ["MemAvailable:"] and line[1].isdigit()]
     limit = memory_mb(root)
@@ -81,19 +84,19 @@ def free_memory_mb(root: pathlib.Path = _ROOT) -> int | None:
 
 
 def most_processes(root: pathlib.Path = _ROOT) -> int | None:
-    """Return how many processes and threads there may be at once, None where that is not limited."""
+    """Return the limit on simultaneous processes and threads, None if there is none."""
     return _least("pids", ("pids.max",), root)
 
 
 def refused_processes(root: pathlib.Path = _ROOT) -> int:
-    """Return how often a new process or thread was refused, since there were too many (pids.events)."""
+    """Return how often a new process or thread was refused because there were too many (pids.events)."""
     counts = (_words(file) for file in _refusal_counts(root))
     return sum(int(words[1]) for words in counts if len(words) >= 2 and words[0] == "max")
 
 
 @functools.cache
 def _refusal_counts(root: pathlib.Path) -> list[pathlib.Path]:
-    # They are read many times a second. The topmost group, which has no limit, has no such file.
+    # These files are read many times a second. The root group, which has no limit, has no such file.
     return [file for folder in _groups("pids", root) if (file := folder / "pids.events").exists()]
 
 
@@ -103,8 +106,8 @@ def _least(controller: str, names: tuple[str, ...], root: pathlib.Path) -> int |
 
 
 def _groups(controller: str, root: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Yield the folders of this process's control group for a controller, and of those above it, as far as visible."""
-    paths: dict[str, str] = {}  # {controller: path}; "" is version 2, which has all
+    """Yield the visible folders of this process's control group for a controller, and of the groups above it."""
+    paths: dict[str, str] = {}  # {controller: path}; "" is version 2, which has all controllers
     for line in _lines(root / "proc/self/cgroup"):
         _, controllers, path = line.split(":", 2)
         paths.update(dict.fromkeys(controllers.split(","), path))
@@ -116,7 +119,7 @@ def _groups(controller: str, root: pathlib.Path) -> Iterator[pathlib.Path]:
         if key is None or key not in paths or (key and key not in options.split(",")):
             continue
         mount = root / mounted.lstrip("/")
-        # The mount may show a part of the tree only, and the path may be one that is not in it.
+        # The mount may show only a part of the tree, and the path may be outside that part.
         inside = pathlib.PurePath(paths[key])
         inside = inside.relative_to(top) if inside.is_relative_to(top) else pathlib.PurePath()
         folder = mount / inside

@@ -1,4 +1,6 @@
-"""What work that takes long says as it goes on: lines and a bar. Commands say it to Notes, which a shell shows."""
+"""Report the progress of long work, by lines and a progress bar. Commands call Notes, which a shell (`cli/`, `suite/`)
+implements.
+"""
 
 import contextlib
 import threading
@@ -11,7 +13,7 @@ from conformance.support.pace import Pace
 
 
 class Counted(Protocol):
-    """Work that counts itself and words its own progress, such as an engine's run."""
+    """Work that counts and words its own progress, such as an engine's run."""
 
     @property
     def done(self) -> int: ...
@@ -23,7 +25,7 @@ class Counted(Protocol):
 
 
 class Bar:
-    """What the work is told to call as it goes on, from any thread."""
+    """The progress bar of some work, which calls its methods from any thread."""
 
     def __init__(
         self,
@@ -39,30 +41,32 @@ class Bar:
         self._lock = threading.Lock()
 
     def follow(self, progress: Counted) -> None:
-        """Show work that counts itself."""
+        """Show the progress of work that counts itself."""
         with self._lock:
             self._show(self._with_budget([progress.line()]), progress.done, progress.total, False)
 
     def say(self, line: str) -> None:
-        """Say what is being done now; where there is no terminal, it may never be seen."""
+        """Set the text for what is being done now; without a terminal, it may never be shown."""
         with self._lock:
             self._line = line
             self._tell()
 
     def stage(self, line: str) -> None:
-        """Say what is being done now; where there is no terminal, print it at once if it is new."""
+        """Set the text for what is being done now; without a terminal, print it at once if it is new."""
         with self._lock:
             new, self._line = line != self._line, line
             self._tell(new)
 
     def advance(self, line: str | None = None, by: float = 1, fresh: bool = True) -> None:
-        """Count `by` more pieces of the work as done; not `fresh` are those that took no time, such as stored ones."""
+        """Count `by` more pieces of the work as done. `fresh` is false for pieces that took no time, such as stored
+        results.
+        """
         with self._lock:
             self._line = self._line if line is None else line
             self._count(self._done + by, fresh)
 
     def reached(self, done: float, total: float | None = None) -> None:
-        """Set how much is done, and of how much if that has changed."""
+        """Set how much is done, and the total if that has changed."""
         with self._lock:
             self._total = total or self._total
             self._count(done, True)
@@ -93,26 +97,26 @@ class Bar:
 
 
 class Notes(Protocol):
-    """What a command is given to say something before it has its result; it prints nothing itself."""
+    """What a command uses to report something before it has its result; the command itself prints nothing."""
 
     def say(self, line: str) -> None:
-        """Say what is being done, or was done."""
+        """Report what is being done, or was done."""
 
     def warn(self, line: str) -> None:
-        """Say what is not as it should be, although the work goes on."""
+        """Report what is not as it should be, although the work goes on."""
 
     def error(self, line: str) -> None:
-        """Say what failed of the work, such as a trial."""
+        """Report a part of the work that failed, such as a trial."""
 
     def mistake(self, error: UserError) -> None:
-        """Say what a user has to mend, where the rest of the work goes on."""
+        """Report what a user has to mend, while the rest of the work goes on."""
 
     def bar(
         self, what: str, *, total: float | None = None, unit: str = "", budget_s: float | None = None
     ) -> contextlib.AbstractContextManager[Bar]:
         """Show how far `what` ("measuring") is while the block runs.
 
-        `total` pieces, each a `unit` in the plural ("trials"), are to be done; without a unit a percentage is shown.
-        `budget_s`: also say how many of so many seconds are left.
+        `total`: how many pieces of work there are. `unit`: what they are called, in the plural ("trials"); without a
+        unit, a percentage is shown. `budget_s`: a time budget in seconds, of which the rest is shown, too.
         """
         ...

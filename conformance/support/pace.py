@@ -1,17 +1,17 @@
-"""Pace: how long the rest of some work will take, from what was done so far."""
+"""Estimate how long the rest of some work will take, from the pace of what was done so far."""
 
 import time
 from collections.abc import Callable
 
-#: how much has to be done before anything is said of the rest
+#: how many pieces after the first must be completed before there is an estimate
 _FEWEST = 5
 
 
 class Pace:
     """Estimates the time that is left from the pace since the first piece of work was completed.
 
-    What comes before that is left out: a guest boots and a path is calibrated once, and to multiply this by the
-    number of trials gave estimates twenty times too long.
+    The time before that is left out: a guest boots and a path is calibrated once, and multiplying this by the number of
+    trials gave estimates twenty times too long.
     """
 
     def __init__(self, fewest: int = _FEWEST, clock: Callable[[], float] = time.monotonic) -> None:
@@ -21,7 +21,7 @@ class Pace:
         self._done = self._done_at_first = 0.0
 
     def reached(self, done: float) -> None:
-        """Record that `done` pieces are completed by now; pieces that cost no time are not to be counted."""
+        """Record that `done` pieces are completed by now. Pieces that cost no time must not be counted."""
         now = self._clock()
         if done <= self._done:
             return

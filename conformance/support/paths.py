@@ -1,4 +1,4 @@
-"""Where things are: the data that ships with the suite, and the user's cache."""
+"""Locate the data that ships with the suite, and the user's cache."""
 
 import contextlib
 import functools
@@ -7,7 +7,8 @@ import os
 import pathlib
 
 PACKAGE = pathlib.Path(__file__).resolve().parent.parent
-#: marks a folder that anyone may delete (bford.info/cachedir): cargo puts it into its target folder, we into our cache
+#: file that marks a folder that may be deleted (bford.info/cachedir): cargo puts it into its target folder, the suite
+#: into its cache
 _TAG = "CACHEDIR.TAG"
 _TAG_TEXT = """Signature: 8a477f597d28d172789f06886806bc55
 # This is the cache of cc-conformance. What is in it is made again when it is missing.
@@ -22,7 +23,9 @@ def data(*parts: str) -> pathlib.Path:
 
 
 def given(text: str | os.PathLike[str]) -> pathlib.Path:
-    """Return the path that a user names: ~ and ~NAME are homes, but where nobody is called so."""
+    """Return the path that a user names, with ~ and ~NAME replaced by home folders. ~NAME stays if there is no such
+    user.
+    """
     path = pathlib.Path(text)
     with contextlib.suppress(RuntimeError):
         return path.expanduser()
@@ -30,17 +33,17 @@ def given(text: str | os.PathLike[str]) -> pathlib.Path:
 
 
 def exists(path: pathlib.Path) -> bool:
-    """Say whether there is a file or folder; there is none of a name that none can have."""
+    """Return whether there is a file or folder at a path; False if no file can have such a name."""
     with contextlib.suppress(OSError, ValueError):
         return path.exists()
     return False
 
 
 def caches() -> list[pathlib.Path]:
-    """Return the folders in which what is built is kept: the first is written to, any others are only read.
+    """Return the cache folders, which hold what was built: the first is written to, any others are only read.
 
-    CC_CONFORMANCE_CACHE lists them, with colons between; else there is one, in XDG_CACHE_HOME, else in ~/.cache. What
-    the package cc-conformance-kernel brings comes last, where that is installed.
+    CC_CONFORMANCE_CACHE lists them, separated by colons. Without it there is one, in XDG_CACHE_HOME or else in
+    ~/.cache. The cache in the package cc-conformance-kernel comes last, if that is installed.
     """
     own = [folder for folder in os.environ.get("CC_CONFORMANCE_CACHE", "").split(os.pathsep) if folder]
     home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
@@ -55,12 +58,14 @@ def _brought() -> tuple[pathlib.Path, ...]:
 
 
 def cache(*parts: str) -> pathlib.Path:
-    """Return the place of something in the cache that is written to."""
+    """Return a path in the cache that is written to."""
     return caches()[0].joinpath(*parts)
 
 
 def tag_cache() -> None:
-    """Make the cache that is written to, if need be, and mark it as one, for backups and for trees. Raises OSError."""
+    """Create the cache that is written to, if it is missing, and mark it as a cache for backup programs and for
+    trees.py. Raises OSError.
+    """
     folder = cache()
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / _TAG).exists():
@@ -68,7 +73,7 @@ def tag_cache() -> None:
 
 
 def is_tagged_cache(folder: pathlib.Path) -> bool:
-    """Return whether a folder is the cache of any tool: one of ours, or one that says so."""
+    """Return whether a folder is a cache: one of the suite, or one that any tool marked as such."""
     return (folder / _TAG).exists() or is_own_cache(folder)
 
 
@@ -88,13 +93,13 @@ def _resolved(*folders: pathlib.Path) -> frozenset[pathlib.Path]:
 
 
 def cached(*parts: str) -> pathlib.Path:
-    """Return where the first of the caches that has something has it; where none has it, its cache() place."""
+    """Return the path of something in the first cache that has it, or in cache() if none has it."""
     places = [folder.joinpath(*parts) for folder in caches()]
     return next((place for place in places if place.exists()), places[0])
 
 
 def stamped(path: pathlib.Path | str) -> tuple[pathlib.Path, tuple[int, int, int] | None]:
-    """Return a file's path, and what changes where the file does, so that it is parsed and checked once for each."""
+    """Return a file's path, and a stamp that changes with the file, so that each version is parsed and checked once."""
     path = pathlib.Path(path)
     try:
         about = path.stat()

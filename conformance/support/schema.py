@@ -9,15 +9,15 @@ from typing import Any, NoReturn
 from conformance.model.errors import UserError
 from conformance.support import paths
 
-#: the steps to a value in a document
+#: the names and indexes that lead to a value in a document
 Place = tuple[str | int, ...]
-#: of any number: Python's integers know no bounds, what is counted with them does
+#: bound on the size of any number: Python's integers are unbounded, but what is computed from them is not
 LARGEST = 1e300
 
 
 @functools.cache
 def _validator(name: str, field: str | None = None) -> Any:
-    import jsonschema  # late: the host room is also run where there is only the standard library
+    import jsonschema  # late: the host room also runs where only the standard library is installed
 
     document = json.loads((paths.PACKAGE / "schemas" / f"{name}.json").read_text())
     return jsonschema.Draft202012Validator(document if field is None else document["properties"][field])
@@ -32,7 +32,7 @@ def pattern(name: str, field: str) -> str:
 def check(name: str, data: Any, where: object, field: str | None = None) -> None:
     """Raise UserError naming `where`, the JSON pointer and what was expected, unless `data` satisfies schema `name`.
 
-    With `field`, the part of the schema that is about this field of its documents.
+    With `field`, `data` must satisfy the part of the schema that is about this field.
     """
     from jsonschema.exceptions import best_match
 
@@ -42,14 +42,16 @@ def check(name: str, data: Any, where: object, field: str | None = None) -> None
 
 
 def load(name: str, path: pathlib.Path) -> Any:
-    """Return the JSON document at `path`, checked. Raises UserError."""
+    """Return the JSON document at `path`, checked against schema `name`. Raises UserError."""
     data = read(path)
     check(name, data, path)
     return data
 
 
 def ordered(name: str, data: Any) -> Any:
-    """Return a document that satisfies schema `name`, names in each object in the schema's order, free ones sorted."""
+    """Return a document that satisfies schema `name`, with the names in each object in the schema's order; names that
+    the schema does not list come last, sorted.
+    """
     root = _validator(name).schema
 
     def order(value: Any, of: Any) -> Any:
@@ -82,7 +84,7 @@ def read(path: pathlib.Path) -> Any:
 
 
 def check_values(data: Any, where: object) -> None:
-    """Reject what JSON Schema cannot: duplicate names, numbers that no float holds, halves of characters.
+    """Reject what JSON Schema cannot: duplicate names, numbers too large for a float, lone surrogates.
 
     Raises UserError naming `where` and the JSON pointer.
     """
@@ -92,7 +94,7 @@ def check_values(data: Any, where: object) -> None:
 
 
 class _Twice:
-    """Stands for the values of a name that an object has more than once: which of them was meant?"""
+    """Stands for the value of a name that an object has more than once, because it is unclear which one was meant."""
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -103,7 +105,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _why_not(parts: Place, value: object) -> str | None:
-    """Return what is wrong with a value or its name, in words; None where they are sound."""
+    """Return what is wrong with a value or its name, in words; None if nothing is."""
     if isinstance(value, _Twice):
         return "stands there twice"
     if isinstance(value, (int, float)) and not abs(value) < LARGEST:
@@ -116,14 +118,14 @@ def _why_not(parts: Place, value: object) -> str | None:
 
 
 def _pointer(parts: Sequence[str | int]) -> str:
-    """Return a JSON pointer (RFC 6901), but for what is unprintable."""
+    """Return a JSON pointer (RFC 6901), with unprintable and non-ASCII characters escaped."""
     return "/" + "/".join(
         str(part).replace("~", "~0").replace("/", "~1").encode("unicode_escape").decode() for part in parts
     )
 
 
 def _places(data: Any) -> Iterator[tuple[Place, Any]]:
-    """Yield (where, value) of everything in a document of any depth."""
+    """Yield (place, value) for every value in a document, however deep."""
     rest: list[tuple[Place, Any]] = [((), data)]
     while rest:
         parts, value = rest.pop()
@@ -135,7 +137,7 @@ def _places(data: Any) -> Iterator[tuple[Place, Any]]:
 
 
 def refuse(constant: str) -> NoReturn:
-    """Raise ValueError, for json.loads(): JSON has no NaN and no infinities."""
+    """Raise ValueError, as `parse_constant` of json.loads(): JSON has no NaN and no infinities."""
     raise ValueError(f"{constant} is not a number")
 
 

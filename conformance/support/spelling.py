@@ -9,9 +9,9 @@ _MOST = 5
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    """Return "did you mean bbrv3?" where one of the `known` names is close to `name`, else None.
+    """Return "did you mean bbrv3?" if one of the `known` names is close to `name`, else None.
 
-    Names that begin with it are the closest, and all of them are named: bbr may be any of three.
+    Names that begin with `name` are the closest, and all of them are suggested: bbr may be any of three.
     """
     by_lower = {one.lower(): one for one in known}
     close = [one for one in by_lower if name and one.startswith(name.lower())]
@@ -24,6 +24,6 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
 
 
 def mend(name: str, known: Iterable[str], otherwise: str) -> str:
-    """Return how to mend a misspelt name: the close one if there is any, and in either case `otherwise`."""
+    """Return the remedy for a misspelt name: `otherwise`, after a suggestion if there is a close name."""
     guess = did_you_mean(name, known)
     return f"{guess} {otherwise}" if guess else otherwise

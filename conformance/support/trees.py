@@ -1,4 +1,4 @@
-"""Working trees: which of their files matter, a digest of these, and a copy that follows them."""
+"""Read working trees: find the files that matter, compute their digest, and keep a copy of them up to date."""
 
 import dataclasses
 import functools
@@ -16,19 +16,20 @@ from conformance.model.errors import UserError
 from conformance.support import paths
 from conformance.support.contents import Contents
 
-#: what no build reads: what version control and tools keep for themselves
+#: folders that no build reads, in which version control and tools keep their own files
 _LEFT_OUT = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules"})
-#: {how the name ends: how it begins} of what the suite itself writes (results/store.py, results/features.py)
+#: {end of the name: beginning of the content} of files that the suite itself writes (results/store.py,
+#: results/features.py)
 _RESULTS = {".features.jsonl": b'{"cell":', ".jsonl": b'{"evidence":'}
 _GIT_TIMEOUT_S = 60
-#: settings of a stranger's repository are not obeyed, and its owner may be another user, as in containers
+#: git must not obey core.fsmonitor of a stranger's repository, and the owner may be another user, as in containers
 _GIT = ("git", "-c", "safe.directory=*", "-c", "core.fsmonitor=false")
 _AGAIN = "run the same command again"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Tree:
-    """The files of a working tree that matter. `entries`: relative path to what is there (see _entry())."""
+    """The files of a working tree that matter. `entries`: {relative path: what is there, see _entry()}."""
 
     root: pathlib.Path
     entries: Mapping[str, str]
@@ -47,10 +48,10 @@ class Tree:
 def read(path: pathlib.Path, programs: bool = False) -> Tree:
     """Return the tree of a folder, or of a single file. Raises UserError.
 
-    In a git repository that tracks something there, that is the whole repository: the files it tracks, and those that
-    are new and not ignored. Elsewhere it is all files of the folder. Of what git does not track, caches and the suite's
-    results do not count: the suite may keep its own there. `programs`: also programs and shared libraries that are
-    ignored, for what the user builds there.
+    If the folder is in a git repository that tracks something there, the tree is the whole repository: the files that
+    git tracks, and new files that it does not ignore. Otherwise it is all files of the folder. Of files that git does
+    not track, caches and the suite's results are left out, because the suite may keep its own there. `programs`:
+    include programs and shared libraries that git ignores, because the user builds them there.
     """
     try:
         if not path.is_dir():
@@ -66,16 +67,17 @@ def read(path: pathlib.Path, programs: bool = False) -> Tree:
 
 
 def commit(path: pathlib.Path) -> str | None:
-    """Return the commit of a tree, with `-dirty` where it was changed since; None outside of git."""
+    """Return the commit of a tree, with `-dirty` if it has changed since; None outside of git."""
     said = _git(path, "describe", "--always", "--dirty", "--exclude=*", "--abbrev=8")
     return said.strip() if said and _repository(path) else None
 
 
 def follow(tree: Tree, copy: pathlib.Path) -> None:
-    """Make the folder `copy` equal to a tree. What is equal already keeps its time, so that tools build little anew.
+    """Make the folder `copy` equal to a tree. Files that are equal already keep their times, so that build tools
+    rebuild little.
 
-    What changes gets the present time, however old it is in the tree: tools compare times. Raises UserError where the
-    tree is not what it was when it was read.
+    Files that change get the present time, however old they are in the tree, because build tools compare times. Raises
+    UserError if the tree has changed since it was read.
     """
     copy.mkdir(parents=True, exist_ok=True)
     folders = {str(parent) for name in tree.entries for parent in pathlib.PurePath(name).parents}
@@ -120,7 +122,7 @@ def _content(path: pathlib.Path) -> str:
 def _entry(path: pathlib.Path, root: pathlib.Path, content: Callable[[pathlib.Path], str] = _content) -> str:
     """Return what is at a path: `file DIGEST`, `program DIGEST` if it is executable, or `link TARGET`.
 
-    A link to a file outside of the tree counts as that file, as its content may change.
+    A link to a file outside of the tree counts as that file, because its content may change.
     """
     if path.is_symlink():
         target, there = path.readlink(), pathlib.Path(os.path.realpath(path))
@@ -133,7 +135,9 @@ def _entry(path: pathlib.Path, root: pathlib.Path, content: Callable[[pathlib.Pa
 
 
 def _names(root: pathlib.Path) -> Iterator[str]:
-    """Yield the relative paths of the files that matter. A repository within (a submodule) is asked for its own."""
+    """Yield the relative paths of the files that matter; a repository inside this one (a submodule) is listed by git,
+    too.
+    """
     tracked = new = None
     if _top(root) == root.resolve():
         tracked = _git(root, "ls-files", "-z", "--cached")
@@ -151,7 +155,7 @@ def _names(root: pathlib.Path) -> Iterator[str]:
 
 
 def _without_caches(root: pathlib.Path, names: Iterable[str]) -> Iterator[str]:
-    """Yield those of the names below a folder that are in no cache, and are no results."""
+    """Yield those names below a folder that are in no cache and are not results of the suite."""
 
     @functools.cache
     def is_in_cache(folder: pathlib.PurePath) -> bool:
@@ -165,7 +169,7 @@ def _without_caches(root: pathlib.Path, names: Iterable[str]) -> Iterator[str]:
 
 
 def _programs(root: pathlib.Path) -> Iterator[str]:
-    # cargo tags its target folder as a cache, and the programs are there.
+    # Caches of other tools are searched, too: cargo tags its target folder as a cache, and the programs are there.
     for name in _walk(root, lambda folder, name: name != ".git" and not paths.is_own_cache(folder / name)):
         path = root / name
         if not path.is_symlink() and (os.access(path, os.X_OK) or ".so" in path.suffixes):
@@ -173,7 +177,9 @@ def _programs(root: pathlib.Path) -> Iterator[str]:
 
 
 def _walk(root: pathlib.Path, enters: Callable[[pathlib.Path, str], bool]) -> Iterator[str]:
-    """Yield the relative paths of files and links below a folder, but for what `enters(folder, name)` refuses."""
+    """Yield the relative paths of files and links below a folder, without the folders that `enters(parent, name)`
+    refuses.
+    """
 
     def refuse(error: OSError) -> NoReturn:
         raise error
@@ -194,7 +200,7 @@ def _is_cache(folder: pathlib.Path, name: str) -> bool:
 
 
 def _is_results(path: pathlib.Path) -> bool:
-    """Return whether a file holds what the suite measured or traced: each run adds to it, and no build reads it."""
+    """Return whether a file holds results or features of the suite: each run adds to it, and no build reads it."""
     beginning = next((text for end, text in _RESULTS.items() if path.name.endswith(end)), None)
     if beginning is None or not path.is_file():
         return False
@@ -214,12 +220,12 @@ def _top(path: pathlib.Path) -> pathlib.Path | None:
 
 
 def _git(path: pathlib.Path, *arguments: str) -> str | None:
-    """Return what git says in a folder; None where it fails.
+    """Return git's output in a folder; None if git fails.
 
-    Raises UserError where there is a repository, but git is missing or does not end: with what git ignores, the tree
-    would have another digest here than elsewhere.
+    Raises UserError if there is a repository, but git is missing or does not end: the tree would then include files
+    that git ignores, and have another digest here than elsewhere.
     """
-    # In a hook of git's, variables name another repository.
+    # In a git hook, GIT_* variables name another repository.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         done = subprocess.run(

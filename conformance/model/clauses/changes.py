@@ -1,7 +1,7 @@
-"""What `why --changes` looks at besides bulk transfers: outages, silence, little to send, marks, steps of the rate.
+"""Define the features that `why --changes` adds: of outages, silence, little to send, marks and steps of the rate.
 
-Each feature is an observable of clauses, read of one network of theirs, and told as the features of
-model/diagnosis/feature_table.py are.
+Each feature is an observable of clauses, read in one of the clauses' networks, and reported like the features of
+model/diagnosis/feature_table.py.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ def _pause(before: str) -> Network:
 
 OUTAGE, PROBES, IDLE, SLOW = "outage of 1.5 s", "outage of 5 s", "silence of 6 s", "little to send"
 MARKS, RATE_UP, RATE_DOWN = "marks", "rate times ten", "rate by ten"
-#: where they are looked for: networks of clauses, so that results of clauses serve
+#: {name: the network that features are read in}; these are networks of clauses, so that results of clauses can be used
 NETWORKS: Mapping[str, Network] = {
     OUTAGE: _event("outage-1500ms"),
     PROBES: _event("outage-5s"),
@@ -35,10 +35,10 @@ NETWORKS: Mapping[str, Network] = {
     RATE_UP: Network(scenario="bbr-cases", point=(("case", "rate-up"),)),
     RATE_DOWN: Network(scenario="bbr-cases", point=(("case", "rate-down"),)),
 }
-#: a feature that is read of a network whose event decides alone weighs as much as what follows from nothing else
+#: weight of a feature that the network's event alone decides: as much as one that no other fault causes
 _ALONE = 3.0
 
-# Tolerances are those of the clauses' bounds, from what a sender that keeps them does.
+# A tolerance is the distance from what a sender that keeps the clause does to the clause's bound.
 # fmt: off
 FEATURES = (
     Feature(name="after_outage", cell=OUTAGE, label=("persistent_congestion", None), tolerance=4, weight=_ALONE,
@@ -52,7 +52,7 @@ FEATURES = (
             only_above=True, digits=0,
             says="after a silence it sent {value} packets at once",
             above="no pacing after a silence", below="smaller bursts"),
-    # Linux forgets a window that is not used for a timeout, QUIC does not: only more than before is a fault.
+    # Linux reduces a window that is unused for the length of a timeout, QUIC does not: only a larger window is a fault.
     Feature(name="window_after_pause", cell=IDLE, label=("idle_growth", None), tolerance=1.0, only_above=True,
             says="after a silence its window was {value} times the one before",
             above="time without data that counts as time of growth", below="a window that decays"),
@@ -81,7 +81,7 @@ FEATURES = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Changed:
-    """What was seen of a scheme where its network or its application changes.
+    """Trials of a scheme in which its network or its application changes.
 
     `seen` is {network's name: {seed: Seen}}, `problems` are sentences.
     """
@@ -91,7 +91,7 @@ class Changed:
 
 
 def readings(changed: Changed) -> dict[Feature, Reading]:
-    """Return {Feature: Reading}, without those that nothing was seen of."""
+    """Return {Feature: Reading}, without features that no trial shows."""
     found: dict[Feature, Reading] = {}
     for feature in FEATURES:
         samples = {}

@@ -1,4 +1,4 @@
-"""Clauses as data: what a document says, in which network it shows, as which observable, within which bound."""
+"""Read clauses from JSON: each has what a document says, the network in which it shows, an observable and a bound."""
 
 import dataclasses
 import math
@@ -11,13 +11,13 @@ from conformance.model.clauses.seen import Observable
 from conformance.model.errors import UserError, located
 
 _ID = re.compile(r"[A-Z]{2,4}\d{2,3}[a-z]?\Z")
-#: so few trials have a confidence interval of their median
+#: the fewest trials whose median has a confidence interval
 LEAST_TRIALS = 5
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """What the document permits an observable to be; `why` says how the numbers follow from it."""
+    """The interval that the document permits for an observable; `why` says how the numbers follow from the document."""
 
     low: float = -math.inf
     high: float = math.inf
@@ -28,11 +28,11 @@ class Bound:
 
     @property
     def sided(self) -> int:
-        """How many sides it has."""
+        """The number of its finite ends."""
         return int(self.low > -math.inf) + int(self.high < math.inf)
 
     def words(self, digits: int) -> str:
-        """Return it as people write it: 0.45..0.55, at most 10, at least 2."""
+        """Return the bound as people write it: 0.45..0.55, at most 10, at least 2."""
         if self.sided == 2:
             return f"{self.low:.{digits}f}..{self.high:.{digits}f}"
         return f"at most {self.high:.{digits}f}" if self.high < math.inf else f"at least {self.low:.{digits}f}"
@@ -40,7 +40,7 @@ class Bound:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    """Where a clause shows: a profile at a cell, with what differs from the profile; or a scenario at a point."""
+    """The network in which a clause shows: a cell of a profile, with changes to the profile; or a scenario's point."""
 
     profile: str | None = None
     cell: str | None = None
@@ -52,7 +52,7 @@ class Network:
 
     @property
     def words(self) -> str:
-        """Return it in short, for people."""
+        """A short description for people."""
         if self.scenario is not None:
             return " ".join([self.scenario, ",".join(f"{name}={value}" for name, value in self.point)]).strip()
         return " ".join(part for part in (self.cell, self.queue, f"{self.transfer_s:g} s") if part)
@@ -62,10 +62,10 @@ class Network:
 class Clause:
     """One sentence of a document, and how it is tested.
 
-    `text` is in our words. `also`: (specification, section) of other documents that say the same. `trials`: fewer in
-    which it is visible say nothing. `invisible`: what hides it. `controls`: algorithms that do not
-    claim to keep it, and are judged only where they are named. `once`: it is about what algorithms share, such as loss
-    recovery, and judged of the first that a stack has.
+    `text` is in our words. `also`: (specification, section) of other documents that say the same. `trials`: the fewest
+    trials that must show the behaviour. `invisible`: what hides it. `controls`: algorithms that do not claim to keep
+    the clause, and are judged only if they are named. `once`: the clause is about what algorithms share, such as loss
+    recovery, so it is judged only for the first of its algorithms that a stack has.
     """
 
     id: str
@@ -86,25 +86,28 @@ class Clause:
     once: bool = False
 
     def judged_of(self, offered: Collection[str], named: Collection[str] = ()) -> list[str]:
-        """Return the algorithms of a stack that it is judged of; of those `named`, controls as well, where any is."""
+        """Return the algorithms, of those that a stack offers, for which the clause is judged.
+
+        If algorithms are `named`, these are only the named ones, controls included.
+        """
         asked = named or self.algorithms
         own = [one for one in (*self.algorithms, *self.controls) if one in offered and one in asked]
         return own[:1] if self.once else own
 
     @property
     def markers(self) -> tuple[str, ...]:
-        """The markers that ask for it: of its document, and of those that say the same."""
+        """The pytest markers that select it: its document's, and those of documents that say the same."""
         return (self.specification, *(specification for specification, _ in self.also))
 
     @property
     def source(self) -> str:
-        """Where it stands, for people: RFC 9002, 7.3.2."""
+        """The place of the clause in the document, for people: RFC 9002, 7.3.2."""
         return f"{self.document}, {self.section}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class NotVisible:
-    """What a document says and no packet shows; `why` not."""
+    """A sentence of a document that no packet shows; `why` is the reason."""
 
     section: str
     text: str

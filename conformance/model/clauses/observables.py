@@ -1,7 +1,7 @@
-"""The one table of what clauses are judged by: pure functions over a trial's packets.
+"""List all observables by which clauses are judged; each is a pure function of a trial's packets.
 
-Where `why` reads the same (model/diagnosis/features.py), its function serves. What is about outages and BBR's states
-stands in modules beside this one.
+If `why` reads the same number (model/diagnosis/features.py), its function is used here, too. Observables of outages,
+BBR's states and the like are in the modules observables_*.py.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,18 +22,18 @@ from conformance.model.diagnosis.flow import Flow, loss_events
 from conformance.model.diagnosis.samples import Samples, burst_begins, samples
 from conformance.model.packets import ECT_1
 
-#: share of packets whose bursts are looked at: a single longer one says little
+#: share of packets that are in bursts no longer than the reported one: a single longer burst says little
 _USUAL = 0.99
-#: a window that is above this share of what it was is the old one
+#: a window above this share of its old size counts as the old one
 _AS_BEFORE = 0.95
-#: round trips after a loss in which the old window is back only if the reduction was taken back
+#: round trips after a loss within which the old window is back only if the reduction was undone
 _SOON = 4
-#: in a smaller window a packet more or less is a large share
+#: packets: in a smaller window, one packet more or less is a large share
 _LEAST_WINDOW = 16
 
 
 def _feature(of: Callable[[Flow], Samples], invisible: str) -> Callable[[Seen], Samples]:
-    """Return a feature of flows as an observable; `invisible`: why there are no samples, where there are none."""
+    """Return a feature of flows as an observable; `invisible` is the reason if there are no samples."""
 
     def observe(seen: Seen) -> Samples:
         found = of(seen.flow)
@@ -45,7 +45,7 @@ def _feature(of: Callable[[Flow], Samples], invisible: str) -> Callable[[Seen], 
 
 
 def _samples(pairs: list[tuple[float, float]], invisible: str) -> Samples:
-    """Return samples of (value, time) pairs. Raises Invisible where there are none."""
+    """Return Samples of (value, time) pairs. Raises Invisible if there are none."""
     found = samples(pairs)
     if not len(found):
         raise Invisible(invisible)
@@ -53,7 +53,10 @@ def _samples(pairs: list[tuple[float, float]], invisible: str) -> Samples:
 
 
 def _burst(seen: Seen) -> Samples:
-    """Return the length that 99 % of packets are in bursts no longer than, after the first round trip."""
+    """Return the burst length, in full packets, that the bursts of 99 % of packets do not exceed.
+
+    Packets of the first round trip are left out.
+    """
     flow = seen.flow
     first = int(numpy.searchsorted(flow.sent_s, flow.request_s + 0.95 * flow.base_rtt_s))
     if len(flow.sent_s) - first < 2:
@@ -68,7 +71,7 @@ def _burst(seen: Seen) -> Samples:
 
 
 def _returned(seen: Seen) -> Samples:
-    """Return 1 for each isolated loss after which the window was soon what it had been, 0 for others."""
+    """Return 1 for each isolated loss after which the window was soon back at its old size, 0 for others."""
     flow = seen.flow
     isolated = {float(at) for at in features.kept(flow).times_s}
     pairs = []
@@ -81,7 +84,7 @@ def _returned(seen: Seen) -> Samples:
 
 
 def _first_kept(seen: Seen) -> Samples:
-    """Return what the first loss, which ends start-up, left of the window."""
+    """Return the share of the window that the first loss, which ends start-up, left."""
     events = loss_events(seen.flow)
     if not events or not events[0].before or not numpy.isfinite(events[0].after):
         raise Invisible("nothing was lost, or the transfer ended with it")
@@ -157,5 +160,5 @@ _ROWS = (
     *observables_recovery.ROWS,
 )  # fmt: skip
 
-#: by name
+#: {name: Observable}
 OBSERVABLES: Mapping[str, Observable] = {row.name: row for row in _ROWS}

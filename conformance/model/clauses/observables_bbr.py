@@ -1,6 +1,6 @@
-"""What shows BBR's states from outside: draft-ietf-ccwg-bbr's cases, without asking the stack.
+"""Read BBR's states from packets alone, for clauses about the states of draft-ietf-ccwg-bbr.
 
-r is what was sent in a base round trip by what the link carries in it, F the flight and Q the queue, both in BDP.
+r is what was sent in a base round trip, divided by what the link carries in that time. F is the flight, in BDP.
 """
 
 import itertools
@@ -12,24 +12,24 @@ from conformance.model.clauses.seen import Invisible, Observable, Seen, shown
 from conformance.model.diagnosis.flow import Floats, Flow
 from conformance.model.diagnosis.samples import Samples, one, stretches
 
-#: start-up has filled the path when so much of a round trip's worth was sent, and drains below so much
+#: r from which on start-up has filled the path, and r below which the sender drains
 _FILLED, _DRAINING = 0.8, 0.8
-#: in flight when Drain is over (BBRCheckDrain: the BDP, and what is on its way)
+#: F at which Drain is over (BBRCheckDrain: the BDP, and what is on its way)
 _DRAINED = 1.05
-#: stretches of ProbeBW that show how it cruises
+#: seconds of each stretch of ProbeBW in which the rate of cruising is read
 _BLOCK_S = 2
-#: start-up is over after so many round trips; ProbeBW shows after so many seconds
+#: round trips after which start-up is over
 _SETTLED_RTTS = 60
-#: a phase of ProbeBW faster or slower than this is UP or DOWN
+#: r above which a phase of ProbeBW is UP, and r below which it is DOWN
 _UP, _DOWN = 1.08, 0.96
-#: ProbeRTT: less than this share of the median flight for so long
+#: ProbeRTT: the flight is below this share of its median for at least this many seconds
 _DIP, _DIP_S = 0.72, 0.1
-#: five seconds, the 200 ms that ProbeRTT takes, and rounds until it is noticed (5.3.4.2): by then one must have come
+#: seconds within which a ProbeRTT must come: five, the 200 ms that it takes, and rounds until it is noticed (5.3.4.2)
 _OVERDUE_S = 6.2
 
 
 def rates(flow: Flow, start_s: float, end_s: float) -> tuple[Floats, Floats]:
-    """Return (times, r over the base round trip from each), four times a round trip."""
+    """Return (times, r over the base round trip that begins at each time), with four times in each round trip."""
     step = flow.base_rtt_s / 4
     at = numpy.arange(start_s, min(end_s, float(flow.sent_s[-1])) - flow.base_rtt_s, step)
     total = numpy.concatenate(([0], numpy.cumsum(flow.bytes)))
@@ -49,7 +49,7 @@ def _settled_s(flow: Flow) -> float:
 
 
 def _start_up(flow: Flow) -> tuple[float, float]:
-    """Return when start-up had filled the path, and when it began to drain. Raises Invisible."""
+    """Return when start-up had filled the path, and when it began to drain. Raises Invisible if either never was."""
     at, rate = rates(flow, flow.request_s, _settled_s(flow))
     filled = numpy.flatnonzero(rate >= _FILLED)
     if not len(filled):
@@ -61,9 +61,9 @@ def _start_up(flow: Flow) -> tuple[float, float]:
 
 
 def count_rounds(flow: Flow, start_s: float, end_s: float) -> int:
-    """Return how many packet-timed rounds begin in a time.
+    """Return how many packet-timed rounds begin between two times.
 
-    A round ends when the first packet that was sent in it is acknowledged (RFC 9438's and BBR's packet-timed).
+    A round ends when the first packet that was sent in it is acknowledged (a packet-timed round trip of the BBR draft).
     """
     found = 0
     while start_s < end_s:
@@ -76,13 +76,13 @@ def count_rounds(flow: Flow, start_s: float, end_s: float) -> int:
 
 
 def _start_up_rounds(seen: Seen) -> Samples:
-    """Return how many packet-timed rounds start-up went on for, once it filled the path."""
+    """Return the packet-timed rounds for which start-up went on after it had filled the path."""
     filled_s, end_s = _start_up(seen.flow)
     return one(count_rounds(seen.flow, filled_s, end_s), end_s)
 
 
 def _start_up_flight(seen: Seen) -> Samples:
-    """Return the most in flight in start-up, in BDP."""
+    """Return the largest flight in start-up, in BDP."""
     flow = seen.flow
     _, end_s = _start_up(flow)
     inside = flow.sent_s < end_s + flow.base_rtt_s
@@ -91,7 +91,7 @@ def _start_up_flight(seen: Seen) -> Samples:
 
 
 def _drain_rate(seen: Seen) -> Samples:
-    """Return the median r of Drain: while more than a BDP is in flight after start-up."""
+    """Return the median r in Drain, the time after start-up in which more than a BDP is in flight."""
     flow = seen.flow
     _, begin_s = _start_up(flow)
     at, rate = rates(flow, begin_s, _settled_s(flow))
@@ -103,7 +103,7 @@ def _drain_rate(seen: Seen) -> Samples:
 
 
 def _cruise_rate(seen: Seen) -> Samples:
-    """Return the median r of each two seconds once start-up is over."""
+    """Return the median r of each stretch of two seconds after start-up."""
     flow = seen.flow
     at, rate = rates(flow, _settled_s(flow), float(flow.sent_s[-1]))
     blocks = max(int((at[-1] - at[0]) / _BLOCK_S), 0) if len(at) else 0
@@ -113,7 +113,7 @@ def _cruise_rate(seen: Seen) -> Samples:
 
 
 def _phases(seen: Seen, up: bool) -> list[tuple[float, float, float]]:
-    """Return (begin, end, median r) of the phases of ProbeBW that are faster, or slower, than the link for a while."""
+    """Return (begin, end, median r) of the phases of ProbeBW that are faster (`up`) or slower than the link."""
     flow = seen.flow
     at, rate = rates(flow, _settled_s(flow), float(flow.sent_s[-1]))
     around = [(a - flow.base_rtt_s, b + 3 * flow.base_rtt_s) for a, b in dips(seen)]
@@ -129,13 +129,13 @@ def _phases(seen: Seen, up: bool) -> list[tuple[float, float, float]]:
 
 
 def _up_rate(seen: Seen) -> Samples:
-    """Return the r of each phase that probes for bandwidth."""
+    """Return r of each phase that probes for bandwidth."""
     found = [(rate, begin) for begin, _, rate in _phases(seen, up=True)]
     return shown(found, "it never sent faster than the link for a round trip once start-up was over")
 
 
 def _up_flight(seen: Seen) -> Samples:
-    """Return the most in flight in each phase that probes for bandwidth, in BDP."""
+    """Return the largest flight in each phase that probes for bandwidth, in BDP."""
     flow = seen.flow
     pairs = []
     for begin, end, _ in _phases(seen, up=True):
@@ -145,13 +145,13 @@ def _up_flight(seen: Seen) -> Samples:
 
 
 def _down_rate(seen: Seen) -> Samples:
-    """Return the r of each phase that drains what was probed with."""
+    """Return r of each phase that drains the queue that probing left."""
     found = [(rate, begin) for begin, _, rate in _phases(seen, up=False)]
     return shown(found, "it never sent slower than the link for a round trip once start-up was over")
 
 
 def dips(seen: Seen) -> list[tuple[float, float]]:
-    """Return (begin, end) of the times when flight is low for 100 ms and more, as in ProbeRTT."""
+    """Return (begin, end) of each time in which the flight is low for 100 ms or more, as in ProbeRTT."""
     flow = seen.flow
     inside = flow.sent_s >= _settled_s(flow)
     if inside.sum() < 2:
@@ -163,7 +163,7 @@ def dips(seen: Seen) -> list[tuple[float, float]]:
 
 
 def _overdue(seen: Seen) -> list[tuple[float, float]]:
-    """Return (begin, seconds) of the stretches without a dip in which ProbeRTT was overdue, once start-up was over."""
+    """Return (begin, seconds) of each stretch after start-up that has no dip and in which a ProbeRTT was overdue."""
     flow = seen.flow
     found = dips(seen)
     begins = [_settled_s(flow), *(end for _, end in found)]
@@ -172,7 +172,7 @@ def _overdue(seen: Seen) -> list[tuple[float, float]]:
 
 
 def _require_dips(seen: Seen) -> list[tuple[float, float]]:
-    """Return the dips; none where ProbeRTT was overdue. Raises Invisible where it was seen for too short a time."""
+    """Return the dips, or none if a ProbeRTT was overdue. Raises Invisible if the transfer was too short for either."""
     found = dips(seen)
     if not found and not _overdue(seen):
         raise Invisible("no dip of the flight, as for ProbeRTT, was to be seen, and none was overdue")
@@ -180,16 +180,16 @@ def _require_dips(seen: Seen) -> list[tuple[float, float]]:
 
 
 def _dip_interval(seen: Seen) -> Samples:
-    """Return the seconds from one dip to the next, and those of stretches without any in which one was overdue."""
+    """Return the seconds from one dip to the next, and the lengths of stretches in which one was overdue."""
     begins = [begin for begin, _ in dips(seen)]
     pairs = [(b - a, a) for a, b in itertools.pairwise(begins)]
-    # Between two dips a stretch that is too long is an interval already.
+    # A stretch between two dips is among the intervals already.
     pairs += [(length, a) for a, length in _overdue(seen) if not begins or not begins[0] < a < begins[-1]]
     return shown(pairs, f"{len(begins)} dips of the flight, as for ProbeRTT, were to be seen, and none was overdue")
 
 
 def _dip_depth(seen: Seen) -> Samples:
-    """Return the least in flight in each dip, in BDP; without any, what the flight stayed at for as long as a dip."""
+    """Return the least flight in each dip, in BDP; if there is no dip, the flight that _lowest() finds."""
     flow = seen.flow
     pairs = []
     for begin, end in _require_dips(seen):
@@ -199,7 +199,7 @@ def _dip_depth(seen: Seen) -> Samples:
 
 
 def _lowest(flow: Flow) -> tuple[float, float]:
-    """Return the least F that no packet exceeded for as long as a dip, and when, once start-up was over."""
+    """Return the lowest F that was not exceeded for the length of a dip, after start-up, and when that was."""
     first = int(numpy.searchsorted(flow.sent_s, _settled_s(flow)))
     ends = numpy.searchsorted(flow.sent_s, flow.sent_s[first:] + _DIP_S)
     most = [(float(flow.flight[at:end].max()), at) for at, end in enumerate(ends, first) if end < len(flow.sent_s)]
@@ -210,13 +210,13 @@ def _lowest(flow: Flow) -> tuple[float, float]:
 
 
 def _dip_length(seen: Seen) -> Samples:
-    """Return how long each dip lasted, in seconds; zero where there was none although one was overdue."""
+    """Return how long each dip lasted, in seconds; zero if there was none although one was overdue."""
     pairs = [(b - a, a) for a, b in _require_dips(seen)]
     return shown(pairs, "") if pairs else one(0.0, _settled_s(seen.flow))
 
 
 def _later(seen: Seen, times: Floats) -> tuple[numpy.typing.NDArray[numpy.bool_], float]:
-    """Return which of `times` are in the second half of the transfer, and when that begins, which is its length."""
+    """Return which of the `times` are in the second half of the transfer, and the half's begin, which is its length."""
     end_s = float(numpy.nanmax(times)) if seen.ended_s is None else seen.ended_s
     return (times >= end_s / 2) & (times <= end_s), end_s / 2
 
@@ -240,14 +240,14 @@ def _later_lost(seen: Seen) -> Samples:
 
 
 def _later_throughput(seen: Seen) -> Samples:
-    """Return what arrived in the second half, by what the link carries."""
+    """Return what arrived in the second half, divided by what the link carries in that time."""
     flow = seen.flow
     inside, half_s = _later(seen, flow.out_s)
     return one(float(flow.bytes[inside].sum() / flow.bytes_per_s / half_s), half_s)
 
 
 def _growth_after_dip(seen: Seen) -> Samples:
-    """Return whether start-up went on after a dip: the most r in the ten seconds from the fifth on, by that before."""
+    """Return whether start-up went on after a dip: the largest r from five to twelve seconds after the request."""
     flow = seen.flow
     at, rate = rates(flow, flow.request_s, float(flow.sent_s[-1]))
     before, after = rate[at < flow.request_s + 5], rate[(at >= flow.request_s + 5) & (at < flow.request_s + 12)]

@@ -1,6 +1,7 @@
-"""What shows the cases of draft-ietf-ccwg-bbr in which the network changes, or the application has little to send.
+"""Observe cases of draft-ietf-ccwg-bbr in which the network changes, or the application has little to send.
 
-r is what was sent in a base round trip by what the link carries in it, F the flight in BDP, both as the path begins.
+r is what was sent in a base round trip, divided by what the link carries in that time. F is the flight, in BDP. Both
+refer to the path before any change.
 """
 
 import numpy
@@ -13,30 +14,31 @@ from conformance.model.diagnosis.samples import Samples, one, samples
 
 #: round trips of a large body in which start-up would show
 _SOON = 10
-#: Drain sends less than the first of the link's old rate, and what follows it more than the second
+#: r below which Drain has begun, and r above which it is over; relative to the link's old rate
 _DRAINS, _DRAINED = 0.8, 0.7
-#: the longest wait from one probe to the next
+#: the longest wait from one probe to the next, in seconds
 _WAIT_S = 3.0
-#: REFILL and UP send more than this, DOWN less; in so many round trips a packet more is not much
+#: r that REFILL and UP exceed, and DOWN does not; and the round trips over which it is read, so that a packet more is
+#: not much
 _REFILL, _REFILL_RTTS = 0.95, 3
-#: a wait is longer than this, whatever ends it: 62 rounds, or two seconds (5.3.3.5)
+#: round trips that any wait exceeds, whether 62 rounds or two seconds end it (5.3.3.5)
 _WAITS_RTTS = 4
-#: what probes sends more than this
+#: r that a probe for bandwidth exceeds
 _PROBES = 1.05
-#: of the rate, what counts as all of it
+#: share of the rate that counts as all of it
 _FULL = 0.9
-#: seconds after a change in which its effect is to be seen
+#: (from, to) in seconds after a change: where its effect shows
 _AFTER_S = (2.0, 4.0)
-#: round trips after packets came late in which the rate is back
+#: (from, to) in round trips after packets came late: where the rate is back
 _BACK = (3, 7)
-#: seconds in which a probe that goes on, or is made again, shows
+#: seconds within which a probe that goes on, or is repeated, shows
 _PROBE_S = 1.0
-#: seconds of the transfer that show what an estimate comes to; and a body that fills a round trip
+#: seconds after which the sender's estimate shows; and bytes of a body that fills a round trip
 _LONG_S, _BODY_BYTES = 3.0, 200_000
 
 
 def _window(flow: Flow, start_s: float, end_s: float) -> float:
-    """Return r over a time. Raises Invisible where the transfer ends before."""
+    """Return r from `start_s` to `end_s`. Raises Invisible if the transfer ends before that."""
     if end_s > float(flow.sent_s[-1]):
         raise Invisible("the transfer was over too soon after the change")
     a, b = numpy.searchsorted(flow.sent_s, (start_s, end_s))
@@ -44,7 +46,7 @@ def _window(flow: Flow, start_s: float, end_s: float) -> float:
 
 
 def _most(flow: Flow, start_s: float, end_s: float, what: str) -> Samples:
-    """Return the most r over a time. Raises Invisible where `what` was over within a round trip."""
+    """Return the largest r from `start_s` to `end_s`. Raises Invisible if `what` was over within a round trip."""
     at, rate = rates(flow, start_s, end_s)
     if not len(rate):
         raise Invisible(f"{what} was over within a round trip")
@@ -52,13 +54,13 @@ def _most(flow: Flow, start_s: float, end_s: float, what: str) -> Samples:
 
 
 def _bulk_rate(seen: Seen) -> Samples:
-    """Return the most r in the first ten round trips of the last body, which is a large one."""
+    """Return the largest r in the first ten round trips of the last body, which is a large one."""
     flow, begin_s = seen.flow, bulk_begins_s(seen)
     return _most(flow, begin_s, begin_s + (_SOON + 1) * flow.base_rtt_s, "the last body")
 
 
 def _drain_rounds(seen: Seen) -> Samples:
-    """Return how many packet-timed rounds a Drain took that the path made slow."""
+    """Return how many packet-timed rounds Drain took on a path that had become slower."""
     flow, event = seen.flow, seen.event
     at, rate = rates(flow, event.begin_s - 2 * flow.base_rtt_s, float(flow.sent_s[-1]))
     low = numpy.flatnonzero(rate < _DRAINS)
@@ -71,9 +73,9 @@ def _drain_rounds(seen: Seen) -> Samples:
 
 
 def _down_s(seen: Seen) -> Samples:
-    """Return the seconds from where probing ended, on a path that does not drain, to when it sends as much as before.
+    """Return the seconds from the end of probing, on a path that does not drain, until as much is sent as before.
 
-    Or to when it has drained all the same, or the transfer ends.
+    If the path drains nevertheless, or the transfer ends, return the seconds until then.
     """
     flow, begin_s = seen.flow, seen.event.begin_s
     last_s = float(flow.sent_s[-1])
@@ -91,12 +93,12 @@ def _down_s(seen: Seen) -> Samples:
 
 
 def _most_rate(seen: Seen) -> Samples:
-    """Return the most r of the first two seconds."""
+    """Return the largest r in the first two seconds."""
     return _most(seen.flow, seen.flow.request_s, seen.flow.request_s + _AFTER_S[0], "the transfer")
 
 
 def _early(seen: Seen) -> Samples:
-    """Return the share of the link's rate that arrived in the first two seconds, but for ten round trips."""
+    """Return the share of the link's rate that arrived in the first two seconds, without the first ten round trips."""
     flow = seen.flow
     start_s, end_s = flow.request_s + _SOON * flow.base_rtt_s, flow.request_s + _AFTER_S[0]
     inside = ~flow.lost & (flow.out_s >= start_s) & (flow.out_s < end_s)
@@ -106,7 +108,7 @@ def _early(seen: Seen) -> Samples:
 
 
 def _changed(seen: Seen) -> float:
-    """Return the link's rate after the change by what it was before."""
+    """Return the ratio of the link's rate after the change to that before."""
     fields = dict(seen.entry.set)
     if "rate_mbps" not in fields:
         raise Invisible("the rate does not change")
@@ -123,21 +125,24 @@ def _full_after_s(seen: Seen) -> Samples:
 
 
 def _rate_after(seen: Seen) -> Samples:
-    """Return what was sent from two to four seconds after the rate changed, by what the link carried."""
+    """Return what was sent from two to four seconds after the rate changed, divided by what the link carried."""
     begin_s = seen.event.begin_s
     return one(_window(seen.flow, begin_s + _AFTER_S[0], begin_s + _AFTER_S[1]) / _changed(seen), begin_s + _AFTER_S[0])
 
 
 def _rate_back(seen: Seen) -> Samples:
-    """Return r from three to seven round trips after packets were late: after all of them, or after the first."""
+    """Return r from three to seven round trips after packets were late.
+
+    The round trips count from the end of the schedule's entry, or from its begin if it has no end.
+    """
     rtt_s, event = seen.base_rtt_s, seen.event
     late_s = event.begin_s if seen.entry.for_s is None else event.end_s
     return one(_window(seen.flow, late_s + _BACK[0] * rtt_s, late_s + _BACK[1] * rtt_s), late_s)
 
 
 def _require_probing(seen: Seen) -> float:
-    """Return when the sender can know what happened to its probe. Raises Invisible where it no longer probes then."""
-    # What is impaired has half of the path before it.
+    """Return when the sender can know what happened to its probe. Raises Invisible if it no longer probes then."""
+    # An impaired packet has half of the path still before it.
     known_s = seen.event.begin_s + seen.base_rtt_s / 2
     if _window(seen.flow, known_s - seen.base_rtt_s / 2, known_s) <= _PROBES:
         raise Invisible("it no longer probed when it could know what had happened")
@@ -145,9 +150,9 @@ def _require_probing(seen: Seen) -> float:
 
 
 def _probe_flight(seen: Seen) -> Samples:
-    """Return the most F of a second, two round trips after it could know what happened to a probe.
+    """Return the largest F in the second that begins two round trips after the sender could know about its probe.
 
-    What was in flight is acknowledged by then.
+    By then, what was in flight is acknowledged.
     """
     flow, begin_s = seen.flow, _require_probing(seen) + 2 * seen.base_rtt_s
     a, b = numpy.searchsorted(flow.sent_s, (begin_s, begin_s + _PROBE_S))
@@ -158,7 +163,7 @@ def _probe_flight(seen: Seen) -> Samples:
 
 
 def _probe_ends_rtts(seen: Seen) -> Samples:
-    """Return the round trips for which it went on to probe once it could know of a loss."""
+    """Return the round trips for which the sender went on probing after it could know of a loss."""
     flow, known_s = seen.flow, _require_probing(seen)
     at, rate = rates(flow, known_s, float(flow.sent_s[-1]))
     ends = numpy.flatnonzero(rate <= 1)
@@ -168,7 +173,7 @@ def _probe_ends_rtts(seen: Seen) -> Samples:
 
 
 def _rate_of_bodies(seen: Seen) -> Samples:
-    """Return r of the first round trip of each large body from three seconds on."""
+    """Return r in the first round trip of each large body that is asked for after three seconds."""
     flow = seen.flow
     pairs: list[tuple[float | None, float]] = []
     for asked_s, size in seen.requests:

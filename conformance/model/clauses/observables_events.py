@@ -1,6 +1,6 @@
-"""What a sender does when something happens to its path: outages, marks, reordering, steps of rate and delay.
+"""Observe what a sender does when its path changes: outages, marks, reordering, steps of rate and delay.
 
-The scenario's schedule says when; times are in seconds since the first packet was sent.
+The scenario's schedule says when the path changes. Times are in seconds since the first packet was sent.
 """
 
 import itertools
@@ -12,26 +12,26 @@ from conformance.model.diagnosis.flow import Floats
 from conformance.model.diagnosis.samples import Samples
 from conformance.model.packets import CE, NOT_ECT
 
-#: packets of one probe leave together
+#: packets less than this many seconds apart belong to one probe
 _TOGETHER_S = 0.005
-#: before this, what is sent in an outage was released by acknowledgements that were under way
+#: round trips of an outage in which acknowledgements that were under way may still release packets
 _LAST_RTTS = 2.5
-#: in a smaller window a packet more or less is a large share
+#: packets: in a smaller window, one packet more or less is a large share
 _LEAST_WINDOW = 12
-#: round trips that nothing else may happen in, before and after a mark
+#: round trips before and after a mark in which nothing else may be lost or marked
 _QUIET_BEFORE, _QUIET_AFTER = 2, 3
 _PACKETS = "packets"
 
 
 def _rtt_s(seen: Seen, at_s: float) -> float:
-    """Return the round trip just before a time, with the queue."""
+    """Return the round-trip time just before a time, queue included."""
     found: Floats = seen.flow.rtt_s
     number = int(numpy.searchsorted(seen.flow.sent_s, at_s)) - 1
     return float(found[max(number, 0)])
 
 
 def _healed_s(seen: Seen, event: Event) -> float:
-    """Return when the sender can know that packets arrive again. Raises Invisible where none did."""
+    """Return when the sender can know that packets arrive again. Raises Invisible if none did."""
     later = numpy.flatnonzero((seen.sent_s >= event.begin_s) & ~numpy.isnan(seen.out_s) & (seen.out_s > event.end_s))
     if not len(later):
         raise Invisible("nothing arrived after the outage")
@@ -39,19 +39,19 @@ def _healed_s(seen: Seen, event: Event) -> float:
 
 
 def _sent(seen: Seen, start_s: float, end_s: float) -> float:
-    """Return the full packets' worth sent in [start_s, end_s)."""
+    """Return what was sent in [start_s, end_s), in full packets."""
     a, b = numpy.searchsorted(seen.sent_s, (start_s, end_s))
     return float(seen.packets.bytes[a:b].sum()) / seen.flow.full_bytes
 
 
 def _after_outage(seen: Seen) -> Samples:
-    """Return what was sent in the round trip after it was known that the path had healed."""
+    """Return what was sent in the round trip after the sender can know that the path healed, in full packets."""
     healed_s = _healed_s(seen, seen.event)
     return shown([(_sent(seen, healed_s, healed_s + 0.95 * seen.base_rtt_s), healed_s)], "nothing was sent")
 
 
 def _after_outage_share(seen: Seen) -> Samples:
-    """Return the largest window of the six round trips after an outage, by that before it."""
+    """Return the ratio of the largest window in round trips two to four after an outage to that before it."""
     event = seen.event
     flow, healed_s = seen.flow, _healed_s(seen, event)
     before = flow.window(event.begin_s - 2 * _rtt_s(seen, event.begin_s), event.begin_s)
@@ -62,7 +62,7 @@ def _after_outage_share(seen: Seen) -> Samples:
 
 
 def _probes(seen: Seen) -> tuple[Floats, Floats]:
-    """Return (when, packets) of the probes of an outage: what is sent together once nothing more is acknowledged."""
+    """Return (times, packets in each) of an outage's probes: what is sent together when acknowledgements have ended."""
     event = seen.event
     silent_s = event.begin_s + _LAST_RTTS * _rtt_s(seen, event.begin_s)
     a, b = numpy.searchsorted(seen.sent_s, (silent_s, event.end_s))
@@ -74,7 +74,7 @@ def _probes(seen: Seen) -> tuple[Floats, Floats]:
 
 
 def _probe_ratio(seen: Seen) -> Samples:
-    """Return by how much each gap between probes is longer than the one before."""
+    """Return the ratio of each gap between probes to the one before."""
     times, _ = _probes(seen)
     gaps = numpy.diff(times)
     pairs = [(float(b / a), float(at)) for (a, b), at in zip(itertools.pairwise(gaps), times[2:], strict=True)]
@@ -82,20 +82,20 @@ def _probe_ratio(seen: Seen) -> Samples:
 
 
 def _probe_packets(seen: Seen) -> Samples:
-    """Return the packets of each probe."""
+    """Return the number of packets of each probe."""
     times, packets = _probes(seen)
     return shown([(float(n), float(at)) for n, at in zip(packets, times, strict=True)], "no probe was sent")
 
 
 def _late_in_outage(seen: Seen) -> Samples:
-    """Return the packets sent in the second half of an outage."""
+    """Return what was sent in the second half of an outage, in full packets."""
     event = seen.event
     middle_s = (event.begin_s + event.end_s) / 2
     return shown([(_sent(seen, middle_s, event.end_s), middle_s)], "nothing was sent")
 
 
 def _recovered(seen: Seen) -> Samples:
-    """Return the share of the link's rate that arrived in the seconds from two after the event on."""
+    """Return the share of the link's rate that arrived in up to three seconds, from two seconds after the event on."""
     event = seen.event
     start_s = event.end_s + 2
     end_s = float(numpy.nanmax(seen.out_s)) - 0.2
@@ -109,7 +109,7 @@ def _recovered(seen: Seen) -> Samples:
 
 
 def _during(seen: Seen) -> Samples:
-    """Return the share of the link's rate that arrived while the event lasted, but for its first second."""
+    """Return the share of the link's rate that arrived while the event lasted, without its first second."""
     event = seen.event
     start_s, end_s = event.begin_s + 1, min(event.end_s, float(numpy.nanmax(seen.out_s)) - 0.2)
     if end_s - start_s < 0.5:
@@ -121,19 +121,19 @@ def _during(seen: Seen) -> Samples:
 
 
 def require_ect(seen: Seen) -> None:
-    """Raise Absent where no packet is sent with ECT."""
+    """Raise Absent if no packet is sent with ECT."""
     if not (seen.packets.ecn_sent != NOT_ECT).any():
         raise Absent("it sends no packet with ECT, so none is marked")
 
 
 def _rate_when_marked(seen: Seen) -> Samples:
-    """Return what `_during` does, of a sender whose packets can be marked."""
+    """Return the result of _during(). Raises Absent if no packet can be marked."""
     require_ect(seen)
     return _during(seen)
 
 
 def _kept_of_mark(seen: Seen) -> Samples:
-    """Return the share of the window that each mark left, around which nothing was lost or marked."""
+    """Return the share of the window that was left by each mark that had no loss or other mark around it."""
     require_ect(seen)
     flow = seen.flow
     marked = numpy.flatnonzero(seen.packets.ecn_out[: len(flow.sent_s)] == CE)
@@ -151,7 +151,7 @@ def _kept_of_mark(seen: Seen) -> Samples:
 
 
 def _window_when_marked(seen: Seen) -> Samples:
-    """Return the median flight, from two seconds after all packets are marked on, in full packets."""
+    """Return the median flight in full packets, from two seconds after marking of all packets began."""
     require_ect(seen)
     event = seen.event
     flow = seen.flow
@@ -170,7 +170,10 @@ def _ect_late(seen: Seen) -> Samples:
 
 
 def _growth_most(seen: Seen) -> Samples:
-    """Return the largest growth of the window from one round trip to the next, after the first loss was repaired."""
+    """Return the factors by which the window grew from each round trip to the next, after the last loss was repaired.
+
+    Windows that are small, or larger than the BDP, are left out.
+    """
     flow = seen.flow
     lost = numpy.flatnonzero(flow.lost)
     if not len(lost):

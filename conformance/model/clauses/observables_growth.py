@@ -1,4 +1,4 @@
-"""How a window grows: in start-up where the delay rises, and after a loss of a chosen packet."""
+"""Observe how a window grows: in start-up while the delay rises, and after the loss of a chosen packet."""
 
 import itertools
 from collections.abc import Callable
@@ -10,20 +10,20 @@ from conformance.model.clauses.seen import Invisible, Observable, Seen
 from conformance.model.diagnosis.flow import Flow, LossEvent, loss_events
 from conformance.model.diagnosis.samples import Samples, one
 
-#: RFC 9438, 4.1: C in packets a cubic second, and what a loss leaves
+#: RFC 9438, 4.1: C in packets per cubic second, and beta, the share of the window that a loss leaves
 _C, _BETA = 0.4, 0.7
-#: of the window before a loss: a window that is back; and one that has grown on
+#: shares of the window before a loss: from the first on, a window is back; from the second on, it has grown on
 _BACK, _BEYOND = 0.95, 1.05
-#: a window that is not back after so many K is late: with a plateau at what it was, and with one at 0.85 of that
+#: K after which a window that is not back is late: with the plateau at the old window, and with one at 0.85 of it
 _LATE_K, _LATE_LOW_K = 0.8, 1.75
-#: round trips that show a slope
+#: the fewest round trips that show a slope
 _LEAST_ROUNDS = 6
-#: growth of a round trip of slow start, which doubles; and how many rounds follow in which it may be slow
+#: the least factor by which a round of slow start grows, which doubles; and the rounds after it that may grow slowly
 SLOW_START, _CSS_ROUNDS = 1.6, 4
 
 
 class Round(NamedTuple):
-    """A round trip, as long as its packets took: when it begins, the most in flight, and the least round trip."""
+    """A packet-timed round trip: its begin, its largest flight in packets, and its smallest round-trip time."""
 
     begin_s: float
     packets: float
@@ -31,7 +31,7 @@ class Round(NamedTuple):
 
 
 def rounds(flow: Flow, begin_s: float, end_s: float) -> list[Round]:
-    """Return the rounds that begin and end in a time."""
+    """Return the rounds that begin and end between two times."""
     found = []
     while begin_s < end_s:
         a = int(numpy.searchsorted(flow.sent_s, begin_s))
@@ -55,7 +55,7 @@ def _start_up(flow: Flow) -> list[Round]:
 
 def _last_loss(seen: Seen) -> LossEvent:
     """Return the loss that the schedule's last entry caused. Raises Invisible."""
-    # What was already in the queue is lost a round trip before; what is lost now is known a round trip later.
+    # A loss that is known by then happened earlier; what this entry drops is known to be lost a round trip later.
     begin_s = seen.begins_s(seen.entries[-1])
     found = next((event for event in loss_events(seen.flow) if event.known_s > begin_s), None)
     if found is None:
@@ -66,7 +66,7 @@ def _last_loss(seen: Seen) -> LossEvent:
 
 
 def _grown(seen: Seen, event: LossEvent) -> list[Round]:
-    """Return the rounds after a loss, until the next, or until the transfer has no more to send."""
+    """Return the rounds after a loss, until the next loss, or until the transfer has no more to send."""
     flow = seen.flow
     later = [other.known_s for other in loss_events(flow) if other.known_s > event.known_s]
     end_s = min(later, default=float(flow.sent_s[-1]) - 3 * event.rtt_s)
@@ -74,9 +74,9 @@ def _grown(seen: Seen, event: LossEvent) -> list[Round]:
 
 
 def _regrowth(late_k: float) -> Callable[[Seen], Samples]:
-    """Return the time from a loss until the window is back at 0.95 of what it was, by K, as an observable.
+    """Return an observable: the time from a loss until the window is back at 0.95 of its old size, in units of K.
 
-    Where it is not back after `late_k`, the value is the last time that is seen.
+    If the window is not back after `late_k`, the value is the last time that is seen.
     """
 
     def observe(seen: Seen) -> Samples:
@@ -94,7 +94,7 @@ def _regrowth(late_k: float) -> Callable[[Seen], Samples]:
 
 
 def _growth_beyond(seen: Seen) -> Samples:
-    """Return the packets a round trip by which the window grew once it was larger than before the loss."""
+    """Return the packets per round trip by which the window grew once it was larger than before the loss."""
     event = _last_loss(seen)
     beyond = [at for at in _grown(seen, event) if at.packets >= _BEYOND * event.before]
     if len(beyond) < _LEAST_ROUNDS:
@@ -104,8 +104,8 @@ def _growth_beyond(seen: Seen) -> Samples:
 
 
 def _growth_after(seen: Seen) -> Samples:
-    """Return by how much the window of the third round after an event exceeds that of the second."""
-    # In the first, and in a part of the second, it cannot know yet that the event is over.
+    """Return the ratio of the window in the third round after an event to that in the second."""
+    # In the first round and in a part of the second, the sender cannot know yet that the event is over.
     flow, end_s = seen.flow, seen.event.end_s
     after = [at for at in rounds(flow, flow.request_s, float(flow.sent_s[-1])) if at.begin_s >= end_s][:3]
     if len(after) < 3:
@@ -114,7 +114,7 @@ def _growth_after(seen: Seen) -> Samples:
 
 
 def _rise_ignored(seen: Seen) -> Samples:
-    """Return the most by which a round's least round trip rose, in ms, and the window doubled all the same."""
+    """Return the largest rise of a start-up round's minimum round trip, in ms, after which the window still doubled."""
     rounds = _start_up(seen.flow)
     rises = [
         (1000 * (at.rtt_s - before.rtt_s), at.begin_s)
@@ -127,7 +127,7 @@ def _rise_ignored(seen: Seen) -> Samples:
 
 
 def _slow_growth(seen: Seen) -> Samples:
-    """Return the median growth of the four rounds after the last that doubled, in start-up without a loss."""
+    """Return the median growth factor of the four rounds after the last that doubled, in start-up before any loss."""
     rounds = _start_up(seen.flow)
     growth = [(after.packets / before.packets, after.begin_s) for before, after in itertools.pairwise(rounds)]
     doubled = [number for number, (times, _) in enumerate(growth) if times >= SLOW_START]

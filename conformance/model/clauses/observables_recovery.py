@@ -1,4 +1,4 @@
-"""What a sender does in the round trips after a loss, a mark, a late packet, or a timeout."""
+"""Observe what a sender does in the round trips after a loss, a mark, a late packet or a timeout."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -12,16 +12,16 @@ from conformance.model.diagnosis import features
 from conformance.model.diagnosis.flow import Flow, LossEvent, loss_events
 from conformance.model.diagnosis.samples import Samples, one, samples
 
-#: slow start begins anew with so few packets in flight
+#: the most packets in flight when slow start has just begun anew
 _RESTARTS = 4
-#: in a smaller window a packet more or less is a large share
+#: packets: in a smaller window, one packet more or less is a large share
 _LEAST_WINDOW = 16
-#: round trips after an event in which its effect is to be seen: what was under way is acknowledged before the first
+#: (from, to) in round trips after an event: where its effect shows, as packets under way are acknowledged before
 _LATER, _MUCH_LATER = (2, 4), (4, 6)
 
 
 def _isolated(flow: Flow) -> Iterator[LossEvent]:
-    """Yield the losses that stand alone in windows that are not small."""
+    """Yield the isolated losses in windows of at least _LEAST_WINDOW."""
     alone = {float(at) for at in features.kept(flow).times_s}
     for event in loss_events(flow):
         if event.known_s in alone and event.before >= _LEAST_WINDOW:
@@ -29,18 +29,18 @@ def _isolated(flow: Flow) -> Iterator[LossEvent]:
 
 
 def _sent(flow: Flow, start_s: float, end_s: float) -> float:
-    """Return the full packets' worth sent in [start_s, end_s)."""
+    """Return what was sent in [start_s, end_s), in full packets."""
     a, b = numpy.searchsorted(flow.sent_s, (start_s, end_s))
     return float(flow.bytes[a:b].sum() / flow.full_bytes)
 
 
 def _left(flow: Flow, event: LossEvent) -> float:
-    """Return the window of the third round trip after a loss, when recovery is over."""
+    """Return the window in the third round trip after a loss, when recovery is over."""
     return flow.window_after(event.known_s + 2 * event.rtt_s, event.known_s + 3 * event.rtt_s)
 
 
 def _in_recovery(by: Callable[[Flow, LossEvent], float]) -> Callable[[Seen], Samples]:
-    """Return, as an observable, what was sent in the round trip after each isolated loss, by something."""
+    """Return an observable: what was sent in the round trip after each isolated loss, divided by `by(flow, loss)`."""
 
     def observe(seen: Seen) -> Samples:
         flow = seen.flow
@@ -57,11 +57,11 @@ def _in_recovery(by: Callable[[Flow, LossEvent], float]) -> Callable[[Seen], Sam
 
 
 def _window_then(seen: Seen, from_rtts: float, to_rtts: float) -> Samples:
-    """Return the largest window of round trips after an event that was soon over, by that before it."""
+    """Return the ratio of the largest window between two round trips after a short event to the window before it."""
     flow, event = seen.flow, seen.event
     rtt_s = float(flow.rtt_s[max(int(numpy.searchsorted(flow.sent_s, event.begin_s)) - 1, 0)])
     before = flow.window(event.begin_s - rtt_s, event.begin_s)
-    # The sender can know a round trip later.
+    # The sender can know of the event a round trip later.
     known_s = event.begin_s + rtt_s
     after = flow.window_after(known_s + from_rtts * rtt_s, known_s + to_rtts * rtt_s)
     if not before >= _LEAST_WINDOW or not numpy.isfinite(after):
@@ -70,20 +70,20 @@ def _window_then(seen: Seen, from_rtts: float, to_rtts: float) -> Samples:
 
 
 def _window_after_marks(seen: Seen) -> Samples:
-    """Return the window two round trips after marks, by that before, of a sender whose packets can be marked."""
+    """Return the ratio of the window two round trips after marks to that before. Raises Absent if no packet has ECT."""
     require_ect(seen)
     return _window_then(seen, *_LATER)
 
 
 def _restart_end(seen: Seen) -> Samples:
-    """Return the window at which slow start ended after an outage, by the window before it."""
+    """Return the ratio of the window at which slow start ended after an outage to the window before the outage."""
     flow, event = seen.flow, seen.event
     before = flow.window(event.begin_s - flow.base_rtt_s, event.begin_s)
     healed = numpy.flatnonzero((flow.sent_s >= event.begin_s) & (flow.out_s > event.end_s))
     if not len(healed):
         raise Invisible("nothing arrived after the outage")
     start_s = float(flow.sent_s[healed[0]])
-    # A loss would end it, too; and until what the outage lost is known, it seems to be in flight.
+    # A loss would end slow start, too. Until the outage's losses are known, the lost packets count as in flight.
     lost = flow.known_s[flow.lost & (flow.sent_s > start_s)]
     after = rounds(flow, start_s, float(lost.min()) if len(lost) else float(flow.sent_s[-1]))
     grown = list(itertools.dropwhile(lambda at: at.packets > _RESTARTS, after))

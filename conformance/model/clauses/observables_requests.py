@@ -1,13 +1,13 @@
-"""What a sender does with a large body after it was silent, or had little to send, on the same connection."""
+"""Observe how a sender sends a large body after it was silent, or had little to send, on the same connection."""
 
 import numpy
 
 from conformance.model.clauses.seen import Invisible, Observable, Seen
 from conformance.model.diagnosis.samples import Samples, burst_begins, one
 
-#: a sender is silent where it sends nothing for so long
+#: seconds without sending after which a sender counts as silent
 _SILENT_S = 0.5
-#: a body is a large one from so many bytes on
+#: the fewest bytes of a large body
 _LARGE_BYTES = 1_000_000
 #: round trips after a pause in which the window shows
 _SOON = 3
@@ -15,7 +15,7 @@ _PACKETS = "packets"
 
 
 def bulk_begins_s(seen: Seen) -> float:
-    """Return when the sender begins the last body, which is a large one. Raises Invisible."""
+    """Return when the sender begins the last body. Raises Invisible if that is not large, or its time is not known."""
     if not seen.requests:
         raise Invisible("nobody said when bodies were asked for")
     start_s, size = seen.requests[-1]
@@ -28,14 +28,14 @@ def bulk_begins_s(seen: Seen) -> float:
 
 
 def body_begins_s(seen: Seen, asked_s: float) -> float | None:
-    """Return when the sender begins what was asked for at a time; None where it never does."""
-    # The client's request is on its way for half of a round trip.
+    """Return when the sender begins the body that was asked for at `asked_s`; None if it never does."""
+    # The client's request takes half of a round trip to arrive.
     later = numpy.flatnonzero(seen.sent_s >= asked_s + seen.base_rtt_s / 2 - 1e-3)
     return float(seen.sent_s[later[0]]) if len(later) else None
 
 
 def _paused(seen: Seen) -> tuple[float, float]:
-    """Return when the sender fell silent, and when it began again. Raises Invisible where it never was."""
+    """Return when the sender fell silent, and when it began again. Raises Invisible if it was never silent."""
     bulk_s = bulk_begins_s(seen)
     before = seen.sent_s[seen.sent_s < bulk_s - 1e-9]
     if not len(before):
@@ -47,7 +47,7 @@ def _paused(seen: Seen) -> tuple[float, float]:
 
 
 def _burst_after_pause(seen: Seen) -> Samples:
-    """Return the longest burst of the two round trips after a silence, in full packets."""
+    """Return the longest burst in the two round trips after a silence, in full packets."""
     _, bulk_s = _paused(seen)
     flow = seen.flow
     a, b = numpy.searchsorted(flow.sent_s, (bulk_s - 1e-9, bulk_s + 2 * flow.base_rtt_s))
@@ -61,7 +61,7 @@ def _burst_after_pause(seen: Seen) -> Samples:
 
 
 def _window_after_pause(seen: Seen) -> Samples:
-    """Return the largest flight of the three round trips after a silence, by that before it."""
+    """Return the ratio of the largest flight in the three round trips after a silence to that before it."""
     silent_s, bulk_s = _paused(seen)
     flow = seen.flow
     before = flow.window(silent_s - 4 * flow.base_rtt_s, silent_s + 1e-6)
@@ -72,7 +72,7 @@ def _window_after_pause(seen: Seen) -> Samples:
 
 
 def _rate_after_pause(seen: Seen) -> Samples:
-    """Return what was sent in the round trip after a silence, by what the link carries in it."""
+    """Return what was sent in the round trip after a silence, divided by what the link carries in that time."""
     _, bulk_s = _paused(seen)
     flow = seen.flow
     a, b = numpy.searchsorted(flow.sent_s, (bulk_s - 1e-9, bulk_s + flow.base_rtt_s))
@@ -80,7 +80,7 @@ def _rate_after_pause(seen: Seen) -> Samples:
 
 
 def _unused_growth(seen: Seen) -> Samples:
-    """Return what was sent in the first round trip of a large body, by the most in flight at any time before it."""
+    """Return what was sent in the first round trip of a large body, divided by the largest flight before it."""
     bulk_s = bulk_begins_s(seen)
     flow = seen.flow
     before = flow.window(flow.request_s, bulk_s - 1e-6)

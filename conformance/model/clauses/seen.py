@@ -1,4 +1,4 @@
-"""What is seen of a trial whose packets were kept: the packets, the flow that they make, and its network."""
+"""View a trial whose packets were kept: its packets, their flow and its network (Seen), and numbers read from them."""
 
 import dataclasses
 import functools
@@ -16,32 +16,33 @@ from conformance.model.schedule import Entry, Occasion, resolved
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement
 
-#: an acknowledgement arrives when what it lets go is sent: by so much earlier, rounding never decides which was first
+#: seconds by which acknowledgements are taken to arrive earlier: each arrives at the same time as the packet that it
+#: releases is sent, and rounding must not decide which came first
 _KNOWN_FIRST_S = 1e-6
 
 
 def never_came(measurement: Measurement) -> bool:
-    """Return whether a state never came that the schedule waited for: then nothing is wrong, and nothing to be seen."""
+    """Return whether the schedule waited for a state that never began: no error, but the trial shows nothing."""
     return "never_came" in measurement.evidence
 
 
 class Event(NamedTuple):
-    """When something happens to the path, and until when; the end of the transfer where it lasts."""
+    """The begin and the end of a change of the path; a change that lasts ends with the transfer."""
 
     begin_s: float
     end_s: float
 
 
 class Invisible(Exception):
-    """A trial does not show what is asked of it; says why, as the end of a sentence."""
+    """A trial does not show what is asked about it; the message says why, as the end of a sentence."""
 
 
 class Absent(Invisible):
-    """The stack does not do what is asked about, so that no other trial shows it, either."""
+    """The stack does not do what is asked about, so no other trial would show it, either."""
 
 
 def shown(pairs: Iterable[tuple[float | None, float]], invisible: str) -> Samples:
-    """Return Samples of (value, time) pairs. Raise Invisible, for this reason, where none has a value."""
+    """Return Samples of (value, time) pairs. Raises Invisible, with `invisible` as the reason, if none has a value."""
     found = samples(pairs)
     if not len(found):
         raise Invisible(invisible)
@@ -49,7 +50,7 @@ def shown(pairs: Iterable[tuple[float | None, float]], invisible: str) -> Sample
 
 
 def _until(packets: Packets, end_s: float) -> Packets:
-    """Leave out what is sent to a client that is done: a server may go on with probes for long."""
+    """Leave out packets that are sent after the client is done: a server may go on sending probes for long."""
     count = int(numpy.searchsorted(packets.sent_ns, end_s * 1e9, side="right"))
     sent = {name: getattr(packets, name)[:count] for name in ("sent_ns", "bytes", "out_ns", "ecn_sent", "ecn_out")}
     return dataclasses.replace(packets, **sent)
@@ -62,16 +63,16 @@ class Seen:
     packets: Packets
     setting: Setting
     algorithm: str
-    #: (when the client asked for it, its bytes) of each body, where it asks for several
+    #: (time of the request, bytes) of each body, if the client asks for several
     requests: tuple[tuple[float, int], ...] = ()
-    #: when each state began that the schedule waited for, in seconds after the trial's begin
+    #: {state that the schedule waited for: when it began, in seconds since the trial's begin}
     triggered: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    #: when the client was done: a server may send for long to one that has left. None where the trial does not say
+    #: when the client was done: a server may go on sending for long after that. None if the trial does not say
     ended_s: float | None = None
 
     @classmethod
     def of(cls, measurement: Measurement) -> "Seen":
-        """Return what is seen of a measurement. Raises Invisible where it keeps no packets, UserError for bad ones."""
+        """Return the Seen of a measurement. Raises Invisible if it has no packets, and UserError for bad ones."""
         if never_came(measurement):
             raise Invisible(str(measurement.message))
         if measurement.packets is None:
@@ -80,8 +81,8 @@ class Seen:
 
     @classmethod
     def read(cls, measurement: Measurement) -> Self:
-        """Read a measurement that keeps packets, anew. Raises UserError for bad ones."""
-        assert measurement.packets is not None  # or nobody asks
+        """Return the Seen of a measurement that has packets, without a cache. Raises UserError for bad packets."""
+        assert measurement.packets is not None  # callers have checked it
         trial, packets = measurement.trial, Packets.from_json(measurement.packets)
         judged = next((flow for flow in measurement.flows if flow["judged"]), {})
         requests = judged.get("requests") or ()
@@ -101,12 +102,12 @@ class Seen:
 
     @functools.cached_property
     def out_s(self) -> Floats:
-        """When each packet reached the client; NaN where it did not."""
+        """When each packet reached the client; NaN if it did not."""
         return numpy.where(self.packets.out_ns == LOST, numpy.nan, self.packets.out_ns / 1e9)
 
     @functools.cached_property
     def base_rtt_s(self) -> float:
-        """The round trip of the empty path, as the setting says."""
+        """The round-trip time of the empty path, by the setting."""
         network = self.setting.network
         if network is None:
             return 2 * self.setting.cell.one_way_delay_ms / 1000
@@ -114,17 +115,18 @@ class Seen:
 
     @property
     def bytes_per_s(self) -> float:
-        """The bottleneck's rate, as the setting begins."""
+        """The bottleneck's rate at the start of the trial."""
         return self.setting.cell.bandwidth_mbps * 1e6 / 8
 
     @functools.cached_property
     def flow(self) -> Flow:
-        """The flow that the packets make, as `why` reads it. Raises Invisible where too few were delivered."""
+        """The Flow of the packets, as `why` reads it. Raises Invisible if too few packets were delivered."""
         packets, delivered = self.packets, numpy.flatnonzero(self.packets.out_ns != LOST)
         if not len(delivered):
             raise Invisible("no packet was delivered")
         least_s = float((self.out_s[delivered] - self.sent_s[delivered]).min())
-        # Each trial's delay differs by some microseconds, both ways: what the fastest packet took tells.
+        # Each trial's delay differs from the setting's by some microseconds, in both directions alike: the fastest
+        # packet's delay shows by how many.
         off_s = least_s - self._forward_s
         one_way_s = self.base_rtt_s / 2 + (off_s if abs(off_s) < 1e-4 else 0.0) - _KNOWN_FIRST_S
         try:
@@ -137,7 +139,7 @@ class Seen:
 
     @functools.cached_property
     def entries(self) -> tuple[Entry, ...]:
-        """The entries of the schedule, at their times. Raises Invisible where there is none, or one is not known."""
+        """The entries of the schedule, with their times. Raises Invisible if there is none, or a time is not known."""
         network = self.setting.network
         if network is None or not network.schedule:
             raise Invisible("nothing happens to the path")
@@ -148,17 +150,17 @@ class Seen:
 
     @property
     def entry(self) -> Entry:
-        """The first entry of the schedule, at its time. Raises Invisible as `entries` does."""
+        """The first entry of the schedule, with its time. Raises Invisible as `entries` does."""
         return self.entries[0]
 
     def begins_s(self, entry: Entry) -> float:
-        """Return when one of `entries` begins to hold."""
-        assert not isinstance(entry.at_s, Occasion)  # as it is resolved
+        """Return when one of the `entries` takes effect."""
+        assert not isinstance(entry.at_s, Occasion)  # entries are resolved
         return entry.at_s - self.packets.began_ns / 1e9
 
     @functools.cached_property
     def event(self) -> Event:
-        """When the first entry of the schedule holds. Raises Invisible where there is none, or it is later."""
+        """When the first entry of the schedule holds. Raises Invisible if there is none, or the transfer ends first."""
         begin_s = self.begins_s(self.entry)
         last_s = float(self.sent_s[-1])
         if begin_s >= last_s:
@@ -175,7 +177,7 @@ class Seen:
 
 
 class _ByTrial:
-    """A measurement, known by its trial and its packets."""
+    """A measurement that caches identify by its trial and its packets."""
 
     def __init__(self, measurement: Measurement) -> None:
         self.measurement = measurement
@@ -194,7 +196,7 @@ def _seen(by_trial: _ByTrial) -> Seen:
     return Seen.read(by_trial.measurement)
 
 
-#: what of a trial's samples may be its value
+#: {`take` of an Observable: function from a trial's samples to the trial's value}
 _TAKES: Mapping[str, Callable[[Floats], Any]] = {
     "median": numpy.median, "mean": numpy.mean, "most": numpy.max, "least": numpy.min,
 }  # fmt: skip
@@ -202,11 +204,11 @@ _TAKES: Mapping[str, Callable[[Floats], Any]] = {
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Observable:
-    """Something that packets show: one value of each trial.
+    """A number that is read from packets; each trial has one value.
 
-    `of`: returns its samples, raises Invisible. `take`: what of a trial's samples is its value. `least`: samples of a
-    trial; fewer say nothing. `independent`: whether samples are, as each draws anew:
-    of losses at random, and of cycles of ProbeBW. `optional`: it may raise Absent.
+    `of` returns a trial's samples or raises Invisible. `take`: which statistic of the samples is the trial's value.
+    `least`: the fewest samples that a trial needs. `independent`: whether the samples of a trial are independent of
+    each other, as those of random losses and of cycles of ProbeBW are. `optional`: `of` may raise Absent.
     """
 
     name: str
@@ -220,7 +222,7 @@ class Observable:
     optional: bool = False
 
     def samples(self, seen: Seen) -> Samples:
-        """Return the samples of a trial. Raises Invisible, also where there are fewer than `least`."""
+        """Return the samples of a trial. Raises Invisible, also if there are fewer than `least`."""
         found = self.of(seen)
         if len(found) < self.least:
             many = "none" if not len(found) else f"{len(found)}, and {self.least} are needed,"
@@ -238,7 +240,7 @@ class Observable:
 
 @functools.lru_cache(maxsize=4096)
 def _looked(observable: Observable, by_trial: _ByTrial) -> Samples | Invisible:
-    # A trial is looked at once, and judged at every look, with all others, and in the end.
+    # Cached, because each trial is judged again at every later look and at the end.
     try:
         return observable.samples(Seen.of(by_trial.measurement))
     except Invisible as why:

@@ -1,13 +1,14 @@
-"""judge(clause, setting, measurements) -> ClauseVerdict: is what trials show within what the document permits?
+"""Judge clauses: is what trials show within what the document permits?
 
-Each trial has one value, and the median of these is judged, by the confidence interval and the looks that cells have
-(model/verdict.py). The bound is the document's and no reference's, so a violation needs no basis: it is certain where a
-sender whose median is within the bound would have so many values beyond it in at most its share of ALPHA of all runs
-(the sign test). Where samples of a trial are independent of each other, as losses at random are, each is a value.
+Each trial has one value. The median of these values is judged by its confidence interval, at the same looks as cells
+(model/verdict.py). The bound comes from the document and not from a reference, so a violation needs no basis. It is
+certain if a sender whose median is within the bound would have as many values beyond it in at most the clause's share
+of ALPHA of all runs (sign test). If the samples of a trial are independent of each other, as those of random losses
+are, each sample is a value.
 
-A violation that is repeated with fresh seeds needs half of that each time: the two are independent, so the chance that
-both show it is the product, and each has to be no likelier than the root of the share (`twice`). Eight trials do then,
-and eight more, where twenty would be needed at once.
+If a violation must be confirmed with fresh seeds (`twice`), each of the two runs needs only half of the evidence. The
+runs are independent, so the chance that both show a violation is the product of both chances, and each may be as large
+as the square root of the share. Eight trials and eight more are then enough, while one run would need twenty.
 """
 
 import dataclasses
@@ -27,13 +28,13 @@ from conformance.model.setting import Setting
 from conformance.model.trial import Measurement
 from conformance.model.verdict import CONFIDENCE, SURE, Status, level
 
-#: samples that a verdict names as evidence
+#: the most samples that a verdict names as evidence
 _MOST_SEEN = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """A sample: the trial's seed, when since its first packet, the number of the packet sent then, and the value."""
+    """A sample: the trial's seed, seconds since its first packet, the number of the packet sent then, and the value."""
 
     seed: int
     at_s: float
@@ -43,10 +44,11 @@ class Evidence:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ClauseVerdict:
-    """`value` is the median over `n` values of `trials` trials; None where nothing was visible.
+    """`value` is the median over `n` values of `trials` trials; None if nothing was visible.
 
-    `p`: the chance of so many beyond the bound, where the median's interval is; with `twice`, that a repeat has them,
-    too. `hidden`: nothing was visible in any trial, and more trials will not help. `absent`: nor would they after one.
+    `p`: the chance of as many values beyond the bound, if the median's interval is beyond it; with `twice`, the chance
+    that a repeat has as many, too. `hidden`: nothing was visible in any trial, so more trials will not help. `absent`:
+    they will not help even after a single trial, as the stack does not do what the clause is about.
     """
 
     status: Status
@@ -62,24 +64,24 @@ class ClauseVerdict:
     hidden: bool = False
     absent: bool = False
     sure: bool = False
-    #: of a cell's verdict: this one always counts
+    #: as of a cell's verdict; a clause's verdict always counts
     counted: bool = True
 
     @property
     def zone_id(self) -> str:
-        """What reports call it."""
+        """The name of the clause in reports."""
         return self.clause_id
 
     @property
     def borderline(self) -> bool:
-        """Whether it is beyond the bound, and not clear of it after as many trials as are usual."""
+        """Whether the value is beyond the bound, but still inconclusive after the usual number of trials."""
         beyond = self.value is not None and self.value not in self.bound
         return self.status is Status.INCONCLUSIVE and self.trials >= verdict.USUALLY_MOST and beyond
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Asked:
-    """A clause as what measurements must be of."""
+    """The profile and digest that measurements of a clause must have, in the form that verdict.obstacle() takes."""
 
     id: str
     profile: str
@@ -99,9 +101,9 @@ def judge(
 ) -> ClauseVerdict:
     """Judge a clause by the measurements of one scheme; `family` questions are judged in all.
 
-    `more`: more trials may follow. `twice`: a violation counts only if fresh seeds show it, too. An error makes the
-    clause an error. Trials that do not show it are left out, and counted. Raises UserError for measurements of unlike
-    runs, or of another setting.
+    `more`: more trials may follow. `twice`: a violation counts only if fresh seeds show it, too. A failed trial makes
+    the verdict an error. Trials that do not show the behaviour have no value, but count among `trials`. Raises
+    UserError for measurements of unlike runs, or of another setting.
     """
 
     def found(status: Status, reason: str, **rest: object) -> ClauseVerdict:
@@ -139,7 +141,7 @@ Shown = list[tuple[Measurement, Samples]]
 
 
 def _observe(clause: Clause, measurements: Sequence[Measurement]) -> tuple[Shown, list[Invisible]]:
-    """Return the trials that show a clause, each with its samples; and why others do not."""
+    """Return the trials that show a clause, each with its samples, and the reasons why others do not."""
     shown: Shown = []
     why_not: list[Invisible] = []
     for measurement in measurements:
@@ -176,13 +178,12 @@ def _compare(
 
 
 def _chance(once: float, n: int, twice: bool, pooled: bool = False) -> float:
-    """Return the chance of a violation that `n` values show `once` with this chance, and again where it has to be
-    `twice`.
+    """Return how likely a violation is by chance alone: `once` in one run of `n` values; with `twice`, in both runs.
 
-    level() has the share of one of LOOKS looks. Of two runs each may be so far beyond at any of its looks, so both are
-    in at most (LOOKS * once)**2 of sessions: LOOKS times once**2 for each look. At the usual looks a sign test has so
-    few chances that once**2 suffices, as is counted exactly in tests; not where values are `pooled`, or their numbers
-    are others.
+    level() is the share of one of LOOKS looks. With `twice`, each of the two runs may be so far beyond the bound at any
+    of its looks, so both are in at most (LOOKS * once)**2 of sessions, which is LOOKS * once**2 for each look. At the
+    usual looks, the sign test has so few possible p-values that once**2 suffices; tests count this exactly. It does not
+    suffice if values are `pooled`, or for other values of `n`.
     """
     if not twice:
         return once
@@ -191,7 +192,7 @@ def _chance(once: float, n: int, twice: bool, pooled: bool = False) -> float:
 
 
 def refuse_blind(clause: Clause, family: int, most: int, twice: bool = False) -> None:
-    """Raise UserError where `most` trials could never show that a clause is violated, of `family` that are judged."""
+    """Raise UserError if `most` trials could never show a violation of a clause, one of `family` that are judged."""
 
     def too_likely(trials: int) -> bool:
         return _chance(clause.bound.sided * 0.5**trials, trials, twice) > level(family)
@@ -210,7 +211,7 @@ def _inside(bound: Bound, values: Sequence[float], confidence: float) -> bool:
 
 
 def _evidence(bound: Bound, value: float, shown: Shown) -> Iterator[Evidence]:
-    """Yield the samples that show most plainly what the verdict says: those nearest the median, on its side."""
+    """Yield the samples that illustrate the verdict best: those nearest the median and on its side of the bound."""
     found = [
         (abs(float(v) - value), measurement.trial.seed, float(at), float(v), measurement)
         for measurement, samples in shown

@@ -1,1 +1,1 @@
-"""From captured packets to what looks wrong: pure."""
+"""Pure functions from captured packets to flows, features and suspects."""

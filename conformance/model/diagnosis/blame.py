@@ -1,19 +1,19 @@
-"""To what is a violation due: to congestion control, to recovery, or to the size of packets?
+"""Attribute a violation to congestion control, to loss recovery or to the size of packets.
 
-A transfer's rate is a product. Of the time, a share s passes in which data are outstanding and nothing is sent, because
-the sender waits for a timeout; in the rest of it a window of packets leaves each round trip, and a packet carries b
-bytes. So, against a reference (docs/blame.md derives it, and says how well it holds):
+A transfer's rate u is a product. For a share s of the time, data are outstanding but nothing is sent, because the
+sender waits for a timeout. In the rest of the time, a window of packets leaves in each round trip, and a packet carries
+b bytes. So, compared with a reference (index b; docs/blame.md derives this, and says how well it holds):
 
     log(u / u_b) = log((1 - s) / (1 - s_b))     recovery
                  + e log(b / b_b)               packet size
                  + log(g / g_b) / 2             response: g = alpha (1 + beta) / (1 - beta)
                  + rest                         growth beyond alpha, pacing, start-up
 
-e is the share of the time in which a window, and not the link, is the limit. The response function of additive increase
-(S. Floyd, M. Handley, J. Padhye, "A Comparison of Equation-Based and AIMD Congestion Control", 2000, section 4) gives
-the third line. Congestion control is what recovery and packet size leave: response and rest.
+e is the share of the time in which the window, and not the link, is the limit. The third line follows from the response
+function of additive increase (S. Floyd, M. Handley, J. Padhye, "A Comparison of Equation-Based and AIMD Congestion
+Control", 2000, section 4). Congestion control is what recovery and packet size leave: response and rest together.
 
-Intervals are by bootstrap over trials (B. Efron, Ann. Stat. 7, 1979).
+Intervals come from a bootstrap over trials (B. Efron, Ann. Stat. 7, 1979).
 """
 
 import dataclasses
@@ -30,13 +30,13 @@ from conformance.model.diagnosis.feature_table import is_bbr
 from conformance.model.diagnosis.flow import Flow
 
 Floats = numpy.typing.NDArray[Any]
-#: {metric: which way it goes when a transfer is faster}; nothing is known of the others
+#: {metric: 1 if it rises when a transfer is faster, -1 if it falls}; other metrics are not attributed
 RATES = {"utilization": 1, "transfer_rtts": -1}
-#: round trips without a packet: longer than a window of packets and its acknowledgements take
+#: round trips without a packet that count as waiting: a window of packets and its acknowledgements take less
 _SILENT = 1.5
-#: instead of zero, which has no logarithm
+#: used instead of zero, which has no logarithm
 _LEAST = 1e-6
-#: drawn anew so often, always the same ones; of what comes out, this share is inside an interval
+#: bootstrap samples; the seed, so that they are always the same; and the share of the results inside an interval
 _DRAWS, _SEED, _INSIDE = 2000, 1, 0.9
 
 
@@ -50,9 +50,10 @@ class Cause(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What one captured trial of a cell shows. `waiting`: the share of the time; `payload_bytes` of a full packet.
+    """What one captured trial of a cell shows. `waiting`: the share of the time that the sender waits.
 
-    `window_limited`: the share of the time in which there was less in flight than the path holds.
+    `payload_bytes`: of a full packet. `window_limited`: the share of the time in which less was in flight than the path
+    holds.
     """
 
     waiting: float
@@ -62,22 +63,22 @@ class Seen:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """What one captured trial shows of losses far apart: the share of the window that they leave, and its growth."""
+    """What one captured trial shows of isolated losses: the share of the window that they leave, and its growth."""
 
     beta: float
     alpha: float
 
     @property
     def log_rate(self) -> float:
-        """Return the logarithm of the rate that follows from both, up to what all senders have in common."""
+        """The logarithm of the rate that follows from both, up to a constant that all senders have in common."""
         return math.log(self.alpha * (1 + self.beta) / (1 - self.beta)) / 2
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Side:
-    """A stack, or its reference: `values` of the metric, and of captured trials what they show.
+    """A stack, or its reference: `values` of the metric, and what its captured trials show.
 
-    `responses` are empty where nothing shows beta or alpha: of senders that no loss slows down, of very few losses.
+    `responses` is empty if nothing shows beta or alpha: for senders that no loss slows down, or with very few losses.
     """
 
     values: Sequence[float]
@@ -87,7 +88,7 @@ class Side:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Factor:
-    """By how much the stack's rate is the reference's for one reason, and an interval of that."""
+    """The factor by which one cause changes the stack's rate from the reference's, and its confidence interval."""
 
     value: float
     low: float
@@ -99,11 +100,11 @@ class Factor:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Blame:
-    """A violation by its parts, as factors of the reference's rate, whose product is `total`.
+    """A violation, split into factors of the reference's rate, whose product is `total`.
 
-    `cause`: None where the trials leave it open. `control` is what recovery and packet size leave; it is `response`,
-    where that is known, times `rest`. `permitted`: what `control` may be. `waiting` and `payload_bytes`: the stack's
-    and the reference's, means over trials.
+    `cause`: None if the trials leave it open. `control` is what recovery and packet size leave; it is `rest` times
+    `response`, if that is known. `permitted`: the interval that `control` may lie in. `waiting` and `payload_bytes`:
+    the stack's and the reference's means over trials.
     """
 
     cause: Cause | None
@@ -119,12 +120,12 @@ class Blame:
 
     @property
     def words(self) -> str:
-        """Return the cause, for the end of a violation's line."""
+        """The cause, for the end of a violation's line."""
         return f"by {self.cause}" if self.cause else "cause open"
 
     @property
     def sentence(self) -> str:
-        """Return all parts in words."""
+        """All parts in words."""
         ours, theirs = (f"{size:.0f}" for size in self.payload_bytes)
         sizes = f" ({ours} bytes a packet, the reference {theirs})" if ours != theirs else ""
         shares = [f"{100 * share:.1f} %" for share in self.waiting]
@@ -151,18 +152,18 @@ class Blame:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NotAttributed:
-    """Why nobody knows what a violation is due to."""
+    """The reason why it is not known what a violation is due to."""
 
     why_not: str
 
     @property
     def words(self) -> str:
-        """Return what stands at the end of a violation's line."""
+        """The words for the end of a violation's line."""
         return "not attributed"
 
     @property
     def sentence(self) -> str:
-        """Return the same with the reason."""
+        """The same words, with the reason."""
         return f"not attributed: {self.why_not}"
 
     def to_json(self) -> dict[str, Any]:
@@ -175,12 +176,12 @@ def _rounded(factor: Factor | None) -> dict[str, float] | None:
 
 
 def seen(flow: Flow) -> Seen | None:
-    """Return what the captures of a trial show from the request on; None where they show too little.
+    """Return what the captures of a trial show from the request on; None if they show too little.
 
-    That is where too little was sent, or where packets are no longer than the headers that they are taken to have.
+    They show too little if too little was sent, or if packets are no longer than the headers that are assumed.
 
-    A sender waits where it has sent nothing for longer than the acknowledgements of what it sent last can take, one and
-    a half round trips; the first round trip of that is everybody's.
+    A sender waits if it sends nothing for more than one and a half round trips, which is longer than acknowledgements
+    of its last packets can take. The first round trip of such a gap does not count, as all senders have it.
     """
     at = int(numpy.searchsorted(flow.sent_s, flow.request_s))
     gaps, rtts = numpy.diff(flow.sent_s[at:]), flow.rtt_s[at:-1]
@@ -196,7 +197,7 @@ def seen(flow: Flow) -> Seen | None:
 
 
 def response(flow: Flow) -> Response | None:
-    """Return what a trial shows of beta and alpha; None where it shows neither, or no reduction or growth at all."""
+    """Return the beta and alpha that a trial shows; None if it does not show both, or shows no reduction or growth."""
     kept, growth = (of(flow).values for of in (features.kept, features.growth))
     if not len(kept) or not len(growth):
         return None
@@ -205,10 +206,10 @@ def response(flow: Flow) -> Response | None:
 
 
 def sizes_count(algorithm: str, *sides: Side) -> float:
-    """Return e: by what share of its own change a packet's size changes the rate, from 0 to 1.
+    """Return e, from 0 to 1: the rate is proportional to the packet size to the power of e.
 
-    It is the share of the time in which a window was the limit, not the link. Where the documents' equations are played
-    with packets of 1200 and 1448 bytes, they say the same (docs/blame.md). BBR's rate counts bytes, not packets.
+    It is the share of the time in which the window, not the link, was the limit. Simulations of the documents'
+    equations with packets of 1200 and 1448 bytes agree with that (docs/blame.md). BBR's rate counts bytes, not packets.
     """
     if is_bbr(algorithm):
         return 0.0
@@ -216,10 +217,10 @@ def sizes_count(algorithm: str, *sides: Side) -> float:
 
 
 def blame(algorithm: str, metric: str, stack: Side, reference: Side, permitted: tuple[float, float]) -> Blame:
-    """Decompose what a stack's rate differs by from its reference's; neither side may be without values and captures.
+    """Decompose the ratio of a stack's rate to its reference's. Each side needs values and captures.
 
-    `metric`: one of RATES. `permitted`: from what to what it may be, for packets of the reference's size. What the
-    stack would have with the reference's recovery and packets is judged by the same.
+    `metric`: one of RATES. `permitted`: the metric's permissible interval, for packets of the reference's size. What
+    the stack would have with the reference's recovery and packets is judged by the same interval.
     """
     count = sizes_count(algorithm, stack, reference)
     draw = numpy.random.default_rng(_SEED)
@@ -252,7 +253,7 @@ def blame(algorithm: str, metric: str, stack: Side, reference: Side, permitted: 
 
 
 def _drawn(draw: numpy.random.Generator, values: Sequence[float], middle: Callable[..., Any]) -> tuple[float, Floats]:
-    """Return (the middle of values, the same of each of many samples of them); zeros where there are none."""
+    """Return (`middle` of the values, `middle` of each of their bootstrap samples); zeros if there are no values."""
     if not values:
         return 0.0, numpy.zeros(_DRAWS)
     array = numpy.array(values, dtype=float)
@@ -260,7 +261,7 @@ def _drawn(draw: numpy.random.Generator, values: Sequence[float], middle: Callab
 
 
 def _log_of_mean(values: Floats, axis: int | None = None) -> Any:
-    # A transfer that did nothing but wait would have no end.
+    # A transfer that only waited would never end.
     return numpy.log(numpy.maximum(values.mean(axis=axis), _LEAST))
 
 
@@ -280,13 +281,13 @@ def _means(stack: Side, reference: Side, of: Callable[[Seen], float]) -> tuple[f
 
 
 def _cause(found: dict[str, Factor], low: float, high: float) -> Cause | None:
-    """Return what the difference is due to; None where the interval of what is congestion control leaves it open.
+    """Return the cause of the difference; None if the interval of the factor of congestion control leaves it open.
 
-    Congestion control that alone would be outside on the other side is not what the violation is due to.
+    Congestion control is not the cause if, alone, it would be outside on the other side.
     """
     control, total = found["control"], found["total"].value
     if low <= total <= high:
-        # The zone that is violated is scaled to the stack's packets, and is elsewhere.
+        # The violated zone is another one: it is scaled to the size of the stack's packets.
         return Cause.CONGESTION_CONTROL if control.low > high or control.high < low else None
     slower = total < low
     if control.high < low if slower else control.low > high:

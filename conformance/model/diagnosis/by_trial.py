@@ -1,7 +1,7 @@
-"""Features trial by trial: what two builds are compared by, seed by seed (model/studies/comparison.py).
+"""Give each trial one value of each feature, so that two builds can be compared (model/studies/comparison.py).
 
-`conformance why` takes the samples of all seeds together. Here a trial is what is independent of other trials, so it
-has one value of each feature: the middle of its own samples.
+`conformance why` takes the samples of all seeds together. A comparison needs independent values, and only trials are
+independent of each other. So each trial's value is the median or mean of its own samples.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,27 +13,27 @@ from conformance.model.diagnosis.feature_table import CELLS, FEATURES, PROFILE, 
 from conformance.model.diagnosis.flow import Flow
 from conformance.model.studies.comparison import MATTERS, Quantity, Tolerance
 
-#: of one trial, {feature's name: its samples, in order of time}
+#: of one trial: {feature's name: its samples, in order of time}
 Sampled = Mapping[str, Sequence[float]]
-#: of a side, {cell's name: {seed: Sampled}}
+#: of one side: {cell's name: {seed: Sampled}}
 Side = Mapping[str, Mapping[int, Sampled]]
-#: digits that are kept of a sample: more are rounding of clocks
+#: decimal places of a sample that are kept: more are the clocks' rounding
 _DIGITS = 9
 
 
 def sampled(cell: str, flow: Flow) -> dict[str, list[float]]:
-    """Return the samples of each feature that is looked for in a cell, of one trial there."""
+    """Return the samples that one trial in a cell has of each feature that is read there."""
     names = dict.fromkeys(feature.name for feature in FEATURES if feature.cell == cell)
     return {name: [round(float(v), _DIGITS) for v in getattr(features, name)(flow).values] for name in names}
 
 
 def told(algorithm: str) -> list[Feature]:
-    """Return the features that say something of an algorithm: of BBR others than of what a loss slows down."""
+    """Return the features that say something about an algorithm: BBR has others than senders that a loss slows down."""
     return [feature for feature in FEATURES if label_of(feature, algorithm) is not None]
 
 
 def quantity(feature: Feature, algorithm: str, matters: float = MATTERS) -> Quantity:
-    """Return a feature as something to compare; `matters`: which share counts of what stacks may differ by."""
+    """Return a feature as a Quantity to compare; `matters`: the share of the feature's tolerance that counts."""
     tolerance = (
         Tolerance(relative=feature.tolerance**matters - 1)
         if feature.ratio
@@ -46,7 +46,7 @@ def quantity(feature: Feature, algorithm: str, matters: float = MATTERS) -> Quan
 
 
 def values(feature: Feature, side: Side) -> dict[int, float]:
-    """Return the feature's value in each trial that shows it, {seed: value}; none where it was seen too seldom."""
+    """Return {seed: the feature's value} of the trials that show it; empty if it was seen too seldom."""
     found = {seed: of[feature.name] for seed, of in side.get(feature.cell, {}).items() if of.get(feature.name)}
     if sum(map(len, found.values())) < feature.least:
         return {}
@@ -60,7 +60,7 @@ def values(feature: Feature, side: Side) -> dict[int, float]:
 
 
 def reading(feature: Feature, side: Side) -> ranking.Reading | None:
-    """Return what `why` would read of all of a side's trials together; None where it was seen too seldom."""
+    """Return the Reading that `why` would take of all of a side's trials together; None if it was seen too seldom."""
     each = values(feature, side)
     if not each:
         return None
@@ -75,7 +75,7 @@ def reading(feature: Feature, side: Side) -> ranking.Reading | None:
 
 
 def sentence(feature: Feature, side: Side) -> str:
-    """Return what a side does, in words; "" where it was seen too seldom."""
+    """Return what a side does, in words; "" if the feature was seen too seldom."""
     found = reading(feature, side)
     if found is None:
         return ""
@@ -84,7 +84,7 @@ def sentence(feature: Feature, side: Side) -> str:
 
 
 def _kept(side: Side) -> float | None:
-    """Return the share of the window that isolated losses leave; None where it is unknown, or losses leave it all."""
+    """Return the share of the window that isolated losses leave; None if it is unknown, or losses leave all of it."""
     feature = next(feature for feature in FEATURES if feature.name == "kept")
     samples = [v for of in side.get(feature.cell, {}).values() for v in of.get(feature.name, ())]
     if len(samples) < feature.least:

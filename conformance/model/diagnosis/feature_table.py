@@ -1,7 +1,8 @@
-"""Features that tell: in which cell each is looked for, what it points at, and by how much it may differ.
+"""List the features that `why` reads: the cells of each, the label that it points at, and how much it may differ.
 
-*Labels* are those of mutants/mutants.json. Much follows from little (a window that is cut less is reduced
-sooner, and stands in a longer queue), so what is seen directly weighs more than what follows from it.
+*Labels* are those of mutants/mutants.json. One fault shows in many features (a window that is cut less is reduced
+sooner, and stands in a longer queue), so a feature that shows a fault directly weighs more than one that follows from
+it.
 """
 
 import dataclasses
@@ -9,32 +10,32 @@ from collections.abc import Iterator
 
 from conformance.model.setting import Cell
 
-#: where features are looked for: nothing lost at random, a loss now and then, many, more than BBRv2 and BBRv3 bear
+#: names of cells: no random loss, a loss now and then, many losses, and more than BBRv2 and BBRv3 tolerate
 CLEAN, FEW, MANY, HEAVY = "clean", "few", "many", "heavy"
-#: the cells, and the seconds' worth of data: three minima of BBR's ten seconds; loss events enough; a window that
-# many losses keep small; a rate that they keep low, but not that of BBRv1
+#: {name: (cell, seconds' worth of data)}. They show, in this order: three of BBR's ten-second minima; enough loss
+#: events; a window that many losses keep small; a rate that losses keep low, except BBRv1's
 CELLS = {
     CLEAN: (Cell(10, 40, 0), 30),
     FEW: (Cell(10, 20, 0.3), 15),
     MANY: (Cell(10, 20, 3), 5),
     HEAVY: (Cell(10, 20, 6), 5),
 }
-#: tail drop of one BDP, loss by the packet
+#: the profile: a tail-drop queue of one BDP, and random loss of single packets
 PROFILE = "identify"
-#: what follows from nothing else, is seen directly, may follow from other faults, does follow from most
+#: weights of features: caused by no other fault, direct, perhaps caused by other faults, caused by most faults
 _ALONE, _DIRECT, _LESS, FOLLOWS = 3.0, 1.0, 0.5, 0.25
 
 
-#: what a feature points at: of senders that a loss should slow down, and of BBR
+#: the labels that a feature points at: for senders that a loss should slow down, and for BBR; None for no label
 Label = tuple[str | None, str | None]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Feature:
-    """`label`: what it points at, for senders that a loss should slow down and for BBR; None where it says nothing.
+    """A number to read in a cell; `label` is what a deviation points at.
 
-    `tolerance` is a difference, or, with `ratio`, a factor. `says`: a sentence's beginning with {value}, {low},
-    {high} and {n}; `above`, `below`: what it would mean.
+    `tolerance` is a difference, or, with `ratio`, a factor. `says`: the beginning of a sentence, with {value}, {low},
+    {high} and {n}; `above`, `below`: what a larger or smaller value than the reference's would mean.
     """
 
     name: str
@@ -48,11 +49,11 @@ class Feature:
     weight: float = _DIRECT
     digits: int = 2
     mean: bool = False
-    #: samples: fewer say nothing
+    #: the fewest samples that are needed
     least: int = 1
     #: a smaller value is no fault
     only_above: bool = False
-    #: divided by what isolated losses leave
+    #: the value is divided by what isolated losses leave
     of_kept: bool = False
 
     @property
@@ -61,17 +62,17 @@ class Feature:
 
 
 def cells(algorithm: str) -> list[str]:
-    """Return the names of the cells that an algorithm is looked at in: where none of its features is, nobody looks."""
+    """Return the names of the cells in which an algorithm is traced: those with at least one of its features."""
     return [name for name in CELLS if any(f.cell == name and label_of(f, algorithm) is not None for f in FEATURES)]
 
 
 def label_of(feature: Feature, algorithm: str) -> str | None:
-    """Return what a feature points at with an algorithm; None where it says nothing of it."""
+    """Return what a feature points at for an algorithm; None if it says nothing about it."""
     return feature.label[is_bbr(algorithm)]
 
 
 def is_bbr(algorithm: str) -> bool:
-    """Return whether an algorithm is a version of BBR: a model of the path and not losses decides what it sends."""
+    """Return whether an algorithm is a version of BBR: a model of the path, not losses, decides what it sends."""
     return algorithm.startswith("bbr")
 
 
@@ -81,7 +82,7 @@ class _Times(float):
 
 @dataclasses.dataclass(frozen=True)
 class _In:
-    """A cell that a feature is looked for in; `where` are the words that its sentence has for it."""
+    """A cell in which a feature is read; `where` is how the feature's sentence names it."""
 
     cell: str
     tolerance: float
@@ -94,7 +95,7 @@ def _row(
     name: str, label: Label, *cells: _In, says: str, means: tuple[str, str],
     digits: int = 2, mean: bool = False, only_above: bool = False, of_kept: bool = False,
 ) -> Iterator[Feature]:  # fmt: skip
-    """Yield one feature for each of the cells; `means` is what more of it would mean, and what less would."""
+    """Yield one feature for each of the cells; `means` is what a larger and what a smaller value would mean."""
     above, below = means
     for place in cells:
         yield Feature(
@@ -120,8 +121,8 @@ def _of_bbr(label: str) -> Label:
 _START_UP_LEFT = ("a start-up that is left late", "a start-up that is left early")
 _BURSTS = ("larger bursts than it should send", "smaller bursts than it should send")
 
-# One row a feature: its name, what it points at, the cells with the tolerance and the weight there (_DIRECT where none
-# is given), and what is said of it.
+# Each row has a feature's name, its label, the cells with its tolerance and weight there (_DIRECT if none is given),
+# and its sentence.
 # fmt: off
 FEATURES = (
     *_row("initial_window", _both("initial_window"), _In(CLEAN, _Times(1.25), _ALONE), digits=0,
@@ -158,7 +159,7 @@ FEATURES = (
           _In(MANY, _Times(1.3), where=", at 3 % of loss"), of_kept=True,
           says="losses of several packets ({n} events{where}) left {value} of what isolated ones leave",
           means=("no reduction where several are lost", "a reduction for every packet lost")),
-    # The weight: CUBIC's growth follows from its beta (RFC 9438, 4.3).
+    # The weight is less than _DIRECT, as CUBIC's growth follows from its beta (RFC 9438, 4.3).
     *_row("growth", _of_loss("growth"), _In(FEW, 0.15, 0.75, least=5),
           says="between {n} losses it grew by {value} ({low}..{high}) packets a round trip",
           means=("growth between losses that is too fast", "growth between losses that is too slow")),
@@ -183,7 +184,7 @@ FEATURES = (
     *_row("payload", _of_loss("packet_size"), _In(MANY, _Times(1.1), 0.75), digits=0,
           says="its packets carry {value} bytes",
           means=("the same window of packets is more", "the same window of packets is less")),
-    # Without random loss, BBRv2 and BBRv3 keep a distance to what overflowed a queue: how far, and for how long.
+    # Without random loss, BBRv2 and BBRv3 stay below the flight that overflowed a queue: how far, and for how long.
     *_row("throughput", _of_bbr("response"),
           _In(CLEAN, 0.05, _LESS, "without random loss"),
           _In(MANY, 0.08, _LESS, "at 3 % of loss"),
@@ -199,7 +200,7 @@ FEATURES = (
     *_row("queue_after_start_up", _of_bbr("queue"), _In(CLEAN, 0.06, FOLLOWS),
           says="after start-up the queue held {value} BDP",
           means=("start-up's queue is not drained", "an empty queue")),
-    # The tolerance: by chance, Linux's BBRv3 has 1.15 or 1.21.
+    # The tolerance: Linux's BBRv3 has 1.15 or 1.21, by chance.
     *_row("rate_high", _of_bbr("gains"), _In(CLEAN, 0.07),
           says="a twentieth of the time it sent faster than {value} times the bottleneck",
           means=("probing with a gain that is too high", "probing with a gain that is too low")),
@@ -211,7 +212,7 @@ FEATURES = (
           _In(FEW, _Times(1.1), FOLLOWS, "with a few losses, "),
           says="{where}a twentieth of the time it had more than {value} BDP in flight",
           means=("a window gain that is too high", "a window gain that is too low")),
-    # The weight: BBR enters ProbeRTT only where its draining has not shown the least round trip. The tolerance: stack
+    # The weight: BBR enters ProbeRTT only if its draining has not shown the minimum round trip. The tolerance: stack
     # and reference may each have one dip more or less at an end of the trace, which lasts 27 s after start-up.
     *_row("dips_per_10_s", _of_bbr("probe_rtt"), _In(CLEAN, 0.75, _LESS), digits=1,
           says="in 10 s its flight dipped {value} times, as for ProbeRTT",

@@ -1,9 +1,8 @@
-"""What a sender does, in numbers, from its Flow: how it starts, what it does on loss, how it grows, paces and stands
-in the queue.
+"""Read features of a sender from its Flow: how it starts, reacts to loss, grows, paces and fills the queue.
 
-Each function takes a Flow and gives Samples: values, each with the time it was seen at. No value is no sample:
-missing is never zero. Windows are the most in flight in a round trip, in full packets; nothing here knows a stack, an
-algorithm or a limit.
+Each function takes a Flow and returns Samples: values, each with the time at which it was seen. Where there is no
+value, there is no sample: missing is never zero. A window is the largest flight in a round trip, in full packets.
+Nothing here knows a stack, an algorithm or a limit.
 """
 
 import itertools
@@ -15,29 +14,33 @@ import numpy.typing
 from conformance.model.diagnosis.flow import Floats, Flow, LossEvent, loss_events
 from conformance.model.diagnosis.samples import Samples, burst_begins, one, samples, stretches
 
-#: round trips that nothing else may be lost in, before and after an isolated loss
+#: round trips before and after an isolated loss in which nothing else may be lost
 _QUIET_BEFORE, _QUIET_AFTER = 4, 3
-#: full packets: in a smaller window one packet more or less is a large share
+#: full packets: in a smaller window, one packet more or less is a large share
 _LEAST_WINDOW, _SURE_WINDOW = 8, 16
-#: a window that is above this share of what it was has not been reduced
+#: a window above this share of its old size has not been reduced
 REDUCED = 0.95
-#: round trips of an epoch of growth: fewer show no slope; and of one that shows a shape, with packets that it grows by
+#: the fewest round trips of an epoch of growth that show a slope; the fewest that show a shape, and the packets by
+#: which it must grow for that
 _LEAST_EPOCH, _LEAST_SHAPE, _LEAST_RISE = 4, 10, 5
-#: of the bottleneck's rate: start-up has filled the path; it has ended when no round trip is faster any more
+#: shares of the bottleneck's rate: from the first on, start-up has filled the path; once no round trip is faster than
+#: the second, start-up has ended
 _FILLED, _FASTER = 0.8, 1.35
-#: a dip: less than this share of the median flight, for so long. BBRv1 leaves four packets, BBRv3 half of the BDP,
-#: which a loss may do as well: then nothing may have been lost for so long before.
+#: a dip: a flight below a share of the median flight, for at least _DIP_S seconds. BBRv1 leaves four packets, BBRv3
+#: half of the BDP. A loss may leave that as well, so for _DIP_SHARE nothing may be lost in the _DIP_QUIET_S seconds
+#: before; for _DEEP_SHARE it may.
 _DEEP_SHARE, _DIP_SHARE, _DIP_S, _DIP_QUIET_S = 0.25, 0.6, 0.1, 2
-#: of Ethernet, with an MTU of 1500
+#: bytes of a full Ethernet frame, with an MTU of 1500
 _FRAME_BYTES = 1514
-#: when start-up is over, in round trips after the request; of it, what shows its bursts
+#: round trips after the request until start-up is over; and those that show its bursts
 _SETTLED, _BEGINNING = 60, 10
 
 
 def initial_window(flow: Flow) -> Samples:
-    """Return the full packets' worth sent in the round trip after the request, before any can be acknowledged.
+    """Return what was sent in the round trip after the request, in full packets, before any can be acknowledged.
 
-    Full as they are then: QUIC's packets grow once a probe for a larger MTU, which is alone, has come through.
+    A full packet has the size of that time: QUIC's packets grow once a probe for a larger MTU, a single packet, has
+    arrived.
     """
     sizes = numpy.sort(_sizes(flow, flow.request_s, flow.request_s + 0.95 * flow.base_rtt_s))
     if not len(sizes):
@@ -48,20 +51,18 @@ def initial_window(flow: Flow) -> Samples:
 
 
 def start_up_growth(flow: Flow) -> Samples:
-    """Return the ratio of each round trip's packets to those of the one before, until the path is full or loses."""
+    """Return the ratio of each round trip's packets to the one before's, until the path is full or a packet is lost."""
     rounds = _start_up_rounds(flow)
     return samples([(b / a, at) for (_, a), (at, b) in itertools.pairwise(rounds) if a])
 
 
 def start_up_time(flow: Flow) -> Samples:
-    """Return the round trips from the request until one is filled to 80 %."""
+    """Return the round trips from the request until one fills the path to 80 %."""
     return one(len(_start_up_rounds(flow)), flow.request_s)
 
 
 def start_up_length(flow: Flow) -> Samples:
-    """Return the round trips until the rate is no longer above 1.35 times the bottleneck's, as it may not
-    be for long.
-    """
+    """Return the round trips until the rate is no longer above 1.35 times the bottleneck's: it cannot be for long."""
     at, last = flow.request_s, 0
     for count in range(1, int((flow.sent_s[-1] - at) / flow.base_rtt_s) + 1):
         if _rate(flow, at + (count - 1) * flow.base_rtt_s) > _FASTER:
@@ -72,7 +73,7 @@ def start_up_length(flow: Flow) -> Samples:
 
 
 def start_up_losses(flow: Flow) -> Samples:
-    """Return the packets lost until two round trips after the first loss was known, in BDP."""
+    """Return what was lost up to two round trips after the first loss was known, in BDP."""
     events = loss_events(flow)
     if not events:
         return one(0.0, flow.request_s)
@@ -82,13 +83,13 @@ def start_up_losses(flow: Flow) -> Samples:
 
 
 def start_up_burst(flow: Flow) -> Samples:
-    """Return the packets sent at once, as a packet sees it on average, in round trips two to ten."""
+    """Return the mean length of the burst that a packet is in, in round trips two to ten."""
     start_s = flow.request_s + flow.base_rtt_s
     return _bursts(flow, start_s, start_s + (_BEGINNING - 1) * flow.base_rtt_s)
 
 
 def burst(flow: Flow) -> Samples:
-    """Return the packets sent at once, as a packet sees it on average, when start-up is over."""
+    """Return the mean length of the burst that a packet is in, after start-up."""
     return _bursts(flow, _settled_s(flow), flow.sent_s[-1])
 
 
@@ -98,9 +99,9 @@ def kept(flow: Flow) -> Samples:
 
 
 def trough(flow: Flow) -> Samples:
-    """Return the least in flight in the three round trips after each isolated loss, by the window before.
+    """Return the least flight in the three round trips after each isolated loss, divided by the window before.
 
-    It is seen just before something was sent.
+    The flight is read just before each packet is sent.
     """
     pairs: list[tuple[float, float]] = []
     for event in _isolated(flow):
@@ -129,12 +130,12 @@ def kept_of_several(flow: Flow) -> Samples:
 
 
 def growth(flow: Flow) -> Samples:
-    """Return the packets per round trip by which the window grows between losses: the slope of each epoch."""
+    """Return the packets per round trip by which the window grows between losses, as the slope of each epoch."""
     return samples([(_slope(windows), at) for at, _, windows in _epochs(flow) if len(windows) >= _LEAST_EPOCH])
 
 
 def doubling(flow: Flow) -> Samples:
-    """Return the ratio of the window of the third round trip after a reduction to that of the second."""
+    """Return the ratio of the window in the third round trip after a reduction to that in the second."""
     return samples(
         [
             (windows[1] / windows[0], at)
@@ -145,7 +146,7 @@ def doubling(flow: Flow) -> Samples:
 
 
 def half_time_share(flow: Flow) -> Samples:
-    """Return the share of an epoch's growth that is reached at half time: 0.5 linear, more concave, less convex."""
+    """Return the share of an epoch's growth reached at half time: 0.5 is linear, more is concave, less is convex."""
     pairs: list[tuple[float, float]] = []
     for at, _, windows in _epochs(flow):
         rise = windows[-1] - windows[0] if len(windows) >= _LEAST_SHAPE else 0
@@ -162,7 +163,7 @@ def epoch_s(flow: Flow) -> Samples:
 
 
 def mean_window(flow: Flow) -> Samples:
-    """Return the mean of the flight over time, when start-up is over, in full packets."""
+    """Return the mean flight over time after start-up, in full packets."""
     start_s, end_s = _settled_s(flow), flow.sent_s[-1]
     inside = (flow.sent_s >= start_s) & (flow.sent_s < end_s)
     if inside.sum() < 2:
@@ -173,35 +174,33 @@ def mean_window(flow: Flow) -> Samples:
 
 
 def throughput(flow: Flow) -> Samples:
-    """Return what left the queue, of what it could have, from the request to the end."""
+    """Return what left the queue, as a share of what the bottleneck carries, from the request to the end."""
     arrived = ~flow.lost
     took_s = flow.out_s[arrived][-1] - flow.request_s
     return one(flow.bytes[arrived].sum() / flow.bytes_per_s / took_s if took_s > 0 else None, flow.request_s)
 
 
 def queue_mean(flow: Flow) -> Samples:
-    """Return the mean time in the queue when start-up is over, in base round trips: the queue in BDP."""
+    """Return the mean time in the queue after start-up, in base round trips, which is the queue in BDP."""
     waits, times = _waits(flow, _settled_s(flow), flow.sent_s[-1])
     return one(waits.mean() if len(waits) else None, times[0] if len(waits) else 0.0)
 
 
 def queue_low(flow: Flow) -> Samples:
-    """Return the 5th percentile of the time in the queue when start-up is over, in base round trips: what always stands
-    there.
-    """
+    """Return the 5th percentile of the time in the queue after start-up, in base round trips: the standing queue."""
     waits, times = _waits(flow, _settled_s(flow), flow.sent_s[-1])
     return one(numpy.percentile(waits, 5) if len(waits) else None, times[0] if len(waits) else 0.0)
 
 
 def queue_after_start_up(flow: Flow) -> Samples:
-    """Return the mean time in the queue in the second half of the first 60 round trips, in base round trips."""
+    """Return the mean time in the queue in round trips 20 to 60 after the request, in base round trips."""
     middle_s = flow.request_s + _SETTLED / 3 * flow.base_rtt_s
     waits, _ = _waits(flow, middle_s, _settled_s(flow))
     return one(waits.mean() if len(waits) else None, middle_s)
 
 
 def rate_high(flow: Flow) -> Samples:
-    """Return the 95th percentile of the sending rate over a round trip, when start-up is over, by the bottleneck's."""
+    """Return the 95th percentile of the sending rate over a round trip after start-up, relative to the bottleneck's."""
     return _rate_percentile(flow, 95)
 
 
@@ -211,15 +210,16 @@ def rate_low(flow: Flow) -> Samples:
 
 
 def flight_high(flow: Flow) -> Samples:
-    """Return the 95th percentile of the flight when start-up is over, in BDP."""
+    """Return the 95th percentile of the flight after start-up, in BDP."""
     a = numpy.searchsorted(flow.sent_s, _settled_s(flow))
     flights = flow.flight[a:] / flow.bdp_bytes
     return one(numpy.percentile(flights, 95) if len(flights) else None, _settled_s(flow))
 
 
 def dips_per_10_s(flow: Flow) -> Samples:
-    """Return how often in 10 s the flight falls below 0.6 of its median for 100 ms or more with nothing lost before, or
-    below a quarter, whatever is lost.
+    """Return how often in 10 s the flight dips for 100 ms or more, as in ProbeRTT.
+
+    In a dip it is below 0.6 of its median with nothing lost before, or below a quarter, whatever is lost.
     """
     start_s, end_s = _settled_s(flow), flow.sent_s[-1]
     inside = flow.sent_s >= start_s
@@ -236,21 +236,21 @@ def dips_per_10_s(flow: Flow) -> Samples:
 
 
 def _stretches(times: Floats, low: numpy.typing.NDArray[numpy.bool_]) -> list[float]:
-    """Return when stretches of samples that are `low` begin, those that last."""
+    """Return when each stretch of `low` samples begins that lasts at least _DIP_S seconds."""
     ends = stretches(low)
     return [times[a] for a, b in ends if b < len(times) and times[b] - times[a] >= _DIP_S]
 
 
 def packet_fill(flow: Flow) -> Samples:
-    """Return the mean size of what is sent after the request, by that of a full packet."""
+    """Return the mean size of packets sent after the request, relative to a full packet."""
     a = numpy.searchsorted(flow.sent_s, flow.request_s)
     return one(flow.bytes[a:].mean() / flow.full_bytes if len(flow.bytes) > a else None, flow.request_s)
 
 
 def payload(flow: Flow) -> Samples:
-    """Return what a packet carries, in bytes: the mean of those above half of a full one, as probes and ends are less.
+    """Return the mean payload in bytes of packets larger than half of a full one, as probes and last packets are less.
 
-    Of a segment that offload made part of a larger one, a link's full packet less its headers is assumed.
+    For a super-packet of segmentation offload, a full packet of the link less its headers is assumed.
     """
     a = numpy.searchsorted(flow.sent_s, flow.request_s)
     sizes = numpy.minimum(flow.bytes[a:], _FRAME_BYTES)
@@ -259,7 +259,7 @@ def payload(flow: Flow) -> Samples:
 
 
 def ack_ratio(flow: Flow) -> Samples:
-    """Return the packets of the client's for each of the server's."""
+    """Return the number of packets from the client for each packet from the server."""
     return one(flow.ack_ratio, flow.request_s)
 
 
@@ -273,7 +273,7 @@ def _sent(flow: Flow, start_s: float, end_s: float) -> float:
 
 
 def _rate(flow: Flow, start_s: float) -> float:
-    """Return the sending rate in the base round trip from `start_s` on, by the bottleneck's."""
+    """Return the sending rate in the base round trip from `start_s` on, relative to the bottleneck's."""
     return _sent(flow, start_s, start_s + flow.base_rtt_s) * flow.full_bytes / flow.bdp_bytes
 
 
@@ -282,9 +282,7 @@ def _settled_s(flow: Flow) -> float:
 
 
 def _start_up_rounds(flow: Flow) -> list[tuple[float, float]]:
-    """Return [(time, full packets sent)] of the round trips from the request to the one that fills the path, or the
-    first loss.
-    """
+    """Return [(time, full packets sent)] of each round trip from the request until one fills the path or loses."""
     lost = numpy.flatnonzero(flow.lost)
     end_s = flow.known_s[lost[0]] if len(lost) else flow.sent_s[-1]
     found: list[tuple[float, float]] = []
@@ -298,14 +296,15 @@ def _start_up_rounds(flow: Flow) -> list[tuple[float, float]]:
 
 
 def _quiet(event: LossEvent, later: LossEvent | None, flow: Flow, round_trips: float) -> bool:
-    """Say whether a window of so many round trips after a loss shows nothing but it."""
+    """Return whether this number of round trips after a loss shows nothing but the response to it."""
     end_s = event.known_s + round_trips * event.rtt_s
     return end_s < (later.known_s if later else flow.sent_s[-1]) and event.after > 0
 
 
 def _isolated(flow: Flow) -> Iterator[LossEvent]:
-    """Yield the loss events of one packet, with nothing lost around them, in windows that are not small; never the
-    first, which ends start-up.
+    """Yield the loss events of one packet, in windows that are not small, with nothing else lost around them.
+
+    The first loss event of a flow is left out, as it ends start-up.
     """
     events = loss_events(flow)
     following: list[LossEvent | None] = [*events[2:], None]
@@ -316,12 +315,10 @@ def _isolated(flow: Flow) -> Iterator[LossEvent]:
 
 
 def _epochs(flow: Flow) -> Iterator[tuple[float, float, Floats]]:
-    """Yield (start, seconds of a round trip, windows of the round trips) between the end of each recovery and the next
-    loss.
-    """
+    """Yield (start, seconds of a round trip, window of each round trip) of each time between a recovery and a loss."""
     events = loss_events(flow)
     for event, later in itertools.zip_longest(events, events[1:]):
-        # What is under way when the transfer ends shows nothing: the last round trips have no more to send.
+        # The last round trips of a transfer have no more to send, so they show no window.
         end_s = later.known_s if later else flow.sent_s[-1] - _QUIET_AFTER * event.rtt_s
         at = start_s = event.known_s + event.rtt_s
         seen: list[float] = []
@@ -341,7 +338,7 @@ def _slope(windows: Floats) -> float:
 
 
 def _bursts(flow: Flow, start_s: float, end_s: float) -> Samples:
-    """Return the mean over packets of the length of the burst that each is in."""
+    """Return the mean, over packets, of the length of the burst that a packet is in."""
     a, b = numpy.searchsorted(flow.sent_s, (start_s, end_s))
     if b - a < 2:
         return samples([])
@@ -351,9 +348,7 @@ def _bursts(flow: Flow, start_s: float, end_s: float) -> Samples:
 
 
 def _waits(flow: Flow, start_s: float, end_s: float) -> tuple[Floats, Floats]:
-    """Return times in the queue, in base round trips, of delivered packets sent in [start_s, end_s), and when they were
-    sent.
-    """
+    """Return (times in the queue in base round trips, sending times) of delivered packets sent in [start_s, end_s)."""
     inside = (flow.sent_s >= start_s) & (flow.sent_s < end_s) & ~flow.lost
     waits = flow.out_s[inside] - flow.sent_s[inside] - flow.one_way_s
     return waits / flow.base_rtt_s, flow.sent_s[inside]

@@ -1,13 +1,14 @@
-"""What became of every packet that a server sent, and so how much it had in flight: from two captures, not from a
-stack's words.
+"""Work out from two captures what became of each packet that a server sent, and so the bytes in flight.
 
-One capture is taken where the server's packets enter the emulator, one where they leave the bottleneck's queue. The
-server's link has no delay: the first sees packets when they are sent, and acknowledgements when they arrive. What QUIC
-says is encrypted, so nothing but times, sizes and identities is looked at, for TCP as well: both are measured alike.
+Nothing that a stack reports is used. One capture is taken where the server's packets enter the emulator, the other
+where they leave the bottleneck's queue. The server's link has no delay, so the first capture sees packets when they are
+sent, and acknowledgements when they arrive. As QUIC is encrypted, only times, sizes and identities of packets are read,
+for TCP as well: both are measured alike.
 
-A packet is delivered, or lost. The sender knows of a delivered one when its acknowledgement can have come back, one
-one-way delay after it left the queue, and of a lost one when three sent later are known to be delivered (RFC 5681, 3.2;
-RFC 9002, 6.1.1). Acknowledgements that are lost or delayed come later; the flight is exact whenever one arrives.
+A packet is delivered, or lost. The sender knows of a delivered packet when its acknowledgement can have come back, one
+one-way delay after the packet left the queue. It knows of a lost packet when three packets sent later are known to be
+delivered (RFC 5681, 3.2; RFC 9002, 6.1.1). Acknowledgements that are lost or delayed come later than that; the flight
+is exact whenever one arrives.
 """
 
 import collections
@@ -22,20 +23,21 @@ from conformance.model.diagnosis.pcap import Packet
 from conformance.model.errors import UserError
 
 Floats = numpy.typing.NDArray[Any]
-#: packets sent later that are delivered before one counts as lost: kPacketThreshold, duplicate ACKs
+#: a packet counts as lost when this many packets sent later are delivered (QUIC's kPacketThreshold, duplicate ACKs)
 _REORDERING = 3
-#: fewer packets are no transfer
+#: a transfer has at least this many delivered packets
 _FEWEST_PACKETS = 20
-#: shares that may not fit together: more means that the captures are not of one transfer
+#: share of packets that may leave the queue without having entered it: with more, captures are not of one transfer
 _MOST_STRANGE = 0.001
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Flow:
-    """The server's packets in the order sent. Arrays of the same length; times in seconds since the first packet.
+    """The server's packets in the order sent. Arrays have the same length; times are in seconds since the first packet.
 
-    `out_s`: when it left the queue, NaN where it was lost. `known_s`: when the sender can have known which. `flight`:
-    bytes in flight just after it was sent, itself included. `rtt_s`: of the path at that time, with the queue.
+    `out_s`: when the packet left the queue, NaN if it was lost. `known_s`: when the sender can have known whether it
+    was. `flight`: bytes in flight just after it was sent, itself included. `rtt_s`: the path's round-trip time then,
+    queue included.
     """
 
     sent_s: Floats
@@ -44,17 +46,17 @@ class Flow:
     known_s: Floats
     flight: Floats
     rtt_s: Floats
-    #: of a full packet
+    #: the size of a full packet
     full_bytes: int
-    #: when the transfer was asked for
+    #: when the server got the request for the transfer
     request_s: float
     one_way_s: float
     bytes_per_s: float
     #: when the first packet was sent, in seconds since the capture's first frame
     began_s: float
-    #: acknowledging packets of the client's for each of the server's
+    #: packets from the client, which acknowledge, for each packet from the server
     ack_ratio: float
-    #: of a packet's bytes, those that are no payload
+    #: bytes of a packet that are not payload
     header_bytes: int = 0
 
     @property
@@ -71,13 +73,14 @@ class Flow:
         return self.base_rtt_s * self.bytes_per_s
 
     def window(self, start_s: float, end_s: float) -> float:
-        """Return the most in flight in [start_s, end_s), in full packets; NaN where nothing was sent then."""
+        """Return the largest flight in [start_s, end_s), in full packets; NaN if nothing was sent then."""
         a, b = numpy.searchsorted(self.sent_s, (start_s, end_s))
         return float(self.flight[a:b].max()) / self.full_bytes if b > a else numpy.nan
 
     def window_after(self, start_s: float, end_s: float) -> float:
-        """Return the same, but where nothing was sent then, the window was smaller than what was in flight: as the next
-        sending shows.
+        """Return window(), or the flight at the next sending if nothing was sent then.
+
+        A sender that sends nothing has a window smaller than what is in flight, which the next sending shows.
         """
         found = self.window(start_s, end_s)
         at = numpy.searchsorted(self.sent_s, end_s)
@@ -85,11 +88,12 @@ class Flow:
 
 
 def matched(sent: Sequence[Packet], came: Sequence[Packet]) -> tuple[Floats, int]:
-    """Return when each packet of `sent` came out, NaN if it did not; and how many came out that were never sent.
+    """Return when each packet of `sent` came out, NaN if it did not; and how many packets came out but were never sent.
 
-    Both are lists of pcap.Packet, in order. Equal ones are matched first to first, as no queue here reorders.
+    Both are lists of pcap.Packet, in order. Packets of equal identity are matched in that order, as no queue here
+    reorders.
     """
-    # The first of equal ones stands last in its list: a deque for each packet takes seven times the memory.
+    # Each list is in reverse order, so that pop() takes the first packet: deques would take seven times the memory.
     where: dict[bytes, list[int]] = collections.defaultdict(list)
     for at in range(len(sent) - 1, -1, -1):
         where[sent[at].identity].append(at)
@@ -105,15 +109,15 @@ def matched(sent: Sequence[Packet], came: Sequence[Packet]) -> tuple[Floats, int
 
 
 def known(out_s: Floats, one_way_s: float) -> Floats:
-    """Return when the sender can have known what became of each packet; see the head of this file.
+    """Return when the sender can have known what became of each packet; see the module's docstring.
 
-    `out_s` is (n,), NaN where lost, and ends with a delivered packet. Where fewer than three are delivered later, the
-    last one tells.
+    `out_s` is (n,), NaN where lost, and ends with a delivered packet. If fewer than three packets that were sent later
+    are delivered, the last one tells.
     """
     lost = numpy.isnan(out_s)
     delivered = numpy.flatnonzero(~lost)
     back_s = out_s + one_way_s
-    # Packets may overtake each other in a queue that is not first in, first out; knowledge does not go away.
+    # Packets may overtake each other in a queue that is not FIFO, but what the sender knows stays known.
     in_order_s = numpy.maximum.accumulate(back_s[delivered])
     later = numpy.searchsorted(delivered, numpy.flatnonzero(lost)) + _REORDERING - 1
     found = back_s.copy()
@@ -122,7 +126,10 @@ def known(out_s: Floats, one_way_s: float) -> Floats:
 
 
 def in_flight(sent_s: Floats, sizes: Floats, known_s: Floats) -> Floats:
-    """Return the bytes in flight just after each sending, itself included: those sent less those known. All (n,)."""
+    """Return the bytes in flight just after each packet was sent, itself included. All arrays are (n,).
+
+    These are the bytes sent less those of packets whose fate is known.
+    """
     order = numpy.argsort(known_s, kind="stable")
     resolved = numpy.concatenate(([0], numpy.cumsum(sizes[order])))
     return numpy.cumsum(sizes) - resolved[numpy.searchsorted(known_s[order], sent_s, side="right")]
@@ -140,11 +147,11 @@ def flow(
 ) -> Flow:
     """Return the Flow of a transfer.
 
-    `sent`, `came`: the server's packets, before and after the queue; `asked`: the client's, as they reached the server.
-    Lists of pcap.Packet. `first_s`: the time of the first frame that was captured.
-    `header_bytes`: of a packet, what is no payload. Raises UserError where they are not of one transfer.
+    `sent`, `came`: the server's packets, before and after the queue; `asked`: the client's packets, as they reached the
+    server. These are lists of pcap.Packet. `first_s`: the time of the first captured frame. `header_bytes`: bytes of a
+    packet that are not payload. Raises UserError if the packets are not of one transfer.
 
-    What was sent after the last delivered packet is left out: nobody knows what would have become of it.
+    Packets sent after the last delivered one are left out, as it is unknown what would have become of them.
     """
     out_s, strange = matched(sent, came)
     if strange > 10 + _MOST_STRANGE * len(came):
@@ -173,7 +180,8 @@ def of_arrays(
 ) -> Flow:
     """Return the Flow of packets that are matched already; see flow().
 
-    `sent_s`, `sizes`, `out_s` are (n,), `out_s` NaN where lost; `asked_s`, `asked_bytes` are (m,), of the client's.
+    `sent_s`, `sizes`, `out_s` are (n,), with NaN in `out_s` where lost; `asked_s`, `asked_bytes` are (m,), of the
+    client's packets.
     """
     delivered = numpy.flatnonzero(~numpy.isnan(out_s))
     if len(delivered) < _FEWEST_PACKETS:
@@ -195,16 +203,16 @@ def of_arrays(
     )  # fmt: skip
 
 
-#: an acknowledgement alone is shorter, as long as nothing is lost: 66 bytes in TCP, about 80 in QUIC
+#: a packet with only an acknowledgement is shorter, as long as nothing is lost: 66 bytes in TCP, about 80 in QUIC
 _REQUEST_BYTES = 100
-#: more than any handshake here has, as its certificate is short
+#: more bytes than the server sends in any handshake here, as its certificate is short
 _CERTAINLY_RESPONSE_BYTES = 6000
 
 
 def _request_s(sent_s: Floats, sizes: Floats, asked_s: Floats, asked_bytes: Floats) -> float:
-    """Return when the last thing but an acknowledgement reached the server, before it sent more than a handshake.
+    """Return when the client's last packet other than an acknowledgement came before the server sent the response.
 
-    Later ones may be probes for a larger MTU.
+    The response has begun when the server has sent more than a handshake. Later packets may be probes for a larger MTU.
     """
     at = min(int(numpy.searchsorted(numpy.cumsum(sizes), _CERTAINLY_RESPONSE_BYTES)), len(sent_s) - 1)
     times = asked_s[(asked_bytes > _REQUEST_BYTES) & (asked_s <= sent_s[at])]
@@ -213,10 +221,10 @@ def _request_s(sent_s: Floats, sizes: Floats, asked_s: Floats, asked_bytes: Floa
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LossEvent:
-    """Losses that call for one reduction: all that were sent before the first was known (RFC 9002, 7.3.2).
+    """Losses that call for one reduction: all packets sent before the first loss was known (RFC 9002, 7.3.2).
 
-    `known_s`: when the first was known. `before`, `after`: the window in full packets, in the round trip before that
-    and in the second after it.
+    `known_s`: when the first loss was known. `before`, `after`: the window in full packets, in the round trip before
+    that and in the second round trip after it.
     """
 
     first: int
@@ -228,7 +236,7 @@ class LossEvent:
 
     @property
     def kept(self) -> float:
-        """The share of the window that was left."""
+        """The share of the window that the losses left."""
         return self.after / self.before
 
 
@@ -239,7 +247,7 @@ def loss_events(flow: Flow) -> list[LossEvent]:
     at = 0
     while at < len(lost):
         first = lost[at]
-        # Those of its burst may be known before it, when a queue reorders; the first sent counts.
+        # If a queue reorders, other losses of the burst may be known earlier; the packet that was sent first counts.
         known_s = flow.known_s[first]
         end = at + 1
         while end < len(lost) and flow.sent_s[lost[end]] < known_s:

@@ -1,7 +1,7 @@
-"""Packets of a transfer, from a pcap file's bytes as guest/capture.py writes them.
+"""Read the packets of a transfer from the bytes of a pcap file that guest/capture.py wrote.
 
-The frames are a stack's, and a stack is not trusted: whatever they hold, the answer is a list of packets or a
-UserError, and never more packets than MOST_PACKETS.
+The frames come from a stack, which is not trusted: whatever they hold, the result is a list of at most MOST_PACKETS
+packets for each direction, or a UserError.
 """
 
 import builtins
@@ -18,13 +18,13 @@ _RECORD = struct.Struct("=IIII")
 _IPV4 = b"\x08\x00"
 _ETHERNET_BYTES, _SHORTEST_IPV4_BYTES = 14, 20
 _PROTOCOL_AT, _SOURCE_AT = 23, 26
-#: headers and the first bytes of what they carry. In TCP, IP's identification and the timestamps tell a retransmission
-#: from its original; in QUIC, every packet is encrypted under a number of its own.
+#: the bytes of a frame that identify a packet: headers and the first bytes of the payload. In TCP, IP's identification
+#: and the timestamps tell a retransmission from its original; in QUIC, each packet is encrypted under its own number.
 _TELLING = slice(_ETHERNET_BYTES, _ETHERNET_BYTES + 96)
 
 
 class Packet(NamedTuple):
-    """`identity` is equal where a packet was seen at another place; bridges change nothing in it."""
+    """`identity` is the same wherever a packet is captured, as bridges change nothing in it."""
 
     seconds: float
     bytes: int
@@ -32,7 +32,7 @@ class Packet(NamedTuple):
 
 
 def first_s(data: bytes) -> float:
-    """Return the time of a capture's first frame, whatever it is. `data` as packets() takes it. Raises UserError."""
+    """Return the time of a capture's first frame, of any kind; `data` as in packets(). Raises UserError without one."""
     if len(data) < _FILE_HEADER_BYTES + _RECORD.size:
         raise UserError("the capture holds no frame")
     seconds, nanoseconds, _, _ = _RECORD.unpack_from(data, _FILE_HEADER_BYTES)
@@ -40,7 +40,7 @@ def first_s(data: bytes) -> float:
 
 
 def last_s(sides: Iterable[Sequence[Packet]]) -> float:
-    """Return the time of the last packet of a capture's two lists, as packets() gives them. Raises UserError."""
+    """Return the time of the last packet in the two lists of packets(). Raises UserError if both are empty."""
     times = [packets[-1].seconds for packets in sides if packets]
     if not times:
         raise UserError("the capture holds no packet")
@@ -48,10 +48,10 @@ def last_s(sides: Iterable[Sequence[Packet]]) -> float:
 
 
 def packets(data: bytes, protocol: int, server: bytes) -> tuple[list[Packet], list[Packet]]:
-    """Return (the server's packets, those to it), each a list of Packet in order of the file.
+    """Return (packets from the server, packets to it), each a list of Packet in the order of the file.
 
-    `data`: bytes of a pcap file. Only IPv4 of `protocol` (6 TCP, 17 UDP) counts; `server` is the address, four bytes.
-    Raises UserError where it is no such file, or one that ends early.
+    `data`: bytes of a pcap file. Only IPv4 packets of `protocol` (6 TCP, 17 UDP) count; `server` is its address, four
+    bytes. Raises UserError if `data` is not such a file, or ends early.
     """
     if data[:4] != _MAGIC:
         raise UserError("the capture is no pcap file with nanoseconds")

@@ -1,9 +1,9 @@
-"""What looks wrong? A stack's features (features.py) against those of the reference, in the same cells, ranked.
+"""Rank suspects: compare a stack's features (features.py) with those of the reference, in the same cells.
 
-A feature's *score* is the difference of the two over what they may differ by: the feature's own tolerance, three times
-the larger of the spreads that the two have over their seeds, or, where losses are random, three times the standard
-error of the medians, whichever is most. Below 1 it is no evidence. A label's suspect has the evidence of all its
-features (feature_table.py) and the rank of the best.
+A feature's *score* is the difference between the two, divided by what they may differ by. That is the largest of the
+feature's own tolerance, three times the larger of the two spreads over seeds, and, where losses are random, three times
+the standard error of the medians. A score below 1 is no evidence. A label's suspect has the evidence of all features
+with that label (feature_table.py), and the rank of the best.
 """
 
 import dataclasses
@@ -18,18 +18,18 @@ from conformance.model.diagnosis.flow import Flow
 from conformance.model.diagnosis.samples import Samples
 
 _TIMES = 3
-#: of a normal distribution: from one quartile to the other; the median's standard error by the mean's
+#: of a normal distribution: the distance between its quartiles in sigmas; the median's standard error over the mean's
 _QUARTILES_SIGMAS, _MEDIANS_ERROR = 1.349, 1.253
-#: beyond this, how much more says nothing of how likely
+#: a score beyond this makes a suspect no likelier
 _MOST_SCORE = 8
-#: above this share of its window a sender has kept all of it: no beta, but no response
+#: a sender that keeps more than this share of its window has kept all of it: it has no response, not another beta
 KEPT_ALL = 0.93
 _UNTOUCHED = {"kept": KEPT_ALL, "trough": 0.85}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Reading:
-    """A feature as it was found: over all samples of all seeds. `spread`: half the range of the seeds' own values."""
+    """A feature's value over all samples of all seeds. `spread`: half of the range of the seeds' own values."""
 
     value: float
     low: float
@@ -41,12 +41,12 @@ class Reading:
 
 
 def read(feature: Feature, flows: Mapping[int, Flow]) -> Reading | None:
-    """Return the Reading of a feature in {seed: Flow} of its cell; None where there are too few samples."""
+    """Return the Reading of a feature in {seed: Flow} of its cell; None if there are too few samples."""
     return of_samples(feature, {seed: getattr(features, feature.name)(flow) for seed, flow in flows.items()})
 
 
 def of_samples(feature: Feature, by_seed: Mapping[int, Samples]) -> Reading | None:
-    """Return the Reading of a feature in {seed: its samples}; None where there are too few."""
+    """Return the Reading of a feature in {seed: its samples}; None if there are too few."""
     found = {seed: samples for seed, samples in by_seed.items() if len(samples)}
     if sum(len(samples) for samples in found.values()) < feature.least:
         return None
@@ -67,7 +67,7 @@ def of_samples(feature: Feature, by_seed: Mapping[int, Samples]) -> Reading | No
 
 
 def readings(flows: Mapping[str, Mapping[int, Flow]]) -> dict[Feature, Reading]:
-    """Return {Feature: Reading}, without those that nothing was seen of. `flows` is {cell's name: {seed: Flow}}."""
+    """Return {Feature: Reading}, without features that were not seen. `flows` is {cell's name: {seed: Flow}}."""
     read_of = {feature: read(feature, flows[feature.cell]) for feature in FEATURES if flows.get(feature.cell)}
     found = {feature: reading for feature, reading in read_of.items() if reading is not None}
     kept = next((reading.value for feature, reading in found.items() if feature.name == "kept"), None)
@@ -86,9 +86,7 @@ def _divided(reading: Reading, by: float) -> Reading:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """One feature that differs. `score`: in units of what it may; `ours` and `theirs` (the reference's) are
-    Readings.
-    """
+    """One feature that differs, by `score` times what it may; `ours` and `theirs` (the reference's) are Readings."""
 
     feature: Feature
     label: str
@@ -102,18 +100,18 @@ class Evidence:
 
     @property
     def sentence(self) -> str:
-        """What was measured, what the reference did, and what it would mean."""
+        """What was measured, what the reference did, and what the difference would mean."""
         feature, ours = self.feature, self.ours
         said = {name: f"{getattr(ours, name):.{feature.digits}f}" for name in ("value", "low", "high")}
         meaning = (feature.above if ours.value > self.theirs.value else feature.below).format(**said)
-        # What a document says was never measured.
+        # A value that a document gives was never measured.
         who = "the reference" if self.theirs.n else "the document"
         return f"{feature.says.format(n=ours.n, **said)}, {who} {self.theirs.value:.{feature.digits}f}: {meaning}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Suspect:
-    """What may be wrong, with its Evidence, the heaviest first."""
+    """A possible cause of a violation, with its Evidence, the heaviest first."""
 
     label: str
     evidence: tuple[Evidence, ...]
@@ -124,7 +122,7 @@ class Suspect:
 
 
 def suspects(algorithm: str, ours: Mapping[Feature, Reading], theirs: Mapping[Feature, Reading]) -> list[Suspect]:
-    """Return the Suspects, the likeliest first; none where nothing differs. Both are {Feature: Reading}."""
+    """Return the Suspects, the likeliest first; none if nothing differs. `ours`, `theirs` are {Feature: Reading}."""
     by_label: dict[str, list[Evidence]] = {}
     for feature in ours:
         if feature in theirs:
@@ -141,13 +139,13 @@ def suspects(algorithm: str, ours: Mapping[Feature, Reading], theirs: Mapping[Fe
 
 
 def difference(feature: Feature, ours: Reading, theirs: Reading) -> float:
-    """Return the score of a feature: see the head of this file."""
+    """Return the score of a feature; see the module's docstring."""
     if feature.only_above and ours.value <= theirs.value:
         return 0.0
     a, b = ours, theirs
     if feature.ratio:
         if min(ours.value, theirs.value) <= 0:
-            # No logarithm, and no doubt: one of them has none of it at all.
+            # Zero has no logarithm; but there is no doubt either: one side shows none of it at all.
             return 0.0 if ours.value == theirs.value else float(_MOST_SCORE)
         a, b = _logarithm(ours), _logarithm(theirs)
     tolerance = math.log(feature.tolerance) if feature.ratio else feature.tolerance
@@ -165,8 +163,9 @@ def _logarithm(reading: Reading) -> Reading:
 
 
 def _standard_error(reading: Reading) -> float:
-    """Return the standard error of the median of so many samples, from their quartiles, as of a normal distribution:
-    1.253 sigma / sqrt(n).
+    """Return the standard error of the median of a Reading's samples: 1.253 sigma / sqrt(n).
+
+    Sigma comes from the quartiles, as for a normal distribution.
     """
     sigma = (reading.high - reading.low) / _QUARTILES_SIGMAS
     return _MEDIANS_ERROR * sigma / math.sqrt(reading.n) if reading.n else 0.0
@@ -179,9 +178,9 @@ def _label(feature: Feature, algorithm: str, ours: Reading, theirs: Reading) -> 
     return label
 
 
-#: what the documents say of a feature, by algorithm, where there is no reference to measure. Of BBR that is little: a
+#: {(feature, cell): value that the documents give}, used if there is no reference to measure. For BBR these are few: a
 #: version that probes seldom has its highest gain for less than a twentieth of the time, ProbeRTT has no least number,
-#: and Linux's BBR, with an initial window of ten packets, sends 13 in what is the first round trip here.
+#: and Linux's BBR, with an initial window of ten packets, sends 13 in what counts as the first round trip here.
 _BBR: Mapping[tuple[str, str], float] = {
     ("start_up_growth", CLEAN): 2,  # draft-cardwell-iccrg-bbr-congestion-control-02, 4.3.1.1: it doubles
 }
@@ -193,9 +192,9 @@ _LOSS_BASED: Mapping[tuple[str, str], float] = {
 }
 _DOCUMENTS: Mapping[str, Mapping[tuple[str, str], float]] = {
     "cubic": {**_LOSS_BASED, ("kept", FEW): 0.7},  # RFC 9438, 4.6
-    # RFC 5681, 3.1 and 3.2: a segment a round trip, and half
+    # RFC 5681, 3.1 and 3.2: growth of a packet per round trip, and half of the window
     "reno": {**_LOSS_BASED, ("kept", FEW): 0.5, ("growth", FEW): 1, ("half_time_share", CLEAN): 0.5},
-    # ibid., 4.3.4.1: ProbeBW's highest gain; 4.3.5: ProbeRTT each 10 s
+    # draft-cardwell-iccrg-bbr-congestion-control-02, 4.3.4.1: ProbeBW's highest gain; 4.3.5: ProbeRTT every 10 s
     "bbrv1": {**_BBR, ("rate_high", CLEAN): 1.25, ("dips_per_10_s", CLEAN): 1},
     "bbrv2": _BBR,
     "bbrv3": _BBR,
@@ -203,7 +202,7 @@ _DOCUMENTS: Mapping[str, Mapping[tuple[str, str], float]] = {
 
 
 def documented(algorithm: str) -> dict[Feature, Reading]:
-    """Return {Feature: Reading} of what the documents say of an algorithm; for one that is not known here, nothing."""
+    """Return {Feature: Reading} of the values that the documents give for an algorithm; empty for an unknown one."""
     said = _DOCUMENTS.get(algorithm, {})
     return {
         feature: Reading(value=value, low=value, high=value, n=0, spread=0.0, seen=())

@@ -1,1 +1,1 @@
-"""The emulated network: tc commands, calibration, and whether a trial is to be believed. Pure."""
+"""Pure functions for the emulated network: tc commands, calibration, and checks whether a trial can be believed."""

@@ -1,4 +1,4 @@
-"""A bond's box: what each packet's treatment costs, as tc's command, and whether it did what was asked for."""
+"""Build the tc command that delays packets in a bond, and check that the bond did what it was asked to do."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -6,18 +6,20 @@ from typing import Any
 from conformance.model.bond import Bond
 from conformance.model.links import Link
 
-#: far more than ever stands there
+#: netem's limit in packets, far more than it ever holds
 _NO_LIMIT_PACKETS = 1_000_000
-#: Each side reads a packet when it comes: one of many that come at once waits for a system call or two of each before.
+#: how long a packet may wait to be read, in ns. Each side reads a packet when it arrives, but one of many that arrive
+#: at once waits for a system call or two for each one before it.
 _MOST_STOOD_NS = 2_000_000
 
 Counts = Mapping[str, int]
 
 
 def cost_lines(bond: Bond) -> list[str]:
-    """Return the commands for the egress {dev} of a side; none where a packet costs no time.
+    """Return the tc commands for the egress {dev} of a side; none if a packet costs no time.
 
-    Packets that are treated at once leave as late, and as close together: the study's cost is latency, and no rate.
+    All packets leave equally late, so packets that arrive together leave together: the study's cost is a latency, not a
+    limit on the rate.
     """
     if not bond.cost_ms:
         return []
@@ -26,7 +28,7 @@ def cost_lines(bond: Bond) -> list[str]:
 
 
 def problems(bond: Bond, links: Sequence[Link], seen: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a bond did that it was not asked for, and where the kernel counted otherwise than its programs."""
+    """Yield sentences about what a bond did that was not requested, or counted differently than the kernel."""
     split, merge = seen["split"], seen["merge"]
     yield from _other_counts(split, merge, seen["interfaces"])
     for side, counts in (("split", split), ("merge", merge)):
@@ -52,7 +54,7 @@ def problems(bond: Bond, links: Sequence[Link], seen: Mapping[str, Any]) -> Iter
 
 
 def _other_counts(split: Counts, merge: Counts, interfaces: Mapping[str, Counts]) -> Iterator[str]:
-    """Yield where an interface's counters are not what a program counted there."""
+    """Yield sentences about interface counters that differ from what a program of the bond counted there."""
     for interface, way, counts, names in (
         ("b-split:hosts", "rx", split, ("came",)),
         ("b-split:one", "tx", split, ("one",)),
@@ -65,14 +67,14 @@ def _other_counts(split: Counts, merge: Counts, interfaces: Mapping[str, Counts]
             (name,) = names
             counted = counts[name if unit == "packets" else f"{name}_bytes"]
             if name == "left" and merge["other"]:
-                continue  # frames that are no packets pass uncounted
+                continue  # frames that are not IPv4 pass uncounted
             kernel = interfaces[interface][f"{way}_{unit}"]
             if kernel != counted:
                 yield f"{interface} counted {kernel} {unit}, and the bond {counted}"
 
 
 def dealt(bond: Bond, links: Sequence[Link], packets: int) -> tuple[int, int]:
-    """Return how many of so many packets each link is dealt."""
+    """Return how many of `packets` packets each link is dealt."""
     if bond.duplicate:
         return packets, packets
     first = bond.packets(links)[0]

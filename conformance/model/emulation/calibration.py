@@ -1,9 +1,9 @@
-"""Did the emulator deliver what was asked? Where not, a trial is an error and never a violation.
+"""Check that the emulator delivered what was requested. If it did not, a trial is an error and never a violation.
 
-Two checks on each of rate, delay and loss: what tc reads back must equal what was asked, and what probe packets saw
-must agree with it. Tolerances: 3 % of the rate; 0.5 ms + 2 % of the delay beyond the probe's own serialization
-(scheduling, in the host room); for the loss, an exact two-sided binomial test at 1e-6, so that a right emulator fails
-once in a million calibrations.
+What tc reads back (delay, loss and kind of queue) must equal what was requested, and what probe packets saw of rate,
+delay and loss must agree with it. Tolerances: 3 % of the rate; 0.5 ms + 2 % of the delay beyond the probe's own
+serialization (for scheduling, in the host room); for the loss, an exact two-sided binomial test at 1e-6, so that a
+correct emulator fails once in a million calibrations.
 """
 
 import math
@@ -20,16 +20,16 @@ Sysctls = Mapping[str, Mapping[str, str | None]]
 RATE_TOLERANCE = 0.03
 DELAY_TOLERANCE_MS, DELAY_TOLERANCE = 0.5, 0.02
 LOSS_P_VALUE = 1e-6
-#: the delay probe's frame: 64 bytes of payload and 42 of headers (conformance/guest/calibrate.py)
+#: size of the delay probe's frame in bits: 64 bytes of payload and 42 of headers (conformance/guest/calibrate.py)
 PROBE_FRAME_BITS = 106 * 8
-#: far beyond any option of a queue
+#: far beyond any option of a queue: larger numbers are ignored
 _MOST = 1e15
 
 
 def binomial_p_value(lost: int, sent: int, probability: float) -> float:
-    """Return the two-sided p-value of `lost` of `sent`: twice the smaller tail, at most 1.
+    """Return the two-sided p-value of `lost` out of `sent`: twice the smaller tail, at most 1.
 
-    Exact, by the log-gamma function; 0.0 where the observation is impossible.
+    It is exact, computed with the log-gamma function; 0.0 if the observation is impossible.
     """
     if probability <= 0:
         return 1.0 if lost == 0 else 0.0
@@ -48,7 +48,7 @@ def binomial_p_value(lost: int, sent: int, probability: float) -> float:
 
 
 def _read_back(cell: Cell, queue: str, qdiscs: Sequence[Qdisc]) -> Iterator[str]:
-    """Yield problems with what tc shows; each netem must have the asked delay and loss, on every interface."""
+    """Yield problems with what tc shows: each netem, on every interface, must have the requested delay and loss."""
     netems = [q for q in qdiscs if q.get("kind") == "netem"]
     if not netems:
         yield "no netem qdisc is installed"
@@ -66,7 +66,7 @@ def _read_back(cell: Cell, queue: str, qdiscs: Sequence[Qdisc]) -> Iterator[str]
 
 
 def _option(queue: Qdisc, *path: str) -> float:
-    """Return a number from the options that tc shows of a queue; 0 where there is none, as tc leaves zeros out."""
+    """Return a number from the options that tc shows of a queue; 0 if there is none, since tc leaves zeros out."""
     found = queue.get("options")
     for name in path:
         found = found.get(name) if isinstance(found, dict) else None
@@ -74,7 +74,7 @@ def _option(queue: Qdisc, *path: str) -> float:
 
 
 def sysctl_problems(setting: Setting, found: Sysctls) -> Iterator[str]:
-    """Yield sentences about sysctls that a node does not hold as asked; one that its kernel lacks (None) is none."""
+    """Yield sentences about sysctls that differ from the request, except those that a node's kernel lacks (None)."""
     for node, values in sorted(found.items()):
         for name, asked in setting.sysctls:
             held = values.get(name)
@@ -83,9 +83,9 @@ def sysctl_problems(setting: Setting, found: Sysctls) -> Iterator[str]:
 
 
 def problems(setting: Setting, observed: Sequence[LinkSeen]) -> list[str]:
-    """Return sentences about what the emulators did not deliver; empty when they delivered all.
+    """Return sentences about what the emulators did not deliver; empty if they delivered everything.
 
-    `observed`: for each link, the client's first, what was seen (conformance/guest/calibrate.py), and its "qdiscs".
+    `observed`: for each link, the client's first, what was seen (conformance/guest/calibrate.py) and its "qdiscs".
     """
     if len(observed) != len(setting.links):
         return [f"{len(observed)} links were calibrated, the setting has {len(setting.links)}"]

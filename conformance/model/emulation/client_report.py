@@ -1,15 +1,15 @@
-"""The result line that a client prints: untrusted text, read strictly."""
+"""Read the result line that a client prints. It is untrusted text, so it is read strictly."""
 
 import json
 from collections.abc import Mapping
 from typing import Any
 
-#: what a client reports: JSON
+#: a client's report, as read from JSON
 Facts = Mapping[str, Any]
 
 
 def report_of(stdout: str) -> Facts | None:
-    """Return the result line that a client printed last; None where it is no valid one."""
+    """Return the result line that a client printed last; None if it is not a valid one."""
     try:
         line = stdout.strip().splitlines()[-1]
         report: Facts = json.loads(line, parse_constant=_refuse, object_pairs_hook=_once)
@@ -28,7 +28,7 @@ def _refuse(constant: str) -> None:
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Return a JSON object whose keys occur once each: of two, which one counts?"""
+    """Return a JSON object. Raises ValueError if a key occurs twice, since it is ambiguous which one counts."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a key twice")

@@ -1,31 +1,31 @@
-"""Which congestion control is it? Found out, not assumed: from what the kernel says of the sender's socket.
+"""Find out, instead of assuming, which congestion control a sender uses: from what the kernel says of its socket.
 
-Which BBR is it? From what the kernel exports, and from the gains it was seen to use. All generations have been shipped
-under the name "bbr". The kernel answers INET_DIAG_BBRINFO with struct tcp_bbr_info: 20 bytes in mainline (version 1);
-Google's BBRv2 and BBRv3 append bounds and, at offset 39, their version.
+All generations of BBR have been shipped under the name "bbr". What the kernel exports, and the gains that the sender
+was seen to use, tell which one it is. The kernel answers INET_DIAG_BBRINFO with struct tcp_bbr_info: 20 bytes in
+mainline (version 1); Google's BBRv2 and BBRv3 append bounds and, at offset 39, their version.
 """
 
 import re
 from collections.abc import Mapping
 from typing import Any
 
-#: the sampler's record of a sender (conformance/guest/seen.py: CongestionControlSeen), where it has one
+#: the sampler's record of a sender (conformance/guest/seen.py: CongestionControlSeen), if it has one
 Found = Mapping[str, Any] | None
 
-#: a shorter transfer may lie between two looks at its socket
+#: a transfer that is shorter than this, in s, may fall between two samples of its socket
 _SEEN_S = 0.1
-#: pacing gains in use, by generation: start-up, drain, probe up, probe down, cruise (tcp_bbr.c, tcp_bbr2.c)
+#: {generation of BBR: its pacing gains}: start-up, drain, probe up, probe down, cruise (tcp_bbr.c, tcp_bbr2.c)
 _PACING_GAINS = {
     1: {739 / 256, 88 / 256, 1.25, 0.75, 1.0},
     2: {739 / 256, 88 / 256, 1.25, 0.75, 1.0},
     3: {710 / 256, 88 / 256, 1.25, 232 / 256, 1.0},
 }
-#: and congestion window gains: BBRv3 has its own while it probes up, BBRv1 and BBRv2 theirs in start-up
+#: {generation of BBR: its cwnd gains}: BBRv3 has one of its own while it probes up, BBRv1 and BBRv2 in start-up
 _CWND_GAINS = {1: {739 / 256, 2.0, 1.0}, 2: {739 / 256, 2.0, 1.0}, 3: {2.0, 2.25, 1.0}}
 
 
 def exported_generation(found: Found) -> int | None:
-    """Return 1, 2 or 3 by what the kernel exports; None where it is not a BBR or nothing is known."""
+    """Return the generation of BBR that the kernel exports: 1, 2 or 3; None if it is not BBR or nothing is known."""
     bbr = found and found["bbr"]
     if not bbr:
         return None
@@ -34,9 +34,9 @@ def exported_generation(found: Found) -> int | None:
 
 
 def seen_generations(found: Found) -> list[int] | None:
-    """Return the generations that use every gain that was seen, as a list; None where no gain was seen.
+    """Return the generations of BBR that use all gains that were seen, as a list; None if no BBR was seen.
 
-    A short transfer may never leave start-up, and versions 1 and 2 share their gains: several may fit.
+    Several may fit: a short transfer may never leave start-up, and versions 1 and 2 share their gains.
     """
     bbr = found and found["bbr"]
     if not bbr:
@@ -63,7 +63,7 @@ def not_as_asked(algorithm: str, found: Found) -> str | None:
 def not_as_set(name: str | None, found: Found, elapsed_s: float) -> str | None:
     """Return why the sender did not use the algorithm `name` that the harness set in its kernel, or None.
 
-    A program may choose another one for its socket, as good as unseen where the transfer's socket was not looked at.
+    A program may choose another one for its socket. If the transfer's socket was never sampled, nothing rules that out.
     """
     if name is None:
         return None
@@ -74,7 +74,7 @@ def not_as_set(name: str | None, found: Found, elapsed_s: float) -> str | None:
 
 
 def describe(found: Found) -> dict[str, Any] | None:
-    """Return a result's evidence: name, generations of BBR, and what they rest on; None where nothing is known."""
+    """Return a result's evidence: name, generations of BBR, and what they rest on; None if nothing is known."""
     if not found:
         return None
     about: dict[str, Any] = {"name": found["name"]}

@@ -1,4 +1,4 @@
-"""The adapter contract, clause by clause: from what the probes saw (conformance/guest/probe.py) to verdicts."""
+"""Judge the clauses of the adapter contract by what the probes saw (conformance/guest/probe.py)."""
 
 import dataclasses
 import json
@@ -9,18 +9,19 @@ from conformance.model.emulation.credibility import Facts
 from conformance.model.flow_group import Flows, Request
 from conformance.model.trial import Outcome, Trial
 
-#: a body of zeros sent in clear shows runs of them in most frames; a greeting's padding in one or two
+#: length in bytes of a run of equal bytes that means plain text if most frames have one: a body of zeros sent in the
+#: clear has such runs in most frames, the padding of a handshake in only one or two
 _PLAIN_RUN_BYTES = 16
 _UNSUPPORTED = 127
-#: from which version of the contract on several requests come on a connection
+#: the first version of the contract that has several requests on one connection
 _WITH_REQUESTS = 2
-#: the lowest status of HTTP that says a request is not to be fulfilled
+#: the lowest HTTP status that means that a request failed
 _CLIENT_ERROR = 400
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Clause:
-    """`kept` is None where it could not be tried, because an earlier one was broken."""
+    """The judgment of a clause. `kept` is None if the clause could not be tried or does not apply; `what` says why."""
 
     name: str
     kept: bool | None
@@ -30,10 +31,10 @@ class Clause:
 def clauses(
     probes: Mapping[str, Facts], trial: Trial, network: Facts, own_algorithms: bool, version: int
 ) -> list[Clause]:
-    """Judge every clause. `probes` is {probe's name: facts}; `trial` the Trial that the transfer stands for.
+    """Judge every clause. `probes`: {name of a probe: its facts}; `trial`: the Trial that the transfer amounts to.
 
-    `own_algorithms`: whether the stack brings its own congestion control, and so must know which it has. `version`: of
-    the contract that server and client both keep, by their manifests.
+    `own_algorithms`: whether the stack brings its own congestion control, and so must know which algorithms it has.
+    `version`: the version of the contract that server and client both keep, according to their manifests.
     """
     return [
         _unknown(probes["unknown_algorithm"], own_algorithms),
@@ -96,7 +97,7 @@ def _must_fail(name: str, facts: Facts) -> Clause:
 
 
 def _visits(facts: Facts) -> Iterator[Clause]:
-    """Judge what one server answers to several clients, one after the other and at once."""
+    """Judge how one server answers several clients, one after another and at the same time."""
     names = (
         "a path that is no file is answered with an error",
         'a path with ".." leads nowhere',
@@ -128,7 +129,7 @@ def _claims_a_result(text: str) -> bool:
 
 
 def _several(facts: Facts, version: int) -> Clause:
-    """Judge several requests on one connection. Contract 1 does not ask for them: there it only says how it was."""
+    """Judge several requests on one connection. Contract 1 does not require them: for it, only say what happened."""
     name = "several requests on one connection are answered"
     if not facts["ready"]:
         return Clause(name=name, kept=None, what="the server was never ready")

@@ -1,7 +1,8 @@
-"""From the facts that a guest reports to a Measurement. The harness believes no adapter.
+"""Turn the facts that a guest reports about a trial into a Measurement, without trusting any adapter.
 
-The client's byte count is checked against the interface counters, its time against the harness's own clock, its goodput
-against the link's rate. A lie, a crash or a server that dies is an error that says so: CHECKS, in that order.
+The client's byte count is checked against the interface counters, its time against the harness's own clock, and its
+goodput against the link's rate. A lie, a crash or a server that dies makes the trial an error, with a message that says
+so. CHECKS lists the checks in order.
 """
 
 import collections.abc
@@ -12,28 +13,29 @@ import typing
 from conformance.model.emulation import client_report, congestion
 from conformance.model.trial import Measurement, Outcome, Trial
 
-#: the client's clock may start and stop this much later and earlier than the harness's, plus 2 %
+#: the client's clock may start this much later, and stop this much earlier, than the harness's, in s, plus 2 %
 _CLOCK_SLACK_S = 0.25
-#: goodput above the link's rate by more than its token bucket can explain
+#: goodput beyond this multiple of the link's rate is more than the rate and its token bucket can explain
 _RATE_SLACK = 1.02
 BURST_BYTES = 65_536
 _TAIL = 300
 _CALIBRATION = ("rate_mbps", "delays_ms", "loss_sent", "loss_lost")
-#: bytes on the wire over those of the body, with headers and what came twice, from which on all of it has come
+#: if the bytes on the wire, with headers and duplicates, exceed this multiple of the body, all of it has arrived
 _ALL_CAME = 1.1
-#: what crosses the link before the first byte of the body, at most
+#: the most bytes that cross the link before the first byte of the body
 _HANDSHAKE_BYTES = 20_000
 #: exit status of a program that does not offer an algorithm
 _NOT_OFFERED = 127
 
-#: what a guest reports of a trial (job.flat()), of its network, of a process: JSON
+#: JSON that a guest reports about a trial (job.flat()), its network or a process
 Facts = collections.abc.Mapping[str, typing.Any]
 
 
 def measurement(trial: Trial, facts: Facts, network: Facts, host: Facts) -> Measurement:
     """Judge one trial's facts (conformance/guest/trial.py) for credibility, and derive the metrics.
 
-    `network` is the guest's network event (sysctls, offload, kernel as read back), `host` what depends on the machine.
+    `network` is the guest's network event (sysctls, offload, kernel as read back), and `host` is what depends on the
+    machine.
     """
     case = Case(trial=trial, facts=facts, network=network)
     fault = next(filter(None, (check(case) for check in CHECKS)), None)
@@ -59,9 +61,9 @@ class Case:
     trial: Trial
     facts: Facts
     network: Facts
-    #: the most that its way ever carries, where that is not the cell's bandwidth
+    #: the highest rate that the flow's path ever has, if that is not the cell's bandwidth
     most_mbps: float | None = None
-    #: what may pass at once beyond that rate
+    #: bytes that may pass in one burst beyond that rate
     burst_bytes: int = BURST_BYTES
 
     @property
@@ -80,22 +82,22 @@ class Case:
 
     @property
     def completed(self) -> bool:
-        """Whether the client ended by itself, so that there is a report to believe or not."""
+        """Whether the client ended by itself, so that there is a report to check."""
         return not self.facts["timed_out"]
 
     @functools.cached_property
     def crossed_bytes(self) -> int:
-        """Bytes that came in at the client's interfaces."""
+        """The bytes that arrived at the client's interfaces."""
         return _crossed_bytes(self.facts)
 
     @functools.cached_property
     def report(self) -> Facts | None:
-        """The client's result line: "bytes", "completion_s", "handshake_s"; None where there is no valid one."""
+        """The client's result line: "bytes", "completion_s", "handshake_s"; None if there is no valid one."""
         return client_report.report_of(self.client["stdout"])
 
     @functools.cached_property
     def result_lines(self) -> int:
-        """How many lines look like results."""
+        """The number of lines that look like results."""
         return sum('"completion_s"' in line for line in self.client["stdout"].splitlines())
 
 
@@ -126,7 +128,7 @@ def _algorithm_not_offered(case: Case) -> Fault | None:
         if process is None or process["exit_status"] != _NOT_OFFERED:
             continue
         if case.facts["ready"] and case.crossed_bytes >= _HANDSHAKE_BYTES:
-            # A stack that does not offer an algorithm knows so before the transfer, however that goes.
+            # A stack knows before the transfer whether it offers an algorithm, however the transfer goes.
             return Fault(f"the {role} of {case.stack} ended with status {_NOT_OFFERED} during the transfer")
         why = f"{case.stack} does not offer {case.trial.scheme.algorithm}{said(process)}"
         return Fault(why, Outcome.UNSUPPORTED)
@@ -192,7 +194,8 @@ def _passed_by_the_proxy(case: Case) -> Fault | None:
 
 
 def _several_connections(case: Case) -> Fault | None:
-    # Of TCP only: a QUIC stack's programs may talk to each other by TCP, and its connections are not the kernel's.
+    # This holds for TCP only: a QUIC stack's programs may talk to each other over TCP, and the kernel does not know the
+    # stack's own connections.
     if not case.facts["sampled"]["tcp_info"]:
         return None
     opened = _difference(case.facts, "client", "Tcp.ActiveOpens")
@@ -201,7 +204,7 @@ def _several_connections(case: Case) -> Fault | None:
     return Fault(f"the client of {case.stack} opened {opened} connections in the place of one")
 
 
-#: The first that finds a fault names the one to blame: what comes later may have gone wrong because of it.
+#: The first check that finds a fault names the cause: later ones may fail because of it.
 CHECKS: tuple[collections.abc.Callable[[Case], Fault | None], ...] = (
     _not_carried_out,
     _proxy_died,
@@ -220,7 +223,7 @@ CHECKS: tuple[collections.abc.Callable[[Case], Fault | None], ...] = (
 
 
 def lie(case: Case) -> str | None:
-    """Return what about the client's report is not to be believed, as the end of a sentence; or None."""
+    """Return why the client's report cannot be believed, as the end of a sentence; None if it can."""
     if case.result_lines > 1:
         return f"printed {case.result_lines} result lines"
     if case.report is None:
@@ -244,7 +247,7 @@ def lie(case: Case) -> str | None:
     return None
 
 
-# --- words
+# --- wording
 
 
 def _tail(text: str) -> str:
@@ -271,13 +274,13 @@ def _round(value: float | None, digits: int = 6) -> float | None:
 
 
 def _bound(trial: Trial) -> dict[str, float | None]:
-    """Return the metrics of a transfer that did not end in time: an upper bound."""
+    """Return the metrics of a transfer that did not end in time: an upper bound of its utilization."""
     bits = 8 * trial.setting.transfer_bytes
     return {"utilization": _round(bits / (trial.setting.timeout_s * trial.setting.cell.bandwidth_mbps * 1e6))}
 
 
 def _completed(case: Case) -> dict[str, float | None]:
-    """Return the metrics of a report that was believed."""
+    """Return the metrics from a report that passed the checks."""
     report = case.report or {}
     goodput = 8 * report["bytes"] / report["completion_s"] / 1e6
     return {
@@ -290,7 +293,7 @@ def _completed(case: Case) -> dict[str, float | None]:
 
 
 def _difference(facts: Facts, *path: str) -> int | None:
-    """Return by how much a counter grew; None where nobody counted."""
+    """Return by how much a counter grew; None if it was not read."""
     before, after = facts["counters"]["before"], facts["counters"]["after"]
     for name in path:
         before, after = before.get(name), after.get(name)
@@ -301,14 +304,14 @@ def _difference(facts: Facts, *path: str) -> int | None:
 
 
 def _crossed_bytes(facts: Facts, by: Facts | None = None) -> int:
-    """Return the bytes that came in at the client's interfaces, in all or until the counters `by` were read."""
+    """Return the bytes that arrived at the client's interfaces, in all or until the counters `by` were read."""
     before = facts["counters"]["before"]["interfaces"]["client"]
     after = by or facts["counters"]["after"]["interfaces"]["client"]
     return sum(counters["rx_bytes"] - before[name]["rx_bytes"] for name, counters in after.items())
 
 
 def _metrics(facts: Facts) -> dict[str, float | None]:
-    """Return what is known of every transfer, with None for what only a completed one has."""
+    """Return the metrics that every transfer has, with None for those that only a completed one has."""
     sampled = facts["sampled"]
     info = sampled["tcp_info"]
     return {
@@ -329,7 +332,7 @@ def _metrics(facts: Facts) -> dict[str, float | None]:
 
 
 def _bursts(seen: Facts | None) -> dict[str, float | None]:
-    """Return the metrics of bursts: none where nobody looked, and None where packets are missing in what was seen."""
+    """Return the metrics of bursts: none if bursts were not watched, and None if the capture lacks packets."""
     if seen is None:
         return {}
     names = {"back_to_back_packets": "usual", "longest_burst_packets": "longest"}
@@ -365,7 +368,7 @@ def _evidence(facts: Facts, network: Facts) -> dict[str, typing.Any]:
 
 
 def _proxy(facts: Facts) -> dict[str, typing.Any]:
-    """Return what is known of a proxy's sending half: the kernel's words on its socket towards the client."""
+    """Return what the kernel says about a proxy's sending half, its socket towards the client."""
     info = dict(facts["sampled"]["proxy"] or {})
     info.pop("bbr", None)
     return {"tcp_info": info or None, "connections": _difference(facts, "router", "Tcp.ActiveOpens")}

@@ -1,8 +1,8 @@
-"""The queue of L4S, DualPI2 (RFC 9332), which tc(8) of most systems does not know yet: by rtnetlink's messages.
+"""Set up DualPI2 (RFC 9332), the queue of L4S, by rtnetlink messages: most systems' tc(8) does not know it yet.
 
-Packets of ECT(1) go to a queue of their own, which marks them from a short delay on; all others go to one that drops,
-or marks ECT(0), by half the square of the first's probability. What is not asked for is as the kernel has it.
-Layout: include/uapi/linux/pkt_sched.h.
+Packets with ECT(1) go to a queue of their own, which marks them from a short delay on. All others go to a queue that
+drops them, or marks those with ECT(0), with a probability that is the square of half that of the first queue.
+Parameters that are not requested keep the kernel's defaults. Layout: include/uapi/linux/pkt_sched.h.
 """
 
 import struct
@@ -14,12 +14,12 @@ from conformance.model.links import DUAL, Queue
 
 _LIMIT, _THRESHOLD_US, _ECN_MASK = 1, 8, 14
 _L4S, _ANY = 1, 3
-#: what the kernel has where nothing is asked for: packets, and microseconds
+#: the kernel's defaults: limit in packets, and threshold in microseconds
 _USUAL_LIMIT, _USUAL_THRESHOLD_US = 10_000, 1000
 
 
 def line(queue: Queue, handle: int, parent: int) -> str:
-    """Return what adds the queue to an interface {dev}, as guest/tc.py takes it: a message in place of words for tc."""
+    """Return the line for guest/tc.py that adds the queue to {dev}: an rtnetlink message instead of a tc command."""
     words = _words(queue)
     options = attribute(_LIMIT, struct.pack("=I", words["limit"]))
     options += attribute(_THRESHOLD_US, struct.pack("=I", words["step_thresh_us"]))
@@ -28,7 +28,7 @@ def line(queue: Queue, handle: int, parent: int) -> str:
 
 
 def problems(queue: Queue, shown: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what the kernel shows of the queue that is not what was asked for."""
+    """Yield sentences about parameters of the queue that differ, as the kernel shows them, from the request."""
     options: Mapping[str, Any] = shown.get("options") or {}
     for name, asked in _words(queue).items():
         if options.get(name) != asked:

@@ -1,7 +1,8 @@
-"""Did a hop do what it was asked for, as numbered packets saw that passed it (guest/hop_probe.py)?
+"""Check, by numbered packets that passed a hop (guest/hop_probe.py), that the hop did what it was asked to do.
 
-Said once more and in another way than in conformance/load/hop.c, so that a mistake there shows: an impairment that was
-not done, or that nobody asked for, makes every trial of the cell an error.
+What a hop has to do is expressed here a second time, and differently from conformance/load/hop.c, so that a mistake
+there shows. An impairment that the hop did not make, or made without being asked, makes every trial of the cell an
+error.
 """
 
 import bisect
@@ -17,15 +18,15 @@ from conformance.model.impairments import ALL_CE, BLEACHED, NEWEST, Chosen, Impa
 #: what was seen of a hop (guest/shared_job.py: HopSeen)
 Seen = Mapping[str, Any]
 _ECT0, _CE = 2, 3
-#: what a hop and the probe need for a packet, and for those that leave at the same time
+#: time in ns that the hop and the probe take for a packet, and for each further one that leaves at the same time
 _LATE_NS, _EACH_NS = 60_000, 3_000
 _ACK_BYTES, _GIVE_UP_NS = 120, 10**9
-#: beyond so many standard deviations a count is not by chance
+#: how many standard deviations a count may be off by chance
 _SIGMAS = 5.5
 
 
 def problems(asked: Impairments, sizes: Sequence[int], seen: Seen) -> list[str]:
-    """Return what a hop did that was not asked of it, or did not do. `sizes`: of packets in turn, in bytes of IP."""
+    """Return what a hop did without being asked, or did not do. `sizes`: sizes of packets in turn, in bytes of IP."""
     return list(_problems(asked, sizes, seen))
 
 
@@ -49,7 +50,7 @@ def _problems(asked: Impairments, sizes: Sequence[int], seen: Seen) -> Iterator[
 
 
 def _numbers(chosen: Chosen | None, bytes_of: Sequence[int], without: set[int]) -> set[int]:
-    """Return the packets that are chosen, by number."""
+    """Return the numbers of the chosen packets. Packets in `without` do not count."""
     if chosen is None:
         return set()
     counted = [n for n, size in enumerate(bytes_of) if size >= chosen.at_least_bytes and n not in without]
@@ -57,7 +58,7 @@ def _numbers(chosen: Chosen | None, bytes_of: Sequence[int], without: set[int]) 
 
 
 def _in_order(asked: Impairments, copies: Mapping[int, int]) -> int:
-    """Return how many packets could have come twice: those that are not displaced; about, where these are drawn."""
+    """Return how many packets could have come twice: those not displaced, estimated if they are drawn at random."""
     share = (asked.reorder.share_pct or 0) / 100 if asked.reorder else 0
     if asked.reorder and asked.reorder.every:
         share = 1 / asked.reorder.every
@@ -76,7 +77,7 @@ def _losses(asked: Impairments, of: int, lost: int) -> Iterator[str]:
             yield f"{lost} of {of} packets were lost, and none should have been"
         return
     share = burst.mean_pct / 100
-    # Neighbours are lost together: that many times the variance of independent losses, at most.
+    # Adjacent packets are lost together, which makes the variance up to this many times that of independent losses.
     stays = max(1 - (burst.enter_pct + burst.leave_pct) / 100, 0)
     deviation = math.sqrt(of * share * (1 - share) * (1 + stays) / (1 - stays)) if stays < 1 else of
     none_by_chance = (1 - burst.enter_pct * burst.loss_pct / 10_000) ** of
@@ -99,7 +100,7 @@ def _marks(asked: Impairments, ecn: Sequence[int]) -> Iterator[str]:
 
 
 def _times(asked: Impairments, bytes_of: Sequence[int], seen: Seen) -> Iterator[str]:
-    """Yield what is wrong with when packets came, and in which order."""
+    """Yield what is wrong with the times and the order in which packets arrived."""
     sent: Sequence[int] = seen["sent_ns"]
     arrived: dict[int, int] = {}
     order: list[int] = []
@@ -119,7 +120,7 @@ def _times(asked: Impairments, bytes_of: Sequence[int], seen: Seen) -> Iterator[
     passed_by = _passed_by(order)
     moved = {n for n in order if passed_by[n] and n not in held}
     yield from _displaced(asked, moved, passed_by, late, len(order) - len(held))
-    # The last ones that are held back have too few behind them.
+    # The last packets do not count: too few packets follow them to pass one that is held back.
     followed = len(sent)
     if asked.reorder:
         gap_ms = (sent[-1] - sent[0]) / 1e6 / max(len(sent) - 1, 1)
@@ -135,14 +136,14 @@ def _times(asked: Impairments, bytes_of: Sequence[int], seen: Seen) -> Iterator[
 
 
 def _waits_ns(asked: Impairments) -> float:
-    """Return how long a packet waits that is neither held nor displaced, at most."""
+    """Return the longest time in ns that a packet waits if it is neither held nor displaced."""
     return (asked.slots.every_ms * 1e6 if asked.slots else 0) + asked.jitter_ms * 1e6
 
 
 def _passed_by(order: Sequence[int]) -> Mapping[int, int]:
-    """Return {packet: how many sent later came before it}."""
+    """Return {packet: how many packets that were sent later arrived before it}."""
     found: dict[int, int] = {}
-    before: list[int] = []  # in order of their numbers
+    before: list[int] = []  # sorted by number
     for number in order:
         at = bisect.bisect(before, number)
         found[number] = len(before) - at
@@ -173,7 +174,7 @@ def _displaced(
 
 
 def _slots(every_ms: float, arrived: Sequence[int]) -> Iterator[str]:
-    """Packets come in groups that are a multiple of the slot apart."""
+    """Yield a problem unless packets arrive in groups that are a multiple of the slot apart."""
     every_ns = every_ms * 1e6
     groups = [at for at, before in zip(arrived, (-(10**12), *arrived), strict=False) if at - before > every_ns / 2]
     apart = [(later - earlier) / every_ns for earlier, later in itertools.pairwise(groups)]

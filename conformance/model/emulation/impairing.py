@@ -1,4 +1,4 @@
-"""Impairments in the words of conformance/load/hop.c, and whether what it counted is what was asked for."""
+"""Translate impairments into rules for conformance/load/hop.c, and check its counters against what was requested."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -6,12 +6,13 @@ from conformance.model.emulation.calibration import LOSS_P_VALUE, binomial_p_val
 from conformance.model.impairments import ADDRESS, ALL_CE, BLEACHED, NEWEST, PORT, Chosen, Impairments
 
 _NOTHING = Impairments()
-#: A packet that waits leaves in time, but where others are due then, too: each takes two system calls.
+#: largest permissible lateness of a packet, in ns: it leaves on time unless others are due at the same time, each of
+#: which takes two system calls
 _MOST_LATE_NS = 1_000_000
 
 
 def rule(impairments: Impairments | None, at_ns: int) -> str:
-    """Return the line of hop.c's rules that holds from `at_ns` on: its struct rule."""
+    """Return the line of hop.c's rules, the fields of its struct rule, that is in force from `at_ns` on."""
     asked = impairments or _NOTHING
     reorder, burst, slots = asked.reorder, asked.burst_loss, asked.slots
     numbers = [
@@ -51,19 +52,20 @@ def _ns(ms: float | None) -> int:
 
 
 def longest_ms(asked: Impairments) -> float:
-    """Return how long a packet waits at most, but one that waits for others to pass."""
+    """Return the longest time that a packet waits, in ms, unless it waits for other packets to pass."""
     slots = asked.slots.every_ms if asked.slots else 0
     displaced = (asked.reorder.by_ms or 0) if asked.reorder else 0
     return slots + asked.jitter_ms + displaced + ((asked.hold.by_ms or 0) if asked.hold else 0)
 
 
 def problems(held: Sequence[Impairments | None], seen: Mapping[str, int]) -> Iterator[str]:
-    """Yield what hop.c did that nobody asked for, or did not do; `held`: what held in the trial, one after the other.
+    """Yield sentences about what hop.c did without being asked, or was asked to do and did not.
 
-    Shares are checked where the same held all the time. A share that is right fails once in a million trials.
+    `held`: the impairments that were in force during the trial, in order. Shares are checked only if the same
+    impairments were in force throughout. A correct share fails once in a million trials.
     """
     lost = sum(seen[name] for name in ("too_long", "chosen", "again", "burst", "not_markable", "thinned"))
-    # Counted only where somebody asks for it: records of other trials stay as they were.
+    # hop.c reports these counters only if a rule rebinds clients, so that records of other trials stay as they were.
     rebound, stale = (seen.get(name, 0) for name in ("rebound", "stale"))
     out = seen["came"] + seen["other"] + seen["duplicated"] - lost - stale - seen["waiting"]
     if seen["left"] != out:
@@ -86,7 +88,7 @@ def problems(held: Sequence[Impairments | None], seen: Mapping[str, int]) -> Ite
     ):
         if seen[count] and not asked_for:
             yield f"{seen[count]} packets were {count.replace('_', ' ')}, and none should have been"
-    # Whether a move that was asked for met any packet, both directions together say (moves.py).
+    # Whether a requested move met any packet can only be told from both directions together (moves.py).
     if rebound and not any(one.rebind for one in each):
         yield f"{rebound} packets were rebound, and none should have been"
     if len(each) == 1:

@@ -1,8 +1,8 @@
-"""Clients that have another port or address from a time on: whether that met packets, and what became of their flows.
+"""Check whether clients' moves to another port or address met packets, and what became of the clients' flows.
 
-A flow that a client's move ends, or that is silent from then on, is no fault of the emulator: it is what was asked. A
-client that only receives may well be silent. Where all that was under way to it vanished, it has nothing to
-acknowledge, and the sender's probes go to where it was.
+If a client's move ends a flow or makes it silent, that is no fault of the emulator: it is what the scenario asked for.
+A client that only receives may well fall silent: if all packets in flight to it were lost, it has nothing to
+acknowledge, and the sender's probes go to its old port or address.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,12 +14,12 @@ from conformance.model.links import WAYS, Link
 from conformance.model.network import Network
 
 Facts = Mapping[str, Any]
-#: a flow that ends so soon after a move was not to outlast it
+#: a flow that ends at most this long after a move, in s, did not outlast it
 _SOON_S = 0.5
 
 
 def problems(network: Network, facts: Facts) -> Iterator[str]:
-    """Yield which moves met no packet, although a flow was there long after: then they were none."""
+    """Yield sentences about moves that no packet met although a flow outlasted them: such moves did not happen."""
     for link, both in zip(network.links, facts["links"], strict=True):
         at_s = _moved_s(network, link, facts["elapsed_s"])
         if at_s is None or any(_touched(seen["hop"]) for seen in both):
@@ -37,7 +37,7 @@ def problems(network: Network, facts: Facts) -> Iterator[str]:
 
 
 def broken_off(network: Network, facts: Facts) -> dict[tuple[str, int], str]:
-    """Return the flows whose clients gave up after they had been moved, {(group, number): how}."""
+    """Return {(group, number): how} of the flows whose clients gave up after they had been moved."""
     moved_s = {
         link.name: _moved_s(network, link, facts["elapsed_s"])
         for link, both in zip(network.links, facts["links"], strict=True)
@@ -55,7 +55,7 @@ def broken_off(network: Network, facts: Facts) -> dict[tuple[str, int], str]:
 
 
 def words(network: Network, facts: Facts) -> str | None:
-    """Return what moves ended: flows, or all that was said in a direction; None where flows went on."""
+    """Return a sentence about what moves ended: flows, or all traffic in one direction; None if flows went on."""
     ends = {(group.name, number): seen["end_s"] for group, number, seen in _flows(network, facts)}
     found = [
         f"flow {number} of group {name} ended at {ends[name, number]:g} s, after its client had moved, with {how}"
@@ -79,7 +79,7 @@ def _flows(network: Network, facts: Facts) -> Iterator[tuple[Flows, int, Facts]]
 
 
 def _moved_s(network: Network, link: Link, elapsed_s: float) -> float | None:
-    """Return when clients beyond a link first have another port or address; None where they keep theirs."""
+    """Return when, in s, clients beyond a link first have another port or address; None if they keep theirs."""
     asked = link.direction("data").impairments
     if asked is not None and asked.rebind:
         return 0.0

@@ -1,6 +1,7 @@
-"""Phases of a trial whose network changes: what each flow and each link did between two instants of the schedule.
+"""Say what each flow and each link did in each phase of a trial: between two instants of the network's schedule.
 
-An entry that sets what is there already changes nothing, and marks an instant all the same: when others come, or go.
+A schedule entry that sets what is in force already changes nothing, but it marks an instant all the same, such as when
+other flows start or end.
 """
 
 import itertools
@@ -12,18 +13,18 @@ from conformance.model.links import Link
 from conformance.model.network import Network
 from conformance.model.schedule import Occasion
 
-#: how long a flow has to have its share until it is said to have reached it
+#: length of a window in s: a flow reaches its share when its mean goodput over a window is high enough
 WINDOW_S = 0.5
-#: what counts as having it: of a share of the rate, less headers
+#: which part of its share a flow must reach, and which part of a rate is payload, without headers
 REACHED, PAYLOAD = 0.9, 0.95
-#: a flow that ends so soon after an instant ends with it
+#: a flow that starts or ends at most this long after an instant, in s, does so at the instant
 _SOON_S = 0.5
 
 Facts = Mapping[str, Any]
 
 
 def spans(network: Network, elapsed_s: float) -> list[tuple[float, float]]:
-    """Return (from, to) of each phase; none where nothing is scheduled, or by a trace or a state."""
+    """Return (from, to) of each phase, in s; none if nothing is scheduled, or if a trace or a state sets the times."""
     instants = {0.0}
     for entry in network.schedule:
         if entry.trace is not None or isinstance(entry.at_s, Occasion):
@@ -34,10 +35,10 @@ def spans(network: Network, elapsed_s: float) -> list[tuple[float, float]]:
 
 
 def of_flow(network: Network, group: Flows, seen: Facts, facts: Facts) -> dict[str, Any]:
-    """Return for each phase that a flow runs in its share, its goodput, and after how long it first had the share.
+    """Return, for each phase in which a flow runs, its share, its goodput, and when it first reached its share.
 
-    Its share is an equal part of its bottleneck's rate among all flows that run in the phase, less 5 % for headers; it
-    has it from when its goodput over half a second is 90 % of that. Empty where there are no phases.
+    Its share is an equal part of its bottleneck's rate among all flows that run in the phase, less 5 % for headers. It
+    has reached its share once its goodput over half a second is 90 % of that. Empty if there are no phases.
     """
     looks, limit = seen["looks"], network.bottleneck(group)
     known = list(zip(looks.get("t_s") or (), looks.get("acked_bytes") or (), strict=True))
@@ -61,7 +62,7 @@ def of_flow(network: Network, group: Flows, seen: Facts, facts: Facts) -> dict[s
 
 
 def of_link(network: Network, link: Link, way: str, seen: Facts, facts: Facts) -> dict[str, Any]:
-    """Return for each phase what a direction's queue passed on, dropped and held at most. Empty where there is none."""
+    """Return, for each phase, what a direction's queue passed on and dropped, and its peak. Empty if there is none."""
     looks = seen["looks"]
     names = ("t_s", "out_bytes", "dropped_packets", "queue_bytes")
     found = []
@@ -89,7 +90,7 @@ def _runs(seen: Facts, at_s: float) -> bool:
 
 
 def _rate_mbps(network: Network, link: Link, way: str, at_s: float) -> float:
-    """Return the rate of a direction from an instant on."""
+    """Return the rate of a direction that is in force at an instant."""
     rate = link.direction(way).rate_mbps
     for change in network.changes(link, way, float("inf")):
         if change.at_ns / 1e9 <= at_s:
@@ -102,7 +103,7 @@ def _mbps(before: tuple[float, float], after: tuple[float, float]) -> float:
 
 
 def _reached_s(known: Sequence[tuple[float, float]], enough_mbps: float, from_s: float) -> float | None:
-    """Return how long after `from_s` a window begins in which there is enough; None where none does."""
+    """Return how long after `from_s` the first window with enough goodput begins, in s; None if there is none."""
     end = 0
     for begin, at in enumerate(known):
         end = max(end, begin)

@@ -1,7 +1,8 @@
-"""Requests of a flow, from what its client reports of them or the suite's own program saw: believed, and kept.
+"""Check what a client reports about a flow's requests, and record requests as a Measurement keeps them.
 
-A client's report has, beside the whole, a list with [bytes, made_s, first_byte_s, end_s] of each request: when it was
-made, and when the body's first byte and its last one came, in seconds of the client's clock (docs/contract.md).
+Besides the totals, a client's report has a list with [bytes, made_s, first_byte_s, end_s] of each request: when it was
+made, and when the first and the last byte of its body came, in seconds of the client's clock (docs/contract.md). The
+requests of the kernel's flows are seen by the suite's own program.
 """
 
 import itertools
@@ -10,12 +11,13 @@ from typing import Any
 
 from conformance.model.flow_group import Flows
 
-#: a report's times are rounded; a client that has much to do, or a connection with few streams, may be late
+#: how early and how late a request may be, in s: a report's times are rounded, and a client that has much to do, or a
+#: connection with few streams, may be late
 _EARLY_S, _LATE_S = 0.002, 0.25
 
 
 def lie(group: Flows, report: Mapping[str, Any]) -> str | None:
-    """Return what of a report about requests is not to be believed, as the end of a sentence; or None."""
+    """Return why a report about requests cannot be believed, as the end of a sentence; None if it can."""
     return next(_lies(group, report), None)
 
 
@@ -42,20 +44,20 @@ def _lies(group: Flows, report: Mapping[str, Any]) -> Iterator[str]:
             yield f"made request {number} at {made_s:.3f} s, {how}: it was due at {due_s:.3f}"
             return
         there_s = max(there_s, one[3])
-        # A pace goes on from when a request was due, however late it was made.
+        # A paced request is due at a fixed time after the one before was due, however late that was made.
         paced_s = made_s if due_s is None else due_s
         due_s = there_s + request.pause_s if request.every_s is None else paced_s + request.every_s
 
 
 def _is_sound(one: object) -> bool:
-    """Say whether this is a size, and three times in order."""
+    """Return whether this is a size followed by three times in order."""
     if not isinstance(one, list) or len(one) != 4 or not all(type(value) in (int, float) for value in one):
         return False
     return one[1] >= 0 and all(before <= after for before, after in itertools.pairwise(one[1:]))
 
 
 def records(seen: Sequence[Sequence[float | None]], start_s: float = 0.0) -> list[dict[str, Any]]:
-    """Return what a Measurement keeps of each request, by the trial's clock; the client's begins at `start_s`."""
+    """Return a Measurement's record of each request, by the trial's clock; the client's clock begins at `start_s`."""
     return [
         {
             "bytes": size,
@@ -69,7 +71,7 @@ def records(seen: Sequence[Sequence[float | None]], start_s: float = 0.0) -> lis
 
 
 def of_flow(seen: Mapping[str, Any], report: Mapping[str, Any] | None) -> list[dict[str, Any]] | None:
-    """Return what is known of a flow's requests: what our own program saw, or its client's word; else None."""
+    """Return the records of a flow's requests, as our own program saw them or its client reported them; else None."""
     if seen["requests"] is not None:
         return records(seen["requests"])
     return records(report["requests"], seen["start_s"]) if report else None

@@ -1,4 +1,4 @@
-"""From what the watch of a queue saw to the round trips of data packets: one record for each flow."""
+"""Turn what the watch of a queue saw into the round-trip times of data packets: one record for each flow."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from conformance.model.network import Network
 
 
 def of_flows(shared: Network, seen: Sequence[Sequence[int]]) -> list[dict[str, Any]]:
-    """Return the round trips of each flow's data packets, as the watch of a queue saw them: those sent once."""
+    """Return the round-trip times of each flow's data packets that a queue's watch saw, without retransmitted ones."""
     return [
         {
             "group": shared.flows[group].name,

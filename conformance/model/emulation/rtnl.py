@@ -1,6 +1,6 @@
-"""What a change of a link's direction is in rtnetlink's messages: the same that tc(8) sends, made before they are due.
+"""Build the rtnetlink messages that change a link's direction: those that tc(8) would send, made before they are due.
 
-Each message changes what shaping.tc_lines() set up, and asks for an acknowledgement; the index of its interface, which
+Each message changes what shaping.tc_lines() set up, and asks for an acknowledgement. The index of its interface, which
 only the guest knows, is 0 (netlink_message.py). Layouts: include/uapi/linux/{netlink,rtnetlink,pkt_sched}.h.
 """
 
@@ -14,22 +14,22 @@ from conformance.model.network import Network
 
 _NETEM_RATE, _NETEM_RATE64, _NETEM_LATENCY64, _NETEM_JITTER64, _NETEM_SEED = 6, 8, 10, 11, 14
 _HTB_PARMS, _HTB_RATE64, _HTB_CEIL64 = 1, 6, 7
-#: the same of fq_codel, codel and pie
+#: attribute with the limit, the same in fq_codel, codel and pie
 _LIMIT = 2
 _PLUG_BUFFER, _PLUG_RELEASE = 0, 2
 _ETHERNET = 1
 _ROOT, _NETEM, _LIMITER, _CLASS, _QUEUE = 0xFFFFFFFF, 0x10000, 0x50000, 0x50001, int(shaping.QUEUE_HANDLE, 16) << 16
 _MOST_U32 = 0xFFFFFFFF
-#: The scheduler counts time in 64 ns; tc(8) gives HTB's bucket one packet of so many bytes.
+#: The packet scheduler counts time in units of 64 ns. tc(8) gives HTB's bucket the size of one packet, in bytes.
 _TICK_NS, _HTB_BUCKET_BYTES = 64, 1600
-#: A netem with a rate keeps its packets in order, whatever happens to their delay: each takes a nanosecond at this one.
+#: A netem with a rate keeps its packets in order, even if its delay changes. At this rate, each takes a nanosecond.
 _KEEPS_ORDER_BYTES_PER_S = 10**12
 
 
 def messages(network: Network, after: Direction, before: Direction, off_ns: int, seed: int) -> list[bytes]:
-    """Return the messages that make a direction of what was `before` it, in order.
+    """Return the messages that turn a direction from `before` into `after`, in order.
 
-    `off_ns`: what the trial's delay is longer. `seed`: of the random losses from then on.
+    `off_ns`: how much longer than nominal the trial's delay is, in ns. `seed`: seed of the random losses from then on.
     """
     return list(_messages(network, after, before, off_ns, seed))
 
@@ -85,7 +85,7 @@ def _limiter(direction: Direction) -> bytes:
 
 
 def _ticks(size: int, rate: int) -> int:
-    """Return how long so many bytes take, as tc(8) counts it."""
+    """Return how long `size` bytes take at `rate` bytes per second, in ticks as tc(8) counts them."""
     return int(size * 10**9 / rate / _TICK_NS)
 
 

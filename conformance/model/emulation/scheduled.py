@@ -1,7 +1,8 @@
-"""Whether a direction of a link did, between one change and the next, what it was to do: by the kernel's own counts.
+"""Check, by the kernel's own counters, that a link's direction did what was requested from each change to the next.
 
-Behind each change the guest asks what is in force, and how many packets went which way until then; so an outage in
-which packets came and none was lost is an error, as is a change that the kernel took and did not make.
+After each change, the guest asks which parameters are in force and how many packets left or were dropped so far. So an
+outage in which packets came and none was lost is an error, and so is a change that the kernel accepted but did not
+make.
 """
 
 import dataclasses
@@ -15,16 +16,19 @@ from conformance.model.emulation.calibration import binomial_p_value
 from conformance.model.links import Direction
 from conformance.model.schedule import Change
 
-#: Each trial is looked at, and a right one may not fail: rarer than what is calibrated once for a setting.
+#: p-value below which losses are an error. Every trial is tested, and a correct one must not fail, so it is lower than
+#: that of a calibration, which is made once for a setting.
 _P_VALUE = 1e-9
 _MOST_U32 = 0xFFFFFFFF
-#: by as much each trial's delays differ, and a netem before a limiter is never without one
+#: permissible error of a delay, in ns: each trial's delays differ by up to 10 us, and a netem before a limiter always
+#: has at least 1 us
 _OFF_NS = 12_500
-#: Packets that stood in a queue longer than it takes to empty it: of rates that are looked at each tenth of a second.
+#: A queue's rate is checked between two samples, a tenth of a second apart, if more stood in the queue than leaves in
+#: that time: permissible error of the rate, and the bytes of a frame and of a super-packet.
 _RATE_SLACK, _FRAME_BYTES, _SUPER_BYTES = 0.02, 1514, 65_536
-#: by how much the last of many changes at one time is late: each costs a microsecond
+#: how late a change may be, in ns: of many changes at one time, each costs a microsecond
 _MOST_LATE_NS = 50_000
-#: queues that drop as packets come to them only, and count each once
+#: queues that drop packets only on arrival, and count each once
 _PLAIN = ("bfifo", "pfifo")
 
 Facts = Mapping[str, Any]
@@ -32,9 +36,9 @@ Facts = Mapping[str, Any]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Counted:
-    """What was counted until `at_ns` of a trial: packets that left, were lost before the queue, were dropped by it.
+    """Packets counted until `at_ns` of a trial: those that left, were lost before the queue, or were dropped by it.
 
-    `standing`: in the whole chain.
+    `standing`: those that were in the whole chain at that time.
     """
 
     at_ns: int
@@ -45,13 +49,13 @@ class Counted:
 
 
 def looked_at_s(facts: Facts) -> float:
-    """Return when the guest looked at its links: what was due soon after the flows had ended was changed before."""
+    """Return when, in s, the guest read its links: after the flows had ended and after all changes, even later ones."""
     made = [change["at_ns"] / 1e9 for change in facts["changes"]]
     return max([float(facts["elapsed_s"]), *(math.nextafter(at_s, math.inf) for at_s in made)])
 
 
 def behind_changes(facts: Facts, link: int, way: int) -> list[Facts]:
-    """Return what the guest was told of a direction behind each of its changes, in order."""
+    """Return what the kernel told the guest about a direction after each of its changes, in order."""
     return [
         {**one, "at_ns": change["at_ns"]}
         for change in facts["changes"]
@@ -61,7 +65,7 @@ def behind_changes(facts: Facts, link: int, way: int) -> list[Facts]:
 
 
 def change_problems(facts: Facts) -> Iterator[str]:
-    """Yield which changes the kernel refused, and which came late."""
+    """Yield sentences about changes that the kernel refused, or that came late."""
     for change in facts["changes"]:
         at_s, late_ns = change["at_ns"] / 1e9, change["done_ns"] - change["at_ns"]
         if change["error"]:
@@ -73,10 +77,10 @@ def change_problems(facts: Facts) -> Iterator[str]:
 def problems(
     direction: Direction, changes: Sequence[Change], seen: Facts, made: Sequence[Facts], elapsed_s: float, offload: bool
 ) -> Iterator[str]:
-    """Yield what a direction did that it was not asked for.
+    """Yield sentences about what a direction did that was not requested.
 
-    `made`: the guest's words behind each change of it (shared_job.CountsSeen), with at_ns; `seen`: what tc and looks at
-    its queue show (DirectionSeen).
+    `made`: what the guest reports after each of its changes (shared_job.CountsSeen), with at_ns. `seen`: what tc and
+    samples of its queue show (DirectionSeen).
     """
     after = {change.at_ns: change.direction for change in changes}
     for one in made:
@@ -88,7 +92,7 @@ def problems(
 
 
 def _in_force(asked: Direction, found: Facts) -> Iterator[str]:
-    """Yield what of a direction is otherwise in force behind a change."""
+    """Yield parameters that are in force in a direction after a change and differ from those requested."""
     if found["delay_ns"] is not None and asked.limiter != "netem":
         asked_ns = shaping.delay_ns(asked, 0)
         if abs(found["delay_ns"] - asked_ns) > _OFF_NS:
@@ -98,7 +102,7 @@ def _in_force(asked: Direction, found: Facts) -> Iterator[str]:
     limited = asked.limiter == "htb" and asked.rate_mbps and not (asked.queue and asked.queue.kind == "policer")
     if limited and found["rate_bytes_per_s"] is not None:
         rate_mbps = found["rate_bytes_per_s"] * 8 / 1e6
-        # tc is told six digits of a rate.
+        # tc is given six digits of a rate.
         if not math.isclose(rate_mbps, asked.rate_mbps or 0, rel_tol=1e-5, abs_tol=1e-5):
             yield f"a rate of {rate_mbps:g} Mbit/s, asked were {asked.rate_mbps:g},"
 
@@ -107,7 +111,7 @@ def _in_force(asked: Direction, found: Facts) -> Iterator[str]:
 
 
 def _counts_losses(direction: Direction) -> bool:
-    """Return whether the kernel's counts tell what was lost at random from what a queue dropped."""
+    """Return whether the kernel's counters tell random losses from a queue's drops."""
     if direction.rate_mbps is None:
         return direction.delay_packets is None
     return direction.limiter == "htb" and direction.queue is not None and direction.queue.kind in _PLAIN
@@ -124,7 +128,7 @@ def _counted(one: Facts) -> Counted | None:
 
 
 def _last(seen: Facts, elapsed_s: float) -> Counted | None:
-    """Return what tc showed when the trial was over."""
+    """Return the counts that tc showed when the trial was over; None if some are missing."""
     queues: Sequence[Facts] = seen["qdiscs"]
     root = queue_counts.root(queues)
     if root.get("kind") != "netem" or not {"packets", "drops", "qlen"} <= root.keys():
@@ -140,7 +144,7 @@ def _last(seen: Facts, elapsed_s: float) -> Counted | None:
 def _losses(
     direction: Direction, after: Mapping[int, Direction], counted: Sequence[Counted | None], offload: bool
 ) -> Iterator[str]:
-    """Yield phases in which another share was lost than was asked for."""
+    """Yield phases in which the share of packets that were lost differs from the one requested."""
     if any(one is None for one in counted):
         return
     known = [Counted(at_ns=0, out=0, lost=0, dropped=0, standing=0), *(one for one in counted if one is not None)]
@@ -148,7 +152,7 @@ def _losses(
         direction = after.get(before.at_ns, direction)
         lost = until.lost - before.lost
         came = lost + until.out - before.out + until.dropped - before.dropped + until.standing - before.standing
-        # Of super-packets, what is lost counts as one, and what leaves as many.
+        # A super-packet that is lost counts as one packet, one that leaves as many.
         if offload and 0 < direction.loss_pct < 100:
             continue
         if came > 0 and binomial_p_value(lost, max(came, lost), direction.loss_pct / 100) < _P_VALUE:
@@ -162,7 +166,7 @@ def _losses(
 
 
 def _rates(direction: Direction, changes: Sequence[Change], seen: Facts, offload: bool) -> Iterator[str]:
-    """Yield looks between which a queue that cannot have been empty let out less than the rate in force."""
+    """Yield intervals between samples in which a queue that was never empty let out less than the rate in force."""
     if direction.rate_mbps is None or direction.limiter == "netem" or not direction.queue:
         return
     if direction.queue.kind == "policer":
@@ -186,7 +190,8 @@ def _rates(direction: Direction, changes: Sequence[Change], seen: Facts, offload
         if not rate and left > 2 * frame:
             yield f"{left} bytes left from {from_s:g} to {to_s:g} s, while nothing should"
             return
-        # What stood at the first look, less what may have been dropped of it, kept it busy to the second.
+        # What stood in the queue at the first sample, less what may have been dropped of it, kept it busy until the
+        # second.
         if standing - (dropped_then - dropped) * frame >= carries and left < carries * (1 - _RATE_SLACK) - 2 * frame:
             yield f"{left} bytes left a full queue from {from_s:g} to {to_s:g} s, at {rate:g} Mbit/s"
             return

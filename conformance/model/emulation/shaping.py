@@ -1,4 +1,4 @@
-"""The queue chain of one direction of a shared link, as tc(8) commands: netem, then a limiter, then its queue."""
+"""Build the tc(8) commands for one direction of a shared link: netem, then a limiter, then the limiter's queue."""
 
 import math
 from collections.abc import Mapping
@@ -9,27 +9,28 @@ from conformance.model.flow_group import Flows
 from conformance.model.links import DUAL, Direction, Queue
 from conformance.model.network import Network
 
-#: handle of the queue, in tc's hexadecimal notation, as in one link's chain
+#: handle of the queue, in tc's hexadecimal notation, the same as in tc_commands.py
 QUEUE_HANDLE = tc_commands.QUEUE_HANDLE
 FRAME_BYTES = 1514
 NO_LIMIT_PACKETS = 1_000_000
-#: Even where nothing is delayed, netem stands before a limiter, with the least delay that counts. It takes packets from
-#: their socket, as a wire does; else TCP small queues (net/ipv4/tcp_output.c) would see through all namespaces that
-#: their packets stand in the bottleneck's queue, and send no more: the queue would never fill.
+#: the shortest delay that has an effect, in ns. A netem with this delay stands before a limiter even if the link has no
+#: delay: netem takes packets from their socket, as a wire does. Otherwise TCP small queues (net/ipv4/tcp_output.c)
+#: would notice, across all namespaces, that a sender's packets are still in the bottleneck's queue, and would send no
+#: more: the queue would never fill.
 _LEAST_DELAY_NS = 1000
-#: the limiter's class that the queue stands before, as the kernel writes it
+#: the limiter's class that the queue belongs to (5:1), as the kernel writes it
 _CLASS = 0x50001
-#: what tc calls a plug that holds nothing back
+#: tc's option for a plug that holds nothing back
 _RUN = "release_indefinite"
 
 
 def tc_lines(
     network: Network, direction: Direction, delay_off_ns: int = 0, *, changes: bool = False, held: bool = False
 ) -> list[str]:
-    """Return the commands for the egress interface {dev} of a direction, `tc` itself left out; perhaps none.
+    """Return the tc commands, without the leading `tc`, for a direction's egress interface {dev}; possibly none.
 
-    Adds `delay_off_ns` to its delay, where it has one. `changes`: its delay or loss will change; `held`: its rate will
-    be 0 at times.
+    Adds `delay_off_ns` to the direction's delay if it has one. `changes`: its delay or loss will change; `held`: its
+    rate will be 0 at times.
     """
     own_ns = delay_ns(direction, delay_off_ns)
     loss = f" loss {direction.loss_pct:g}%" if direction.loss_pct else ""
@@ -45,13 +46,13 @@ def tc_lines(
         return [f"{_netem(f'{QUEUE_HANDLE}:', int(queue.size or 1), own_ns)}{loss} rate {rate}"]
     lines = [_netem("1:", NO_LIMIT_PACKETS, own_ns) + loss]
     if direction.limiter == "tbf":
-        # Its limit is a FIFO's of its own, which gives way to the queue.
+        # The limit is that of tbf's own FIFO, which the queue replaces.
         burst = direction.burst_bytes or FRAME_BYTES
         lines.append(
             f"qdisc add dev {{dev}} parent 1: handle 5: tbf rate {rate} burst {burst} limit {burst + FRAME_BYTES}"
         )
     else:
-        twice = f"{direction.rate_mbps * 2:g}mbit"  # a policer limits, and not what it stands on
+        twice = f"{direction.rate_mbps * 2:g}mbit"  # the policer is the limit, not its class
         lines += [
             "qdisc add dev {dev} parent 1: handle 5: htb default 1",
             f"class add dev {{dev}} parent 5: classid 5:1 htb rate {twice if queue.kind == 'policer' else rate}"
@@ -59,7 +60,7 @@ def tc_lines(
         ]
     place = f"dev {{dev}} parent 5:1 handle {QUEUE_HANDLE}:"
     if held:
-        # A FIFO of so many bytes that can be stopped.
+        # A plug is a FIFO of this many bytes that can be stopped.
         lines += [f"qdisc add {place} plug limit {limit_bytes(queue, bdp)}", f"qdisc change {place} plug {_RUN}"]
     elif queue.kind == DUAL:
         lines.append(dualpi2.line(queue, int(QUEUE_HANDLE, 16) << 16, _CLASS))
@@ -77,7 +78,7 @@ def tc_lines(
 
 
 def delay_ns(direction: Direction, off_ns: int) -> int:
-    """Return the delay of a direction's netem; `off_ns` is added where it has a delay."""
+    """Return the delay of a direction's netem in ns; `off_ns` is added if the direction has a delay."""
     asked_ns = round(direction.delay_ms * 1e6)
     asked_ns = max(asked_ns + off_ns, 0) if asked_ns else 0
     limited = direction.rate_mbps is not None and direction.limiter != "netem"
@@ -90,7 +91,7 @@ def quantum(direction: Direction) -> int:
 
 
 def extra_delay_lines(group: Flows) -> list[str]:
-    """Return the commands for the interface towards a group's sender; none where its way is no longer than others'."""
+    """Return the commands for the interface towards a group's sender; none if the group has no extra delay."""
     return [_netem("1:", NO_LIMIT_PACKETS, round(group.extra_delay_ms * 1e6))] if group.extra_delay_ms else []
 
 
@@ -121,21 +122,21 @@ def _queue(queue: Queue, bdp: float, rate: str) -> str:
 
 
 def limit_bytes(queue: Queue, bdp: float) -> int:
-    """Return the size of a queue that is counted in bytes: one full frame at least."""
+    """Return the size in bytes of a queue that is not counted in packets: at least one full frame."""
     return max(math.floor((queue.size or 0) * (bdp if queue.in_bdp else 1)), FRAME_BYTES)
 
 
 def problems(direction: Direction, qdiscs: list[Mapping[str, Any]], held: bool = False) -> list[str]:
-    """Return what tc shows of an interface that is not what was asked for: its delay, its loss, its queue.
+    """Return how the delay, loss and queue of an interface, as tc shows them, differ from what was requested.
 
-    `held`: its rate was 0 at times (tc_lines).
+    `held`: the direction's rate was 0 at times, as in tc_lines().
     """
     found = []
     netem = next((q for q in qdiscs if q.get("kind") == "netem"), None)
     options: Mapping[str, Any] = (netem or {}).get("options") or {}
     delay_ms = (options.get("delay") or {}).get("delay", 0) * 1000
     loss_pct = (options.get("loss-random") or {}).get("loss", 0) * 100
-    # By as much as 10 us each trial's delay is another, or 1 us where there is none.
+    # Each trial's delay is off by up to 10 us; without a delay, netem has 1 us.
     if not math.isclose(delay_ms, direction.delay_ms, rel_tol=1e-3, abs_tol=0.0125):
         found.append(f"a delay of {delay_ms:g} ms, asked were {direction.delay_ms:g}")
     if not math.isclose(loss_pct, direction.loss_pct, rel_tol=1e-3, abs_tol=1e-6):

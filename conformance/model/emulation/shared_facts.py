@@ -1,7 +1,8 @@
-"""From the facts of a trial whose flows share a network to a Measurement: one record for each flow, one for each link.
+"""Turn the facts of a trial whose flows share a network into a Measurement, with a record for each flow and link.
 
-Nobody is believed where it can be checked: a stack's clients as a lone one is (credibility.py); what left a link as
-against its rate; the kernel's flows, our own program's word, as against the algorithm that was asked for.
+Nothing that a stack or program reports is taken on trust if it can be checked: reports of a stack's clients are checked
+as for a single transfer (credibility.py), bytes that left a link against its rate, and the congestion control of the
+kernel's flows against the one that was requested.
 """
 
 import itertools
@@ -31,17 +32,20 @@ from conformance.model.network import Network
 from conformance.model.schedule import Change, carried_bytes
 from conformance.model.trial import Measurement, Outcome, Trial
 
-#: what series have a value for
+#: interval in s that each value of a series covers
 SERIES_S = 1.0
-#: what leaves a link beyond its rate: the clock's start, a token bucket's first packets
+#: by how much the bytes that leave a link may exceed its rate, as a factor and in bytes, because of the clock's start
+#: and a token bucket's first packets
 _RATE_SLACK, _RATE_SLACK_BYTES = 1.01, 200_000
-#: By as much a trial's delays differ, both ways of each link; and TCP's timestamps, which tell the round trip of what
-#: was retransmitted, count milliseconds.
+#: How much shorter than requested a round trip may be, in ms: for each link, since a trial's delays differ in both
+#: directions; and once more, since TCP's timestamps, which tell the round trip of what was retransmitted, count
+#: milliseconds.
 _OFF_MS, _STAMP_MS = 0.025, 1.0
 _NOT_OFFERED = 127
-#: by then a flow has met its server, on a way that neither changes nor does more to packets than lose some
+#: a flow that lasts longer, in s, must have reached its server if its path neither changes nor does more to packets
+#: than lose some
 _LONG_ENOUGH_S = 5.0
-#: of connections that end
+#: how many packets may leave a queue after the hop has ended, from connections that end
 _LAST_PACKETS = 64
 _COUNTS = (
     "sent_bytes", "retransmitted_bytes", "out_segments", "retransmitted_segments", "marked_segments", "min_rtt_ms",
@@ -50,7 +54,7 @@ _COUNTS = (
 
 
 def measurement(trial: Trial, facts: Facts, network: Facts, host: Facts) -> Measurement:
-    """Judge one trial's facts (guest/shared_trial.py) for credibility, and derive what is kept of flows and links."""
+    """Judge one trial's facts (guest/shared_trial.py) for credibility, and derive the records of flows and links."""
     shared = trial.setting.network
     if shared is None:
         raise ValueError("a trial whose flows share nothing")
@@ -95,19 +99,19 @@ def measurement(trial: Trial, facts: Facts, network: Facts, host: Facts) -> Meas
 
 
 def _changes(facts: Facts) -> dict[str, Any]:
-    """Return when something changed, and how late that was; nothing where nothing did."""
+    """Return when the network changed, and how late each change was; empty if nothing changed."""
     found = [{"at_s": one["at_ns"] / 1e9, "late_ns": one["done_ns"] - one["at_ns"]} for one in facts["changes"]]
     return {"changes": found} if found else {}
 
 
-# --- is it to be believed?
+# --- can it be believed?
 
 
 def _faults(trial: Trial, shared: Network, facts: Facts, network: Facts) -> Iterator[credibility.Fault]:
-    """Yield what is wrong, what is to blame for the rest first."""
+    """Yield what is wrong, beginning with faults that may have caused the others."""
     for group, of in zip(shared.flows, facts["groups"], strict=True):
         if of["server"] and not of["ready"]:
-            # Nothing ran, so that links, too, did nothing of what they were asked for.
+            # Nothing ran, so the links did not do what was requested either.
             yield from _stack_faults(trial, group, of, facts, network)
             return
     problems = list(
@@ -138,7 +142,7 @@ def _faults(trial: Trial, shared: Network, facts: Facts, network: Facts) -> Iter
 
 
 def _direction_problems(shared: Network, link: Link, way: str, seen: Facts, facts: Facts) -> Iterator[str]:
-    """Yield what a link's direction did that it was not asked for."""
+    """Yield sentences about what a link's direction did that was not requested."""
     changes = shared.changes(link, way, scheduled.looked_at_s(facts))
     last = changes[-1].direction if changes else link.direction(way)
     found = [*shaping.problems(last, seen["qdiscs"], shared.held(link, way))]
@@ -149,7 +153,7 @@ def _direction_problems(shared: Network, link: Link, way: str, seen: Facts, fact
         impaired = [one.direction.impairments for one in changes if one.direction.impairments != one.before.impairments]
         found += impairing.problems([link.direction(way).impairments, *impaired], seen["hop"])
         out, came = queue_counts.root(seen["qdiscs"]).get("packets"), seen["hop"]["came"] + seen["hop"]["other"]
-        # The hop ends before the counter is read.
+        # The hop ends before the kernel's counter is read.
         if out is not None and not 0 <= out - came <= _LAST_PACKETS:
             found.append(f"{out} packets left the queue, and {came} came to the hop")
     yield from (f"{problem} ({link.name}, {way})" for problem in found)
@@ -168,7 +172,7 @@ def _beyond_rate(direction: Direction, changes: Sequence[Change], seen: Facts) -
 
 
 def _too_early(shared: Network, group: Flows, of: Facts, elapsed_s: float) -> Iterator[str]:
-    """Yield where a round trip was shorter than the delays on its way at their least: then one of them was none."""
+    """Yield sentences about round trips shorter than the least sum of the delays on the path: a delay was missing."""
     asked_ms = shared.least_rtt_ms(group, elapsed_s)
     for number, found_ms in enumerate(seen["min_rtt_ms"] for seen in of["flows"]):
         if found_ms is not None and found_ms < asked_ms - _STAMP_MS - _OFF_MS * len(shared.links):
@@ -207,7 +211,7 @@ def _stack_faults(trial: Trial, group: Flows, of: Facts, facts: Facts, network: 
                 how = f"{credibility.status(seen['client'])}{credibility.said(seen['client'])}"
                 yield credibility.Fault(f"{where}: the client of {stack} ended with {how}")
             elif case.facts["transfer_bytes"] is None and not group.requests:
-                # Its body is more than its way carries in its time, headers included.
+                # The body is larger than what the path carries in the flow's time, headers included.
                 yield credibility.Fault(f"{where}: the client of {stack} ended before its time was over")
             elif lie := credibility.lie(case) or request_facts.lie(group, case.report or {}):
                 yield credibility.Fault(f"{where}: the client of {stack} {lie}")
@@ -224,7 +228,7 @@ def _stack_faults(trial: Trial, group: Flows, of: Facts, facts: Facts, network: 
 
 
 def _case(trial: Trial, group: Flows, seen: Facts, network: Facts) -> Case:
-    """Return one flow of the stack as a lone transfer is looked at."""
+    """Return the Case of one flow of the stack, so that it can be checked like a single transfer."""
     shared = trial.setting.network
     size, most_mbps = (shared.transfer_bytes(group), shared.highest_mbps(group)) if shared else (None, None)
     bursts = [link.direction(way).burst_bytes or 0 for link, way in shared.towards_client(group)] if shared else []
@@ -249,7 +253,7 @@ def _flow(trial: Trial, group: Flows, number: int, seen: Facts, facts: Facts) ->
     if seen["connected_s"] is not None:
         handshake_s = seen["connected_s"] - start_s
     if report:
-        # The client's word, which was checked; what the kernel counts has TLS and HTTP in it.
+        # The client's report was checked; what the kernel counts includes TLS and HTTP.
         acked, end_s, handshake_s = report["bytes"], start_s + report["completion_s"], report["handshake_s"]
     arrived = seen["arrived_bytes"] if acked is None else acked
     lasted_s = (elapsed_s if end_s is None else end_s) - start_s
@@ -274,7 +278,7 @@ def _flow(trial: Trial, group: Flows, number: int, seen: Facts, facts: Facts) ->
 
 
 def _series(looks: Facts, start_s: float, end_s: float) -> list[float]:
-    """Return a flow's goodput in each second of the trial's clock until it ends; the last may be a part of one."""
+    """Return a flow's goodput in Mbit/s in each whole second of the trial's clock until the flow ends."""
     times, acked = looks.get("t_s") or (), looks.get("acked_bytes") or ()
     known = [(start_s, 0), *((t, n) for t, n in zip(times, acked, strict=True) if t > start_s)]
     edges = [second * SERIES_S for second in range(math.floor(end_s / SERIES_S) + 1)]
@@ -283,7 +287,7 @@ def _series(looks: Facts, start_s: float, end_s: float) -> list[float]:
 
 
 def _at(known: Sequence[tuple[float, float]], t_s: float) -> float:
-    """Return what a count was at a time, between two looks in proportion."""
+    """Return the value of a counter at a time, interpolated between samples."""
     before = known[0]
     for after in known:
         if after[0] >= t_s:
@@ -304,7 +308,7 @@ def _at(known: Sequence[tuple[float, float]], t_s: float) -> float:
 def _link(shared: Network, link: Link, way: str, seen: Facts, elapsed_s: float) -> dict[str, Any]:
     direction, changes = link.direction(way), shared.changes(link, way, elapsed_s)
     queues: Sequence[Mapping[str, Any]] = seen["qdiscs"]
-    # Where nothing is delayed, limited or lost there is no queue, and the kernel counts nothing.
+    # If nothing is delayed, limited or lost, there is no queue, and the kernel counts nothing.
     root = queue_counts.root(queues)
     looks = seen["looks"]
     standing = looks.get("queue_bytes") or ()
@@ -319,7 +323,7 @@ def _link(shared: Network, link: Link, way: str, seen: Facts, elapsed_s: float) 
         "marked_packets": queue_counts.marked(queues, seen["hop"]) if has_queue else None,
         "queue_mean_bytes": _rounded(sum(standing) / len(standing), 1) if standing else None,
         "queue_peak_bytes": max(standing, default=None),
-        # Of delays that change nobody knows which part of a packet's time was the queue's.
+        # If the delay changes, it is not known which part of a packet's time was the queue's.
         "queue_delay_ms": queue_counts.less(seen["delays_ms"], direction.delay_ms)
         if has_queue and not any(one.direction.delay_ms != one.before.delay_ms for one in changes)
         else None,
@@ -332,7 +336,7 @@ def _link(shared: Network, link: Link, way: str, seen: Facts, elapsed_s: float) 
 
 
 def _mean_rate_mbps(direction: Direction, changes: Sequence[Change], elapsed_s: float) -> float | None:
-    """Return the rate of a direction, the mean over the trial where it changes."""
+    """Return the rate of a direction, or its mean over the trial if it changes."""
     if not any(one.direction.rate_mbps != one.before.rate_mbps for one in changes) or elapsed_s <= 0:
         return direction.rate_mbps
     return round(8 * carried_bytes(direction, changes, 0, elapsed_s) / elapsed_s / 1e6, 6)
@@ -347,11 +351,11 @@ def _rates(looks: Facts) -> list[float]:
     return [round(8 * (b - a) / SERIES_S / 1e6, 4) for a, b in itertools.pairwise(values)]
 
 
-# --- the whole
+# --- the trial as a whole
 
 
 def _metrics(trial: Trial, flows: Sequence[Facts], links: Sequence[Facts], facts: Facts) -> dict[str, Any]:
-    """Return of the judged flows together what is known of a lone transfer."""
+    """Return the metrics of all judged flows together, as those of a single transfer."""
     judged = [flow for flow in flows if flow["judged"]]
     ends = [flow["end_s"] for flow in judged]
     total = sum(flow["bytes"] or 0 for flow in judged)
@@ -377,7 +381,7 @@ def _metrics(trial: Trial, flows: Sequence[Facts], links: Sequence[Facts], facts
 
 
 def _quantiles(values: Sequence[float]) -> dict[str, float] | None:
-    """Return quantiles and the mean of values in order; None of none."""
+    """Return quantiles and the mean of sorted values; None if there are none."""
     if not values:
         return None
     found = {f"p{percent}": values[min(percent * len(values) // 100, len(values) - 1)] for percent in (50, 95, 99)}

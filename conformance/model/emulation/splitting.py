@@ -1,4 +1,4 @@
-"""Splitters of a network: whether connections passed through them."""
+"""Check that the connections of a network's flows passed through its splitters."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -7,7 +7,10 @@ from conformance.model.network import Network
 
 
 def problems(network: Network, seen: Sequence[Mapping[str, Any]], started: Sequence[int]) -> Iterator[str]:
-    """Yield where a splitter split fewer connections than flows cross it, or refused one. `started`: flows by group."""
+    """Yield sentences about splitters that split fewer connections than flows cross them, or refused some.
+
+    `started`: how many flows of each group were started.
+    """
     for splitter in network.splitters:
         own = [one for one in seen if one["node"] == splitter.node]
         groups = [(group, n) for group, n in zip(network.flows, started, strict=True)]

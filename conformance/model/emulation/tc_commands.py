@@ -1,8 +1,8 @@
-"""The emulator's queue chain, as tc(8) commands: netem (delay, loss), then HTB (rate), then the queue.
+"""Build the tc(8) commands of the emulator's chain of qdiscs: netem (delay, loss), then HTB (rate), then the queue.
 
-Every size is the testbed's of the ATC'25 study that the README names, with two differences, both of them in favour of
-what the setting says: fractional loss works (theirs applied it only from 1 % on), and netem's own queue never overflows
-(theirs held 1000 packets).
+Every size is that of the testbed in the ATC'25 study that the README names, with two differences, both of which make
+the network what the setting says: fractional loss works (the testbed applied loss only from 1 % on), and netem's own
+queue never overflows (the testbed's held 1000 packets).
 """
 
 import math
@@ -13,7 +13,7 @@ from conformance.model.setting import Cell, Setting
 #: handle of the queue under test, in tc's hexadecimal notation
 QUEUE_HANDLE = "10"
 _ETHERNET_FRAME_BYTES = 1514
-#: more packets than any delay line here ever holds, so that netem drops only what it was asked to
+#: limit in packets: more than any delay line here ever holds, so that netem drops only what it was asked to
 _NETEM_LIMIT_PACKETS = 1_000_000
 
 
@@ -28,12 +28,12 @@ def bdp_bytes(cell: Cell) -> float:
 
 
 def red_parameters(cell: Cell) -> dict[str, int]:
-    """Return RED as the testbed configures it: limit 4 BDP but at least 48,000 bytes; thresholds at 1/4 and 1/12."""
+    """Return RED's parameters in the testbed: limit 4 BDP but at least 48,000 bytes; thresholds at 1/4 and 1/12."""
     return red_parameters_of(bdp_bytes(cell))
 
 
 def red_parameters_of(bdp: float) -> dict[str, int]:
-    """Return the same for a bandwidth-delay product in bytes."""
+    """Return RED's parameters for a bandwidth-delay product in bytes, as red_parameters() does for a cell."""
     limit = max(math.floor(4 * bdp), 48_000)
     high = math.floor(limit / 4)
     low = math.floor(high / 3)
@@ -48,11 +48,11 @@ def red_parameters_of(bdp: float) -> dict[str, int]:
 
 
 def tc_lines(setting: Setting, link: int = 0, delay_off_ns: int = 0) -> list[str]:
-    """Return the tc commands for one egress interface of a link, which they call {dev}; `tc` itself left out.
+    """Return the tc commands, without the leading `tc`, for an egress interface of a link, which they name {dev}.
 
-    Of a path, each link keeps its own rate, delay and loss. The published testbed sizes the queues of both by the
-    bandwidth-delay product of the whole path; `queue_sized_by` "segment" sizes each by its own. Adds
-    `delay_off_ns` to the cell's delay, clamped at zero.
+    Each link of a split path keeps its own rate, delay and loss. As in the published testbed, the queues of both are
+    sized by the bandwidth-delay product of the whole path, unless `queue_sized_by` is "segment": then each is sized by
+    that of its own link. Adds `delay_off_ns` to the cell's delay, clamped at zero.
     """
     cell = setting.links[link]
     delay_ns = max(round(cell.one_way_delay_ms * 1e6) + delay_off_ns, 0)
@@ -69,7 +69,8 @@ def tc_lines(setting: Setting, link: int = 0, delay_off_ns: int = 0) -> list[str
     ]
     lines.append(f"qdisc add dev {{dev}} parent 5:1 handle {QUEUE_HANDLE}: {_queue(kind, size, sized_by, rate)}")
     if kind == "policer":
-        # 10 ms at the policed rate, but never less than a super-packet: a bucket it does not fit in drops all
+        # 10 ms at the policed rate, but at least a super-packet (two frames without offload): a bucket that cannot hold
+        # a packet drops every packet
         burst = max(math.floor(cell.bandwidth_mbps * 1e6 / 8 * 0.010), 65_536 if setting.offload else 3028)
         lines.append(
             f"filter add dev {{dev}} parent 5: protocol all matchall"

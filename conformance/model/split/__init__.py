@@ -1,1 +1,1 @@
-"""Paths of two segments and connection-splitting proxies: predictions, zones, accuracy. Pure."""
+"""Predictions, zones and accuracy for paths of two segments with a connection-splitting proxy. Pure."""

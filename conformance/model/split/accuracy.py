@@ -1,8 +1,8 @@
-"""Splits of one path, and how far the predicted split throughput is from the measured one.
+"""Divide one path into two segments in several ways, and compare predicted split throughput with measured.
 
-The path has a bottleneck of 10 Mbit/s, 80 ms of one-way delay, and 0 % or 4 % of loss; each of these is divided between
-its two segments in five ways, the client's share first. Prediction: a split connection is as fast as the slower of its
-halves, each measured alone (split.predict_split), as in the ATC'25 study.
+The path has a bottleneck of 10 Mbit/s, 80 ms of one-way delay, and 0 % or 4 % of loss. Each of these is divided between
+its two segments in five ways, with the client's share first. The prediction is that of the ATC'25 study: a split
+connection is as fast as the slower of its halves, each measured alone (split_paths.predict_split).
 """
 
 import dataclasses
@@ -19,7 +19,7 @@ LOSS_SPLITS_PCT = ((4, 0), (3, 1), (2, 2), (1, 3), (0, 4))
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Panel:
-    """Paths that differ in two ways. `paths`: {(row, column): (client's segment, server's segment)}, both by label."""
+    """Paths that differ in two ways. `paths`: {(row's label, column's label): (client's segment, server's segment)}."""
 
     title: str
     row_title: str
@@ -28,7 +28,7 @@ class Panel:
 
 
 def panels() -> tuple[Panel, ...]:
-    """Return pairs of segments: without loss, delay against bandwidth; with 4 %, delay against loss, at one rate."""
+    """Return two Panels: without loss, delays by bandwidths; with 4 % of loss, delays by losses at one bandwidth."""
     lossless = {
         (_label(delays), _label(rates)): _segments(rates, delays, (0, 0))
         for delays, rates in itertools.product(DELAY_SPLITS_MS, BANDWIDTH_SPLITS_MBPS)
@@ -53,21 +53,19 @@ def _segments(rates: Sequence[float], delays: Sequence[float], losses: Sequence[
 
 
 def p50(values: Iterable[float]) -> float | None:
-    """Return the study's 50th percentile: of an even number of values the upper one in the middle; None of none."""
+    """Return the study's 50th percentile: of an even number of values the upper middle one; None without values."""
     ordered = sorted(values)
     return ordered[len(ordered) // 2] if ordered else None
 
 
 def relative_error(predicted: float | None, measured: float | None) -> float | None:
-    """Return (predicted - measured) / measured: positive where the prediction promises too much; None where one is
-    missing.
-    """
+    """Return (predicted - measured) / measured: positive if the prediction is too high; None if a value is missing."""
     return None if predicted is None or not measured else (predicted - measured) / measured
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Accuracy:
-    """Of the relative errors of `paths` paths; `worst` is the largest, with its sign."""
+    """A summary of the relative errors of `paths` paths; `worst` is the largest error, with its sign."""
 
     paths: int
     missing: int
@@ -77,7 +75,7 @@ class Accuracy:
 
 
 def summary(errors: Sequence[float | None]) -> Accuracy | None:
-    """Return the Accuracy of relative errors, None for what is missing; None where all are."""
+    """Return the Accuracy of relative errors, of which those that are None are missing; None if all are."""
     known = [error for error in errors if error is not None]
     if not known:
         return None

@@ -1,10 +1,11 @@
-"""Rates between the cells of a grid, and how wrong they are.
+"""Interpolate rates between the cells of a grid, and tell how wrong they are.
 
-Multilinear in the logarithm of the rate, over the logarithms of bandwidth and delay and the square root of loss: where
-an algorithm is limited by loss, its rate is a power of delay and loss, and the root is near to a logarithm that a loss
-of 0 has, too. (Of the scales tried on the reference grids, leaving cells out, none was better for both CUBIC and BBRv3:
-linear loss costs CUBIC 39 % for 15, its logarithm BBRv3 14 % for 11.) A value is never above or below all of the cells
-around it, so a trough or a peak between them is missed.
+Interpolation is multilinear in the logarithm of the rate, over the logarithms of bandwidth and delay and the square
+root of loss. Where loss limits an algorithm, its rate is a power of delay and loss; the square root is close to a
+logarithm, and exists for a loss of 0, too. (Several scales were tried on the reference grids by leaving cells out. None
+was better for both CUBIC and BBRv3: with linear loss, CUBIC's error is 39 % instead of 15 %; with the logarithm of
+loss, BBRv3's is 14 % instead of 11 %.) A value is never above or below all of the cells around it, so a trough or a
+peak between them is missed.
 """
 
 import itertools
@@ -21,9 +22,9 @@ def _scale(axis: str, value: float) -> float:
 
 
 def interpolate(rates: Mapping[Cell, float], cell: Cell) -> float | None:
-    """Return the rate at `cell` from {cell: rate}; None outside the box of the measured cells, or by a missing one.
+    """Return the rate at `cell` from {cell: rate}; None outside the box of measured cells, or next to a missing one.
 
-    A measured cell gives its own rate. Rates must be above zero.
+    A measured cell has its own rate. Rates must be above zero.
     """
     if cell in rates:
         return rates[cell]
@@ -44,7 +45,7 @@ def interpolate(rates: Mapping[Cell, float], cell: Cell) -> float | None:
 
 
 def _bracket(axis: str, known: Sequence[float], value: float) -> list[tuple[float, float]] | None:
-    """Return [(value, weight)] of the one or two of `known` that stand around `value`, or None."""
+    """Return [(value, weight)] of the one or two `known` values next to `value`, or None if it is outside of them."""
     if value in known:
         return [(value, 1.0)]
     below = [k for k in known if k < value]
@@ -57,10 +58,10 @@ def _bracket(axis: str, known: Sequence[float], value: float) -> list[tuple[floa
 
 
 def leave_one_out(rates: Mapping[Cell, float]) -> dict[str, list[tuple[Cell, float]]]:
-    """Return {axis: [(cell, predicted over measured)]}: every cell with neighbours on both sides of an axis, from
-    those.
+    """Return {axis: [(cell, predicted over measured)]}, with each cell predicted from its neighbours along an axis.
 
-    The gap bridged is twice the grid's own, so a cell halfway between two of the grid's is not usually worse off.
+    Cells without neighbours on both sides are left out. The gap that is bridged is twice the grid's own, so the error
+    of a cell halfway between two cells of the grid is usually no larger.
     """
     found = {}
     for axis in _AXES:
@@ -77,6 +78,6 @@ def leave_one_out(rates: Mapping[Cell, float]) -> dict[str, list[tuple[Cell, flo
 
 
 def typical_and_worst(ratios: Sequence[tuple[Cell, float]]) -> tuple[float, float]:
-    """Return (typical, worst) relative error of [(cell, predicted over measured)]: 0.1 is wrong by a factor of 1.1."""
+    """Return (typical, worst) relative error of [(cell, predicted over measured)]; 0.1 stands for a factor of 1.1."""
     errors = [abs(math.log(ratio)) for _, ratio in ratios]
     return math.expm1(math.fsum(errors) / len(errors)), math.expm1(max(errors))

@@ -1,4 +1,4 @@
-"""The JSON document of a split zone, read; schema: conformance/schemas/split-zone.json."""
+"""Read a SplitZone from its JSON document; the schema is conformance/schemas/split-zone.json."""
 
 import collections
 from collections.abc import Mapping

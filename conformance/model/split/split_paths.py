@@ -1,8 +1,9 @@
-"""Paths of two segments, and what a connection-splitting proxy between them is predicted to bring.
+"""Describe paths of two segments, and predict what a connection-splitting proxy between the segments gains.
 
-The heuristic of the ATC'25 study: split, the slower segment is the limit, throughput(s1) and throughput(s2) being
-those of a connection over one segment alone; end to end, a connection sees one segment with the bandwidth, delay and
-loss of both, setting.end_to_end((s1, s2)). So one grid of end-to-end measurements predicts all paths of its cells.
+The heuristic is that of the ATC'25 study. A split connection is as fast as its slower segment, by throughput(s1) and
+throughput(s2) of a connection over one segment alone. An end-to-end connection sees one segment with the bandwidth,
+delay and loss of both, setting.end_to_end((s1, s2)). So one grid of end-to-end measurements predicts all paths of its
+cells.
 
 A segment is a Cell. A rate is goodput in Mbit/s. `rates` is any mapping from Cell to rate; a cell that is not in it
 was not measured, and what depends on it is None: missing is missing, never zero.
@@ -19,12 +20,11 @@ from conformance.model.setting import NUMBER, Cell, end_to_end
 
 
 def compose_on_grid(s1: Cell, s2: Cell) -> Cell | None:
-    """Return end_to_end() by the published grid's rules, or None where they give no path: l1 + l2 above 4 %, or above
-    100 ms.
+    """Return end_to_end() by the published grid's rules; None if the sum is above 4 % of loss, or above 100 ms.
 
-    A delay of 1 ms stands for none: 1 + x = x, so that sums of the grid's delays are delays of the grid; losses add.
-    On the grid 1 ms is thus neutral, and this commutes and associates exactly wherever it is defined; of other
-    delays it does not associate: (0.5 + 0.5) + 20 would be 20, 0.5 + (0.5 + 20) is 21.
+    A delay of 1 ms stands for none (1 + x = x), so that sums of the grid's delays are delays of the grid; losses add.
+    On the grid, 1 ms is thus neutral, and the operation is exactly commutative and associative wherever it is defined.
+    With other delays it is not associative: (0.5 + 0.5) + 20 would be 20, but 0.5 + (0.5 + 20) is 21.
     """
     loss_pct = s1.loss_pct + s2.loss_pct
     delay_ms = s1.one_way_delay_ms + s2.one_way_delay_ms
@@ -36,7 +36,7 @@ def compose_on_grid(s1: Cell, s2: Cell) -> Cell | None:
 
 
 class PathClass(enum.StrEnum):
-    """Classes of the ATC'25 study (Table 3). "Near": the short lossy segment is the server's, who sends."""
+    """Classes of the ATC'25 study (Table 3). "Near": the short lossy segment is that of the server, which sends."""
 
     I_NEAR = "I near"
     I_FAR = "I far"
@@ -50,7 +50,7 @@ class PathClass(enum.StrEnum):
 class Path:
     """Two segments in the order of the published study: the client's (receiver's) first, then the server's.
 
-    `exact`: composed exactly, not by the grid's rules; for rates that are interpolated.
+    `exact`: the segments are composed exactly, not by the grid's rules; for rates that are interpolated.
     """
 
     s1: Cell
@@ -71,7 +71,7 @@ class Path:
 
     @functools.cached_property
     def end_to_end(self) -> Cell | None:
-        """The cell that both together are like, or None where the grid's rules give none."""
+        """The cell that both segments together amount to, or None where the grid's rules give none."""
         return end_to_end((self.s1, self.s2)) if self.exact else compose_on_grid(self.s1, self.s2)
 
     @property
@@ -81,7 +81,7 @@ class Path:
 
     @functools.cached_property
     def path_class(self) -> PathClass:
-        """The published tests, in the published order: the first that holds decides."""
+        """The class by the published tests, in the published order: the first test that holds decides."""
         s1, s2 = self.s1, self.s2
         if s2.one_way_delay_ms == 1 and s2.loss_pct > 0 and s1.one_way_delay_ms > 1 and s1.loss_pct == 0:
             return PathClass.I_NEAR
@@ -94,7 +94,8 @@ class Path:
     @classmethod
     def parse(cls, text: str) -> "Path":
         """Return the Path of two segments with `,` or `+` between them, such as 100ms-0pct-20mbps,1ms-4pct-20mbps.
-        Raises UserError.
+
+        Raises UserError for any other text.
         """
         parts = re.split(r"[,+]", text)
         if len(parts) != 2:
@@ -118,7 +119,7 @@ def _segment(text: str) -> Cell:
 
 
 def paths(cells: Iterable[Cell]) -> tuple[Path, ...]:
-    """Return all ordered pairs of these cells whose composition is one of them, too: 7,875 of the full grid's 150."""
+    """Return all ordered pairs of these cells whose composition is one of them, too: 7,875 for the full grid's 150."""
     return _paths(tuple(cells))
 
 
@@ -130,10 +131,10 @@ def _paths(cells: tuple[Cell, ...]) -> tuple[Path, ...]:
 
 
 def representative_paths(bandwidth_mbps: float | None = None) -> dict[PathClass, Path]:
-    """Return one Path of each class: those of the published Figure 1, at their own bandwidths or at this one.
+    """Return one Path of each class, from the published Figure 1, at its own bandwidth or at `bandwidth_mbps`.
 
-    Figure 1 has classes I (near), II and III. I far is its mirror image; zero loss and other are class III's path with
-    no loss on both segments and with all of it on one.
+    Figure 1 has classes I near, II and III. I far is the mirror image of I near. Zero loss is class III's path without
+    loss, and other is class III's path with all of the loss on one segment.
     """
     figure = {
         PathClass.I_NEAR: (20, (100, 0), (1, 4)),
@@ -150,13 +151,11 @@ def representative_paths(bandwidth_mbps: float | None = None) -> dict[PathClass,
 
 
 def predict_split(path: Path, rates: Mapping[Cell, float]) -> float | None:
-    """Return the rate of a connection split between the two segments, or None where one was not measured."""
+    """Return the rate of a connection split between the two segments, or None if one of them was not measured."""
     first, second = rates.get(path.s1), rates.get(path.s2)
     return None if first is None or second is None else min(first, second)
 
 
 def predict_end_to_end(path: Path, rates: Mapping[Cell, float]) -> float | None:
-    """Return the rate of one connection over both segments, or None where the composed cell was not measured or is not
-    there.
-    """
+    """Return the rate of one connection over both segments, or None if the composed cell is absent or not measured."""
     return None if path.end_to_end is None else rates.get(path.end_to_end)

@@ -1,7 +1,7 @@
-"""Where splitting helps: rates of cells as far as they are known, predictions over paths, filters and their counts.
+"""Predict from rates of cells where splitting helps: predictions for paths, filters of paths, and their counts.
 
-A transfer that timed out was slower than some rate: a bound, not a number. So everything here is an interval, of no
-width where cells were measured to the end, and a filter holds, does not, or is not known to (True, False, None).
+A transfer that timed out was slower than some rate, so only a bound is known. Therefore each value here is an interval,
+which has no width if all transfers were completed, and a filter holds, does not hold, or is open (True, False, None).
 """
 
 import collections
@@ -15,17 +15,17 @@ from conformance.model.setting import Cell
 from conformance.model.split import split_paths
 from conformance.model.trial import Measurement, Outcome
 
-#: (low, high) of a value that is known to lie between
+#: (low, high): a value is known to lie between these
 Bounds = tuple[float, float]
 ByCell = Mapping[Cell, Sequence[Measurement]]
-#: what to make of transfers that timed out. bound: their cell's rate is between 0 and what they reached. zero: as the
-#: published study, where one such trial makes the cell's rate 0, and the gain over a rate of 0 is infinite.
+#: ways to count transfers that timed out. bound: their cell's rate is between 0 and what they reached. zero: as in the
+#: published study, one such trial makes the cell's rate 0, and the gain over a rate of 0 is infinite.
 TIMEOUTS = ("bound", "zero")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Rates:
-    """Least and most goodput of each cell that was measured, in Mbit/s. The same cells are in both."""
+    """The least and the greatest possible goodput of each measured cell, in Mbit/s. Both have the same cells."""
 
     low: Mapping[Cell, float]
     high: Mapping[Cell, float]
@@ -39,9 +39,9 @@ class Rates:
     def medians(cls, by_cell: ByCell, timeouts: str = "bound") -> Self:
         """Return the medians of {cell: measurements}.
 
-        A cell with an error or unsupported trial was not measured, nor was an empty one.
+        A cell with an error or an unsupported trial counts as not measured, and so does a cell without trials.
 
-        The median of trials of which some are between bounds is between the medians of the bounds.
+        If some trials are only known by bounds, the median is between the medians of the lower and the upper bounds.
         """
         if timeouts not in TIMEOUTS:
             raise UserError(f"timeouts {timeouts!r}", f"choose one of {', '.join(TIMEOUTS)}")
@@ -58,7 +58,7 @@ class Rates:
 
     @classmethod
     def intervals(cls, by_cell: ByCell, confidence: float = 0.9) -> Self:
-        """Return the confidence intervals of the cells' medians: 0 to infinity where trials are too few for one."""
+        """Return the confidence intervals of the cells' medians: 0 to infinity for a cell with too few trials."""
         low: dict[Cell, float] = {}
         high: dict[Cell, float] = {}
         for cell, measurements in by_cell.items():
@@ -69,27 +69,27 @@ class Rates:
         return cls(low=low, high=high)
 
     def over(self, factors: Mapping[Cell, float]) -> Self:
-        """Return these rates, those of some cells divided by a factor."""
+        """Return these rates, with the rates of the cells in `factors` divided by their factors."""
         low, high = ({c: rate / factors.get(c, 1.0) for c, rate in of.items()} for of in (self.low, self.high))
         return dataclasses.replace(self, low=low, high=high)
 
     def and_others(self, low: Mapping[Cell, float], high: Mapping[Cell, float]) -> Self:
-        """Return these rates, with those of further cells."""
+        """Return these rates and those of further cells."""
         return dataclasses.replace(self, low={**low, **self.low}, high={**high, **self.high})
 
 
 def cut_off(measurements: Iterable[Measurement], timeout_s: float) -> Iterator[Measurement]:
-    """Yield the measurements as they would be, had transfers been given up after `timeout_s` seconds."""
+    """Yield the measurements as they would be if transfers had been given up after `timeout_s` seconds."""
     for m in measurements:
         if m.outcome is Outcome.OK and m.metrics["completion_s"] > timeout_s:
-            # What had arrived by then is not known, but it was less than all.
+            # How much had arrived by then is not known, but it was less than everything.
             reached = min(1.0, m.trial.setting.transfer_s / timeout_s)
             m = dataclasses.replace(m, outcome=Outcome.TIMEOUT, metrics={**m.metrics, "utilization": reached})
         yield m
 
 
 def trial_rates(measurements: Sequence[Measurement]) -> tuple[list[float], list[float]] | None:
-    """Return (least, most) goodput of each trial in Mbit/s, as two lists; None where the cell was not measured."""
+    """Return (least, greatest) possible goodput of each trial in Mbit/s, as two lists; None if it was not measured."""
     if not measurements or any(m.outcome not in (Outcome.OK, Outcome.TIMEOUT) for m in measurements):
         return None
     most = [(m.utilization or 0.0) * m.trial.setting.cell.bandwidth_mbps for m in measurements]
@@ -99,7 +99,7 @@ def trial_rates(measurements: Sequence[Measurement]) -> tuple[list[float], list[
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Prediction:
-    """Predicted rates of a path in Mbit/s, each as (low, high), or None where a cell it needs was not measured."""
+    """Predicted rates of a path in Mbit/s, each as (low, high), or None if a cell that it needs was not measured."""
 
     path: split_paths.Path
     split: Bounds | None
@@ -107,12 +107,12 @@ class Prediction:
     zero_is_infinite_gain: bool = False
 
     def utilization(self, of: str) -> Bounds | None:
-        """Return (low, high) of `split` or `end_to_end`, over the path's bandwidth; None where not known."""
+        """Return (low, high) of `split` or `end_to_end`, divided by the path's bandwidth; None if it is not known."""
         rate: Bounds | None = getattr(self, of)
         return None if rate is None else (rate[0] / self.path.bandwidth_mbps, rate[1] / self.path.bandwidth_mbps)
 
     def gains(self, factor: float) -> bool | None:
-        """Say whether splitting brings more than `factor` times the rate: True, False, or None if that is not known."""
+        """Return whether splitting gives more than `factor` times the rate: True, False, or None if it is not known."""
         if self.split is None or self.end_to_end is None:
             return None
         if self.zero_is_infinite_gain and self.end_to_end[1] == 0:
@@ -120,12 +120,12 @@ class Prediction:
         return _above(self.split, (factor * self.end_to_end[0], factor * self.end_to_end[1]))
 
     def uses(self, utilization: float) -> bool | None:
-        """Say whether the split connection uses more than this share of the path's bandwidth: True, False or None."""
+        """Return whether the split connection uses more than this share of the path's bandwidth, or None."""
         used = self.utilization("split")
         return None if used is None else _above(used, (utilization, utilization))
 
     def rests_on(self, of: str, rates: Rates) -> set[Cell]:
-        """Return the cells whose rates `split` or `end_to_end` may depend on: no segment that is surely the faster."""
+        """Return the cells on whose rates `split` or `end_to_end` may depend: no segment that is surely the faster."""
         if of == "end_to_end":
             return set() if self.path.end_to_end is None else {self.path.end_to_end}
         most = min(rates.high[segment] for segment in self.path.segments)
@@ -139,7 +139,7 @@ def _above(value: Bounds, limit: Bounds) -> bool | None:
 
 
 def predict(path: split_paths.Path, rates: Rates) -> Prediction:
-    """Return the Prediction for a path from Rates. Both predictions grow with rates, so bounds give bounds."""
+    """Return the Prediction for a path. Both predictions grow with rates, so bounds of rates give their bounds."""
     made: dict[str, Bounds | None] = {}
     for name, function in (("split", split_paths.predict_split), ("end_to_end", split_paths.predict_end_to_end)):
         low, high = function(path, rates.low), function(path, rates.high)
@@ -152,14 +152,17 @@ def predict(path: split_paths.Path, rates: Rates) -> Prediction:
 
 @dataclasses.dataclass(frozen=True)
 class Filter:
-    """Paths where splitting gains more than `gain` times and then uses more than `utilization`; None asks nothing."""
+    """A filter for paths on which splitting gives more than `gain` times the rate, and uses more than `utilization`.
+
+    A limit of None permits everything.
+    """
 
     gain: float | None = None
     utilization: float | None = None
 
     @property
     def title(self) -> str:
-        """Short enough for tables: "use" is the split connection's predicted utilization."""
+        """A title short enough for tables, in which "use" is the split connection's predicted utilization."""
         gain = [] if self.gain is None else [f"gain > {self.gain:g}x"]
         return ", ".join(gain + ([] if self.utilization is None else [f"use > {self.utilization:g}"]))
 
@@ -168,7 +171,7 @@ class Filter:
         return Filter(*(None if limit is None else limit * factor for limit in (self.gain, self.utilization)))
 
     def passes(self, prediction: Prediction) -> bool | None:
-        """Return True, False, or None where it is not known."""
+        """Return whether a path passes: True, False, or None if that is not known."""
         found: set[bool | None] = set()
         if self.gain is not None:
             found.add(prediction.gains(self.gain))
@@ -177,7 +180,7 @@ class Filter:
         return False if False in found else None if None in found else True
 
     def in_doubt(self, prediction: Prediction) -> set[str]:
-        """Return the predicted rates that leave it open whether it holds: `split`, `end_to_end`."""
+        """Return the predicted rates that leave it open whether a path passes: `split`, `end_to_end`, both or none."""
         if self.passes(prediction) is not None:
             return set()
         if self.gain is not None and prediction.gains(self.gain) is None:
@@ -185,7 +188,7 @@ class Filter:
         return {"split"}
 
 
-#: those of the published Table 3, and for BBRv1 the notebook's: a gain of more than 1.5
+#: the filters of the published Table 3, and the one of the notebook for BBRv1: a gain of more than 1.5
 FILTERS = (
     Filter(utilization=0.5),
     Filter(gain=1.5),
@@ -196,7 +199,7 @@ FILTERS = (
 
 @dataclasses.dataclass
 class Count:
-    """Of some paths: how many pass a filter, how many do not, of how many it is not known."""
+    """The numbers of paths that pass a filter, that do not, and of which that is not known."""
 
     passed: int = 0
     failed: int = 0
@@ -208,7 +211,7 @@ class Count:
 
     @property
     def share(self) -> Bounds:
-        """(low, high): of all paths, what share passes, whatever the unknown ones do."""
+        """(low, high) of the share of all paths that passes, whatever the unknown ones do."""
         return self.passed / self.paths, (self.passed + self.unknown) / self.paths
 
     def add(self, passes: bool | None) -> None:
@@ -217,7 +220,7 @@ class Count:
 
 
 def count(predictions: Iterable[Prediction], filter_: Filter) -> dict[split_paths.PathClass, Count]:
-    """Return {path class: Count} of one filter, in the order of PathClass, without classes that have no path."""
+    """Return {path class: Count} for one filter, in the order of PathClass, without classes that have no path."""
     found: dict[split_paths.PathClass, Count] = collections.defaultdict(Count)
     for prediction in predictions:
         found[prediction.path.path_class].add(filter_.passes(prediction))
@@ -225,9 +228,9 @@ def count(predictions: Iterable[Prediction], filter_: Filter) -> dict[split_path
 
 
 def largest_gain(predictions: Iterable[Prediction]) -> tuple[float, split_paths.Path] | None:
-    """Return by how much a proxy would multiply the goodput where it would do so most, and that path.
+    """Return the largest factor by which a proxy would multiply a path's goodput, and that path.
 
-    None where the cells of no path are known.
+    Return None if the cells of no path are known.
     """
     gains = [
         (p.split[0] / p.end_to_end[1], p.path) for p in predictions if p.split and p.end_to_end and p.end_to_end[1] > 0

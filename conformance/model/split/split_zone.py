@@ -1,10 +1,10 @@
-"""The split part of an algorithm's zone: what a connection-splitting proxy may bring it, predicted and measured.
+"""Judge the split part of an algorithm's zone: what a connection-splitting proxy may gain, predicted and measured.
 
-The JSON document is the truth (split_document.py reads it); this module judges by it. Two kinds of checks: a
-representative path, with permissible utilization of the split and of the end-to-end connection, predicted from cells,
-and perhaps of a connection really split by the suite's own splitter; and, for a grid and a filter such as "gains more
-than 3 times", the permissible share of the paths of each class, predicted. Transfers of another length are another
-profile, so they are never judged by the same zone.
+The zone's JSON document is authoritative (split_document.py reads it). It has two kinds of checks. A PathCheck has a
+representative path, and the permissible utilization of the split and of the end-to-end connection, both predicted from
+cells. It may also have the utilization of a connection that the suite's own splitter really splits. A ShareCheck has a
+grid, a filter such as "gains more than 3 times", and the permissible share of each class's paths that pass the filter,
+predicted. Transfers of another length are another profile, so they are never judged by the same zone.
 """
 
 import dataclasses
@@ -22,14 +22,14 @@ from conformance.model.trial import Measurement
 from conformance.model.verdict import Status
 from conformance.model.zone import REFERENCE_PACKET_BYTES, Interval, Zone, size_factor
 
-#: what a path is judged by, as documents and as people call it
+#: {what a path is judged by, as documents call it: as people call it}
 PREDICTIONS = {"split": "split, predicted", "end_to_end": "end-to-end, predicted"}
 MEASURED = "split, measured"
 
 
 @dataclasses.dataclass(frozen=True, order=True)
 class Place:
-    """Which of a zone's intervals: of which check, and of what in it."""
+    """The key of one of a zone's intervals: `where` is the check's name, `what` names the value in it."""
 
     where: str
     what: str
@@ -43,7 +43,7 @@ class Place:
 class PathCheck:
     """A representative path: `permitted` utilization by name of prediction, and `measured` through the splitter.
 
-    `measured` is None where there was no reference.
+    `measured` is None if there was no reference.
     """
 
     path: model.Path
@@ -63,18 +63,18 @@ class PathCheck:
         return tuple(dict.fromkeys(cell for cell in self.path.cells if cell is not None))
 
     def values(self, rates: split_rates.Rates) -> dict[str, Bounds | None]:
-        """Return {what is judged: (low, high) or None}"""
+        """Return {what is judged: its (low, high), or None if it is not known}."""
         prediction = split_rates.predict(self.path, rates)
         return {name: prediction.utilization(name) for name in self.permitted}
 
     def in_doubt(self, what: str, rates: split_rates.Rates) -> set[Cell]:
-        """Return the cells whose rates may decide a value."""
+        """Return the cells whose rates may decide the value `what`."""
         return split_rates.predict(self.path, rates).rests_on(what, rates)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ShareCheck:
-    """Of all paths of a grid: `permitted` share of those that pass a filter, by path class. Only ever predicted."""
+    """The `permitted` share of a grid's paths that pass a filter, by path class. It is predicted, never measured."""
 
     grid: str
     filter: split_rates.Filter
@@ -96,13 +96,13 @@ class ShareCheck:
         return grid.cells(self.grid)
 
     def values(self, rates: split_rates.Rates) -> dict[str, Bounds | None]:
-        """Return {what is judged: (low, high) or None}"""
+        """Return {what is judged: its (low, high)}."""
         predictions = [split_rates.predict(path, rates) for path in model.paths(self.cells)]
         found = split_rates.count(predictions, self.filter)
         return {path_class: found[path_class].share for path_class in self.permitted}
 
     def in_doubt(self, what: str, rates: split_rates.Rates) -> set[Cell]:
-        """Return the cells whose rates may decide a value: those of paths that may or may not pass the filter."""
+        """Return the cells whose rates may decide the value `what`: those of paths that perhaps pass the filter."""
         predictions = [split_rates.predict(p, rates) for p in model.paths(self.cells) if p.path_class == what]
         return {
             cell for prediction in predictions for of in self.filter.in_doubt(prediction)
@@ -115,9 +115,10 @@ Check = PathCheck | ShareCheck
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SplitZone:
-    """`checks` in the order of the document; `default_grid` is what is measured unless a user asks for more.
+    """`checks` are in the document's order; `default_grid` is what is measured unless a user asks for more.
 
-    `path_profile_digest`: of the settings of measured paths, as `profile_digest` is of cells; None where none is.
+    `path_profile_digest` is the digest of measured paths' settings, as `profile_digest` is of cells'; None if no path
+    is measured.
     """
 
     id: str
@@ -131,11 +132,11 @@ class SplitZone:
     margin_rule: Mapping[str, Any]
     references: Mapping[str, Mapping[str, Any]]
     checks: tuple[Check, ...]
-    #: see zone.Interval; of cells in which the size of packets matters
+    #: {cell: factor, see zone.Interval} of cells in which the size of packets matters
     small_packets: Mapping[Cell, float] = dataclasses.field(default_factory=dict)
 
     def digest_at(self, cell: object) -> str:
-        """Return the digest of the settings that it judges: of each cell the same."""
+        """Return the digest of the settings that the zone judges, which is the same for each cell."""
         return self.profile_digest
 
     @property
@@ -155,7 +156,7 @@ class SplitZone:
         return {Place(check.name, _called(what)): i for check in self.checks for what, i in _permitted(check)}
 
     def sizes(self, measured: Mapping[Cell, Sequence[Measurement]]) -> dict[Cell, float]:
-        """Return {cell: what part of full packets' rate its packets have by their size alone}, where that matters."""
+        """Return {cell: rate relative to that with full packets, by the packets' size alone}, unless that is 1."""
         found = {
             cell: size_factor(small, verdict.packet_bytes(measured[cell]))
             for cell, small in self.small_packets.items()
@@ -164,16 +165,16 @@ class SplitZone:
         return {cell: factor for cell, factor in found.items() if factor != 1.0}
 
     def checks_within(self, cells: Iterable[Cell]) -> tuple[Check, ...]:
-        """Return the checks that need no cell but these."""
+        """Return the checks that need no other cells than these."""
         known = frozenset(cells)
         return tuple(check for check in self.checks if known.issuperset(check.cells))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One value of a check, judged. `value`: (low, high), equal where known; `interval`: where it is, by `confidence`.
+    """The verdict on one value of a check. `value`: (low, high), which are equal if the value is known.
 
-    `p`: see verdict.Verdict; None of what is predicted.
+    `interval`: its interval at `confidence`. `p`: see verdict.Verdict; None for a prediction.
     """
 
     what: str
@@ -186,13 +187,16 @@ class Finding:
     p: float | None = None
     #: see verdict.Verdict
     sure: bool = False
-    #: of a cell's verdict: this one always counts
+    #: as of a cell's verdict; a Finding always counts
     counted: bool = True
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SplitVerdict:
-    """The worst of a check's findings; none where nothing can be said of the stack. `n`: most trials of one setting."""
+    """The worst of a check's findings. `n`: the most trials of one setting.
+
+    There are no findings if nothing can be said about the stack.
+    """
 
     status: Status
     reason: str
@@ -203,16 +207,16 @@ class SplitVerdict:
 
     @property
     def sure(self) -> bool:
-        """Whether all of it is inside by so wide intervals that a known deviation is gone."""
+        """Whether all findings are inside even by the wide intervals that show that a known deviation is gone."""
         return bool(self.findings) and all(finding.sure for finding in self.findings)
 
     def taken_back(self, reason: str) -> "SplitVerdict":
-        """Return what is left of a violation that trials with fresh seeds did not show again."""
+        """Return the inconclusive verdict that replaces a violation which trials with fresh seeds did not confirm."""
         return dataclasses.replace(self, status=Status.INCONCLUSIVE, reason=reason)
 
     @property
     def borderline(self) -> bool:
-        """Whether something is outside, and not clear of the zone after as many trials as usual."""
+        """Whether a value is outside the zone, but still inconclusive after the usual number of trials."""
         open_ = [f for f in self.findings if f.status is Status.INCONCLUSIVE]
         outside = any(value not in f.permitted for f in open_ for value in f.value)
         return self.status is Status.INCONCLUSIVE and self.n >= verdict.USUALLY_MOST and outside
@@ -226,17 +230,17 @@ def judge(
     family: int = 1,
     more: bool = False,
 ) -> SplitVerdict:
-    """Judge a check by {cell: measurements} of one scheme, of all cells that it needs.
+    """Judge a check by {cell: measurements} of one scheme, for all cells that the check needs.
 
-    `through`: measurements of the check's path, split, by the same scheme; None where it cannot be split, and then that
-    is not judged. `family`: how many settings (cells and split paths) and cells of zones are judged in all. `more`:
-    whether more trials may follow.
+    `through`: the same scheme's measurements of the check's path, split; None if it cannot be split, and then the split
+    path is not judged. `family`: how many settings (cells and split paths) and cells of zones are judged in all.
+    `more`: whether more trials may follow.
 
-    A prediction conforms where all are inside that the cells' confidence intervals allow for, at CONFIDENCE, and
-    violates where all are outside that wider ones allow for. What was measured is judged as a cell is. Wrong violations
-    of a family by anything happen in at most verdict.ALPHA of runs: each look at each setting has the same share of
-    that. For, as long as the intervals of all cells hold their medians, so does whatever is predicted from them,
-    however many predictions there are. Raises UserError for unlike runs.
+    A prediction conforms if all values are inside that the cells' confidence intervals at CONFIDENCE allow. It violates
+    if all values are outside that wider intervals allow. A measured path is judged like a cell. At most verdict.ALPHA
+    of runs have any wrong violation in a family: each look at each setting has the same share of that. This holds for
+    any number of predictions, because as long as the intervals of all cells contain the medians, the intervals of all
+    predictions contain the true predictions. Raises UserError for unlike runs.
     """
     given = {cell.id: measured.get(cell, ()) for cell in check.cells}
     if not isinstance(check, PathCheck) or check.measured is None:
@@ -277,10 +281,10 @@ def judge(
 def unclear(
     check: Check, verdict_: SplitVerdict, measured: Mapping[Cell, Sequence[Measurement]]
 ) -> tuple[bool, set[Cell]]:
-    """Return whether more trials of the path, split, might make a verdict clear, and those of which cells might.
+    """Return whether more trials of the split path might make a verdict clear, and the cells whose trials might.
 
-    These are what may decide the values that are inconclusive or, where none is, those that are not surely inside. The
-    cells are few of those that a check needs: most have no interval that changes any of these values.
+    These may decide the values that are inconclusive or, if none is, those that are not surely inside. They are few of
+    the cells that a check needs, as the intervals of most cells change none of these values.
     """
     findings = {f.what: f for f in verdict_.findings if f.status is Status.INCONCLUSIVE} or {
         f.what: f for f in verdict_.findings if not f.sure
@@ -289,7 +293,7 @@ def unclear(
     cells: set[Cell] = set()
     for what, permitted in _predicted(check):
         if (finding := findings.get(_called(what))) is not None:
-            # It will conform by likely intervals; whatever else it may become is said by the wide ones.
+            # Conforming is decided by the likely intervals, every other outcome by the wide ones.
             conforming = finding.status is Status.INCONCLUSIVE and all(value in permitted for value in finding.value)
             confidence = verdict.CONFIDENCE if conforming else finding.confidence
             cells |= check.in_doubt(what, intervals(confidence))
@@ -314,8 +318,9 @@ def _called(what: str) -> str:
 def _obstacle(
     zone: SplitZone, check: Check, measured: Mapping[Cell, Sequence[Measurement]], through: Sequence[Measurement] | None
 ) -> tuple[Status, str] | None:
-    """Return (Status, reason) where measurements say nothing of congestion control, else None. Raises UserError if
-    unlike.
+    """Return (Status, reason) if measurements say nothing about congestion control, else None.
+
+    Raises UserError if they are of unlike runs or paths.
     """
     cells = [m for cell in check.cells for m in measured[cell]]
     found = verdict.obstacle(zone, cells)

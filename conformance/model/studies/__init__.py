@@ -1,1 +1,1 @@
-"""Questions over many measurements: comparison, identification, mutants. Pure."""
+"""Questions about many measurements: studies, comparison, identification, mutants. Pure."""

@@ -1,9 +1,9 @@
-"""Claims of a published study as relations over points, and what measurements say of them. Pure.
+"""Judge claims of a published study, which are relations over points, by measurements. Pure.
 
-A *quantity* is a metric at a point, of one group of flows; what trials say of it is its median's 90 % confidence
-interval (statistics.py). A relation holds where it does for all values that these intervals allow, does not where it
-does for none, and is open in between: so five trials a side are the fewest that say anything. Nothing here knows what a
-quantity is; it is asked for by `Look`.
+A *quantity* is a metric of one group of flows at a point. Trials give the 90 % confidence interval of its median
+(statistics.py). A relation holds if it does for all values that these intervals allow, does not hold if it does for
+none, and is open otherwise. So each side needs at least five trials. Nothing here knows what a quantity is; `Look`
+returns what was seen of it.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ from conformance.model import statistics
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What trials say of a quantity: the median of `n` trials, and the interval that holds it."""
+    """What trials say about a quantity: the median of `n` trials, and its confidence interval."""
 
     median: float
     low: float
@@ -27,44 +27,44 @@ class Seen:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Seen":
-        """Return what these values say; of fewer than five, the interval has no bounds."""
+        """Return the Seen of these values; if there are fewer than five, the interval has no bounds."""
         low, high = statistics.median_interval(values)
         return cls(median=statistics.median(values), low=low, high=high, n=len(values))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NotSeen:
-    """Why nothing is known of a quantity, in words."""
+    """The reason, in words, why nothing is known about a quantity."""
 
     why: str
 
 
-#: what rises or falls may stand still on its way: a step back of less than this is none
+#: what rises or falls may stand still in between: a step back by less than this factor does not count
 _PLATEAU = 1.05
 Look = Callable[[Hashable], Seen | NotSeen]
 
 
 class Relation(Protocol):
-    """What a claim says of the quantities of one instance, in order."""
+    """What a claim says about the quantities of one instance, which have an order."""
 
     def holds(self, seen: Sequence[Seen]) -> bool | None:
-        """Return whether it holds; None where intervals leave that open."""
+        """Return whether the relation holds; None if intervals leave that open."""
         ...
 
     @property
     def words(self) -> str:
-        """Return what is asked, for people."""
+        """The relation in words, for people."""
         ...
 
 
 def _all(found: Iterable[bool | None]) -> bool | None:
-    """Return whether all hold: False where one does not, None where one is open."""
+    """Return whether all hold: False if one does not, else None if one is open."""
     known = list(found)
     return False if False in known else None if None in known else True
 
 
 def above(one: Seen, other: Seen, factor: float = 1.0) -> bool | None:
-    """Say whether a quantity is more than `factor` times another; None where intervals leave that open."""
+    """Return whether a quantity is more than `factor` times another; None if intervals leave that open."""
     if one.low > factor * other.high:
         return True
     return False if one.high <= factor * other.low else None
@@ -112,7 +112,7 @@ class Order:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Rises:
-    """The last quantity is more than `factor` times the first, and none less than the one before by 5 %."""
+    """The last quantity is more than `factor` times the first, and none is less than the one before by 5 %."""
 
     factor: float = 1.0
     _VERB: ClassVar[str] = "rises"
@@ -132,7 +132,7 @@ class Rises:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Falls(Rises):
-    """The first quantity is more than `factor` times the last, and none more than the one before by 5 %."""
+    """The first quantity is more than `factor` times the last, and none is more than the one before by 5 %."""
 
     _VERB: ClassVar[str] = "falls"
 
@@ -143,7 +143,7 @@ class Falls(Rises):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Maximum:
-    """The greatest quantity is one of those at the places `at`."""
+    """The greatest quantity is one of those at the positions `at`."""
 
     at: tuple[int, ...]
 
@@ -163,7 +163,7 @@ class Maximum:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Alike:
-    """No two quantities differ by more: by so many `points` of their unit, or by a `ratio` (0.1: by a tenth)."""
+    """No two quantities differ by more than `points` of their unit, or by more than a `ratio` (0.1: a tenth)."""
 
     points: float | None = None
     ratio: float | None = None
@@ -189,12 +189,12 @@ class Alike:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """A relation and the quantities that it is about, in order. `where`: what they have in common, in words."""
+    """A relation and its quantities, in order. `where`: the coordinates that they have in common, in words."""
 
     relation: Relation
     quantities: tuple[Hashable, ...]
     where: str
-    #: what each quantity is, as far as they differ
+    #: for each quantity, the coordinates in which it differs from the others, in words
     labels: tuple[str, ...]
     #: names of the anchors that its scaled points rest on
     anchors: tuple[str, ...] = ()
@@ -202,9 +202,9 @@ class Instance:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What came of an instance: what was seen of each quantity, and whether the relation holds (None: open).
+    """The result of an instance: what was seen of each quantity, and whether the relation holds (None: open).
 
-    `why`: why it could not be judged, else None.
+    `why`: the reason if it could not be judged, else None.
     """
 
     instance: Instance
@@ -214,7 +214,7 @@ class Finding:
 
 
 class Verdict(enum.StrEnum):
-    """What came of a claim."""
+    """The verdict on a claim."""
 
     REPRODUCED = "reproduced"
     DIFFERS = "differs"
@@ -224,9 +224,9 @@ class Verdict(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """The verdict on a claim, and the findings that it rests on. `why`: of one that is not judged, or judged in part.
+    """The verdict on a claim, and the findings that it rests on. `judged` of its `of` instances were measured.
 
-    `judged` of `of` instances were measured.
+    `why`: the reason if the claim is not judged, or judged in part.
     """
 
     verdict: Verdict
@@ -235,22 +235,22 @@ class Judged:
 
     @property
     def of(self) -> int:
-        """Return how many instances there are."""
+        """The number of instances."""
         return len(self.findings)
 
     @property
     def judged(self) -> int:
-        """Return how many of them were measured."""
+        """The number of instances that were measured."""
         return sum(finding.why is None for finding in self.findings)
 
     @property
     def part(self) -> str:
-        """Say at how many places it was judged, where that is some of them; else nothing."""
+        """A phrase with the number of instances that were judged, if that is some but not all; else empty."""
         return f"at {self.judged} of {self.of} places" if 0 < self.judged < self.of else ""
 
 
 def find(instance: Instance, look: Look, anchors: Mapping[str, "Judged"] = {}) -> Finding:
-    """Return what measurements say of an instance; it is not judged where an anchor that it rests on differs."""
+    """Return the Finding of an instance; it is not judged if an anchor that it rests on differs."""
     looked = [look(quantity) for quantity in instance.quantities]
     seen = tuple(one if isinstance(one, Seen) else None for one in looked)
     lacking = (one.why for one in looked if isinstance(one, NotSeen))
@@ -265,11 +265,11 @@ def find(instance: Instance, look: Look, anchors: Mapping[str, "Judged"] = {}) -
 def judge(instances: Iterable[Instance], look: Look, anchors: Mapping[str, "Judged"] = {}) -> Judged:
     """Judge a claim by all of its instances that were measured, given the verdicts on the anchors that they rest on.
 
-    It differs where one of them does not hold, is reproduced where all do, and is inconclusive in between. What was
-    not measured counts as nothing; `why` says that there was some. Without any that was, it is not judged.
+    The claim differs if one of them does not hold, is reproduced if all hold, and is inconclusive otherwise. Instances
+    that were not measured do not count, but `why` mentions them. If none was measured, the claim is not judged.
 
-    An anchor compares a published point with its scaled one. Where one differs, instances that rest on it count as
-    nothing, too; where one is open or was not measured, they count, and `why` says so.
+    An anchor compares a published point with its scaled one. If an anchor differs, the instances that rest on it do not
+    count, either. If an anchor is inconclusive or was not measured, they count, and `why` says so.
     """
     findings = tuple(find(instance, look, anchors) for instance in instances)
     whys = dict.fromkeys(finding.why for finding in findings if finding.why is not None)

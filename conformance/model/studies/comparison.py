@@ -1,21 +1,21 @@
-"""What moved between two sides: two builds of a stack, two kernels, two sysctl settings. Beyond noise, and by enough.
+"""Tell what moved between two sides (builds of a stack, kernels, sysctl settings) beyond noise, and by enough.
 
-Noise is what seeds do. Each quantity (a metric in a cell, or a feature that `why` reads from traces) has a value for
-each trial, and is
+Noise is the variation between seeds. Each quantity (a metric in a cell, or a feature that `why` reads from traces) has
+a value for each trial, and is
 
-- `moved` where the rank sum test (F. Wilcoxon, Biometrics Bulletin 1, 1945; H. B. Mann, D. R. Whitney, Annals of
-  Mathematical Statistics 18, 1947) says that the two sides' trials differ, at a family-wise error rate of ALPHA kept
-  over all that is compared by Holm's method (S. Holm, Scandinavian Journal of Statistics 6, 1979), and where the
-  medians differ by enough to matter;
-- `same` where every seed gave both sides the same value, or where the CONFIDENCE interval of the difference (J. L.
-  Hodges, E. L. Lehmann, Annals of Mathematical Statistics 34, 1963) holds nothing that matters: a difference that
-  matters is called the same in at most (1 - CONFIDENCE) / 2 of cases (two one-sided tests: D. J. Schuirmann, Journal
-  of Pharmacokinetics and Biopharmaceutics 15, 1987);
+- `moved` if the rank-sum test (F. Wilcoxon, Biometrics Bulletin 1, 1945; H. B. Mann, D. R. Whitney, Annals of
+  Mathematical Statistics 18, 1947) says that the two sides' trials differ, and if the medians differ by enough to
+  matter. Holm's method (S. Holm, Scandinavian Journal of Statistics 6, 1979) keeps a family-wise error rate of ALPHA
+  over everything that is compared;
+- `same` if every seed gave both sides the same value, or if the CONFIDENCE interval of the difference (J. L. Hodges,
+  E. L. Lehmann, Annals of Mathematical Statistics 34, 1963) contains no difference that matters: one that matters is
+  called the same in at most (1 - CONFIDENCE) / 2 of cases (two one-sided tests: D. J. Schuirmann, Journal of
+  Pharmacokinetics and Biopharmaceutics 15, 1987);
 - `unclear` otherwise: more trials would tell.
 
-Test and interval are exact, the test also where values are equal; of very many trials, they are by the normal
-approximation. That both sides use the same seeds counts only where nothing differs at all: the same random numbers
-meet other packets as soon as anything does.
+Test and interval are exact, the test also with ties; with very many trials, both use the normal approximation. That
+both sides use the same seeds matters only if nothing differs at all: as soon as anything differs, the same random
+numbers meet other packets.
 """
 
 import dataclasses
@@ -29,18 +29,18 @@ import numpy
 from conformance.model import statistics
 from conformance.model.place import Place
 
-#: the chance that anything is said to have moved where nothing did
+#: the chance that anything is said to have moved although nothing did
 ALPHA = 0.01
-#: of the interval that decides what is the same
+#: the confidence of the interval that decides what is the same
 CONFIDENCE = 0.9
-#: of what two implementations may differ by, what counts between two builds of one
+#: the share of what two implementations may differ by that matters between two builds of one implementation
 MATTERS = 0.5
-#: of tests that are exact: a probability's rounding
+#: rounding error of a probability in exact tests
 _ROUNDING = 1e-9
 
 
 class Change(enum.StrEnum):
-    """What became of a quantity, from one side to the other."""
+    """How a quantity changed from one side to the other."""
 
     SAME = "same"
     MOVED = "moved"
@@ -55,13 +55,13 @@ class Tolerance:
     relative: float = 0.0
 
     def of(self, before: float, after: float) -> float:
-        """Return it for two values; it is the same for both orders."""
+        """Return the smallest difference that matters between two values, in either order."""
         return self.absolute + self.relative * min(abs(before), abs(after))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Quantity:
-    """Something with a value in each trial. `weight`: how directly it shows a cause, as `why` weighs features."""
+    """A quantity with a value in each trial. `weight`: how directly it shows a cause, as `why` weighs features."""
 
     algorithm: str
     name: str
@@ -71,7 +71,7 @@ class Quantity:
     digits: int = 3
     unit: str = ""
     weight: float = 1.0
-    #: what a feature points at, such as beta; None of a metric
+    #: what a feature points at, such as beta; None for a metric
     label: str | None = None
 
 
@@ -81,14 +81,14 @@ Values = Mapping[int, float]
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """One quantity on both sides: medians, an interval of their difference, and the p-value adjusted for all."""
+    """One quantity on both sides: medians, an interval of their difference, and the p-value adjusted for the family."""
 
     quantity: Quantity
     before: float
     after: float
     #: trials of each side
     n: tuple[int, int]
-    #: infinite where there are too few trials
+    #: infinite if there are too few trials
     interval: tuple[float, float]
     p: float
     #: whether each seed gave both sides the same value
@@ -97,36 +97,36 @@ class Compared:
 
     @property
     def difference(self) -> float:
-        """Return the second side's median less the first's."""
+        """The second side's median less the first's."""
         return self.after - self.before
 
     @property
     def matters(self) -> float:
-        """Return the smallest difference that matters."""
+        """The smallest difference that matters."""
         return self.quantity.tolerance.of(self.before, self.after)
 
     @property
     def size(self) -> float:
-        """Return the difference in units of what matters."""
+        """The difference in units of what matters."""
         if not self.difference:
             return 0.0
         return abs(self.difference) / self.matters if self.matters else math.inf
 
 
 def is_equivalent(compared: Compared, margin: Tolerance) -> bool:
-    """Say whether it is shown that both sides differ by less than this: two one-sided tests, each at 5 %.
+    """Return whether both sides are shown to differ by less than `margin`: two one-sided tests, each at 5 %.
 
-    (1 - CONFIDENCE) / 2 is that rate (Schuirmann, as above). Of several quantities all of which must be equivalent, the
-    chance of saying so wrongly is no greater (an intersection-union test: R. L. Berger, Technometrics 24, 1982).
+    (1 - CONFIDENCE) / 2 is that rate (Schuirmann, as above). If several quantities must all be equivalent, the chance
+    of saying so wrongly is no greater (an intersection-union test: R. L. Berger, Technometrics 24, 1982).
     """
     least = margin.of(compared.before, compared.after)
     return compared.identical or (-least < compared.interval[0] and compared.interval[1] < least)
 
 
 def compare(sides: Mapping[Quantity, tuple[Values, Values]], alpha: float = ALPHA) -> list[Compared]:
-    """Return the Compared of each quantity, {quantity: (before, after)}, in the order given; all are one family.
+    """Return the Compared of each quantity in {quantity: (before, after)}, in that order; all are one family.
 
-    Each side needs a value.
+    Each side needs at least one value.
     """
     p_values = statistics.holm_adjusted(
         [
@@ -159,39 +159,39 @@ def _compared(quantity: Quantity, before: Values, after: Values, p: float, alpha
 
 
 def _identical(before: Values, after: Values) -> bool:
-    """Say whether each seed gave both sides the same value; one side may have seeds that the other did not need."""
+    """Return whether each seed gave both sides the same value; one side may have seeds that the other did not need."""
     common = before.keys() & after.keys()
     return len(common) == min(len(before), len(after)) and all(before[seed] == after[seed] for seed in common)
 
 
 def largest_first(compared: Iterable[Compared]) -> list[Compared]:
-    """Return what moved, then what is unclear, then what is the same; of each what shows most, first.
+    """Return what moved, then what is unclear, then what is the same; in each of these, what shows most comes first.
 
-    What is seen directly comes before what follows from it: a window that is cut less is reduced sooner, grows
-    otherwise and fills a path otherwise.
+    What shows a cause directly comes before what follows from it: a window that is cut less is reduced sooner, grows
+    differently and fills a path differently.
     """
     order = (Change.MOVED, Change.UNCLEAR, Change.SAME)
     return sorted(compared, key=lambda c: (order.index(c.change), -min(c.size, _MOST_SIZE) * c.quantity.weight))
 
 
-#: beyond this, how much larger a difference is says nothing of where it comes from (as in diagnosis/ranking.py)
+#: beyond this, a larger difference says no more about its cause (as in diagnosis/ranking.py)
 _MOST_SIZE = 8
 
 
 def smallest_p(n: int) -> float:
-    """Return the smallest p-value that n trials a side can give, when all of one side lie above all of the other."""
+    """Return the smallest p-value of n trials a side, reached if all values of one side are above the other's."""
     return 2 / math.comb(2 * n, n)
 
 
 def fewest_trials(family: int, alpha: float = ALPHA) -> int:
-    """Return how many trials a side it takes to show that one of `family` quantities moved."""
+    """Return how many trials each side needs to show that one of `family` quantities moved."""
     return next(n for n in itertools.count(1) if smallest_p(n) * max(family, 1) <= alpha)
 
 
 def rank_sum_p(a: Sequence[float], b: Sequence[float]) -> float:
-    """Return the two-sided p-value of the rank sum test, by its permutation distribution given the ties.
+    """Return the two-sided p-value of the rank-sum test, from its permutation distribution given the ties.
 
-    Of many values it is by the normal approximation.
+    With many values, it comes from the normal approximation.
     """
     doubled, sizes = statistics.mid_ranks([*a, *b])
     observed = sum(doubled[value] for value in a)
@@ -206,9 +206,9 @@ def rank_sum_p(a: Sequence[float], b: Sequence[float]) -> float:
 
 
 def shift_interval(a: Sequence[float], b: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Return an interval of b's values less a's, with at least this confidence: the inverse of the rank sum test.
+    """Return an interval of the shift from a's values to b's, with at least this confidence.
 
-    Of too few values for that, nothing is known: (-inf, inf).
+    It is the inverse of the rank-sum test. With too few values for that, it is (-inf, inf).
     """
     rank = _interval_rank(len(a), len(b), confidence)
     if not rank:
@@ -218,6 +218,6 @@ def shift_interval(a: Sequence[float], b: Sequence[float], confidence: float = C
 
 
 def _interval_rank(n: int, m: int, confidence: float) -> int:
-    """Return which of all n m differences, counted from either end, bounds the interval; 0 where none does."""
+    """Return which of all n m differences, counted from either end, bounds the interval; 0 if none does."""
     critical = statistics.mann_whitney_critical(n, m, (1 - confidence) / 2 + _ROUNDING)
     return 0 if math.isinf(critical) else int(n * m - critical) + 1

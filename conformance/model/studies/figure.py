@@ -1,4 +1,4 @@
-"""A study's figures: what of its points is to be drawn anew, and how. Pure; study.py reads the rest of the document."""
+"""Read a study's figures: which points are drawn anew, and how. Pure; study.py reads the rest of the document."""
 
 import dataclasses
 import itertools
@@ -10,15 +10,15 @@ from conformance.model.metrics import METRICS
 from conformance.model.place import Value
 from conformance.model.studies.study_point import GROUP, Coordinates, Quantity, StudyPoint
 
-#: kinds that show quantities by row and column, which the document lists one by one
+#: kinds of figures that show quantities by row and column; the document lists the quantities one by one
 BY_CELL = ("table", "bars")
-#: fields that these do not take, and those that only they take
+#: fields that BY_CELL figures do not take, and fields that only they take
 _NOT_BY_CELL, _BY_CELL_ONLY = ("group", "x", "y", "lines", "panels", "log", "published"), ("rows", "columns")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """A quantity of a table, or of bars, and what was published of it (None: nothing)."""
+    """A quantity in a table or in bars, and its published value (None: not published)."""
 
     row: str
     column: str
@@ -28,9 +28,10 @@ class Cell:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A figure of the study, to be drawn anew: `draws` what, of quantities that differ in `x`, `y` and `lines`.
+    """A figure of the study that is drawn anew, of the kind `draws`.
 
-    `panels`: coordinates; there is a panel for each combination of their values. `metric`: "" where cells have theirs.
+    `x`, `y`, `lines`: the coordinates in which its quantities differ. `panels`: coordinates; there is a panel for each
+    combination of their values. `metric`: "" if its cells have metrics of their own.
     """
 
     id: str
@@ -46,11 +47,11 @@ class Figure:
     published: tuple[Mapping[str, Any], ...]
     #: the points that it shows
     points: tuple[StudyPoint, ...]
-    #: of a table or bars: what it shows instead
+    #: what a table or bars show instead
     cells: tuple[Cell, ...] = ()
 
     def panel(self, point: StudyPoint) -> tuple[Value, ...]:
-        """Return the values of a point that say which panel it is in."""
+        """Return the coordinates of a point that say which panel it is in."""
         return tuple(point.coordinates()[name] for name in self.panels)
 
 
@@ -59,7 +60,7 @@ QuantityOf = Callable[[Coordinates], Quantity]
 
 
 def read(data: Sequence[Mapping[str, Any]], point_of: PointOf, quantity_of: QuantityOf) -> Iterator[Figure]:
-    """Yield the figures of a document that keeps its schema. Raises UserError with a pointer."""
+    """Yield the figures of a document that satisfies the schema. Raises UserError with a JSON pointer."""
     ids: set[str] = set()
     for at, one in enumerate(data):
         if one["id"] in ids:
@@ -82,7 +83,7 @@ def read(data: Sequence[Mapping[str, Any]], point_of: PointOf, quantity_of: Quan
 
 
 def _points(where: str, one: Mapping[str, Any], point_of: PointOf) -> Iterator[StudyPoint]:
-    """Yield the points of a figure: of its selection, or of each of several."""
+    """Yield the points of a figure's selection, or of each of its selections."""
     chosen = one["at"] if isinstance(one["at"], list) else [one["at"]]
     for number, selection in enumerate(chosen):
         with located(f"{where}/at" + (f"/{number}" if isinstance(one["at"], list) else "")):
@@ -102,7 +103,7 @@ def _cells(where: str, one: Mapping[str, Any], quantity_of: QuantityOf) -> Itera
 
 
 def _check(where: str, figure: Figure) -> None:
-    """Raise UserError where points lack a coordinate that a figure draws by, or a published value has no panel."""
+    """Raise UserError if a point lacks a coordinate that the figure draws by, or a published value has no panel."""
     named = (name for name in (figure.x, figure.y, figure.lines, *figure.panels) if name not in (None, GROUP, "index"))
     for name in named:
         if any(name not in point.coordinates() for point in figure.points):

@@ -1,8 +1,8 @@
-"""Which algorithm does it behave like? Scores against every algorithm's zones, and a conclusion that may be none.
+"""Identify the algorithm that a scheme behaves like: score it against every algorithm's zones, and conclude or not.
 
 A *feature* is a metric in a cell of a zone. A scheme's score for an algorithm is the share of that algorithm's features
-whose median lies where trials of that algorithm may. An identification rests on few trials of a cell, often one, so it
-asks for what one trial may have (Interval.of_trials), not for what a median may.
+whose median lies where trials of that algorithm may lie. An identification rests on few trials of a cell, often one, so
+it uses the interval for single trials (Interval.of_trials), not that for medians.
 """
 
 import dataclasses
@@ -17,15 +17,15 @@ from conformance.model.trial import Measurement, Outcome
 from conformance.model.verdict import permitted_to
 from conformance.model.zone import Interval, Zone
 
-#: of the features, to be called by an algorithm's name ...
+#: a scheme is identified as an algorithm if it matches at least this share of the algorithm's seen features, ...
 ENOUGH = 0.9
-#: ... of which so many must have been seen, ...
+#: ... if at least this share of the algorithm's features was seen, ...
 SEEN = 0.8
-#: ... and by so much more than for any other algorithm
+#: ... and if its share of matches is larger by at least this much than for any other algorithm
 LEAD = 0.15
-#: what sums of fractions are off by
+#: rounding error of sums of fractions
 _SLACK = 1e-9
-#: a lead of fewer features than that makes nobody the nearest: one cell more or less may turn it
+#: a lead of fewer features does not make an algorithm the only nearest one: one cell more or less may reverse it
 _CLEAR_FEATURES = 2
 
 
@@ -43,7 +43,7 @@ class Miss:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """How much of an algorithm's zones the measurements are inside of. `seen` of its `features` were measured."""
+    """How well measurements match an algorithm's zones. `seen` of the algorithm's `features` were measured."""
 
     algorithm: str
     features: int
@@ -52,15 +52,16 @@ class Score:
 
     @property
     def share(self) -> float:
-        """Return the share of the features seen that lie inside their intervals; 0 where none was seen."""
+        """The share of the seen features that lie inside their intervals; 0 if none was seen."""
         return 1 - len(self.misses) / self.seen if self.seen else 0.0
 
 
 def scores(zones: Iterable[Zone], measurements: Mapping[Cell, Sequence[Measurement]], called: str = "") -> list[Score]:
-    """Return scores, best first, for every algorithm that `zones` are about; of equals the one it is `called` first.
+    """Return scores, best first, for every algorithm that `zones` are about.
 
-    `measurements` is {cell: [Measurement]} under the zones' profile. Where a trial timed out, its utilization is an
-    upper bound: a miss where that is below the zone, and else not seen.
+    Among equal scores, the algorithm that the scheme is `called` comes first. `measurements` is {cell: [Measurement]}
+    under the zones' profile. If a trial timed out, its utilization is an upper bound: the feature is a miss if the
+    bound is below the zone, and otherwise not seen.
     """
     zones, found = list(zones), []
     for algorithm in sorted({zone.algorithm for zone in zones}):
@@ -82,9 +83,9 @@ def scores(zones: Iterable[Zone], measurements: Mapping[Cell, Sequence[Measureme
 
 
 def miss(zone: Zone, cell: Cell, value: float, permitted: Interval) -> Miss | None:
-    """Return what a value misses by, or None where a trial of the zone's algorithm may have it.
+    """Return the Miss of a value, or None if a trial of the zone's algorithm may have the value.
 
-    `permitted`: the zone's interval in the cell, as it is for packets of the size that the trials had.
+    `permitted`: the zone's interval in the cell, for packets of the size that the trials had.
     """
     low, high = permitted.of_trials
     if low <= value <= high:
@@ -93,7 +94,7 @@ def miss(zone: Zone, cell: Cell, value: float, permitted: Interval) -> Miss | No
 
 
 def _value(metric: str, permitted: Interval, measurements: Sequence[Measurement]) -> float | None:
-    """Return the median, or None where it is not known."""
+    """Return the median, or None if it is not known."""
     values = [value for m in measurements if (value := m.value(metric)) is not None]
     unseen = not values or len(values) < len(measurements)
     if unseen or not {m.outcome for m in measurements} <= {Outcome.OK, Outcome.TIMEOUT}:
@@ -115,15 +116,15 @@ def conclusion(scores: Sequence[Score]) -> str | None:
 
 
 def nearest(scores: Sequence[Score]) -> list[Score]:
-    """Return the best of `scores`, as scores() orders them, and all that it leads by fewer than two features."""
+    """Return the best of `scores`, ordered as by scores(), and all others that it leads by fewer than two features."""
     best = scores[0]
     return [score for score in scores if (best.share - score.share) * best.features < _CLEAR_FEATURES]
 
 
 def contradicts(called: str, found: str, known: Iterable[str]) -> bool:
-    """Say whether what a scheme is called denies what it was found to be.
+    """Return whether the name of a scheme contradicts the algorithm that it was found to be.
 
-    A name without a version ("bbr") is true of every version; a name of no family that is `known` says nothing.
+    A name without a version ("bbr") fits every version. A name whose family is not `known` contradicts nothing.
     """
     if _family(called) not in {_family(name) for name in known}:
         return False

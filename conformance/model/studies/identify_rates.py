@@ -1,8 +1,8 @@
-"""How often `identify` is right, inconclusive and wrong, by simulation from the references' own trials.
+"""Simulate how often `identify` is right, inconclusive and wrong, from the references' own trials.
 
-What is identified is made up: in each feature it does what an algorithm's reference did, times a factor of its own,
-and its median is over so many trials. Without a spread of these factors it is the reference itself; with one it is
-another honest implementation. Draws are always the same.
+The implementation to be identified is made up. Its value of a feature is the median of trials drawn from those of an
+algorithm's reference, times a random factor. Without a spread of these factors it is the reference itself; with a
+spread it is another honest implementation. The random draws are the same in every run.
 """
 
 import dataclasses
@@ -15,18 +15,18 @@ from conformance.model.setting import Cell
 from conformance.model.studies.identify import Miss, Score, conclusion, miss
 from conformance.model.zone import Basis, Zone
 
-#: standard deviations of the factors of another honest implementation, by metric; of utilization where none is named
+#: {metric: standard deviation of the factors of another honest implementation}; other metrics have utilization's
 SPREAD = {"utilization": 0.08, "queue_mean_bdp": 0.15}
 RUNS = 100
-#: what the largest of 20 normal values is beyond their mean, on average, in standard deviations
+#: how far the largest of 20 normal values is above their mean, on average, in standard deviations
 _LARGEST_OF_20 = 1.867
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """Shares of simulated identifications, over all algorithms that can be named. `runs`: how many of each.
+    """Shares of simulated identifications, over all algorithms that can be named. `runs`: how many for each algorithm.
 
-    `spread`: of an implementation that differs from the references as honest ones do.
+    `spread`: whether the implementation differs from the references as honest ones do.
     """
 
     trials: int
@@ -38,7 +38,7 @@ class Rates:
 
 
 def rates(zones: Sequence[Zone], trials: int, spread: bool, runs: int = RUNS) -> Rates:
-    """Return the Rates of `trials` a cell. `spread`: of another implementation than the references."""
+    """Return the Rates with `trials` trials in each cell. `spread`: as in Rates."""
     algorithms = sorted({zone.algorithm for zone in zones})
     found = []
     for at, algorithm in enumerate(algorithms):
@@ -70,7 +70,10 @@ def _seen(zones: Sequence[Zone], algorithm: str, trials: int, spread: bool, chan
 
 
 def _draw(basis: Basis, chance: np.random.Generator) -> float:
-    """Return a trial of a reference; where only its range is known, of a normal distribution, each side its own."""
+    """Draw a trial of a reference.
+
+    If only the reference's range is known, draw from a normal distribution whose two sides have widths of their own.
+    """
     if basis.values:
         return float(chance.choice(basis.values))
     z = float(chance.normal())

@@ -1,7 +1,7 @@
-"""Test the tester: mutants, each a bug that congestion controls had, and what the zones said of them.
+"""Test the zones by mutants, each with a bug that congestion controls have had: score how many the zones detect.
 
-A mutant is *detected* when a zone of its algorithm violates, *missed* when none does, and an *error* when nothing is
-known: then it counts for neither. How the mutants are made and run is not known here.
+A mutant is *detected* if it violates a zone of its algorithm, *missed* if it violates none, and an *error* if nothing
+is known; then it counts for neither. This module does not know how mutants are made and run.
 """
 
 import dataclasses
@@ -19,10 +19,10 @@ from conformance.model.zone import Interval, Zone
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Mutant:
-    """`parameters` of the kernel `kernel` make it, or the algorithm `measured` of the adapter `stack`.
+    """A mutant is made by `parameters` of the kernel `kernel`, or is the algorithm `measured` of the adapter `stack`.
 
     `algorithm` is what it claims to be. `suspect`: what an analysis of its traces should name first. `expected`: where
-    it should show, if that is known.
+    the bug should show, if that is known.
     """
 
     id: str
@@ -38,7 +38,7 @@ class Mutant:
 
     @property
     def first(self) -> list["Where"]:
-        """Where to look first."""
+        """The places to look at first."""
         return [(self.expected.profile, self.expected.cell)] if self.expected else []
 
 
@@ -53,12 +53,12 @@ class Expected:
 
     @classmethod
     def of_json(cls, data: Mapping[str, str]) -> "Expected":
-        """Raise UserError where the cell is none."""
+        """Return the Expected of an entry of the document. Raises UserError if its cell is not one."""
         cell = places.parse(data["cell"])
         return cls(profile=data["profile"], cell=cell, metric=data["metric"], side=data["side"])
 
     def shows(self, with_bug: Sequence[float], without: Sequence[float]) -> bool:
-        """Say whether the medians of both lie as expected."""
+        """Return whether the medians with and without the bug lie as expected."""
         ours, others = statistics.median(with_bug), statistics.median(without)
         return ours < others if self.side == "below" else ours > others
 
@@ -88,7 +88,7 @@ def from_json(data: Mapping[str, Any], where: object) -> tuple[Mutant, ...]:
 
 
 def choose(mutants: Sequence[Mutant], ids: Sequence[str]) -> Sequence[Mutant]:
-    """Return the mutants of these ids, or all where none is named. Raises UserError."""
+    """Return the mutants with these ids, or all if none is named. Raises UserError for an unknown id."""
     known = {mutant.id: mutant for mutant in mutants}
     for name in ids:
         if name not in known:
@@ -111,7 +111,7 @@ class Outcome(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Finding:
-    """What came of one mutant: the verdicts on its cells, and how many trials they took."""
+    """The result of one mutant: the verdicts on its cells, and how many trials they took."""
 
     mutant: Mutant
     verdicts: tuple[Verdict, ...]
@@ -122,17 +122,17 @@ class Finding:
         found = {verdict.status for verdict in self.verdicts}
         if Status.VIOLATES in found:
             return Outcome.DETECTED
-        # Nothing is known of a mutant that did not run everywhere.
+        # Nothing is known about a mutant that did not run everywhere.
         return Outcome.ERROR if not found or found & {Status.ERROR, Status.UNSUPPORTED} else Outcome.MISSED
 
     @property
     def telling(self) -> list[Verdict]:
-        """The verdicts that violate, those furthest outside first."""
+        """The verdicts that violate, the furthest outside first."""
         return sorted((v for v in self.verdicts if v.status is Status.VIOLATES), key=_outside, reverse=True)
 
 
 def _outside(verdict: Verdict) -> float:
-    """Return how far a median is outside, in widths of what is permitted."""
+    """Return how far a median is outside the permitted interval, in widths of that interval."""
     low, high = verdict.permitted.low, verdict.permitted.high
     assert verdict.value is not None  # what violates was measured
     return float(max(low - verdict.value, verdict.value - high)) / max(high - low, 1e-9)
@@ -146,7 +146,7 @@ class Score:
 
     @property
     def share(self) -> float | None:
-        """Of the mutants that ran, the share that was detected; None where none ran."""
+        """The share of the mutants that ran which was detected; None if none ran."""
         ran = self.detected + self.missed
         return self.detected / ran if ran else None
 
@@ -162,10 +162,10 @@ def score(findings: Sequence[Finding]) -> Score:
 
 
 def order(zones: Sequence[Zone], first: Sequence[Where] = (), most: Sequence[Where] = ()) -> list[Where]:
-    """Return [(profile, cell)] of these zones, those first that are likely to tell a mutant from the algorithm.
+    """Return [(profile, cell)] of these zones, those first that are most likely to detect a mutant.
 
-    `first`: those that told this one before; `most`: those that told others, one entry for each. Then those whose zone
-    is narrow for what it permits.
+    `first`: those that detected this mutant before; `most`: those that detected others, with an entry for each other.
+    Then come those whose zone is narrow for what it permits.
     """
     widths: dict[Where, float] = {}
     for zone in zones:
@@ -181,13 +181,13 @@ def order(zones: Sequence[Zone], first: Sequence[Where] = (), most: Sequence[Whe
 
 
 def _width(interval: Interval) -> float:
-    """Return the width of an interval over its middle; what permits everything is widest."""
+    """Return the width of an interval divided by its middle; an interval that permits everything is the widest."""
     middle = (interval.high + interval.low) / 2
     return (interval.high - interval.low) / middle if middle else float("inf")
 
 
 def rounds(items: Sequence[T], sizes: Sequence[int]) -> Iterator[Sequence[T]]:
-    """Split a list into lists of these sizes, the last as often as needed."""
+    """Yield the parts of a list, of these sizes; the last size repeats as often as needed."""
     at = 0
     for size in (*sizes, *[sizes[-1]] * len(items)):
         if part := items[at : at + size]:
@@ -196,12 +196,12 @@ def rounds(items: Sequence[T], sizes: Sequence[int]) -> Iterator[Sequence[T]]:
 
 
 def upper_bound(k: int, n: int, confidence: float = 0.95) -> float:
-    """Return the one-sided upper bound of the probability of what happened k times in n.
+    """Return the one-sided upper confidence bound of the probability of an event that happened k times in n.
 
     Exact (C. J. Clopper, E. S. Pearson, Biometrika 26, 1934): 0 of 200 gives 1.5 % at 95 %.
     """
     if not 0 <= k <= n or not n:
         raise ValueError(f"{k} of {n}")
-    import scipy.stats  # late: it takes 40 MB, and memory may be short
+    import scipy.stats  # imported late: it takes 40 MB, and memory may be short
 
     return 1.0 if k == n else float(scipy.stats.beta.ppf(confidence, k + 1, n - k))

@@ -1,4 +1,4 @@
-"""What measurements say of a study: what was seen of its quantities, and the verdicts on its anchors and claims."""
+"""Judge a study by measurements: look up what was seen of its quantities, and judge its anchors and claims."""
 
 import dataclasses
 from collections.abc import Hashable, Mapping, Sequence
@@ -14,9 +14,9 @@ from conformance.model.studies.study_results import anything_known
 from conformance.model.trial import Measurement, Outcome
 
 Measured = Mapping[StudyPoint, Sequence[Measurement]]
-#: {point: {metric of a lone transfer: what the reference of a zone has there}}
+#: {point: {metric of a single transfer: what the reference of a zone has there}}
 References = Mapping[StudyPoint, Mapping[str, Seen]]
-#: what of a point was not asked for in this run
+#: the reason for a point that was not asked for in this run
 _NOT_MEASURED = "not measured"
 _ANY = (Outcome.OK, Outcome.TIMEOUT)
 
@@ -30,17 +30,17 @@ class Judgment:
 
     @property
     def counts(self) -> dict[Verdict, int]:
-        """Return how many claims have each verdict."""
+        """The number of claims with each verdict."""
         return claims.counts(judged for _, judged in self.claims)
 
 
 def known(measured: Measured) -> int:
-    """Return of how many points anything is known."""
+    """Return the number of points about which anything is known."""
     return sum(map(anything_known, measured.values()))
 
 
 def referenced(measured: Measured, references: References) -> int:
-    """Return of how many points only a zone's reference is known."""
+    """Return the number of points about which only a zone's reference is known."""
     return sum(not anything_known(measured.get(point, ())) for point in references)
 
 
@@ -48,9 +48,9 @@ def judge(
     study: Study, measured: Measured, why_not: Mapping[StudyPoint, str] = {},
     references: Mapping[StudyPoint, Mapping[str, Seen]] = {},
 ) -> Judgment:  # fmt: skip
-    """Judge a study by what was measured. `why_not`: why a point was not, where that is known.
+    """Judge a study by what was measured. `why_not`: why a point was not measured, if that is known.
 
-    `references` stand for points that were not measured.
+    `references` stand in for points that were not measured.
     """
     look = looker(study, measured, why_not, references)
     anchors = {anchor.name: claims.judge(anchor.instances, look) for anchor in study.anchors}
@@ -67,7 +67,7 @@ def looker(
     study: Study, measured: Measured, why_not: Mapping[StudyPoint, str] = {},
     references: Mapping[StudyPoint, Mapping[str, Seen]] = {},
 ) -> claims.Look:  # fmt: skip
-    """Return the function that says what was seen of a Quantity."""
+    """Return the function that returns what was seen of a Quantity."""
     remembered: dict[Hashable, Seen | NotSeen] = {}
 
     def look(quantity: Hashable) -> Seen | NotSeen:
@@ -107,7 +107,7 @@ def _look(
 
 
 def seen(measurements: Sequence[Measurement], name: str, group: str | None) -> Seen | NotSeen:
-    """Return what trials say of a metric of a group; where one failed, or lacks it, nothing, and why."""
+    """Return what trials say about a metric of a group; NotSeen with the reason if a trial failed or lacks it."""
     metric = METRICS[name]
     of_group = metric.of_group
     if bad := next((one for one in measurements if one.outcome not in _ANY), None):
@@ -120,5 +120,5 @@ def seen(measurements: Sequence[Measurement], name: str, group: str | None) -> S
     if len(there) < len(values):
         return NotSeen(metric.missing or f"{metric.title} was not seen in each trial")
     found = Seen.of(there)
-    # What timed out has this value or a smaller one.
+    # A trial that timed out has this value or a smaller one.
     return found if late is None else dataclasses.replace(found, low=metric.least)

@@ -1,7 +1,7 @@
-"""What a study may ask of many points at once: what splitting is predicted to bring, from the cells that were measured.
+"""Predict for a study what splitting gains, from many measured points at once.
 
-The predictions are those of `conformance split analyze` (model/split); here each has bounds, from the confidence
-intervals of its cells' medians.
+The predictions are those of `conformance split analyze` (model/split). Here each has bounds as well, which come from
+the confidence intervals of its cells' medians.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,14 +16,14 @@ from conformance.model.split.split_rates import Filter, Rates
 from conformance.model.studies.claims import NotSeen, Seen
 from conformance.model.trial import Measurement
 
-#: what is predicted -> what it may be asked with: paths, how many of the grid's 7,875 pass a filter; the others, the
-#: utilization of one path
+#: {prediction: the parameters that it takes}. split_paths is how many of the grid's 7,875 paths pass a filter; the
+#: others are the utilization of one path
 ASKED: Mapping[str, tuple[str, ...]] = {
     "split_paths": ("gain_above", "utilization_above", "path_class"),
     "predicted_split": ("path",),
     "predicted_end_to_end": ("path",),
 }
-#: a name of both classes I, as the study counts them
+#: a name for both classes I together, as the study counts them
 _CLASS_I = "I"
 _CLASSES: Mapping[str, tuple[PathClass, ...]] = {
     "all": tuple(PathClass),
@@ -33,7 +33,7 @@ _CLASSES: Mapping[str, tuple[PathClass, ...]] = {
 
 
 def check(metric: str, asked: Mapping[str, Any]) -> None:
-    """Raise UserError where a prediction is asked for by what it does not take."""
+    """Raise UserError if a prediction is asked for with a parameter or a value that it does not take."""
     known = ASKED[metric]
     if lacking := [name for name in asked if name not in known]:
         raise UserError(f"{metric} has no {lacking[0]!r}", f"it has {', '.join(known)}")
@@ -51,7 +51,7 @@ def predict(
     metric: str, asked: Mapping[str, Any], by_cell: Mapping[Cell, Sequence[Measurement]],
     known: Mapping[Cell, Seen] = {},
 ) -> Seen | NotSeen:  # fmt: skip
-    """Return what is predicted: by medians, and by what the intervals of the cells' medians allow.
+    """Return the prediction from the cells' medians, with the bounds that the intervals of these medians allow.
 
     `known`: the utilization of further cells, of which there are no measurements.
     """
@@ -70,7 +70,7 @@ def predict(
 
 
 def _rates(known: Mapping[Cell, Seen], bound: str) -> dict[Cell, float]:
-    """Return a bound of each cell's goodput in Mbit/s."""
+    """Return each cell's goodput in Mbit/s; `bound` is "median", "low" or "high"."""
     return {cell: max(getattr(seen, bound), 0.0) * cell.bandwidth_mbps for cell, seen in known.items()}
 
 

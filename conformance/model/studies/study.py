@@ -1,9 +1,9 @@
-"""A study: a document of scenarios, of which of their points are measured, and of claims about these.
+"""Read a study: a document that names scenarios, says which of their points are measured, and makes claims about them.
 
 The document's form is schemas/study.json; docs/add-a-study.md describes it. A *selection* is {coordinate: value or
 values}. Coordinates are the scenario, the stack, the client, the algorithm under test, the scenario's axes, a group of
-flows and a metric; an axis that is left out has the first value of the scenario's own. The kernel is one where points
-are measured on several: left out, it is that of the experiment which comes first.
+flows and a metric. An axis that is left out has the first of its values in the scenario. The kernel is a coordinate,
+too, if points are measured on several; if it is left out, it is the kernel of the first experiment.
 """
 
 import dataclasses
@@ -46,7 +46,7 @@ _PLACES = (SCENARIO, STACK_OF, CLIENT_OF, ALGORITHM, KERNEL)
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """A kernel that is another one with parameters, {module.name: value}; `of`: the other one's name."""
+    """A kernel variant: the kernel named `of` with other module parameters, {module.name: value}."""
 
     of: str
     parameters: Mapping[str, str]
@@ -54,7 +54,7 @@ class Variant:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Anchor:
-    """A published point and a scaled one, and when one may stand for the other."""
+    """A comparison of a published point with a scaled one, which shows whether the scaled one may stand for it."""
 
     name: str
     instances: tuple[Instance, ...]
@@ -63,7 +63,7 @@ class Anchor:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What the study says, in our words and its own numbers, and the instances that it comes to.
+    """What the study says, in our words and its own numbers, and the instances by which it is judged.
 
     `not_judged`: why there are none. `difference`: the likeliest cause of a difference that was seen.
     """
@@ -81,7 +81,7 @@ class Claim:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Study:
-    """A study's document, read."""
+    """A study, as read from its document."""
 
     name: str
     title: str
@@ -91,9 +91,9 @@ class Study:
     scenarios: Mapping[str, Scenario]
     #: {tier: points}, in the order of experiments; those of the full tier begin with the smoke tier's
     points: Mapping[str, tuple[StudyPoint, ...]]
-    #: {name: kernel} of those that points ask for and a run makes by itself
+    #: {name: kernel variant} of those that points ask for and that a run makes by itself
     variants: Mapping[str, Variant]
-    #: {point: trials in the full tier}, of points that have another number than `trials` says
+    #: {point: trials in the full tier}, for points whose number differs from `trials`
     more: Mapping[StudyPoint, int]
     anchors: tuple[Anchor, ...]
     claims: tuple[Claim, ...]
@@ -101,7 +101,10 @@ class Study:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], scenarios: Mapping[str, Scenario]) -> Self:
-        """Return the Study of a document that keeps its schema, with its scenarios. Raises UserError with a pointer."""
+        """Return the Study of a document that satisfies the schema, with its `scenarios`.
+
+        Raises UserError with a JSON pointer.
+        """
         reader = _Reader(data, scenarios)
         return cls(
             name=data["name"], title=data["title"], source=data["source"], scaled=tuple(data.get("scaled", ())),
@@ -120,12 +123,12 @@ class Study:
 
 
 class _Reader:
-    """Reads the parts of a document, each after those that it refers to."""
+    """A reader of the parts of a document; each part is read after those that it refers to."""
 
     def __init__(self, data: Mapping[str, Any], scenarios: Mapping[str, Scenario]) -> None:
         self._data, self._scenarios = data, scenarios
         found: dict[str, dict[StudyPoint, None]] = {tier: {} for tier in TIERS}
-        #: {point on no kernel in particular: {kernel: the point on it}}, in the order of experiments
+        #: {point without a kernel: {kernel: the point on that kernel}}, in the order of experiments
         self._known: dict[StudyPoint, dict[str | None, StudyPoint]] = {}
         self.more: dict[StudyPoint, int] = {}
         for at, experiment in enumerate(data["experiments"]):
@@ -189,7 +192,7 @@ class _Reader:
             )  # fmt: skip
 
     def _instances(self, where: str, check: Mapping[str, Any]) -> Iterator[tuple[Coordinates, Instance]]:
-        """Yield what a check comes to: an instance for each combination of the values in `at`, and the combination."""
+        """Yield (combination, instance) for each combination of the values in a check's `at`."""
         relation, sides, place_of = _relation(where, check)
         for place in product(check["at"]):
             quantities = []
@@ -240,7 +243,7 @@ class _Reader:
         return Quantity(points, metric, None, tuple(sorted(asked.items())))
 
     def _point(self, coordinates: Coordinates) -> StudyPoint:
-        """Return the point of these coordinates. Raises UserError where the study does not measure it."""
+        """Return the point with these coordinates. Raises UserError if the study does not measure it."""
         rest = dict(coordinates)
         for name in (SCENARIO, ALGORITHM):
             if name not in rest:
@@ -258,12 +261,12 @@ class _Reader:
 
 
 def _on_kernel(measured: Mapping[str | None, StudyPoint], kernel: Value | None) -> StudyPoint | None:
-    """Return the point on the kernel that is named, of {kernel: point}; the first, where none is named."""
+    """Return the point on `kernel` from {kernel: point}, or the first point if no kernel is named."""
     return next(iter(measured.values()), None) if kernel is None else measured.get(str(kernel))
 
 
 def _named(where: str, one: Mapping[str, Any], field: str, known: Sequence[str]) -> tuple[str, ...]:
-    """Return the names in a field of a claim or check. Raises UserError where the study lacks one."""
+    """Return the names in a field of a claim or check. Raises UserError if the study lacks one."""
     for number, name in enumerate(one.get(field, ())):
         if name not in known:
             raise UserError(f"{where}/{field}/{number}: the study has no {field[:-1]} {name!r}")
@@ -271,7 +274,7 @@ def _named(where: str, one: Mapping[str, Any], field: str, known: Sequence[str])
 
 
 def _phase(phase: Value, metric: str, network: Network | None) -> int:
-    """Return the number of a phase. Raises UserError where there is no such."""
+    """Return the number of a phase. Raises UserError if there is no such phase."""
     known = len(instants(network)) if network and network.delivery else 0
     if metric not in delivery_metrics.NAMES or not known:
         raise UserError(f"{metric} has no phases here", "leave out phase, or give the scenario delivery")
@@ -291,12 +294,12 @@ def _placed(instances: Iterable[tuple[Coordinates, Instance]]) -> tuple[Instance
     )
 
 
-#: a relation, what its sides have that `at` has not, and the JSON pointer of a side by its number
+#: a relation, the coordinates that each of its sides has besides `at`, and a side's JSON pointer by its number
 _Read = tuple[Relation, Sequence[Coordinates], Callable[[int], str]]
 
 
 def _relation(where: str, check: Mapping[str, Any]) -> _Read:
-    """Return what a check asks. Raises UserError."""
+    """Return the relation that a check asks for, with its sides. Raises UserError."""
     name = next(name for name in ("within", "order", "alike", "maximum", "rises", "falls") if name in check)
     asked = check[name]
     if name == "within":

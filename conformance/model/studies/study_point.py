@@ -1,20 +1,20 @@
-"""What a study measures and speaks of: points, and quantities at them."""
+"""Define what a study measures, which is points, and what its claims are about, which is quantities at points."""
 
 import dataclasses
 from collections.abc import Mapping
 
 from conformance.model.place import Point, Value
 
-#: whose stack is under test where an experiment names none: the kernel's own TCP
+#: the stack under test if an experiment names none: the kernel's own TCP
 STACK = "linux-tcp"
-#: whose client fetches where an experiment names none: the one that all servers share
+#: the client if an experiment names none: the one that all servers share
 CLIENT = "common"
-#: the stack's own client, as an experiment names it
+#: an experiment's name for the stack's own client
 OWN = "own"
-#: coordinates that are no axis
+#: coordinates that are not axes of a scenario
 SCENARIO, STACK_OF, CLIENT_OF, ALGORITHM, GROUP, METRIC = "scenario", "stack", "client", "algorithm", "group", "metric"
 KERNEL = "kernel"
-#: of deliveries: the number of a phase of the trial
+#: a coordinate of deliveries: the number of a phase of the trial
 PHASE = "phase"
 Coordinates = Mapping[str, Value]
 
@@ -23,8 +23,8 @@ Coordinates = Mapping[str, Value]
 class StudyPoint:
     """What is measured: an algorithm of a stack at a point of a scenario.
 
-    `client`: common, own, or the name of the adapter whose client it is. `kernel`: the name of the one that it is
-    measured on; None for the one that the algorithm asks for.
+    `client`: common, own, or the name of the adapter whose client fetches. `kernel`: the name of the kernel on which
+    the point is measured; None for the one that the algorithm asks for.
     """
 
     scenario: str
@@ -36,7 +36,7 @@ class StudyPoint:
 
     @property
     def words(self) -> str:
-        """Return it as people read it."""
+        """The point in words, for people."""
         stack = "" if self.stack == STACK else f" of {self.stack}"
         client = "" if self.client == CLIENT else f" with client {self.client}"
         kernel = "" if self.kernel is None else f" on kernel {self.kernel}"
@@ -56,14 +56,14 @@ class StudyPoint:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Quantity:
-    """A metric of a group of flows (None: of all that are judged) at a point; or what is predicted from many points.
+    """A metric of a group of flows (None: of all judged flows) at a point, or a prediction from many points.
 
-    `asked` is what a prediction is asked for (predicted.py), empty of what is measured.
+    `asked` has the parameters of a prediction (predicted.py); it is empty for a metric.
     """
 
     points: tuple[StudyPoint, ...]
     metric: str
     group: str | None
     asked: tuple[tuple[str, Value], ...] = ()
-    #: of a delivery: which phase; None for the whole trial
+    #: the phase of a delivery metric; None for the whole trial
     phase: int | None = None

@@ -1,7 +1,7 @@
-"""Which measurements are of a study's points: of each algorithm those of one build, on one kernel, in one lab.
+"""Select the measurements of a study's points: for each algorithm those of one build, on one kernel, in one lab.
 
-Points with a kernel of their own are apart: theirs are of one build on a kernel of that name. So are points with a
-client of their own.
+Points that name a kernel are selected separately: their measurements are of one build on a kernel of that name. Points
+that name a client are selected separately, too.
 """
 
 import collections
@@ -14,30 +14,30 @@ from conformance.model.studies.study import Study
 from conformance.model.studies.study_point import CLIENT, OWN, StudyPoint
 from conformance.model.trial import Measurement
 
-#: stack, client, algorithm and the kernel that a point asks for; and what trials that are taken together agree in
+#: stack, client, algorithm and kernel that a point asks for; and what build() returns, the same for all trials of a key
 Of = tuple[str, str, str, str | None]
 Build = tuple[str, str, str, str]
-#: the name of the kernel that algorithms ask for which need none in particular (kernel/store.py)
+#: the name of the default kernel, which runs algorithms that need no particular one (kernel/store.py)
 _USUAL = "default"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Found:
-    """What results hold of a study: {point: measurements}, and the ids of the schemes that they are of."""
+    """The measurements of a study that results hold, {point: measurements}, and the ids of their schemes."""
 
     measured: Mapping[StudyPoint, Sequence[Measurement]]
     schemes: tuple[str, ...]
 
 
 def anything_known(measurements: Iterable[Measurement]) -> bool:
-    """Say whether any of a point's trials measured something."""
+    """Return whether any of a point's trials measured something."""
     return any(one.metrics for one in measurements)
 
 
 def core_s(measured: Mapping[StudyPoint, Sequence[Measurement]], points: Iterable[StudyPoint]) -> tuple[int, float]:
     """Return (points, seconds): how many of these points have trials with a wall time, and the sum of these times.
 
-    Each trial took one core.
+    Each trial used one core.
     """
     found = [measured[point] for point in points if anything_known(measured.get(point, ()))]
     took = [[wall_s for one in own if isinstance(wall_s := one.host.get("wall_s"), int | float)] for own in found]
@@ -45,22 +45,22 @@ def core_s(measured: Mapping[StudyPoint, Sequence[Measurement]], points: Iterabl
 
 
 def of_point(point: StudyPoint) -> Of:
-    """Return what all trials agree in of which one build's are taken."""
+    """Return the key of a point; the trials of all points with one key are taken from one build."""
     return point.stack, point.client, point.algorithm, point.kernel
 
 
 def build(measurement: Measurement) -> Build:
-    """Return the build, kernel, room and lab that a measurement is of."""
+    """Return the build, kernel, room and lab of a measurement."""
     trial = measurement.trial
     return trial.scheme.stack_digest, trial.scheme.kernel_digest, trial.room, trial.lab_digest
 
 
 def of(study: Study, measurements: Iterable[Measurement]) -> Found:
-    """Return what measurements there are of a study's points, in order of seed.
+    """Return the measurements of a study's points, in order of seed.
 
-    Of a stack's algorithm only one build's are taken: the one of which most points are there, the latest of equals. So
-    it is of the points that ask for a kernel; only what ran on one of that name is theirs. What ran on a kernel that
-    other points of the algorithm ask for is of no point that asks for none.
+    For each algorithm of a stack, only one build's measurements are taken: those of the build with the most points, or
+    of the latest of such builds. So it is for points that ask for a kernel, for which only trials on a kernel of that
+    name count. A trial on a kernel that other points of the algorithm ask for counts for no point that asks for none.
     """
     named = {(point.algorithm, point.kernel) for point in study.points["full"] if point.kernel not in (None, _USUAL)}
     points: dict[tuple[str, str, str, Setting], list[StudyPoint]] = collections.defaultdict(list)
@@ -71,7 +71,7 @@ def of(study: Study, measurements: Iterable[Measurement]) -> Found:
     for one in measurements:
         scheme, trial = one.trial.scheme, one.trial
         client = scheme.client or OWN
-        # What no experiment names is the common one, whichever that was.
+        # A client that no experiment names is the common one, whichever that was.
         client = client if (scheme.stack, client) in with_client else CLIENT
         for point in points.get((scheme.stack, client, scheme.algorithm, trial.setting), ()):
             if point.kernel not in (None, scheme.kernel):

@@ -1,1 +1,1 @@
-"""The site: pages that open from disk."""
+"""Build the site: pages that open from disk."""

@@ -1,4 +1,4 @@
-"""One cell of a series as its page shows it: trials, traces of three of them, what the emulator said, how to rerun."""
+"""Prepare what a page shows of a cell: trials, traces of up to three, reports of the emulator, commands to rerun."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from conformance.results.source import Source
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Trial:
-    """A row of the cell's table: texts, as long as the columns below."""
+    """A row of the cell's table of trials; `numbers` has a text for each of columns()."""
 
     seed: int
     shown_as: str
@@ -25,13 +25,13 @@ class Trial:
     message: str | None
 
 
-#: of a trial, beside the metrics: (name in result lines, head, digits)
+#: columns besides the metrics, before and after these: (name in result lines, heading, decimals)
 _BEFORE = (("goodput_mbps", "goodput, Mbit/s", 3), ("completion_s", "completion, s", 3))
 _AFTER = (("min_rtt_ms", "least RTT, ms", 2), ("retransmitted_segments", "retransmitted, segments", 0))
 
 
 def columns() -> tuple[str, ...]:
-    """Return the heads of the columns of the trials' table."""
+    """Return the headings of the numbers in the table of trials."""
     first, *others = lone()
     seen = [[head for _, head, _ in part] for part in (_BEFORE, _AFTER)]
     return (first.label, *seen[0], *(metric.label for metric in others), *seen[1])
@@ -39,12 +39,12 @@ def columns() -> tuple[str, ...]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Detail:
-    """`shown`: {style: words} of the trials whose traces are drawn; `facts`: (name, text) of the one in front."""
+    """What a page shows of a cell. `shown`: {style: label} of drawn trials; `facts`: (name, text) of the front one."""
 
     anchor: str
     title: str
     utilization: CellResult
-    #: (metric, its result) of all but utilization
+    #: (metric, its result) of the other metrics
     others: tuple[tuple[str, CellResult], ...]
     lines: tuple[str, ...]
     trials: tuple[Trial, ...]
@@ -58,14 +58,14 @@ class Detail:
 
 
 def anchor(cell: Cell) -> str:
-    """Return the place of a cell on the page of its series and bandwidth."""
+    """Return the HTML anchor of a cell on the page of its series and bandwidth."""
     return f"{exact(cell.one_way_delay_ms)}ms-{exact(cell.loss_pct)}pct"
 
 
 def of_cell(series: Series, cell: Cell, source: Source) -> Detail:
-    """Return the Detail of a cell, some trials of which are read again from the Source with all evidence.
+    """Return the Detail of a cell. The trials to be drawn are read again from the Source, with all evidence.
 
-    Raises UserError.
+    Raises UserError, for example if that evidence is not as result lines have it.
     """
     utilization = series.utilization.results[cell]
     telling = _telling(series, cell)
@@ -106,19 +106,19 @@ def _words(style: str, metric: str) -> str:
 
 
 def front(series: Series, cell: Cell) -> Measurement | None:
-    """Return the trial in front: the nearest to the median by what tells most of the cell; None where none ran."""
+    """Return the front trial, the one nearest to the median of the cell's most telling metric; None if none ran."""
     telling = _telling(series, cell)
     return _three(telling.results[cell], telling.metric).get("median")
 
 
 def _telling(series: Series, cell: Cell) -> Heatmap:
-    """Return the heatmap to choose trials by: the first by which the cell violates, else that of utilization."""
+    """Return the heatmap of the most telling metric: the first in which the cell violates, else utilization."""
     violating = (h for h in series.heatmaps if h.results[cell].status == "violates")
     return next(violating, series.utilization)
 
 
 def _three(result: CellResult, metric: str) -> dict[str, Measurement]:
-    """Return the trial nearest to the median, in front, and those of the least and the most where they differ."""
+    """Return {style: trial}: the one nearest to the median, then the lowest and highest if they differ from it."""
     middle = result.value
     ran = [(value, m) for m in result.measurements if (value := m.value(metric)) is not None]
     if not ran or middle is None:
@@ -153,7 +153,7 @@ def _row(measurement: Measurement, style: str) -> Trial:
 
 
 def _bottleneck(setting: Setting) -> str | None:
-    """Return the interface where data queue for the client; None where results name a topology that is not known."""
+    """Return the interface at which data for the client queue; None if results name a topology that is not known."""
     try:
         return topology.of(setting).segments[0].queues[0].name
     except UserError:
@@ -161,9 +161,9 @@ def _bottleneck(setting: Setting) -> str | None:
 
 
 def _facts(measurement: Measurement) -> Iterator[tuple[str, str]]:
-    """Yield what the emulator and the kernel said of a trial, whatever of it is in the line."""
+    """Yield (name, text) of what the emulator and the kernel reported of a trial, as far as its result line has it."""
     evidence = measurement.evidence
-    # One for each segment; a line of an older lab has one alone.
+    # There is a list with one record for each segment; a line of an older lab has a single record instead.
     calibrations = evidence.get("calibration") or ()
     for calibration in [calibrations] if isinstance(calibrations, dict) else calibrations:
         sent, lost = calibration["loss_sent"], calibration["loss_lost"]

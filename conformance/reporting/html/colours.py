@@ -1,8 +1,8 @@
-"""Colours that colour-blind people and printers keep apart, and the marks that say the same without any colour.
+"""Define colours that colour-blind people and printers can tell apart, and marks that say the same without colour.
 
-Values: viridis (S. van der Walt, N. Smith, 2015), whose lightness grows evenly, so that it prints. Differences: PuOr of
-ColorBrewer (C. Brewer, 2002), safe for red-green blindness; in print the sign that stands in every cell tells its ends
-apart. Verdicts: colours of Okabe and Ito (2008), never without their mark.
+Values: viridis (S. van der Walt, N. Smith, 2015), whose lightness grows evenly, so it also works in print. Differences:
+PuOr of ColorBrewer (C. Brewer, 2002), safe for red-green blindness; in print, the sign in every cell tells the scale's
+ends apart. Verdicts: colours of Okabe and Ito (2008), never without their mark.
 """
 
 from collections.abc import Sequence
@@ -11,37 +11,37 @@ from conformance.model.metrics import METRICS
 
 #: red, green, blue, each from 0 to 255
 Colour = tuple[int, int, int]
-#: steps of a scale: pages name a step by its class (u0 ... u20, d0 ... d20) instead of a colour
+#: number of steps of a scale; pages name a step by its CSS class (u0 ... u20, d0 ... d20) instead of a colour
 STEPS = 21
 VIRIDIS = ("440154", "482475", "414487", "355f8d", "2a788e", "21918c", "22a884", "44bf70", "7ad151", "bddf26", "fde725")
 PUOR = ("2d004b", "542788", "8073ac", "b2abd2", "d8daeb", "f7f7f7", "fee0b6", "fdb863", "e08214", "b35806", "7f3b08")
-#: what stands beside a number in a cell, by verdict
+#: {verdict: the mark beside a number in a cell}
 MARKS = {
     "conforms": "", "compatible": "≈", "violates": "✗", "inconclusive": "?", "unsupported": "-", "error": "!",
     "not judged": "",
 }  # fmt: skip
-#: the same where there is room, and conforming is worth a mark too
+#: {verdict: its mark where there is more room, and conforming has a mark, too}
 SYMBOLS = {**MARKS, "conforms": "✓", "not judged": "·"}
 
 
 def value_step(metric: str, value: float | None) -> str:
-    """Return the class of a measured value, or of one that is missing."""
+    """Return the CSS class of a measured value; "none" if it is missing."""
     return "none" if value is None else f"u{_step(value / METRICS[metric].full_scale)}"
 
 
 def difference_step(metric: str, difference: float | None) -> str:
-    """Return the class of a difference, or of one that is missing."""
+    """Return the CSS class of a difference; "none" if it is missing."""
     return "none" if difference is None else f"d{_step(0.5 + difference / METRICS[metric].full_difference / 2)}"
 
 
-#: a cell's distance from the reference at which its colour is the strongest, where 1 is the zone's bound
+#: the distance from the reference at which a cell's colour is strongest; the zone's bound is at 1
 FULL_DISTANCE = 2.0
 
 
 def distance_step(value: float | None, reference: float, low: float, high: float) -> str:
-    """Return the class of a value by how far it is from the reference, in distances from there to the zone's bound.
+    """Return the CSS class of a value by its distance from the reference, where 1 is the distance of the zone's bound.
 
-    What a zone permits differs by a factor of 100 from cell to cell: on one scale of differences for all of them, the
+    The widths of permitted intervals differ by a factor of 100 between cells: if all differences were on one scale, the
     worst violations at high loss would be white.
     """
     if value is None:
@@ -82,12 +82,12 @@ def contrast(first: Colour, second: Colour) -> float:
 
 
 def ink(colour: Colour) -> Colour:
-    """Return black or white, whichever is easier to read on this colour: at least 4.58 to 1, WCAG's AA."""
+    """Return black or white, whichever has more contrast to this colour: at least 4.58 to 1, which meets WCAG's AA."""
     return max(((0, 0, 0), (255, 255, 255)), key=lambda text: contrast(colour, text))
 
 
 def ink_of(step: str) -> str:
-    """Return the ink on a step of either scale, as a colour's name; for "none" as on white."""
+    """Return the name of the text colour, black or white, on a step of either scale; "none" is a white background."""
     if step == "none":
         return "black"
     colour = ramp(VIRIDIS if step[0] == "u" else PUOR)[int(step[1:])]
@@ -95,7 +95,7 @@ def ink_of(step: str) -> str:
 
 
 def css() -> str:
-    """Return one class for each step of both scales; `fill` for drawings, the rest for table cells."""
+    """Return CSS with a class for each step of both scales: `fill` is for drawings, the rest for table cells."""
     lines = []
     for letter, anchors in (("u", VIRIDIS), ("d", PUOR)):
         for step, colour in enumerate(ramp(anchors)):

@@ -1,4 +1,4 @@
-"""Several schemes of one algorithm, cell by cell: those of one profile side by side."""
+"""Compare several schemes of one algorithm cell by cell, those under one profile side by side."""
 
 import dataclasses
 from collections.abc import Iterable, Sequence
@@ -11,13 +11,13 @@ from conformance.model.zone import Interval
 from conformance.reporting.heatmaps import CellResult, Series
 from conformance.reporting.html import colours, heatmap_table
 
-#: what a table shows of one series in one cell: text, colour's class, status, mark, words
+#: one series in one cell of a table: (text, CSS class of its colour, status, mark, description)
 Value = tuple[str, str, str, str, str]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Row:
-    """A cell: its zone, a Value for each series or None, and the span of the medians."""
+    """A cell: what its zone permits, a Value or None for each series, and the span of their medians."""
 
     cell: Cell
     permitted: str
@@ -27,7 +27,7 @@ class Row:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Section:
-    """Series that may be compared: of one algorithm, under the same settings. `names` tell them apart in a figure."""
+    """Series of one algorithm under the same settings, so they may be compared. `names` tell them apart in a figure."""
 
     settings: str
     series: tuple[Series, ...]
@@ -36,7 +36,7 @@ class Section:
 
 
 def sections(all_series: Iterable[Series]) -> list[Section]:
-    """Return one Section for each profile's digest, in order."""
+    """Return one Section for each profile's digest, in order of appearance."""
     by_profile: dict[str, list[Series]] = {}
     for series in all_series:
         by_profile.setdefault(series.setting.profile_digest, []).append(series)
@@ -54,7 +54,7 @@ def _section(found: Sequence[Series]) -> Section:
 
 
 def _names(found: Sequence[Series]) -> list[str]:
-    """Name stack, its working trees and kernel; where two are still alike, add the stack's digest, else the series'."""
+    """Return names of stack, working trees and kernel; to tell equal ones apart, add a digest of stack or series."""
     names = [f"{'+'.join((s.scheme.stack, *s.scheme.trees))} on {s.scheme.kernel_release}" for s in found]
     for digests in ([s.scheme.stack_digest for s in found], [s.digest for s in found]):
         names = [
@@ -77,7 +77,7 @@ def _row(cell: Cell, found: Sequence[Series]) -> Row:
 
 
 def _bounds(permitted: Interval, medians: Sequence[float]) -> str:
-    """Return the bounds with as many digits as show which medians are outside."""
+    """Return the bounds with enough digits to show which medians are outside."""
     digits = digits_to_tell(medians, permitted.low, permitted.high, UTILIZATION.digits)
     return f"{permitted.low:.{digits}f} to {permitted.high:.{digits}f}"
 

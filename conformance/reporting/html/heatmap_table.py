@@ -1,4 +1,4 @@
-"""Heatmaps as pages show them: tables of cells with a colour, a number, a mark, and all there is to say of them."""
+"""Prepare heatmaps for pages: tables whose cells have a colour, a number, a mark and a description."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ from conformance.reporting.html import colours
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Box:
-    """One cell of a drawn heatmap. `about`: for whoever points at it or hears it read."""
+    """One cell of a drawn heatmap. `about`: its description, as a tooltip and for screen readers."""
 
     text: str
     step: str
@@ -25,7 +25,7 @@ class Box:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Grid:
-    """Delays down, losses across; rows of Box or None, where nothing was measured."""
+    """A table with a row for each delay and a column for each loss; None where nothing was measured."""
 
     title: str
     delays: tuple[float, ...]
@@ -38,19 +38,19 @@ def cell_words(cell: Cell) -> str:
 
 
 def number(metric: str, value: float | None, more: int = 0) -> str:
-    """Return a value of a metric for people, `more` digits longer than in cells; "none" where it is not known."""
+    """Return a metric's value with its unit and `more` digits beyond those in cells; "none" if it is not known."""
     return METRICS[metric].text(value, more)
 
 
 def more_digits(metric: str, result: CellResult, more: int = 1) -> int:
-    """Return how many digits more than in cells, at least `more`, show that a result is outside its zone if it is."""
+    """Return how many digits, at least `more`, to add to those in cells, so that rounding hides no crossed bound."""
     permitted, digits = result.permitted, METRICS[metric].digits
     values = [v for v in (result.value, *(result.interval or ())) if v is not None]
     return digits_to_tell(values, permitted.low, permitted.high, digits + more) - digits if permitted else more
 
 
 def cell_digits(metric: str, result: CellResult) -> int:
-    """Return the digits of a cell's median and of its bounds."""
+    """Return how many decimals a cell's median and bounds need."""
     permitted, digits = result.permitted, METRICS[metric].digits
     if permitted is None or result.value is None:
         return digits
@@ -62,7 +62,7 @@ def _is_bound(metric: str, result: CellResult) -> bool:
 
 
 def value_text(metric: str, result: CellResult) -> str:
-    """Return the median as a cell shows it; a bound as a bound, and nothing for what is not known."""
+    """Return the median as a cell shows it: an upper bound has a sign that says so; "" if it is not known."""
     if result.value is None:
         return ""
     bound = "\N{LESS-THAN OR EQUAL TO}" if _is_bound(metric, result) else ""
@@ -70,7 +70,7 @@ def value_text(metric: str, result: CellResult) -> str:
 
 
 def permitted_text(metric: str, result: CellResult) -> str:
-    """Return the bounds of a cell's zone as it shows them, one above the other; nothing where no zone judges."""
+    """Return the bounds of what the zone permits in a cell, one above the other; "" if no zone judges."""
     if result.permitted is None:
         return ""
     return "\n".join(
@@ -79,7 +79,7 @@ def permitted_text(metric: str, result: CellResult) -> str:
 
 
 def signed(metric: str, difference: float | None) -> str:
-    """Return a metric's difference with its sign; none for what rounds to zero, and nothing for what is not known."""
+    """Return a metric's difference with its sign, or without one if it rounds to zero; "" if it is not known."""
     if difference is None:
         return ""
     text = f"{difference:+.{METRICS[metric].digits}f}"
@@ -113,7 +113,7 @@ def about(metric: str, result: CellResult) -> str:
 
 
 def of_bandwidth(heatmap: Heatmap, bandwidth_mbps: float, href: Callable[[Cell], str]) -> list[Grid]:
-    """Return Grids of what was measured, and where a zone judges: zone and difference. `href(cell)`: where it leads."""
+    """Return Grids of measured values and, if a zone judges, of zone and difference. `href(cell)`: the cell's link."""
     results = {c: r for c, r in heatmap.results.items() if c.bandwidth_mbps == bandwidth_mbps}
     grids = [_grid("Measured", results, lambda r: _measured(heatmap.metric, r, href(r.cell)))]
     if any(r.permitted for r in results.values()):
@@ -142,7 +142,7 @@ def _measured(metric: str, result: CellResult, href: str) -> Box:
 
 
 def _permitted(metric: str, result: CellResult) -> Box:
-    """Return the Box of a zone, coloured by the reference, so that it compares with what was measured."""
+    """Return the Box of what is permitted, coloured by the reference for comparison with the measured value."""
     return Box(
         text=permitted_text(metric, result),
         step=colours.value_step(metric, result.reference),
@@ -171,7 +171,7 @@ def _distance_step(result: CellResult) -> str:
 
 
 def how_far(result: CellResult) -> str:
-    """Return how far outside its zone a median is, of the bound it is beyond; nothing where it is not, or of zero."""
+    """Return how far outside its zone a median is, relative to the bound; "" if it is inside or the bound is zero."""
     if result.value is None or result.permitted is None or result.value in result.permitted:
         return ""
     above = result.value > result.permitted.high
@@ -182,7 +182,7 @@ def how_far(result: CellResult) -> str:
     return f"{result.value / bound:.3g} times" if share >= 1 else f"{share:.0%} {'above' if above else 'below'}"
 
 
-#: side of a cell in a small heatmap, and the gap between bandwidths
+#: side of a cell in a small heatmap, and gap between bandwidths, in units of the drawing
 _SIDE, _GAP = 10, 6
 #: up to this width a small heatmap is shown twice as large: two bandwidths of five losses
 _NARROW = 2 * 5 * _SIDE + _GAP
@@ -190,7 +190,7 @@ _NARROW = 2 * 5 * _SIDE + _GAP
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Small:
-    """A whole heatmap at a glance, bandwidths side by side: one SVG path for each colour and for each verdict."""
+    """A whole heatmap drawn small, bandwidths side by side: one SVG path for each colour and for each kind of mark."""
 
     width: int
     height: int
@@ -203,9 +203,10 @@ class Small:
 
 
 def small(heatmap: Heatmap) -> Small:
-    """Draw a heatmap at a glance.
+    """Draw a whole heatmap small.
 
-    Marks are drawn, not written: a cross violates, a stroke is inconclusive, a frame an error, a dot unsupported.
+    Marks are drawn, not text: a cross for violates, a stroke for inconclusive, a frame for error, a dot for
+    unsupported.
     """
     by_class: dict[str, list[str]] = {}
     left = height = 0
@@ -239,7 +240,7 @@ _STROKES = {
 
 
 def _on(metric: str, value: float | None) -> str:
-    """Return the class that says whether a mark lies on a dark or a light colour."""
+    """Return the CSS class that says whether a mark is on a dark or a light colour."""
     if value is None:
         return "on-none"
     return "on-light" if colours.ink_of(colours.value_step(metric, value)) == "black" else "on-dark"

@@ -1,9 +1,9 @@
-"""The criteria of RFC 9743 (Specifying New Congestion Control Algorithms, BCP 133), and what measurements say to them.
+"""Answer the criteria of RFC 9743 (Specifying New Congestion Control Algorithms, BCP 133) with measurements.
 
-The RFC sets no thresholds: it asks a community to look. So nothing here is a verdict. Each criterion
-(rfc9743_criteria.py) gets figures where results speak to it: of a flow alone or beside a rival over a grid of cells, of
-flows that share a scenario's network, and of clauses whose verdicts are recorded. Otherwise it says what is out of
-reach and why.
+The RFC sets no thresholds but asks a community to evaluate, so nothing here is a verdict. Each criterion
+(rfc9743_criteria.py) gets figures if results bear on it: those of a flow alone or beside a rival over a grid of cells,
+of flows that share a scenario's network, and of clauses whose verdicts are recorded. Otherwise the criterion says what
+cannot be measured, and why.
 """
 
 import collections
@@ -19,13 +19,13 @@ from conformance.reporting.heatmaps import Series
 from conformance.reporting.html import rfc9743_figures as figures
 from conformance.reporting.html.rfc9743_criteria import CRITERIA, NOT, Criterion
 
-#: {scheme: what reports call it}
+#: {scheme: its name in reports}
 Names = Mapping[Scheme, str]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A row of figures: of a scheme, a profile or a scenario; `series` where a page is about it."""
+    """Figures of one scheme. `where`: a profile, a scenario or a clause; `series`: set if a page is about it."""
 
     scheme: str
     where: str
@@ -43,19 +43,19 @@ class Table:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Answer:
-    """A Criterion with the figures that there are."""
+    """A Criterion with the figures that the results have for it."""
 
     criterion: Criterion
     tables: tuple[Table, ...]
 
     @property
     def status(self) -> str:
-        """Return the criterion's status, or that it is not measured where these results have nothing of it."""
+        """The criterion's status; "not measured" if these results lack all the figures that it could have."""
         return self.criterion.status if self.tables or not self.criterion.has_figures else NOT
 
 
 def answers(all_series: Sequence[Series], names: Names, measurements: Iterable[Measurement] = ()) -> list[Answer]:
-    """Return one Answer for each criterion, in the RFC's order. `names`: of all schemes. Raises UserError."""
+    """Return one Answer for each criterion, in the RFC's order. `names` has all schemes. Raises UserError."""
     runs = _runs(measurements)
     record = clause_record.load()
     return [
@@ -76,7 +76,7 @@ def answers(all_series: Sequence[Series], names: Names, measurements: Iterable[M
 
 
 def _table(rows: Sequence[tuple[Row, Mapping[str, str]]]) -> Table:
-    """Return rows with the columns that any of them has, in order."""
+    """Return a Table of the rows, with all columns that any of them has."""
     columns = tuple(dict.fromkeys(name for _, found in rows for name in found))
     filled = (dataclasses.replace(row, texts=tuple(found.get(name, "") for name in columns)) for row, found in rows)
     return Table(columns=columns, rows=tuple(filled))
@@ -109,7 +109,7 @@ def _runs(measurements: Iterable[Measurement]) -> Runs:
 
 
 def _of_scenarios(criterion: Criterion, runs: Runs, names: Names) -> Table:
-    """Return, for each scheme and scenario, the medians over trials of each point: least, median and most of them."""
+    """Return a row for each scheme and scenario: the median, least and greatest of its points' medians over trials."""
     rows: list[tuple[Row, Mapping[str, str]]] = []
     for (scheme, scenario), of_points in sorted(runs.items(), key=lambda item: (item[0][1], item[0][0].id)):
         if scenario not in criterion.scenarios:
@@ -130,7 +130,7 @@ def _of_scenarios(criterion: Criterion, runs: Runs, names: Names) -> Table:
 def _span(
     criterion: Criterion, of_points: Mapping[Point, Sequence[Measurement]], name: str, others: bool = False
 ) -> str | None:
-    """Return a metric's medians over the trials of each point as text: of flows that are judged, or of the others."""
+    """Return the span of a metric's medians at the points, as text: of judged flows, or of the `others`."""
     metric, medians = METRICS[name], []
     for measured in of_points.values():
         network = measured[0].trial.setting.network
@@ -147,9 +147,10 @@ def _span(
 
 
 def _of_clauses(criterion: Criterion, record: Sequence[clause_record.Entry], schemes: Set[str]) -> Table:
-    """Return what clauses/record.json has of these schemes, by id, on the criterion's clauses; mutants are no stacks.
+    """Return the verdicts of clauses/record.json on the criterion's clauses, for the schemes with these ids.
 
-    A report is about what was measured for it, and so says nothing of other schemes that are recorded.
+    Other recorded schemes are left out, since a report is only about what was measured for it. Mutants are left out, as
+    they are no stacks.
     """
     rows: list[tuple[Row, Mapping[str, str]]] = []
     by_id = {clause.id: clause for clause in clauses.all_clauses()}

@@ -1,4 +1,4 @@
-"""The criteria of sections 5 to 8 of RFC 9743, in its order and with its titles."""
+"""List the criteria of sections 5 to 8 of RFC 9743, in the RFC's order and with its titles."""
 
 import dataclasses
 from collections.abc import Callable
@@ -12,12 +12,12 @@ MEASURED, PARTLY, NOT = "measured", "measured in part", "not measured"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Criterion:
-    """`title` is the RFC's; `asks` is told in our words.
+    """A criterion. `title` is the RFC's; `asks` is what it asks, in our words.
 
-    `figures` maps a Series to {column: text}, or to {} where this series says nothing to it; `shared`: it is about
-    series with a rival, which say nothing to any other criterion. `scenarios` and `metrics`: figures of flows that
-    share a network, where `network` says so of it; `others`: metrics of the flows beside them, which are not judged.
-    `clauses`: ids of those that speak to it.
+    `figures` maps a Series to {column: text}, or to {} if the series does not bear on the criterion. `shared`: whether
+    it is about series with a rival, which bear on no other criterion. `scenarios` and `metrics`: figures of flows that
+    share a network, if `network` returns True for it; `others`: metrics of the flows beside them, which are not judged.
+    `clauses`: ids of the clauses that bear on it.
     """
 
     section: str
@@ -35,12 +35,12 @@ class Criterion:
 
     @property
     def has_figures(self) -> bool:
-        """Whether results could say something to it."""
+        """Whether any results could bear on it."""
         return bool(self.figures or self.scenarios or self.clauses)
 
     @property
     def command(self) -> str:
-        """Return the command whose results would say something to it."""
+        """The command whose results would bear on it."""
         if self.scenarios:
             return f"conformance scenario run {self.scenarios[0]} --stack STACK"
         return f"conformance clause run {' '.join(self.clauses)} --stack STACK" if self.clauses else "conformance run"

@@ -1,4 +1,4 @@
-"""What series of cells say to criteria of RFC 9743: each function maps one to {column: text}, {} for nothing."""
+"""Compute figures for criteria of RFC 9743: functions of a Series return {column: text}, {} if it has none."""
 
 from collections.abc import Callable, Sequence
 
@@ -7,16 +7,16 @@ from conformance.model.network import Network
 from conformance.model.setting import Cell
 from conformance.reporting.heatmaps import Series
 
-#: a queue of so many bandwidth-delay products lets a standing queue show; a shorter one hides it
+#: a buffer of at least this many bandwidth-delay products lets a standing queue show; a smaller one hides it
 DEEP_BDP = 4
-#: drops that are extreme, in per cent; rates and round trips of constrained nodes and of data centres
+#: least loss that is extreme, in %; greatest rate of constrained nodes, in Mbit/s; longest round trip in data centres
 _EXTREME_PCT, _SLOW_MBPS, _SHORT_MS = 10, 1, 2
-#: kernel's names of a rival -> ours, where they differ
+#: {the kernel's name of an algorithm: this suite's name}, if they differ
 _MAINLINE = {"bbr": "bbrv1"}
 
 
 def span(values: Sequence[float], form: str, unit: str = "", noun: str = "cells") -> str | None:
-    """Return median, least and most of the medians of cells or points; None of none."""
+    """Return the median, least and greatest of the medians of cells or points, as text; None if there are none."""
     if not values:
         return None
     low, middle, high = (f"{v:{form}}" for v in (min(values), statistics.median(values), max(values)))
@@ -26,7 +26,7 @@ def span(values: Sequence[float], form: str, unit: str = "", noun: str = "cells"
 
 
 def _medians(series: Series, metric: str, wanted: Callable[[Cell], bool]) -> list[float]:
-    """Return medians over the trials of the cells that are `wanted`, of any metric of the results."""
+    """Return the medians over trials of any metric of the results, in the cells that are `wanted`."""
     found = []
     for cell, result in series.utilization.results.items():
         values = [v for v in (m.value(metric) for m in result.measurements if m.metrics) if v is not None]
@@ -36,7 +36,7 @@ def _medians(series: Series, metric: str, wanted: Callable[[Cell], bool]) -> lis
 
 
 def _some(**columns: str | None) -> dict[str, str]:
-    """Return those columns that are known."""
+    """Return the columns that are known, by their names with spaces."""
     return {name.replace("_", " "): text for name, text in columns.items() if text is not None}
 
 
@@ -45,7 +45,7 @@ def _no_loss(cell: Cell) -> bool:
 
 
 def collapse(series: Series) -> dict[str, str]:
-    """Return what a flow does where a tenth of all packets and more is lost."""
+    """Return the utilization of cells in which at least a tenth of all packets is lost."""
     cells = [cell for cell in series.cells if cell.loss_pct >= _EXTREME_PCT]
     if not cells:
         return {}
@@ -56,7 +56,7 @@ def collapse(series: Series) -> dict[str, str]:
 
 
 def bufferbloat(series: Series) -> dict[str, str]:
-    """Return the standing queue, where the bottleneck's is a FIFO of 4 BDP and more."""
+    """Return the mean queue, if the bottleneck has a FIFO of at least 4 BDP."""
     kind, _, size = series.setting.queue.partition(":")
     if kind != "bfifo" or float(size) < DEEP_BDP:
         return {}
@@ -66,14 +66,14 @@ def bufferbloat(series: Series) -> dict[str, str]:
 
 
 def deep(network: Network) -> bool:
-    """Return whether the tested flow's bottleneck has a FIFO of 4 BDP and more."""
+    """Return whether the tested flow's bottleneck has a FIFO of at least 4 BDP."""
     found = network.bottleneck(network.tested)
     queue = found[0].direction(found[1]).queue if found else None
     return queue is not None and queue.kind == "bfifo" and queue.in_bdp and (queue.size or 0) >= DEEP_BDP
 
 
 def high_loss(series: Series) -> dict[str, str]:
-    """Return the loss that a flow causes, and has."""
+    """Return the loss that a flow causes itself, and its loss at 3 % and more of random loss."""
     own = _medians(series, "lost_pct", _no_loss)
     lossy = _medians(series, "lost_pct", lambda c: c.loss_pct >= 3)
     return _some(
@@ -100,13 +100,13 @@ def high_delay(series: Series) -> dict[str, str]:
 
 
 def data_centers(series: Series) -> dict[str, str]:
-    """Return the utilization at round trips of 2 ms and less."""
+    """Return the utilization at round trips of at most 2 ms."""
     short = _medians(series, "utilization", lambda c: 2 * c.one_way_delay_ms <= _SHORT_MS)
     return _some(utilization_at_2_ms_and_less=span(short, ".2f"))
 
 
 def constrained(series: Series) -> dict[str, str]:
-    """Return the utilization at 1 Mbit/s and less."""
+    """Return the utilization at rates of at most 1 Mbit/s."""
     return _some(
         utilization_at_1_Mbit_per_s_and_less=span(
             _medians(series, "utilization", lambda c: c.bandwidth_mbps <= _SLOW_MBPS), ".2f"
@@ -115,7 +115,7 @@ def constrained(series: Series) -> dict[str, str]:
 
 
 def coverage(series: Series) -> dict[str, str]:
-    """Return which ranges the results span."""
+    """Return the ranges that the results span, and the bottleneck's queue."""
     rates = [cell.bandwidth_mbps for cell in series.cells]
     rtts = [2 * cell.one_way_delay_ms for cell in series.cells]
     losses = [cell.loss_pct for cell in series.cells]
@@ -128,7 +128,7 @@ def coverage(series: Series) -> dict[str, str]:
 
 
 def tail_drop(series: Series) -> dict[str, str]:
-    """Return utilization and loss at a FIFO."""
+    """Return utilization and loss, if the bottleneck has a FIFO."""
     if series.setting.queue.partition(":")[0] not in ("bfifo", "pfifo"):
         return {}
     return _some(
@@ -139,7 +139,7 @@ def tail_drop(series: Series) -> dict[str, str]:
 
 
 def aqm(series: Series) -> dict[str, str]:
-    """Return utilization and loss at a queue that is managed."""
+    """Return utilization, loss and marks, if the bottleneck has active queue management."""
     if series.setting.queue.partition(":")[0] not in ("red", "fq_codel", "codel", "cake", "pie"):
         return {}
     return _some(
@@ -171,7 +171,7 @@ def short_flows(series: Series) -> dict[str, str]:
 
 
 def share(series: Series) -> dict[str, str]:
-    """Return the share beside a flow of the guest's kernel."""
+    """Return the share of the link, and the queue, beside a flow of the guest's kernel."""
     return _some(
         beside=f"a flow of {series.setting.rival}",
         bottleneck=series.setting.queue,
@@ -181,7 +181,7 @@ def share(series: Series) -> dict[str, str]:
 
 
 def share_with_own(series: Series) -> dict[str, str]:
-    """Return the share beside the kernel's flow of the same algorithm, if not of the same hand."""
+    """Return the share beside a kernel flow of the same algorithm, even if the implementations differ."""
     rival = series.setting.rival
     same = rival is not None and _MAINLINE.get(rival, rival) == series.utilization.scheme.algorithm
     return share(series) if same else {}

@@ -1,7 +1,7 @@
-"""The site: static pages that open from disk, without network or script, from result lines (and zones) alone.
+"""Build the site from result lines and zones alone: static pages that open from disk, without network or script.
 
-No page knows the time: the same results make the same bytes. One page for each scheme, and one for each of its
-bandwidths with all of its cells: 1,500 pages of one cell each would weigh the same and be harder to search and print.
+No page contains the time, so the same results give the same bytes. There is a page for each scheme, and one for each of
+its bandwidths with all of its cells: 1,500 pages of one cell each would be as large, and harder to search and print.
 """
 
 import functools
@@ -36,7 +36,7 @@ from conformance.results.source import Source
 from conformance.support import extras, files, paths
 from conformance.support.console import printable
 
-#: {(zone's id, cell): what a violation is due to, in words}
+#: {(zone's id, cell or point): the cause of a violation, in words}
 Blamed = Mapping[tuple[str, Place], str]
 
 
@@ -59,7 +59,7 @@ class _Site:
         self._points = points.rows(source.measurements)
         judged = {s.scheme.algorithm for s in series if s.verdict != "not judged"}
         algorithms = dict.fromkeys(s.scheme.algorithm for s in series)
-        # What no zone judges comes last: the overview is wider than most windows.
+        # Algorithms that no zone judges come last, as the overview is wider than most windows.
         self._algorithms = sorted(algorithms, key=lambda algorithm: algorithm not in judged)
         self._environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(paths.data("reports", "templates")),
@@ -103,7 +103,7 @@ class _Site:
         }
 
     def _due_to(self, result: CellResult) -> str | None:
-        """Return what a violation was found to be due to, None where nobody looked or there is none."""
+        """Return the cause that was found for a violation; None if none was looked for, or there is no violation."""
         if result.verdict is None or result.status != Status.VIOLATES:
             return None
         return self._blamed.get((result.verdict.zone_id, result.cell))
@@ -195,26 +195,26 @@ class _Site:
 
 
 def _shown(value: object) -> object:
-    """Return text without control characters and what switches direction; markup of ours, and numbers, as they are."""
+    """Return text with control and bidirectional characters escaped; our own markup and numbers are unchanged."""
     return printable(value) if isinstance(value, str) and not isinstance(value, markupsafe.Markup) else value
 
 
 def _figure(section: compare.Section) -> markupsafe.Markup | None:
-    """Return a section's chart, None where none can be drawn here."""
+    """Return a section's chart; None if the extra `figures`, which draws it, is not installed."""
     if not extras.installed("figures"):
         return None
     from conformance.reporting import charts
 
-    return markupsafe.Markup(charts.svg(charts.comparison(section)))  # of numbers and our own words
+    return markupsafe.Markup(charts.svg(charts.comparison(section)))  # safe: it has numbers and our own words only
 
 
 def own_version(scheme: Scheme) -> str:
-    """Return the stack's version without that of the client it is tested with (adapter.load() puts that behind it)."""
+    """Return the stack's version without that of the client it is tested with, which adapter.load() appends."""
     return scheme.stack_version.split(CLIENT)[0]
 
 
 def title_of(algorithm: str, all_series: Sequence[Series]) -> str:
-    """Return which version of which algorithm this is, as the zones say; the bare name where no zone does."""
+    """Return the algorithm with its version as the zones say, or only its name if there is no zone."""
     zones = [s.utilization.zone for s in all_series if s.utilization.zone]
     return zones[0].algorithm_version if zones else algorithm
 
@@ -232,7 +232,7 @@ def _href(series: Series, cell: Cell) -> str:
 
 
 def _outside(series: Series) -> list[tuple[str, CellResult, str]]:
-    """Return (metric, result, link) of cells that are neither inside nor compatible, the worst first."""
+    """Return (metric, result, link) of the cells that neither conform nor are compatible, the worst first."""
     found = [
         (heatmap.metric, result, _href(series, result.cell))
         for heatmap in series.heatmaps

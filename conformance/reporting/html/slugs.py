@@ -1,4 +1,4 @@
-"""File names for what results are about: readable, of harmless characters whatever a stack is called, one for each."""
+"""Make file names of series, algorithms and stacks: readable, unique, and harmless whatever a stack is called."""
 
 import re
 
@@ -9,12 +9,12 @@ _OTHER = re.compile(r"[^a-z0-9.]+")
 
 
 def of_series(series: heatmaps.Series) -> str:
-    """Return the slug of a series, and of no other: the digest tells them apart, the words are for people."""
+    """Return the slug of a series. Its digest makes it unique; its words are for people."""
     return f"{_plain(f'{series.scheme.algorithm}-{series.scheme.stack}')}-{series.digest[:8]}"
 
 
 def of_name(name: str) -> str:
-    """Return the slug of an algorithm or a stack: its own name, where that is harmless."""
+    """Return the slug of an algorithm or a stack: its own name if that is harmless, else one with a digest."""
     plain = _plain(name)
     return plain if plain == name else f"{plain}-{digest.of_value(name)[:8]}"
 

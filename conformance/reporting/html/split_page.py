@@ -1,4 +1,4 @@
-"""What a connection-splitting proxy is predicted to bring each series: counts of paths by class, and example paths."""
+"""Predict each series' gain from a connection-splitting proxy: counts of paths by class, and example paths."""
 
 import dataclasses
 import functools
@@ -8,16 +8,16 @@ from conformance.model.setting import Cell
 from conformance.model.split import split_paths, split_rates
 from conformance.reporting.heatmaps import Series
 
-#: filter's title, passed by class, passed, share, unknown
+#: a filter's title; how many paths pass it in each class, and in all; the share of these; how many are not known
 Counted = tuple[str, tuple[int, ...], int, str, int]
 
-#: the filter that says most: splitting multiplies the rate, and the rate is then worth having
+#: the most telling filter: splitting multiplies the rate, and the resulting rate is worth having
 _TELLING = split_rates.FILTERS[-1]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Bar:
-    """A predicted utilization: from `low` to `high`, which are equal where every transfer ended; words beside it."""
+    """A predicted utilization from `low` to `high`, which are equal if every transfer ended; `words` say the same."""
 
     low: float
     high: float
@@ -26,7 +26,7 @@ class Bar:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Example:
-    """A path with both of its predictions, None where a cell it needs was not measured."""
+    """A path with both predictions; one is None if a cell it needs was not measured."""
 
     path_class: str
     path_id: str
@@ -36,7 +36,7 @@ class Example:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Predicted:
-    """Of one series. `counts`: of each filter."""
+    """The predictions from one series. `counts`: one for each filter."""
 
     series: Series
     paths: int
@@ -61,7 +61,7 @@ def _paths(cells: tuple[Cell, ...]) -> tuple[split_paths.Path, ...]:
 
 def _predicted(series: Series) -> Predicted | None:
     paths = _paths(series.cells)
-    # A handful of cells makes a few paths by accident; their counts would say nothing of a class.
+    # A handful of cells may make a few paths by accident; their counts would say nothing about a class.
     if len({path.path_class for path in paths}) < len(split_paths.PathClass):
         return None
     rates = split_rates.Rates.medians({cell: r.measurements for cell, r in series.utilization.results.items()})
@@ -98,7 +98,7 @@ def _largest(predictions: Iterable[split_rates.Prediction]) -> str:
 
 
 def _examples(paths: Sequence[split_paths.Path]) -> Mapping[split_paths.PathClass, split_paths.Path]:
-    """Return the representative path of each class that these hold, at its own bandwidth or at the least there is."""
+    """Return each class's representative path that is among these, at its usual bandwidth or else at the lowest."""
     among = frozenset(paths)
     least = min(path.bandwidth_mbps for path in paths)
     usual, at_least = split_paths.representative_paths(), split_paths.representative_paths(least)

@@ -1,4 +1,4 @@
-"""A study's figures drawn anew (Vega-Altair): curves with intervals, distributions, heatmaps, time series."""
+"""Draw a study's figures anew with Vega-Altair: curves with intervals, distributions, heatmaps, time series."""
 
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -12,13 +12,13 @@ from conformance.reporting import charts
 from conformance.reporting.html import colours
 from conformance.reporting.study_figures import OF_A_FLOW, over_time_title, titled, valued
 
-#: what says the same as colours, of lines without marks
+#: dashes of lines without marks, which say the same as colours
 _DASHES = [[1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [12, 3], [4, 1], [1, 3], [10, 2, 2, 2, 2, 2]]
 _ALGORITHMS = ("cubic", "bbrv1", "bbrv2", "bbrv3", "reno", "vegas")
 _WIDTH, _HEIGHT, _CELL_WIDTH, _CELL_HEIGHT = 420, 220, 46, 30
-#: of each of several panels, and how many of them stand side by side
+#: width and height of each of several panels, in pixels; how many of them are side by side
 _PANEL_WIDTH, _PANEL_HEIGHT, _ABREAST = 250, 170, 3
-#: of each name along the x axis of bars
+#: width of each name along the x axis of bars, in pixels
 _NAME_WIDTH = 55
 _Rows = Sequence[Mapping[str, Any]]
 
@@ -46,7 +46,7 @@ def svg(figure: Figure, rows: _Rows) -> str:
 
 
 def _has_names(rows: _Rows) -> bool:
-    """Say whether the x axis has names instead of numbers."""
+    """Return whether the x axis has names instead of numbers."""
     return any(isinstance(row["x"], str) for row in rows)
 
 
@@ -65,13 +65,13 @@ def _line_names(rows: _Rows) -> list[str]:
 
 
 def _legend(figure: Figure, names: Sequence[str]) -> altair.Legend | None:
-    """Return the legend of lines, which says what numbers are of; none where there is one line without a name."""
+    """Return the legend of lines, with a title unless they are algorithms; None if no line has a name."""
     title = None if figure.lines is None or set(names) <= set(_ALGORITHMS) else titled(figure.lines)
     return altair.Legend(title=title, orient="top", columns=4, labelLimit=300) if any(names) else None
 
 
 def _coloured(figure: Figure, rows: _Rows) -> Mapping[str, Any]:
-    """Return the encodings of lines: an algorithm has one colour in all figures, other lines the next ones."""
+    """Return the colours and shapes of lines: an algorithm's are the same in all figures, other lines' come in turn."""
     names = _line_names(rows)
     places = list(map(_ALGORITHMS.index, names)) if set(names) <= set(_ALGORITHMS) else range(len(names))
     ranges = [[values[at % len(values)] for at in places] for values in (charts.SERIES_COLOURS, charts.SHAPES)]
@@ -84,7 +84,7 @@ def _coloured(figure: Figure, rows: _Rows) -> Mapping[str, Any]:
 
 
 def _dashed(figure: Figure, rows: _Rows) -> Mapping[str, Any]:
-    """Return the encodings of lines that have no marks: dashes say the same as colours."""
+    """Return the colours of lines without marks, and dashes that say the same."""
     names = _line_names(rows)
     dashes = altair.Scale(domain=names, range=[_DASHES[at % len(_DASHES)] for at in range(len(names))])
     return {
@@ -94,9 +94,9 @@ def _dashed(figure: Figure, rows: _Rows) -> Mapping[str, Any]:
 
 
 def _curves(figure: Figure, rows: _Rows, every: _Rows, size: tuple[int, int]) -> altair.LayerChart | altair.FacetChart:
-    """Draw medians, the intervals that hold them, and what was published, as hollow marks.
+    """Draw medians with their intervals, and published values as hollow marks.
 
-    Names along the x axis are no sequence: their marks stand side by side, and no line joins them.
+    If the x axis has names, which have no order, marks are side by side and no line joins them.
     """
     base = altair.Chart(altair.Data(values=list(rows)))
     title = METRICS[figure.metric].label if figure.metric else ""
@@ -152,7 +152,7 @@ def _over_time(figure: Figure, rows: _Rows, every: _Rows, size: tuple[int, int])
 
 
 def _heatmap(figure: Figure, rows: _Rows, every: _Rows, size: tuple[int, int]) -> altair.HConcatChart:
-    """Draw a part for each line, side by side."""
+    """Draw a heatmap for each of the figure's lines, side by side."""
     full = METRICS[figure.metric].full_scale
     scale = altair.Scale(range=[f"#{anchor}" for anchor in colours.VIRIDIS], domain=[0, full], clamp=True)
     parts = []

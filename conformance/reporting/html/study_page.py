@@ -1,4 +1,4 @@
-"""The pages of studies in a site: each figure drawn anew with the claims about it, and then the other claims."""
+"""Prepare the site's pages of studies: each figure, drawn anew, with the claims about it, and then other claims."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ _CAPTIONS = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Row:
-    """A claim as a page tells it."""
+    """A claim as a page shows it."""
 
     claim: Claim
     judged: Judged
@@ -34,7 +34,7 @@ class Row:
 
     @property
     def remark(self) -> str:
-        """Say why it is not judged, or what a difference is likely to come from."""
+        """Why the claim is not judged, or the likeliest cause of a difference."""
         if self.judged.verdict is Verdict.DIFFERS and self.claim.difference:
             return f"Likeliest cause: {self.claim.difference}."
         return self.judged.why or ""
@@ -42,7 +42,7 @@ class Row:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Section:
-    """A figure, drawn where something of it was measured, and the claims about it; or the claims about none."""
+    """A figure, drawn if anything of it was measured, with the claims about it; or the claims about no figure."""
 
     figure: Figure | None
     drawing: markupsafe.Markup | None
@@ -51,41 +51,41 @@ class Section:
 
     @property
     def caption(self) -> str:
-        """Say what is drawn."""
+        """What is drawn, in words."""
         if self.figure is None:
             return ""
         what = _CAPTIONS[self.figure.draws]
         held = self.figure.published or any(cell.published is not None for cell in self.figure.cells)
-        published = held and what == _INTERVALS  # only there they are drawn
+        published = held and what == _INTERVALS  # other figures do not draw them
         return what + ("; hollow marks are published." if published else ".")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Page:
-    """What results hold of a study."""
+    """A study's page: all that the results say of the study."""
 
     study: Study
     judgment: Judgment
     schemes: tuple[str, ...]
     measured: int
-    #: of how many further points references of zones say something
+    #: how many further points are known from references of zones
     referenced: int
     sections: tuple[Section, ...]
 
     @property
     def name(self) -> str:
-        """Return the page's file name."""
+        """The page's file name."""
         return f"study-{self.study.name}.html"
 
     @property
     def rows(self) -> Sequence[Row]:
-        """Return all claims, in the document's order."""
+        """All claims, in the document's order."""
         order = {claim.id: at for at, claim in enumerate(self.study.claims)}
         return sorted((row for one in self.sections for row in one.rows), key=lambda row: order[row.claim.id])
 
     @property
     def counts(self) -> Sequence[tuple[str, int]]:
-        """Return how many claims have each verdict."""
+        """How many claims have each verdict."""
         return [(str(verdict), number) for verdict, number in self.judgment.counts.items()]
 
 
@@ -95,10 +95,10 @@ def totals(pages: Sequence[Page]) -> dict[str, int]:
 
 
 def pages(measurements: Sequence[Measurement]) -> list[Page]:
-    """Return a Page for each study that ships, if of one of them an algorithm's smoke tier was measured; else none.
+    """Return a Page for each study that ships, if any study's smoke tier was measured for an algorithm; else none.
 
-    So cells of a grid that happen to be a study's make no page; and where there is one, no claim is left out. Raises
-    UserError.
+    So cells of a grid that happen to be points of a study make no page, and if there are pages, no claim is left out.
+    Raises UserError.
     """
     measured_under = {one.trial.setting.profile for one in measurements}
     found = {study.name: (study, study_results.of(study, measurements)) for study in studies.about(measured_under)}
@@ -136,7 +136,7 @@ def _page(study: Study, found: study_results.Found) -> Page:
 
 
 def _is_there(study: Study, measured: outcome.Measured) -> bool:
-    """Say whether all points of one algorithm of the smoke tier were measured."""
+    """Return whether all points of the smoke tier were measured for at least one algorithm."""
     tiers: dict[tuple[str, str], list[bool]] = {}
     for point in study.points["smoke"]:
         known = study_results.anything_known(measured.get(point, ()))
@@ -152,4 +152,4 @@ def _drawing(figure: Figure, measured: outcome.Measured, look: claims.Look) -> m
         return None
     from conformance.reporting.html import study_charts
 
-    return markupsafe.Markup(study_charts.svg(figure, rows))  # of numbers and our own words
+    return markupsafe.Markup(study_charts.svg(figure, rows))  # safe: it has numbers and our own words only

@@ -1,4 +1,4 @@
-"""A study's tables as a page shows them: what was seen of each cell beside what was published."""
+"""Prepare a study's tables for a page: what was seen of each cell, beside what was published."""
 
 import dataclasses
 import math
@@ -9,14 +9,14 @@ from conformance.model.studies.figure import Figure
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """The names of columns, and for each row its name and, of each cell, what was seen and what was published."""
+    """Names of columns, and rows of (name, cells); a cell is (what was seen, what was published)."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
 
 
 def of(figure: Figure, look: Look) -> Table | None:
-    """Return the table that a figure is; None where nothing of it was seen."""
+    """Return a figure as a Table; None if nothing of it was seen."""
     seen = {cell: look(cell.quantity) for cell in figure.cells}
     if not any(isinstance(one, Seen) for one in seen.values()):
         return None

@@ -1,4 +1,4 @@
-"""A trial over time as one SVG that stands alone, for reports that take pictures: the panels of traces.py, stacked."""
+"""Draw a trial over time as one standalone SVG, for reports that take pictures: the panels of traces.py, stacked."""
 
 import xml.etree.ElementTree as xml
 
@@ -6,13 +6,13 @@ from conformance.model.trial import Measurement
 from conformance.reporting.html import traces
 
 _WIDTH, _HEIGHT, _ROW, _LEFT, _TOP = 720, 90, 140, 10, 28
-#: Okabe and Ito (2008); dashes say the same without colour
+#: {style: (colour of Okabe and Ito (2008), dashes)}; dashes say the same without colour
 _STROKES = {"link": ("#767676", "2 4"), "queue": ("#d55e00", "6 4")}
 _FRONT = ("#0072b2", "")
 
 
 def svg(measurement: Measurement) -> bytes | None:
-    """Return the bytes of the picture of one Measurement, or None where its line holds no trace."""
+    """Return the picture of a Measurement as SVG; None if its result line has no trace."""
     trace = measurement.evidence.get("trace")
     if not trace:
         return None

@@ -1,8 +1,8 @@
-"""One trial over time, as panels of plain SVG: goodput, congestion window, round-trip time, queue, losses.
+"""Draw trials over time as panels of plain SVG: goodput, congestion window, round-trip time, queue, losses.
 
-Drawn here and not by the chart library: that takes 50 to 100 ms a chart, and ten schemes of 150 cells have 7,500
-panels, which would be ten minutes instead of a few seconds. Lines only: numbers and words stand around them in
-HTML, so that they stay readable when a phone squeezes the drawing.
+The chart library is not used, as it takes 50 to 100 ms a chart: the 7,500 panels of ten schemes with 150 cells would
+take ten minutes instead of a few seconds. The SVG has lines only: numbers and words are in the HTML around it, so that
+they stay readable when a phone squeezes the drawing.
 """
 
 import dataclasses
@@ -10,16 +10,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from conformance.support import schema
 
-#: {column: values} of the result line's schema, as it stands in a file: whatever is not numbers is not known
+#: {column: values} as a file has it, by the schema of result lines; values that are not numbers are not known
 Trace = Mapping[str, object]
-#: a line to draw: style, times, values (None where the column is not there), label
+#: a line to draw: (style, times, values (None if the column is missing), label)
 _Drawn = tuple[str, Sequence[float], Sequence[float | None] | None, str]
 
-#: the drawing's own units; the page stretches it, and strokes keep their width
+#: size in units of the drawing; the page stretches it, but strokes keep their width
 WIDTH, HEIGHT = 1000, 100
-#: goodput is the mean over at least this share of the time axis
+#: goodput is averaged over steps of at least 1/_RATE_STEPS of the time axis
 _RATE_STEPS = 50
-#: below this share of the link's rate, drawing that rate too would press all else to the floor
+#: if all goodput is below this share of the link's rate, that rate is not drawn: it would press all else to the floor
 _LEAST_OF_LINK = 0.5
 _MISSING_TCP = "not known: only Linux TCP tells its {}"
 _MISSING_COLUMN = "not recorded by the version of the suite that measured this"
@@ -27,7 +27,7 @@ _MISSING_COLUMN = "not recorded by the version of the suite that measured this"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Line:
-    """`points` as SVG wants them, with gaps where nothing was seen: one string for each piece."""
+    """A line with gaps where nothing was seen. `pieces`: the `points` of an SVG polyline for each part between gaps."""
 
     style: str
     label: str
@@ -36,7 +36,7 @@ class Line:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Panel:
-    """A quantity over time. `missing`, a sentence, where there is nothing to draw; else lines, and the scale's top."""
+    """A quantity over time: lines and the scale's top, or `missing`, a sentence on why there is nothing to draw."""
 
     title: str
     unit: str
@@ -55,7 +55,7 @@ def end_s(traces: Iterable[Trace]) -> float:
 def panels(traces: dict[str, Trace], end: float, bandwidth_mbps: float) -> tuple[Panel, ...]:
     """Return the five Panels of {style: trace} over `end` seconds.
 
-    The first style is the one in front; its lines come last.
+    The first style is in front, so its lines come last.
     """
     columns = {style: _Columns(trace) for style, trace in reversed(traces.items())}
     return (
@@ -68,30 +68,30 @@ def panels(traces: dict[str, Trace], end: float, bandwidth_mbps: float) -> tuple
 
 
 class _Columns:
-    """A trace's columns, whatever is in the file: numbers or None, as long as its times."""
+    """A trace's columns as numbers or None, each as long as the times, whatever the file has."""
 
     def __init__(self, trace: Trace) -> None:
         self.t = _times(trace)
         self._trace = trace
 
     def get(self, name: str, scale: float = 1.0) -> list[float | None] | None:
-        """Return a column, or None where it is not there or holds nothing."""
+        """Return a column times `scale`; None if it is missing or has no numbers."""
         values = _numbers(self._trace.get(name))[: len(self.t)]
         if all(v is None for v in values):
             return None
         return [None if v is None else v * scale for v in values] + [None] * (len(self.t) - len(values))
 
     def rate_mbps(self, name: str, over_s: float) -> tuple[list[float], list[float]] | None:
-        """Return (times, mean rates) of a column that counts bytes, over steps of at least `over_s`, at their ends.
+        """Return (ends, mean rates) of steps of at least `over_s` seconds, from a column that counts bytes.
 
-        Receivers acknowledge in order: when a hole is filled, all that waited behind it counts at once. Over shorter
+        Acknowledgements are cumulative: when a gap is filled, all data received behind it counts at once. Over shorter
         steps that would look like bursts beyond the link's rate.
         """
         counted = self.get(name)
         if counted is None:
             return None
         seen = [(t, v) for t, v in zip(self.t, counted, strict=True) if v is not None]
-        # What is missing at the start was before the connection: nothing had been acknowledged.
+        # Values missing at the start are from before the connection, when nothing had been acknowledged.
         times: list[float] = []
         rates: list[float] = []
         last_t, last = 0.0, 0.0
@@ -114,7 +114,7 @@ def _numbers(values: object) -> list[float | None]:
 
 
 def _goodput(columns: Mapping[str, _Columns], end: float, bandwidth_mbps: float) -> Panel:
-    """Draw what the receiver acknowledged where the kernel's TCP says so; of other stacks what left the queue."""
+    """Draw what the receiver acknowledged, if the kernel's TCP reports it; for other stacks, what left the queue."""
     for title, name in (
         ("Goodput", "bytes_acked"),
         ("Throughput, with headers and retransmissions", "queue_out_bytes"),
@@ -139,7 +139,7 @@ def _simple(
 
 
 def _losses(columns: Mapping[str, _Columns], end: float) -> Panel:
-    """Draw all that the chain dropped so far, and of it the queue; of one trial, or lines would mingle."""
+    """Draw the front trial's packets dropped so far, in all and by the queue; lines of several trials would tangle."""
     front = list(columns.values())[-1]
     everything, queue = front.get("dropped_packets"), front.get("queue_dropped_packets")
     if not everything or not queue:
@@ -161,14 +161,14 @@ def _panel(title: str, unit: str, drawn: Sequence[_Drawn], end: float, hint: str
 
 
 def _number(value: float) -> str:
-    """Return three digits that count, but all of those before the point."""
+    """Return a number with three significant digits, or with all digits before the decimal point if these are more."""
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def _pieces(t: Sequence[float], values: Sequence[float | None], end: float, top: float) -> Iterator[str]:
-    """Yield runs of points without a gap; a lone point becomes a short line, or it would not be seen."""
+    """Yield runs of points without a gap; a lone point is doubled to a line, as it would not be visible otherwise."""
     piece: list[str] = []
-    # A gap behind the last point ends its run; its time is not looked at.
+    # The gap that is added after the last point ends its run; the time added with it is not used.
     for at, value in zip([*t, end], [*values, None], strict=True):
         if value is not None:
             piece.append(f"{at / end * WIDTH:.0f},{HEIGHT - max(value, 0) / top * HEIGHT:.0f}")

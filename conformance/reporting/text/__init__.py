@@ -1,1 +1,1 @@
-"""What people read in terminals, and Markdown."""
+"""Render results as text for terminals, and as Markdown."""

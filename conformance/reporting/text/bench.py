@@ -1,4 +1,4 @@
-"""How `bench` shows what trials and sites cost."""
+"""Show what trials, whole commands and sites cost (`conformance bench`) in a terminal."""
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from conformance.commands.bench_figures import Figures
 
 _GRID = "150 cells x 20 trials"
-#: {header of a column: its text}; folded so that the table of stacks is not wider than 80
+#: {header of a column: function that gives its text}; headers are broken so that the table of stacks fits 80 columns
 _Columns = dict[str, Callable[["CellCost", "Cost"], str]]
 _STACK, _ALGORITHM, _RATE, _CELL, _VIRTUAL = "stack", "algo-\nrithm", "Mbit/s", "cell", "virtual\ns"
 _COSTS: _Columns = {
@@ -40,7 +40,7 @@ def show(found: "Benchmark", console: rich.console.Console) -> None:
     table = rich.table.Table(title=title, title_justify="left")
     columns = _BY_STACK if found.by_stack else _BY_CELL
     for header in columns:
-        # Half of a stack's name or of a cell's id says nothing.
+        # These columns are not wrapped: half of a stack's name or of a cell's id says nothing.
         names = header in (_STACK, _CELL)
         words = names or header == _ALGORITHM
         table.add_column(header, justify="left" if words else "right", overflow="fold", no_wrap=names)
@@ -59,7 +59,7 @@ def show(found: "Benchmark", console: rich.console.Console) -> None:
 
 
 def _not_measured(found: "Benchmark") -> Iterator[str]:
-    """Yield a line for each cell that failed, then one of all stacks that could not be asked."""
+    """Yield a line for each cell that failed, then one for all stacks that could not be tried."""
     asked = [row for row in found.rows if row.trouble and row.cell]
     yield from (f"{row.algorithm} on {row.stack} at {row.cell and row.cell.id}: {row.trouble}" for row in asked)
     why: dict[str, list[str]] = {}
@@ -71,7 +71,7 @@ def _not_measured(found: "Benchmark") -> Iterator[str]:
 
 
 def show_figures(found: "Figures", console: rich.console.Console) -> None:
-    """Show a row for each figure, beside what it should be at most."""
+    """Show a row for each figure: the time it takes, and the most that it should take."""
     table = rich.table.Table(title=f"what it takes on {found.cores} cores", title_justify="left")
     table.add_column("what", overflow="fold")
     for name in ("wall s", "target", "first estimate,\nreally left"):

@@ -1,4 +1,4 @@
-"""What is said of a clause and of the verdict on it."""
+"""Show clauses, and the verdicts on them with their evidence, in a terminal."""
 
 import math
 from typing import TYPE_CHECKING
@@ -11,12 +11,12 @@ from conformance.model.clauses.verdict import ClauseVerdict, Evidence
 from conformance.model.verdict import CONFIDENCE
 from conformance.reporting.text import clause_table
 
-if TYPE_CHECKING:  # a renderer knows what commands find out, not how
+if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
     from conformance.commands.clause import Listed, Ran, Shown, Tabled
 
 
 def headline(scheme: str, clause: Clause, verdict: ClauseVerdict) -> str:
-    """Return the first line of a failure: the scheme, its verdict on which clause, and what the clause says."""
+    """Return the first lines of a failure: the scheme, its verdict on a clause, and what the clause says."""
     return (
         f"{scheme} {verdict.status} {clause.id} ({clause.source}, {clause.level}): {verdict.reason}\n"
         f"  clause     {clause.text}"
@@ -24,7 +24,7 @@ def headline(scheme: str, clause: Clause, verdict: ClauseVerdict) -> str:
 
 
 def lines(clause: Clause, verdict: ClauseVerdict) -> list[tuple[str, str]]:
-    """Return (title, text) of what was measured, what is permitted, and in which packets it was seen."""
+    """Return (title, text) of the measured value, the permitted ones, the packets that show it, and the network."""
     found = [("network", f"{clause.network.words}; hidden by: {clause.invisible}")]
     if verdict.value is not None:
         found = [
@@ -37,7 +37,7 @@ def lines(clause: Clause, verdict: ClauseVerdict) -> list[tuple[str, str]]:
 
 
 def measured(clause: Clause, verdict: ClauseVerdict) -> str:
-    """Return the observable's median with its interval, and of how many."""
+    """Return the observable's median with its interval, and the number of values and trials."""
     digits = clause.observable.digits
     of = f"{verdict.trials} trials" if verdict.n == verdict.trials else f"{verdict.n} values of {verdict.trials} trials"
     low, high = verdict.interval or (-math.inf, math.inf)
@@ -49,7 +49,7 @@ def measured(clause: Clause, verdict: ClauseVerdict) -> str:
 
 
 def evidence(clause: Clause, one: Evidence) -> str:
-    """Return where in a trial a sample was seen."""
+    """Return a sample's value, and where in a trial it was seen."""
     value = f"{one.value:.{clause.observable.digits}f} {clause.observable.unit}".strip()
     return f"{value} at {one.at_s:.6f} s of seed {one.seed}, packet {one.packet}"
 
@@ -87,13 +87,13 @@ def show_shown(shown: "Shown", console: rich.console.Console) -> None:
 
 
 def show_tabled(tabled: "Tabled", console: rich.console.Console) -> None:
-    """Print the record as Markdown."""
+    """Print the recorded verdicts as Markdown."""
     for line in clause_table.page(tabled.specifications, tabled.record):
         console.print(line, soft_wrap=True, markup=False, highlight=False)
 
 
 def show_ran(ran: "Ran", console: rich.console.Console) -> None:
-    """Show the verdict on each clause; of what does not conform, all that is known."""
+    """Show the verdict on each clause; if it does not conform, show all that is known."""
     for judged in ran.judged:
         clause, verdict = judged.clause, judged.verdict
         if verdict.status.passes:

@@ -1,4 +1,4 @@
-"""What `conformance compare` shows: what moved, the largest first, in a terminal and as Markdown."""
+"""Show the result of `conformance compare`, the largest changes first, in a terminal and as Markdown."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -11,19 +11,19 @@ from conformance.model.studies.comparison import ALPHA, CONFIDENCE, Change, Comp
 from conformance.reporting.text import markdown
 from conformance.support.console import count, one_line
 
-if TYPE_CHECKING:  # a renderer knows what commands find out, not how
+if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
     from conformance.commands.compare_result import Comparison
 
 _HEADER = ("", "what", "where", "base", "head", "head - base", "p")
 _RIGHT = _HEADER[3:]
-#: of what is unclear, in a terminal and in a comment; the JSON has all
+#: most unclear quantities in a table, and most unmeasured places in a note; the JSON has all
 _MOST_UNCLEAR, _MOST_NAMED = 10, 6
-#: of what is not shown, in a sentence
+#: most quantities named in the sentence on whether one side serves for the other
 _MOST_OPEN = 3
 
 
 def show(found: "Comparison", console: rich.console.Console) -> None:
-    """Show what moved and what is unclear, then one line that says all."""
+    """Show what moved and what is unclear, then a summary of one line."""
     for line in sentences(found):
         console.print(line, soft_wrap=True)
     rows = list(_rows(found, _MOST_UNCLEAR))
@@ -31,7 +31,7 @@ def show(found: "Comparison", console: rich.console.Console) -> None:
     if rows:
         table = rich.table.Table()
         for name in _HEADER:
-            words = name in ("what", "where")  # which wrap where a terminal is narrow, but not to a letter a line
+            words = name in ("what", "where")  # these wrap in a narrow terminal, but not to one letter a line
             table.add_column(
                 name, justify="right" if name in _RIGHT else "left", overflow="fold", no_wrap=not words,
                 min_width=12 if words else None,
@@ -47,7 +47,7 @@ def show(found: "Comparison", console: rich.console.Console) -> None:
 
 
 def lines(found: "Comparison") -> list[str]:
-    """Return the same in Markdown, without a heading: text of others is in code spans."""
+    """Return the same as Markdown, without a heading; text from stacks and users is in code spans."""
     told = [markdown.span(summary(found)), ""]
     told += [f"- {markdown.span(line)}" for line in sentences(found)]
     rows = list(_rows(found, _MOST_UNCLEAR))
@@ -69,7 +69,7 @@ def render(found: "Comparison") -> str:
 
 
 def title(quantity: Quantity) -> str:
-    """Return what a quantity is called in a table."""
+    """Return a quantity's name in tables."""
     if quantity.label is None:
         return METRICS[quantity.name].title
     name = quantity.name.replace("_", " ")
@@ -77,7 +77,7 @@ def title(quantity: Quantity) -> str:
 
 
 def sentences(found: "Comparison") -> Iterator[str]:
-    """Yield a sentence for each feature that moved: what it points at, both values, and what the second side does."""
+    """Yield a sentence for each feature that moved: what it points at, both values, and what head does."""
     for c in found.of(Change.MOVED):
         q = c.quantity
         if q.label is None:
@@ -87,7 +87,7 @@ def sentences(found: "Comparison") -> Iterator[str]:
 
 
 def notes(found: "Comparison") -> Iterator[str]:
-    """Yield what was not compared, and why, and what else than the stack may have moved something."""
+    """Yield what was not compared and why, and whether the kernel, not the stack, may have moved something."""
     for base, head in zip(*(side.schemes for side in found.sides), strict=True):
         asked_of = found.margin is not None or (base.in_kernel and head.in_kernel)
         if base.kernel_digest != head.kernel_digest and not asked_of:
@@ -109,7 +109,7 @@ def notes(found: "Comparison") -> Iterator[str]:
 
 
 def ending(found: "Comparison") -> str:
-    """Word the result in a few words."""
+    """Return the result in a few words."""
     moved, unclear = len(found.of(Change.MOVED)), len(found.of(Change.UNCLEAR))
     if not found.compared:
         return "nothing can differ" if found.same_build else "nothing was compared"
@@ -120,7 +120,7 @@ def ending(found: "Comparison") -> str:
 
 
 def summary(found: "Comparison") -> str:
-    """Say in one line what moved, between what, and at which error rate."""
+    """Return one line that says what moved, between which sides, and at which error rate."""
     first, second = found.sides
     parts = []
     if found.same_build:
@@ -139,7 +139,7 @@ def summary(found: "Comparison") -> str:
 
 
 def serving(found: "Comparison") -> str:
-    """Word whether one side serves for the other, and if not, where that is open. The comparison is of two kernels."""
+    """Return, for two kernels, whether one side serves for the other; if that is not shown, name the open values."""
     if found.serves:
         words = f"one side serves for the other: in every cell they differ by less than {_permitted(found)}"
         return f"{words} (tests at 5 % each)"
@@ -152,13 +152,13 @@ def serving(found: "Comparison") -> str:
 
 
 def _permitted(found: "Comparison") -> str:
-    """Word the margin."""
+    """Return the margin in words."""
     share = "" if found.margin == 1 else f"{found.margin:g} of "
     return f"{share}what zones permit"
 
 
 def legend(found: "Comparison") -> str:
-    """Explain the words."""
+    """Return an explanation of the words moved, same and unclear."""
     return (
         f"moved: beyond noise (in at most {ALPHA:.0%} of runs anything is said to have moved where nothing did) and by"
         f" enough to matter; same: equal in every trial, or the {CONFIDENCE:.0%} interval of the difference holds"
@@ -178,13 +178,13 @@ def _rows(found: "Comparison", most_unclear: int) -> Iterator[tuple[str, ...]]:
 
 
 def _left_out(found: "Comparison") -> str:
-    """Word how much more is unclear than the table has."""
+    """Return how many unclear quantities are not in the table, in words; "" if none."""
     more = len(found.of(Change.UNCLEAR)) - _MOST_UNCLEAR
     return f"{more} more are unclear; the JSON has all" if more > 0 else ""
 
 
 def _number(c: Compared, value: float, sign: str = "") -> str:
-    """Word a value with digits enough to tell the two sides apart."""
+    """Return a value with its unit, with enough digits to tell the two sides apart."""
     q = c.quantity
     digits = next((d for d in range(q.digits, q.digits + 4) if f"{c.before:.{d}f}" != f"{c.after:.{d}f}"), q.digits)
     unit = "points" if sign and q.unit == "%" else q.unit

@@ -1,4 +1,4 @@
-"""Algorithms against each other's zones, in a terminal."""
+"""Show how algorithms are judged by each other's zones (`conformance cross`) in a terminal."""
 
 import collections
 from typing import TYPE_CHECKING
@@ -9,7 +9,7 @@ import rich.text
 
 from conformance.model.verdict import Status, false_alarms, overall
 
-if TYPE_CHECKING:  # a renderer knows what commands find out, not how
+if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
     from conformance.commands.cross import Cross
 
 _COLOURS = {Status.CONFORMS: "green", Status.VIOLATES: "red", Status.ERROR: "red"}

@@ -1,4 +1,4 @@
-"""What `conformance expect` says, in a terminal."""
+"""Show known deviations and changes to them (`conformance expect`) in a terminal."""
 
 from typing import TYPE_CHECKING
 
@@ -7,7 +7,7 @@ import rich.console
 from conformance.model.expectation import UNEXPLAINED
 from conformance.support.console import count, one_line
 
-if TYPE_CHECKING:  # a renderer knows what commands find out, not how
+if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
     from conformance.commands.expect import Known, Update
 
 

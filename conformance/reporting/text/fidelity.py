@@ -1,4 +1,4 @@
-"""How `fidelity` shows our figures beside the published ones."""
+"""Show how our figures differ from the published ones (`conformance fidelity`) in a terminal."""
 
 from typing import TYPE_CHECKING
 

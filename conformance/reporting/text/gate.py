@@ -1,7 +1,7 @@
-"""What `conformance gate` says: lines in a terminal, and a folder of what CI systems read.
+"""Show the result of `conformance gate`: lines in a terminal, and a folder that CI systems read.
 
-OUT/summary.md, gate.json, summary.json, badge.json, badge.svg, bencher.json, junit.xml, results.jsonl and site/; of
-what violates, why/ALGORITHM.json and .svg.
+The folder OUT has summary.md, gate.json, summary.json, badge.json, badge.svg, bencher.json, junit.xml, results.jsonl
+and site/; for each algorithm that violates, it also has why/ALGORITHM.json and .svg.
 """
 
 import collections
@@ -27,18 +27,18 @@ from conformance.results import merge, source, store
 from conformance.support import files
 from conformance.support.console import count, one_line
 
-if TYPE_CHECKING:  # a renderer knows what commands find out, not how
+if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
     from conformance.commands.gate import GateResult
     from conformance.commands.gate_findings import Finding
 
-#: of findings and of cells that are named; the site has the others
+#: most findings, and most unmeasured cells, that are named; the site has the others
 _MOST_NAMED = 20
 _MOST_UNMEASURED = 6
-#: of values and bounds in a sentence, where that is enough to tell them apart
+#: decimals of values and bounds in a sentence; there are more if these do not tell them apart
 _DIGITS = 3
-#: what a line begins with that says more of the one before
+#: the indentation of a line that continues the one before
 _FURTHER = "    "
-#: of the exit statuses (conformance/commands/status.py), those of which nothing else is said here
+#: the exit statuses ERROR and UNKNOWN (conformance/commands/status.py)
 _ERROR, _UNKNOWN = 3, 4
 _ENDS = {0: "passes", 1: "fails", _ERROR: "cannot tell: error", _UNKNOWN: "cannot tell"}
 
@@ -52,17 +52,17 @@ class Drawn:
 
 
 def show(outcome: "GateResult", console: rich.console.Console) -> None:
-    """Show the same as the Markdown, for a terminal."""
+    """Show in a terminal what the Markdown says."""
     for line in (*_lines(outcome, one_line), f"gate {_ending(outcome)}"):
         console.print(line, soft_wrap=True)
 
 
 def write(outcome: "GateResult", measurements: Iterable[Measurement], target: pathlib.Path) -> Drawn:
-    """Write the folder `target` from this run's measurements alone; return what it shows. Raises UserError."""
+    """Write the folder `target` from this run's measurements alone; return what reports show. Raises UserError."""
     drawn = Drawn()
     named: Sequence[source.File] = ()
     with files.errors(target, files.OTHER_FOLDER):
-        for judged in outcome.judged:  # what an earlier run said of these looks like this one's
+        for judged in outcome.judged:  # an earlier run's files would look like this run's
             for stale in _why_files(target, judged.zone.algorithm):
                 stale.unlink(missing_ok=True)
         (target / "site" / "index.html").unlink(missing_ok=True)
@@ -97,11 +97,11 @@ def add_why(
     target: pathlib.Path,
     write_report: Callable[[Any, pathlib.Path, pathlib.Path], None],
 ) -> None:
-    """Say in the folder what looks wrong, too. Raises UserError.
+    """Add to the folder what looks wrong: the files in why/, and a part of summary.md. Raises UserError.
 
-    `reports`: {algorithm: what `conformance why` found}; `write_report` writes one as a document and as a drawing.
+    `reports`: {algorithm: what `conformance why` found}; `write_report` writes a report as JSON and as SVG.
     """
-    from conformance.reporting.text import why as showing  # late: it draws, and what draws takes seconds to import
+    from conformance.reporting.text import why as showing  # imported late: drawing libraries take seconds
 
     for algorithm, report in reports.items():
         write_report(report, *_why_files(target, algorithm))
@@ -162,13 +162,13 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
         "reason": verdict.reason,
         "trials": verdict.n,
         "median": verdict.value,
-        # Of few trials it has no end, and of some that timed out only one.
+        # An interval is unbounded if there are few trials, and on one side if some timed out.
         "interval": list(verdict.interval) if verdict.interval and all(map(math.isfinite, verdict.interval)) else None,
     }
 
 
 def summary(outcome: "GateResult", drawn: Drawn, told: Sequence[str] = ()) -> str:
-    """Return Markdown: whether the gate passes and why, what looks wrong (`told`, lines), then the schemes."""
+    """Return Markdown: whether the gate passes and why, what looks wrong (the lines `told`), then the schemes."""
     lines = [f"### Gate {_ending(outcome)}", "", *map(_item, _lines(outcome, markdown.span))]
     if outcome.features is not None:
         lines += ["", "#### What moved from the baseline", "", *comparing.lines(outcome.features)]
@@ -190,7 +190,7 @@ def _item(line: str) -> str:
 
 
 def _lines(outcome: "GateResult", quote: Callable[[str], str]) -> Iterator[str]:
-    """Yield what is said before the end. `quote` makes text of others' harmless."""
+    """Yield the lines before the one that says how the gate ends. `quote` makes text from stacks and users harmless."""
     if outcome.features is not None:
         yield quote(f"features: {comparing.summary(outcome.features)}")
         for line in (*comparing.sentences(outcome.features), *comparing.notes(outcome.features)):
@@ -237,7 +237,7 @@ def _lines(outcome: "GateResult", quote: Callable[[str], str]) -> Iterator[str]:
 
 
 def _ending(outcome: "GateResult") -> str:
-    """Return how the gate ends, and by which of how many verdicts: "fails: 1 unexpected of 68 verdicts (...)"."""
+    """Return how the gate ends, and how many verdicts decide that: "fails: 1 unexpected of 68 verdicts (...)"."""
     findings = outcome.findings
     unconfirmed = len(outcome.unconfirmed)
     others = [f for f in findings if not f.as_expected]
@@ -269,12 +269,12 @@ def _ending(outcome: "GateResult") -> str:
 
 
 def words(finding: "Finding") -> str:
-    """Return one finding as a sentence: verdict, measured, permitted, why; and what fresh seeds said of it."""
+    """Return a finding as a sentence: verdict, reason, measured and permitted values; verdict on fresh seeds; cause."""
     return "; ".join(_told(finding))
 
 
 def _told(finding: "Finding") -> list[str]:
-    """Return the verdict on a finding, what fresh seeds said of it, and what it is due to, each in words."""
+    """Return, in words, a finding's verdict, and if there are any, the verdict on fresh seeds and the cause."""
     verdict = finding.verdict
     text = f"{verdict.status} {verdict.zone_id} at {verdict.place.id}: {verdict.words}{_figures(verdict)}"
     if verdict.status is Status.INCONCLUSIVE:
@@ -292,7 +292,7 @@ def _told(finding: "Finding") -> list[str]:
 
 
 def _figures(verdict: Verdict) -> str:
-    """Return what was measured and what is permitted, as a sentence's end; nothing where nothing was measured."""
+    """Return measured and permitted values as the end of a sentence; "" if nothing was measured."""
     if verdict.value is None or verdict.interval is None:
         return ""
     (low, high), permitted = verdict.interval, verdict.permitted

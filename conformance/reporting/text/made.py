@@ -1,4 +1,4 @@
-"""What commands that make files or kernels say: a line for each thing."""
+"""Show what commands made, such as files or kernels, with a line for each thing."""
 
 from typing import TYPE_CHECKING
 

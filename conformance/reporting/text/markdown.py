@@ -1,6 +1,6 @@
-"""Results for a pull request or a job summary, as GitHub and GitLab render Markdown.
+"""Render results for a pull request or a job summary, as Markdown of GitHub and GitLab.
 
-What a stack calls itself may hold anything: it stands in code spans, where neither HTML nor mentions nor links count.
+A stack's name for itself may contain anything. It is in code spans, where HTML, mentions and links have no effect.
 """
 
 import re
@@ -14,33 +14,33 @@ from conformance.reporting.html import colours, heatmap_table
 from conformance.reporting.points import Row
 from conformance.support.console import count, printable
 
-#: a comment that nobody reads to the end helps nobody
+#: most verdicts listed for a scheme: nobody reads a long comment to the end
 _MOST_CELLS = 20
-#: from a zone's id and a cell or a point to what a stack is known to do there, in words, or None
+#: function from a zone's id and a cell or point to the deviation that is known there, in words, or None
 Known = Callable[[str, Place], str | None]
 
 
 class Raw(str):
-    """Text that is Markdown already and stands in a table as it is."""
+    """Text that is Markdown already, and is put into a table as it is."""
 
     __slots__ = ()
 
 
-#: what would end a cell, begin markup, link, or mention a person
+#: text that would end a cell, begin markup, make a link, or mention a person
 _SPECIAL = re.compile(r"[\\|`*\[<@~]|(?<!\w)_|_(?!\w)|&(?=#?\w+;)|://|(?<!\w)www\.", re.IGNORECASE)
 _ENTITIES = {"<": "&lt;", "@": "&#64;", "&": "&amp;", "://": ":&#47;/"}
 
 
 def code(text: str) -> Raw:
-    """Return any text as a code span for a table's row, where even in a code span a bar ends the cell."""
+    """Return any text as a code span for a table, with bars escaped: a bar ends a cell even in a code span."""
     return Raw(span(" ".join(text.split())).replace("|", chr(92) + "|"))
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]], right: Collection[str] = ()) -> list[str]:
     """Return the lines of a table; columns named in `right` are aligned to the right.
 
-    Cells are plain text: what would end a cell, begin markup, mention a person or link is escaped here and nowhere
-    else. A Raw cell, such as code() returns, stands as it is; None is an empty cell.
+    Cells are plain text: what would end a cell, begin markup, mention a person or make a link is escaped here and
+    nowhere else. A Raw cell, such as code() returns, is not changed; None is an empty cell.
     """
     rule = "|".join("---:" if name in right else "---" for name in header)
     return [_row(header), f"|{rule}|", *(_row(row) for row in rows)]
@@ -57,7 +57,7 @@ def _cell(value: object) -> str:
 
 
 def plain(text: str) -> str:
-    """Return any text as one line of plain text: what would begin markup, mention a person or link is escaped."""
+    """Return text as one line of plain text; what would begin markup, mention a person or make a link is escaped."""
     text = " ".join(printable(text).split())
     return _SPECIAL.sub(lambda found: _escape(found[0]), text)
 
@@ -69,7 +69,7 @@ def _escape(special: str) -> str:
 
 
 def span(text: str) -> str:
-    """Return any text as a code span: its fence is longer than any run of backticks in it."""
+    """Return any text as a code span, whose fence is longer than any run of backticks in the text."""
     plain = "".join(c if c.isprintable() else " " for c in text).strip()
     fence = "`" * (max((len(run) for run in re.findall("`+", plain)), default=0) + 1)
     pad = " " if plain.startswith("`") or plain.endswith("`") else ""
@@ -82,7 +82,7 @@ def render(
     known: Known = lambda zone_id, cell: None,
     of_points: Sequence[Row] = (),
 ) -> str:
-    """Return a table of schemes, for each of them the cells that do not conform, and a table of points of scenarios."""
+    """Return a table of schemes, for each scheme the cells that do not conform, and a table of points of scenarios."""
     names = naming.labels(series.scheme for series in all_series)
     schemes = [
         (code(names[series.scheme]), code(series.utilization.settings), Raw("<br>".join(_verdicts(series))))
@@ -97,7 +97,7 @@ def render(
 
 
 def _points(rows: Sequence[Row], known: Known) -> list[str]:
-    """Return the lines of a table of what zones say of flows that share a network; none without such."""
+    """Return the lines of a table of verdicts on flows that share a network; none if there are no verdicts."""
     if not rows:
         return []
     made = []
@@ -148,7 +148,7 @@ def _cells(series: Series, name: str, known: Known) -> list[str]:
 
 
 def _escaped(text: str) -> str:
-    """Return text for HTML inside Markdown, where code spans do not work."""
+    """Return text escaped for HTML inside Markdown, where code spans do not work."""
     import markupsafe
 
     return re.sub(r"[^ -~]", "?", str(markupsafe.escape(text))).replace("@", "&#64;").replace("|", "&#124;")

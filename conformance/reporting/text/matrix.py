@@ -1,4 +1,4 @@
-"""The matrix of stacks and algorithms, in a terminal and as Markdown."""
+"""Show the matrix of stacks and algorithms (`conformance matrix`) in a terminal and as Markdown."""
 
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,7 @@ import rich.text
 from conformance.model.verdict import ALPHA, Status
 from conformance.reporting.text.markdown import table
 
-if TYPE_CHECKING:  # a renderer knows what commands find out, not how
+if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
     from conformance.commands.matrix import Matrix, Row
 
 _RATE = f"false alarms in at most {ALPHA:.0%} of the runs of a row (Holm over its cells)"
@@ -40,7 +40,7 @@ def show(matrix: "Matrix", console: rich.console.Console) -> None:
 
 
 def markdown(matrix: "Matrix") -> str:
-    """Return the same table, for a page."""
+    """Return the same table as Markdown, for a page."""
     rows = [(row.stack, row.algorithm, row.called, _verdict(row), row.what, _wall(row)) for row in matrix.rows]
     return "\n".join([*table(_HEADER, rows), "", f"{_RATE[0].upper()}{_RATE[1:]}."]) + "\n"
 

@@ -1,4 +1,4 @@
-"""What was measured of every stack and algorithm as a table of verdicts, in Markdown: docs/matrix.md."""
+"""Render docs/matrix.md: a Markdown table of the verdict on every stack and algorithm."""
 
 import collections
 import dataclasses
@@ -10,9 +10,9 @@ from conformance.model.verdict import ALPHA
 from conformance.reporting.heatmaps import CellResult, Heatmap, Series
 from conformance.reporting.text.markdown import table
 
-#: cells named in a row
+#: most cells named in a row
 _SHOWN = 2
-#: whose utilization is shown of what no zone judges
+#: the cell whose utilization is shown if no zone judges an algorithm
 _ANY_CELL = Cell(10, 20, 0)
 _TITLE = "# Every stack and algorithm with its verdict"
 _ABOUT = """\
@@ -25,7 +25,7 @@ _HEAD = ("stack", "algorithm", "called", "kernel", "verdict", "verdicts (+ above
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Row:
-    """One stack and algorithm. `status`: the worst of its verdicts, or "not judged"; `what`: how many, and where."""
+    """One stack and algorithm. `status`: its worst verdict, or "not judged"; `what`: how many of these, and where."""
 
     stack: str
     algorithm: str
@@ -36,7 +36,7 @@ class Row:
 
 
 def rows(all_series: Iterable[Series], called: Callable[[str, str], str]) -> list[Row]:
-    """Return a Row of each Series, stacks over TCP first; `called(stack, algorithm)`: the stack's own name for it."""
+    """Return a Row of each Series, Linux TCP first; `called(stack, algorithm)`: the stack's own name for it."""
     ordered = sorted(
         all_series, key=lambda s: (not s.scheme.stack.startswith("linux-tcp"), s.scheme.stack, s.scheme.algorithm)
     )
@@ -44,7 +44,7 @@ def rows(all_series: Iterable[Series], called: Callable[[str, str], str]) -> lis
 
 
 def render(made: Iterable[Row]) -> str:
-    """Return the rows as a page of Markdown, with the rate of false alarms that holds for each."""
+    """Return the rows as a page of Markdown, with the limit on false alarms that holds for each."""
     cells = [(row.stack, row.algorithm, row.called, row.kernel, row.status, row.what) for row in made]
     rate = f"Each stack and algorithm has false alarms in at most {ALPHA:.0%} of runs (Holm over all cells that count)."
     return "\n".join([_TITLE, "", _ABOUT, "", *table(_HEAD, cells), "", rate]) + "\n"
@@ -62,7 +62,7 @@ def _row(series: Series, called: str) -> Row:
 
 
 def _judged(series: Series) -> str:
-    """Say how many verdicts are the worst there is, and of which cells; of an error, the cause."""
+    """Return how many verdicts are the worst one, and for which cells; for "error" or "unsupported", why."""
     found = [(h, r, r.verdict) for h in series.heatmaps for r in h.results.values() if r.verdict]
     worst = [(h, r, verdict) for h, r, verdict in found if r.status == series.verdict]
     text = f"{len(worst)} of {len(found)}"
@@ -76,7 +76,7 @@ def _judged(series: Series) -> str:
 
 
 def _beside(heatmap: Heatmap, result: CellResult) -> str:
-    """Name the cell, and the side of what is permitted that its median lies on; no side where it is inside."""
+    """Return the cell's name, with + if its median is above what is permitted, - if below, and no sign if inside."""
     metric = METRICS[heatmap.metric]
     named = result.cell.id if metric == UTILIZATION else f"{metric.noun} {result.cell.id}"
     value, permitted = result.value, result.permitted

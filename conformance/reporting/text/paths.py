@@ -1,4 +1,4 @@
-"""How `split measure` and `split accuracy` show what they found in a terminal."""
+"""Show the results of `split measure` and `split accuracy` in a terminal."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -33,7 +33,7 @@ def _figures(path: "MeasuredPath") -> tuple[str, ...]:
         return (str(path.bad.outcome),)
     rates = path.rates
     assert rates is not None
-    # Of a transfer that timed out it is known that it was slower.
+    # A transfer that timed out gives only an upper bound on the rate.
     mark = "< " if rates.timed_out else ""
     return (
         f"{mark}{rates.median:.3f}", f"{mark}{rates.smallest:.3f}", f"{rates.largest:.3f}",
@@ -42,7 +42,7 @@ def _figures(path: "MeasuredPath") -> tuple[str, ...]:
 
 
 def show_accuracy(found: "Comparison", console: rich.console.Console) -> None:
-    """Show what was measured and predicted, panel by panel, and the errors summed up."""
+    """Show measured and predicted rates, panel by panel, then a summary of the errors."""
     for one in found.compared:
         console.print()
         console.print(rich.text.Text(f"{one.algorithm}: {one.panel.title}", "bold"))

@@ -1,7 +1,7 @@
-"""Lines and one progress bar for everything that takes long: measuring, tracing, building.
+"""Show lines and a progress bar for work that takes long: measuring, tracing, building.
 
-On a terminal there is a bar with the time that is left; it is gone when the work is done. Elsewhere, as in CI, a line
-is printed now and then.
+On a terminal there is a bar with the remaining time, which is removed when the work is done. Elsewhere, as in CI, a
+line is printed now and then.
 """
 
 import contextlib
@@ -16,13 +16,13 @@ from conformance.model.errors import UserError
 from conformance.support.console import one_line, printable
 from conformance.support.notes import Bar
 
-#: seconds between two lines where there is no terminal
+#: least time between two lines if there is no terminal, in seconds
 LINE_S = 30.0
 _BAR_CHARACTERS = 20
 
 
 class ConsoleNotes:
-    """Shows what work says on a console: the Notes of commands."""
+    """The Notes of commands, shown on a console."""
 
     def __init__(self, console: rich.console.Console) -> None:
         self._console = console
@@ -57,10 +57,10 @@ def bar(
     budget_s: float | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[Bar]:
-    """Show how far `what` is ("measuring", "kernel 7.2") while the block runs, and remove the bar after it.
+    """Show the progress of `what` ("measuring", "kernel 7.2") while the block runs, and remove the bar after it.
 
-    `total` pieces, each a `unit` in the plural ("trials"), are to be done; without a unit a percentage is shown.
-    `budget_s`: also say how many of so many seconds are left.
+    `total`: how many pieces of work there are; `unit`: a plural noun for them ("trials"), without which a percentage is
+    shown. `budget_s`: a time budget in seconds; how much of it is left is shown, too.
     """
     if not console.is_terminal:
         last = clock()

@@ -1,4 +1,4 @@
-"""How `conformance proxy check` shows what it found."""
+"""Show the result of `conformance proxy check` in a terminal."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import rich.console
 import rich.text
 
-if TYPE_CHECKING:  # a renderer knows what commands find out, not how
+if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
     from conformance.commands.proxy_check import Checked, Row
 
 _WHAT = {"killed": "killed", "restarted": "killed, started again", "undelivered": "killed when full", "down": "without"}
@@ -15,7 +15,7 @@ _STYLES = {True: "green", False: "red", None: ""}
 
 
 def show_checked(checked: "Checked", console: rich.console.Console) -> None:
-    """Show a line for each case: what was seen, and whether it is what must be."""
+    """Show a line for each case: what was seen, and whether that is as required."""
     for row in checked.rows:
         case = " ".join(filter(None, [_WHAT[row.case], row.about]))
         line = rich.text.Text(f"{case}, {row.via}: {row.trouble or words(row)}")
@@ -28,7 +28,7 @@ def show_checked(checked: "Checked", console: rich.console.Console) -> None:
 
 
 def words(row: "Row") -> str:
-    """Return what was seen of a case, for people."""
+    """Return what was seen in a case, in words."""
     seen = row.seen
     match row.case:
         case "killed":

@@ -1,4 +1,4 @@
-"""How `conformance scenario` shows what it found, in a terminal."""
+"""Show the results of `conformance scenario` in a terminal."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -11,11 +11,11 @@ from conformance.model.rounding import told
 from conformance.model.verdict import Status, Verdict
 from conformance.support.console import count
 
-if TYPE_CHECKING:  # a renderer knows what commands find out, not how
+if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
     from conformance.commands.scenario import Listed, PointRan, Ran, Shown
 
 
-#: of medians and bounds, where that is enough to tell them apart
+#: decimals of medians and bounds; there are more if these do not tell them apart
 _DIGITS = 3
 
 
@@ -58,7 +58,7 @@ def _table(ran: "Ran", at: "PointRan") -> rich.table.Table:
 
 
 def _verdict(one: Verdict) -> str:
-    """Return what a zone says of a point: verdict, median, permitted."""
+    """Return a zone's verdict on a point in words, with the median and what is permitted."""
     text = f"zone {one.zone_id}: {one.status}, {one.words}"
     if one.value is None:
         return text
@@ -66,7 +66,7 @@ def _verdict(one: Verdict) -> str:
 
 
 def show_listed(listed: "Listed", console: rich.console.Console) -> None:
-    """Show names and titles."""
+    """Show the names and titles of scenarios."""
     table = rich.table.Table(box=None, show_header=False)
     for name, title in listed.scenarios:
         table.add_row(name, title)
@@ -74,7 +74,7 @@ def show_listed(listed: "Listed", console: rich.console.Console) -> None:
 
 
 def show_shown(shown: "Shown", console: rich.console.Console) -> None:
-    """Show axes, grids, and what the scenario says at the point."""
+    """Show a scenario's axes and grids, and its network and flows at a point."""
     scenario = shown.scenario
     console.print(f"{scenario.name}: {scenario.title}", soft_wrap=True)
     for axis in scenario.axes:

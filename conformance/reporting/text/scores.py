@@ -1,4 +1,4 @@
-"""The score of `conformance mutants`: which were detected, by which cells, and the false alarms."""
+"""Show which mutants were detected, and by which cells (`conformance mutants`), and false alarms, in a terminal."""
 
 import collections
 import pathlib
@@ -16,13 +16,13 @@ from conformance.model.verdict import Status, Verdict
 from conformance.reporting.text import markdown
 from conformance.support import files
 
-if TYPE_CHECKING:  # a renderer knows what commands find out, not how
+if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
     from conformance.commands.false_alarms import FalseAlarms, Run
     from conformance.commands.mutants import Scored
 
 _COLOURS = {Outcome.DETECTED: "green", Outcome.MISSED: "red", Outcome.ERROR: "magenta"}
 _TELLING = 2
-#: of values and bounds, where that is enough to tell them apart
+#: decimals of values and bounds; there are more if these do not tell them apart
 _DIGITS = 3
 
 
@@ -53,14 +53,14 @@ def show(findings: Sequence[Finding], console: rich.console.Console) -> None:
 
 
 def _why(finding: Finding) -> str:
-    """Return its first telling cells, or what the trouble was."""
+    """Return the first cells that detect the mutant, or the reason for an error."""
     if finding.outcome is Outcome.ERROR:
         return next((v.reason for v in finding.verdicts if v.value is None), "nothing was measured")
     return "\n".join(words(verdict) for verdict in finding.telling[:_TELLING])
 
 
 def words(verdict: Verdict) -> str:
-    """Say in short what is outside of what, or what the trouble was."""
+    """Return the zone, the cell, the value and what is permitted; without a value, the reason."""
     if verdict.value is None:
         return verdict.reason
     low, high = verdict.permitted.low, verdict.permitted.high
@@ -68,14 +68,14 @@ def words(verdict: Verdict) -> str:
 
 
 def write(findings: Sequence[Finding], target: pathlib.Path) -> None:
-    """Write the same as Markdown. Raise UserError."""
+    """Write the same as Markdown. Raises UserError."""
     rows = [(f.mutant.id, f.mutant.what, f.outcome, _why(f).replace("\n", "; "), f.trials) for f in findings]
     lines = markdown.table(("mutant", "what is wrong", "verdict", "by", "trials"), rows, right=["trials"])
     files.write(target, "\n".join([*lines, "", f"{mutants.score(findings)}."]) + "\n", "name another file with --out")
 
 
 def show_false_alarms(runs: Sequence["Run"], console: rich.console.Console) -> None:
-    """Show which runs were false alarms, and what that says of the rate."""
+    """Show which runs were false alarms, and an upper bound on their rate."""
     for run in runs:
         if run.why:
             what = "error" if run.failed else "false alarm"

@@ -1,4 +1,4 @@
-"""How `doctor`, `adapter list`, `adapter check` and `kernel list` show what there is to test with."""
+"""Show what there is to test with (`doctor`, `adapter list`, `adapter check`, `kernel list`) in a terminal."""
 
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def show_check(check: "Check", console: rich.console.Console) -> None:
-    """Show one thing that a run needs, and how to mend it where it is missing."""
+    """Show one thing that a run needs, and the remedy if it is missing."""
     mark = ("ok   ", "green") if check.ok else ("BAD  ", "red")
     console.print(rich.text.Text.assemble(mark, check.what), soft_wrap=True)
     if not check.ok:

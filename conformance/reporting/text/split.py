@@ -1,4 +1,4 @@
-"""Split predictions in a terminal: paths by class and filter, bars of one path; and the bars as a figure."""
+"""Show predictions for split paths in a terminal: counts by class and filter, bars of a path; draw the bars, too."""
 
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ _NAMES = {"split": "split", "end_to_end": "end-to-end"}
 
 
 def show_measured(measured: "Measured", console: rich.console.Console) -> None:
-    """Show what the predictions rest on: a line for each of {scheme's id: {cell: measurements}}."""
+    """Show what the predictions rest on, {scheme's id: {cell: measurements}}: a line for each scheme."""
     for scheme, cells in measured.items():
         found = list(cells.values())
         trials = sorted({len(measurements) for measurements in found})
@@ -41,7 +41,7 @@ def show_measured(measured: "Measured", console: rich.console.Console) -> None:
 def show_table(
     predictions: Mapping[str, Sequence[Prediction]], transfer_s: float, console: rich.console.Console, where: str
 ) -> None:
-    """Show how many paths pass each filter, by class, for {name: predictions}; then each one's largest gain."""
+    """Show how many paths pass each filter, by class, and the largest gain, for each of {name: predictions}."""
     first = next(iter(predictions.values()))
     sizes = split_rates.count(first, split_rates.Filter())
     console.print()
@@ -58,7 +58,7 @@ def show_table(
             found = split_rates.count(made, filter_)
             passed = sum(c.passed for c in found.values())
             unknown = sum(c.unknown for c in found.values())
-            # Of the paths of which it is known: unknown ones may be any.
+            # The share is of the known paths only: unknown ones may pass or not.
             share = f"{passed / (len(made) - unknown):.1%}" if unknown < len(made) else "?"
             by_class = (str(found[c].passed) if c in found else "0" for c in PathClass)
             table.add_row(filter_.title, *by_class, str(passed), share, str(unknown or ""))
@@ -67,7 +67,7 @@ def show_table(
 
 
 def _columns(show_header: bool) -> rich.table.Table:
-    """Return a table of counts by class, narrow enough for 80 characters; equal widths, so that several read as one."""
+    """Return a table of counts by class that fits 80 columns; widths are fixed, so that several tables read as one."""
     table = rich.table.Table(box=None, padding=(0, 1, 0, 0), show_header=show_header)
     table.add_column("paths", width=20, no_wrap=True)
     for name, width in zip((*PathClass, "all", "share", "unknown"), (6, 5, 4, 4, 9, 5, 4, 6, 7), strict=True):
@@ -84,7 +84,7 @@ def _largest(predictions: Iterable[Prediction]) -> str:
 
 
 def show_counts(rows: Sequence[tuple[str, Filter, str, int, Count]], console: rich.console.Console) -> None:
-    """Show our counts beside the study's: [(scheme, Filter, class, published, our Count)]."""
+    """Show our counts beside those of the ATC'25 study: [(scheme, Filter, class, published, our Count)]."""
     if not rows:
         return
     console.print()
@@ -98,7 +98,7 @@ def show_counts(rows: Sequence[tuple[str, Filter, str, int, Count]], console: ri
 
 
 def show_errors(errors: "Iterable[InterpolationError]", console: rich.console.Console) -> None:
-    """Show what interpolation is worth along each axis."""
+    """Show the error of interpolation along each axis."""
     console.print()
     console.print("interpolation: each cell from its two neighbours on one axis, error of the rate")
     table = rich.table.Table(box=None, padding=(0, 1, 0, 0))
@@ -154,8 +154,8 @@ def _number(utilization: Bounds) -> str:
 
 
 def chart(predictions: Mapping[Path, Mapping[str, Prediction]], transfer_s: float) -> "altair.FacetChart":
-    """Return the same bars as a chart: one row of them for each path."""
-    import altair  # late: not every installation has what draws
+    """Return the same bars as a chart, with a row for each path."""
+    import altair  # imported late: not every installation has the libraries that draw
 
     rows: list[dict[str, Any]] = [
         {
@@ -187,12 +187,12 @@ def chart(predictions: Mapping[Path, Mapping[str, Prediction]], transfer_s: floa
     return made
 
 
-#: how the name of a figure's file may end
+#: suffixes that the file of a figure may have
 FIGURES = (".svg", ".png")
 
 
 def draw(predictions: Mapping[Path, Mapping[str, Prediction]], transfer_s: float, target: pathlib.Path) -> None:
-    """Write the bars to a file whose name ends as one of FIGURES. Raises UserError, also without the extra figures."""
+    """Write the bars to a file with one of the suffixes FIGURES. Raises UserError, also without the extra `figures`."""
     extras.need("figures")
     import vl_convert
 

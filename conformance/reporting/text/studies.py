@@ -1,4 +1,4 @@
-"""How `identify` and `identify-check` show what they found, in a terminal."""
+"""Show the results of `conformance identify` and `identify-check` in a terminal."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -11,12 +11,12 @@ from conformance.model.rounding import told
 from conformance.model.studies.identify import Miss
 from conformance.support.console import count
 
-if TYPE_CHECKING:  # a renderer knows what commands find out, not how
+if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
     from conformance.commands.identify import Checked, Identified
     from conformance.model.studies.identify_rates import Rates
 
 
-#: of values and bounds, where that is enough to tell them apart
+#: decimals of values and bounds; there are more if these do not tell them apart
 _DIGITS = 3
 
 
@@ -48,7 +48,7 @@ def show_identified(found: "Identified", console: rich.console.Console) -> None:
 
 
 def _rate(rates: "Rates") -> str:
-    """Word how often an identification by so many trials is right."""
+    """Return in words how often an identification by this many trials is right."""
     who = "an implementation that differs from a reference as honest ones do" if rates.spread else "a reference"
     return (
         f"by simulation, {count(rates.trials, 'trial')} a cell name {who} rightly in {rates.right:.0%} of runs,"
@@ -57,7 +57,7 @@ def _rate(rates: "Rates") -> str:
 
 
 def _example(misses: Sequence[Miss]) -> str:
-    """Word the feature that is farthest outside, by the width of its interval."""
+    """Return in words the feature that is farthest outside its interval, relative to the interval's width."""
     if not misses:
         return ""
     worst = max(misses, key=lambda m: max(m.low - m.value, m.value - m.high) / (m.high - m.low))

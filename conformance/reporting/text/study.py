@@ -1,4 +1,4 @@
-"""How `conformance study` shows what it found: in a terminal, and as Markdown."""
+"""Show the results of `conformance study` in a terminal and as Markdown."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -13,18 +13,18 @@ from conformance.model.studies.study import Claim
 from conformance.reporting.text import markdown
 from conformance.support.console import count
 
-if TYPE_CHECKING:  # a renderer knows what commands find out, not how
+if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
     from conformance.commands.study import Board, Listed, Told
 
 _STYLES = {
     Verdict.REPRODUCED: "green", Verdict.DIFFERS: "red", Verdict.INCONCLUSIVE: "yellow", Verdict.NOT_JUDGED: "dim",
 }  # fmt: skip
-#: of findings of one claim, those that do not hold before others
+#: most findings shown of one claim; those that do not hold come first
 _MOST_FINDINGS = 4
 
 
 def show_told(told: "Told", console: rich.console.Console) -> None:
-    """Show what is scaled, anchors, and each claim with its verdict and what it rests on."""
+    """Show what the study scales, its anchors, and each claim with its verdict and the findings behind it."""
     study = told.study
     console.print(f"{study.name}: {study.title}", style="bold", soft_wrap=True)
     console.print(_source(told), soft_wrap=True)
@@ -58,7 +58,7 @@ def _show_findings(judged: Judged, console: rich.console.Console) -> None:
 
 
 def findings(judged: Judged) -> Iterator[str]:
-    """Yield a line for each place that was judged, those that decide first, and how many more there are."""
+    """Yield a line for each place that was judged, those that do not hold first, then how many more there are."""
     order = {False: 0, None: 1, True: 2}
     known = sorted((one for one in judged.findings if one.why is None), key=lambda one: order[one.holds])
     held = {True: "holds", False: "does not hold", None: "is open"}
@@ -75,7 +75,7 @@ def _source(told: "Told") -> str:
 
 
 def summary(told: "Told") -> str:
-    """Return how many claims have each verdict, and how much was measured, as a line."""
+    """Return one line that says how many claims have each verdict, and how much was measured."""
     counts = ", ".join(f"{number} {verdict}" for verdict, number in told.judgment.counts.items())
     tier = "" if told.tier is None else f"{told.tier} tier; "
     schemes = f" of {', '.join(told.schemes)}" if told.schemes else ""
@@ -109,7 +109,7 @@ def _remark(claim: Claim, judged: Judged) -> str:
 
 
 def show_board(board: "Board", console: rich.console.Console) -> None:
-    """Show how many claims of each study have each verdict, and of all."""
+    """Show how many claims have each verdict, of each study and of all."""
     table = rich.table.Table(box=None)
     for name in _BOARD:
         table.add_column(name, justify="left" if name == _BOARD[0] else "right")
@@ -125,7 +125,7 @@ def show_board(board: "Board", console: rich.console.Console) -> None:
 
 
 def _costs(told: "Told") -> str:
-    """Say what the tiers of a study cost, as far as they were measured."""
+    """Return in words what the tiers of a study cost, as far as they were measured."""
     parts = (
         f"{tier} tier {seconds / 60:.1f} core-minutes ({points} of {count(len(told.study.points[tier]), 'point')})"
         for tier, (points, seconds) in told.core_s.items()
@@ -134,7 +134,7 @@ def _costs(told: "Told") -> str:
 
 
 _BOARD = ("study", "claims", *map(str, Verdict), "points measured")
-#: further, where there is room
+#: a further column, for which only Markdown has room
 _BY_ZONES = "further ones known by references of zones"
 
 
@@ -155,7 +155,7 @@ def board_markdown(board: "Board") -> str:
 
 
 def show_listed(listed: "Listed", console: rich.console.Console) -> None:
-    """Show names, how much each study is, and titles."""
+    """Show the name, size and title of each study."""
     table = rich.table.Table(box=None)
     for name in ("study", "claims", "smoke", "full", "what"):
         table.add_column(name, justify="right" if name in ("claims", "smoke", "full") else "left")

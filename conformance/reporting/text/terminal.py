@@ -1,4 +1,4 @@
-"""Heatmaps in a terminal: a table of utilization for each bandwidth, loss across, delay down; verdicts on all else."""
+"""Show heatmaps in a terminal: a table of utilization for each bandwidth, by delay and loss, and all verdicts."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -23,7 +23,7 @@ _MARKS = {
 }
 
 
-#: cells of a metric other than utilization that are named where they do not conform
+#: most cells that do not conform and are named, for each metric
 _MOST_NAMED = 4
 
 
@@ -46,7 +46,7 @@ def show(all_series: Sequence[heatmaps.Series], console: rich.console.Console) -
 
 
 def _name(series: heatmaps.Series, heatmap: heatmaps.Heatmap, console: rich.console.Console) -> None:
-    """Name what does not conform, with the numbers, and why; what failed or is not offered is told once."""
+    """Show the cells that do not conform, with numbers and reasons; each error or "unsupported" is shown once."""
     found = [
         result
         for result in heatmap.results.values()
@@ -59,11 +59,11 @@ def _name(series: heatmaps.Series, heatmap: heatmaps.Heatmap, console: rich.cons
 
 
 def _named(metric: str, result: heatmaps.CellResult) -> str:
-    """Return one result that does not conform, with its cause unless the numbers are the cause."""
+    """Return in words a result that does not conform, with its cause unless the numbers show that."""
     text = f"{result.status} at {result.cell.id}"
     if result.value is None or result.permitted is None:
         return str(one_line(f"{text}: {result.cause}"))
-    # A verdict rests on the first trials that made it clear, where another zone asked for more of them.
+    # A verdict rests on the first trials that made it clear, even if another zone asked for more trials.
     judged = result.value if result.verdict is None or result.verdict.value is None else result.verdict.value
     value, low, high = (
         heatmap_table.number(metric, v, heatmap_table.more_digits(metric, result))
@@ -74,7 +74,7 @@ def _named(metric: str, result: heatmaps.CellResult) -> str:
 
 
 def summary(heatmap: heatmaps.Heatmap) -> str:
-    """Return one sentence: how many cells are inside the zone, and what the others are."""
+    """Return one sentence: how many cells conform, and the verdicts on the others."""
     if not heatmap.zone:
         return f"{METRICS[heatmap.metric].title}: {heatmap.words}"
     return f"zone {heatmap.zone.id}: {heatmap.words}"

@@ -1,4 +1,4 @@
-"""How `trace` shows what one trial left."""
+"""Show what one traced trial left (`conformance trace`) in a terminal."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What `conformance why` shows: ranked suspects with their evidence, and flights over time."""
+"""Show the result of `conformance why`: ranked suspects with their evidence, and a chart of flights over time."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from conformance.commands.tracing import Traced
     from conformance.commands.why import Asked, Report
 
-#: evidence for each suspect; all of it is in why.json
+#: most pieces of evidence shown for a suspect; all are in why.json
 _MOST_EVIDENCE = 3
 _POINTS, _LOSSES = 500, 400
 #: two strokes, as an SVG path: the chart library's own "cross" is an outline, which at this size looks like a disc
@@ -35,7 +35,7 @@ def show_asked(found: "Asked", console: rich.console.Console) -> None:
 
 
 def show(report: "Report", console: rich.console.Console) -> None:
-    """Show the suspects, the likeliest first, what was seen of each, and where to look for it."""
+    """Show the suspects, the likeliest first, with the evidence for each and where to look at it."""
     title = _title(report)
     if not report.suspects:
         console.print(f"{title}: {_nothing(report)}", soft_wrap=True)
@@ -56,7 +56,7 @@ def show(report: "Report", console: rich.console.Console) -> None:
 
 
 def lines(report: "Report") -> Iterator[str]:
-    """Yield the same in Markdown, each suspect a line."""
+    """Yield the same as Markdown, with a line for each suspect."""
     title = markdown.span(_title(report))
     yield from (f"{title}:", "") if report.suspects else (f"{title}: {_nothing(report)}",)
     for suspect in report.suspects:
@@ -68,14 +68,14 @@ def lines(report: "Report") -> Iterator[str]:
 
 
 def _nothing(report: "Report") -> str:
-    """Say that there is no suspect, or that there was nothing to look for one in."""
+    """Return, in words, that there is no suspect, or that nothing could be compared."""
     if not report.compared:
         return "not known: no feature is there on both sides"
     return f"nothing looks wrong in {report.compared} features"
 
 
 def _blamed(report: "Report") -> str | None:
-    """Say what its rate at many losses differs by, and why; None where it hardly does, or nobody knows."""
+    """Return how the rate in the cell with many losses differs, and why; None if it is as permitted, or not known."""
     found = report.blame
     if found is None or found.permitted[0] <= found.total.value <= found.permitted[1]:
         return None
@@ -93,13 +93,13 @@ def _evidence(report: "Report", suspect: Suspect) -> list[str]:
 
 
 def _where(report: "Report", evidence: Evidence) -> str:
-    """Name one place to look at; why.json has more."""
+    """Return one place in a trace to look at; why.json has more."""
     cell, seed, at_s = report.pcap_s(evidence)[0]
     return f"see {cell}, seed {seed}, {at_s:.2f} s"
 
 
 def _fact(report: "Report", function: Callable[[flow.Flow], Samples]) -> str | None:
-    """Say what is no suspect, but may explain one; None where it was not seen."""
+    """Return a fact that is no suspect, but may explain one; None if it was not seen."""
     found = next(iter(report.stack.flows.values()))
     values = function(next(iter(found.values()))).values
     words = {
@@ -110,10 +110,8 @@ def _fact(report: "Report", function: Callable[[flow.Flow], Samples]) -> str | N
 
 
 def svg(report: "Report") -> str:
-    """Draw flight and losses over time, stack against reference, in the cell without random loss and in the one with
-    a little.
-    """
-    import altair  # late: not every installation has what draws
+    """Draw flight and losses over time, of stack and reference, in the cells without random loss and with a little."""
+    import altair  # imported late: not every installation has the libraries that draw
 
     from conformance.reporting import charts
 
@@ -137,7 +135,7 @@ def svg(report: "Report") -> str:
 
 
 def _rows(traced: "Traced", who: str) -> Iterator[dict[str, Any]]:
-    """Yield the highest flight of each of equal stretches of time, and the losses: a bounded number of rows."""
+    """Yield the highest flight in each of _POINTS equal periods, and at most _LOSSES losses, for each cell."""
     for name in (feature_table.CLEAN, feature_table.FEW):
         found = traced.flows.get(name)
         if not found:

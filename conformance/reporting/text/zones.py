@@ -1,4 +1,4 @@
-"""How `zones check`, `zones show` and `zones diff` show zones in a terminal."""
+"""Show the results of `zones check`, `show`, `diff`, `apart`, `power` and `margins` in a terminal."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 _WIDEST = 1000
 _POWER = ("zone", "counted", "less, %", "more, %", "a stack 20 % slower")
-#: a column that is never broken
+#: heading of a column that is never wrapped
 _PERMITTED = "permitted (reference)"
 
 
 def show_checked(one: "CheckedZone", console: rich.console.Console) -> None:
-    """Show a line for a zone that holds."""
+    """Show a line for a zone that passed the checks."""
     console.print(f"ok  {one.zone.summary}, {one.mutants}, {one.path}", soft_wrap=True)
 
 
@@ -48,10 +48,10 @@ def show_zone(found: "ShownZone", console: rich.console.Console) -> None:
 
 
 def _fitting(zone: Zone, bandwidth: float, console: rich.console.Console) -> rich.table.Table:
-    """Return the table of a bandwidth in a form that the console has room for, so that no number is broken.
+    """Return the table of a bandwidth in a form that fits the console, so that no number is wrapped.
 
-    Where there is little room, lines between columns go; then a median stands below its interval, then below its
-    bounds.
+    If there is too little room, lines between columns are left out; then the median goes below its interval; then each
+    bound has a line of its own.
     """
     options = console.options.update(max_width=_WIDEST)
     narrower = ((rich.box.SIMPLE_HEAD, to, before) for to, before in (("..", " "), ("..", "\n"), ("..\n", "\n")))
@@ -65,13 +65,13 @@ def _fitting(zone: Zone, bandwidth: float, console: rich.console.Console) -> ric
 
 
 def _cells(zone: Zone, bandwidth: float, to: str, before: str) -> rich.table.Table:
-    """Return a table of the cells of a bandwidth; `to`, `before`: what stands before an upper bound, and a median."""
+    """Return a table of the cells of a bandwidth; `to` is written before an upper bound, `before` before a median."""
     cells = [cell for cell in zone.cells if cell.bandwidth_mbps == bandwidth]
     losses = sorted({cell.loss_pct for cell in cells})
     table = rich.table.Table(title=f"{bandwidth:g} Mbit/s, permitted (reference)", title_justify="left")
     table.add_column("delay \\ loss" if before == " " else "delay \\\nloss", justify="right")
     for loss in losses:
-        table.add_column(f"{loss:g} %", justify="right", overflow="fold")  # a bound that is cut says nothing
+        table.add_column(f"{loss:g} %", justify="right", overflow="fold")  # a bound that is cut off says nothing
     for delay in sorted({cell.one_way_delay_ms for cell in cells}):
         row = {c.loss_pct: zone.intervals[c] for c in cells if c.one_way_delay_ms == delay}
         table.add_row(f"{delay:g} ms", *(_drawn(row.get(loss), zone.metric, to, before) for loss in losses))
@@ -97,7 +97,7 @@ def _points(zone: Zone) -> rich.table.Table:
 
 
 def _short(value: float) -> str:
-    """Return two digits behind the point, but of a small value two that are none of its leading zeros."""
+    """Return a value with two decimals, or with two significant digits if it is below 0.1."""
     return f"{value:.2f}" if value == 0 or abs(value) >= 0.1 else f"{value:.2g}"
 
 
@@ -149,7 +149,7 @@ def show_apart(found: "Apart", console: rich.console.Console) -> None:
 
 
 def show_power(found: "Power", console: rich.console.Console) -> None:
-    """Show a line for each zone: its cells, which shifts it tells, and what it finds of a slow stack."""
+    """Show a line for each zone: the cells that count, which shifts it detects, and its verdicts on a slow stack."""
     table = rich.table.Table(box=rich.box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for name in _POWER:
         table.add_column(name, no_wrap=True, justify="left" if name == "zone" else "right")
@@ -167,24 +167,24 @@ def show_power(found: "Power", console: rich.console.Console) -> None:
 
 
 def power_markdown(found: "Power") -> str:
-    """Return the same lines as a Markdown table, as docs/verdicts.md has them."""
+    """Return the same lines as a Markdown table, which docs/verdicts.md contains."""
     return "\n".join(markdown.table(_POWER, power_rows(found), right=_POWER[1:])) + "\n"
 
 
 def power_rows(found: "Power") -> Iterator[tuple[str, str, str, str, str]]:
-    """Yield (zone, cells that count, shifts told below, above, what is found of a slow stack), in words."""
+    """Yield (zone, cells that count, shifts detected below, above, verdicts on a slow stack), in words."""
     for one in found.zones:
         counted = f"{len(one.cells) - len(one.not_counted)} of {len(one.cells)}"
         yield one.zone.id, counted, _shifts(*one.shifts("down")), _shifts(*one.shifts("up")), _of_slower(one)
 
 
 def _shifts(*shifts: float | None) -> str:
-    """Return the median and the worst, as percentages; a dash where no shift is told."""
+    """Return the median and the worst shift, as percentages; a dash if no shift is detected."""
     return " to ".join(dict.fromkeys("-" if shift is None else f"{100 * shift:.0f}" for shift in shifts))
 
 
 def _of_slower(one: "ZonePower") -> str:
-    """Return in how many cells a slower stack violates, is left open, and conforms."""
+    """Return in how many cells a slower stack violates, is inconclusive or compatible, and conforms."""
     if not one.slower:
         return ""
     found = {
@@ -196,10 +196,10 @@ def _of_slower(one: "ZonePower") -> str:
 
 
 def show_margins(found: "Margins", console: rich.console.Console) -> None:
-    """Show a line for each kind of cell of each zone."""
+    """Show spread and margin of each zone, with a line for each kind of cell."""
     table = rich.table.Table(box=rich.box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for name in ("zone", "kind of cell", "cells", "spread", "farthest", "margin"):
-        # A point's id is long; on a narrow screen it folds, and no figure is cut off.
+        # A point's id is long; in a narrow terminal it wraps, so that no figure is cut off.
         named = name in ("zone", "kind of cell")
         table.add_column(name, no_wrap=not named, overflow="fold", justify="left" if named else "right")
     for zone_id, spreads in found.zones.items():

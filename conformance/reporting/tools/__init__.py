@@ -1,1 +1,1 @@
-"""What other programs read: exports, badges, JUnit."""
+"""Render results for other programs: exports, badges, annotations, JUnit XML."""

@@ -1,4 +1,4 @@
-"""A badge: the worst verdict, and on how many of the judged cells. As shields.io's endpoint wants it, and as an SVG."""
+"""Make a badge of the worst verdict and how many judged cells have it: as JSON for shields.io, and as SVG."""
 
 import collections
 import json
@@ -9,7 +9,7 @@ import jinja2
 from conformance.reporting.heatmaps import Series
 from conformance.support import paths
 
-#: by verdict; white words on them have a contrast of at least 4.5 to 1
+#: {verdict: background}; white text on each has a contrast of at least 4.5 to 1
 _COLOURS = {
     "conforms": "#00664a", "compatible": "#00664a", "violates": "#b33a00", "inconclusive": "#7a5200",
     "error": "#8a2a6b", "unsupported": "#57606a", "not judged": "#57606a",
@@ -27,7 +27,7 @@ def message(all_series: Sequence[Series]) -> tuple[str, str]:
 
 
 def label(all_series: Sequence[Series]) -> str:
-    """Return what the badge is about: the algorithm where there is but one."""
+    """Return what the badge is about: the algorithm, if there is only one."""
     algorithms = {series.scheme.algorithm for series in all_series}
     return f"{algorithms.pop()} conformance" if len(algorithms) == 1 else "congestion control"
 
@@ -46,7 +46,7 @@ def endpoint(all_series: Sequence[Series]) -> bytes:
 
 
 def svg(all_series: Sequence[Series]) -> bytes:
-    """Return the same as a picture. Words are given the width that they are drawn in, whatever the font."""
+    """Return the same as SVG, which sets the width that text is drawn in, whatever the font."""
     words, verdict = message(all_series)
     name = label(all_series)
     environment = jinja2.Environment(
@@ -62,5 +62,5 @@ def svg(all_series: Sequence[Series]) -> bytes:
 
 
 def _width(text: str) -> int:
-    """Return the width of text in 11 px sans-serif with some room on both sides."""
+    """Return the width in px of text in 11 px sans-serif, with some room on both sides."""
     return round(6.6 * len(text)) + 12

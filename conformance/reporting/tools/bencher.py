@@ -1,6 +1,7 @@
-"""Figures for benchmark trackers, in Bencher's Metric Format: {benchmark: {measure: {value, lower and upper value}}}.
+"""Export figures for benchmark trackers, in Bencher's Metric Format.
 
-A benchmark is an algorithm of a stack in a cell, without versions: what is tracked over versions must keep its name.
+The format is {benchmark: {measure: {value, lower and upper value}}}. A benchmark is an algorithm of a stack in a cell,
+without versions: its name must stay the same to be tracked over versions.
 """
 
 import json
@@ -13,12 +14,12 @@ Metrics = dict[str, dict[str, dict[str, float]]]
 
 
 def render(all_series: Sequence[Series]) -> bytes:
-    """Return the document. Raise UserError where two builds would have to share a name."""
+    """Return the document as JSON. Raises UserError if two builds would have to share a name."""
     return (json.dumps(document(all_series), indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
 
 
 def document(all_series: Sequence[Series]) -> Metrics:
-    """Return medians and the ends of their intervals; what is not known, or only bounded, is left out."""
+    """Return medians and the ends of their intervals, without values that are not known, or only bounded."""
     found: Metrics = {}
     for series in all_series:
         scheme = series.scheme

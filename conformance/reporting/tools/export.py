@@ -1,4 +1,4 @@
-"""Results for other tools: cells as CSV and Parquet, a summary as JSON (schema: conformance/schemas/summary.json)."""
+"""Export results: cells as CSV and Parquet, and a summary as JSON (schema: conformance/schemas/summary.json)."""
 
 import csv
 import dataclasses
@@ -19,14 +19,14 @@ from conformance.results.source import File
 from conformance.support import extras
 
 _TEXT, _NUMBER, _COUNT = "string", "double", "int32"
-#: what a cell's row holds in a column, None where it is not known
+#: a value in the table of cells; None if it is not known
 Value = str | float | bool | None
 Of = Callable[[Series, Cell], Value]
 
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """A column of the table of cells. `kind`: as Arrow calls it. `of`: from (series, cell) to its value or None."""
+    """A column of the table of cells. `kind`: its type in Arrow. `of`: from (series, cell) to its value or None."""
 
     name: str
     kind: str
@@ -56,7 +56,7 @@ def _setting(name: str) -> Of:
 
 
 def _edge(metric: Metric, side: int) -> Of:
-    """Return the column of one end of the median's interval: None where there are too few trials for one."""
+    """Return the function for one end of the median's interval, whose value is None if there is no interval."""
 
     def of(series: Series, cell: Cell) -> Value:
         interval = _shown(series, metric).results[cell].interval
@@ -74,7 +74,7 @@ def _outcomes(outcome: Outcome) -> Of:
 
 
 def _verdict(metric: Metric) -> Of:
-    """Return the column of the verdict on a metric that few zones are about; None where none judges it."""
+    """Return the function for the verdict on a metric that few zones judge, whose value is None if no zone does."""
 
     def of(series: Series, cell: Cell) -> Value:
         judged = series.of(metric)
@@ -84,7 +84,7 @@ def _verdict(metric: Metric) -> Of:
 
 
 def _median(name: str) -> Of:
-    """Return the column of the median of what result lines call so."""
+    """Return the function for the median of the metric that has this name in result lines."""
     return _median_of(lambda measurement: measurement.metrics.get(name))
 
 
@@ -98,7 +98,7 @@ def _median_of(value: Callable[[Measurement], float | None]) -> Of:
 
 
 def _others() -> Iterator[Column]:
-    """Yield the columns of the metrics that few zones are about: median and verdict."""
+    """Yield the columns of the metrics that few zones judge: median and verdict."""
     for metric in others():
         unit = f", in {metric.unit}" if metric.unit else ""
         yield Column(metric.name, _NUMBER, f"median of the {metric.noun}{unit}", _median_of(metric.of))
@@ -152,12 +152,12 @@ _LAST_COLUMN = Column("message", _TEXT, "why there is no result, where there is 
 
 
 def columns() -> tuple[Column, ...]:
-    """Return all columns of the table of cells, those of every metric among them."""
+    """Return all columns of the table of cells, including those of every metric."""
     return (*_FIRST_COLUMNS, *_others(), _LAST_COLUMN)
 
 
 def rows(all_series: Iterable[Series]) -> Iterator[dict[str, Value]]:
-    """Yield {column: value} for each cell of each Series; None where something is not known."""
+    """Yield {column: value} for each cell of each Series; a value that is not known is None."""
     found = columns()
     for series in all_series:
         for cell in series.cells:
@@ -165,9 +165,9 @@ def rows(all_series: Iterable[Series]) -> Iterator[dict[str, Value]]:
 
 
 def csv_bytes(all_series: Iterable[Series]) -> bytes:
-    """Return the table of cells as RFC 4180 has it: UTF-8, a line of names first, empty where a value is not known.
+    """Return the table of cells as CSV (RFC 4180): in UTF-8, names in the first line, unknown values empty.
 
-    A stack's words are untrusted: text that a spreadsheet would take for a formula gets an apostrophe before it.
+    A stack's text is untrusted: if a spreadsheet would take it for a formula, it gets an apostrophe in front.
     """
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, [column.name for column in columns()], lineterminator="\r\n")
@@ -181,9 +181,9 @@ def _inert(value: Value) -> Value:
 
 
 def parquet_bytes(all_series: Iterable[Series]) -> bytes:
-    """Return the same columns, typed; null where a value is not known. Raises UserError without the extra parquet."""
+    """Return the same columns as typed Parquet; unknown values are null. Raises UserError without the extra parquet."""
     extras.need("parquet")
-    import pyarrow  # late: not every installation has it
+    import pyarrow  # imported late: not every installation has it
     import pyarrow.parquet
 
     found = list(rows(all_series))

@@ -1,7 +1,7 @@
-"""Annotations of a gate for GitHub: workflow commands, such as `::error title=...::...`, a line each.
+"""Write a gate's annotations for GitHub: workflow commands such as `::error title=...::...`, one a line.
 
-What stacks and files say is escaped, so that it neither ends a line nor begins another command (GitHub, "Workflow
-commands", as the runner's own toolkit escapes them).
+Text from stacks and files is escaped as the runner's own toolkit does it (GitHub, "Workflow commands"), so that it
+neither ends a line nor begins another command.
 """
 
 import collections
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from conformance.commands.gate_findings import Finding
     from conformance.commands.why import Report
 
-#: GitHub shows so many of a step
+#: how many annotations of a step GitHub shows
 _MOST = 10
 _DATA = {"%": "%25", "\r": "%0D", "\n": "%0A"}
 _PROPERTY = {**_DATA, ":": "%3A", ",": "%2C"}
 
 
 def annotations(outcome: "GateResult", reports: Mapping[str, "Report"]) -> Iterator[str]:
-    """Yield an error for each feature that moved and for each zone that is violated, with the first suspect.
+    """Yield an error for each feature that moved, and for each zone with unexpected verdicts, with the first suspect.
 
     `reports`: {algorithm: what `conformance why` found}.
     """
@@ -52,10 +52,10 @@ def _errors(outcome: "GateResult", reports: Mapping[str, "Report"]) -> Iterator[
 
 
 def error(title: str, message: str) -> str:
-    """Return the workflow command that shows an error, whatever the two texts hold."""
+    """Return the workflow command that shows an error, whatever the two texts contain."""
     return f"::error title={_escaped(title, _PROPERTY)}::{_escaped(message, _DATA)}"
 
 
 def _escaped(text: str, by: Mapping[str, str]) -> str:
-    # Escaped for the command first: what no terminal should see is then made visible.
+    # The command's own escapes come first; then the control characters that remain are made visible.
     return printable("".join(by.get(c, c) for c in text))

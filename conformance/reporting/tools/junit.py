@@ -1,4 +1,4 @@
-"""JUnit XML of a gate: a suite for each zone, a case for each cell; and a suite of features that were compared."""
+"""Write a gate's result as JUnit XML: a suite for each zone with a case for each cell, and a suite of features."""
 
 import re
 import xml.etree.ElementTree as xml
@@ -10,16 +10,16 @@ from conformance.model.place import Place
 from conformance.model.studies.comparison import Change, Compared
 from conformance.model.verdict import Status
 
-if TYPE_CHECKING:  # a renderer knows what commands find out, not how
+if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
     from conformance.commands.gate import GateResult
     from conformance.commands.gate_findings import Finding, ZoneResult
 
-#: what XML 1.0 may hold (W3C, section 2.2); a stack may say anything
+#: characters that XML 1.0 must not contain (W3C, section 2.2), but that a stack's text may
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def render(outcome: "GateResult", words: Callable[["Finding"], str]) -> bytes:
-    """Return a document with each verdict as a property; `words`: a finding as a sentence."""
+    """Return a document with each verdict as a property; `words` returns a finding as a sentence."""
     root = xml.Element("testsuites", name="conformance gate")
     for judged in outcome.judged:
         name = f"{judged.zone.id} {judged.scheme_id}"
@@ -48,7 +48,7 @@ def render(outcome: "GateResult", words: Callable[["Finding"], str]) -> bytes:
 
 
 def _features(root: xml.Element, compared: Iterable[Compared]) -> None:
-    """Add a suite of features against the baseline's: what moved fails, what is unclear is skipped."""
+    """Add a suite of features against the baseline's: one that moved is a failure, one that is unclear is skipped."""
     suite = xml.SubElement(root, "testsuite", name="features against the baseline's")
     for c in compared:
         quantity = c.quantity
@@ -73,7 +73,7 @@ def _count(suite: xml.Element) -> None:
 
 
 def _kind(finding: "Finding", strict: bool) -> str | None:
-    """Return what JUnit calls it; None for a case that passes."""
+    """Return what JUnit calls a finding that does not pass; None if it passes."""
     status = finding.verdict.status
     if finding.surprise.fails:
         return "failure"
@@ -99,5 +99,5 @@ def _property(case: xml.Element, name: str, value: str) -> None:
 
 
 def _xml(text: str) -> str:
-    """Return a text without characters that XML has no way to write."""
+    """Return text with "?" for each character that XML cannot contain."""
     return _NO_XML.sub("?", text)

@@ -72,6 +72,7 @@ def test_what_was_not_published_is_not_compared():
     others = [
         *under(documents.profile("startup", CELL)),
         *under(scenarios.setting("fairness", Point.parse("flows=2"))),
+        *under(documents.profile(documents.PROFILES["tcp"], CELL, transfer_s=5)),
     ]
     assert fidelity.compare([*of("linux-tcp"), *others], PUBLISHED) == fidelity.compare(of("linux-tcp"), PUBLISHED)
     late = measurements([0.01], outcome=Outcome.TIMEOUT)
