@@ -1,11 +1,11 @@
-"""Fast tests first; those that boot guests last."""
+"""Settings of all tests: fast tests run first, those that boot guests last."""
 
 import hypothesis
 import pytest
 
 pytest_plugins = ["pytester"]
 
-# The same examples every time: a test that fails now and then teaches people to run it again.
+# Generate the same examples every time: a test that fails now and then teaches people to run it again.
 hypothesis.settings.register_profile("steady", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("steady")
 
@@ -16,7 +16,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture
 def own_cache(tmp_path, monkeypatch):
-    """An empty user's cache."""
+    """Give the user an empty cache; return its path."""
     cache = tmp_path / "cache"
     monkeypatch.setenv("CC_CONFORMANCE_CACHE", str(cache))
     return cache

@@ -1,4 +1,4 @@
-"""A bench whose room makes measurements up: the layers above the lab, without guests. Importable in any process."""
+"""A bench whose room invents measurements, for tests of the layers above the lab. Any process can import it."""
 
 import dataclasses
 import functools
@@ -19,13 +19,13 @@ from conformance.model.split import split_zone
 from conformance.model.trial import Measurement, Outcome
 
 STACK = "fake"
-#: read once, not for each trial
+#: documents.zone_of(), which reads each zone once and not for each trial
 zone_of = functools.cache(documents.zone_of)
 
 
 class Room:
-    """`kind` says what it measures: good, bad, bad once (not with fresh seeds), error, unsupported, unclear,
-    clear later, unsplit.
+    """A room that invents measurements. `kind` says which: good, bad, bad once (not with fresh seeds), error,
+    unsupported, unclear, clear later, unsplit.
     """
 
     name = "virtual"
@@ -40,7 +40,7 @@ class Room:
 
 
 def with_measured(zone):
-    """A SplitZone whose paths were measured, too: 5 % slower than predicted."""
+    """Return a copy of a SplitZone whose paths count as measured, too, at 5 % less than predicted."""
     checks = []
     for check in zone.checks:
         if isinstance(check, split_zone.PathCheck):
@@ -56,15 +56,15 @@ def with_measured(zone):
 
 @functools.cache
 def _split_paths(algorithm, profile):
-    """{segments: permitted, split} of an algorithm's paths, where they were measured."""
+    """Return {segments: interval permitted over the split path} of those paths of an algorithm that were measured."""
     (path,) = [p for p in documents.zone_files("split", profile) if p.parent.name == algorithm]
     return {check.path.segments: check.measured for check in documents.split_zone(path).checks if check.measured}
 
 
 def made(trial, kind):
-    """Utilization and loss by cell and seed: those of the zone's reference where the kind is good.
+    """Return a Measurement of a trial. Its utilization and loss are those of the zone's reference if the kind is good.
 
-    "unsplit" is good but for split paths, to which the proxy brings nothing.
+    "unsplit" is good except on split paths, where the proxy does not help.
     """
     algorithm, profile = trial.scheme.algorithm, trial.setting.profile
     if kind == "error":
@@ -85,7 +85,7 @@ def made(trial, kind):
         or (kind == "unsplit" and not trial.setting.segments)
     )
     value = permitted.basis.median if good else 0.001
-    # Sessions begin with seed 1001 unless they are asked for another.
+    # Sessions begin with seed 1001 by default.
     number = (trial.seed - 1) % 1000
     if (kind == "unclear" and number % 2 == 0) or (kind == "clear later" and number >= 2):
         value = permitted.low
@@ -95,14 +95,14 @@ def made(trial, kind):
     lost_pct = zone_of(algorithm, "loss", profile).intervals[trial.setting.cell].basis.median
     came = 0 if kind == "bad" else round(10**6 * (1 - lost_pct / 100))
     evidence = {"interfaces": counted(10**6, came)}
-    # What differs from one machine to the next.
+    # `host` differs from one process to the next, as it does from one machine to the next.
     return Measurement(
         trial=trial, outcome=Outcome.OK, metrics=metrics, evidence=evidence, host={"wall_s": os.getpid()}
     )
 
 
 def made_further(trial, kind):
-    """A transfer of the zones that have profiles of their own."""
+    """Return a Measurement of a trial under one of the profiles that further zones have."""
     setting = trial.setting
     zones = documents.zones_for(trial.scheme.algorithm, setting)
     permitted = {zone.metric: zone.intervals[setting.cell] for zone in zones if setting.cell in zone.intervals}
@@ -122,7 +122,7 @@ def made_further(trial, kind):
 
 
 def made_shared(trial, kind):
-    """Flows that share a network, with the values that the zones of the scenario ask for where the kind is good."""
+    """Return a Measurement of flows that share a network. If the kind is good, it suits the scenario's zones."""
     setting, at = trial.setting, places.of(trial.setting)
     zones = documents.zones_for(trial.scheme.algorithm, setting)
     usual = {
@@ -148,7 +148,7 @@ class Bench(benches.Bench):
 
 
 def install(kind="good", room=Room, patch=setattr):
-    """From now on, benches.find() gives this one, in this process, until what `patch` did is undone."""
+    """Make benches.find() return the fake bench in this process, until what `patch` did is undone."""
     _split_paths.cache_clear()
 
     def bench(choice=None):
@@ -164,13 +164,13 @@ def install(kind="good", room=Room, patch=setattr):
 
 
 def measure_paths(patch=setattr):
-    """Let zones of split paths be as if their paths had been measured, whatever ships."""
+    """Make zones of split paths appear to have measured paths, whether or not those that ship do."""
     as_shipped = documents.split_zone
     patch(documents, "split_zone", lambda path: with_measured(as_shipped(path)))
 
 
 def measure_no_paths(patch=setattr):
-    """Let zones of split paths be as if their paths had not been measured, whatever ships."""
+    """Make zones of split paths appear to have no measured paths, whether or not those that ship do."""
     as_shipped = documents.split_zone
 
     def unmeasured(path):
@@ -181,7 +181,7 @@ def measure_no_paths(patch=setattr):
 
 
 class Deadly(Room):
-    """Ends its process the first time it runs; `kind` names a file that says it did."""
+    """A room that ends its process the first time it runs; `kind` names the file that records that it did."""
 
     def run(self, adapter, batches, cancelled):
         mark = pathlib.Path(self.kind)

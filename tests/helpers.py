@@ -1,4 +1,4 @@
-"""Makers of model values, with defaults that tests need not care about."""
+"""Functions that make model values, with defaults for all that a test does not care about."""
 
 import copy
 import dataclasses
@@ -58,7 +58,7 @@ def measurements(values, **changes):
 
 
 def measurements_of(metric, values, **changes):
-    """Like measurements(), of any metric that a zone may be about."""
+    """Return measurements like measurements(), but with these values of any metric that a zone may be about."""
     made = []
     for m in measurements([0.5] * len(values), **changes):
         value = values[len(made)]
@@ -84,7 +84,7 @@ def measurements_of(metric, values, **changes):
 
 
 def overflows(per_min, n=5):
-    """A trace in which the queue drops a packet so often, n times."""
+    """Return a trace in which the queue drops a packet `n` times, `per_min` times a minute."""
     gap_s = 60 / per_min if per_min else 100.0
     looks = [(at * gap_s + 1 + after_s, at + dropped) for at in range(n) for after_s, dropped in ((0, 0), (0.01, 1))]
     return {
@@ -94,17 +94,18 @@ def overflows(per_min, n=5):
 
 
 def shared_measurement(trial, value):
-    """A trial of flows that share a network, whose metrics have these values: {metric: value}, all of them."""
+    """Return a Measurement of flows that share a network; `value`, {metric: value}, gives all of its metrics."""
     network = trial.setting.network
     link, way = network.bottleneck(network.tested)
     own = [group for group in network.flows if group.judged for _ in range(group.count)]
     others = [group for group in network.flows if not group.judged for _ in range(group.count)]
-    # Two halves that differ by as much as the index says: 1 / (1 + d^2).
+    # Half of the flows have 1 + d, the others 1 - d, for which Jain's index is 1 / (1 + d^2).
     off = math.sqrt(1 / value["jain_index"] - 1)
     theirs = len(own) * (1 / value["share"] - 1) / max(len(others), 1)
     before, after = {"from_s": 0.0, "to_s": 8.0}, {"from_s": 8.0, "to_s": 20.0}
     lost = value.get("recovery_lost_pct", 1.0)
-    # What one of the others has: of what it has beside its own kind where a zone says that, else of an equal share.
+    # The goodput in Mbit/s that harm leaves one of the others: of its goodput beside its own kind if a zone says that,
+    # else of an equal share.
     beside = own_kind.known(trial.setting, trial.scheme.algorithm)
     equal = link.direction(way).rate_mbps / (len(own) + len(others))
     left = beside.mbps / len(others) * (1 - value["harm_pct"] / 100) if beside else equal
@@ -149,7 +150,7 @@ def zone(low=0.4, high=0.6, cell=CELL, **changes):
 
 
 def zone_on(*bases, cell=CELL, relative=0.1, absolute=0.0, **changes):
-    """A zone that rests on these bases, with a margin of 10 % unless told otherwise."""
+    """Return a zone that rests on these bases, by default with a margin of 10 %."""
     margin = Margin(relative=relative, absolute=absolute)
     low, high = hull(bases, margin)
     permitted = Interval(low=low, high=high, bases=bases, margin=margin)
@@ -158,7 +159,7 @@ def zone_on(*bases, cell=CELL, relative=0.1, absolute=0.0, **changes):
 
 
 def facts(size=12_500_000, **changes):
-    """What a guest reports of a good trial of 10mbps-20ms-1pct that took 20 s."""
+    """Return what a guest reports of a good trial of 10mbps-20ms-1pct that took 20 s."""
     counters = {
         "rx_bytes": 0, "rx_packets": 0, "rx_dropped": 0, "tx_bytes": 0, "tx_packets": 0, "tx_dropped": 0,
     }  # fmt: skip
@@ -192,7 +193,7 @@ NETWORK = {
 
 
 def trace(points=40, seconds=20.0, size=12_500_000, drops=True, tcp=True):
-    """What a sampler saw; `drops` False: as lines were before those columns; `tcp` False: a stack over UDP."""
+    """Return a sampler's trace; without `drops`, of an older line that lacks these columns; without `tcp`, over UDP."""
     share = [at / (points - 1) for at in range(points)]
     none = [None] * points
     made = {
@@ -210,17 +211,17 @@ def trace(points=40, seconds=20.0, size=12_500_000, drops=True, tcp=True):
     return made
 
 
-#: what no page may hold as it is
+#: text that no page may contain unescaped
 EVIL = "<script>alert('x')</script>\"&<img src=x onerror=alert(1)>"
 
 
 def results_file(path):
-    """Result lines of every kind: each verdict, stacks over TCP and UDP, old traces and new, and an evil stack."""
+    """Write result lines of every kind: each verdict, TCP and UDP, old and new traces, an evil stack; return `path`."""
     from conformance.results import store
 
     def with_evidence(made, **options):
         evidence = {"interfaces": counted(1000, 981), "trace": trace(**options), "kernel_release": "6.12.0"}
-        # Lines of older labs have one calibration, those of today one for each segment.
+        # Lines of older labs have one calibration, today's have one for each segment.
         (calibration,) = NETWORK["calibration"]
         evidence["calibration"] = [calibration] if options.get("drops", True) else calibration
         return [
@@ -255,28 +256,28 @@ def results_file(path):
 
 
 def counted(sent, came):
-    """Counters of interfaces: bytes that the server sent, and that came to the client."""
+    """Return interface counters: `sent` bytes left the server, and `came` bytes reached the client."""
     return {
         "server": {"eth0": {"tx_bytes": sent, "rx_bytes": 0, "rx_packets": 0}},
         "client": {"eth0": {"tx_bytes": 0, "rx_bytes": came, "rx_packets": round(came / 1514)}},
     }
 
 
-#: what a document may hold where it should not
+#: values that a document may have in the wrong places
 JSON = st.recursive(
     st.none()
     | st.booleans()
     | st.integers()
     | st.sampled_from([10**309, -(10**400), "1mbps-1ms-1pct", "full", "1mbps-1ms-0pct+1mbps-1ms-1pct", "\n", "[/]"])
     | st.floats()
-    | st.text(st.characters(), max_size=8),  # halves of surrogate pairs, too
+    | st.text(st.characters(), max_size=8),  # with halves of surrogate pairs, too
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=8,
 )
 
 
 def replaced(data, place, value):
-    """A copy of a document with this in one of its places()."""
+    """Return a copy of a document with `value` at one of its places()."""
     data = copy.deepcopy(data)
     *within, last = place
     inner = data
@@ -287,7 +288,7 @@ def replaced(data, place, value):
 
 
 def places(data, *within):
-    """Every place in a document, but for all but one of equal entries of a list."""
+    """Yield every place in a document as keys and indices; of a list, whose entries are alike, only the first entry."""
     inner = data.items() if isinstance(data, dict) else enumerate(data[:1]) if isinstance(data, list) else ()
     for step, value in inner:
         yield (*within, step)
@@ -295,7 +296,7 @@ def places(data, *within):
 
 
 def reference_scheme(algorithm):
-    """The id of the scheme that the algorithm's zones were made from, such as cubic/linux-tcp/7.2.11."""
+    """Return the id of the scheme from which the algorithm's zones were made, such as cubic/linux-tcp/7.2.11."""
     from conformance.catalogue import documents
     from conformance.support import paths
 

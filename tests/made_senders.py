@@ -1,4 +1,4 @@
-"""Senders that are made up for clauses: on a clause's own network, through a queue without bound."""
+"""Made-up senders to test clauses: they send on a clause's own network, through an unlimited queue."""
 
 import numpy
 import pytest
@@ -12,7 +12,7 @@ BEGAN_NS = 100_000_000
 
 
 def paced(parts, rate, rtt_s):
-    """Return when packets are sent: `parts` are (times the link's rate, seconds)."""
+    """Return when a paced sender sends packets, in seconds; `parts` are (factor of the link's rate, seconds)."""
     found, at_s = [], 0.0
     for times, seconds in parts:
         count = round(seconds * rate * times / FULL)
@@ -22,10 +22,10 @@ def paced(parts, rate, rtt_s):
 
 
 def windows(counts, rate, rtt_s):
-    """Return when packets are sent: so many in each round trip, which lasts until the first is acknowledged."""
+    """Return when packets are sent, in seconds: `counts` in each round trip, which ends when its first is acked."""
     found, at_s, free_s = [], 0.0, 0.0
     for count in counts:
-        # What is acknowledged lets go as much, so a window leaves as the link carries it.
+        # Each acknowledgement releases one packet, so a window leaves at the rate of the link.
         begin_s = at_s
         free_s = max(free_s, at_s + rtt_s / 2)
         at_s = free_s + FULL / rate + rtt_s / 2
@@ -35,7 +35,7 @@ def windows(counts, rate, rtt_s):
 
 
 def timed(parts, rate, rtt_s):
-    """Return when packets are sent: `parts` are these times."""
+    """Return when packets are sent, in seconds: at the times in `parts`."""
     return sorted(parts)
 
 
@@ -45,10 +45,10 @@ def seen(
 ):  # fmt: skip
     """Return a clause and what is seen of a sender on its network.
 
-    `how`: `paced`, `windows` or `timed`, of `parts`; `slower`: (second, times the rate) from when on the link carries
-    less; `lost`: numbers of packets; `outage`: (second, second) between which packets that are sent are lost; `ect`:
-    whether all are sent with ECT(0), or with what; `requests`: (second, bytes); `triggered`: {state: second};
-    `ended_s`: when the client was done.
+    `how`: `paced`, `windows` or `timed`, which turns `parts` into the times of packets; `slower`: (second, factor of
+    the link's rate from then on); `lost`: numbers of lost packets; `outage`: (second, second) between which all packets
+    sent are lost; `ect`: True to send all packets with ECT(0), or another codepoint; `requests`: (second, bytes);
+    `triggered`: {state: second}; `ended_s`: when the client was done.
     """
     clause = clauses.find(clause_id)
     setting = clauses.setting(clause.network)
@@ -86,7 +86,7 @@ def permitted(clause_id, how, parts, **rest):
 
 
 def why_not(clause_id, how, parts, **rest):
-    """Return why the clause is invisible."""
+    """Return why a trial of this sender shows nothing of the clause."""
     clause, found = seen(clause_id, how, parts, **rest)
     with pytest.raises(Invisible) as why:
         clause.observable.samples(found)

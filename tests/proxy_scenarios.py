@@ -1,4 +1,4 @@
-"""What the splitting proxy must do, each in namespaces of its own: `proxy_scenarios.py SPLITTER NAME`."""
+"""Scenarios that the splitting proxy must pass: `proxy_scenarios.py SPLITTER NAME` runs one in its own namespaces."""
 
 import fcntl
 import hashlib
@@ -20,7 +20,7 @@ MB = 1 << 20
 
 
 def receive(connection, size=None):
-    """All bytes until the end, or `size` of them."""
+    """Receive all bytes until the end, or `size` of them."""
     data = bytearray()
     while (size is None or len(data) < size) and (got := connection.recv(1 << 18)):
         data += got
@@ -28,13 +28,13 @@ def receive(connection, size=None):
 
 
 def reset(connection):
-    """End it with a reset."""
+    """End a connection with a reset."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     connection.close()
 
 
 def is_reset(connection):
-    """Whether this socket learns of a reset."""
+    """Return whether this socket receives a reset."""
     try:
         while connection.recv(1 << 16):
             pass
@@ -44,7 +44,7 @@ def is_reset(connection):
 
 
 def connects_to_a_reset(network, address):
-    """Whether a client is reset as soon as it is connected, or before it has seen that."""
+    """Return whether a client is reset as soon as it is connected, or even before connect() returns."""
     with netns.inside(network.client):
         connection = socket.socket()
     connection.settimeout(20)
@@ -61,7 +61,7 @@ def processor_ticks(process):
 
 
 def rests(network):
-    """The proxy uses no processor time while nothing happens."""
+    """Assert that the proxy uses no processor time while nothing happens."""
     time.sleep(0.2)
     before = processor_ticks(network.proxy)
     time.sleep(0.5)
@@ -69,12 +69,12 @@ def rests(network):
 
 
 def queued(connection):
-    """Bytes that this socket has received and nobody has read."""
+    """Return how many bytes this socket has received that have not been read."""
     return struct.unpack("i", fcntl.ioctl(connection, termios.FIONREAD, bytes(4)))[0]
 
 
 def fill(connection):
-    """Send until nothing more is taken for half a second; how many bytes that were."""
+    """Send until the socket has taken nothing for half a second; return how many bytes it took."""
     connection.setblocking(False)
     sent, poll = 0, select.poll()
     poll.register(connection, select.POLLOUT)
@@ -88,7 +88,7 @@ def fill(connection):
 
 
 def addresses(splitter):
-    """The client sees the server's address, the server the client's address and port; others are routed as before."""
+    """The client sees the server's address, the server the client's address and port; other ports are only routed."""
     with Network(splitter) as network, network.listener() as listener:
         near, far = network.pair(listener)
         assert near.getpeername() == (SERVER, PORT)
@@ -104,7 +104,7 @@ def addresses(splitter):
 
 
 def both_ways_at_once(splitter):
-    """Every byte arrives, in order, whatever the sizes; both directions together."""
+    """Every byte arrives in order, whatever the sizes of writes, in both directions at once."""
     size, rng = 8 * MB, random.Random(1)
     data = [rng.randbytes(size), rng.randbytes(size)]
     with Network(splitter) as network, network.listener() as listener:
@@ -135,7 +135,7 @@ def both_ways_at_once(splitter):
 
 
 def half_closes(splitter):
-    """Who has said all there is may still listen, whichever side it is."""
+    """A side that has closed its direction can still receive, whichever side it is."""
     with Network(splitter) as network, network.listener() as listener:
         for first in (0, 1):
             ends = network.pair(listener)
@@ -152,7 +152,7 @@ def half_closes(splitter):
 
 
 def resets(splitter):
-    """A reset of one side is a reset of the other, also while data stand in the way."""
+    """A reset of one side resets the other, also while data are queued between them."""
     with Network(splitter) as network, network.listener() as listener:
         for first in (0, 1):
             ends = network.pair(listener)
@@ -169,7 +169,7 @@ def resets(splitter):
 
 
 def a_server_that_refuses(splitter):
-    """Nobody listens: the client, whose handshake the proxy has completed, is reset."""
+    """If no server listens, the client, whose handshake the proxy has completed, is reset."""
     with Network(splitter) as network:
         assert connects_to_a_reset(network, SERVER)
         said, _ = network.stop()
@@ -177,7 +177,7 @@ def a_server_that_refuses(splitter):
 
 
 def the_router_itself(splitter):
-    """A connection to the proxy's own port on the router is refused, and does not go round in circles."""
+    """A connection to the proxy's own port on the router is refused, and does not loop."""
     with Network(splitter) as network:
         assert connects_to_a_reset(network, "10.0.0.2")
         said, _ = network.stop()
@@ -185,14 +185,15 @@ def the_router_itself(splitter):
 
 
 def a_receiver_that_does_not_read(splitter):
-    """The sender is stopped, the proxy holds little and rests; when the receiver reads, it gets all."""
+    """The sender is stopped, and the proxy holds little data and rests; when the receiver reads, it gets everything."""
     with Network(splitter, ["-S", "65536", "-R", "65536"]) as network, network.listener() as listener:
         near, far = network.pair(listener)
         sent = fill(far)
         status = pathlib.Path(f"/proc/{network.proxy.pid}/status").read_text()
         resident_kb = int(status.split("VmRSS:")[1].split()[0])
         assert resident_kb < 8192, resident_kb
-        # Both directions ended but for what nobody reads: the sender's socket is closed both ways, and yet no alarm.
+        # Both directions have ended except for unread data. The sender's socket is now closed both ways, which must
+        # neither keep the proxy busy nor count as a reset.
         far.shutdown(socket.SHUT_WR)
         near.shutdown(socket.SHUT_WR)
         assert receive(far) == b""
@@ -203,7 +204,7 @@ def a_receiver_that_does_not_read(splitter):
 
 
 def back_pressure(splitter):
-    """At most so many bytes are taken from the sender that the receiver has not acknowledged, and none are lost."""
+    """The proxy takes at most `limit` bytes that the receiver has not acknowledged, and loses none."""
     limit = 50_000
     with Network(splitter, ["-b", str(limit)]) as network, network.listener() as listener:
         with netns.inside(network.client):
@@ -222,7 +223,7 @@ def back_pressure(splitter):
         assert in_flight == acknowledged
         far.shutdown(socket.SHUT_WR)
         assert len(receive(near)) == sent
-        # Filled again, and looked at in the end by what the proxy has taken.
+        # Fill a second connection; the proxy's final counts say how much it has taken.
         near2, far2 = network.pair(listener)
         fill(far2)
         held = queued(near2)
@@ -232,7 +233,7 @@ def back_pressure(splitter):
 
 
 def congestion_control(splitter):
-    """One algorithm towards clients, another one towards servers."""
+    """The proxy uses one algorithm towards clients and another towards servers."""
     with Network(splitter, ["-c", "cubic", "-s", "reno"]) as network, network.listener() as listener:
         near, far = network.pair(listener)
         for end in (near, far):
@@ -245,7 +246,7 @@ def congestion_control(splitter):
 
 
 def a_thousand(splitter):
-    """A thousand connections at once, each with bytes both ways; then they all end."""
+    """A thousand connections are open at once, each carries bytes both ways, and then all of them end."""
     with Network(splitter) as network, network.listener() as listener:
         near, far = [], []
         for _ in range(1000):
@@ -271,7 +272,7 @@ def a_thousand(splitter):
 
 
 def more_than_there_may_be_files_for(splitter):
-    """Those it has no room for wait until it has; it neither dies nor spins."""
+    """Connections for which the proxy has no file descriptors wait until it has; it neither dies nor spins."""
     with Network(["prlimit", "--nofile=300:300", *splitter]) as network, network.listener() as listener:
         near = [network.connect() for _ in range(20)]
         far = [listener.accept()[0]]
@@ -296,7 +297,7 @@ def more_than_there_may_be_files_for(splitter):
 
 
 def asked_to_end(splitter):
-    """SIGTERM: open connections are reset, so that none looks complete; status 0."""
+    """On SIGTERM the proxy resets open connections, so that none looks complete, and exits with status 0."""
     with Network(splitter) as network, network.listener() as listener:
         near, far = network.pair(listener)
         near.sendall(b"x")

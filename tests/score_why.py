@@ -1,16 +1,16 @@
-"""How often does `conformance why` name what is wrong? Over the mutants, whose labels say it (mutants/).
+"""Count how often `conformance why` names the bug of a mutant, which the mutant's label tells (mutants/).
 
     python tests/score_why.py [--trials 3] [--results results/why-mutants.jsonl] [--record] [IDS ...]
 
-Each mutant is traced as `conformance why` does it, and compared with the reference that it claims to be. What was read
-of its traces is kept in the results file: what is there, read by the same code on the same kernel, is not traced again.
-With --record, it is kept in mutants/why.json, too: from there the score is made anew without a guest. What was read of
-the references of BBRv2 and BBRv3 is then kept in zones/features.json.
+Each mutant is traced as `conformance why` does it, and compared with the reference that it claims to be. The readings
+of its traces are kept in the results file; a mutant is not traced again if the file has readings by the same code on
+the same kernel. With --record, the readings also go to mutants/why.json, from which the score can be computed again
+without a guest, and the readings of the references of BBRv2 and BBRv3 go to zones/features.json.
 
     python tests/score_why.py --changes [--results results/clauses.jsonl] [IDS ...]
 
-scores what `why --changes` adds, over the mutants of all files whose label one of its features can give. Its trials are
-those of clauses with seed 1001, so that a results file of `conformance clause run` holds some of them.
+This scores what `why --changes` adds, over the mutants of all files whose label one of its features can give. Its
+trials are those of clauses with seed 1001, so a results file of `conformance clause run` holds some of them.
 """
 
 import concurrent.futures
@@ -34,17 +34,17 @@ from conformance.reporting.text.progress import ConsoleNotes
 from conformance.support import files, paths
 
 RECORD = mutants.folder() / "why.json"
-#: what stands in the place of references whose kernels users have to build themselves (recorded_features.py)
+#: readings that replace those of references whose kernels users have to build themselves (recorded_features.py)
 REFERENCES = paths.data("zones", "features.json")
 OWN_KERNELS = ("bbrv2", "bbrv3")
 _SUITE = paths.PACKAGE
-#: what a reading depends on, besides what is traced
+#: source files on which a reading depends, besides what is traced
 _CODE = ("commands/tracing.py", "commands/trace.py", "model/diagnosis/flow.py", "model/diagnosis/features.py")
 _NUMBERS, _DIGITS = ("value", "low", "high", "spread"), 6
 
 
 class Readings:
-    """Readings of schemes by feature, from the results file, or traced now and added to it."""
+    """Readings of schemes by feature, which come from the results file, or are traced now and added to it."""
 
     def __init__(self, path, seeds):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -53,7 +53,7 @@ class Readings:
         self._path, self._seeds, self._lock = path, seeds, threading.Lock()
 
     def of(self, name, bench, algorithm, claimed):
-        """A row() of an algorithm that claims to be another. Raises UserError."""
+        """Return the row() of `algorithm`, which claims to be `claimed`. Raises UserError."""
         scheme = bench.scheme(algorithm)
         code = [(_SUITE / file).read_text() for file in _CODE]
         how = [repr(CELLS), PROFILE, [[f.id, f.mean, f.least, f.of_kept] for f in FEATURES]]
@@ -69,7 +69,7 @@ class Readings:
 
 
 def row(name, read, found):
-    """What is kept of a Traced and of the {Feature: Reading} of it, as JSON; of Readings, what suspects rest on."""
+    """Return as JSON what is kept of a Traced and its {Feature: Reading}; of a Reading, the numbers for suspects."""
     rounded = {
         feature.id: {"n": reading.n, **{of: float(f"{getattr(reading, of):.{_DIGITS}g}") for of in _NUMBERS}}
         for feature, reading in read.items()
@@ -82,19 +82,19 @@ def row(name, read, found):
 
 
 def references_text(rows, ids):
-    """The text of REFERENCES: of {name: row}, the readings of OWN_KERNELS; `ids`: of the schemes that were traced."""
+    """Return the text of REFERENCES: the readings of OWN_KERNELS in {name: row}; `ids`: {name: id of the scheme}."""
     kept = {name: {"scheme": ids[name], "readings": rows[name]["readings"]} for name in OWN_KERNELS}
     return json.dumps({"schema": "recorded-features/1", "references": kept}, indent=1) + "\n"
 
 
 def readings(row):
-    """{Feature: Reading} of a row()."""
+    """Return {Feature: Reading} of a row()."""
     return recorded_features.readings(row["readings"])
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Score:
-    """What came of one mutant. `looked`: whether anything was read of it; `problems`: of cells that say nothing."""
+    """The result for one mutant. `looked`: whether it has any reading; `problems`: why some cells have none."""
 
     mutant: Mutant
     suspects: list
@@ -103,25 +103,25 @@ class Score:
 
     @property
     def rank(self):
-        """1 where the top suspect is the right one; None where none of them is."""
+        """The rank of the right suspect, 1 for the top one; None if it is not among the suspects."""
         labels = [suspect.label for suspect in self.suspects]
         return labels.index(self.mutant.suspect) + 1 if self.mutant.suspect in labels else None
 
 
 def score(mutant, rows):
-    """The Score of a mutant by its row and that of the reference that it claims to be, of {name: row}."""
+    """Return the Score of a mutant from its row and that of the reference that it claims to be; `rows`: {name: row}."""
     found = suspects.suspects(mutant.algorithm, readings(rows[mutant.id]), readings(rows[mutant.algorithm]))
     row = rows[mutant.id]
     return Score(mutant=mutant, suspects=found, looked=bool(row["readings"]), problems=row["problems"])
 
 
 def recorded_rows():
-    """{name: row} of the mutants and references in the record."""
+    """Return {name: row} of the mutants and references in the record."""
     return {row["name"]: row for row in json.loads(RECORD.read_text(encoding="utf-8"))}
 
 
 def recorded():
-    """[Score] of the mutants in the record."""
+    """Return the Scores of the mutants in the record."""
     rows = recorded_rows()
     return [score(mutant, rows) for mutant in mutants.corpus() if mutant.id in rows]
 
@@ -131,7 +131,7 @@ GROUPS = {"CUBIC, Reno and BBRv1": ("cubic", "reno", "bbrv1"), "BBRv2 and BBRv3"
 
 
 def counts(scores):
-    """A sentence: how many are right, of scores."""
+    """Return a sentence that says how many of the scores are right."""
     looked = [score for score in scores if score.looked]
     right = [sum(score.rank is not None and score.rank <= most for score in looked) for most in (1, 2)]
     shares = [f"{count} ({count / max(len(looked), 1):.0%})" for count in right]
@@ -143,7 +143,7 @@ def counts(scores):
 
 
 def table(scores):
-    """Markdown: the counts of each of GROUPS, and a row for each mutant."""
+    """Return Markdown with the counts() of each of GROUPS, and a table with a row for each mutant."""
     groups = {name: [s for s in scores if s.mutant.algorithm in algorithms] for name, algorithms in GROUPS.items()}
     rows = [
         *(f"- {name}: {counts(own)}" for name, own in groups.items() if own),
@@ -159,23 +159,23 @@ def table(scores):
     return "\n".join(rows) + "\n"
 
 
-#: files of mutants, among which are those that a network or an application that changes should show
+#: files of mutants; among them are those that should show when the network or the application changes
 CORPORA = ("mutants.json", "clauses.json", "changes.json")
 
 
 def given(algorithm):
-    """The labels that features of networks that change can give of an algorithm."""
+    """Return the labels that features of changing networks can give an algorithm."""
     return {label_of(feature, algorithm) for feature in changes.FEATURES} - {None}
 
 
 def changing():
-    """The mutants whose label one of those features can give; of others, changes say nothing by design."""
+    """Return the mutants whose label one of those features can give; by design, changes say nothing about others."""
     every = [mutant for file in CORPORA for mutant in mutants.corpus(file)]
     return [mutant for mutant in every if mutant.suspect in given(mutant.algorithm)]
 
 
 def score_changes(ids, results):
-    """[Score] of changing(), by networks that change alone."""
+    """Return the Scores of the mutants of changing(), from changing networks alone."""
     console = rich.console.Console(stderr=True)
     usual, rows = benches.find(), {}
 
@@ -223,7 +223,7 @@ def main(ids, trials, workers, results, record, of_changes):
         return found
 
     with concurrent.futures.ThreadPoolExecutor(workers) as executor:
-        # Kernels are built, and variants tried out, one after the other.
+        # bench_of() is called here: it builds kernels and tries variants out one after the other.
         futures = [executor.submit(one, mutant, mutants.bench_of(mutant, lambda line: None)) for mutant in chosen]
         scores = [future.result() for future in futures]
     if record:

@@ -1,4 +1,4 @@
-"""Senders whose rules are known, simulated: window-based, over a bottleneck with a tail-drop queue."""
+"""Simulated window-based senders, whose rules are known, over a bottleneck with a tail-drop queue."""
 
 import collections
 import dataclasses
@@ -15,9 +15,10 @@ FULL_BYTES = 1514
 
 @dataclasses.dataclass(kw_only=True)
 class Sender:
-    """`beta`: of the window, what a loss event leaves; `increase`: packets per round trip in congestion avoidance.
+    """A sender, whose window a loss event multiplies by `beta`; `increase`: packets per round trip without loss.
 
-    `initial_window`, `ssthresh`: packets. `lost`: indices of packets that the path loses. `every_loss`: beta for each.
+    `increase` is for congestion avoidance; `initial_window`, `ssthresh`: packets. `lost`: indices of packets that the
+    path loses. `every_loss`: whether each lost packet multiplies the window by beta, and not only each loss event.
     """
 
     beta: float = 0.5
@@ -31,7 +32,7 @@ class Sender:
 
 
 def transfer(sender, *, one_way_s=0.02, bytes_per_s=1.25e6, queue_packets=33):
-    """(sent, came, asked) as pcap.packets() gives them."""
+    """Simulate a transfer; return (sent, came, asked) as pcap.packets() gives them."""
     step_s = sender.full_bytes / bytes_per_s
     events, order = [], 0
     window, ssthresh = float(sender.initial_window), float(sender.ssthresh)
@@ -78,18 +79,18 @@ def transfer(sender, *, one_way_s=0.02, bytes_per_s=1.25e6, queue_packets=33):
 
 
 def flow(sender, one_way_s=0.02, bytes_per_s=1.25e6, queue_packets=33):
-    """The Flow of a transfer."""
+    """Return the Flow of a transfer."""
     found = transfer(sender, one_way_s=one_way_s, bytes_per_s=bytes_per_s, queue_packets=queue_packets)
     return flows.flow(*found, one_way_s=one_way_s, bytes_per_s=bytes_per_s)
 
 
 def every(n, packets=6000, first=300):
-    """Indices of lost packets, one in `n`."""
+    """Return indices of lost packets, one in `n`."""
     return frozenset(range(first, packets, n))
 
 
 def packets(sender, **network):
-    """The Packets of the same transfer, as a measurement keeps them."""
+    """Return the Packets of the same transfer, as a measurement keeps them."""
     sent, came, _ = transfer(sender, **network)
     out_s = {packet.identity: packet.seconds for packet in came}
     began_s = sent[0].seconds

@@ -1,4 +1,4 @@
-"""Makes the wheels as `make dist` does, for tests."""
+"""Build wheels as `make dist` does, for tests."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ ROOT = paths.PACKAGE.parent
 
 
 def build(folder, where=".", environment=None):
-    """Return (what hatchling printed, path of the wheel of the project in `where`, or None if it does not build)."""
+    """Build the project in `where`; return (hatchling's output, path of the wheel, or None if the build failed)."""
     done = subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)],
         cwd=ROOT / where, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -19,7 +19,7 @@ def build(folder, where=".", environment=None):
 
 
 def unpack(wheel, folder):
-    """Do what an installer does with a wheel's files: they keep what may be run, and nothing else of their modes."""
+    """Unpack a wheel as an installer does, which keeps executable files executable but no other modes."""
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)
         for entry in archive.infolist():

@@ -16,7 +16,8 @@ _TO_CLIENT, _TO_SERVER = Interface("right", "to_client"), Interface("left", "to_
 TOPOLOGY = Topology(
     segments=(Segment(queues=(_TO_CLIENT, _TO_SERVER), sender="server", receiver="client", address=_CLIENT),),
     addresses={"client": _CLIENT, "server": _SERVER},
-    # Of the one flow alone, after the bottleneck and before it; named as in one_segment.py, where they show the same.
+    # Taps see the flow under test alone, after the bottleneck and before it; in one_segment.py, the same names show the
+    # same.
     taps={"emulator-to_client": Interface("left", "first"), "emulator-to_server": Interface("right", "first")},
     rival=RivalFlow(source="source", sink="sink", address=_SINK),
 )

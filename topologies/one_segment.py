@@ -2,8 +2,8 @@
 
 client (10.0.0.1) -- emulator -- (10.0.0.3) server
 
-The emulator is a Linux bridge. Both of its egress interfaces carry the same queue chain, so
-delay, loss and rate apply in both directions and acknowledgements are lost too.
+The emulator is a Linux bridge. Both of its egress interfaces carry the same queue chain, so delay, loss and rate apply
+in both directions, and acknowledgements are lost, too.
 """
 
 from typing import Any

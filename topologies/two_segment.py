@@ -2,8 +2,8 @@
 
 client (10.0.0.1) -- emulator1 -- (10.0.0.2) router (10.0.1.2) -- emulator2 -- (10.0.1.3) server
 
-Each emulator is a Linux bridge whose both egress interfaces carry the queue chain of its segment. The router forwards;
-where a proxy runs on it, it splits the connections that pass.
+Each emulator is a Linux bridge; both of its egress interfaces carry the queue chain of its segment. The router forwards
+packets; if a proxy runs on it, the proxy splits the connections that pass.
 """
 
 from typing import Any
@@ -53,7 +53,7 @@ def build() -> Any:
         f"ip address add {_CLIENT_SIDE}/24 dev client_side && ip address add {_SERVER_SIDE}/24 dev server_side"
         " && echo 1 > /proc/sys/net/ipv4/ip_forward"
     )
-    # Neighbours are told, not asked for: a question could be lost in an emulator.
+    # Neighbour entries are static: an ARP request could be lost in an emulator.
     for one, address, other, other_address in (
         (net["client"].intf(), _CLIENT, router.intf("client_side"), _CLIENT_SIDE),
         (net["server"].intf(), _SERVER, router.intf("server_side"), _SERVER_SIDE),

@@ -1,4 +1,4 @@
-"""The splitter once more, in asyncio: what the compiled one is measured against (tests/bench/proxy.py)."""
+"""A splitter in asyncio, with which the compiled one is compared (tests/bench/proxy.py)."""
 
 import asyncio
 import socket

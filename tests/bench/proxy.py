@@ -1,10 +1,10 @@
-"""What goes through the splitting proxy on this machine, and through others in its place. Prints; asserts nothing.
+"""Measure the throughput of the splitting proxy and its alternatives on this machine. It prints and asserts nothing.
 
     python tests/bench/proxy.py [SECONDS]
 
-Client, router and server are network namespaces joined by veth pairs (conformance/lab/proxy_network.py), so that
-nothing limits but the processors, which all three share; the receiver's kernel discards the payload. Rows: the kernel
-forwarding, nothing being split; the suite's splitter; the same in asyncio; socat, where it is installed, as a plain
+Client, router and server are network namespaces joined by veth pairs (conformance/lab/proxy_network.py), so only the
+processors, which all three share, are a limit; the receiver's kernel discards the payload. The rows are: the kernel,
+which forwards and splits nothing; the suite's splitter; the same in asyncio; and socat, if it is installed, as a plain
 forwarder that is not transparent.
 """
 
@@ -44,7 +44,7 @@ def main(seconds):
 
 
 def in_namespaces(command, address, connections, seconds):
-    """One line of figures, measured in namespaces that end with it."""
+    """Return a line of figures, measured in namespaces of its own."""
     done = subprocess.run(
         [*proxy_network.UNSHARE, sys.executable, __file__, "--one", str(connections), str(seconds), address,
          *(command or [])],
@@ -86,7 +86,7 @@ def one(connections, seconds, address, command):
 
 
 def send(listener, connections, seconds):
-    """Accept so many, then send to all of them, as fast as they take it."""
+    """Accept `connections` connections, then send on all of them as fast as they take data, for `seconds`."""
     poll, ends = select.epoll(), {}
     for _ in range(connections):
         end, _ = listener.accept()
@@ -105,7 +105,7 @@ def send(listener, connections, seconds):
 
 
 def receive(ends):
-    """(bytes until all have ended, seconds from the first to the last)."""
+    """Receive until all connections have ended; return (bytes, seconds from the first data to the last)."""
     poll, by_fd, total, buffer = select.epoll(), {}, 0, bytearray(1 << 20)
     for end in ends:
         end.setblocking(False)
@@ -125,7 +125,7 @@ def receive(ends):
 
 
 def cost(process):
-    """(processor seconds, resident MB) of the proxy so far."""
+    """Return (processor seconds, peak of resident MB) of the proxy so far."""
     fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
     status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
     return (int(fields[11]) + int(fields[12])) / _TICKS, int(status.split("VmHWM:")[1].split()[0]) / 1024

@@ -1,4 +1,4 @@
-"""What a bad adapter does besides, or instead of, what a good one does."""
+"""Misdeeds of a bad adapter, which it commits besides, or instead of, what a good one does."""
 
 import contextlib
 import ctypes
@@ -20,7 +20,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def first(deed, then):
-    """`deed`, and all the same the transfer."""
+    """Return a function that does `deed`, and then the transfer (`then`) all the same."""
 
     def both():
         deed()
@@ -34,7 +34,7 @@ def claim(of_seconds=lambda s: s, of_bytes=lambda b: b):
 
 
 def say(text):
-    """A client whose result is this; SECONDS and BYTES in it are the true ones."""
+    """Return a client that prints `text` as its result, with SECONDS and BYTES replaced by the true values."""
     text = text if isinstance(text, bytes) else text.encode()
 
     def client():
@@ -45,7 +45,7 @@ def say(text):
 
 
 def stay(seconds=100_000):
-    """A process that does not end by itself, in a session of its own."""
+    """Leave a process that does not end by itself, in a session of its own."""
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
@@ -55,7 +55,7 @@ def stay(seconds=100_000):
 
 
 def stay_as_a_dead_leader():
-    """A process whose first thread has ended: it is listed as dead, and lives."""
+    """Leave a process whose first thread has ended: it is listed as dead, but lives."""
     if os.fork() == 0:
         threading.Thread(target=time.sleep, args=(100_000,)).start()
         LIBC.syscall(60, 0)  # exit(2), of this thread alone
@@ -70,7 +70,7 @@ def daemonise_and_serve():
 
 
 def fork_until_refused():
-    """Processes that stay, as many as there may be: by a shell, whose forks are quick."""
+    """Leave as many processes as are allowed. A shell makes them, because its forks are quick."""
     never, _ = os.pipe()
     subprocess.run(["/bin/sh", "-c", f"for i in $(seq 5000); do read x <&{never} & done"], pass_fds=[never])
 
@@ -96,7 +96,7 @@ def never_accept():
 
 
 def hold_the_port():
-    """A process that stays, and has the port."""
+    """Leave a process that holds the port, then serve."""
     listener = socket.create_server(here())
     stay()
     serve(listener)
@@ -126,7 +126,7 @@ def flood(stream):
 
 
 def fill(folder):
-    """As much as goes in, in one file after the other."""
+    """Write as much as fits into a folder, in one file after the other."""
     block = bytes(1 << 20)
     for number in range(1 << 12):
         try:
@@ -143,7 +143,7 @@ def fill_everything():
 
 
 def nest():
-    """Folders in folders, deeper than a path may be long."""
+    """Nest folders so deep that their path is longer than a path may be."""
     for _ in range(3000):
         pathlib.Path("d").mkdir()
         os.chdir("d")
@@ -156,7 +156,7 @@ def eat_memory():
 
 
 def leave_in_the_kernel():
-    """Shared memory, messages and semaphores outlive who made them."""
+    """Leave shared memory, messages and semaphores, which outlive the process that made them."""
     ipc_creat = 0o1666
     segment = LIBC.shmget(0x1234, 1 << 24, ipc_creat)
     LIBC.shmat.restype = ctypes.c_void_p
@@ -168,7 +168,7 @@ def leave_in_the_kernel():
 
 
 def swap_output(put):
-    """Another file instead of the one that standard error goes to."""
+    """Return a client that replaces the file of its standard error by another, which `put` makes."""
 
     def client():
         pathlib.Path("stderr").unlink()
@@ -179,7 +179,7 @@ def swap_output(put):
 
 
 def crowd(others=3):
-    """Several connections, each with a share of the body."""
+    """Fetch over several connections, each of which gets a share of the body."""
     began = time.monotonic()
     share = size() // (others + 1)
     connections = [connect() for _ in range(others + 1)]
@@ -198,14 +198,14 @@ def use(algorithm):
 
 
 def switch(connection, size):
-    """The algorithm that was asked for, but for a while in the middle."""
+    """Send with CUBIC, which was asked for, except for the first half of the body."""
     for name, part in ((b"reno", size // 2), (b"cubic", size - size // 2)):
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name)
         connection.sendall(bytes(part))
 
 
 def serve_at_a_side_door():
-    """The port is bound, and the data come from another."""
+    """Bind the port, but serve the data from another one."""
     listener = socket.create_server(here())
     serve(elsewhere())
     listener.close()
@@ -216,7 +216,7 @@ def short_body(connection, size):
 
 
 def inflate():
-    """A client that says how many bytes it made of those that came."""
+    """Fetch a tenth of the bytes but report all of them, as if the body had been compressed."""
     began = time.monotonic()
     with connect() as connection:
         connection.sendall(b"GET /%d HTTP/1.1\r\n\r\n" % size())
@@ -244,11 +244,11 @@ def give_up_half_way(status):
     return client
 
 
-# --- what must be refused
+# --- deeds that must be refused
 
 
 def host_folders():
-    """The host's folders that this guest was told of, and where programs like to write."""
+    """Return the folders of the host that this guest was told of, and folders to which programs like to write."""
     words = pathlib.Path("/proc/cmdline").read_text().split()
     told = [word.partition("=")[2] for word in words if word.startswith("cc_") and "/" in word]
     return [
@@ -265,7 +265,7 @@ def write_outside():
 
 
 def read_the_job():
-    """What the network is like, and what was measured before."""
+    """Try to read what the network is like, and what was measured before."""
     for folder in (*host_folders(), "/run/harness/scratch"):
         for name in ("job.json", "out.jsonl"):
             with contextlib.suppress(OSError):
@@ -274,7 +274,7 @@ def read_the_job():
 
 
 def attack():
-    """What nobody may do to others, to the network, to the kernel."""
+    """Try what the user `nobody` may not do to other processes, to the network and to the kernel."""
     others = [int(p.name) for p in pathlib.Path("/proc").glob("[0-9]*")]
     others = [pid for pid in others if pid not in (os.getpid(), server_pid())]
 
@@ -333,7 +333,7 @@ def attack():
 
 
 def stir():
-    """Anyone may add to the kernel's randomness."""
+    """Add to the kernel's randomness, which any user may do."""
     with open("/dev/urandom", "wb") as f:
         f.write(b"x" * 1000)
 

@@ -1,4 +1,4 @@
-"""What a good adapter does: HTTPS by Python's ssl over the kernel's TCP."""
+"""A good adapter: it serves HTTPS with Python's ssl over the kernel's TCP."""
 
 import contextlib
 import os
@@ -56,7 +56,7 @@ def read(connection, wanted):
 
 
 def fetch(**how):
-    """Fetch the body; returns how long it took."""
+    """Fetch the body; return how many seconds that took."""
     began = time.monotonic()
     with connect(**how) as connection:
         read(connection, size())
@@ -72,7 +72,7 @@ def good():
 
 
 def witness():
-    """A good client, which first looks for what an earlier trial may have left in its guest."""
+    """Be a good client, but look first for what an earlier trial may have left in the guest."""
     left = [f"process {pid}" for pid in processes() if pid not in (os.getpid(), server_pid())]
     for top in ("/tmp", "/var/tmp", "/dev/shm", os.environ["CC_SCRATCH"]):
         for folder, folders, files in os.walk(top):
@@ -88,7 +88,7 @@ def witness():
 
 
 def processes():
-    """Process ids of this user's, dead ones that nobody has buried included."""
+    """Yield the ids of this user's processes, including zombies."""
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             lines = dict(line.split(":\t", 1) for line in (folder / "status").read_text().splitlines() if ":\t" in line)
@@ -97,5 +97,5 @@ def processes():
 
 
 def server_pid():
-    """The other process of this trial: the first of this user's."""
+    """Return the id of the server's process, which is this user's first."""
     return min(processes())

@@ -1,11 +1,11 @@
-"""`make attest`: replay the golden trials, and attest the present sources where all are equal to what was recorded.
+"""`make attest`: replay the golden trials, and attest the present sources if all results equal those on record.
 
-All goldens of the default kernel must be compared for that. Other kernels need not be built.
+For that, all goldens of the default kernel must be compared. Other kernels need not be built.
 
 python tests/golden/attest.py              replay; attest, or name the first trial and field that differ (status 1)
-python tests/golden/attest.py --raise      replay and record: the present sources become a lab version of their own
+python tests/golden/attest.py --raise      replay and record: the present sources get a lab version of their own
 python tests/golden/attest.py --record     replay and record under the present version: for new goldens, and for
-                                           kernels or stacks that were built anew, from sources that are attested
+                                           kernels or stacks that were rebuilt; the sources must be attested
 """
 
 import argparse
@@ -19,7 +19,7 @@ from conformance.lab import version
 
 
 def main(arguments=None):
-    """Returns the exit status: 0 attested or recorded, 1 a golden differs, 2 it cannot be done here."""
+    """Return the exit status: 0 if attested or recorded, 1 if a golden differs, 2 if it cannot be done here."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--raise", dest="raised", action="store_true", help="record under a new lab version")

@@ -1,7 +1,7 @@
-"""Goldens of what is said of results: frozen result lines to gate.json, to the site's front page, to tables.
+"""Goldens of what is said about results: gate.json, the site's front page and tables, made of frozen result lines.
 
 The lines (results.jsonl.gz) were measured once: a smoke tier of Linux TCP's CUBIC, and three cells of ngtcp2's Reno.
-Nothing is measured here, so a difference is one of judging or of showing.
+Nothing is measured here, so a difference comes from judging or from rendering.
 """
 
 import gzip
@@ -25,7 +25,7 @@ from conformance.reporting.tools import export
 from conformance.results import store
 
 FROZEN = pathlib.Path(__file__).with_name("results.jsonl.gz")
-#: those of CUBIC whose network no zone of another profile has
+#: the frozen cells of CUBIC whose networks no zone of another profile has
 CUBIC = (
     "10mbps-60ms-3pct,10mbps-60ms-4pct,10mbps-80ms-3pct,10mbps-80ms-4pct,10mbps-100ms-2pct,10mbps-100ms-3pct,"
     "10mbps-100ms-4pct,30mbps-1ms-0pct,30mbps-1ms-4pct,30mbps-40ms-0pct,50mbps-1ms-4pct"
@@ -41,7 +41,7 @@ class Silent(fake_room.Room):
 
 @pytest.fixture
 def frozen(tmp_path, monkeypatch):
-    """The frozen lines as a results file; engine.bench() gives a bench that would have made them."""
+    """Write the frozen lines to a results file and return its path; benches.find() gives their benches."""
     path = tmp_path / "frozen.jsonl"
     path.write_bytes(gzip.decompress(FROZEN.read_bytes()))
     firsts = {}
@@ -85,7 +85,7 @@ def run(*arguments):
     ],
 )
 def test_gate(frozen, name, arguments, status):
-    # What is frozen has the seeds of its time, and nothing that repeats a violation.
+    # The frozen lines have the seeds that were usual at the time, and no repeats of violations.
     done = run("gate", *arguments, "--first-seed", "1", "--no-confirm", "--results", str(frozen), "--out", "out")
     assert done.exit_code == status, done.output
     same_as_golden(f"{name}.json", pathlib.Path("out", "gate.json").read_text())
@@ -117,7 +117,7 @@ def test_the_table_of_a_zone():
 
 
 def test_the_digests_of_the_profiles():
-    """What was measured and derived under a profile is found by its digest: a change orphans all of it."""
+    """Results and zones under a profile are found by its digest, so a changed digest orphans all of them."""
     cell = next(iter(documents.zone_of("cubic").intervals))
     names = sorted(path.stem for path in documents.paths.data("zones", "profiles").glob("*.json"))
     digests = {name: documents.profile(name, cell).profile_digest for name in names}

@@ -1,6 +1,6 @@
 """Goldens of what a user can name: every test of every algorithm with its markers, and every command's help.
 
-`GOLDEN_UPDATE=1 pytest tests/golden/test_lists.py` writes them anew; the difference is what a reviewer reads.
+`GOLDEN_UPDATE=1 pytest tests/golden/test_lists.py` writes them anew; reviewers read the difference.
 """
 
 import json
@@ -15,7 +15,7 @@ import pytest
 from conformance.cli import main
 
 EXPECTED = pathlib.Path(__file__).with_name("expected")
-#: a process that collects twice: what collecting leaves behind is nobody else's
+#: the program that collects the tests of each stack; a process of its own, because collecting leaves state behind
 _LIST = """
 import json, sys, pytest
 
@@ -43,7 +43,7 @@ def collected():
 
 
 def same_as_golden(name, text):
-    """Compare with the golden file, or write it where the environment asks for that."""
+    """Assert that the golden file has this text; write it there first if GOLDEN_UPDATE is set."""
     path = EXPECTED / name
     if os.environ.get("GOLDEN_UPDATE"):
         path.write_text(text, encoding="utf-8")
@@ -56,7 +56,7 @@ def test_the_list_of_tests_of_every_algorithm(stack, collected):
 
 
 def helps(command, words, parent=None):
-    """Yield the help of a command and of all below it."""
+    """Yield the help of a command and of all its subcommands."""
     settings = {**command.context_settings, "max_content_width": 100, "terminal_width": 100}
     with click.Context(command, parent=parent, info_name=words[-1], **settings) as context:
         yield f"$ {' '.join(words)} --help\n{command.get_help(context)}\n"

@@ -1,4 +1,4 @@
-"""The golden trials come out as recorded, and what compares them finds what differs."""
+"""The golden trials come out as recorded, and their comparison finds every difference."""
 
 import json
 
@@ -17,7 +17,7 @@ DOCUMENTS = st.recursive(
 
 @pytest.mark.guest
 def test_golden_trials_are_as_recorded():
-    """Of builds that this machine has; those of the default kernel are the ones that every machine has."""
+    """Only builds that this machine has are compared; every machine has those of the default kernel."""
     before, compared = trials.recorded(), []
     for replayed in trials.replay([golden for golden in trials.GOLDENS if golden.name in before]):
         name = replayed.golden.name
@@ -48,7 +48,10 @@ def test_the_first_difference_is_named():
 
 @pytest.fixture
 def attesting(monkeypatch):
-    """Attest with replays that are as recorded, but for goldens that were not made or are of another build."""
+    """Return a function that attests with replays as recorded, except for goldens that are missing or of other builds.
+
+    It returns (exit status, whether sources were attested).
+    """
     attested = []
     monkeypatch.setattr(attest.version, "attest", attested.append)
 

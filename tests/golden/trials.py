@@ -1,8 +1,8 @@
 """The golden trials: what the lab measured when its version was last raised, and their replay.
 
 Each golden is a trial of another kind. RECORDED holds, for each, the result line without wall times, and digests of the
-captured packets where it is traced. A golden that needs a kernel or a stack that this machine lacks, or has in
-another build, cannot be compared: it is skipped, and the reason is given.
+captured packets if it is traced. A golden cannot be compared if it needs a kernel or a stack that this machine lacks or
+has in another build: it is skipped, and the reason is given.
 """
 
 import concurrent.futures
@@ -45,7 +45,7 @@ def _atc25(*cell, **overrides):
 
 
 def _shared(name, flows, *links, **more):
-    """Return the Setting of flows that share links, as a document of a scenario says it."""
+    """Return the Setting of flows that share links, which a scenario's document with these entries describes."""
     about = {"title": "a golden", "timeout_s": 60, "sysctls": dict(_atc25(10, 20, 0).sysctls)}
     scenario = Scenario.from_json({"name": name, "flows": flows, "links": links, **about, **more})
     return scenario.setting(scenario.point({}))
@@ -67,7 +67,7 @@ _BOND = {
     "links": ["one", "two"],
     "options": {"batch": 20, "split_pct": [50, 50], "duplicate": False, "reorder_ms": 100, "cost_ms": 1},
 }
-#: what each impairment of conformance/load/hop.c does to a link, in part
+#: some of the impairments that conformance/load/hop.c offers, for a link
 _IMPAIRED = {"reorder": {"share_pct": 2, "by_packets": 5}, "duplicate_pct": 1, "jitter_ms": 2}
 
 GOLDENS = (
@@ -189,7 +189,7 @@ GOLDENS = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Replay:
-    """What came of one golden: the line that was measured, or why none could be."""
+    """The replay of one golden: the line that was measured, or why none could be."""
 
     golden: Golden
     line: dict | None = None
@@ -222,10 +222,11 @@ def _replay(golden):
 
 
 def _packets_digest(data):
-    """Of packets' times since the first, sizes, and headers up to TCP's checksum but for ports and sequence numbers.
+    """Return a digest of packets' times since the first, sizes, and headers up to TCP's checksum.
 
-    The rest depends on this machine's certificates; when the first was sent and the client's port depend on what was
-    before the trial, and sequence numbers begin by the clock (RFC 6528).
+    Ports and sequence numbers are left out: the client's port and the time of the first packet depend on what ran
+    before the trial, and sequence numbers begin by the clock (RFC 6528). Other bytes depend on this machine's
+    certificates.
     """
     record, at, total, first_ns = struct.Struct("<IIII"), 24, hashlib.sha256(), None
     while at < len(data):
@@ -240,15 +241,15 @@ def _packets_digest(data):
 
 
 def _line(measurement):
-    """A result line without its key and lab version, which name the version, and without wall times."""
+    """Return a result line without its key and lab version, which depend on the version, and without wall times."""
     data = measurement.to_json()
     del data["key"], data["host"], data["trial"]["lab_digest"]
-    # JSON has no tuples: a replay is compared with what was read back.
+    # Turn tuples into lists, because a replay is compared with lines that were read from JSON.
     return json.loads(json.dumps(data))
 
 
 def recorded():
-    """{golden's name: its recorded line}; empty where nothing was recorded."""
+    """Return {golden's name: its recorded line}, which is empty if nothing was recorded."""
     if not RECORDED.exists():
         return {}
     lines = map(json.loads, RECORDED.read_text(encoding="utf-8").splitlines())
@@ -268,7 +269,7 @@ def record(replays):
 
 
 def obstacle(line, before):
-    """Why two lines of one golden cannot be compared: they are of other builds. None where they can."""
+    """Return why two lines of one golden cannot be compared (they are of different builds), or None if they can."""
     for name in ("kernel_digest", "stack_digest"):
         was, now = before["trial"]["scheme"][name], line["trial"]["scheme"][name]
         if was != now:
@@ -278,7 +279,7 @@ def obstacle(line, before):
 
 
 def first_difference(before, now, pointer=""):
-    """(JSON pointer, value before, value now) of the first place where two documents differ; None where they do not."""
+    """Return (JSON pointer, value before, value now) of the first difference of two documents, or None."""
     if type(before) is not type(now):
         return pointer, before, now
     if isinstance(before, dict):
@@ -297,5 +298,5 @@ def first_difference(before, now, pointer=""):
 
 
 def attested():
-    """Whether the present sources are attested to the present version."""
+    """Return whether the present sources are attested to the present version."""
     return version.lab_version() == version.current_version()

@@ -1,4 +1,4 @@
-"""Stacks that a machine may lack."""
+"""Benches of stacks that a machine may lack."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from conformance.model.errors import UserError
 
 @pytest.fixture(scope="session")
 def bench_of():
-    """Return a function: a stack's name -> its bench. The test is skipped, with the cause, where it is not built."""
+    """Return a function that gives a stack's bench by name; if it is not built, it skips the test and says why."""
 
     def find(stack):
         try:

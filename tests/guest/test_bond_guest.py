@@ -1,4 +1,4 @@
-"""Two bonded links: what comes through, in which order, and that it is the same again."""
+"""Two bonded links: what comes through and in which order, and that a repeat gives the same bytes."""
 
 import copy
 import json
@@ -44,7 +44,7 @@ def test_a_trial_gives_the_same_bytes_after_another_and_reordering_is_what_the_f
     assert line(first) == line(again)
     with_order, without = first.evidence["bond"]["merge"], bare.evidence["bond"]["merge"]
     assert with_order["held"] > 0 and without["held"] == 0
-    # As many packets come before their turn; then the receiver sees them.
+    # Without the bond's wait for missing packets as many arrive out of order, but then the receiver sees them.
     assert with_order["reordered"] > 100 and without["reordered"] > 100
     assert first.metrics["goodput_mbps"] <= MOST_MBPS["5:5"]
 
@@ -66,7 +66,7 @@ def test_duplicates_lose_what_both_links_lose(bench):
 
 
 def test_of_duplicates_half_of_what_comes_is_new_and_a_half_of_the_loss_more(bench):
-    """X = B(1+p)/2: what is new, of what both links bring with a loss of p on each (claim C23 of dual-connectivity)."""
+    """X = B(1+p)/2: of B packets that both links deliver, X are new at a loss of p (claim C23 of dual-connectivity)."""
     (found,) = measure(bench, [{"duplicate": True, "loss_pct": 5}], document(size=2_000_000))
     split, merge = found.evidence["bond"]["split"], found.evidence["bond"]["merge"]
     both = merge["one"] + merge["two"]

@@ -1,4 +1,4 @@
-"""Clauses, from the command to packets of real trials: one that Linux keeps, and a mutant does not."""
+"""Clauses, from the command to packets of real trials: clauses that Linux keeps and a mutant does not."""
 
 import json
 

@@ -1,6 +1,6 @@
-"""Two kernels compared for real: one with another beta, and one with another digest that behaves alike.
+"""Comparisons with real trials: of kernels that differ in beta, of kernels that differ only in their digest.
 
-And two builds of a QUIC stack, of which one has another beta.
+Also of two builds of a QUIC stack that differ in beta.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ CELL = "10mbps-20ms-1pct"
 
 @contextlib.contextmanager
 def variant(name, beta):
-    """A kernel whose CUBIC has this beta, in units of 1/1024."""
+    """Yield the name of a kernel whose CUBIC has this beta, in units of 1/1024."""
     kernel_variant.make(name, "default", {"tcp_cubic.beta": str(beta)})
     try:
         yield f"@{name}"
@@ -33,7 +33,7 @@ def variant(name, beta):
 
 
 def quic(folder, called):
-    """Return an adapter of aioquic whose Reno is what newreno.py calls `called`."""
+    """Return an adapter of aioquic whose Reno is the controller that newreno.py calls `called`."""
     here = folder / "mutants" / "aioquic"
     shutil.copytree(paths.PACKAGE.parent / "mutants" / "aioquic", here)
     (folder / "adapters").symlink_to(paths.PACKAGE.parent / "adapters")
@@ -65,9 +65,9 @@ def test_another_beta_is_the_first_that_moved(tmp_path):
 
 @pytest.mark.thorough
 def test_another_digest_that_behaves_alike_moves_nothing(tmp_path):
-    """717 is what Linux has without the parameter; two traces of a cell are enough to see that it behaves alike.
+    """Linux has 717 without the parameter; two traces of a cell are enough to see that both kernels behave alike.
 
-    Cells take all trials: that one kernel serves for the other is not said after two.
+    Cells take all trials, because two are not enough to say that one kernel serves for the other.
     """
     with variant("compare-test-717", 717) as head:
         found, text = compared(tmp_path, "@default", head)
@@ -79,7 +79,7 @@ def test_another_digest_that_behaves_alike_moves_nothing(tmp_path):
 
 @pytest.mark.thorough
 def test_another_beta_of_a_quic_stack_is_found(tmp_path):
-    """Over UDP, and of two folders of one name: what the author of a stack compares."""
+    """The author of a stack compares over UDP, with two folders of the same name."""
     found, text = compared(tmp_path, quic(tmp_path / "base", "newreno"), quic(tmp_path / "head", "beta"), "reno")
     assert found.exit_status == 1
     first = found.compared[0]

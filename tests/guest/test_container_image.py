@@ -1,7 +1,8 @@
 """The container images, run as people run containers: few rights, little memory, nothing writable.
 
-Needs podman and an image of this suite: CC_TEST_IMAGE, else the one that `make image` builds; and for the full one
-CC_TEST_IMAGE_FULL, else that of `make image-full`. Where one is named, its tests fail rather than be skipped.
+These tests need podman and an image of this suite: CC_TEST_IMAGE, or else the one that `make image` builds; for the
+full image CC_TEST_IMAGE_FULL, or else that of `make image-full`. Without an image tests are skipped, but they fail if
+a variable names it.
 """
 
 import os
@@ -20,7 +21,7 @@ _STRICT = ("--cap-drop", "all", "--security-opt", "no-new-privileges", "--user",
 
 
 def there(image, target, variable):
-    """Return an image's name. Skip the test where podman or the image is not there; fail if the variable names it."""
+    """Return the image's name. Without podman or the image, skip the test, or fail if the variable names the image."""
     missing = pytest.fail if variable in os.environ else pytest.skip
     if not shutil.which("podman"):
         missing("podman is not installed")
@@ -29,7 +30,7 @@ def there(image, target, variable):
     tried = subprocess.run(
         ["podman", "run", "--rm", "--network", "none", image, "true"], capture_output=True, text=True, timeout=120
     )
-    if tried.returncode != 0:  # docs/containers.md has the reasons that were met
+    if tried.returncode != 0:  # docs/containers.md lists the reasons seen so far
         missing(f"podman starts no container here: {tried.stderr.strip().splitlines()[-1]}")
     return image
 
@@ -98,7 +99,7 @@ def test_the_slim_image_is_small(image):
 
 
 def test_git_tells_what_belongs_to_a_working_tree(image, tmp_path):
-    """Its program alone is in the image, without the rest of its package."""
+    """Of git's package, the image has only the program."""
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     for name in ("kept.rs", "left-out.log"):
         (tmp_path / name).touch(mode=0o644)
@@ -123,7 +124,7 @@ def test_a_stack_of_the_full_image_is_judged_with_few_rights(full):
 
 @pytest.mark.parametrize("memory", ["256m", "512m"])
 def test_traces_of_two_guests_fit_into_little_memory(full, memory):
-    """Each guest keeps what it captures in memory; where both do not fit, one waits for the other."""
+    """Each guest keeps its captures in memory; if both do not fit, one guest waits for the other."""
     command = ("conformance", "why", "cubic", "--stack", "quinn", "--trials", "1")
     status, said = run(full, *command, options=(*_STRICT, "--memory", memory))
     assert status in {0, 1}, said

@@ -1,8 +1,8 @@
 """Hostile adapters (tests/faults): each ends in time, with the right outcome and words, and leaves nothing behind.
 
-The misdeeds of a group share a guest. After each, or after all that are only talk, comes a good trial, whose client
-first looks around for processes, files, kernel objects and memory that are not as they should be; all of these give the
-same bytes.
+The misdeeds of a group share a guest. A good trial follows each misdeed, or all of them if the client only says false
+things. Its client first looks for processes, files, kernel objects and memory use that should not be there. All good
+trials give the same bytes.
 """
 
 import contextlib
@@ -32,9 +32,9 @@ pytestmark = pytest.mark.guest
 FOLDER = paths.PACKAGE.parent / "tests" / "faults"
 MARK = "hostile-left-this"
 TIMEOUT_S = 30
-#: virtual: twice the pause before a calibration or a trial, until a server is ready, the transfer, the clearing up
+#: of virtual time: twice the pause before a calibration or a trial, a server's start, the transfer, and the clean-up
 BOUND_S = 2 * (61 + 66) + 30 + TIMEOUT_S + 10
-#: only so that a test ends: nothing is asserted of wall time
+#: of wall time, only so that a test ends; nothing is asserted about wall time
 WALL_S = 500
 OK, ERROR, UNSUPPORTED = Outcome.OK, Outcome.ERROR, Outcome.UNSUPPORTED
 NO_RESULT = "the client of hostile printed no valid result line: "
@@ -98,7 +98,7 @@ GROUPS = {
         "fills-and-eats": (ERROR, "the client of hostile ended with status -9 (its guest's memory ran out)"),
         "leaves-in-the-kernel": (OK, None),
     },
-    # These clients end with an error that says so where they were let.
+    # These clients end with an error that says so if a deed was possible.
     "business of others": {
         "writes-outside": (OK, None),
         "reads-the-job": (OK, None),
@@ -112,7 +112,7 @@ GROUPS = {
         "another-for-a-while": (ERROR, "the server of hostile sent with reno in the place of cubic"),
         "side-door": (ERROR, "nothing says it used cubic"),
         "four-connections": (ERROR, "the client of hostile opened 4 connections in the place of one"),
-        # What nobody can know from outside: docs/security.md
+        # These cannot be seen from outside (docs/security.md).
         "other-bytes": (OK, None),
         "plain": (OK, None),
     },
@@ -140,7 +140,7 @@ def nothing_is_left_on_the_host():
 
 @functools.cache
 def sizes():
-    """{misdeed: the size of transfer that stands for it}, as the adapter says itself."""
+    """Return {misdeed: the size of the transfer that selects it}, as the adapter says itself."""
     done = subprocess.run([FOLDER / "hostile", "misdeeds"], capture_output=True, text=True, check=True)
     return {name: int(size) for name, size in map(str.split, done.stdout.splitlines())}
 
@@ -153,7 +153,7 @@ def trials(bench, misdeed):
 
 
 def carry_out(bench, batches):
-    """([measurement], [events], files in the scratch folder) of one guest that lives until all is done."""
+    """Return ([measurement], [event], files in the scratch folder) of one guest that makes all trials."""
     reader, found = job.Reader(batches, bench.adapter), []
     with virtual.one_guest(bench.place("cubic").kernel, bench.adapter, batches[0][0]) as (guest, scratch):
         job.Feeder(scratch).feed_all(reader.cells)
@@ -177,7 +177,7 @@ def test_the_table_is_complete():
 
 
 def order_of(group):
-    """What is done one after the other in the guest of a group."""
+    """Return the names of the trials that the guest of a group makes, in order."""
     if group in TALK:
         return ["none", *GROUPS[group], "none"]
     return ["none", *(name for misdeed in GROUPS[group] for name in (misdeed, "none"))]
@@ -191,7 +191,7 @@ def as_expected(measurement, expected):
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_misdeeds_end_with_the_right_outcome_and_leave_nothing(bench, monkeypatch, group):
-    # The emulator is not what is tested here.
+    # The emulator is not under test, so its calibration of loss takes few packets.
     monkeypatch.setattr(job, "_LOSS_PACKETS", 200)
     expected, before = GROUPS[group], contents()
     order = order_of(group)
@@ -210,7 +210,7 @@ def test_misdeeds_end_with_the_right_outcome_and_leave_nothing(bench, monkeypatc
 
 
 def test_who_spins_without_end_is_ended_by_the_clock_on_the_wall(bench):
-    """Virtual time stands still while a program computes: no limit in virtual time can end it."""
+    """Virtual time stands still while a program computes, so no limit in virtual time can end it."""
     room = virtual.VirtualRoom(bench.place("cubic").kernel, trial_wall_timeout_s=4)
     with contextlib.closing(room.run(bench.adapter, [trials(bench, "spins")], threading.Event())) as measurements:
         found = next(measurements)

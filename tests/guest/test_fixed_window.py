@@ -1,4 +1,4 @@
-"""The congestion control `fixed` of studies/kernels: what a window of 116 packets carries. Skipped where not built."""
+"""The congestion control `fixed` of studies/kernels has a window of 116 packets. Skip the test if it is not built."""
 
 import threading
 
@@ -23,7 +23,7 @@ SECONDS = 10
 
 
 def setting(loss_pct, rate_mbps, queue_bytes):
-    """Return the Setting of a flow of `fixed` over a link of 100 ms of round trip."""
+    """Return the Setting of a flow of `fixed` over a link with a round trip of 100 ms."""
     queue = {"kind": "bfifo", "size": queue_bytes, "unit": "bytes"}
     data = {"rate_mbps": rate_mbps, "delay_ms": 50, "loss_pct": loss_pct, "queue": queue}
     link = {"name": "bottleneck", "ends": ["left", "right"], "data": data, "acks": {"delay_ms": 50}}
@@ -36,17 +36,17 @@ def setting(loss_pct, rate_mbps, queue_bytes):
 
 def test_a_window_stays_through_loss_and_its_first_one_does_not_flood_a_queue():
     bench = benches.find(benches.Choice(kernel="fixed"))
-    # Room for a window on the way; and the long link of the study `tng`, whose queue holds 43 packets.
+    # Links with room for a window in flight, and the long link of the study `tng`, whose queue holds 43 packets.
     asked = [setting(0, 100, 400_000), setting(5, 100, 400_000), setting(0, 10.48576, 65536)]
     batches = [bench.trials("cubic", one, [1]) for one in asked]
     found = list(bench.place("cubic").room.run(bench.adapter, batches, threading.Event()))
     assert [one.outcome for one in found] == [Outcome.OK] * 3, [one.message for one in found]
     clean, lossy, queued = (one.flows[0] for one in found)
     per_s_mbps = WINDOW * SEGMENT_BYTES * 8 / 0.1 / 1e6
-    # The first seconds have the handshake; in each further one a window comes through each round trip.
+    # The first seconds include the handshake; in each later one, a window is delivered in each round trip.
     assert clean["goodput_series_mbps"][2:-1] == pytest.approx([per_s_mbps] * (SECONDS - 3), rel=0.02)
     assert clean["retransmitted_segments"] == 0
-    # A loss takes a place in the window for the round trip in which it is mended. A halved window has 6.7 Mbit/s.
+    # A lost packet takes a place in the window for the round trip until its repair. A halved window has 6.7 Mbit/s.
     assert min(lossy["goodput_series_mbps"][2:-1]) > 0.75 * per_s_mbps
     assert 0.04 < lossy["retransmitted_segments"] / lossy["out_segments"] < 0.07
     assert queued["retransmitted_segments"] == 0

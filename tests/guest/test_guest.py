@@ -1,4 +1,4 @@
-"""Real guests: the lab's promises. Each test boots one or a few; the kernel must be built (`make kernel`)."""
+"""The lab's promises, tested in real guests. Each test boots one or a few; the kernel must be built (`make kernel`)."""
 
 import dataclasses
 import json
@@ -41,13 +41,13 @@ def short(cell=SHORT, **overrides):
 
 
 def go(bench, settings, seeds=(1,), algorithm="cubic", room=None, **options):
-    """Measurements as the room yields them, without a store."""
+    """Return measurements as the room yields them, without a store."""
     batches = [bench.trials(algorithm, s, seeds) for s in settings]
     return list((room or bench.place(algorithm).room).run(bench.adapter, batches, threading.Event(), **options))
 
 
 def guests(pid=None):
-    """Guest kernels that are running on this machine, started by this process or another one."""
+    """Return the process ids of running guest kernels that process `pid`, by default this one, has started."""
     mark = f"conformance-{pid or os.getpid()}-".encode()
     found = []
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
@@ -61,7 +61,7 @@ def guests(pid=None):
 
 
 def wait_for(guest, seconds):
-    """Until the guest ends by itself, at most so long; then it is ended."""
+    """Wait at most `seconds` for the guest to end by itself, then end it."""
     try:
         deadline = time.monotonic() + seconds
         while guest.exit_status is None and time.monotonic() < deadline:
@@ -71,7 +71,7 @@ def wait_for(guest, seconds):
 
 
 def run_program(bench, program, wall_timeout_s=120):
-    """Run a Python program in a guest instead of the job; what the console said."""
+    """Run a Python program in a guest instead of the job; return what the console said."""
     with cores.one_core() as core, scratch_place.folder() as scratch:
         (scratch / "program.py").write_text(program)
         guest = virtual.boot(bench.place("cubic").kernel, scratch, core, run="/run/scratch/program.py")
@@ -80,7 +80,7 @@ def run_program(bench, program, wall_timeout_s=120):
 
 
 def adapter(folder, server="exec LINUX server", client="exec LINUX client", **manifest):
-    """An adapter made of two shell commands; LINUX stands for linux-tcp's program."""
+    """Write an adapter made of two shell commands, in which LINUX stands for linux-tcp's program."""
     folder.mkdir()
     program = folder / "stack"
     server, client = (text.replace("LINUX", LINUX_TCP) for text in (server, client))
@@ -97,7 +97,7 @@ def adapter(folder, server="exec LINUX server", client="exec LINUX client", **ma
 
 
 def test_same_seed_same_bytes_wherever_and_whenever_it_runs(bench):
-    """Alone or after others, in one guest or another, with the host idle or loaded; other seeds differ."""
+    """The bytes are the same alone or after others, in any guest, on an idle or a loaded host; other seeds differ."""
     settings = [short(Cell(10, 20, 1)), short(Cell(50, 1, 3)), short(Cell(20, 60, 0))]
     long = {(m.trial.setting, m.trial.seed): line(m) for m in go(bench, settings, (1, 2, 3))}
     load_host = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * os.cpu_count())]
@@ -109,16 +109,16 @@ def test_same_seed_same_bytes_wherever_and_whenever_it_runs(bench):
             process.wait()
     for key, found in again.items():
         assert found == long[key], key[0].cell.id
-    # Where nothing is lost at random, seeds need not differ.
+    # Without random loss, results of different seeds need not differ.
     lossy = [text for (setting, _), text in long.items() if setting.cell.loss_pct]
     assert len({json.loads(text)["metrics"]["completion_s"] for text in lossy}) == 6
 
 
 @pytest.mark.thorough
 def test_what_a_guest_ran_before_does_not_show_by_a_nanosecond(bench):
-    """Whole transfers, backwards: housekeeping of the kernel comes at other points of each.
+    """Whole transfers in reverse order meet the kernel's housekeeping at other points of each transfer.
 
-    With coarse timers, with charged readings of the clock or with a server for fair tasks 1 trial in 10 differed.
+    With coarse timers, with charged readings of the clock or with a server for fair tasks, 1 trial in 10 differed.
     """
     settings = [documents.profile("atc25", cell) for cell in (Cell(10, 100, 1), Cell(10, 100, 0), Cell(30, 1, 2))]
     seeds = tuple(range(1, 9))
@@ -150,7 +150,7 @@ def test_an_interrupted_run_resumes(bench, tmp_path):
 
 
 def _check_queue_columns(found, read_back, kind):
-    """The trace's counters only grow, and end where tc's own, read after the trial, stand."""
+    """Check that the trace's counters never fall, and end near tc's own counters, which are read after the trial."""
     trace = found.evidence["trace"]
     for name, last in (
         ("queue_out_bytes", read_back[kind]["bytes"]),
@@ -182,7 +182,7 @@ def test_fractional_loss_and_offload_off(bench):
     netem = next(q for q in found.evidence["qdiscs"] if q["kind"] == "netem")
     assert netem["options"]["loss-random"]["loss"] == pytest.approx(0.0001)
     assert found.evidence["offload"]["server:server-eth0"] == {"tso": False, "gso": False, "gro": False}
-    # Without super-packets no frame is larger than Ethernet's.
+    # Without super-packets, no frame is larger than Ethernet allows.
     sent = found.evidence["interfaces"]["server"]["server-eth0"]
     assert sent["tx_bytes"] / sent["tx_packets"] <= 1514
 
@@ -247,7 +247,7 @@ def test_nothing_is_left_when_the_runner_is_killed(tmp_path):
     while guests(runner.pid) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not guests(runner.pid)
-    with scratch_place.folder() as scratch:  # the next one sweeps what the killed one left
+    with scratch_place.folder() as scratch:  # making a folder removes what the killed process left
         assert not list(scratch.parent.glob(f"conformance-{runner.pid}-*"))
 
 
@@ -300,7 +300,7 @@ def test_an_algorithm_that_the_kernel_lacks_is_unsupported(bench, tmp_path):
 
 
 def test_kernels_extended_registers_survive_threads_signals_and_forks(bench):
-    """Our patch leaves floating-point state in the host process: whose it is must never be mixed up."""
+    """Our patch leaves floating-point state in the host process; the states of threads must never be mixed up."""
     program = """
 import math, os, signal, threading
 hits = []
@@ -338,7 +338,7 @@ print("registers good" if good else "registers BAD")
 
 
 def test_the_clock_is_one_clock_and_advances_for_whoever_waits_for_it(bench):
-    """By system call and as libc reads it (from 7.2 on mostly without one); in processes that do nothing else."""
+    """The clock is read by system call and by libc (from 7.2 on mostly without one), in processes that only read it."""
     program = """
 import ctypes, os, threading, time
 libc = ctypes.CDLL(None)
@@ -379,7 +379,7 @@ print("clock good" if good else "clock BAD", "uptime", time.monotonic_ns())
 
 
 def test_more_mappings_than_the_host_allows_end_the_process_and_not_the_guest(bench):
-    """Each page of a process is a mapping of the host's, unless it lies next to the one before."""
+    """Each page of a guest's process is a mapping of the host process, unless it lies next to the one before."""
     program = """
 import mmap, os
 pages = 75_000
@@ -396,7 +396,7 @@ print("child ended with", os.wait()[1])
 
 
 def test_the_host_room_runs_the_same_job_in_real_time(bench):
-    """CI's own kernel has no netem, so the host room runs in a guest whose clock is the real one."""
+    """CI's own kernel has no netem, so the host room runs in a guest that keeps real time."""
     setting = short(Cell(5, 10, 0), transfer_s=2)
     program = f"""
 import json, pathlib, sys, threading
@@ -435,7 +435,7 @@ with open("/run/scratch/measured.jsonl", "w") as out:
     for found in map(json.loads, lines):
         assert found["trial"]["room"] == "host"
         if found["outcome"] == "error":
-            # Real time on a busy machine: what missed its marks must be called that, and nothing else.
+            # In real time on a busy machine, a trial may miss its marks; then the message must say just that.
             late = "calibration: the emulator", "the client of linux-tcp reports"
             assert found["message"].startswith(late), found["message"]
             continue
@@ -450,7 +450,7 @@ def test_the_host_room_says_what_it_lacks(monkeypatch):
 
 
 def test_pytest_judges_linux_cubic_on_real_guests(tmp_path):
-    """The product, once through: two smoke cells, real measurements, the shipped zones."""
+    """The whole product once: two smoke cells, real measurements, the shipped zones."""
     cells = ",".join(cell.id for cell in documents.zone_of("cubic").smoke[:2])
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "--pyargs", "conformance.suite", "-m", "cubic", "--grid", cells, "-v", "-p",

@@ -1,7 +1,7 @@
 """Both wheels in a fresh environment, without a compiler and with an empty cache: from doctor to verdict and report.
 
-They are installed from files, with no index. Their dependencies are those of the environment that the tests run in; the
-fresh one gets links to them and to nothing else, so that what only an extra brings is not there.
+They are installed from files, without an index. The fresh environment gets links to the wheels' dependencies in the
+environment that runs the tests, and to nothing else, so that packages which only an extra brings are missing.
 """
 
 import os
@@ -22,14 +22,14 @@ from packaging.utils import canonicalize_name
 
 pytestmark = pytest.mark.guest
 
-#: what is run beside the environment's own programs; guests have a PATH of their own
+#: programs that are needed besides the environment's own; guests have a PATH of their own
 _PROGRAMS = ("dpkg-query", "openssl")
-#: that a plain install of both wheels may download
+#: the most bytes that a plain install of both wheels may download
 _MOST_BYTES = 70 * 10**6
 
 
 def plain(wanted, found=None):
-    """Return {name: distribution} of what requirements ask for without extras, and of all that these ask for."""
+    """Return {name: distribution} of all that requirements ask for without extras, directly or through others."""
     found = {} if found is None else found
     for text in wanted:
         requirement = Requirement(text)
@@ -41,7 +41,7 @@ def plain(wanted, found=None):
 
 
 def link(distribution, packages):
-    """Put links to what an installed distribution has there into another environment's folder of packages."""
+    """Link an installed distribution's files and folders into another environment's folder of packages."""
     home = pathlib.Path(distribution.locate_file(""))
     for name in {file.parts[0] for file in distribution.files} - {"..", "__pycache__"}:
         (packages / name).symlink_to(home / name)
@@ -65,7 +65,7 @@ def built(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def installed(built, dependencies, tmp_path_factory):
-    """Return a function that runs a program of the environment in a folder of its own: (exit status, output)."""
+    """Return a function that runs a program of the environment in a folder of its own, and gives (status, output)."""
     folder = tmp_path_factory.mktemp("installed")
     venv.create(folder / "venv")
     python = folder / "venv" / "bin" / "python"
@@ -73,7 +73,7 @@ def installed(built, dependencies, tmp_path_factory):
     packages = pathlib.Path(sysconfig.get_path("purelib", "venv", base))
     for distribution in dependencies.values():
         link(distribution, packages)
-    # With no index and no word of dependencies: it fails if a wheel asks for anything that is not there.
+    # Install without an index but with dependencies, so that pip fails if a wheel requires anything that is missing.
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(python), "install", "-q"]
     subprocess.run([*pip, "--no-index", *built], check=True)
     programs = folder / "programs"
@@ -111,7 +111,7 @@ def test_what_extras_bring_is_not_there(installed, module):
 
 
 def test_a_plain_install_pulls_little(built, dependencies):
-    """A wheel is little larger than its files compressed; those without a hash are made when it is installed."""
+    """A wheel is little larger than its compressed files. Files without a hash are left out: installing makes them."""
     files = [
         pathlib.Path(file.locate())
         for distribution in dependencies.values()

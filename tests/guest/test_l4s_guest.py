@@ -1,4 +1,4 @@
-"""DualPI2 in a guest: DCTCP's packets stand in the queue for L4S, CUBIC's in the other. And changes not made."""
+"""DualPI2 in a guest: DCTCP's packets use the L4S queue, CUBIC's the classic one. And changes that are not made."""
 
 import dataclasses
 import threading
@@ -13,7 +13,7 @@ from conformance.model.trial import Outcome
 
 pytestmark = pytest.mark.guest
 
-#: the least that both queues may differ by: the classic one is kept at 15 ms, the one for L4S below 1
+#: least difference of both queues' delays: the classic queue is kept at 15 ms, the L4S queue below 1 ms
 APART_MS = 3
 RECEIVERS = ("net.ipv4.tcp_congestion_control", "dctcp")
 DCTCP = {**kernels(1, seconds=6, start={}), "name": "test", "algorithm": "dctcp", "ecn": True}
@@ -28,7 +28,7 @@ def bench():
 def dual(flows, **queue):
     data = {"rate_mbps": 40, "delay_ms": 10, "queue": {"kind": "dualpi2", **queue}}
     made = network(flows, data)
-    # Receivers say for each packet whether it was marked, if they are DCTCP's, too.
+    # A receiver reports for each packet whether it was marked only if it, too, uses DCTCP.
     sysctls = tuple(sorted((*made.sysctls, RECEIVERS)))
     return dataclasses.replace(made, sysctls=sysctls, network=dataclasses.replace(made.network, sysctls=sysctls))
 
@@ -40,14 +40,14 @@ def queue_of(measurement):
 def test_a_scalable_flow_stands_in_the_short_queue_beside_a_classic_one(bench):
     alone, classic = measure(bench, (dual([DCTCP], any_ect=True), 1), (dual([DCTCP]), 1))
     (beside,) = measure(bench, (dual([DCTCP, CUBIC], any_ect=True), 1))
-    # Alone all its packets but those of the handshake are L4S, are marked, and are not dropped.
+    # When DCTCP is alone, all its packets except those of the handshake are L4S; some are marked and none dropped.
     counted = queue_of(alone)
     assert counted["packets_in_l"] > 0.99 * (counted["packets_in_l"] + counted["packets_in_c"])
     assert counted["step_marks"] > 0 and counted["drops"] == 0
     assert alone.links[0]["marked_packets"] == counted["ecn_mark"] >= counted["step_marks"]
-    # Its marks come back to it, all that arrived until its last acknowledgement.
+    # The sender learns of all marks that arrived before its last acknowledgement.
     assert 0.9 * counted["ecn_mark"] <= alone.flows[0]["marked_segments"] <= counted["ecn_mark"]
-    # Its packets are ECT(0), which is classic where nothing else is asked for: that queue is longer.
+    # Its packets are ECT(0), which is classic by default, and the classic queue is longer.
     assert queue_of(classic)["packets_in_l"] == 0
     assert classic.value("queue_delay_p50_ms") > alone.value("queue_delay_p50_ms") + APART_MS
     both = queue_of(beside)

@@ -1,4 +1,4 @@
-"""A real QUIC stack in a guest: Debian's ngtcp2, fetched from by the common client. Skipped where it is missing."""
+"""A real QUIC stack in a guest: Debian's ngtcp2, with the common client. Tests are skipped if it is missing."""
 
 import json
 import re
@@ -41,7 +41,7 @@ def test_a_transfer_is_measured_and_repeatable(bench):
         assert trace["dropped_packets"][-1] > 0
 
 
-#: the common client, which fails on purpose and says how many system calls it made for how many datagrams
+#: a wrapper of the common client, which fails on purpose to report its numbers of system calls and datagrams
 COUNTED = r"""#!/bin/sh
 datagrams() { awk '$1 == "Udp:" && $2 ~ /^[0-9]/ {print $2}' /proc/net/snmp; }
 [ "$1" = client ] || exec "$(dirname "$0")/h3-client" "$@"
@@ -55,9 +55,9 @@ exit 1
 
 
 def test_the_common_client_makes_at_most_1_6_system_calls_a_packet(bench, tmp_path):
-    """At 10 Mbit/s, counted by strace: a client that makes a ppoll before every second receive makes 2.0.
+    """Calls are counted by strace at 10 Mbit/s; a client that calls ppoll before every second receive makes 2.0.
 
-    What strace takes of virtual time, some 10 us a call, is little beside the 1.2 ms between two packets.
+    strace takes about 10 us of virtual time a call, which is little beside the 1.2 ms between two packets.
     """
     if not shutil.which("strace"):
         pytest.skip("strace is not installed")
@@ -75,11 +75,11 @@ def test_the_common_client_makes_at_most_1_6_system_calls_a_packet(bench, tmp_pa
 
 
 def test_system_calls_are_few(bench):
-    """They are what a trial costs.
+    """System calls are what a trial costs.
 
-    They are 5.6 a packet: 1.5 are the client's, as strace counts them above, so 4.1 are those of ngtcp2's server and of
-    the harness. With 1.6 for the client, which is the most, that makes 5.7; one that makes a ppoll before every second
-    receive brings them to 6.1.
+    There are 5.6 a packet: 1.5 are the client's, as strace counts them above, so 4.1 are those of ngtcp2's server and
+    of the harness. With 1.6 for the client, which is the most, that makes 5.7; a client that calls ppoll before every
+    second receive raises it to 6.1.
     """
     (found,) = go(bench, [documents.profile("packets", Cell(10, 20, 0))])
     if "system_calls" not in found.host:
@@ -90,7 +90,7 @@ def test_system_calls_are_few(bench):
 
 
 def test_loss_strikes_packets_where_offload_is_off(bench):
-    """Segments leave the server one by one, whatever the stack hands to its socket at once."""
+    """Segments leave the server one by one, however many the stack hands to its socket at once."""
     (found,) = go(bench, [packets(Cell(10, 20, 0))])
     (counters,) = (c for name, c in found.evidence["interfaces"]["server"].items() if name == "server-eth0")
     assert counters["tx_bytes"] / counters["tx_packets"] < 1500
@@ -100,7 +100,7 @@ def test_loss_strikes_packets_where_offload_is_off(bench):
 
 
 def test_each_algorithm_is_the_one_asked_for(bench):
-    """By its name for the server, and by what it does: no two transfer alike under loss."""
+    """The server accepts its name for each algorithm, and no two algorithms transfer alike under loss."""
     found = {
         name: go(bench, [packets(Cell(10, 40, 2))], algorithm=name)[0] for name in manifest.read("ngtcp2").offered()
     }
@@ -110,7 +110,7 @@ def test_each_algorithm_is_the_one_asked_for(bench):
 
 
 def test_a_server_takes_what_the_client_asks_for(bench_of):
-    """Google's QUICHE has no setting for Reno: unless the client's option reached it, this would be BBR twice."""
+    """Google's QUICHE has no setting for Reno: unless the client's option reached it, both transfers would use BBR."""
     bench = bench_of("google-quiche-options")
     found = {name: go(bench, [packets(Cell(10, 100, 2))], algorithm=name)[0] for name in ("reno", "bbrv1")}
     assert all(m.outcome is Outcome.OK for m in found.values()), [m.message for m in found.values()]

@@ -1,4 +1,4 @@
-"""A client's port or address changes in mid-transfer: QUIC goes on, and TCP cannot (RFC 9000, 9; RFC 9293)."""
+"""A client's port or address changes during a transfer: QUIC goes on, TCP cannot (RFC 9000, section 9; RFC 9293)."""
 
 import threading
 
@@ -30,7 +30,7 @@ def rebound(found, way):
 
 
 def test_a_quic_connection_outlives_another_port_and_another_address(bench_of):
-    """RFC 9000, 9.3: the server answers to where the latest packet came from, and validates that path."""
+    """The server answers to the address of the latest packet, and validates that path (RFC 9000, section 9.3)."""
     asked = [(moves(how), 1) for how in WAYS]
     assert len({setting.guest_digest for setting, _ in asked}) == 1
     made, again = (measure(bench_of("ngtcp2"), *order) for order in (asked, asked[::-1]))
@@ -40,18 +40,18 @@ def test_a_quic_connection_outlives_another_port_and_another_address(bench_of):
         (flow,) = found.flows
         before, after = flow["phases"]
         assert before["goodput_mbps"] > 7 and after["goodput_mbps"] > 7
-        # Nearly all that the client sends is rewritten from then on, and what the server sends, but what was under way.
+        # From then on, all that the client sends is rewritten, and all that the server sends except what was in flight.
         data, acks = rebound(found, "data"), rebound(found, "acks")
         assert acks["rebound"] > 100 and acks["stale"] == 0
         assert data["rebound"] > 1000 and 0 < data["stale"] < 100
         assert found.message is None
-        # At once, but for what was under way.
+        # Delivery goes on at once, except for what was in flight.
         assert 0.02 < gap_s(found) < 0.5
 
 
 @pytest.mark.parametrize("how", WAYS)
 def test_a_tcp_connection_ends_there(bench_of, how):
-    """The control: the server knows no connection from there, and resets it."""
+    """As a control, TCP: the server knows no connection from the new address or port, and resets it."""
     bench = bench_of("linux-tcp")
     batches = [bench.trials("cubic", moves(how), [1])]
     (found,) = bench.place("cubic").room.run(bench.adapter, batches, threading.Event())
@@ -62,5 +62,5 @@ def test_a_tcp_connection_ends_there(bench_of, how):
     (flow,) = found.flows
     assert flow["completion_s"] is None and 2 < flow["end_s"] < 3
     assert rebound(found, "acks")["rebound"] > 0
-    # Up to when it was to end.
+    # Nothing arrives until the planned end.
     assert 3.5 < gap_s(found) <= LASTS_S - AT_S

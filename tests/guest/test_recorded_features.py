@@ -1,6 +1,6 @@
-"""What `python tests/score_why.py --record` kept of Linux's algorithms is what is read of their traces today.
+"""The readings of Linux's algorithms that `python tests/score_why.py --record` kept equal those of traces today.
 
-Where this fails, a trace is read otherwise than when mutants/why.json and zones/features.json were written. Record them
+If this fails, traces are read differently than when mutants/why.json and zones/features.json were written. Record them
 anew.
 """
 
@@ -22,7 +22,7 @@ def test_what_was_recorded_is_what_is_read(algorithm):
     recorded = kept.scheme if kept else helpers.reference_scheme(algorithm)
     bench = benches.find()
     scheme = bench.scheme(algorithm).id
-    if scheme != recorded:  # also where the kernel is not built
+    if scheme != recorded:  # also if the kernel is not built
         pytest.skip(f"{scheme} would be traced; {recorded} was recorded")
     found = tracing.traced(bench, algorithm, tracing.plan(algorithm, runs.seeds(3)))
     row = score_why.row(algorithm, ranking.readings(found.flows), found)

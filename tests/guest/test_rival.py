@@ -75,7 +75,7 @@ def test_two_flows_share_the_link_and_the_trial_does_not_depend_on_what_came_bef
     after = go(bench, [competing(Cell(10, 5, 1)), competing()], seeds, algorithm="cubic")
     assert {line(m) for m in (first, second)} <= {line(m) for m in after}
     assert line(first) == line(again)
-    # Nothing is lost at random: when they meet is most of what differs.
+    # There is no random loss, so seeds differ mostly in when the two flows meet.
     assert first.metrics["completion_s"] != second.metrics["completion_s"]
     for made in (first, second):
         elapsed_s = made.metrics["completion_s"]

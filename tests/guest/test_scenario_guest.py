@@ -1,4 +1,4 @@
-"""Flows that share a network: what counters, queues and lone transfers say against each other."""
+"""Flows that share a network: counters, queues and single transfers are checked against each other."""
 
 import dataclasses
 import itertools
@@ -27,7 +27,7 @@ def bench():
 
 
 def network(flows, data, **more):
-    """Return the Setting of one link that delays acknowledgements as long as data, and lets them pass otherwise."""
+    """Return the Setting of one link that delays acknowledgements as long as data, and does nothing else to them."""
     acks = {"delay_ms": data.get("delay_ms", 0)}
     document = {
         "name": "test", "title": "a test", "timeout_s": 120, "sysctls": SYSCTLS, "flows": flows,
@@ -78,7 +78,7 @@ def test_bytes_of_all_flows_are_what_the_links_counters_say(bench):
     (found,) = measure(bench, (network([kernels(4, bytes=1_000_000)], FIFO), 1))
     link = next(one for one in found.links if one["direction"] == "data")
     assert link["dropped_packets"] > 0
-    # Each segment is a packet: it left, or it was dropped. The last ones, of connections that end, TCP does not count.
+    # Each segment is a packet, which left or was dropped. TCP does not count the last ones, which end connections.
     sent = sum(flow["out_segments"] for flow in found.flows)
     assert 0 <= link["out_packets"] + link["dropped_packets"] - sent <= 2 * len(found.flows)
     wire = sum(flow["sent_bytes"] + HEADERS_BYTES * flow["out_segments"] for flow in found.flows)
@@ -96,7 +96,7 @@ def test_equal_flows_share_a_fair_queue_equally(bench):
 
 
 def test_a_flow_alone_is_a_flow_alone(bench):
-    """A network of one flow, on one link as a cell has, gives the figures of the lone transfer that it always was."""
+    """A network of one flow, on one link like a cell's, gives the figures of the single transfer in that cell."""
     profile, cell = "identify", Cell(10, 20, 0)
     alone = documents.profile(profile, cell, transfer_s=8)
     made = scenarios.find(profile)
@@ -115,7 +115,7 @@ def test_a_flow_alone_is_a_flow_alone(bench):
 
 
 def test_the_queue_delay_is_that_of_a_full_queue(bench):
-    """Of one packet after the other: a tail-drop queue of 30,000 bytes holds 24 ms at 10 Mbit/s, and no more."""
+    """Each packet's delay is measured: a tail-drop queue of 30,000 bytes holds 24 ms at 10 Mbit/s, and no more."""
     data = {**FIFO, "queue": {"kind": "bfifo", "size": 30_000, "unit": "bytes"}}
     (found,) = measure(bench, (network([kernels(2, seconds=5)], data), 1))
     link = next(one for one in found.links if one["direction"] == "data")
@@ -152,7 +152,7 @@ def test_several_clients_of_a_stack_share_with_the_kernels_flows(bench):
     assert far["completion_s"] is None
     assert 2.9 < far["end_s"] < 3.1
     assert far["min_rtt_ms"] > one["min_rtt_ms"] + 39
-    # Its first window is not paced.
+    # A flow's first window is not paced.
     assert 0.8 < paced["goodput_mbps"] < 1.05
     assert metrics.shared()["share"](found, "test") + metrics.shared()["share"](found, "far") < 1
 
@@ -165,7 +165,7 @@ ASKED = [{"bytes": 5000, "every_s": 0.05, "times": 10}, {"bytes": 200_000, "paus
 
 
 def test_bodies_come_at_a_pace_and_after_silence(bench):
-    """The kernel's flows; and the same bytes whatever the guest did before."""
+    """So do the kernel's flows, and results are the same bytes whatever the guest did before."""
     flows = [
         {"name": "test", "requests": ASKED},
         {"name": "beside", "sender": "kernel", "algorithm": "reno", "judged": False, "count": 2,
@@ -182,7 +182,7 @@ def test_bodies_come_at_a_pace_and_after_silence(bench):
     for flow in beside:
         pauses = [b - a for a, b in zip(times(flow, "end_s"), times(flow, "start_s")[1:], strict=False)]
         assert pauses == pytest.approx([0.25, 0.25], abs=1e-4)
-    # A round trip from the request to its first byte.
+    # From a request to its first byte, one round trip passes.
     assert min(b - a for a, b in zip(made, times(ours, "first_byte_s"), strict=True)) == pytest.approx(0.0215, abs=2e-3)
     assert first.metrics["completion_s"] == pytest.approx(ends[-1] - ours["start_s"], abs=0.03)
 
@@ -210,7 +210,7 @@ def test_a_kernel_without_the_algorithm_says_so(bench):
 
 @pytest.mark.parametrize("slot_ms", [None, 8])
 def test_round_trips_are_those_of_the_path_and_of_what_holds_acknowledgements_back(bench, slot_ms):
-    """Of a paced flow that fills no queue: the path's 20 ms alone, or up to a slot more."""
+    """A paced flow fills no queue, so its round trips are the path's 20 ms, or up to a slot more."""
     made = network([kernels(2, seconds=4, pace_mbps=2)], {**FIFO, "rate_mbps": 100}, round_trips=True)
     if slot_ms is not None:
         (link,) = made.network.links
@@ -218,12 +218,12 @@ def test_round_trips_are_those_of_the_path_and_of_what_holds_acknowledgements_ba
         made = dataclasses.replace(made, network=dataclasses.replace(made.network, links=(slotted,)))
     (found,) = measure(bench, (made, 1))
     mean, least, most = (metrics.METRICS[f"round_trip_{which}_ms"].of(found) for which in ("mean", "least", "most"))
-    # A trial's delays are up to 10 us off, each way.
+    # A trial's delays are up to 10 us off in each direction.
     assert 19.975 <= least <= mean <= most
     link = next(one for one in found.links if one["direction"] == "data")
     packets = [one["packets"] for one in link["round_trips"]]
     sent_once = [flow["out_segments"] - flow["retransmitted_segments"] for flow in found.flows]
-    # The sender is asked for its count a moment before it ends, and what is then on its way is not acknowledged.
+    # The sender is asked for its count a moment before it ends, and packets in flight then are not acknowledged.
     assert packets == pytest.approx(sent_once, rel=0.02)
     if slot_ms is None:
         assert mean < 22

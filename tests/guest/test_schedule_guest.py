@@ -1,4 +1,4 @@
-"""Networks that change, packets that are impaired, and two passes: exactly, and the same whatever was before."""
+"""Networks that change, impaired packets and two passes: exact, and the same whatever the guest did before."""
 
 import dataclasses
 import itertools
@@ -19,11 +19,11 @@ from conformance.model.trial import Outcome
 pytestmark = pytest.mark.guest
 
 AT_S = 2
-#: where packets come so fast that a capture holds half a second of them
+#: when a change comes where packets are so fast that a capture holds only half a second of them
 SOON_S = 0.2
 LATE_NS = 1000
 FLOW = kernels(1, seconds=4, start={})
-#: so fast that a packet comes every 12 us, with room for all of them
+#: a link so fast that a packet comes every 12 us, with a queue that holds all of them
 FAST = {"rate_mbps": 1000, "delay_ms": 1, "queue": {"kind": "bfifo", "size": 1_000_000, "unit": "bytes"}}
 
 
@@ -36,7 +36,7 @@ def bench():
 def captured(monkeypatch, tmp_path):
     """Capture every trial, and return a function: number of a trial -> (packets sent, packets that came).
 
-    With `acks`, each of both is (the server's packets, those to it).
+    With `acks`, each of the two is (packets from the server, packets to it).
     """
     plain, feed = shared._trial, job.Reader.feed
     made = []
@@ -58,13 +58,13 @@ def captured(monkeypatch, tmp_path):
 
     monkeypatch.setattr(shared, "_trial", lambda trial: dataclasses.replace(plain(trial), captures=True))
     monkeypatch.setattr(job.Reader, "feed", kept)
-    # A first pass's captures stay, too.
+    # Keep a first pass's captures, too.
     monkeypatch.setattr(two_passes, "_captured", packets)
     return read
 
 
 def measure(bench, *asked):
-    """Return the measurements of (setting, seed) pairs, which share guests where they can, in order."""
+    """Return the measurements of (setting, seed) pairs, in order; they share guests if they can."""
     batches = [bench.trials("cubic", setting, [seed]) for setting, seed in asked]
     found = {m.trial.key: m for m in bench.place("cubic").room.run(bench.adapter, batches, threading.Event())}
     made = [found[trial.key] for batch in batches for trial in batch]
@@ -77,7 +77,7 @@ def change(**about):
 
 
 def test_rate_delay_and_outage_change_at_the_very_instant(bench, captured):
-    """On a guest that has made trials before, and next to a microsecond: a packet comes every 12 us."""
+    """A guest that has made trials before changes them within a microsecond, while a packet comes every 12 us."""
     flow = {**FLOW, "seconds": 0.4}
     outage = network([flow], FAST, schedule=[change(at_s=SOON_S, set={"loss_pct": 100}, for_s=0.1)])
     slower = network([flow], FAST, schedule=[change(at_s=SOON_S, set={"rate_mbps": 10})])
@@ -122,7 +122,7 @@ def test_a_second_pass_is_the_first_until_the_state_begins(bench, captured):
     assert 0.02 < at_s < 2 and found.evidence["changes"][0]["at_s"] == pytest.approx(at_s + 0.25, abs=1e-9)
     assert found.trial.setting == waits
     until_s = at_s + 0.25
-    # Sequence numbers and timestamps begin at the clock's time, and change nothing.
+    # Sequence numbers and timestamps begin with the clock, but that does not change the packets' times and sizes.
     first, second = (
         [(packet.seconds, packet.bytes) for packet in captured(number)[0] if packet.seconds < until_s]
         for number in (0, 1)
@@ -196,7 +196,7 @@ def test_acknowledgements_leave_in_slots(bench):
     for keep, found in zip(("all", "newest"), measure(bench, (slots("all"), 1), (slots("newest"), 1)), strict=True):
         impaired = next(one["impaired"] for one in found.links if one["direction"] == "acks")
         assert (impaired["thinned"] > 0) == (keep == "newest")
-        # Of 4 s there are 200 slots; what opens and ends a connection is not thinned.
+        # 4 s have 200 slots; packets that open or end a connection are not thinned.
         assert keep == "all" or impaired["left"] < 260
 
 

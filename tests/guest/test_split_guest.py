@@ -1,4 +1,4 @@
-"""Split paths in real guests: both halves are what they were asked to be, and who breaks is told from who is slow."""
+"""Split paths in real guests: both halves are as asked for, and a program that breaks is told from one that is slow."""
 
 import json
 import os
@@ -18,9 +18,9 @@ from conformance.support import paths
 pytestmark = pytest.mark.guest
 
 TESTS = str(paths.PACKAGE.parent / "tests")
-#: where the kernels are, whatever home a test is given
+#: the cache with the kernels, whatever home a test is given
 CACHE = str(paths.cache())
-#: the lossy half is short, the long one clean: end to end CUBIC takes the losses for the long round trip's
+#: the lossy half is short and the long one has no loss: end to end, CUBIC meets the losses with a long round trip
 PATH = (Cell(10, 40, 0), Cell(10, 2, 3))
 
 
@@ -60,7 +60,7 @@ def test_a_split_transfer_passes_the_proxy_over_two_segments_as_asked(split):
         assert evidence["proxy"]["tcp_info"]["congestion_control"] == "cubic"
         assert evidence["proxy"]["tcp_info"]["bytes_acked"] > setting.transfer_bytes / 2  # at the last look
         assert evidence["sysctls"]["router"]["net.ipv4.tcp_rmem"] == "4096 131072 6291456"
-        # Each half has its own round-trip time: the server's sees the proxy, and the proxy the client.
+        # Each half has its own round-trip time: the server measures that to the proxy, the proxy that to the client.
         assert found.metrics["min_rtt_ms"] == pytest.approx(2 * setting.segments[1].one_way_delay_ms, abs=2)
         assert evidence["proxy"]["tcp_info"]["min_rtt_ms"] == pytest.approx(
             2 * setting.segments[0].one_way_delay_ms, abs=2
@@ -114,12 +114,12 @@ def test_an_emulator_that_does_not_deliver_is_an_error_that_names_the_segment(be
 
 @pytest.fixture
 def fake_pepsal(tmp_path, monkeypatch):
-    """Put a program named pepsal on PATH: the suite's own, after some commands of a shell's."""
+    """Return a function that puts a program named pepsal on PATH: shell commands, then the suite's own splitter."""
 
     def make(commands):
         own = proxy.program(Proxy()).read_bytes()
         fake = tmp_path / "pepsal"
-        # The guest sees the scratch folder only: the program carries the suite's own along.
+        # The guest sees the scratch folder only, so the program carries the suite's own in itself.
         head = f"""#!/bin/sh
 {commands}
 tail -c {len(own)} "$0" > /run/own && chmod 700 /run/own
@@ -148,7 +148,7 @@ def test_pepsal_on_path_can_take_its_place(bench, fake_pepsal):
 
 
 def test_connections_that_pass_by_the_proxy_are_an_error(bench, fake_pepsal):
-    """Were they not handed over, the path would be measured end to end, and called split."""
+    """If connections were not handed over, the path would be measured end to end, but called split."""
     (found,) = go(bench, [path(fake_pepsal("ip rule del lookup 100; ip rule del lookup 100"))])
     assert (found.outcome, found.message) == (Outcome.ERROR, "the connection did not pass through the proxy")
 

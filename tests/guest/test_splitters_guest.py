@@ -1,4 +1,4 @@
-"""Three sections with splitters between them: what comes through, how late, and that it is the same again."""
+"""Three sections with splitters between them: what comes through, how late, and that repeats give the same bytes."""
 
 import copy
 import json
@@ -33,7 +33,7 @@ def document(seconds=8, rival=False):
 
 
 def measure(bench, asked, made=None):
-    """Return the measurements of points, which share one guest where they can."""
+    """Return the measurements of points, which share one guest if they can."""
     made = scenarios.of_document(made or document())
     batches = [bench.trials("reno", made.setting(made.point(point)), [1]) for point in asked]
     return list(bench.place("reno").room.run(bench.adapter, batches, threading.Event()))
@@ -49,10 +49,10 @@ def test_sections_of_their_own_carry_more_over_a_lossy_one_and_give_the_same_byt
     }  # fmt: skip
     delivered = [one.flows[0]["delivery"]["whole"] for one in (split, bound, whole)]
     assert delivered[0]["mbps"] > 2 * delivered[2]["mbps"]
-    # Less may stand in the way, so it is there sooner; and no byte is sooner than light.
+    # With a bound, less data may be queued, so bytes arrive sooner; but none arrives before the path's delay.
     assert 50.5 < delivered[1]["delay_p50_ms"] < delivered[0]["delay_p50_ms"]
     assert delivered[2]["delay_p50_ms"] > 50
-    # End to end, what was acknowledged has come.
+    # End to end, all acknowledged bytes have arrived.
     assert whole.flows[0]["delivery"]["acked_undelivered_bytes"] == 0
     assert split.flows[0]["delivery"]["acked_undelivered_bytes"] > 0
 
@@ -60,7 +60,7 @@ def test_sections_of_their_own_carry_more_over_a_lossy_one_and_give_the_same_byt
 def test_rivals_of_a_section_pass_its_splitters_by(bench):
     (found,) = measure(bench, [{"loss_pct": 0}], document(rival=True))
     assert found.outcome is Outcome.OK, found.message
-    assert [one["connections"] for one in found.evidence["splitters"]] == [1, 1]  # the rival's is in none
+    assert [one["connections"] for one in found.evidence["splitters"]] == [1, 1]  # the rival's is counted by none
     rival = next(flow for flow in found.flows if flow["group"] == "rival")
     assert rival["goodput_mbps"] > 0.5
 

@@ -1,4 +1,4 @@
-"""What docs/first-verdict.md shows is what its commands print."""
+"""The output that docs/first-verdict.md shows is what its commands print."""
 
 import re
 

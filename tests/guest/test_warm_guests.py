@@ -1,4 +1,4 @@
-"""One guest that is fed cell after cell: what it measures is what a guest of its own measures of each."""
+"""A guest that is fed cell after cell measures in each the same as a guest of its own would."""
 
 import dataclasses
 import os
@@ -36,7 +36,7 @@ def by_trial(measurements):
 
 @pytest.mark.thorough
 def test_fifty_cells_in_one_guest_measure_what_guests_of_their_own_do(bench):
-    """Unlike cells, from 10 to 50 Mbit/s and from 1 to 100 ms; the last one made first, and alone."""
+    """The cells have 10 to 50 Mbit/s and 1 to 100 ms; every tenth is also measured alone, the last one first."""
     settings = [short(cell, transfer_s=0.3) for cell in grid.cells("full")[::3]]
     started = []
     together = go(bench, settings, (1, 2), on_start=started.append)
@@ -47,7 +47,7 @@ def test_fifty_cells_in_one_guest_measure_what_guests_of_their_own_do(bench):
 
 
 def test_a_cell_that_is_fed_late_measures_the_same(bench):
-    """A guest that has nothing to do waits; how long is a matter of the host's clock, and no part of any result."""
+    """A guest without work waits; how long depends on the host's clock and affects no result."""
     settings = [short(Cell(10, delay, 2)) for delay in (1, 20, 60)]
     at_once = by_trial(go(bench, settings, (1, 2)))
 
@@ -55,7 +55,7 @@ def test_a_cell_that_is_fed_late_measures_the_same(bench):
         for setting in settings:
             yield bench.trials("cubic", setting, [1])
             time.sleep(pause_s)
-        for setting in settings[::-1]:  # as after a look at what was measured
+        for setting in settings[::-1]:  # as after a look at the measurements
             yield []
             time.sleep(pause_s)
             yield bench.trials("cubic", setting, [2])
@@ -73,7 +73,7 @@ def test_a_guest_that_is_killed_costs_the_cell_it_was_in(bench):
 
     def kill_at_the_second():
         for at, setting in enumerate(settings):
-            if at == 2:  # asked for during the last trial of the second
+            if at == 2:  # the room asks for this cell during the last trial of the second
                 os.kill(started[0].pid, signal.SIGKILL)
             yield bench.trials("cubic", setting, [1, 2])
 
@@ -89,7 +89,7 @@ def test_a_guest_that_is_killed_costs_the_cell_it_was_in(bench):
 
 
 def test_an_old_guest_is_replaced(bench):
-    """Its uptime is bounded: what counts milliseconds in 32 bits would go wrong otherwise."""
+    """A guest's uptime is bounded, because code that counts milliseconds in 32 bits would go wrong otherwise."""
     settings = [short(Cell(10, delay, 1), transfer_s=0.3) for delay in (1, 20, 60, 100)]
     started = []
     room = virtual.VirtualRoom(bench.place("cubic").kernel, most_uptime_s=300)
@@ -99,16 +99,16 @@ def test_an_old_guest_is_replaced(bench):
 
 
 def test_a_trial_does_not_depend_on_whether_its_guest_made_the_calibration(bench):
-    """Neither of its own cell's nor of others'; and the calibration is the same for every algorithm."""
+    """This holds for calibrations of its own cell and of others, and a calibration is the same for every algorithm."""
     settings = [short(Cell(10, 20, 1)), short(Cell(40, 60, 3), queue="bfifo:1"), short(Cell(20, 5, 0))]
     for algorithm in ("cubic", "reno"):
         made = virtual.VirtualRoom(bench.place(algorithm).kernel, remembers=False)
-        # Of the second algorithm one is enough: what is asked is whether it finds what the first has left.
+        # One setting is enough for the second algorithm, to see whether it finds the first one's calibration.
         for setting in settings if algorithm == "cubic" else settings[:1]:
             always = go(bench, [setting], (1, 2), algorithm, made)
             assert "calibration_s" in always[0].host
             first, again = (go(bench, [setting], seeds, algorithm) for seeds in ((1, 2), (2, 1)))
-            # Of the second algorithm, all is remembered from the first.
+            # The second algorithm finds all calibrations remembered from the first.
             assert ("calibration_s" in first[0].host) == (algorithm == "cubic")
             assert all("calibration_s" not in m.host for m in again)
             assert by_trial(first) == by_trial(again) == by_trial(always)

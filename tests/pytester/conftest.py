@@ -1,6 +1,7 @@
-"""The shipped suite as a session of pytest, with a room that makes measurements up."""
+"""The shipped suite as a session of pytest, with a room that invents measurements."""
 
-# Until a session within this process ends, pytester forgets what it imported first; these cannot be imported again.
+# After a session in this process, pytester forgets modules that the session imported first. These modules cannot be
+# imported twice, so they are imported before any session.
 import altair  # noqa: F401
 import fake_room
 import numpy  # noqa: F401
@@ -16,13 +17,13 @@ TESTS = str(paths.PACKAGE.parent / "tests")
 
 @pytest.fixture
 def suite(pytester, monkeypatch):
-    """Run pytest over the shipped suite in this process; `kind` says what the fake room measures.
+    """Return a function that runs pytest over the shipped suite in this process; `kind` is the fake room's.
 
     `more` is called with a function that sets attributes until the session ends.
     """
 
     def run(*arguments, kind="good", more=lambda patch: None):
-        # As in the repository: zone markers are registered by the plugin, so strictness must not hurt.
+        # Markers are strict, as in the repository. The plugin registers those of zones, so this must do no harm.
         pytester.makeini("[pytest]\naddopts = --strict-markers --no-why\n")
         with monkeypatch.context() as patches:
             fake_room.install(kind, patch=patches.setattr)
@@ -34,7 +35,7 @@ def suite(pytester, monkeypatch):
 
 @pytest.fixture
 def process(pytester):
-    """The same in a process of its own, where one is tested; `more` is what its conftest.py holds beside that room."""
+    """Return a function that does so in a process of its own; `more` follows the fake room in its conftest.py."""
 
     def run(*arguments, kind="good", more=""):
         pytester.makeconftest(

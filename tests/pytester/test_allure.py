@@ -20,7 +20,10 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def results(suite, pytester):
-    """Run with --alluredir; returns what it wrote of each test, by its title. Heatmaps take seconds: few are drawn."""
+    """Return a function that runs with --alluredir and returns what was written about each test, by its title.
+
+    Heatmaps take seconds to draw, so by default none is drawn.
+    """
     pytest.importorskip("allure_pytest")
 
     def undrawn(patch):

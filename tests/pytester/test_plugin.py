@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 CELLS = [f"c{i}" for i in range(64)]
 
 GRID = ("--grid", "10mbps-20ms-1pct,10mbps-20ms-2pct")
-#: two cells that can tell enough to be counted in zones of loss, too
+#: two cells that are counted in zones of loss, too
 COUNTED = ("--grid", "10mbps-20ms-0pct,10mbps-20ms-4pct")
 
 
@@ -41,7 +41,7 @@ def test_a_stack_that_lies_elsewhere_is_not_taken_for_a_test(suite, pytester, tm
     stack.parent.chmod(0o755)
     result = suite("-m", "cubic and heatmap", *GRID, "--stack", str(stack))
     result.assert_outcomes(passed=2)
-    # pytest keeps its cache in its root: in a stack's folder it would change the stack.
+    # pytest keeps its cache in its root directory, which in a stack's folder would change the stack.
     result.stdout.fnmatch_lines([f"rootdir: {pytester.path}", "configfile: tox.ini"])
 
 
@@ -202,7 +202,7 @@ def test_what_violates_is_traced_to_say_what_looks_wrong(suite, pytester):
 
 @pytest.fixture
 def known(pytester):
-    """Write a stack that is known to do this; returns the options that test it."""
+    """Return a function that writes a stack with these known deviations and returns the options that test it."""
 
     def write(*entries):
         folder = pytester.mkdir("stack")
@@ -259,7 +259,7 @@ def test_a_mistake_in_what_is_known_is_one_line(suite, known):
 
 
 def test_a_baseline_takes_the_place_of_the_zone(suite, pytester):
-    """What violates the zone as it did before is no change; what conforms to it now is one."""
+    """A stack that still violates the zone as before has not changed; one that now conforms to it has."""
     base = "-m", "cubic and heatmap", *GRID
     suite(*base, "--trials", "20", "--results", "before.jsonl", kind="bad").assert_outcomes(failed=2)
     before = pytester.path / "before.jsonl"
@@ -275,7 +275,7 @@ def test_a_baseline_takes_the_place_of_the_zone(suite, pytester):
 
 
 def test_the_stack_is_called_what_its_manifest_calls_it_whatever_its_folder(tmp_path):
-    """A baseline is looked up by that name: docs/ci.md's adapter lies in a folder called conformance."""
+    """A baseline is found by the stack's name, and docs/ci.md's adapter lies in a folder called conformance."""
     folder = tmp_path / "conformance"
     shutil.copytree(paths.data("adapters") / "linux-tcp", folder)
     about = json.loads((folder / "adapter.json").read_text())
@@ -311,7 +311,7 @@ def told(cell, status, p, known, family=67):
 
 
 def test_holm_is_taken_over_what_was_planned_not_over_what_arrived():
-    """After `-x`, or a budget, five of five outside would violate among those that came."""
+    """After `-x` or the end of a budget, five of five trials outside would violate among the few that were measured."""
     for family, late in ((66, {("cubic/heatmap", "a")}), (67, set())):
         zones = summary.Zones()
         said = told("a", "inconclusive", 3.77e-5, False, family)
@@ -442,7 +442,7 @@ def test_a_session_that_was_interrupted_or_stopped_early_repeats_nothing(session
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")])
 def test_a_session_repeats_what_only_holm_finds(suite, process, workers):
-    """Trials of 66 cells lie outside by five of five beside a reference's 20, which alone is not enough of 67."""
+    """In 66 of 67 cells, five of five trials are outside, beside 20 of the reference: not enough by itself for 67."""
     zone = documents.zone_of("cubic")
     few = [p for p, i in zone.intervals.items() if i.counted and i.basis.n == 20][:66]
     more = next(p for p, i in zone.intervals.items() if i.counted and i.basis.n > 20)
@@ -460,7 +460,7 @@ def test_a_session_repeats_what_only_holm_finds(suite, process, workers):
 
 def test_results_are_not_measured_again(suite):
     suite("-m", "cubic and heatmap", *GRID).assert_outcomes(passed=2)
-    # The room now measures something else; the store still has what it had.
+    # The room would now measure something else, but the store still has the earlier results.
     suite("-m", "cubic and heatmap", *GRID, kind="bad").assert_outcomes(passed=2)
 
 
@@ -499,7 +499,7 @@ def test_xdist_says_once_what_is_of_another_kernel(process, pytester):
 
 
 def test_it_works_under_xdist(process, tmp_path_factory):
-    # Elsewhere, and made by the first process that looks: for the others it would be the path of a test.
+    # The file is elsewhere, because the first process creates it and the others would take its path for that of a test.
     results = tmp_path_factory.mktemp("elsewhere") / "r.jsonl"
     result = process("-m", "cubic", "--grid", "10mbps", "-n", "2", "--results", str(results))
     result.assert_outcomes(passed=70 + 30)
@@ -553,7 +553,7 @@ def test_a_split_path_is_measured_and_judged(suite, pytester):
     result = suite("-m", "cubic and split", *PATH, "--results", "r.jsonl", more=fake_room.measure_paths)
     result.assert_outcomes(passed=2)
     settings = results(pytester.path / "r.jsonl")
-    # Both ways, since they are different paths, and each cell once.
+    # Both orders of segments are measured, because they are different paths, and each cell once.
     split = [s for s in settings if "segments" in s]
     assert (len(settings), len(split)) == (25, 10)
     assert {s["proxy"]["program"] for s in split} == {"splitter"}
@@ -564,7 +564,7 @@ def test_a_split_path_is_measured_and_judged(suite, pytester):
 
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n", "2"), marks=pytest.mark.thorough)])
 def test_a_stack_that_the_proxy_does_not_help_violates(suite, process, workers):
-    """Its cells are those of the reference, and so are the predictions."""
+    """Its cells, and so the predictions made of them, are those of the reference."""
     ask = "-m", "cubic and split", *PATH
     if workers:
         result = process(*ask, *workers, kind="unsplit", more="fake_room.measure_paths()\n")

@@ -1,4 +1,4 @@
-"""The controllers that only clauses judge: what they do by themselves, without aioquic, which only guests have."""
+"""The controllers that only clauses judge, tested by themselves, without aioquic, which only guests have."""
 
 import importlib
 import re
@@ -14,7 +14,7 @@ PACKET, RTT_S = 1200, 0.1
 
 
 class Base:
-    """What aioquic's controllers inherit."""
+    """The base class of aioquic's controllers."""
 
     def __init__(self, *, max_datagram_size):
         self.bytes_in_flight, self.congestion_window, self.ssthresh = 0, 0, None
@@ -22,7 +22,7 @@ class Base:
 
 @pytest.fixture
 def controllers(monkeypatch):
-    """Controllers, with stand-ins for the modules of aioquic; registered ones are in `registered`."""
+    """Load the controllers with stand-ins for aioquic's modules; `registered` has those that were registered."""
     registered = {}
     recovery = types.ModuleType("aioquic.quic.recovery")
     recovery.QuicPacketRecovery = type(
@@ -60,7 +60,7 @@ class Packet:
 
 
 def rounds(controller, count, now=0.0, share=1.0):
-    """Send a share of the window in each round trip, and have it acknowledged; return (windows in packets, time)."""
+    """Send a share of the window in each round trip and acknowledge it; return (windows in packets, time)."""
     found = []
     for _ in range(count):
         controller.on_rtt_measurement(now=now, rtt=RTT_S)
@@ -107,7 +107,7 @@ def test_a_late_reduction_comes_when_recovery_is_over(controllers):
 def test_timeouts_send_three_packets_or_halve_the_window(controllers):
     recovery = controllers.recovery.QuicPacketRecovery()
     recovery.sent, recovery.handshake_confirmed = [], True
-    for _ in range(2):  # a second connection of the process changes nothing more
+    for _ in range(2):  # a second connection in the process has no further effect
         controllers.ThreeProbes(max_datagram_size=PACKET)
     recovery.reschedule_data(now=1.0)
     assert recovery.sent == [1.0] * 3
@@ -136,7 +136,7 @@ def test_the_cubic_returns_to_its_window_after_k_and_grows_by_half_at_most(contr
     for kind in (controllers.NoLimit, controllers.Cubic):
         one = kind(max_datagram_size=PACKET)
         _, now = rounds(one, 1, after_a_loss(one))
-        before, one.epoch = one.congestion_window, one.epoch - 30  # as if it had been sending for long
+        before, one.epoch = one.congestion_window, one.epoch - 30  # as if it had been sending for a long time
         rounds(one, 1, now)
         grown.append(one.congestion_window / before)
     assert grown[0] > 2 and grown[1] <= 1.5

@@ -1,4 +1,4 @@
-"""The examples of CI and of pages: they parse; each command, its options and its algorithms exist."""
+"""Examples for CI and on pages: they can be parsed, and each command, its options and its algorithms exist."""
 
 import json
 import os
@@ -25,7 +25,7 @@ def load(name):
 
 
 def scripts(name):
-    """The shell lines of an example or of a page's code blocks, with continued ones joined."""
+    """Return the shell lines of an example or of a page's code blocks, with continued lines joined."""
     if name.endswith(".md"):
         found = re.findall(r"```sh\n(.*?)```", (ROOT / name).read_text(encoding="utf-8"), re.DOTALL)
     elif name == "action.yml":
@@ -44,7 +44,7 @@ def commands(name):
 
 
 def found(words):
-    """Walk the command's groups; return the command and its words."""
+    """Walk through groups of commands; return the command and its remaining words."""
     command = main
     words = words[1:]
     while isinstance(command, click.Group):
@@ -54,7 +54,7 @@ def found(words):
 
 
 def check(words):
-    """Look each option of a command up."""
+    """Assert that each option of a command exists; return the command's name."""
     command, words = found(words)
     known = {name for parameter in command.params for name in getattr(parameter, "opts", ())}
     for word in words[: words.index("--")] if "--" in words else words:
@@ -69,11 +69,11 @@ def named(value):
 
 
 def not_offered(words):
-    """Yield (stack, algorithm) of what a command asks a stack for that ships and whose manifest lacks it."""
+    """Yield each (stack, algorithm) that a command asks of a shipped stack whose manifest lacks the algorithm."""
     command, words = found(words)
     if any(word.startswith("$") for word in words):  # a shell's variable, which may name the stack
         return
-    # Under its root: a command keeps the help option that the first context gives it, and the root names it -h, too.
+    # A command keeps the help option of its first context, so its parent must be the root, which also names it -h.
     root = click.Context(main, **main.context_settings)
     given = command.make_context(command.name, list(words), parent=root, resilient_parsing=True).params
     algorithms = [name for key in ("cca", "algorithm", "algorithms") for name in named(given.get(key))]
@@ -93,7 +93,7 @@ def test_every_command_exists_with_these_options(name):
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_a_verdict_within_a_budget_names_suspects(name):
-    """With a budget the gate looks for them only if it is asked; a part of the cells has no verdict."""
+    """With a budget, the gate looks for suspects only if asked to; a gate over a part of the cells has no verdict."""
     gates = [words for words in commands(name) if words[1] == "gate" and "--budget" in words]
     judging = [words for words in gates if "--out" in words]
     assert judging and all("--why" in words for words in judging)
@@ -137,12 +137,12 @@ def test_the_action_is_one():
     for step in action["runs"]["steps"]:
         if "uses" not in step:
             assert step["shell"] == "bash"
-            # An input that stands in a script is code; in an environment variable it is text.
+            # An input that is pasted into a script is code; in an environment variable it is text.
             assert "${{" not in step["run"]
 
 
 class Checkout:
-    """A repository whose pull request changes the tree `stack`, and the action's steps, run in it."""
+    """A repository whose pull request changes the tree `stack`; it runs the action's steps."""
 
     def __init__(self, folder):
         self.root, self.temp, self.called = folder / "work", folder / "temp", folder / "called"
@@ -193,7 +193,7 @@ COMPARE = "Compare the pull request with its base"
 @pytest.mark.parametrize("source", ["quinn-proto=stack,quinn=../udp", "quinn-proto=WORK/stack,quinn=../udp"])
 def test_a_pull_request_to_a_source_is_compared_with_the_base_s_tree(tmp_path, source):
     checkout = Checkout(tmp_path)
-    (checkout.root / "quinn").mkdir()  # a folder of the repository that is called as the stack is
+    (checkout.root / "quinn").mkdir()  # a folder of the repository with the stack's name
     checkout.commit("after", "quinn/lib")
     source = source.replace("WORK", str(checkout.root))
     called, output = checkout.run(COMPARE, stack="quinn", source=source, algorithms="cubic reno")
@@ -223,7 +223,7 @@ def test_a_pull_request_to_an_adapter_is_compared_with_the_base_s_adapter(tmp_pa
 @pytest.mark.slow
 @pytest.mark.parametrize("left", ["all", "what git knows"])
 def test_an_earlier_comparison_s_base_is_in_nobody_s_way(tmp_path, left):
-    """Of a step of the same job; and of a job before it, whose temporary folder the runner has emptied."""
+    """The base is from a step of the same job, or from an earlier job whose temporary folder the runner has emptied."""
     checkout = Checkout(tmp_path)
     checkout.run(COMPARE, stack="stack/tree")
     base = checkout.temp / "cc-base"
@@ -325,7 +325,7 @@ def test_what_the_steps_write_does_not_change_the_digest_of_a_source(tmp_path):
     assert trees.read(checkout.root).digest != before
 
 
-#: GitHub's program: who asks, the comments that are there, and what is asked to be changed
+#: a stand-in for GitHub's program: it tells the user, lists comments, and records requests for changes
 GH = """#!/bin/sh
 case "$2" in
   user) if [ -n "$LOGIN" ]; then echo "$LOGIN"; else echo '{"message": "Resource not accessible"}'; exit 1; fi ;;
@@ -342,7 +342,7 @@ esac
      ("bea", "POST repos/a/b/issues/7/comments")],
 )  # fmt: skip
 def test_a_later_run_edits_the_comment_that_its_own_token_wrote(tmp_path, login, asked):
-    """The job's token is a bot's; anybody may write the mark, and nobody else's comment is edited."""
+    """The job's token belongs to a bot. Any user may write the mark, but comments of other users are not edited."""
     if not shutil.which("jq"):
         pytest.skip("jq is not installed")
     checkout = Checkout(tmp_path)
@@ -395,7 +395,7 @@ def test_later_steps_get_our_command_and_keep_their_python(tmp_path):
 
 @pytest.mark.parametrize("name", ["action.yml", ".github/workflows/ci.yml", ".github/workflows/release.yml"])
 def test_actions_of_others_are_pinned_to_a_commit(name):
-    """A tag may be moved by whoever owns it; what it was called when it was pinned stands beside it."""
+    """The owner of a tag can move it. A comment has the tag that the commit had when it was pinned."""
     used = re.findall(r"uses: (.*)", (ROOT / name).read_text(encoding="utf-8"))
     assert len(used) >= 2
     for text in used:
@@ -414,13 +414,13 @@ def test_the_workflow_grants_nothing_but_reading_and_runs_what_people_run():
 
 
 def test_jobs_that_build_the_guest_kernel_run_where_its_source_is():
-    """Python for other versions is made for the machine itself."""
+    """Only the job `quick` runs on the machine itself, because Python's other versions are made for that."""
     jobs = load(".github/workflows/ci.yml")["jobs"]
     assert {name: job.get("container") for name, job in jobs.items()} == {
         "quick": None, "test": "debian:12", "thorough": "debian:12",
     }  # fmt: skip
     for job in jobs.values():
-        if "container" in job:  # it begins with nothing: neither git nor make
+        if "container" in job:  # the container lacks even git and make
             first = job["steps"][0]["run"].split()
             assert first[:2] == ["apt-get", "update"] and {"git", "make", "python3", "ca-certificates"} <= set(first)
 

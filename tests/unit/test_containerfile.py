@@ -1,4 +1,4 @@
-"""The container images build every stack that they can, and have what stacks are built with and run on."""
+"""The container images build every stack that they can, and have the packages that stacks need to build and run."""
 
 import re
 import tomllib
@@ -12,16 +12,16 @@ ROOT = paths.PACKAGE.parent
 TEXT = (ROOT / "Containerfile").read_text(encoding="utf-8").replace("\\\n", " ")
 #: packages that every Debian 12 has
 OF_DEBIAN = {"apt", "coreutils", "dpkg", "libc-bin", "libgnutls30", "sed"}
-#: packages that have a program of another name, or another version of it
+#: {package: what it has}: a program of another name, or another package
 HAS = {"openjdk-17-jdk-headless": {"openjdk-17-jre-headless"}, "ngtcp2-server": {"gtlsserver"}}
 HAS |= {"openjdk-17-jre-headless": {"java"}, "nginx-light": {"nginx"}}
-#: stacks that are built from a user's build, and from nothing else
+#: stacks that are built only from a user's build
 OWN = {"lsquic", "neqo", "picoquic", "quicly"}
 IN_ALL = {"python3", "dpkg-query", "cat", "sed", "sha256sum"}
 
 
 def stages():
-    """Return {stage: its text with that of the stages that it begins with}."""
+    """Return {stage: its text, after that of the stages on which it is based}."""
     found = {}
     for text in re.split(r"^(?=FROM )", TEXT, flags=re.MULTILINE)[1:]:
         base, name = re.match(r"FROM (\S+) AS (\S+)", text).groups()
@@ -30,7 +30,7 @@ def stages():
 
 
 def installed(stage):
-    """Return the packages that a stage installs, and what they have."""
+    """Return the packages that a stage installs, and the programs and packages that these have."""
     words = {word for line in re.findall(r"apt-get install ([^&\n]*)", stages()[stage]) for word in line.split()}
     return words.union(*(HAS.get(word, ()) for word in words))
 
@@ -55,7 +55,7 @@ def test_what_a_stack_is_built_with_and_runs_on_is_there(name):
 
 
 def test_git_is_in_every_image():
-    """Without it, no working tree that is a repository can be digested."""
+    """Without git, there is no digest of a working tree that is a repository."""
     assert all("git" in installed(stage) for stage in ("build", "build-full"))
     copied = "COPY --from=build /usr/bin/git /usr/bin/git"
     assert all(copied in stages()[stage] for stage in ("slim", "full"))
@@ -67,7 +67,7 @@ def test_a_package_that_is_missing_would_be_noticed():
 
 
 def test_builders_are_given_what_the_wheel_is_made_of_and_no_more():
-    """What else changes in the tree would have every stack built anew."""
+    """If builders got other files, a change to these would cause a new build of every stack."""
     lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     given = {line[1:] for line in lines if line.startswith("!")}
     about = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

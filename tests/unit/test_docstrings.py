@@ -1,10 +1,10 @@
-"""Docstrings begin with a verb in the imperative, as docs/style.md asks. ruff's D401 sees verbs only."""
+"""Docstrings begin with a verb in the imperative, as docs/style.md asks. ruff's D401 recognizes verbs only."""
 
 import ast
 
 from conformance.support import paths
 
-#: what no verb is, and stood at the beginning of docstrings that say what a function returns
+#: words that are no verbs and that have been seen at the beginning of docstrings that say what a function returns
 _NO_VERBS = frozenset(
     (
         *("A", "All", "An", "As", "At", "Both", "By", "Each", "Every", "For", "From", "Half", "How", "If", "In", "It"),
@@ -16,7 +16,7 @@ _NO_VERBS = frozenset(
 
 
 def first_words(text):
-    """Yield (function, first word of its docstring); properties are named like what they are."""
+    """Yield (function, first word of its docstring), without properties, whose docstrings are nouns."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             a_property = any("property" in ast.unparse(decorator) for decorator in node.decorator_list)

@@ -1,4 +1,4 @@
-"""The documents: what they link to and name exists, their lines wrap, and the index leads to every page."""
+"""The documents: all that they link to or name exists, their lines wrap, and the index leads to every page."""
 
 import collections
 import json
@@ -16,18 +16,18 @@ ROOT = paths.PACKAGE.parent
 PAGES = sorted(
     (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("zones/*.md"), *ROOT.glob("conformance/**/*.md"))
 )
-#: columns of a line of prose without its links: what docs/style.md asks for
+#: most columns of a line of prose without its links, as docs/style.md asks
 _WIDEST = 100
-#: folders whose files prose names by their path
+#: folders whose files are named by path in prose
 _FOLDERS = "conformance|docs|tests|zones|adapters|topologies|mutants|examples|reports"
 _PATH = re.compile(rf"(?<![\w./-])(?:{_FOLDERS})/[\w./*-]*\.\w+")
-#: what stands for any name in a path
+#: words that stand for any name in a path
 _ANY = re.compile(r"ALGORITHM|NAME|STACK|FILE")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
 def prose(text):
-    """Yield (number, line) of what is neither code nor in a table; such lines are empty."""
+    """Yield (number, line) of every line; lines of code and of tables are empty."""
     code = False
     for number, line in enumerate(text.splitlines(), 1):
         fence = line.lstrip().startswith("```")
@@ -68,7 +68,7 @@ def without_code(text):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_page_leads_to_what_is_there(page):
     assert list(broken_links(page)) == []
-    if page.name != "CHANGELOG.md":  # which also tells of what is gone
+    if page.name != "CHANGELOG.md":  # which also names files that are gone
         assert list(missing_paths(page.read_text(encoding="utf-8"))) == []
 
 
@@ -89,7 +89,7 @@ def test_the_readme_is_short():
 
 
 def test_the_readme_shows_as_many_cells_as_the_smoke_tier_has():
-    """The verdicts of a session are real output, and change where smoke cells are chosen anew."""
+    """The verdicts of a session there are real output, and change if smoke cells are chosen anew."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     shown = {
         zone: sum(map(int, re.findall(r"(\d+) \w+", counts)))
@@ -100,7 +100,7 @@ def test_the_readme_shows_as_many_cells_as_the_smoke_tier_has():
 
 
 def trials(zone):
-    """Return how many trials of Linux each place of a zone rests on, as a set of numbers."""
+    """Return the numbers of trials of Linux on which places of a zone rest, as a set."""
     document = json.loads(zone.read_text(encoding="utf-8"))
     places = (*document.get("cells", ()), *document.get("points", ()))
     bases = [basis for place in places for basis in place["bases"] if basis["reference"].startswith("linux-")]
@@ -108,7 +108,7 @@ def trials(zone):
 
 
 def test_the_page_of_zones_says_how_many_trials_a_reference_has():
-    """Elsewhere pages only link to it."""
+    """Other pages only link to that page."""
     found = set().union(*(trials(zone) for zone in ROOT.glob("zones/*/*.json")))
     text = (ROOT / "docs" / "zones.md").read_text(encoding="utf-8")
     (said,) = re.findall(r"^A reference has ([\d, or]+) trials", text, re.MULTILINE)
@@ -155,7 +155,7 @@ def test_the_page_of_commands_has_every_command():
 
 
 def has_random_loss(setting):
-    """Tell whether some packets of a Setting are lost by chance; a link that loses all of them is dead."""
+    """Return whether some packets of a Setting are lost at random; a link that loses all packets does not count."""
 
     def within(part):
         if isinstance(part, dict):
@@ -206,7 +206,7 @@ def test_the_walk_names_at_most_eight_files():
 
 
 def sources():
-    """Yield the texts whose comments and messages send readers to a page."""
+    """Yield the files whose comments and messages refer readers to pages."""
     for folder, pattern in (("conformance", "**/*.py"), ("conformance", "schemas/*.json"), ("examples", "*.py")):
         yield from sorted((ROOT / folder).glob(pattern))
     yield from (ROOT / "Makefile", ROOT / "action.yml")

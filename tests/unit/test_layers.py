@@ -1,4 +1,4 @@
-"""The layers of ARCHITECTURE.md: who may import whom. The contracts are in pyproject.toml, for import-linter."""
+"""The layers of ARCHITECTURE.md: which package may import which. import-linter's contracts are in pyproject.toml."""
 
 import graphlib
 import pathlib
@@ -11,13 +11,13 @@ from importlinter import cli
 import conformance
 
 PACKAGE = pathlib.Path(conformance.__file__).parent
-#: what a guest's Python has beside the standard library
+#: packages that a guest's Python has besides the standard library
 IN_GUESTS = {"mininet"}
 
 
 @pytest.fixture(scope="module")
 def graph():
-    # The package's face names what it offers for type checkers, and imports it late.
+    # conformance/__init__.py imports its interface for type checkers only, and otherwise late.
     return grimp.build_graph(
         "conformance", include_external_packages=True, exclude_type_checking_imports=True, cache_dir=None
     )
@@ -31,7 +31,7 @@ def test_layers_hold_transitively(capsys):
 def test_no_module_imports_itself_by_way_of_others(graph):
     order = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
     assert len(order) > 100
-    graphlib.TopologicalSorter(order).prepare()  # raises CycleError, which names the circle
+    graphlib.TopologicalSorter(order).prepare()  # raises CycleError, which names the cycle
 
 
 def test_the_guest_has_no_circle_for_types_either():
@@ -44,7 +44,7 @@ def test_the_guest_has_no_circle_for_types_either():
 
 @pytest.mark.parametrize("package", ["guest", "model"])
 def test_guest_and_model_import_only_themselves(graph, package):
-    """import-linter's list of what is forbidden does not know what may come."""
+    """import-linter's list of forbidden imports cannot know packages that are added later."""
     inside = f"conformance.{package}"
     libraries = {"guest": IN_GUESTS, "model": {"numpy", "scipy"}}[package]
     modules = {module for module in graph.modules if module == inside or module.startswith(f"{inside}.")}

@@ -1,4 +1,4 @@
-"""Documents mutated at random, through whatever reads them: only a UserError may come out, on one line.
+"""Documents mutated at random, given to all their readers: these may raise only a UserError, of one line.
 
 Values are replaced, left out, repeated and moved to another name. Documents of schemas that the suite only writes
 (gate, summary, why) have no reader here.
@@ -39,7 +39,7 @@ def _inner(document, steps):
 
 @st.composite
 def mutated(draw, document):
-    """A copy of a document with one to three mutations."""
+    """Draw a copy of a document with one to three mutations."""
     document = copy.deepcopy(document)
     for _ in range(draw(st.integers(1, 3))):
         left = list(places(document)) if isinstance(document, dict | list) else []
@@ -70,7 +70,7 @@ def _read_results(path):
 
 
 def _read_split_results(path):
-    """Read lines of a split path beside one of a cell, without which there is no report."""
+    """Read lines of a split path together with one of a cell, because a report needs a cell."""
     beside = path.with_name("cell.jsonl")
     beside.write_text(json.dumps(LINE) + "\n")
     found = source.Source([beside, path])
@@ -85,7 +85,7 @@ def _read_features(path):
 
 
 def _read_scenario(path):
-    """Read a scenario as `scenario show` and `run` do: at each point of its smoke grid, too."""
+    """Read a scenario as `scenario show` and `run` do, including each point of its smoke grid."""
     scenario = scenarios.read(path)
     with located(path):
         for point in scenario.grid("smoke"):
@@ -151,7 +151,7 @@ FEATURES = features.TrialFeatures(trial=measurement().trial, cell="few", sampled
 
 
 def _study():
-    """What a study that ships says of its first scenario, in short."""
+    """Return a shipped study, reduced to its first scenario."""
     study = _json("studies", "access-networks.json")
     named = study["scenarios"][0]["name"]
     of_it = [one for one in study["experiments"] if one["scenario"] == named]
@@ -212,7 +212,7 @@ def test_a_mutated_document_is_read_or_refused_in_one_line(tmp_path_factory, cas
 @pytest.mark.parametrize("side", ["server", "client"])
 @pytest.mark.parametrize("lacking", ["rx_bytes", "tx_bytes"])
 def test_counters_that_lack_a_direction_are_refused_with_file_and_line(tmp_path, side, lacking):
-    """Also behind lines that are sound: only the first line of a kind is held against the whole schema."""
+    """This holds after sound lines, too, although only the first line of a kind is checked against the whole schema."""
     path = tmp_path / "results.jsonl"
     broken = copy.deepcopy(LINE)
     del broken["evidence"]["interfaces"][side]["eth0"][lacking]

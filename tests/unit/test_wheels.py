@@ -1,4 +1,4 @@
-"""The wheels: what they hold, and that nothing that the suite needs of the repository is missing in an install."""
+"""The wheels: what they hold, and that an install has all that the suite needs from the repository."""
 
 import ast
 import email
@@ -22,10 +22,10 @@ from conformance.model import digest as digests
 pytestmark = pytest.mark.slow
 
 ROOT = wheels.ROOT
-#: where the wheel has what lies at the top level of the repository
+#: folders at the repository's top level that the wheel contains
 DATA = ("adapters/", "clauses/", "reports/templates/", "scenarios/", "studies/", "topologies/", "zones/")
 DIGEST = "0123456789abcdef"
-#: prints everything that the suite reads of its own files, by content
+#: a program that prints the contents of all own files that the suite reads
 TELL = """
 import json
 from conformance.catalogue import documents
@@ -84,7 +84,7 @@ def test_the_suites_wheel_holds_every_file_of_the_repository_that_it_needs_and_n
 
 
 def test_an_install_reads_the_same_of_its_files_as_the_checkout(suite, tmp_path):
-    """Contents, and what may be run: manifests are refused whose programs may not."""
+    """This includes which files are executable, because manifests whose programs are not are refused."""
     installed = wheels.unpack(suite, tmp_path / "site")
 
     def tell(where):
@@ -122,7 +122,7 @@ def test_what_is_heavy_is_not_pulled_by_a_plain_install():
 
 
 def test_whatever_is_imported_is_asked_for():
-    """By the plain install, or by an extra."""
+    """The plain install or an extra requires every imported package."""
     brought_by = {
         "_pytest": "pytest", "allure": "allure-pytest", "markupsafe": "jinja2", "referencing": "jsonschema",
         "vl_convert": "vl-convert-python",
@@ -139,7 +139,7 @@ def test_whatever_is_imported_is_asked_for():
 
 
 def imported(tree):
-    """Yield the top packages of all imports of a module."""
+    """Yield the top-level packages of all imports of a module."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)
@@ -160,7 +160,7 @@ def test_there_is_one_version():
 
 @pytest.fixture
 def built(tmp_path):
-    """A cache with a default kernel of our recipe and with what adapters compile, as if made elsewhere."""
+    """Make a cache with a default kernel of our recipe and with builds of adapters, as if made on another machine."""
     cache = tmp_path / "cache"
     kernel = cache / "kernels" / DIGEST
     kernel.mkdir(parents=True)
@@ -184,7 +184,7 @@ def built(tmp_path):
 
 
 def places():
-    """Return {folder in a cache: the program in it} of what the wheel brings."""
+    """Return {folder in a cache: the program in it} for the builds that the wheel brings."""
     stacks = {
         building.brought(name, adapter.files_digest(manifest.read(name))): "client"
         for name in ("linux-tcp", "h3-client")

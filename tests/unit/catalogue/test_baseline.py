@@ -1,4 +1,4 @@
-"""Zones made from what a stack did before."""
+"""Zones made from a stack's earlier results."""
 
 import dataclasses
 
@@ -29,7 +29,7 @@ def heatmap(values, **scheme):
 
 @pytest.mark.parametrize("usual", [0.2419, 0.22])
 def test_a_stack_need_not_have_done_what_the_document_says(usual):
-    """quic-go's Reno has 0.24 where RFC 5681 has 0.18; and one that is nearer, but not there."""
+    """quic-go's Reno has 0.24 where RFC 5681 has 0.18; the other value is nearer, but not permitted either."""
     interval = heatmap([usual] * 20).intervals[CELL]
     (played, *_), _ = bases.played_bases("reno", documents.profile("packets", CELL))
     assert usual in interval
@@ -38,7 +38,7 @@ def test_a_stack_need_not_have_done_what_the_document_says(usual):
 
 
 def test_a_baseline_that_can_show_nothing_is_refused():
-    """5 trials before and 20 now: were all 20 outside, that would still be chance once in 26,000 runs of one cell."""
+    """With 5 trials before and 20 now, all 20 are outside by chance in one of 26,000 runs of a cell."""
     zone = heatmap([0.2, 0.21, 0.22, 0.23, 0.24])
     said = r"reno/heatmap-baseline: 20 trials can never show that one of 150 cells violates it; give --max-trials 25"
     with pytest.raises(UserError, match=said):

@@ -1,4 +1,4 @@
-"""A zone may rest on another implementation that was measured, beside the reference and the documents."""
+"""A zone may also rest on measurements of another implementation, besides the reference and the documents."""
 
 import dataclasses
 import json
@@ -16,7 +16,7 @@ CELL, OTHER = Cell(10, 20, 1), Cell(10, 20, 0)
 
 
 def run(values, cells=(CELL, OTHER), **scheme):
-    """As many trials of each cell, under the profile of QUIC stacks."""
+    """Return a trial of each cell for each value, under the profile of QUIC stacks."""
     made = [m for cell in cells for m in measurements(values, cell=cell, algorithm="reno", **scheme)]
     settings = [documents.profile("packets", m.trial.setting.cell) for m in made]
     return [
@@ -31,7 +31,7 @@ QUIC = run([0.6] * 20, cells=(CELL,), stack="aioquic", stack_digest="9" * 16)
 
 @pytest.fixture
 def zone_file(tmp_path):
-    """A zone that rests on Linux and, in one cell, on aioquic."""
+    """Write a zone that rests on Linux and, in one cell, on aioquic; return its path."""
     folder = tmp_path / "reno"
     folder.mkdir()
     target = folder / "mine.json"

@@ -1,4 +1,4 @@
-"""Which cells tell zones apart, and metrics that are derived from what was seen."""
+"""Which cells tell zones apart, and metrics that are derived from measurements."""
 
 import dataclasses
 

@@ -216,7 +216,8 @@ def test_a_stack_s_file_is_rewritten_from_its_results(tmp_path, monkeypatch):
     entries = {entry.zone_id: entry for entry in expectations.load(stack)}
     assert entries["cubic/heatmap"].cells == {CELL}
     assert "+ cubic/heatmap, 1 cell: violates, not explained yet" in console.file.getvalue()
-    # A trial counts once, whichever files hold it; what never judges the stack makes no entry that load() refuses.
+    # A trial counts once, however many files hold it. Results that never judge the stack add no entry, which load()
+    # would refuse.
     copy = tmp_path / "copy.jsonl"
     elsewhere = {**bad[0].to_json()["trial"]["setting"], **documents.profile("packets", CELL).to_json()}
     under_packets = [{**(line := json.loads(text)), "trial": {**line["trial"], "setting": elsewhere}} for text in lines]
@@ -231,7 +232,7 @@ def test_a_stack_s_file_is_rewritten_from_its_results(tmp_path, monkeypatch):
 
 
 def bench_of(**today):
-    """A bench on which a stack's build, kernel and lab are these."""
+    """Return a bench with this build of a stack, this kernel and this lab."""
 
     def trials(algorithm, setting, seeds):
         made = [trial(seed, algorithm=algorithm, **today) for seed in seeds]
@@ -274,18 +275,18 @@ def test_results_of_another_build_say_nothing_of_this_one(tmp_path, monkeypatch)
     ):
         with pytest.raises(UserError, match=rf"both\.jsonl: no measurement .*{unlike}.*with --any-build"):
             update_today(results, **today)
-    # Taking out what is gone adds nothing.
+    # Removing deviations that are gone adds none.
     usual = documents.zone_of("cubic").intervals[OTHER].basis.median
     gone = [*outside[:5], *measurements([usual] * 8, cell=OTHER)]
     (tmp_path / "expected.json").write_text(expectations.dumps([expected(cells=[OTHER])], ours=False))
     args = "a stack", [written(tmp_path / "gone.jsonl", gone)]
     expect.update(*args, add=False)
     assert expectations.load("a stack") == ()
-    # Nothing to keep is no file.
+    # If there is nothing to keep, no file is written.
     (tmp_path / "expected.json").unlink()
     expect.update(*args, add=False)
     assert not (tmp_path / "expected.json").exists()
-    # Nothing says which of two builds is meant; of one build, whatever it is, there is no doubt.
+    # Of two builds, it is not clear which is meant; a single build, whichever it is, leaves no doubt.
     with pytest.raises(UserError, match="more than one run of cubic/linux-tcp"):
         expect.update("a stack", [results])
     one = written(tmp_path / "one.jsonl", outside)
@@ -366,7 +367,7 @@ def test_paths_that_were_split_are_judged_and_counted(tmp_path):
         made = [*trials(factor, 20, 0), *trials(again, n_again, FRESH)]
         results.write_text("".join(json.dumps(m.to_json()) + "\n" for m in made))
         (found,) = [v for v in verdicts_of([results]) if v.zone_id == split.id]
-        # The run's one family: each cell for the check, and for utilization and loss where it counts, and the path.
+        # The run has one family: each cell for the check, and for utilization and loss if it counts, and the path.
         zones = [documents.zone_of("cubic", kind) for kind in ("heatmap", "loss")]
         counted = sum(zone.intervals[cell].counted for zone in zones for cell in check.cells)
         assert found.family == counted + len(check.cells) + 1
@@ -375,8 +376,8 @@ def test_paths_that_were_split_are_judged_and_counted(tmp_path):
     assert verdict(1) == "conforms"
     assert verdict(0.3) == "violates"
     assert verdict(0.3, again=0.3, n_again=20) == "violates"
-    assert verdict(0.3, again=1, n_again=20) == "inconclusive"  # as pytest, which repeats it
-    assert verdict(0.3, again=1, n_again=3) == "violates"  # interrupted
+    assert verdict(0.3, again=1, n_again=20) == "inconclusive"  # as in pytest, which repeats it
+    assert verdict(0.3, again=1, n_again=3) == "violates"  # the repeat was interrupted
 
 
 SHIPPED = sorted(paths.data("adapters").glob("*/expected.json"))
@@ -393,7 +394,7 @@ def test_what_ships_is_explained_and_names_cells_that_are_judged(path):
 
 
 def test_what_is_written_of_points_is_read_back(tmp_path):
-    """A file that the suite itself refuses would be of no use: ids of points have commas, colons and equals signs."""
+    """The suite must accept the file that it writes; ids of points have commas, colons and equals signs."""
     of_points = [judging for _, judging in documents.judging("packets") if judging.digests]
     assert of_points
     for one in of_points:

@@ -1,4 +1,4 @@
-"""`conformance zones`: whatever stands in a file, its place is named; versions compare; the form is canonical."""
+"""`conformance zones`: any fault in a file is named with its place; versions are compared; the form is canonical."""
 
 import collections
 import copy
@@ -28,7 +28,7 @@ DOCUMENT = json.loads(SHIPPED.read_text())
 
 @pytest.fixture
 def file(tmp_path):
-    """Write a document where a zone's file could be; returns its path."""
+    """Return a function that writes a document where a zone's file could be, and returns its path."""
 
     def write(document):
         path = tmp_path / "heatmap-packets.json"
@@ -43,7 +43,7 @@ def changed(**changes):
 
 
 def with_cell(at=8, basis=None, of=0, **changes):
-    """The document with a cell changed, and one of its bases."""
+    """Return the document with changes to a cell and to one of its bases."""
     document = copy.deepcopy(DOCUMENT)
     document["cells"][at].update(changes)
     document["cells"][at]["bases"][of].update(basis or {})
@@ -51,7 +51,7 @@ def with_cell(at=8, basis=None, of=0, **changes):
 
 
 def ranged(**changes):
-    """The document with a cell as zones had them whose trials are not known any more: a range in place of values."""
+    """Return the document with a cell as in zones whose trials are no longer known, with a range instead of values."""
     document = copy.deepcopy(DOCUMENT)
     own = document["cells"][8]["bases"][0]
     values = own.pop("values")
@@ -142,7 +142,7 @@ def test_two_zones_may_not_have_one_id(tmp_path):
 
 
 def backwards(value):
-    """The same document, the names of all its objects the other way round."""
+    """Return the same document with the names of all its objects in reverse order."""
     if isinstance(value, list):
         return [backwards(one) for one in value]
     return {k: backwards(v) for k, v in reversed(value.items())} if isinstance(value, dict) else value
@@ -165,7 +165,7 @@ def test_one_form_is_canonical_to_the_byte_and_written_only_when_asked(tmp_path)
 
 
 def shown(compute, *arguments, width=160):
-    """What a command exits with and shows; its document satisfies its schema."""
+    """Return a command's exit status and output; check its document against its schema."""
     console = rich.console.Console(file=io.StringIO(), width=width)
     found = compute(*arguments)
     {zones.diff: shown_zones.show_difference, zones.show: shown_zones.show_zone}[compute](found, console)
@@ -191,7 +191,7 @@ SHIPPED_SPLIT = paths.data("zones", "cubic", "split.json")
 
 
 def predicted(tmp_path):
-    """A copy of a split zone's file in which no path was measured."""
+    """Write a copy of a split zone's file in which no path was measured; return its path."""
     document = json.loads(SHIPPED_SPLIT.read_text())
     document.pop("path_profile_digest", None)
     document["margin_rule"] = derive_split.margin_rule()
@@ -204,7 +204,7 @@ def predicted(tmp_path):
 
 
 def split_with(tmp_path, change):
-    """The same where one was, and then changed."""
+    """Write such a copy in which one path was measured, with a change made to the document; return its path."""
     document = json.loads(predicted(tmp_path).read_text())
     first = document["paths"][0]
     document["margin_rule"] = derive_split.margin_rule(measured=True)
@@ -303,7 +303,7 @@ def test_no_bound_is_cut_on_a_narrow_terminal():
 
 @pytest.mark.parametrize(("zone", "width"), [("cubic/heatmap", 80), ("cubic/heatmap", 60), ("reno/heatmap", 80)])
 def test_no_number_is_folded_on_a_narrow_terminal(zone, width):
-    """The numbers are those of a wide one, each of them whole."""
+    """A narrow terminal shows the same whole numbers as a wide one."""
     wide, narrow = (
         collections.Counter(re.findall(r"\d[\d.]*", shown(zones.show, zone, width=at)[1].replace("..", " ")))
         for at in (200, width)

@@ -1,4 +1,4 @@
-"""What others have beside their own kind: found in trials, kept in zones of harm, and what harm is against."""
+"""Goodput of others beside their own kind: found in trials, kept in zones of harm; harm is relative to it."""
 
 import dataclasses
 import json
@@ -18,12 +18,12 @@ VALUE = {
 }  # fmt: skip
 SCENARIO = scenarios.find("coexistence")
 BESIDE_CUBIC = SCENARIO.setting(SCENARIO.parse("buffer_bdp=2"))
-#: what no zone that ships is about: a trial's others have an equal share there, whatever the harm
+#: a setting that no shipped zone has, so a trial's others count as having an equal share there, whatever the harm
 ELSEWHERE = SCENARIO.setting(SCENARIO.parse("buffer_bdp=3"))
 
 
 def trials(algorithm, mbps, setting=ELSEWHERE, n=20, rival="cubic", name=None, **scheme):
-    """Trials in which the other flow has so many Mbit/s while both run."""
+    """Return trials in which the other flow has `mbps` while both run."""
     made = []
     for seed in range(1, n + 1):
         trial = Trial(
@@ -59,7 +59,7 @@ def test_harm_is_against_what_the_others_kind_has_in_the_same_network():
 
 
 def test_flows_are_of_one_kind_by_the_kernels_name():
-    """BBRv1 is what Linux calls bbr."""
+    """Linux calls BBRv1 bbr."""
     of_bbr = trials("bbrv1", 5.0, rival="bbr", name="bbr")
     (entry,) = derived(of_bbr, trials("reno", 3.0, rival="bbr"))["points"]
     assert entry["own_kind"]["mbps"] == 5.0

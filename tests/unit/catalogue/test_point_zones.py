@@ -1,4 +1,4 @@
-"""Zones over points of a scenario, as documents: derived, checked, found by marker, expected, asked about."""
+"""Zones over points of a scenario, as documents: derived, checked, found by markers, and used by known deviations."""
 
 import copy
 import dataclasses
@@ -27,7 +27,7 @@ VALUE = {
 
 
 def measurements(points=POINTS, trials=20, algorithm="cubic"):
-    """Trials whose Jain's index spreads by 2 % around 0.9."""
+    """Return trials whose Jain's index is spread by 2 % around 0.9."""
     scheme = helpers.scheme(algorithm)
     return [
         helpers.shared_measurement(
@@ -44,7 +44,7 @@ def measurements(points=POINTS, trials=20, algorithm="cubic"):
 
 @pytest.fixture
 def file(tmp_path):
-    """A zone's file as `zones derive --scenario fairness` writes it."""
+    """Write a zone's file as `zones derive --scenario fairness` does; return its path."""
     made = derive.derive(measurements(), "cubic", "CUBIC", "jain_index", "fairness", "fairness-jain")
     (tmp_path / "cubic").mkdir()
     path = tmp_path / "cubic" / "fairness-jain.json"
@@ -53,7 +53,7 @@ def file(tmp_path):
 
 
 def changed(file, change):
-    """The same file with a change made to its document."""
+    """Change the document in the file; return its path."""
     document = json.loads(file.read_text())
     change(document)
     file.write_text(derive.dumps(document))
@@ -69,7 +69,7 @@ def test_a_derived_zone_names_scenario_points_and_their_digests(file):
     assert zone.places == POINTS
     for point in POINTS:
         assert zone.digest_at(point) == scenarios.setting("fairness", point).profile_digest
-    # 0.9 less 10 % and 0.01; to be fairer is no fault
+    # The lower bound is 0.9 less 10 % and 0.01; being fairer is no fault.
     assert zone.intervals[POINTS[0]].low == pytest.approx(0.9005 * 0.9 - 0.01, abs=2e-4)
     assert zone.intervals[POINTS[0]].high == 1
 
@@ -215,7 +215,7 @@ def test_an_axis_of_names_puts_what_they_mean():
 
 
 def test_a_marker_of_an_algorithm_alone_asks_where_a_margin_was_measured():
-    """Honest stacks may have been measured at some points of a zone only."""
+    """Honest stacks may have been measured at only some points of a zone."""
     zone = documents.zone_of("cubic", "fairness-jain")
     kinds = {"flows=2": {"relative": 0.1}, "flows=4": {"relative": 0.1}}
     intervals = {

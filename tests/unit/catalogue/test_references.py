@@ -1,4 +1,4 @@
-"""References of zones as what is known of a study's points."""
+"""References of zones, from which values at a study's points are known without a measurement."""
 
 import dataclasses
 import math
@@ -31,7 +31,7 @@ def test_a_zone_s_reference_is_known_of_the_very_setting_it_was_measured_in():
 
 
 def test_where_only_a_range_is_known_that_is_the_interval(monkeypatch):
-    """As of a user's zone from before zones held the value of each trial; none that ships is so old."""
+    """A user's zone may be from before zones held the value of each trial; none that ships is so old."""
     zone, cell = documents.zone_of("bbrv2"), Cell(10, 20, 2)
     basis = dataclasses.replace(zone.intervals[cell].basis, values=())
     older = dataclasses.replace(

@@ -1,4 +1,4 @@
-"""The zones that ship: each accepts its own reference and rejects the other algorithms' somewhere."""
+"""The zones that ship: each accepts its own reference and rejects those of other algorithms somewhere."""
 
 import itertools
 import json
@@ -24,7 +24,7 @@ IDENTIFY = documents.all_zones("identify-*")
 
 
 def reference(zone, cell):
-    """Trials as the zone's reference made them: its own, or five over the range that the zone records."""
+    """Return trials like the reference's: with its own values, or five over the range that the zone records."""
     b = zone.intervals[cell].basis
     values = b.values or [b.min, (b.min + b.median) / 2, b.median, (b.median + b.max) / 2, b.max]
     return measurements_of(zone.metric, values, cell=cell, algorithm=zone.algorithm)
@@ -63,7 +63,7 @@ def test_smoke_cells_reject_every_other_algorithm(algorithm, other):
 
 @pytest.mark.slow
 def test_zones_of_a_kind_have_the_cells_of_cubic_s():
-    """Such as are left out are left out for a reason, which docs/why-these-zones.md gives. One kind is of BBR alone."""
+    """docs/why-these-zones.md gives the reasons for cells that are left out. One kind exists for BBR alone."""
     left_out, first = [], {"threshold": "bbrv1"}
     for profile in documents.PROFILES.values():
         for kind, zone in documents.judging(profile):
@@ -72,7 +72,7 @@ def test_zones_of_a_kind_have_the_cells_of_cubic_s():
             assert set(zone.places) <= places
             left_out += [(zone.id, place.id) for place in places - set(zone.places)]
     unfit = {("reno/sawtooth-queue", "30mbps-100ms-0pct"), ("bbrv2/threshold", "10mbps-100ms-6pct")}
-    # Its kernel's "bbr" is BBRv3, and that of the kernel on which stacks over UDP run is BBRv1.
+    # Beside BBR: "bbr" is BBRv3 on the kernel of the zone's reference, and BBRv1 on the kernel of stacks over UDP.
     unfit |= {(zone, place) for zone, place in left_out if zone in BESIDE_OTHER_BBR and "other=bbr" in place}
     assert set(left_out) == unfit
     assert len(unfit) == 2 + 6 * len(BESIDE_OTHER_BBR)
@@ -100,7 +100,7 @@ def test_zones_over_points_have_those_of_their_scenario():
 
 
 def test_several_flows_of_bbrv1_lose_far_more_than_bbrv3_s():
-    """The positive control: what tells these two apart beside their own kind, at a queue of one BDP."""
+    """This is the positive control: loss tells the two apart beside their own kind, at a queue of one BDP."""
     lost = {
         algorithm: documents.zone_of(algorithm, "fairness-loss").intervals[Point((("flows", 8),))].basis.median
         for algorithm in ("bbrv1", "bbrv3")
@@ -109,7 +109,7 @@ def test_several_flows_of_bbrv1_lose_far_more_than_bbrv3_s():
 
 
 def test_zones_of_bonded_links_tell_cubic_from_reno_where_packets_come_out_of_order():
-    """The positive control: links that are unlike, large batches, nothing put in order."""
+    """This is the positive control: the links are unlike, batches are large, and packets are not put in order."""
     at = Point((("batch", 100), ("rates", "4:1"), ("reordering", "off")))
     cubic, reno = (documents.zone_of(name, "bonded-utilization").intervals[at] for name in ("cubic", "reno"))
     assert reno.basis.median not in cubic
@@ -123,7 +123,7 @@ def test_bbrv1_is_apart_where_a_bond_puts_the_packets_of_unlike_links_in_order()
 
 
 def test_generations_of_bbr_differ_above_the_loss_that_the_newer_ones_bear():
-    """Version 1 does not heed loss; versions 2 and 3 reduce what they send above 2 % (the draft's BBR.LossThresh)."""
+    """Version 1 ignores loss; versions 2 and 3 send less above a loss of 2 % (BBR.LossThresh in the draft)."""
     zones = {a: documents.zone_of(a, "threshold") for a in ("bbrv1", "bbrv2", "bbrv3")}
     for newer in ("bbrv2", "bbrv3"):
         for cell in zones[newer].cells:
@@ -157,7 +157,7 @@ def test_a_zone_names_its_cells():
 @pytest.fixture
 def derived(tmp_path):
     def run(values, *others):
-        """(what `zones derive` printed, the document) of a cell with these trials, and of another one with those."""
+        """Run `zones derive` on a cell with `values` and one with `others`; return (its output, its document)."""
         found = measurements(values, cell=Cell(10, 50, 0)) + measurements(others or values, cell=Cell(10, 100, 0))
         results, target = tmp_path / "r.jsonl", tmp_path / "zone.json"
         results.write_text("".join(json.dumps(m.to_json()) + "\n" for m in found))

@@ -1,4 +1,4 @@
-"""Splits of one path, predicted and measured."""
+"""Split paths, predicted and measured."""
 
 import io
 
@@ -39,7 +39,7 @@ def test_every_panel_divides_one_path():
 
 @pytest.mark.parametrize(("n", "at"), [(1, 0), (2, 1), (5, 2), (20, 10), (40, 20)])
 def test_p50_is_the_published_one(n, at):
-    """sorted[int(n * 50 / 100)]: of 20 values the 11th smallest, as the ATC'25 study takes it."""
+    """It is sorted[int(n * 50 / 100)], of 20 values the 11th smallest, as in the ATC'25 study."""
     assert accuracy.p50([float(v) for v in reversed(range(n))]) == at
     assert accuracy.p50([]) is None
 
@@ -65,7 +65,7 @@ def test_no_errors_known_is_no_accuracy():
 
 
 class Bench:
-    """A room that knows what every path and cell comes to."""
+    """A bench of linux-tcp whose measurements run() replaces."""
 
     lab, profile = "virtual", "atc25"
 
@@ -93,7 +93,7 @@ def measured(goodputs, outcome=Outcome.OK, message=None, **metrics):
 
 
 def run(monkeypatch, tmp_path, results, proxy="splitter"):
-    """What the command prints where trials of a setting give results(setting)."""
+    """Run the command with results(setting) as trials; return (exit status, output, what was to be measured)."""
     work = []
 
     def measure(bench, wanted, seeds, *_):
@@ -114,14 +114,14 @@ def run(monkeypatch, tmp_path, results, proxy="splitter"):
 
 
 def overall(text):
-    """The columns of the summary's last row, from the number of paths on."""
+    """Return the columns of the summary's last row, from the number of paths on."""
     row = next(line for line in text.splitlines() if "│ all " in line)
     return [column.strip() for column in row.split("│")[3:8]]
 
 
 @pytest.mark.slow
 def test_the_command_compares_paths_with_their_segments(monkeypatch, tmp_path):
-    """Paths as fast as their slowest link but for a tenth; segments alone reach their rate."""
+    """Segments alone reach 0.6 of their rate and paths 0.5 of theirs, so predictions are 20 % too high."""
 
     def results(setting):
         return measured([setting.cell.bandwidth_mbps * (0.5 if setting.segments else 0.6)] * 20)
@@ -146,7 +146,7 @@ def test_without_a_proxy_a_path_is_predicted_by_what_it_comes_to(monkeypatch, tm
     status, text, work = run(monkeypatch, tmp_path, results, proxy="none")
     cells = {setting.cell for _, setting in work if not setting.segments}
     assert cells == {end_to_end(segments) for panel in accuracy.panels() for segments in panel.paths.values()}
-    # Measured and predicted alike depend on the loss alone here.
+    # Here, both measured and predicted values depend only on loss.
     assert overall(text)[:4] == ["50", "0", "0.0%", "+0.0%"]
     assert status == 0
 

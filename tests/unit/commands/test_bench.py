@@ -1,4 +1,4 @@
-"""`bench --figures`: what it prints, and its document; rooms are fakes, and nobody's time is asserted."""
+"""`bench --figures`: what it prints, and its document. Rooms are fakes, and no measured time is asserted."""
 
 import json
 import re
@@ -23,7 +23,7 @@ from conformance.support import schema
 
 @pytest.fixture
 def run(monkeypatch):
-    """Run `bench` with these options; what it prints."""
+    """Return a function that runs `bench` with options and returns what it prints."""
     monkeypatch.setattr(benches, "find", benches.find)
     fake_room.install("good")
     sessions = []

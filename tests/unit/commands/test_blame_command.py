@@ -1,4 +1,4 @@
-"""Which violations are looked at, in which guests, and what is said of those that cannot be."""
+"""Which violations are looked at, in which guests, and what is said about violations that cannot be."""
 
 import dataclasses
 
@@ -28,7 +28,7 @@ def violation(kind="heatmap", cell=CELL, algorithm="reno", profile="packets", fa
 
 @pytest.fixture
 def traced(monkeypatch):
-    """Let stacks be traced as a made-up sender of small packets; returns {role: {cell's name: seeds}} asked for."""
+    """Replace stacks by a simulated sender of small packets; return {role: {cell: seeds}} of the traces asked for."""
     asked = {}
 
     def traced_all(schemes, plans, *, under, bar, workers, budget_s):

@@ -1,4 +1,4 @@
-"""`conformance clause`: lists, shows, judges with a room that makes packets up, and keeps its pages."""
+"""`conformance clause` lists, shows and judges clauses, with a room that invents packets; pages show the record."""
 
 import dataclasses
 import json
@@ -26,7 +26,7 @@ HALVES = "CL012"
 
 
 class Packets(fake_room.Room):
-    """A Reno with random losses; `kind` is its beta."""
+    """A room whose sender is a Reno with random losses; `kind` is its beta."""
 
     def run(self, adapter, batches, cancelled):
         for trial in (trial for trials in batches for trial in trials):
@@ -118,12 +118,12 @@ def _written(text, names):
     return clause_table.put(text, names, clause_table.page(chosen, clause_record.load()))
 
 
-#: a row of the page's list of what is not on record: clause, what it lacks, and why
+#: a row of a page's list of clauses that lack a record: clause, what it lacks, and why
 _LACKS = re.compile(r"^\| `([A-Z]+\d+)` \| (failure|pass|either) \| (.{20,}) \|$", re.MULTILINE)
 
 
 def test_each_clause_has_failed_and_was_kept_by_someone_or_a_page_says_why_not():
-    """A clause that nobody fails may be unable to fail; one that no honest stack keeps may be too strict."""
+    """A clause that no implementation fails may be unable to fail; one that no honest stack keeps may be too strict."""
     record = clause_record.load()
     failed = {one["clause"] for one in record if one["verdict"] == "violates"}
     kept = {one["clause"] for one in record if one["verdict"] == "conforms" and not one["who"].startswith("mutant ")}
@@ -162,7 +162,7 @@ if __name__ == "__main__":
 
 
 def test_an_interval_without_ends_is_a_document_too():
-    """Of fewer than five values, as few trials may show."""
+    """An interval has no ends if there are fewer than five values, as with few trials."""
     found = clauses.find("BBR10")
     verdict = ClauseVerdict(
         status=Status.INCONCLUSIVE, clause_id=found.id, bound=found.bound, reason="few", n=4, value=5.2,

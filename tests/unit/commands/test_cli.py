@@ -1,4 +1,4 @@
-"""Every command, and what a user's mistakes look like: one line, its cause and its mend."""
+"""Every command, and the errors for users' mistakes: one line with the cause and the remedy."""
 
 import json
 import subprocess
@@ -144,7 +144,7 @@ def test_figures(run, results, tmp_path):
 
 @pytest.mark.slow
 def test_all_zones_that_ship_hold_and_are_canonical(run):
-    """In one test, because documents are played for most of a minute, and a process remembers what it has played."""
+    """This is one test, because playing the documents takes most of a minute, and a process remembers the results."""
     result = run("zones", "check")
     assert result.exit_code == 0
     for algorithm in ("bbrv1", "cubic", "reno"):
@@ -155,7 +155,7 @@ def test_all_zones_that_ship_hold_and_are_canonical(run):
 
 
 def test_a_zone_that_accepts_every_mutant_fails_the_check(run, tmp_path, monkeypatch):
-    """All its invariants hold: so wide a reference would permit anything."""
+    """All invariants of the zone hold, but so wide a reference would permit anything."""
     document = json.loads((paths.data("zones") / "cubic" / "competing.json").read_text())
     for cell in document["cells"]:
         (basis,) = cell["bases"]

@@ -1,4 +1,4 @@
-"""`--format json`: what every command prints is a document of the schema that it names."""
+"""`--format json`: every command prints a document of the schema that it names."""
 
 import dataclasses
 import json
@@ -23,7 +23,7 @@ from conformance.support import schema
 
 
 def document(*arguments, status=ExitStatus.DONE):
-    """What a command prints, which is its document and nothing else."""
+    """Run a command; return its output, which must be its document and nothing else."""
     done = CliRunner().invoke(main, [*arguments, "--format", "json"])
     assert done.exit_code == status, done.output
     data = json.loads(done.stdout)

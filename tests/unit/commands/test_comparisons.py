@@ -1,4 +1,4 @@
-"""`compare`, `cross`, `identify`, `identify-check`: from arguments to exit statuses, with a made-up room."""
+"""`compare`, `cross`, `identify`, `identify-check`: from arguments to exit statuses; the room invents trials."""
 
 import collections
 import dataclasses
@@ -29,7 +29,7 @@ from conformance.support import schema
 
 
 class Room:
-    """Every algorithm behaves as its own zones' references do, or as `like` says another's do."""
+    """A room in which an algorithm behaves like the references of its own zones, or as `like` says of another's."""
 
     def __init__(self, kernel, like, outcome, shift, noise=None):
         self.kernel, self.like, self.outcome, self.shift, self.noise = kernel, like, outcome, shift, noise
@@ -55,7 +55,7 @@ def zones():
 
 @functools.cache
 def made_like(algorithm, setting):
-    """A measurement with the reference's median of every metric that a zone of this algorithm is about."""
+    """Return a measurement with the reference's median of every metric that a zone of this algorithm is about."""
     merged = None
     for zone in zones():
         if zone.algorithm == algorithm and zone.profile == setting.profile and setting.cell in zone.intervals:
@@ -71,9 +71,9 @@ def made_like(algorithm, setting):
 
 @pytest.fixture
 def world(monkeypatch, tmp_path):
-    """world(like=..., outcome=..., shift=...) says what the room does; returns the arguments all commands share.
+    """Return world(like=..., outcome=..., shift=...), which sets what the room does and returns common arguments.
 
-    `noise`: how far trials scatter, otherwise on each kernel; without it each seed has the same on both.
+    `noise`: how far trials scatter, differently on each kernel; without it, a seed gives the same value on both.
     """
 
     class Adapter:
@@ -192,7 +192,7 @@ def test_a_name_that_the_stack_does_not_offer_is_refused_before_anything_is_writ
 
 
 def asked(shared, **changes):
-    """What the command line would make of it, without features: no guest is booted here."""
+    """Return the options that the command line would make, without features, because these tests boot no guests."""
     options = {"algorithms": ("cubic",), "grid": "10mbps-20ms-0pct,10mbps-20ms-1pct", "features": False, **changes}
     kept = {name: shared[name] for name in ("choice", "results", "workers")}
     return compare.Options(**kept, **options), shared["notes"]
@@ -219,16 +219,16 @@ def test_compare(world, changes, status, words):
     assert found.exit_status == status
     assert words in shown(compared.show, found)
     assert words.split(": ")[0] in compared.render(found)
-    # Both sides share a results file: that one kernel's results are not the other's is what is asked.
+    # Both sides share a results file. Results of one kernel are not used for the other by intent, so nothing is said.
     assert "stored results" not in shared["notes"].console.export_text()
     schema.check("compare", found.to_json(), "compare")
 
 
 @pytest.mark.parametrize(("head", "n"), [("fake-1.11@b", 2), ("@b", None)])
 def test_two_builds_that_behave_alike_are_measured_twice_and_two_kernels_as_often_as_any(world, monkeypatch, head, n):
-    """Features that are equal say that so many trials of a change are enough; here they are made up.
+    """If features are equal, so few trials of a change are enough; here the features are made up.
 
-    Whether one kernel serves for another is not said after so few.
+    They are too few to say whether one kernel serves for another.
     """
     shared = world(shift={"a": 1.0, "b": 1.0})
     options, notes = asked(shared)
@@ -244,7 +244,7 @@ def test_two_builds_that_behave_alike_are_measured_twice_and_two_kernels_as_ofte
 
 
 def noisy(world, **changes):
-    """Two kernels that behave alike but for noise of 20 %, which is another on each."""
+    """Compare two kernels that behave alike except for noise of 20 %, which differs between them."""
     return compare.compute("@a", "@b", *asked(world(shift={"a": 1.0, "b": 1.0}, noise=0.2), **changes))
 
 
@@ -340,7 +340,7 @@ def test_cells_that_look_alike_are_traced_twice_and_others_as_often_as_it_takes(
     }  # fmt: skip
     assert all(c.change is Change.SAME for c in found.compared if c.quantity.place.loss_pct != 0.3)
     assert "base on Linux" in shown(compared.show, found)
-    # What was traced is kept: the same comparison takes nothing again, and the other direction is its mirror image.
+    # Traces are kept: the reverse comparison takes none again, and its differences are the same with opposite signs.
     taken.clear()
     back = compare.compute("@b", "@a", options, notes)
     assert not taken
@@ -348,7 +348,7 @@ def test_cells_that_look_alike_are_traced_twice_and_others_as_often_as_it_takes(
 
 
 def test_a_sysctl_is_set_for_its_side_alone_and_makes_another_side_of_one_build(world, monkeypatch):
-    """Both sides are one build on one kernel: with the same sysctls nothing could differ."""
+    """Both sides are one build on one kernel, so with the same sysctls nothing could differ."""
     traced = {}
 
     def features(*_, under):
@@ -421,7 +421,7 @@ def test_one_build_on_one_kernel_is_not_measured(world):
 
 
 def test_two_results_files_are_compared_without_measuring(world, tmp_path):
-    """An algorithm without zones, of whose profile nothing is known here, is compared like any other."""
+    """Files of an algorithm without zones and of an unknown profile are compared like any other."""
     kept = tmp_path / "kept"
     kept.mkdir()
     cells = [documents.profile("atc25", cell, queue="cake") for cell in documents.cells("10mbps")[:3]]
@@ -450,7 +450,7 @@ def test_two_results_files_are_compared_without_measuring(world, tmp_path):
 
 
 def in_lab(path, *labs):
-    """A results file of a cell, 8 trials of it for each of these labs."""
+    """Write a results file with 8 trials of a cell for each of these labs; return its path."""
     lines = []
     for at, digest in enumerate(labs):
         for m in measurements_of("utilization", [0.5] * 8, cell=Cell(10, 20, 0)):
@@ -471,7 +471,7 @@ def test_trials_of_two_labs_are_not_pooled_and_two_sides_of_two_labs_are_said_to
 
 
 def at_points(tmp_path, values):
-    """Results files of two sides, {side: {point of the scenario `bonded`: utilization}}; return their paths."""
+    """Write results files of {side: {point of the scenario `bonded`: utilization}}; return their paths."""
     paths = []
     for side, of in values.items():
         paths.append(tmp_path / f"{side}.jsonl")

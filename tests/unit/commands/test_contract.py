@@ -1,4 +1,4 @@
-"""The adapter contract's clauses, from facts to verdicts; and once through with a real guest."""
+"""The adapter contract's clauses, from facts to verdicts, and once with a real guest."""
 
 import copy
 import types
@@ -110,7 +110,7 @@ def test_the_first_version_of_the_contract_asks_for_one_body_only():
     [(1, "h3-client", 2, 1), (2, "h3-client", 2, 2), (2, "other", 1, 1), (2, "h3-client", None, 1), (2, None, None, 2)],
 )
 def test_the_version_is_that_of_server_and_client(server, named, client, version):
-    """The own client of an adapter that names another is of the first version."""
+    """If an adapter names another one's client, its own client follows the contract's first version."""
     other = client and types.SimpleNamespace(manifest=types.SimpleNamespace(contract=client))
     about = types.SimpleNamespace(contract=server, client=named)
     assert adapter_check._version(types.SimpleNamespace(manifest=about, client=other)) == version
@@ -134,7 +134,7 @@ def test_good_adapters_keep_every_clause(stack):
 
 @pytest.mark.guest
 def test_a_careless_adapter_is_caught(tmp_path):
-    """Plain text for TLS, any algorithm, any authority, and files where they do not belong."""
+    """It uses no TLS, accepts any algorithm and any authority, and writes files where they do not belong."""
     folder = tmp_path / "careless"
     folder.mkdir(mode=0o755)
     (folder / "adapter.json").write_text(

@@ -1,4 +1,4 @@
-"""What doctor says of a container, and how to mend it."""
+"""What `doctor` says about a container, and the remedies that it names."""
 
 import pytest
 

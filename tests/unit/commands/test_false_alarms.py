@@ -1,4 +1,4 @@
-"""Runs of references: their blocks and looks, what is counted, what is recorded; with made-up measurements."""
+"""Runs of references: their blocks and looks, what is counted and what is recorded, with made-up measurements."""
 
 import dataclasses
 import io
@@ -32,7 +32,7 @@ def console():
 
 @pytest.fixture
 def made_up(monkeypatch, tmp_path):
-    """No guest: a trial measures 0.5, in cell B what `value(seed)` gives, None an error; `asked`: (cell, seeds)."""
+    """Replace guests: trials give 0.5, in cell B `value(seed)`, where None is an error; `asked` lists (cell, seeds)."""
     lab = types.SimpleNamespace(asked=[], value=lambda seed: 0.5)
 
     class Room:
@@ -63,7 +63,7 @@ def made_up(monkeypatch, tmp_path):
 
 
 def count(n, console, record=False, **plan):
-    """The exit status, and what was said."""
+    """Run the command; return (exit status, what it said)."""
     at = console.file.tell()
     found = false_alarms.compute(n, dataclasses.replace(PLAN, **plan), record, ConsoleNotes(console))
     schema.check("false-alarms", found.to_json(), "false alarms")
@@ -100,7 +100,7 @@ def test_runs_are_shared_out_to_the_references_in_blocks(n, sizes):
 
 
 def test_a_run_looks_again_at_what_is_unclear_with_seeds_of_its_own(made_up, console):
-    """The second of two runs has a cell at the edge of what is permitted; all else is well inside."""
+    """The second of two runs has a cell at the edge of its zone; all other results are well inside."""
     made_up.value = lambda seed: (0.61 if seed % 2 else 0.59) if seed >= 1021 else 0.5
     _, said = count(4, console)
     assert re.findall(r"cubic, seeds from (\d+) \((\d+) trials", said) == [("1001", "10"), ("1021", "25")]
@@ -126,7 +126,7 @@ def test_a_run_that_is_recorded_is_not_made_again(made_up, console, tmp_path):
     made_up.value = lambda seed: 0.9 if seed >= 1021 else 0.5
     assert count(3, console, record=True)[0] == 0
     assert len(made_up.asked) == 6
-    # On another machine, where no results are.
+    # On another machine, there are no results.
     status, said = count(5, console, record=True, results="elsewhere/r.jsonl")
     assert status == 1
     assert [seeds for _, seeds in made_up.asked[6:]] == [list(range(1021, 1026))] * 4

@@ -40,7 +40,7 @@ CELLS = "10mbps-20ms-4pct,10mbps-40ms-4pct,10mbps-60ms-4pct"
 
 
 class Hangs(fake_room.Room):
-    """Measures nothing until it is told to end."""
+    """A room that measures nothing and waits until it is told to end."""
 
     def run(self, adapter, batches, cancelled):
         cancelled.wait(60)
@@ -49,7 +49,7 @@ class Hangs(fake_room.Room):
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """Run the command with a room that measures this kind."""
+    """Return a function that runs the command with a room of the given `kind`."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(benches, "find", benches.find)
     monkeypatch.setattr(why, "of_violations", lambda *_: {})
@@ -64,7 +64,7 @@ def run(tmp_path, monkeypatch):
 
 @pytest.fixture
 def known(monkeypatch):
-    """Let the stack be known for this."""
+    """Return a function that makes these verdicts known deviations of the stack."""
 
     def write(status, cells=None, reason="beta is 0.5"):
         entries = [
@@ -90,7 +90,7 @@ def test_a_gate_that_nothing_could_fail_is_refused(run):
 
 
 def _counted(zones, grid_name="full"):
-    """How many cells of these zones count, of a grid and of zones with cells of their own."""
+    """Return how many cells of these zones are counted, of a grid and of zones with cells of their own."""
     return sum(zone.intervals[cell].counted for zone in zones for cell in grid.within(grid_name, zone.places))
 
 
@@ -128,7 +128,7 @@ def test_a_new_violation_fails_only_if_fresh_seeds_violate_too(run, tmp_path):
         ("violates", "conforms", "not confirmed")
     }
     schema.load("gate", tmp_path / "out/gate.json")
-    # Both are in the results, and each run is judged by its own seeds.
+    # The results have both sets of seeds, and each run is judged by its own.
     seeds = {m.trial.seed for m in store.read(tmp_path / "results/results.jsonl")}
     assert seeds == {*range(1001, 1006), *range(11001, 11006)}
     strict = run("cubic", "--grid", CELLS, "--strict", kind="bad once")
@@ -159,7 +159,7 @@ def test_a_known_deviation_is_gone_only_when_it_is_sure(run, known, tmp_path):
     known(Status.VIOLATES)
     gone = run("cubic", "--grid", CELLS)
     assert gone.exit_code == 1
-    # Five trials have no interval of 99 %.
+    # Five trials have no confidence interval of 99 %.
     assert {m.trial.seed for m in store.read(tmp_path / "results/results.jsonl")} == set(range(1001, 1009))
     few = run("cubic", "--grid", CELLS, "--max-trials", "5", "--results", "few.jsonl")
     assert few.exit_code == 0
@@ -276,7 +276,7 @@ def test_smoke_cells_come_first_then_one_of_each_other_zone_then_cheap_ones_and_
     assert [s.transfer_bytes for _, s in rest] == sorted(s.transfer_bytes for _, s in rest)
 
     def telling(algorithm, cell):
-        """By utilization and loss, from whichever algorithm it is told worst."""
+        """Return how well a cell tells an algorithm from others by utilization and loss: by its worst gap."""
         widest = {}
         for mine in zones[algorithm]:
             for theirs in others:
@@ -297,7 +297,7 @@ def test_zones_of_their_own_profiles_are_judged_too(run, tmp_path, monkeypatch):
     traced = []
     monkeypatch.setattr(trace, "compute", lambda *_, profile, target, **__: traced.append((profile, str(target))))
     monkeypatch.setattr(trace_text, "show", lambda found, console: None)
-    cell = "10mbps-50ms-0pct"  # of all of them, and of no grid
+    cell = "10mbps-50ms-0pct"  # a cell that all of them have, and no grid
     done = run("cubic", "--grid", cell, "--keep-traces", "kept", kind="bad")
     assert done.exit_code == 1 and "gate: fake, cubic: 4 cells" in done.output
     for kind in ("startup", "competing", "identify-utilization", "identify-queue", "sawtooth-queue"):
@@ -318,7 +318,7 @@ def test_shards_share_all_cells_out_once_and_merge_into_the_same_verdict(run, tm
         done = run("cubic", "--grid", "10mbps", "--shard", f"{which}/2", "--results", f"{which}.jsonl")
         assert done.exit_code == 0 and "24 cells" in done.output
     assert merge.merge(["1.jsonl", "2.jsonl"], "all.jsonl") == 5 * 48
-    # All of it is in the results, so the room, which is another now, is not asked.
+    # All trials are in the results, so the room, which is now a bad one, is not asked.
     done = run("cubic", "--grid", "10mbps", "--results", "all.jsonl", "--out", "out", kind="bad")
     assert done.exit_code == 0 and "30 conforms" in done.output, done.output
     assert (tmp_path / "out" / "results.jsonl").read_bytes() == (tmp_path / "all.jsonl").read_bytes()
@@ -327,7 +327,7 @@ def test_shards_share_all_cells_out_once_and_merge_into_the_same_verdict(run, tm
 @pytest.mark.slow
 def test_only_what_was_measured_in_time_is_judged(run, tmp_path):
     class Slow(fake_room.Room):
-        """Measures ten cells, then hangs until it is told to end."""
+        """A room that measures ten cells, then hangs until it is told to end."""
 
         def run(self, adapter, batches, cancelled):
             for trials in itertools.islice(batches, 10):
@@ -348,9 +348,9 @@ def test_only_what_was_measured_in_time_is_judged(run, tmp_path):
         f" ({len(missing)} not measured in time)" in done.output
     )
     assert run(*options, "--strict", room=Slow).exit_code == 4
-    # The next run goes on from there.
+    # The next run continues from there.
     assert "30 conforms" in run("cubic", "--tier", "10mbps").output
-    # What was measured is judged, however short the budget: the rest of each guest's list is not waited for.
+    # Stored results are judged however short the budget is; the run does not wait for the rest of each guest's list.
     lines = (tmp_path / "results" / "results.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "few.jsonl").write_text("".join(line for line in lines if '"one_way_delay_ms":20' in line))
     again = run("cubic", "--tier", "10mbps", "--budget", "1s", "--workers", 1, "--results", "few.jsonl", room=Hangs)
@@ -414,7 +414,7 @@ def test_a_site_of_an_earlier_run_is_not_left_where_nothing_was_measured(run, tm
 
 
 def verdict(kind, status, **changes):
-    """A verdict on a cell whose utilization is counted and whose loss is not, with its zone."""
+    """Return (zone, a verdict on it) for a cell whose utilization is counted and whose loss is not."""
     zone, cell = documents.zone_of("cubic", kind), Cell.parse("10mbps-20ms-1pct")
     permitted = zone.intervals[cell]
     said = {"reason": "as asked", "n": 5, "value": permitted.low, "interval": (permitted.low, permitted.low)}
@@ -470,7 +470,7 @@ def test_a_baseline_takes_the_place_of_the_zones_and_of_what_is_known(run, known
 
 
 def moved(path):
-    """Let what a results file holds be of another kernel."""
+    """Rewrite a results file as if another kernel had made its results."""
     path.write_text(path.read_text().replace('"kernel_digest":"' + "6" * 16, '"kernel_digest":"' + "9" * 16))
     text = path.read_text().replace('"kernel_release":"6.12.0"', '"kernel_release":"6.1.9"')
     path.write_text("".join(f"{line}\n" for line in rekeyed(text.splitlines())))
@@ -509,7 +509,7 @@ def test_a_baseline_of_another_kernel_is_noted_or_refused(run, tmp_path, monkeyp
 
 @pytest.fixture
 def traces(monkeypatch):
-    """Let every stack be traced as a made-up sender with this beta; returns how many traces were taken of it."""
+    """Return a function that replaces traces by those of a simulated sender with this beta, and lists traces taken."""
 
     def make(beta):
         taken = []
@@ -530,7 +530,7 @@ def traces(monkeypatch):
 
 
 def as_of_another_build(path):
-    """Rewrite what a file says of the made-up stack's digest."""
+    """Rewrite a file with another digest of the fake stack."""
     path.write_text(path.read_text().replace("5" * 16, "6" * 16))
 
 
@@ -633,7 +633,7 @@ def test_what_looks_wrong_stands_in_the_folder_of_this_run_alone(run, monkeypatc
     assert "- **initial_window** " in text and "it sent 32 full packets in the first round trip" in text
     assert f"- not looked at: `nothing was captured of  [2J{EVIL} | a`" in text
     (out / "why" / "v1.2").mkdir()
-    (out / "why" / "why.json").touch()  # of somebody else
+    (out / "why" / "why.json").touch()  # not the suite's
     assert run("cubic", "--grid", CELLS, "--out", "out").exit_code == 0
     assert "### What looks" not in (out / "summary.md").read_text()
     assert {path.name for path in (out / "why").iterdir()} == {"v1.2", "why.json"}
@@ -661,7 +661,7 @@ def test_a_violation_says_what_it_is_due_to_unless_told_not_to(run, monkeypatch,
     assert "\n    not attributed: lost_pct is no rate" in done.output
     assert len(asked) == 1 and len(asked[0]) == 6
     pages = "".join(page.read_text() for page in (tmp_path / "out" / "site").glob("cubic-*.html"))
-    assert pages.count("by congestion control: 0.01 of the reference") == 2  # the table, and the cell
+    assert pages.count("by congestion control: 0.01 of the reference") == 2  # in the table and at the cell
     document = schema.load("gate", tmp_path / "out" / "gate.json")
     blames = [cell["blame"] for zone in document["zones"] for cell in zone["cells"]]
     assert [b["cause"] for b in blames if b and "cause" in b] == ["congestion control"]

@@ -1,4 +1,4 @@
-"""`--format json`: every command has it, and prints a document that keeps its schema, and nothing else."""
+"""`--format json`: every command has it, and prints a document that satisfies its schema, and nothing else."""
 
 import json
 import re
@@ -19,7 +19,7 @@ CELLS = "10mbps-20ms-1pct,10mbps-40ms-1pct"
 
 
 def commands(command, words):
-    """Yield (words, command) of all that can be run."""
+    """Yield (words, command) of every command that can be run."""
     for name, inner in getattr(command, "commands", {}).items():
         yield from commands(inner, [*words, name])
     if not hasattr(command, "commands"):
@@ -34,7 +34,7 @@ def test_every_command_has_it(words, command):
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """Run a command with `--format json` in an empty folder; the document, which keeps the schema that it names."""
+    """Return a function that runs a command with `--format json` in an empty folder, and checks its document."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(benches, "find", benches.find)
     fake_room.install("good")
@@ -58,7 +58,7 @@ def test_gate(run):
 
 
 def test_compare(run, tmp_path):
-    """An unknown profile has the two metrics that every report shows; the chart and the comment are written, too."""
+    """An unknown profile gets the two metrics that every report shows; the chart and the comment are also written."""
     for name, value in (("before", 0.5), ("after", 0.7)):
         made = helpers.measurements([value] * 8, stack_digest=value and f"{value}".ljust(16, "0"))
         (tmp_path / f"{name}.jsonl").write_bytes(b"".join(map(store.dumps, made)))
@@ -89,7 +89,7 @@ def test_what_commands_make(run, tmp_path):
     assert figures and all((tmp_path / figure["path"]).read_text().startswith("<svg") for figure in figures)
     published = run("publish", "r.jsonl", "--out", "kept")["made"]
     read = source.Source([item["path"] for item in published]).measurements
-    # What no kernel here has is not kept: it says nothing of the stack.
+    # Results of an algorithm that no kernel here has are not kept, because they say nothing about the stack.
     known = [m for m in source.Source(["r.jsonl"]).measurements if m.trial.scheme.algorithm != "prague"]
     assert sorted(m.trial.key for m in read) == sorted(m.trial.key for m in known)
     (adapter,) = run("adapter", "new", "mine", "--lang", "python")["made"]
@@ -120,7 +120,7 @@ def test_errors_stay_one_line_on_standard_error(run):
 
 
 def test_every_schema_is_printed_or_read_somewhere():
-    """A schema that no code names is one that nothing is checked by."""
+    """Nothing is checked by a schema that no code names."""
     sources = "".join(path.read_text() for path in paths.PACKAGE.rglob("*.py"))
     for path in (paths.PACKAGE / "schemas").glob("*.json"):
         assert re.search(rf'"{path.stem}(/\d+)?"', sources), path.name

@@ -1,4 +1,4 @@
-"""`conformance matrix` and `bench --stacks`, over a room that does as a test says."""
+"""`conformance matrix` and `bench --stacks`, with a room that behaves as each test says."""
 
 import pytest
 import rich.console
@@ -27,7 +27,7 @@ class FakeAdapter:
 
 @pytest.fixture
 def shown(monkeypatch, tmp_path):
-    """shown(like=..., outcome=...): the text of the matrix of ngtcp2, and its Markdown."""
+    """Return shown(like=..., outcome=...), which gives the text of ngtcp2's matrix, and its Markdown."""
 
     class Bench(benches.Bench):
         def scheme(self, algorithm):

@@ -1,4 +1,4 @@
-"""What is said before a plan is carried out."""
+"""What commands say before a plan is carried out."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The corpus, the runner's rules, and what it remembers; with made-up measurements, but for the last tests."""
+"""The mutants, the runner's rules and its record, with made-up measurements except in the last tests."""
 
 import dataclasses
 import io
@@ -32,7 +32,7 @@ from conformance.support import paths, schema
 
 FOLDER = mutants.folder()
 CORPUS = mutants.corpus()
-#: what stands on the page of the score as not yet measured
+#: the page of the score, and the mutants and zones that it lists as not yet measured
 _PAGE = (FOLDER.parent / "docs" / "findings-mutants.md").read_text(encoding="utf-8")
 NEWER = set(re.findall(r"`([a-z0-9.-]+)`", _PAGE.partition("Newer than this score are ")[2].partition(". ")[0]))
 NEWER_ZONES = set(
@@ -61,7 +61,7 @@ def test_each_mutant_can_be_made_and_says_where_it_happened(mutant):
 
 
 def parameters_of(patch):
-    """{module.name} that a patch of mutants/ adds."""
+    """Return the parameters ({module.name}) that a patch of mutants/ adds."""
     found, module = set(), None
     for line in patch.read_text().splitlines():
         if match := re.match(r"\+\+\+ b/net/ipv4/(\w+)\.c", line):
@@ -98,7 +98,7 @@ def test_the_patch_on_top_of_a_public_one_has_the_parameters_of_its_mutants(algo
     assert {name for name in added if ".bug_" in name} <= used
 
 
-#: what the public patch of BBRv2 has as parameters by itself, of which mutants are made
+#: parameters that the public patch of BBRv2 already has and with which mutants are made
 PUBLIC_BBRV2 = {
     f"tcp_bbr2.{name}"
     for name in (
@@ -121,7 +121,7 @@ def test_each_source_gets_the_patch_made_for_it_and_all_have_the_same_bugs():
         mutants.patch_for((6, 1))
 
 
-#: of tcp_cubic.c, as it is in Linux 6.12 and 7.2
+#: parameters of tcp_cubic.c in Linux 6.12 and 7.2
 CUBICS_OWN = {
     f"tcp_cubic.{name}"
     for name in ("beta", "bic_scale", "fast_convergence", "tcp_friendliness", "hystart", "initial_ssthresh")
@@ -234,7 +234,7 @@ def test_parameters_that_are_none_are_refused(words, why):
         kernel_variant.parse(words)
 
 
-# What comes of the verdicts.
+# From verdicts to outcomes.
 
 
 def finding(*statuses, mutant=CORPUS[0]):
@@ -306,7 +306,7 @@ def test_names_of_mutants_that_are_none_are_refused():
 
 @pytest.fixture
 def made_up(monkeypatch, tmp_path):
-    """No guest: every trial of cell B measures what `values` says of the mutant, all others 0.5."""
+    """Replace guests: every trial of cell B gives the value that `values` has for the mutant, all others give 0.5."""
     values, measured = {}, []
     found = zone(intervals=dict.fromkeys((A, B, C), zone().intervals[A_CELL]))
 
@@ -333,7 +333,7 @@ PLAN = mutants.Options(profile=None, trials=5, max_trials=20, first_seed=101, re
 
 
 def ran(ids, plan, record, target, console):
-    """What the command does; returns the exit status."""
+    """Do what the command does; return its exit status."""
     found = mutants.compute(ids, plan, record, ConsoleNotes(console))
     schema.check("mutant-score", found.to_json(), "mutants")
     if target:
@@ -384,7 +384,7 @@ def test_the_record_is_of_all_mutants_and_what_told_comes_first(made_up, tmp_pat
     assert kept[IDS[0], A].values == {"utilization": [0.5] * 5}
     assert kept[IDS[0], B].values == {"utilization": [0.7] * 5}
     assert len(kept) == 2 * len(CORPUS)
-    # The next time the cell that told comes first.
+    # The next run begins with the cell that detected the mutant.
     measured.clear()
     assert ran(IDS, PLAN, False, None, console) == 0
     assert measured == [B, B]
@@ -457,7 +457,7 @@ def did(mutant, cell, value, n=5, **changes):
 
 @pytest.fixture
 def recorded(tmp_path, monkeypatch):
-    """Have these be what mutants did."""
+    """Return a function that records these rows as the mutants' results."""
     monkeypatch.setattr(mutant_record, "path", lambda: tmp_path / "detected.json")
     return lambda *rows: mutant_record.record(rows)
 
@@ -469,7 +469,7 @@ def test_a_zone_that_accepts_every_mutant_it_was_tried_on_is_refused(recorded):
     with pytest.raises(UserError, match=r"^z\.json: it accepts every mutant that .* tried on \(cubic-a, cubic-b\)"):
         mutant_record.check(made, "z.json")
     recorded(did("cubic-a", A, 0.5), did("cubic-a", B, 0.5), did("cubic-b", A, 0.5), did("cubic-c", B, 0.9))
-    # cubic-b was measured in one cell only, as something else told it: nothing is known.
+    # cubic-b was measured in one cell only, because something else detected it, so nothing is known about it.
     assert mutant_record.check(made, "z.json") == "rejects 1 of 2 mutants"
 
 
@@ -494,7 +494,7 @@ def test_a_zone_of_an_algorithm_without_mutants_is_tried_on_all_others(recorded)
 
 
 def test_one_metric_of_a_scenario_may_show_only_what_others_mutants_do(recorded):
-    """Another metric of the same points shows its own."""
+    """The algorithm's own mutants may be detected by another metric of the same points."""
     own = zone()
     over_points = dataclasses.replace(own, digests=dict.fromkeys(own.intervals, own.profile_digest))
     recorded(did("reno-a", A_CELL, 0.9), did("cubic-a", A_CELL, 0.5))
@@ -507,7 +507,7 @@ def test_one_metric_of_a_scenario_may_show_only_what_others_mutants_do(recorded)
 
 
 def test_zones_are_judged_as_they_are(recorded):
-    """A zone that was widened after the mutants were measured does not pass for what it was."""
+    """A zone that was widened after the mutants were measured is judged by its present width."""
     recorded(did("cubic-a", A_CELL, 0.7))
     assert mutant_record.check(zone(), "z.json") == "rejects 1 of 1 mutants"
     with pytest.raises(UserError, match="accepts every mutant"):
@@ -525,7 +525,7 @@ def test_a_mutant_that_a_zone_rejected_is_not_lost_without_a_word(recorded, monk
     monkeypatch.setattr(mutant_record, "shipped", lambda: [wider])
     mutant_record.keep()
     assert mutant_record.check(wider, "z.json") == "rejects 1 of 2 mutants"
-    # A mutant that is there no more is no loss.
+    # A mutant that no longer exists is no loss.
     recorded(did("cubic-b", A_CELL, 0.5), did("cubic-c", A_CELL, 0.9))
     with pytest.raises(UserError, match="accepts cubic-b now"):
         mutant_record.check(zone(), "z.json")
@@ -553,7 +553,7 @@ def test_what_zones_reject_is_recorded_only_where_all_of_them_hold(recorded, mon
     assert not mutant_record._kept_path().exists()
     mutant_record._kept_path().write_text('{"cubic/heatmap": ["cubic-a"]}')
     recorded(did("cubic-a", A_CELL, 0.5), did("cubic-b", A_CELL, 0.9))
-    done = record()  # although what was rejected before is accepted now
+    done = record()  # although a mutant that was rejected before is accepted now
     assert done.exit_code == 0 and done.output.endswith(f"recorded: {mutant_record._kept_path()}\n")
     assert json.loads(mutant_record._kept_path().read_text()) == {made.id: ["cubic-b"]}
 
@@ -642,18 +642,18 @@ def test_mutants_are_detected_on_the_default_kernel(tmp_path, monkeypatch, mutan
     with mutants.reporter(ConsoleNotes(console), "mutants", 1) as bar:
         found = mutants._look(mutant, PLAN, kept, bar, {})
     assert found.outcome is Outcome.DETECTED
-    # Another zone may hold the cell open for longer.
+    # Another zone may ask for more trials of the cell.
     assert min(verdict.n for verdict in found.telling) == 5
 
 
 def only(algorithm, cells):
-    """The zones of the grid, with these cells."""
+    """Return the algorithm's zones of the grid, reduced to these cells."""
     cells = [Cell.parse(cell) for cell in cells.split(",")]
     found = [documents.zone_of(algorithm, kind) for kind in documents.KINDS]
     return [dataclasses.replace(z, intervals={cell: z.intervals[cell] for cell in cells}) for z in found]
 
 
-#: (algorithm, the kernel with bugs, that without)
+#: (algorithm, kernel with bugs, kernel without)
 WITH_BUGS = [
     *((algorithm, "mutants", "default") for algorithm in false_alarms.REFERENCES),
     *((algorithm, f"{algorithm}-mutants", algorithm) for algorithm in ("bbrv2", "bbrv3")),

@@ -1,4 +1,4 @@
-"""A metric that nobody has heard of, in one row and a zone file: it is judged, gated, drawn and exported."""
+"""A new metric needs only a row in the table and a zone's file: then it is judged, gated, drawn and exported."""
 
 import io
 import json
@@ -47,7 +47,7 @@ WASTE = Metric(
 
 @pytest.fixture
 def catalogue(tmp_path, monkeypatch):
-    """A copy of the catalogue with one zone more, of CUBIC's waste, and the metric's row in the table."""
+    """Copy the catalogue, and add a zone of CUBIC's waste and the metric's row in the table; return the folder."""
     shutil.copytree(paths.data("zones"), tmp_path / "zones")
     as_shipped = paths.data
     monkeypatch.setattr(
@@ -72,7 +72,7 @@ def catalogue(tmp_path, monkeypatch):
 
 @pytest.fixture
 def gated(catalogue, monkeypatch):
-    """The folder of a gate over CELLS, of a stack that does well or not."""
+    """Return a function that runs a gate over CELLS with a fake stack of this kind; it gives (result, folder)."""
     monkeypatch.chdir(catalogue)
     monkeypatch.setattr(benches, "find", benches.find)
 
@@ -110,7 +110,7 @@ def test_it_is_gated_and_exported(gated, monkeypatch):
     (row,) = [dict(zip(head.split(","), row.split(","), strict=True)) for row in rows if GRID.split(",")[0] in row]
     assert (row["waste_pct"], row["waste_verdict"]) == ("99.9", "violates")
     assert json.loads((out / "site" / "data" / "summary.json").read_text())["schemes"] == summary["schemes"]
-    monkeypatch.setattr(overview, "_SHOWN", 99)  # also those that it counts only
+    monkeypatch.setattr(overview, "_SHOWN", 99)  # also show the values that it would only count
     done = click.testing.CliRunner().invoke(main, ["export", "matrix", "bad.jsonl", "--out", "matrix.md"])
     assert done.exit_code == 0, done.output
     assert f"waste {CELLS[0].id} +" in pathlib.Path("matrix.md").read_text()

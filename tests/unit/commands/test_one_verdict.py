@@ -1,4 +1,4 @@
-"""Whatever judges a stack comes to one verdict and one exit status: `run`, `gate`, `cross`, `expect` and pytest."""
+"""`run`, `gate`, `cross`, `expect` and pytest come to the same verdict and the same exit status."""
 
 import dataclasses
 import random
@@ -31,7 +31,7 @@ PERMITTED = ZONE.intervals[CELL]
 
 
 class Turns(fake_room.Room):
-    """The first five trials are far below the zone, and all others are as the reference."""
+    """A room whose first five trials are far below the zone, and all others like the reference."""
 
     def run(self, adapter, batches, cancelled):
         for trials in batches:
@@ -41,7 +41,7 @@ class Turns(fake_room.Room):
 
 @pytest.mark.parametrize("command", [("run",), ("gate", "--no-confirm", "--no-why")])
 def test_a_look_that_nobody_asked_for_decides_nothing(command, tmp_path, monkeypatch):
-    """Twenty trials at once are one look, and not four."""
+    """If twenty trials were asked for at once, they are one look, not four."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(benches, "find", benches.find)
     fake_room.install("good", Turns)
@@ -56,7 +56,7 @@ def _verdict(status, counted=True, place=CELL):
 
 
 def _exit_statuses(*verdicts):
-    """Return those of `run`, of `gate` and of `gate --strict`."""
+    """Return the exit statuses of `run`, of `gate` and of `gate --strict`."""
     results = [
         CellResult(
             cell=CELL, n=5, value=0.5, low=0, high=1, interval=None, late=0, message=None, unsupported=False,
@@ -111,7 +111,7 @@ def _seeded(values, first=1001, cell=CELL):
 
 @pytest.mark.parametrize("in_time", [0, 5, 8])
 def test_a_repeat_that_was_cut_short_clears_nothing(in_time):
-    """Five trials leave it unclear, and eight violate again."""
+    """Five trials leave the cell unclear, and with eight it violates again."""
     (question,) = cell_questions(ZONE, [CELL])
     asked = plan([question], trials=5, most_trials=20)
     verdict = asked.judge(question, {question.setting: _seeded([0.9] * 5)}).verdict
@@ -123,13 +123,13 @@ def test_a_repeat_that_was_cut_short_clears_nothing(in_time):
 
 
 def test_holm_counts_no_cell_that_is_not_counted():
-    """Of two cells that violate the second needs the second step, whatever else was measured."""
+    """Of two cells that violate, the second is found by Holm's second step, whatever else was measured."""
     counted, others = [Cell(10, 20, 1), Cell(10, 40, 1)], [Cell(10, 20, at / 100) for at in range(2, 72)]
     intervals = {cell: PERMITTED for cell in counted}
     intervals |= {cell: dataclasses.replace(PERMITTED, counted=False) for cell in others}
     judged = dataclasses.replace(ZONE, intervals=intervals)
     asked = plan(cell_questions(judged, intervals), trials=5, most_trials=5)
-    # By the first step of two, the second cell is not clear; by the second it is.
+    # By Holm's first step alone, the second cell would not be clear; by the second step it is.
     values = {counted[0]: [0.9] * 5, counted[1]: [0.605, 0.63, 0.661, 0.661, 0.661]}
     measured = {q.key: _seeded(values.get(q.place, [0.5] * 5), cell=q.place) for q in asked.questions}
     whole = asked.zone_verdicts(measured)[judged.id]
@@ -155,13 +155,13 @@ SPLIT = documents.split_zone(documents.zone_path("cubic/split"))
 
 
 def _check():
-    """A question about a path of two unlike segments."""
+    """Return a question about a path of two unlike segments."""
     every = [split_question(SPLIT, c, split=False) for c in SPLIT.checks_within(documents.cells("10mbps"))]
     return next(one for one in every if one.is_path and len(set(one.check.path.segments)) == 2)
 
 
 def _asked(asked, question, full, numbers):
-    """Ask as a session does: measure what the next look needs, until there is none."""
+    """Ask as a session does: measure what the next look needs, until there is no further look."""
     while True:
         judged = asked.judge(question, {s: full[s][:n] for s, n in numbers.items()})
         needed = asked.next_look(judged)
@@ -193,7 +193,7 @@ def test_a_split_verdict_does_not_depend_on_what_else_holds_one_of_its_cells_ope
 
 
 def test_only_what_is_asked_about_can_save_a_session_from_being_blind():
-    """Of the other 120 cells the reference has 20 trials: so few cannot show a violation among so many."""
+    """In the other 120 cells the reference has 20 trials, too few to show a violation among so many cells."""
     heatmap = documents.zone_of("cubic")
     few = [cell for cell, permitted in heatmap.intervals.items() if permitted.counted and permitted.basis.n == 20]
     asked = plan(cell_questions(heatmap, few), trials=5, most_trials=5)

@@ -1,4 +1,4 @@
-"""`conformance proxy check`: what must be, what is told, and the suite's own splitter's failures on real kernels."""
+"""`conformance proxy check`: what must hold, what is only reported, and the suite's splitter on real kernels."""
 
 import json
 import os
@@ -67,7 +67,7 @@ def row(via="splitter", holds=True, trouble=None):
     [
         ([row(), row(holds=None)], ExitStatus.DONE),
         ([row(holds=False)], ExitStatus.VIOLATES),
-        # What fails end to end, too, is this machine's fault; and what could not be tried says nothing.
+        # A case that also fails end to end is this machine's fault, and a case that could not be tried says nothing.
         ([row(holds=False), row(END_TO_END, False)], ExitStatus.ERROR),
         ([row(holds=None, trouble="no room")], ExitStatus.ERROR),
     ],
@@ -99,12 +99,12 @@ def test_the_suites_splitter_outlives_its_links_and_keeps_its_bounds(monkeypatch
     by_case = {}
     for one in found.rows:
         by_case.setdefault((one.case, one.via), []).append(one)
-    # Both sections with each, both as end to end: nothing is lost, and it goes on.
+    # Either section may be down, with the splitter and end to end: no bytes are lost, and the transfer goes on.
     assert all(one.holds for via in ("splitter", END_TO_END) for one in by_case["down", via])
     assert [one.holds for one in by_case["undelivered", "splitter"]] == [None, True, True, True, True, True]
     figures = {one.about: one.seen["undelivered_bytes"] for one in by_case["undelivered", "splitter"]}
     assert figures["no back-pressure"] > figures["-b 65536"] > figures["-b 16384"] > 0
-    # A bound and a receive buffer that are not alike count each for itself.
+    # The bound and the receive buffer count separately if they differ.
     assert figures["-b 65536"] > figures["-b 65536 -R 16384"] > 65_536 > figures["-b 16384"]
     assert figures["-b 16384 -R 65536"] > 65_536
     (control,) = by_case["undelivered", END_TO_END]
@@ -116,7 +116,7 @@ def test_the_suites_splitter_outlives_its_links_and_keeps_its_bounds(monkeypatch
     (restarted,) = by_case["restarted", "splitter"]
     assert restarted.holds and not restarted.seen["served_meanwhile"]
     (killed,) = by_case["killed", "splitter"]
-    # It was killed by SIGKILL, and still no end takes that for the stream's own.
+    # The splitter was killed by SIGKILL, and still neither end takes that for the end of the stream.
     assert killed.holds and killed.seen["client_how"] == killed.seen["server_how"] == "reset"
     assert found.exit_status is ExitStatus.DONE
 
@@ -137,7 +137,7 @@ def test_without_a_pepsal_the_default_says_that_none_was_tried(monkeypatch, tmp_
 
 @pytest.mark.slow
 def test_a_pepsal_that_is_on_path_is_tried_beside_the_suites_own(monkeypatch, tmp_path):
-    """A stand-in by that name: the suite's splitter, which takes the one option that pepsal is given."""
+    """The stand-in of that name is the suite's splitter, which accepts the one option that pepsal is given."""
     if why_not := proxy_network.allowed():
         pytest.skip(why_not)
     stand_in = tmp_path / "pepsal"
@@ -150,6 +150,6 @@ def test_a_pepsal_that_is_on_path_is_tried_beside_the_suites_own(monkeypatch, tm
     assert [one.trouble for one in found.rows] == [None] * len(found.rows)
     its = {one.case: one for one in found.rows if one.via == "pepsal"}
     assert its["killed"].holds and its["restarted"].holds
-    # It has no back-pressure: what it loses is told, and no bound holds for it.
+    # It has no back-pressure: its losses are reported, but no bound holds for them.
     assert its["undelivered"].holds is None and its["undelivered"].seen["undelivered_bytes"] > 0
     assert [one.about for one in found.rows if one.via == "pepsal"] == ["", "", "no back-pressure"]

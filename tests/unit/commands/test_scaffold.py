@@ -1,4 +1,4 @@
-"""`conformance adapter new`: what it writes works as it is, and a refusal leaves nothing behind."""
+"""`conformance adapter new`: a new adapter works as it is, and a refusal leaves nothing behind."""
 
 import contextlib
 import json
@@ -34,17 +34,17 @@ SIZE = 300_000
 
 
 def needs(language, tool, reason="is not here"):
-    """This language as a parameter, skipped where its tool is lacking."""
+    """Return the language as a parameter that is skipped if its tool is missing."""
     return pytest.param(language, marks=pytest.mark.skipif(not shutil.which(tool), reason=f"{tool} {reason}"))
 
 
 def fetched(language, tool):
-    """This language as a parameter, skipped where its tool or the leave to fetch from a registry is lacking."""
+    """Return the language as a parameter that is skipped without its tool or permission to fetch from a registry."""
     here = os.environ.get("CC_TEST_FETCH") == "1" and shutil.which(tool)
     return pytest.param(language, marks=pytest.mark.skipif(not here, reason=f"needs CC_TEST_FETCH=1 and {tool}"))
 
 
-#: those that can be built here and now; Rust's fetches from a registry
+#: the languages whose scaffolds can be built here; Rust's fetches from a registry
 BUILT = [needs("python", "python3"), needs("c", "cc"), needs("go", "go"), fetched("rust", "cargo")]
 
 
@@ -105,7 +105,7 @@ def test_a_transport_that_a_language_has_no_scaffold_for_is_refused(tmp_path):
 
 
 def test_a_quic_stack_in_rust_has_a_copy_of_what_the_suites_own_adapters_share(tmp_path):
-    """It may lie anywhere, so nothing of it may lead into the suite's folder."""
+    """The adapter may lie anywhere, so none of its files may refer to the suite's folder."""
     home = adapter_new.new("x", "rust", tmp_path, "udp").parent
     shared = paths.data("adapters", "common", "rust")
     names = {file.relative_to(shared) for file in shared.rglob("*") if file.is_file()}
@@ -114,7 +114,7 @@ def test_a_quic_stack_in_rust_has_a_copy_of_what_the_suites_own_adapters_share(t
         assert (home / "cc-adapter" / name).read_bytes() == (shared / name).read_bytes()
     assert 'path = "cc-adapter"' in (home / "Cargo.toml").read_text()
     assert not manifest.read(str(home / "adapter.json")).shares
-    # What is shared is pinned in the scaffold's lock file as in its manifest.
+    # The scaffold's lock file pins the shared crate, as its manifest does.
     lock = (home / "crates.lock").read_text()
     assert 'name = "cc-adapter"' in lock
 
@@ -155,7 +155,7 @@ def test_the_command_says_how_to_go_on(tmp_path):
 
 @pytest.fixture(scope="module")
 def stack(request, tmp_path_factory):
-    """A scaffold, new, built, and with what the harness would tell it; runs one of its verbs."""
+    """Build a new scaffold; return a function that starts one of its verbs with the harness's variables."""
     folder = tmp_path_factory.mktemp(request.param)
     path = adapter_new.new("fresh", request.param, folder)
     with pytest.MonkeyPatch.context() as patch:
@@ -190,7 +190,7 @@ def stack(request, tmp_path_factory):
 
 
 def finish(process, timeout_s=20):
-    """(status, stdout, stderr); ends what does not end by itself."""
+    """Return (status, stdout, stderr) of a process; kill it if it does not end by itself."""
     try:
         out, err = process.communicate(timeout=timeout_s)
     finally:
@@ -209,7 +209,7 @@ def wait_until_ready(server, port):
 
 
 def status_line(stack, path):
-    """What the server answers to a GET of this very path."""
+    """Return the status line of the server's answer to a GET of exactly this path."""
     context = ssl.create_default_context(cafile=f"{stack.certificates}/ca.crt")
     with (
         socket.create_connection(("127.0.0.1", stack.port), 10) as plain,
@@ -220,7 +220,7 @@ def status_line(stack, path):
 
 
 def assert_failed(done):
-    """With a reason of one line, and no result."""
+    """Assert that a verb failed with a reason of one line and without a result."""
     status, out, err = done
     assert status not in (0, 127)
     assert out == ""
@@ -294,7 +294,7 @@ def test_a_new_adapter_keeps_every_clause(language, tmp_path):
     setup.show_clauses(found, console)
     text = console.export_text()
     assert found.exit_status == 0, text
-    # It begins with contract 1, which asks for one body on a connection.
+    # A new adapter has contract 1, which asks for one body on a connection.
     assert "NO" not in text and text.count("not tried") == 1 and "several requests" in text, text
 
 

@@ -80,7 +80,7 @@ def test_harm_is_what_is_lost_as_against_the_point_alone():
 
 @pytest.mark.parametrize(
     ("status", "exit_status"),
-    [("conforms", 0), ("violates", 1), ("error", 3), ("inconclusive", 0)],  # few trials often leave it unclear
+    [("conforms", 0), ("violates", 1), ("error", 3), ("inconclusive", 0)],  # few trials often leave a point unclear
 )
 def test_what_a_zone_says_of_a_point_is_in_the_exit_status(status, exit_status):
     judged = Verdict(status=Status(status), zone_id="z", place=CELL, permitted=zone().intervals[CELL], reason="")
@@ -94,7 +94,7 @@ def test_a_median_is_unknown_where_a_trial_did_not_see_it():
 
 
 def test_times_of_states_are_of_the_trials_that_say_them():
-    """Lines that were published hold no evidence, and stand among those that do."""
+    """Published lines hold no evidence, and may be mixed with lines that do."""
     said = [dataclasses.replace(one, evidence={"triggered": {"startup": 0.5}}) for one in measurements([0.5] * 2)]
     silent = measurements([0.5] * 3)
     for order in ([*said, *silent], [*silent, *said]):

@@ -31,7 +31,7 @@ def with_setting(measurements, **changes):
 
 
 def like_cubic(cells, algorithm="cubic"):
-    """Limited by loss and delay: utilization 0.9, and less where both are large."""
+    """Return measurements limited by loss and delay: utilization is 0.9, and less if both are large."""
     made = []
     for cell in cells:
         level = min(0.9, 40 / cell.one_way_delay_ms / (10 * cell.loss_pct**0.5)) if cell.loss_pct else 0.9
@@ -41,7 +41,7 @@ def like_cubic(cells, algorithm="cubic"):
 
 @pytest.fixture
 def results(tmp_path):
-    """results(name, measurements) writes a results file."""
+    """Return a function (name, measurements) that writes a results file and returns its path."""
 
     def write(name, measured):
         file = store.Store(tmp_path / name)
@@ -138,7 +138,7 @@ def test_off_the_grid_only_when_asked_and_with_its_error(results):
     shown = analyze(path, path="30ms-1pct-10mbps,30ms-1pct-10mbps", interpolated=True)
     assert "unknown" not in shown
     assert "one_way_delay_ms" in shown
-    # Exactly composed, 101 ms is outside of what was measured.
+    # If delays are added exactly, the path has 101 ms, which is outside the measured cells.
     assert "unknown" in analyze(path, path="100ms-1pct-10mbps,1ms-1.5pct-10mbps", interpolated=True)
 
 
@@ -159,7 +159,7 @@ def test_published_counts_add_up():
 
 
 def test_our_model_says_of_the_published_cells_what_was_published():
-    """Figure 4 of the study: CUBIC's large gains that use the path are of class I, BBRv1 has none above 1.5."""
+    """In figure 4 of the study, CUBIC's large gains that use the path are of class I, and BBRv1 has none above 1.5."""
     rates = split_published.rates()
     among = split_analyze.split_paths.paths(grid.cells("10mbps"))
     for algorithm, filter_, classes in (

@@ -1,4 +1,4 @@
-"""`conformance study`: what it refuses, measures and tells, with rooms that make measurements up."""
+"""`conformance study`: what it refuses, measures and reports, with rooms that invent measurements."""
 
 import collections
 import dataclasses
@@ -160,7 +160,7 @@ def test_points_whose_kernel_is_not_built_are_left_out_and_say_how_to_build_it(m
     ],
 )  # fmt: skip
 def test_a_run_makes_the_variants_that_a_study_names(made_up, monkeypatch, held, made, measured, why):
-    """One that is there stays; a name that means another kernel here is the user's."""
+    """A variant that exists stays as it is; a name that means another kernel here belongs to the user."""
     asked = json.loads(made_up.read_text())
     asked["kernels"] = {"gentle": {"of": "default", "parameters": {"tcp_cubic.beta": "900"}}}
     asked["experiments"] = [{**asked["experiments"][0], "kernel": "gentle", "smoke": [{"loss_pct": [0, 4]}]}]
@@ -259,7 +259,7 @@ def test_the_board_counts_the_claims_of_all_studies_and_tells_each(tmp_path):
     schema.check("study-board", told, "test")
     names = [one["study"] for one in told["studies"]]
     assert names == list(studies.files())
-    # Nothing was measured: each claim is there, and not judged but where references of zones are known.
+    # Nothing was measured, so every claim is listed, and only those with known references of zones are judged.
     by_zones = {one["study"] for one in told["studies"] if one["referenced"]}
     assert by_zones == {"atc25-splitting"}
     assert sum(one["claims"] for one in told["studies"]) >= 186

@@ -1,4 +1,4 @@
-"""Traces: what they hold, and that taking packets changes nothing."""
+"""Traces: what they hold, and that capturing packets does not change results."""
 
 import json
 import struct
@@ -37,7 +37,7 @@ def traced(target, choice=STACK, packets_only=True, cell="10mbps-1ms-1pct"):
 
 
 def frames(path):
-    """[(seconds, frame)] of a pcap file with nanoseconds."""
+    """Return [(seconds, frame)] of a pcap file with nanoseconds."""
     data, at, found = path.read_bytes(), 24, []
     assert struct.unpack_from("=I", data)[0] == 0xA1B23C4D
     while at < len(data):

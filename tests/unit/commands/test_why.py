@@ -1,4 +1,4 @@
-"""Why: flows from captures, features of senders whose rules are known, suspects, and the command."""
+"""`why`: flows from captures, features of senders whose rules are known, suspects, and the command."""
 
 import dataclasses
 import json
@@ -37,7 +37,7 @@ RELABELLED = str(paths.PACKAGE.parent / "tests" / "stacks" / "relabelled" / "ada
 
 
 def capture(frames):
-    """A pcap file as guest/capture.py writes it, of (seconds, nanoseconds, frame)."""
+    """Return a pcap file of (seconds, nanoseconds, frame) as guest/capture.py writes it."""
     header = struct.pack("=IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 1 << 18, 1)
     return header + b"".join(struct.pack("=IIII", s, ns, len(f), len(f)) + f for s, ns, f in frames)
 
@@ -85,7 +85,7 @@ def test_whatever_a_capture_holds_there_is_no_traceback(rubbish):
 
 @st.composite
 def transfers(draw):
-    """(sent, came): any packets, some lost, in a queue that delays each as it likes, but keeps their order."""
+    """Draw (sent, came): any packets, of which some are lost, with any delays that keep their order."""
     gaps = draw(st.lists(st.integers(0, 3000), min_size=25, max_size=80))
     delays = draw(st.lists(st.integers(0, 5000), min_size=len(gaps), max_size=len(gaps)))
     kept = draw(st.lists(st.booleans(), min_size=len(gaps), max_size=len(gaps)))
@@ -170,7 +170,7 @@ def test_the_beta_of_a_sawtooth_is_measured(beta):
     of = senders.flow(senders.Sender(beta=beta, lost=senders.every(500)))
     kept = features.kept(of).values
     assert len(kept) >= 5
-    # One round trip's growth is in it, and a window is a whole number of packets.
+    # The value includes a round trip's growth, and a window is a whole number of packets.
     assert numpy.median(kept) == pytest.approx(beta, abs=0.07)
     assert features.responded(of).values.mean() == 1
 
@@ -207,7 +207,7 @@ def test_the_initial_window_and_slow_start_are_measured(initial_window):
 
 
 def test_packets_that_grow_with_the_path_s_mtu_are_full_as_they_are():
-    """QUIC: a window of ten full packets, with a probe for a larger MTU and the handshake's rest, and larger later."""
+    """QUIC: ten packets, with the handshake's rest and a probe for a larger MTU among them, then larger packets."""
     sizes = [328, 1368, *[1242] * 8, *[1494] * 50]
     times = [0.01] * 10 + [0.09 + 0.002 * n for n in range(50)]
     sent = [Packet(t, size, bytes([at])) for at, (t, size) in enumerate(zip(times, sizes, strict=True))]
@@ -237,7 +237,7 @@ def test_bursts_are_told_from_paced_packets():
 @pytest.mark.slow
 @given(st.integers(1, 60), st.floats(0.2, 3))
 def test_no_flow_makes_a_feature_fail(n, pause_s):
-    """Short, stalled, lossy: a feature may have no sample, but never an error or a value that is no number."""
+    """For short, stalled or lossy flows, a feature may have no sample, but never an error or a non-finite value."""
     sent = [Packet(k // 7 * pause_s + k * 1e-4, 60 + 97 * (k % 16), k.to_bytes(2, "big")) for k in range(20 + n)]
     came = [p._replace(seconds=p.seconds + 0.02) for k, p in enumerate(sent) if k % n or k < 1 or n < 2]
     try:
@@ -251,7 +251,7 @@ def test_no_flow_makes_a_feature_fail(n, pause_s):
 
 
 def traced(sender, few):
-    """Why's record of a sender: the same without random loss, and with a loss now and then."""
+    """Return the Traced of a sender, without random loss and with a loss now and then."""
     found = {
         feature_table.CLEAN: {
             1: senders.flow(dataclasses.replace(sender, packets=9000), one_way_s=0.04, queue_packets=66)
@@ -480,7 +480,7 @@ def test_nothing_is_suspected_of_the_reference_where_networks_change(tmp_path):
 
 
 def test_bbr_is_traced_with_every_seed_in_every_cell_and_at_more_loss_than_it_bears():
-    """BBRv2 and BBRv3 draw at random when they probe; CUBIC and Reno draw nothing."""
+    """BBRv2 and BBRv3 probe at random times; CUBIC and Reno use no random numbers."""
     seeds = (1, 2, 3)
     assert tracing.plan("cubic", seeds) == tracing.plan("reno", seeds) == {"clean": (1,), "few": seeds, "many": seeds}
     for version in ("bbrv1", "bbrv2", "bbrv3"):

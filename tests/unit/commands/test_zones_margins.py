@@ -1,4 +1,4 @@
-"""`conformance zones margins --record` keeps what results do not hold."""
+"""`conformance zones margins --record` keeps entries that the results do not cover."""
 
 import dataclasses
 import json
@@ -21,7 +21,7 @@ VALUE = {
 
 @pytest.fixture
 def results(tmp_path):
-    """Trials of two honest stacks with two flows, which are less fair than the reference's."""
+    """Write trials of two honest stacks with two flows, which are less fair than the reference's; return their path."""
     kept = store.Store(tmp_path / "results.jsonl")
     setting = scenarios.setting("fairness", Point((("flows", 2),)))
     for stack in ("quinn", "s2n-quic"):
@@ -34,7 +34,7 @@ def results(tmp_path):
 
 @pytest.fixture
 def kept(tmp_path, monkeypatch):
-    """A copy of zones/margins.json, with a kind that the zone no longer has."""
+    """Copy zones/margins.json and add a kind that the zone no longer has; return (its zones, the copy's path)."""
     document = json.loads(zones_margins.path().read_text())
     document["zones"]["cubic/fairness-jain"]["flows=99"] = document["zones"]["cubic/fairness-jain"]["flows=2"]
     copy = tmp_path / "margins.json"

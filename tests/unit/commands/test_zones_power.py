@@ -1,4 +1,4 @@
-"""What shipped zones tell is what docs/verdicts.md says, and no zone is blind to a stack that is a fifth slower."""
+"""Shipped zones detect what docs/verdicts.md says, and each detects a stack that is a fifth slower."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from conformance.reporting.text import zones as shown
 from conformance.support import paths
 
 PAGE = paths.PACKAGE.parent / "docs" / "verdicts.md"
-#: what a relative margin is, unless honest implementations were seen to differ by more
+#: the relative margin, unless honest implementations were seen to differ by more
 _USUAL = 0.1
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough]

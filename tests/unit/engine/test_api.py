@@ -1,4 +1,4 @@
-"""The package's face: what it exports, that it costs guests nothing, and the example that uses all of it."""
+"""The package's interface: what it exports, that it costs guests nothing, and the example that uses all of it."""
 
 import pathlib
 import runpy
@@ -65,7 +65,7 @@ def test_measurements_are_judged_by_the_cells_that_a_zone_has():
 
 
 def conformance_cell():
-    """A cell that the zone of the helpers lacks."""
+    """Return a cell that the zone of the helpers lacks."""
     from conformance.model.setting import Cell
 
     return Cell(10, 40, 1)

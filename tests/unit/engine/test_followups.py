@@ -1,4 +1,4 @@
-"""What follows from measurements is measured in the guests that are there, and judged as if each had its own."""
+"""Trials that follow from measurements are made in running guests, and judged as if each had a guest of its own."""
 
 import collections
 import threading
@@ -20,7 +20,7 @@ from conformance.results import store
 HEATMAP, LOSS = documents.zone_of("cubic"), documents.zone_of("cubic", "loss")
 CELLS = tuple(c for c, permitted in HEATMAP.intervals.items() if permitted.counted and LOSS.intervals[c].counted)
 SPLIT = documents.split_zone(documents.zone_path("cubic/split"))
-#: so few that five trials tell each violation
+#: so few questions that five trials detect each violation
 QUESTIONS = (*cell_questions(HEATMAP, CELLS[:20]), *cell_questions(LOSS, CELLS[:20]))
 PATIENCE_S = 60
 
@@ -30,7 +30,7 @@ def violates(judged):
 
 
 class Room(fake_room.Room):
-    """Counts its starts, the trials of each, and what it makes; ends after so many trials, as if interrupted."""
+    """A room that counts its starts and each trial; after `ends` trials it makes no more, as if interrupted."""
 
     def __init__(self, kind, ends=None):
         super().__init__(kind)
@@ -55,7 +55,7 @@ class Room(fake_room.Room):
 
 @pytest.fixture
 def session(monkeypatch, tmp_path):
-    """Ask a plan's questions as pytest does; return (verdicts, verdicts with fresh seeds, the room)."""
+    """Return a function that asks a plan's questions as pytest does: (verdicts, those with fresh seeds, room)."""
     monkeypatch.setattr(benches, "find", benches.find)
 
     def run(kind, asked, file="r.jsonl", order=None, new=violates, ends=None, **how):
@@ -94,7 +94,7 @@ def test_violations_start_no_guest_of_their_own(session, workers):
 
 
 def test_each_violation_is_repeated_as_soon_as_it_is_known(session, tmp_path):
-    """Its test is the next to be told."""
+    """The violation's test is the next to be reported."""
     session("bad", plan(cell_questions(HEATMAP, CELLS[:3]), trials=5), workers=1)
     made = [(CELLS.index(m.trial.setting.cell), m.trial.seed > seeds.FRESH) for m in store.read(tmp_path / "r.jsonl")]
     assert list(dict.fromkeys(made)) == [(at, fresh) for at in range(3) for fresh in (False, True)]
@@ -103,7 +103,7 @@ def test_each_violation_is_repeated_as_soon_as_it_is_known(session, tmp_path):
 @pytest.mark.parametrize("kind", ["bad", "bad once", "clear later", "unclear", "good", "error"])
 @pytest.mark.parametrize("how", [{"workers": 1}, {"workers": 2}, {"ahead": False, "workers": 1}])
 def test_trials_and_verdicts_are_those_of_repeats_that_are_made_alone(session, tmp_path, kind, how):
-    """Alone: nothing is new, and whoever asks has each repeated for itself, as pytest did before."""
+    """Repeats are made alone if nothing counts as new: then each is asked for by itself, as pytest did before."""
     questions = (*QUESTIONS[:6], *QUESTIONS[20:23])
     asked = plan(questions, trials=5, most_trials=20)
     *alone, _ = session(kind, asked, "alone.jsonl", new=lambda judged: False, workers=1)
@@ -126,7 +126,7 @@ def test_neither_order_nor_a_part_nor_a_shard_changes_a_verdict(session):
 
 @pytest.mark.parametrize("how", [{"ahead": True}, {"ahead": False}])
 def test_a_check_of_several_settings_is_repeated_in_the_guests_that_are_there(session, tmp_path, how):
-    """Paths violate at their first look; shares only when more was measured of all cells."""
+    """Paths violate at their first look; shares do so only after more trials of all cells."""
     checks = SPLIT.checks_within(documents.cells(SPLIT.default_grid))
     questions = [split_question(SPLIT, check, split=True) for check in checks]
     paths = [question for question in questions if question.is_path]
@@ -141,7 +141,7 @@ def test_a_check_of_several_settings_is_repeated_in_the_guests_that_are_there(se
 
 @pytest.fixture
 def checks():
-    """The questions of CUBIC's split part, which share cells: paths, and the shares of the grid."""
+    """Return the questions of CUBIC's split part, which share cells: paths, and the shares of the grid."""
     found = SPLIT.checks_within(documents.cells(SPLIT.default_grid))
     return [split_question(SPLIT, check, split=True) for check in found]
 
@@ -151,7 +151,7 @@ def checks():
 def test_checks_of_several_settings_are_looked_at_again_in_few_guests(
     session, checks, monkeypatch, tmp_path, kind, workers
 ):
-    """Which trials are made, and what is judged, is as if whoever asks had measured more for each check alone."""
+    """Trials and verdicts are the same as if more had been measured for each check alone."""
     asked = plan(checks, trials=5, most_trials=20)
     first, again, room = session(kind, asked, workers=workers)
     counts = []
@@ -161,7 +161,7 @@ def test_checks_of_several_settings_are_looked_at_again_in_few_guests(
     *alone, before = session(kind, asked, "alone.jsonl", workers=1)
     assert [first, again] == alone
     assert lines(tmp_path / "r.jsonl") == lines(tmp_path / "alone.jsonl")
-    if workers == 1 and not again:  # two race each other, as fake trials take no time
+    if workers == 1 and not again:  # two workers race, because fake trials take no time
         # Cells and paths cannot share a guest; each may come back once.
         assert room.starts <= 4 and (kind != "unclear" or room.starts < before.starts)
 

@@ -1,4 +1,4 @@
-"""Plans: families, work, looks, and what they refuse. Whatever judges asks a Plan, so it is pinned here."""
+"""Plans: families, work, looks, and what they refuse. All commands that judge ask a Plan, so it is pinned here."""
 
 import dataclasses
 
@@ -21,7 +21,7 @@ from conformance.model.verdict import Status
 from conformance.results.store import Store
 
 HEATMAP, LOSS = documents.zone_of("cubic"), documents.zone_of("cubic", "loss")
-#: those that count for utilization: only they can violate
+#: the cells that are counted for utilization: only these can violate
 CELLS = tuple(cell for cell, permitted in HEATMAP.intervals.items() if permitted.counted)
 SPLIT = documents.split_zone(documents.zone_path("cubic/split"))
 
@@ -33,7 +33,7 @@ def test_a_family_is_all_that_is_asked(heatmap, loss):
     asked = plan(questions, trials=5, most_trials=20)
     counted = len(heatmap) + sum(LOSS.intervals[cell].counted for cell in loss)
     assert set(asked.families.values()) == {counted} == {asked.family}
-    # What several zones judge is measured once.
+    # A cell that several zones judge is measured once.
     assert {s.cell for _, s in asked.work} == heatmap | loss
     assert len(asked.work) == len(heatmap | loss)
 
@@ -77,7 +77,7 @@ def test_split_checks_share_the_chance_between_cells_and_paths():
 
 
 def test_a_split_check_needs_more_trials_only_of_what_may_make_it_clear():
-    """One cell spreads. Paths that it is a part of, or is compared with, pass a filter or do not."""
+    """One cell's trials spread, so paths with this cell, or compared with it, may or may not pass a filter."""
     permitted = HEATMAP.intervals
     measured = {setting(c): measurements([permitted[c].basis.median] * 20, cell=c) for c in documents.cells("10mbps")}
     wide = Cell(10, 20, 1)
@@ -155,7 +155,7 @@ def test_zones_are_judged_whole_by_what_was_measured():
     small = dataclasses.replace(zone(), intervals=intervals)
     questions = cell_questions(small, intervals)
     found = plan(questions, trials=5).zone_verdicts({questions[0].key: measurements([0.5] * 5)})
-    # What did not arrive was planned, and takes its share.
+    # The result that did not arrive was planned, so it takes its share of the family.
     assert found["cubic/heatmap"].family == 2
     assert found["cubic/heatmap"].status is Status.CONFORMS
 

@@ -1,4 +1,4 @@
-"""How the engine shares work out and takes it in; rooms are fakes here."""
+"""How the engine distributes work and collects results; rooms are fakes here."""
 
 import concurrent.futures
 import dataclasses
@@ -29,7 +29,7 @@ FULL = grid.cells("full")
 
 
 class Watched(fake_room.Room):
-    """Notes the cells of each handful that it is given, as a room that makes several at a time takes them."""
+    """A room that takes several cells at a time and notes those of each handful."""
 
     handfuls: ClassVar[list] = []
 
@@ -40,7 +40,7 @@ class Watched(fake_room.Room):
 
 
 def run_watched(tmp_path, monkeypatch, asked, workers):
-    """The first trials of each handful that workers would be given."""
+    """Return the first trials of the cells in each handful that workers would be given."""
     monkeypatch.setattr(benches, "find", benches.find)
     monkeypatch.setattr(Watched, "handfuls", [])
     fake_room.install("good", Watched)
@@ -67,7 +67,7 @@ def test_what_is_completed_while_results_are_used_is_not_lost_as_time_is_over(tm
 
 
 class Removing(fake_room.Room):
-    """Somebody removes the results file after each trial; where `folder` is set, a folder of that name follows."""
+    """A room that removes the results file after each trial; if `folder` is set, it makes a folder of that name."""
 
     path: ClassVar = None
     folder: ClassVar = False
@@ -83,7 +83,7 @@ class Removing(fake_room.Room):
 
 @pytest.fixture
 def removed(tmp_path, monkeypatch):
-    """A function: whether a folder takes the place of the results file -> the Run of six cells."""
+    """Return a function that gives the Run of six cells; its argument says if a folder replaces the results file."""
     monkeypatch.setattr(benches, "find", benches.find)
     monkeypatch.setattr(Removing, "path", tmp_path / "r.jsonl")
     fake_room.install("good", Removing)
@@ -145,7 +145,7 @@ def test_a_thread_keeps_to_its_group_and_helps_where_that_is_worth_a_start():
     shared.take(reno)
     assert shared.join() is None  # five trials wait in each
     shared.leave(reno)
-    assert shared.join() is reno  # nobody else would make them
+    assert shared.join() is reno  # no other thread would make them
     task = shared.take(reno)
     shared.put_first(task)
     assert shared.take(reno) is task and shared.take(reno) is None
@@ -156,7 +156,7 @@ def made_in(seconds, cell, **host):
 
 
 def test_first_estimates_count_starts_and_calibrations_as_often_as_they_come():
-    """80 trials of 16 cells on two cores, a quarter of a second each: 11 s, and not what the first trial took x 80."""
+    """80 trials of 16 cells on two cores, each of a quarter of a second, take 11 s, not 80 times the first trial."""
     cells = FULL[:16]
     progress = Progress(threads=2, clock=lambda: 0.0)
     progress.expect([("cubic", setting(cell)) for cell in cells], 5)
@@ -183,7 +183,7 @@ COSTS = published_costs()
 @settings(max_examples=25)
 @given(st.permutations(FULL), st.floats(0, 2), st.floats(0, 2))
 def test_the_first_estimate_is_right_within_a_factor_of_two_in_whatever_order(stack, cells, start_s, calibration_s):
-    """By what docs/performance.md says that trials of 10 s at 10 and at 50 Mbit/s cost."""
+    """The costs are those that docs/performance.md gives for trials of 10 s at 10 and at 50 Mbit/s."""
     slow_s, fast_s = COSTS[stack]
     costs = {cell: slow_s + (fast_s - slow_s) * (cell.bandwidth_mbps - 10) / (50 - 10) for cell in cells}
     transport = manifest.read(stack).transport
@@ -211,7 +211,7 @@ def test_the_page_of_costs_has_stacks_over_tcp_and_udp():
 
 
 def test_two_runs_with_one_results_file_measure_everything_once(tmp_path, monkeypatch):
-    """Whichever comes second waits for what the first is measuring, and takes it from the file."""
+    """The second run waits for what the first is measuring, and takes it from the file."""
     path, asked = tmp_path / "r.jsonl", [("cubic", setting(cell)) for cell in FULL[:6]]
     began, go_on = threading.Event(), threading.Event()
 
@@ -269,14 +269,14 @@ def test_what_cannot_be_claimed_any_more_is_no_longer_waited_for(tmp_path, monke
 
 
 def test_what_a_run_has_claimed_is_free_when_it_ends(tmp_path, monkeypatch):
-    """Also what was looked at and waits for more trials, as where a caller breaks out of execute()."""
+    """So is a setting that waits for more trials after a look, for example if a caller breaks out of execute()."""
     monkeypatch.setattr(benches, "find", benches.find)
     fake_room.install("good")
     bench, kept = benches.find(), store.Store(tmp_path / "r.jsonl")
 
     def claimed(run):
         run.wait()
-        deadline = time.monotonic() + 10  # its thread gives the claim up after it has told what it found
+        deadline = time.monotonic() + 10  # its thread gives up the claim after reporting the result
         while not run._claim(run._tasks[0]) and time.monotonic() < deadline:
             time.sleep(0.01)
         return run._tasks[0].release is not None
@@ -322,7 +322,7 @@ def test_an_algorithm_whose_kernel_is_not_built_is_unsupported_and_says_what_to_
 
 @pytest.mark.parametrize("before", [0, 1])
 def test_a_room_that_cannot_work_fails_each_cell_and_hangs_none(tmp_path, monkeypatch, before):
-    """Whether that shows before it has taken the first cell or after."""
+    """The room fails before or after it has taken the first cell."""
 
     class Broken(fake_room.Room):
         def run(self, adapter, batches, cancelled):

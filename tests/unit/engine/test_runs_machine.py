@@ -1,7 +1,6 @@
-"""Runs as a state machine: killed, resumed, two at once on one results file, cut short in the middle of a line.
+"""Runs as a state machine: killed, resumed, two at once on one results file, cut off in the middle of a line.
 
-Nothing measured is lost, nothing is measured twice within one run, and results are those of a run that nothing
-disturbed.
+No measurement is lost, nothing is measured twice within a run, and results equal those of an undisturbed run.
 """
 
 import collections
@@ -25,13 +24,13 @@ from conformance.model.setting import Cell
 from conformance.model.trial import Measurement, Outcome
 from conformance.results import store
 
-#: those with an even delay are clear at their first look, the others never
+#: cells with an even delay are clear at their first look, the others never
 CELLS = [Cell(10, delay, 1) for delay in (1, 2, 5, 10, 20)]
 WORK = [("cubic", setting(cell)) for cell in CELLS]
 NUMBERS = (2, 4)
 LOOKS = Looks(numbers=NUMBERS, clear=lambda key, measurements: is_clear(key))
 SEEDS = runs.seeds(NUMBERS[-1])
-#: longer than any of these runs takes on a busy machine; they end by themselves
+#: seconds, more than any of these runs takes on a busy machine; they end by themselves
 PATIENCE_S = 60
 
 
@@ -40,15 +39,15 @@ def is_clear(key):
 
 
 def made(trial):
-    """The one measurement that there is of a trial."""
+    """Return the measurement that a trial always gives."""
     value = trial.seed / 10 + trial.setting.cell.one_way_delay_ms / 1000
     return dataclasses.replace(measurement(value), trial=trial)
 
 
 class Room:
-    """Counts what it measures, which is nothing where it `errs`.
+    """A room that counts what it measures; trials with seeds in `errs` are errors, which it does not count.
 
-    After so many trials (`ends`) it makes no more and waits for its run to be closed.
+    After `ends` trials, it makes no more and waits for its run to be closed.
     """
 
     def __init__(self, ends=None, errs=()):
@@ -72,7 +71,7 @@ class Room:
 
 
 class Kept(store.Store):
-    """A results file that tells what was added to it."""
+    """A results file that also collects what is added to it in a list."""
 
     def __init__(self, path, added):
         super().__init__(path)
@@ -96,7 +95,7 @@ class Machine(stateful.RuleBasedStateMachine):
         super().__init__()
         self._folder = Path(tempfile.mkdtemp())
         self._path = self._folder / "r.jsonl"
-        #: what is settled, by key: what a fresh reader of the file must find
+        #: {key: measurement} that a fresh reader of the file must find
         self._settled = {}
 
     def teardown(self):
@@ -154,13 +153,13 @@ class Machine(stateful.RuleBasedStateMachine):
                 run.wait()
                 self._check(run, work)
             self._settle(room, added, before)
-        # What one of them is measuring, the other waits for.
+        # Each run waits for what the other is measuring.
         assert all(times == 1 for times in (rooms[0].made + rooms[1].made).values())
 
     @stateful.precondition(lambda self: self._settled and self._path.read_bytes().endswith(b"\n"))
     @stateful.rule(share=st.floats(0, 1))
     def machine_that_dies_in_the_middle_of_a_line(self, share):
-        """Whatever is left of the last line, all that came before it is there."""
+        """Cut the last line anywhere; all lines before it must still be read."""
         data = self._path.read_bytes()
         last = data.splitlines(keepends=True)[-1]
         self._path.write_bytes(data[: -len(last)] + last[: max(1, int(share * (len(last) - 1)))])

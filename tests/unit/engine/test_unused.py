@@ -1,4 +1,4 @@
-"""Results of other kernels are named before a run, and a comparison of two kernels is silent of them."""
+"""Stored results of other kernels are named before a run; a comparison of two kernels does not mention them."""
 
 import dataclasses
 
@@ -29,7 +29,7 @@ def bench():
 
 @pytest.fixture
 def said(tmp_path, bench):
-    """What is said of a plan of five trials of each algorithm, where these measurements are stored."""
+    """Return a function that stores measurements and returns what is said before five trials of each algorithm."""
 
     def lines(made, *algorithms, first_seed=1, named=False):
         store = Store(tmp_path / "results.jsonl")

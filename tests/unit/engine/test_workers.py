@@ -1,4 +1,4 @@
-"""Trials on workers: the same bytes as in this process, whatever dies; rooms are fakes."""
+"""Trials on workers give the same bytes as in this process, whichever process dies. Rooms are fakes."""
 
 import concurrent.futures
 import dataclasses
@@ -24,7 +24,7 @@ TESTS = str(pathlib.Path(fake_room.__file__).parent)
 
 
 def pool(*installed):
-    """A function that makes a pool of two fresh processes, with the fake bench installed in each."""
+    """Return a function that makes a pool of two fresh processes with the fake bench installed in each."""
     context = multiprocessing.get_context("spawn")
     return lambda: concurrent.futures.ProcessPoolExecutor(2, context, _install, (TESTS, installed))
 
@@ -36,7 +36,7 @@ def _install(tests, installed):
 
 @pytest.fixture
 def measure(tmp_path, monkeypatch):
-    """Measure the cells; returns the results as lines without what differs from one machine to another."""
+    """Return a function that measures the cells and returns result lines without what depends on the machine."""
     monkeypatch.setattr(benches, "find", benches.find)
     fake_room.install()
 
@@ -66,7 +66,7 @@ def test_workers_give_the_same_bytes_also_when_one_dies(measure, tmp_path):
 
 
 class Inline(concurrent.futures.Executor):
-    """Answers at once, in this process, whatever `answers` makes of the true answer."""
+    """An executor that works at once in this process and returns what `answers` makes of each true answer."""
 
     def __init__(self, answers=lambda answer: answer):
         self._answers = answers

@@ -1,10 +1,10 @@
-"""Bursts: which packets left at once, and what is kept of that."""
+"""Bursts: which packets left together, and what is kept about them."""
 
 import pytest
 
 from conformance.guest import bursts
 
-#: of a packet of 1250 bytes at 10 Mbit/s
+#: transmission time of a packet of 1250 bytes at 10 Mbit/s
 OWN_NS = 1_000_000
 
 
@@ -18,7 +18,7 @@ def sent(*gaps_ns):
 
 def test_packets_closer_than_a_tenth_of_their_own_time_are_sent_at_once():
     assert bursts.lengths(sent(0, OWN_NS // 10, OWN_NS // 10 + 1, 50), 10) == [3, 2]
-    assert bursts.lengths(sent(OWN_NS // 10), 100) == [1, 1]  # on a faster link, that is apart
+    assert bursts.lengths(sent(OWN_NS // 10), 100) == [1, 1]  # on a faster link, these do not leave together
     assert bursts.lengths([], 10) == []
 
 

@@ -1,4 +1,4 @@
-"""What the kernel says by netlink, read from bytes: whatever comes, reading it ends, and gives what stands there."""
+"""Netlink messages of the kernel, read from bytes: reading any bytes ends, and gives only what they contain."""
 
 import struct
 
@@ -23,7 +23,7 @@ def test_attributes_are_read_back(attributes):
 
 @given(ATTRIBUTES.filter(bool), st.sampled_from([0x4000, 0x8000, 0xC000]))
 def test_flags_are_no_part_of_the_kind(attributes, flags):
-    """The two upper bits say nested, and in the network's order (linux/netlink.h)."""
+    """The two upper bits mean "nested" and "in network byte order" (linux/netlink.h)."""
     data = b"".join(attribute(kind | flags, data) for kind, data in attributes)
     assert list(netlink.attributes(data)) == attributes
 

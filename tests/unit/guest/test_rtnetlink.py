@@ -1,4 +1,4 @@
-"""What the kernel answers about queues, read."""
+"""The kernel's answers about queues, as they are read."""
 
 import struct
 

@@ -1,4 +1,4 @@
-"""The long-lived tc(8) of a node: what it refuses is an error with its words, and it goes on."""
+"""The long-lived tc(8) of a node: if it refuses a command, that is an error with its words, and it goes on."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ class Node:
 
 @pytest.fixture
 def node(monkeypatch):
-    """This process's own namespace, which takes no rights to look at."""
+    """Yield a node in this process's own namespace, where reading queues needs no privileges."""
     monkeypatch.setattr(tc, "inside", lambda node: contextlib.nullcontext())
     monkeypatch.setattr(tc, "_RUNNING", {})
     monkeypatch.setattr(os, "sched_setscheduler", lambda *args: None)

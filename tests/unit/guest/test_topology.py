@@ -1,4 +1,4 @@
-"""What topologies say of themselves, read where there is no Mininet."""
+"""What topologies say about themselves, read without Mininet."""
 
 import ipaddress
 import runpy
@@ -19,7 +19,7 @@ def test_a_topology_can_be_read_without_mininet_and_agrees_with_itself(path):
     first, last = topology.segments[0], topology.segments[-1]
     assert (first.receiver, first.address) == ("client", topology.addresses["client"])
     assert last.sender == "server"
-    # What goes on from one segment into the next passes the router.
+    # Packets pass from one segment to the next through the router.
     inner = {segment.sender for segment in topology.segments[:-1]} | {s.receiver for s in topology.segments[1:]}
     assert inner == ({topology.router.node} if topology.router else set())
     queues = [queue for segment in topology.segments for queue in segment.queues]

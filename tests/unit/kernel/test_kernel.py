@@ -1,4 +1,4 @@
-"""The kernel's recipe and store; building one is left to `make kernel`, which every CI run does."""
+"""The kernel's recipe and store. Building a kernel is left to `make kernel`, which every CI run does."""
 
 import io
 import pathlib
@@ -15,7 +15,7 @@ from conformance.support import paths
 
 @pytest.fixture
 def tree(tmp_path):
-    """A folder that passes for a kernel source."""
+    """Make a folder that passes for a kernel source."""
     folder = tmp_path / "linux"
     (folder / "arch" / "um").mkdir(parents=True)
     (folder / "Makefile").write_text("VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 1\n")
@@ -179,7 +179,7 @@ def test_a_package_that_debian_replaced_is_replaced_where_any_new_one_will_do():
 
 @pytest.fixture
 def apt(monkeypatch):
-    """Debian as a dictionary, suite to packages; `apt[None]` is what apt-get says where there is no such suite."""
+    """Return Debian as {suite: packages}; `apt[None]` is what apt-get says if there is no such suite."""
     held = {None: "E: The repository 'http://mirror.example/debian x Release' does not have a Release file."}
 
     def run(command):

@@ -1,4 +1,4 @@
-"""Where the default kernel's source comes from, with programs in place of apt's: a line of shell for each answer."""
+"""Where the default kernel's source comes from. Stand-ins for apt's programs answer with a line of shell each."""
 
 import os
 import pathlib
@@ -13,7 +13,7 @@ from conformance.kernel import build, source, store, suites
 from conformance.model.errors import UserError
 from conformance.support import limits, paths
 
-# $last is the package; what is in lists/ is known to this machine's apt, what is in newer/ to Debian's newer suites.
+# $last is the package; this machine's apt knows the packages in lists/, Debian's newer suites have those in newer/.
 APT_CACHE = """
 lists=lists
 case "$*" in *Dir::State=*) lists=newer ;; esac
@@ -31,7 +31,7 @@ case " $* " in
 *" download "*) echo "$last" >> {folder}/fetched; cat {folder}/*/$last > $last.deb ;;
 esac
 """
-# Docker answers if it is set up; a container has this machine's files, the cache elsewhere, and a mirror of Debian.
+# Docker answers if it is set up. A container has this machine's files, the cache at another path, and a Debian mirror.
 DOCKER = """
 [ -e {folder}/docker ] || exit 1
 [ "$1" = info ] && exit
@@ -48,7 +48,7 @@ mkdir -p "$3/usr/src" && tail -c +4 "$2" > "$3/usr/src/$(basename "$2" .deb).tar
 
 
 class Debian:
-    """A machine's package lists; `notes` holds what source.locate() said."""
+    """The package lists of a machine; `notes` holds what source.locate() said."""
 
     def __init__(self, folder):
         self.folder, self.notes = folder, []
@@ -92,7 +92,7 @@ def debian(tmp_path, monkeypatch, own_cache):
 
 @pytest.fixture
 def compiled(monkeypatch):
-    """Digests of the kernels that were compiled: none is."""
+    """Replace compiling; return the list of the digests of kernels that would have been compiled."""
     made = []
 
     def compiles(recipe, located, progress, jobs):
@@ -158,12 +158,12 @@ def test_a_digest_fetches_nothing_and_what_was_built_from_a_package_is_found_wit
     built = build.build()
     assert (built.name, [built.digest]) == ("default", compiled)
     assert build.digest_of() == built.digest != of_package
-    # As a CI has it that keeps kernels, but no sources.
+    # This is the state of a CI job that keeps kernels but no sources.
     shutil.rmtree(own_cache / "sources")
     assert build.digest_of() == of_package
     assert build.build("again").digest == built.digest
     assert (debian.fetched, len(compiled)) == (["linux-source-7.2"], 1)
-    # Debian's next one is another kernel, and so is one with a patch.
+    # Debian's next version is another kernel, and so is a kernel with a patch.
     patch = own_cache / "own.patch"
     patch.write_text("x")
     assert build.digest_of(patches=[patch]) not in (of_package, built.digest)
@@ -174,7 +174,7 @@ def test_a_digest_fetches_nothing_and_what_was_built_from_a_package_is_found_wit
 
 
 def test_a_distribution_without_debians_mirror_gets_the_default_source_in_a_container(debian, monkeypatch):
-    """As Ubuntu; the code that looks for it is the same there, and the keyring is the container's."""
+    """Ubuntu is such a distribution; the same code looks for the source there, with the container's keyring."""
     (debian.folder / "mirror").write_text("")
     (debian.folder / "container").mkdir()
     (debian.folder / "container" / "mirror").write_text("http://mirror.example/debian/\n")
@@ -214,7 +214,7 @@ def test_a_digest_that_only_fetching_could_tell_is_of_recipe_and_name(debian, co
     others = {build.digest_of("linux-source-7.1"), build.digest_of(patches=[patch])}
     assert debian.fetched == [] and len({by_name, *others}) == 3
     built = build.build()
-    # As a CI has it that keeps kernels, but no sources: nothing is fetched, built or looked for.
+    # In a CI job that keeps kernels but no sources, nothing is fetched, built or looked for.
     shutil.rmtree(own_cache / "sources")
     debian.add("linux-source-7.2", "newer", sublevel=2)
     assert build.digest_of() == by_name
@@ -227,7 +227,7 @@ def test_a_digest_that_only_fetching_could_tell_is_of_recipe_and_name(debian, co
 
 @pytest.mark.parametrize(("asked", "jobs"), [(None, 3), (5, 5)])
 def test_it_is_compiled_with_the_cores_that_this_process_may_use(debian, monkeypatch, asked, jobs):
-    """A container with a quota of three cores, on a machine with many."""
+    """The process is in a container with a quota of three cores, on a machine with many."""
     debian.add("linux-source-7.2")
     monkeypatch.setattr(limits, "cores", lambda: list(range(64)))
     monkeypatch.setattr(limits, "core_quota", lambda: 2.5)

@@ -21,7 +21,7 @@ def test_a_shipped_manifest_is_complete(path):
     assert os.access(path.parent / data["program"], os.X_OK)
     if "build" in data:
         assert os.access(path.parent / data["build"]["program"], os.X_OK)
-    # Whoever runs another root file system cannot know what is in it.
+    # The contents of another root file system cannot be known, so its manifest lists no algorithms.
     assert ("algorithms" in data) + ("kernel_algorithms" in data) == (not data.get("rootfs"))
     assert data["packages"], "a user who lacks something must be told what to install"
     if "client" in data:
@@ -55,7 +55,7 @@ def test_a_link_into_another_adapter_counts_with_what_it_leads_to(tmp_path):
     (theirs / "client.c").write_text("2")
     assert adapter._files_digest(adapter._own_files(ours)) != before
     changed = adapter._files_digest(adapter._own_files(ours))
-    files._aside(ours).touch()  # of an `expect update` that was killed
+    files._aside(ours).touch()  # left by an `expect update` that was killed
     assert adapter._files_digest(adapter._own_files(ours)) == changed
 
 
@@ -83,7 +83,7 @@ def test_a_file_of_an_adapter_that_cannot_be_read_is_one_line(tmp_path):
 
 @pytest.mark.parametrize("folder", [path.parent for path in MANIFESTS], ids=lambda folder: folder.name)
 def test_links_stay_among_the_adapters(folder):
-    """They must lead to a file, and to the same one wherever the suite lies."""
+    """A link must lead to a file, and to the same one wherever the suite lies."""
     for link in (path for path in folder.rglob("*") if path.is_symlink()):
         assert link.is_file()
         assert not link.readlink().is_absolute()
@@ -92,7 +92,7 @@ def test_links_stay_among_the_adapters(folder):
 
 @pytest.fixture
 def ask(tmp_path):
-    """Run a verb of google-quiche-options on programs that print what reached them; (exit status, that)."""
+    """Return a function that runs a verb of google-quiche-options with programs that print what reaches them."""
     about = manifest.read("google-quiche-options")
     for program in ("run-server", "run-client"):
         path = tmp_path / program
@@ -139,7 +139,7 @@ def test_a_stack_that_is_not_public_has_a_place_and_says_so_in_one_line():
     ],
 )
 def test_the_version_of_gnutls_is_known_whatever_its_package_is_called(tmp_path, monkeypatch, name, known, version):
-    """Of libgnutls30, which libgnutls30t64 provides in Ubuntu 24.04, dpkg prints a name without a version."""
+    """In Ubuntu 24.04, libgnutls30t64 provides libgnutls30, for which dpkg prints a name without a version."""
     says = "\n".join(f"echo '{line}'" for line in [*known, "libngtcp2-9 0.12.1"])
     for program, text in (("dpkg-query", says), ("gtlsserver", "exit 0")):
         (tmp_path / program).write_text(f"#!/bin/sh\n{text}\n")

@@ -1,4 +1,4 @@
-"""Guests together take no more memory than this process may use."""
+"""All guests together take no more memory than this process may use."""
 
 import contextlib
 import dataclasses
@@ -22,14 +22,14 @@ def of(setting):
     return dataclasses.replace(trial(), setting=setting)
 
 
-#: a trial that `why` traces, the heads of its packets; the smoke points of which guests grew most
+#: trials that `why` traces, with the heads of their packets; and scenarios on whose smoke points guests grew most
 TELLING = [(of(setting), "heads") for setting in tracing.settings().values()]
 POINTS = ("short-flows", "fairness")
 
 
 @pytest.fixture
 def machine(monkeypatch):
-    """Set how much memory this process may use, in MB."""
+    """Return a function that sets how much memory this process may use, in MB."""
 
     def allow(memory_mb):
         monkeypatch.setattr(limits, "memory_mb", lambda: memory_mb)
@@ -39,9 +39,9 @@ def machine(monkeypatch):
 
 
 def together(needs, guests):
-    """Hold each of `needs` once, asked for in this order; return the most that was held, and the order.
+    """Ask for each of `needs` (MB) in this order; return the most that was held at once, and the order.
 
-    None is given back before as many as `guests` are held, nor before all others have asked.
+    No memory is given back before `guests` of them are held and all have asked.
     """
     ours, held, most, order = allowance.OURS, [], [], []
     changed, all_asked = threading.Condition(), threading.Event()
@@ -87,7 +87,7 @@ def test_one_that_does_not_fit_beside_others_waits_and_runs_alone(machine):
     machine(256)
     (_, at_once), order = together([100, 500, 20], 1)
     assert at_once == 1
-    # Nobody overtakes it, however little they need: else it would wait for ever.
+    # No other guest overtakes it, however little it needs, or else it would wait for ever.
     assert order == [100, 500, 20]
 
 
@@ -138,9 +138,9 @@ def test_points_need_more_than_cells_and_captures_more_than_heads():
     assert points and all(cell < allowance.needed_mb(point) < 256 for point in points)
     traced = of(documents.profile("identify", Cell(10, 40, 0), transfer_s=30))
     heads, packets = (allowance.needed_mb(traced, how) for how in ("heads", "packets"))
-    # What the table of docs/containers.md says.
+    # The table in docs/containers.md has these numbers.
     assert (cell, heads, packets) == (128, 181, 341)
-    # A quarter of what captures take.
+    # Captures of heads take a quarter of what whole captures take.
     assert heads - cell == pytest.approx((packets - cell) / 4, abs=1)
 
 

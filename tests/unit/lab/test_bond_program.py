@@ -1,4 +1,4 @@
-"""The program that bonds two links, by packets that its stdin tells of: no network, no guest."""
+"""The program that bonds two links, with packets that are described on its stdin, without network or guest."""
 
 import json
 import subprocess
@@ -28,7 +28,7 @@ def split(bond, packets, batch, first, copies=0):
 
 
 def merge(bond, came, timer_ns=TIMER_NS, end_ns=None):
-    """Return ((ns, number) of each packet that was given on, the tally); `came`: (ns, number) of each."""
+    """Return ([(ns, number)] of forwarded packets, the tally); `came`: [(ns, number)] of received ones."""
     lines = [f"{at} {number}\n" for at, number in came]
     if end_ns is not None:
         lines.append(f"{end_ns} -\n")
@@ -67,7 +67,7 @@ def test_what_came_early_waits_until_the_gap_is_filled(bond):
 
 
 def test_the_timer_gives_up_what_was_missing_when_it_began_and_no_more(bond):
-    # 1 is missing when 2 starts the timer. 5 is missing later: it is waited for as long, but from the expiry on.
+    # Packet 1 is missing when 2 starts the timer. Packet 5 is missing later: its timer starts when the first expires.
     came = [(0, 0), (1 * MS, 2), (50 * MS, 3), (60 * MS, 4), (70 * MS, 6)]
     found, tally = merge(bond, came, end_ns=1000 * MS)
     assert found == [(0, 0), *((201 * MS, number) for number in (2, 3, 4)), (401 * MS, 6)]
@@ -75,7 +75,7 @@ def test_the_timer_gives_up_what_was_missing_when_it_began_and_no_more(bond):
 
 
 def test_a_gap_that_is_filled_stops_the_timer_and_the_next_starts_it_anew(bond):
-    # When 1 fills the first gap, 4 still waits for 3: from then on.
+    # When 1 fills the first gap, 4 still waits for 3, with a timer that starts at that time.
     found, _ = merge(bond, [(0, 0), (1 * MS, 2), (90 * MS, 4), (100 * MS, 1)], end_ns=1000 * MS)
     assert found == [(0, 0), (100 * MS, 1), (100 * MS, 2), (300 * MS, 4)]
 
@@ -132,7 +132,7 @@ def test_each_packet_leaves_once_at_most_in_order_and_is_accounted_for(bond, del
     for at, number in came:
         first.setdefault(number, at)
     for at, number in found:
-        # A packet that waits is given on when a timer expires; each gap before it may have had one of its own.
+        # A waiting packet is forwarded when a timer expires; each gap before it may have had a timer of its own.
         assert first[number] <= at <= first[number] + timer_ns * (1 + len(delays))
     assert tally["left"] + tally["copies"] + tally["late"] + tally["beyond"] == len(came)
     assert tally["waiting"] == 0

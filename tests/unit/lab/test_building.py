@@ -1,4 +1,4 @@
-"""What adapters compile: once, whole or not at all, readable by the stacks, and gone when interrupted."""
+"""Builds of adapters: made once, complete or not at all, readable by the stacks, and removed when interrupted."""
 
 import io
 import json
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 
 @pytest.fixture
 def stack(tmp_path):
-    """Write an adapter whose build is this shell script; returns its manifest's path."""
+    """Return a function that writes an adapter whose build is this shell script, and returns its manifest's path."""
 
     def write(build, mode=0o755, **recipe):
         folder = tmp_path / "stack"
@@ -49,7 +49,7 @@ def kept(own_cache):
 
 
 def ends(pid):
-    """Whether a process ends within moments; a dead one that nobody has waited for has ended."""
+    """Return whether a process ends within 5 s; a zombie has ended."""
     status = pathlib.Path(f"/proc/{pid}/stat")
     for _ in range(100):
         if not status.exists() or status.read_text().rpartition(")")[2].split()[0] == "Z":
@@ -101,7 +101,7 @@ def test_a_build_that_fails_says_why_and_keeps_nothing_but_its_log(stack, own_ca
 
 @pytest.mark.parametrize("command", ["run cubic", "gate cubic", "compare linux-tcp {} --cca cubic", "adapter check {}"])
 def test_every_command_shows_the_last_lines_of_a_build_that_failed(stack, own_cache, monkeypatch, tmp_path, command):
-    """They come from strangers, and are shown as text."""
+    """The lines come from untrusted programs and are shown as plain text."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("conformance.kernel.store.find", lambda name: None)
     path = stack("for n in $(seq 20); do echo line $n; done; printf '\\033[2Jx.c:1: error: no\\nhint: y\\n'; exit 1")
@@ -177,7 +177,7 @@ def test_a_build_that_takes_too_long_is_ended_with_all_its_processes(stack, monk
 
 
 def test_a_build_whose_command_is_terminated_ends_with_all_its_processes(stack, tmp_path):
-    """CI ends what was cancelled by SIGTERM."""
+    """CI ends cancelled commands by SIGTERM."""
     seen = tmp_path / "pid"
     manifest = stack(f"setsid sleep 600 & echo $! > {seen}.part; mv {seen}.part {seen}; wait")
     command = subprocess.Popen(
@@ -293,7 +293,7 @@ def test_who_fetches_is_the_users_choice(stack, tmp_path):
     with pytest.raises(UserError, match="/client: "):
         adapter.load(manifest)
     pathlib.Path(manifest).write_text(json.dumps(about))
-    # Each the other's client: a client is asked for its client, not for its choice of one.
+    # Each names the other as its client: only the other's own client is used, not its choice of a client.
     (other / "adapter.json").write_text(json.dumps({**about, "name": "other", "client": "built"}))
     assert adapter.load(str(other / "adapter.json"), adapter.OWN).client is None
 
@@ -322,7 +322,7 @@ def test_a_program_whose_name_no_file_can_have_is_no_program(stack):
 
 
 def test_what_is_shared_counts_as_part_of_the_stack(stack, tmp_path, own_cache):
-    """An edit there builds anew, and makes another stack; expected.json and a neighbour's files do neither."""
+    """An edit of shared files causes a new build and makes another stack; expected.json and other files do neither."""
     common, single = tmp_path / "common", tmp_path / "one.txt"
     (common / "src").mkdir(parents=True)
     (common / "src" / "a").write_text("1")
@@ -346,7 +346,7 @@ def test_what_is_shared_counts_as_part_of_the_stack(stack, tmp_path, own_cache):
 
 
 def share(path, *shares):
-    """Write into a manifest what it shares."""
+    """Write into a manifest that it shares these files and folders."""
     path = pathlib.Path(path)
     path.write_text(json.dumps({**json.loads(path.read_text()), "shares": shares}))
 
@@ -375,7 +375,7 @@ def test_what_cannot_be_shared_is_refused_in_one_line(stack, tmp_path, shares, w
 
 
 def test_sharing_without_a_build_is_refused(stack):
-    """Only a build sees what is shared."""
+    """Only a build sees shared files."""
     path = pathlib.Path(stack("true"))
     about = json.loads(path.read_text())
     del about["build"]

@@ -1,4 +1,4 @@
-"""Remembered calibrations: what they depend on, and what is never taken for one."""
+"""Remembered calibrations: what they depend on, and which files are never taken for one."""
 
 import concurrent.futures
 import dataclasses
@@ -20,7 +20,7 @@ def folder(monkeypatch, tmp_path):
 
 
 def about(trial, **changes):
-    """What recall() and remember() are told of a trial."""
+    """Return the arguments of recall() and remember() for a trial."""
     return trial, job.cell_of([trial]), dataclasses.replace(job._probing(trial.setting), **changes)
 
 

@@ -39,7 +39,7 @@ def test_a_core_is_lent_to_one_at_a_time_and_comes_back(one):
 
 
 def test_who_waits_is_served_before_who_asks_again(one):
-    """A run gives its core back and at once asks again, while another has been waiting."""
+    """A run gives its core back and asks for one again at once, while another run has been waiting."""
     served = []
 
     def wait():
@@ -78,7 +78,7 @@ def test_waiting_can_be_interrupted(one):
 
 @pytest.fixture
 def four(own_cache, monkeypatch):
-    """Four cores; returns a function that sets how many clock ticks each is idle between two looks."""
+    """Fake four cores; return a function that sets how many clock ticks each is idle between two looks."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2, 3})
     monkeypatch.setattr(cores._Idleness, "order", ())
     monkeypatch.setattr(cores, "_LOOK_S", 0.001)

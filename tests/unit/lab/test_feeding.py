@@ -1,4 +1,4 @@
-"""How a guest is fed: what is taken when, and what is given back; no guest is started."""
+"""How a guest is fed: which cells it takes when, and which it gives back. No guest is started."""
 
 import dataclasses
 import types
@@ -31,7 +31,7 @@ def test_handfuls_end_where_no_more_is_known():
 
 @pytest.fixture
 def shift(tmp_path, monkeypatch):
-    """A guest's shift with three cells to come; `cells` lists what it was fed."""
+    """Return a guest's shift with three cells to come; `cells` lists the cells that it was fed."""
     monkeypatch.setattr(cores, "others_wait", lambda: False)
     reader, fed = job.Reader([], KERNELS_OWN), []
     feeder = types.SimpleNamespace(feed=fed.append)
@@ -79,11 +79,11 @@ def test_a_guest_makes_room_for_another_run_after_a_while(shift, monkeypatch):
 
 @pytest.mark.parametrize(("start_s", "longest_s"), [(0.1, 30), (1.4, 30), (4.0, 60), (12.0, 180), (90.0, 180)])
 def test_a_guest_that_another_run_waits_for_stays_three_minutes_at_most(shift, monkeypatch, start_s, longest_s):
-    """Fifteen times as long as it took to start, but half a minute at least."""
+    """It stays fifteen times as long as its start took, but at least half a minute."""
     now = [shift.shift._began_s]
     monkeypatch.setattr(cores, "others_wait", lambda: True)
     monkeypatch.setattr(virtual.time, "monotonic", lambda: now[0])
-    # It has said something for the first time, so it has started.
+    # The guest has started, because it has written its first event.
     now[0] += start_s
     shift.reader.uptime_s = 1.0
     assert not shift.shift._is_over()

@@ -1,4 +1,4 @@
-"""Following a guest that cannot go on."""
+"""Following the events of a guest that cannot go on."""
 
 import dataclasses
 import subprocess

@@ -1,4 +1,4 @@
-"""The program that impairs packets, on packets that stdin tells of: what it did, packet by packet."""
+"""The program that impairs packets, packet by packet, with packets that are described on its stdin."""
 
 import collections
 import math

@@ -1,4 +1,4 @@
-"""Programs of an adapter on this machine, its build and its describe: they end, say little, and leave no process."""
+"""Programs of an adapter that run on this machine, build and describe: they end, print little, leave no process."""
 
 import json
 import pathlib
@@ -9,13 +9,13 @@ import pytest
 from conformance.lab import adapter, building
 from conformance.model.errors import UserError
 
-#: a daemon as they are made: the parent is gone, the session is another one
+#: a shell command that starts a daemon, whose parent ends and which has a session of its own
 DAEMON = "setsid sh -c 'echo $$ > {pid}; exec sleep 1000' < /dev/null > /dev/null 2>&1 &"
 
 
 @pytest.fixture
 def described(tmp_path):
-    """(Load an adapter whose describe is this shell command, or this text, ...)"""
+    """Return a function that loads an adapter whose describe runs this shell command, or prints this text."""
 
     def load(command=None, text=None, **manifest):
         about = {

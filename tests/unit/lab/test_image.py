@@ -1,4 +1,4 @@
-"""Images of containers, made here: packed in each way, layered, and meant to do harm."""
+"""Container images that are made here: packed in each way, with layers, and malicious ones."""
 
 import gzip
 import hashlib
@@ -55,7 +55,7 @@ def config(plain, architecture=OURS):
 
 
 def oci(plain, how="gz", architecture=OURS, media_type=None, platforms=()):
-    """{name: content} of an OCI image of these layers."""
+    """Return {name: content} of an OCI image with these layers."""
     blobs = [config([digest(layer) for layer in plain], architecture)] + [compressed(layer, how) for layer in plain]
     media_type = media_type or f"application/vnd.oci.image.layer.v1.tar{TYPES[how]}"
     manifest = json.dumps(
@@ -71,7 +71,7 @@ def oci(plain, how="gz", architecture=OURS, media_type=None, platforms=()):
 
 
 def docker(plain, how=""):
-    """{name: content} of what `docker save` writes."""
+    """Return {name: content} as `docker save` writes it."""
     names = [f"{n}/layer.tar" for n, _ in enumerate(plain)]
     manifest = [{"Config": "config.json", "RepoTags": ["endpoint:latest"], "Layers": names}]
     layer_files = {name: compressed(layer, how) for name, layer in zip(names, plain, strict=True)}
@@ -125,7 +125,7 @@ def test_layers_are_put_one_over_the_other(tmp_path, place, packed, how):
     assert listing(root) == {"bin", "etc/shadow", "opt/new", "usr/bin/again", "usr/bin/run", "var/lib"}
     assert (root / "usr/bin/run").samefile(root / "usr/bin/again")
     assert (root / "usr/bin/run").stat().st_mode & 0o7777 == 0o755  # no set-user-ID
-    assert (root / "etc/shadow").stat().st_mode & 0o777 == 0o604  # root in the image is nobody in the guest
+    assert (root / "etc/shadow").stat().st_mode & 0o777 == 0o604  # the image's root is `nobody` in the guest
 
 
 def test_an_image_is_unpacked_once(tmp_path):
@@ -166,7 +166,7 @@ def test_a_layer_that_would_write_elsewhere_is_refused(tmp_path, members, words)
 
 
 def test_links_are_followed_inside_only(tmp_path):
-    """As in a guest, where the image's folder is the root."""
+    """Links resolve as in a guest, where the image's folder is the root."""
     (tmp_path / "outside").mkdir()
     outside = str(tmp_path / "outside")
     layer = packed_tar(

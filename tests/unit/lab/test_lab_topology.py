@@ -1,4 +1,4 @@
-"""What settings' topologies say of their networks, looked up by name."""
+"""What the topologies of settings say about their networks, looked up by name."""
 
 import dataclasses
 

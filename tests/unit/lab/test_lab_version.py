@@ -11,7 +11,7 @@ from conformance.lab import version
 from conformance.support import paths
 
 ROOT = paths.PACKAGE.parent
-#: What the sources of the lab import and results do not depend on, and why not.
+#: files that the lab's sources import although results do not depend on them, each with the reason
 BESIDE = {
     "conformance/support/files.py": "writes files whole",
     "conformance/kernel/store.py": "finds kernels; a kernel's own digest is part of each result's key",
@@ -37,7 +37,7 @@ BESIDE = {
 
 
 def imported(path):
-    """Files of the suite that a file imports, wherever in it."""
+    """Yield the files of the suite that a file imports, anywhere in it."""
     for node in ast.walk(ast.parse(path.read_text())):
         names = []
         if isinstance(node, ast.Import):
@@ -68,7 +68,7 @@ def test_every_pattern_names_files():
 
 @pytest.fixture
 def copy(tmp_path, monkeypatch):
-    """A copy of the suite that may be changed; its version file is attested for it."""
+    """Make a copy of the suite that a test may change, with an attested version file."""
     package = tmp_path / "conformance"
     shutil.copytree(paths.PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "topologies", tmp_path / "topologies")

@@ -1,4 +1,4 @@
-"""Where a guest's memory lies, on machines and in containers."""
+"""Where a guest's memory is kept, on machines and in containers."""
 
 import os
 import pathlib
@@ -29,7 +29,7 @@ def new(tmp_path):
 
 @pytest.fixture
 def folders(tmp_path, monkeypatch):
-    """Set what /dev/shm and the temp folder are: MB free, and mount flags."""
+    """Return a function that sets the free MB and mount flags of /dev/shm and of the folder for temporary files."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
     def be(shared, temporary):

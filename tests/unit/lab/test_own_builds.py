@@ -1,4 +1,4 @@
-"""Adapters that take a user's build: what they copy, what they say of it, what they refuse, and how they call it."""
+"""Adapters that take a user's build: what they copy, say about it and refuse, and how they call its programs."""
 
 import json
 import os
@@ -10,7 +10,7 @@ import pytest
 from conformance.lab import manifest
 from conformance.support import paths
 
-#: stand-ins that print the help and versions that the adapters read, and else the words they were called with
+#: stand-ins that print the help and versions that the adapters read, or else their arguments
 HTTP_SERVER = """# lsquic/4.9.3
 [ "$1" != -h ] || { echo '   -A CC_ALGO  Congestion control algorithm.  The following algorithms are
                  supported.
@@ -30,7 +30,7 @@ NEQO_SERVER = """case "$1" in
     *) if [ -e "$0.old" ]; then echo 'Minimum NSS version of 3.121 not supported'; fi; echo "$@" ;;
 esac
 """
-#: what tells where a program's libraries lie; a file `missing` beside them makes it say that one is not there
+#: a stand-in for ldd; it reports a library as not found if a file `missing` lies beside the libraries
 LDD = """here="${0%/*}/../nss/lib"
 at="$here/libnss3.so (0x1)"
 [ ! -e "$here/missing" ] || at="not found"
@@ -48,7 +48,7 @@ def program(path, text):
 
 @pytest.fixture
 def own(tmp_path):
-    """A user's build of lsquic and one of neqo, with an NSS beside; its folder."""
+    """Make a user's builds of lsquic and of neqo, with an NSS beside them; return their folder."""
     program(tmp_path / "lsquic/bin/http_server", HTTP_SERVER)
     program(tmp_path / "neqo/target/release/neqo-server", NEQO_SERVER)
     for tool in ("certutil", "pk12util"):
@@ -65,7 +65,7 @@ def own(tmp_path):
 
 
 def ask(own, stack, program, verb=None, cwd=None, **variables):
-    """Run the adapter's `program` with only what a user and the suite would have set; (status, stdout, stderr)."""
+    """Run an adapter's `program` with a user's and the suite's variables only; return (status, stdout, stderr)."""
     environment = {
         "PATH": f"{own}/tools:{os.environ['PATH']}", "CC_BUILD": f"{own}/made", "CC_SCRATCH": f"{own}/scratch",
         "CC_ADDRESS": "10.0.0.1", "CC_PORT": "4433", "CC_HOSTNAME": "server", "CC_CERT": "c", "CC_KEY": "k",
@@ -83,7 +83,7 @@ def test_lsquic_is_taken_from_the_folder_of_its_build(own, home):
     described = json.loads(said)
     assert described["version"].startswith("lsquic 4.9.3 (build ")
     assert described["algorithms"] == ["Cubic", "BBRv1", "Adaptive"]
-    # Each name of the manifest is one that the server has.
+    # The server has each name that is in the manifest.
     about = manifest.read("lsquic")
     assert {about.called(name) for name in about.algorithms} <= set(described["algorithms"])
 
@@ -174,7 +174,7 @@ def test_the_script_of_autotools_is_not_taken_for_the_server(own):
 
 @pytest.mark.parametrize("at", ["", "sbin"])
 def test_haproxy_is_taken_with_all_its_libraries_and_their_loader(own, at):
-    """As the packaged one is: it runs by a loader of its own."""
+    """It is treated like the packaged one, which runs with a loader of its own."""
     (own / "tools/ldd").unlink()
     server = own / "haproxy" / at / "haproxy"
     server.parent.mkdir(parents=True, exist_ok=True)

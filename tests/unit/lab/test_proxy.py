@@ -1,4 +1,4 @@
-"""The splitting proxy on this machine's own kernel, in namespaces: no guest, no root (tests/proxy_scenarios.py)."""
+"""The splitting proxy in namespaces of this machine's own kernel, without guest or root (tests/proxy_scenarios.py)."""
 
 import pathlib
 import subprocess

@@ -1,4 +1,4 @@
-"""The Reader under any order, truncation and repetition of events, and the strictness of what it reads."""
+"""The Reader with events in any order, truncated and repeated, and how strictly it reads them."""
 
 import collections
 import dataclasses
@@ -25,7 +25,7 @@ REFUSED = protocol.Unsupported(message="this kernel has no congestion control na
 
 
 def facts_of(seed=1, ready=True):
-    """The facts of helpers.facts(), as a guest says them."""
+    """Return the facts of helpers.facts() as a guest reports them."""
     flat = facts()
     server, client = ({**flat[role], "ran_out_of_memory": False} for role in ("server", "client"))
     counters = {when: {**found, "router": None} for when, found in flat["counters"].items()}
@@ -51,7 +51,7 @@ def link_of(cell):
 
 
 def story():
-    """What a guest says that makes all the trials of BATCHES, in order."""
+    """Yield the events of a guest that makes all the trials of BATCHES, in order."""
     yield NETWORK
     yield protocol.CongestionControl(found=seen.CongestionControlSeen(name="cubic", names=("cubic",), bbr=None))
     for index, cell in enumerate(CELLS):
@@ -64,7 +64,7 @@ def story():
 
 STORY = tuple(story())
 INDICES, ANY_SEED = st.integers(-2, len(CELLS) + 1), st.sampled_from((*SEEDS, 99))
-#: what a guest says that fails, or that has lost its way
+#: events of a guest that fails, or whose events make no sense
 OTHERS = st.one_of(
     st.just(protocol.Fault(message="OSError: no space", where="main.py:1")),
     st.just(REFUSED),
@@ -77,7 +77,7 @@ EVENTS = st.lists(st.sampled_from(STORY) | OTHERS, max_size=40)
 
 
 def told(events, batches=BATCHES):
-    """(what the events complete, what giving up completes) of one guest, and of no other."""
+    """Return (measurements that the events complete, those that giving up completes) for a single guest."""
     reader = job.Reader(batches, KERNELS_OWN)
     came = [found for event in events for found in reader.feed(event, {})]
     given_up = []
@@ -180,7 +180,7 @@ def test_a_line_that_is_cut_short_is_refused(event, data):
 
 
 def places(value, at=()):
-    """The paths of all values in a JSON document."""
+    """Yield the paths of all values in a JSON document."""
     yield at
     if isinstance(value, dict):
         for name, item in value.items():

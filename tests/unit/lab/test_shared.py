@@ -1,4 +1,4 @@
-"""What a guest is told of flows that share a network."""
+"""What a guest is told about flows that share a network."""
 
 import dataclasses
 import types
@@ -49,7 +49,7 @@ def test_a_cell_survives_the_wire():
     assert [one.seed for one in cell.trials] == [1, 2]
     through, near, far = cell.trials[0].groups
     assert near.algorithms == ("cubic",)
-    # A stack's flow that the clock ends is given what its slowest link carries in that time.
+    # A stack's flow that ends at a given time gets a body of what its slowest link carries until then.
     assert {flow.bytes for flow in through.flows} == {20 * 20_000_000 // 8}
     assert all(flow.stop_ns == flow.start_ns + 20 * 10**9 for group in (through, near, far) for flow in group.flows)
 
@@ -84,7 +84,7 @@ def test_a_guest_is_told_of_each_request():
     assert protocol.parse_shared_cell(wire.dumps(cell)) == cell
     (group,) = cell.trials[0].groups
     assert group.requests == ("5000 every 0.020000000",) * 2 + ("9000 pause 1.000000000",)
-    # The largest body: what a server is told of as CC_BYTES, of which there is a file.
+    # The server gets the size of the largest body as CC_BYTES, and there is a file of that size.
     assert [flow.bytes for flow in group.flows] == [9000]
 
 
@@ -94,7 +94,7 @@ def test_linux_tcp_is_asked_by_the_suites_own_program():
     assert [shared.is_by_stack(group, "linux-tcp-h2") for group in (asked, one)] == [True, True]
     trials = [dataclasses.replace(helpers.trial(), setting=asking(flows)) for flows in (ASKED, {**ASKED, "count": 2})]
     assert [shared.cell_of([own]).trials[0].groups[0].algorithms for own in trials] == [("cubic",)] * 2
-    # A guest for the one has no hosts for the other's clients.
+    # The guest of one setting has no hosts for the clients of the other.
     assert asking().guest_digest != asking({"name": "test", "bytes": 5}).guest_digest
 
 
@@ -135,7 +135,7 @@ def test_memory_holds_the_bodies_of_stacks_in_user_space():
         next(study.setting(point).network for point in study.points["full"] if point.scenario == name)
         for name in ("beside", "single")
     )
-    # Three bodies of 150, 75 and 75 MB, each of them held thrice; one of 20 MB.
+    # The long setting has bodies of 150, 75 and 75 MB, each of which is held three times; the short one has 20 MB.
     assert shared.memory_mb(long, "aioquic") == 1280
     assert shared.memory_mb(short, "aioquic") == shared.LEAST_MB
     assert {shared.memory_mb(long, stack) for stack in ("linux-tcp", "linux-tcp-h2")} == {shared.LEAST_MB}
@@ -228,7 +228,7 @@ def test_each_node_on_a_split_way_knows_the_next_one_and_nobody_else_does():
     }
     assert {node for node, _ in told[1]} == {place.receivers[1][0].node, far.node, place.senders[1].node}
     assert {node for node, _ in told[2]} == {place.receivers[2][0].node, place.senders[2].node}
-    # The stack's port and the kernel's flows' own, each where such flows cross.
+    # A splitter handles the stack's port and that of the kernel's flows if such flows cross it.
     assert splitting.ports(network, 0, 443) == (443, kernel_flows.PORT)
     assert splitting.ports(network, 1, 443) == (443,)
 

@@ -1,4 +1,4 @@
-"""Working trees in place of what a build takes: which names it takes, what is built, and that no old binary is used."""
+"""Working trees instead of what a build takes: which names are found, what is built, and that no old binary is used."""
 
 import io
 import json
@@ -43,7 +43,7 @@ require (
 )
 """
 PRINTS = 'printf \'{"version": "stack 1.2"}\''
-#: takes the place of a registry: fills the lock file, prints what it was told, and "compiles" the tree into a file
+#: a stand-in for cargo without a registry: it fills the lock file, records its arguments, and copies the tree as binary
 CARGO = """
 case " $* " in
     *" update --workspace "*)
@@ -76,7 +76,7 @@ def program(path, text):
 
 @pytest.fixture
 def stack(tmp_path, monkeypatch):
-    """Write an adapter with this build and these files beside; returns its manifest's path."""
+    """Return a function that writes an adapter with this build and these files, and returns its manifest's path."""
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     monkeypatch.delenv("UNUSED", raising=False)
 
@@ -99,14 +99,14 @@ def stack(tmp_path, monkeypatch):
 
 @pytest.fixture
 def rust(stack, tmp_path):
-    """An adapter whose lock file has the crate `core`, under a cargo that only pretends."""
+    """Write an adapter whose lock file has the crate `core`, with the fake cargo; return its manifest's path."""
     program(tmp_path / "bin" / "cargo", CARGO)
     return stack(CARGO_BUILD, crates_DOT_lock=LOCK, Cargo_DOT_toml='[dependencies]\ncore = "=1.0.0"\n')
 
 
 @pytest.fixture
 def tree(tmp_path):
-    """A workspace with the crate `core` in it."""
+    """Make a workspace with the crate `core`; return its folder."""
     root = tmp_path / "fork"
     (root / "core" / "src").mkdir(parents=True)
     (root / "Cargo.toml").write_text('[workspace]\nmembers = ["core"]\n[workspace.package]\nversion = "1.0.1"\n')
@@ -128,7 +128,7 @@ def test_a_crate_is_built_from_the_tree(rust, tree):
     assert (found.build / "app").read_text() == "beta 0.7\n"
     assert "build --release" in words(found)
     assert "--locked" not in words(found)
-    # Only that entry of the lock file gives way, and the pin of the adapter's own to it.
+    # Only that entry of the lock file is replaced, and the adapter's own pin to it.
     assert 'name = "app"' in (found.build / "Cargo.lock").read_text()
     assert "source" not in (found.build / "Cargo.lock").read_text()
     assert 'core = "=1.0.1"' in (found.build / "Cargo.toml").read_text()
@@ -170,7 +170,7 @@ def test_what_tools_made_is_kept_for_the_next_state_and_the_next_tree(rust, tree
 
 
 def test_a_changed_tree_is_never_judged_by_an_old_binary(rust, tree):
-    """Not even where its files have old times; and what fetches waits until it is asked for, with the very command."""
+    """Not even if its files have old times; a build that fetches must be asked for, and the message has the command."""
     about = json.loads(pathlib.Path(rust).read_text())
     pathlib.Path(rust).write_text(json.dumps({**about, "build": {"program": "build", "fetches": True}}))
     given = [f"core={tree}"]
@@ -199,7 +199,7 @@ def test_a_tree_that_does_not_compile_says_where_in_the_tree(rust, tree, own_cac
 
 
 def test_adapter_build_says_what_it_built_and_whether_it_did(rust, tree):
-    """`was built before` is said of this state of the tree only; a failed build shows the end of its log."""
+    """`was built before` refers to this state of the tree only; a failed build shows the end of its log."""
     subprocess.run(["git", "init", "-q", str(tree)], check=True)
     subprocess.run(["git", "-C", str(tree), "add", "."], check=True)
     who = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
@@ -236,7 +236,7 @@ def test_two_crates_of_one_workspace_share_its_copy(rust, tree, tmp_path):
     found = adapter.load(rust, given=[f"core={tree}", f"app={tree}/app"])
     assert words(found).count("--config patch.crates-io.") == 2
     places = {word.split('"')[1].rpartition("/")[0] for word in words(found).split() if word.startswith("patch.")}
-    # `app` was given as a folder of its own, outside of any repository: so it is a tree of its own.
+    # `app` was given as a folder outside of any repository, so it is a tree of its own.
     assert len(places) == 2
     subprocess.run(["git", "init", "-q", str(tree)], check=True)
     subprocess.run(["git", "-C", str(tree), "add", "."], check=True)
@@ -282,7 +282,7 @@ def test_a_stack_that_compiles_nothing_of_the_kind_refuses(tree):
 
 
 def test_what_shipped_adapters_take_is_found(tmp_path):
-    """By the lock files as they are, and by the variables in builds of what a user has built."""
+    """Sources are found by the lock files as they are, and users' builds by the variables in build programs."""
     (tmp_path / "Cargo.toml").write_text('[package]\nname = "quinn-proto"\n')
     (tmp_path / "go.mod").write_text("module github.com/quic-go/quic-go\n")
     for stack, name, kind in (
@@ -370,7 +370,7 @@ def test_modules_whose_names_end_alike_have_a_copy_each_and_are_named_in_full(st
 
 
 def test_a_folder_that_the_user_built_is_found_in_a_variable(stack, tmp_path, monkeypatch):
-    """Its programs count though git ignores them; the variable alone does what --source does."""
+    """Its programs count although git ignores them; setting the variable has the same effect as --source."""
     monkeypatch.delenv("DEMO_HOME", raising=False)
     path = stack('[ -n "$DEMO_HOME" ] || { echo error: set DEMO_HOME; exit 1; }; cp "$DEMO_HOME/demo" "$CC_BUILD"')
     home = tmp_path / "demo"
@@ -396,7 +396,7 @@ def test_a_folder_that_the_user_built_is_found_in_a_variable(stack, tmp_path, mo
 
 
 def test_a_changed_folder_in_a_variable_is_never_judged_by_an_old_binary(stack, tmp_path, monkeypatch):
-    """What waits to be asked for names the command, with the folder; without the variable, that is named."""
+    """A build that must be asked for names the command with the folder; without the variable, it names the variable."""
     monkeypatch.delenv("DEMO_HOME", raising=False)
     path = stack('cp "$DEMO_HOME/demo" "$CC_BUILD"')
     about = json.loads(pathlib.Path(path).read_text())
@@ -417,11 +417,11 @@ def test_a_changed_folder_in_a_variable_is_never_judged_by_an_old_binary(stack, 
     adapter.build(path)
     assert adapter.load(path).digest != first.digest
     program(home / "demo", "one")
-    assert adapter.load(path) == first  # side by side
+    assert adapter.load(path) == first  # both builds are kept
 
 
 def test_a_changed_program_on_path_is_never_judged_by_an_old_binary(stack, tmp_path, monkeypatch):
-    """It counts where no folder is named, and is built anew when it changed."""
+    """The program counts if no folder is named, and a change to it causes a new build."""
     monkeypatch.delenv("DEMO_HOME", raising=False)
     path = stack(
         'if [ -n "${DEMO_HOME:-}" ]; then demo="$DEMO_HOME/demo"; else demo=$(command -v demo-server) || exit 1; fi\n'
@@ -437,7 +437,7 @@ def test_a_changed_program_on_path_is_never_judged_by_an_old_binary(stack, tmp_p
     assert first.digest != second.digest
     program(tmp_path / "home" / "demo", "three")
     monkeypatch.setenv("DEMO_HOME", str(tmp_path / "home"))
-    # Whatever is on PATH does not count then.
+    # If the variable is set, programs on PATH do not count.
     assert re.fullmatch(r"stack 1\.2; with demo@\w{6}", adapter.load(path).version)
 
 
@@ -471,7 +471,7 @@ def test_a_given_folder_counts_before_that_of_the_variable(stack, tmp_path, monk
 
 
 def test_what_neqo_uses_of_nss_counts_and_its_sources_do_not(tmp_path, monkeypatch):
-    """Its build puts that beside its sources, where neqo's own looks for it: $NSS_DIR/../dist/Release."""
+    """NSS puts its build beside its sources, where neqo's build looks for it: $NSS_DIR/../dist/Release."""
     program(tmp_path / "neqo" / "neqo-server", "x")
     program(tmp_path / "dist" / "Release" / "bin" / "certutil", "x")
     program(tmp_path / "nss" / "build.sh", "x")
@@ -505,7 +505,7 @@ def test_a_tree_that_changes_while_it_is_built_in_place_is_no_build(stack, tmp_p
 
 
 def test_a_manifest_names_sources_outside_of_its_folder(stack, tmp_path):
-    """An adapter inside a stack's own repository builds that: no old binary answers for it, in no cache of a CI."""
+    """An adapter inside a stack's own repository builds that; no old binary is used, not from a CI's cache either."""
     path = stack('cat "${0%/*}/../src/cc.c" > "$CC_BUILD/made"', lists=["../src"])
     source = tmp_path / "src"
     source.mkdir()
@@ -521,7 +521,7 @@ def test_a_manifest_names_sources_outside_of_its_folder(stack, tmp_path):
 
 @pytest.mark.parametrize("with_git", [True, False])
 def test_the_cache_may_lie_in_the_tree_that_is_built(stack, tmp_path, monkeypatch, with_git):
-    """GitLab keeps nothing that is outside of the project's folder."""
+    """GitLab caches only files in the project's folder."""
     path = stack('cat "${0%/*}/../src/cc.c" > "$CC_BUILD/made"', lists=[".."])
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "cc.c").write_text("beta 0.7")
@@ -579,7 +579,7 @@ def test_an_exact_pin_gives_way_to_the_trees_version(before, after):
     not os.environ.get("CC_TEST_FETCH"), reason="downloads crates and compiles for minutes: CC_TEST_FETCH=1"
 )
 def test_quinn_is_built_with_a_fork_of_quinn_proto(monkeypatch, tmp_path):
-    """With the real cargo, and network: what cargo keeps of a release is the fork, with a line changed."""
+    """This uses the real cargo and the network; the fork is cargo's copy of a release, with a line changed."""
     monkeypatch.delenv("CC_CONFORMANCE_CACHE")
     adapter.build("quinn")
     home = pathlib.Path(os.environ.get("CARGO_HOME", pathlib.Path.home() / ".cargo"))

@@ -1,4 +1,4 @@
-"""Round trips of data packets as conformance/load/trips.c counts them, on frames that are made here."""
+"""Round trips of data packets as conformance/load/trips.c counts them, with frames that are made here."""
 
 import ctypes
 import socket
@@ -17,7 +17,7 @@ PACKET = 1000
 
 
 class Trips(ctypes.Structure):
-    """struct trips of trips.h."""
+    """The `struct trips` of trips.h."""
 
     _fields_ = [("packets", ctypes.c_uint64), ("sum_ns", ctypes.c_int64), ("least_ns", ctypes.c_int64),
                 ("most_ns", ctypes.c_int64), ("from", ctypes.c_uint32), ("to", ctypes.c_uint32),
@@ -51,7 +51,7 @@ def sack(*blocks):
 
 
 class Flow:
-    """A connection that sends packets of PACKET bytes, which are called by their numbers."""
+    """A connection that sends packets of PACKET bytes, which are referred to by number."""
 
     def __init__(self, code, number=0, first=1):
         self.code, self.first = code, first
@@ -62,7 +62,7 @@ class Flow:
         assert self.code.trips_sent(data, len(data), at_ns) == 0
 
     def hears(self, number, at_ns, *blocks):
-        """All packets before `number` are acknowledged, and those of the blocks (from, to)."""
+        """Acknowledge all packets before `number`, and those in the SACK blocks (from, to)."""
         options = sack(*((self.first + a * PACKET, self.first + b * PACKET) for a, b in blocks)) if blocks else b""
         data = frame(*self.ends[::-1], ack=self.first + number * PACKET, options=options)
         self.code.trips_acknowledged(data, len(data), at_ns)

@@ -1,4 +1,4 @@
-"""Two passes, by a room that is made up: which trials are made, in which order, and what comes out."""
+"""Two passes in a made-up room: which trials are made, in which order, and what comes out."""
 
 import dataclasses
 
@@ -31,12 +31,12 @@ def trial(state=None, seed=1):
 
 
 def once(states, log, outcome=Outcome.OK):
-    """Return a room that makes what it is given, and takes the next batch when the last has come out."""
+    """Return a room that makes each batch that it is given, and takes the next when all of the last has come out."""
 
     def run(batches):
         for batch in batches:
             if not batch:
-                return  # nothing more is known, and nothing is under way
+                return  # no more trials are known, and none is being made
             for one in batch:
                 log.append(one)
                 found = {"states": states} if one.setting.network.states else {}
@@ -91,7 +91,7 @@ def test_a_state_that_came_too_late_is_an_error():
 
 
 def test_a_room_that_knows_of_no_more_is_asked_again():
-    """As engine/runs.py does: an empty batch says that no more are known until what was taken is done."""
+    """In engine/runs.py, an empty batch says that no more trials are known until those taken are done."""
     log = []
 
     def batches():

@@ -1,4 +1,4 @@
-"""Blame: what a rate differs by, of senders whose rules are known, and of numbers."""
+"""Blame: the factors by which rates differ, for senders whose rules are known, and for plain numbers."""
 
 import dataclasses
 import math
@@ -12,7 +12,7 @@ from conformance.model.diagnosis.blame import Cause, Factor, Response, Seen, Sid
 from conformance.model.diagnosis.pcap import Packet
 
 HEADERS = 66
-#: a path that no window here fills
+#: a path that no window in these tests fills
 WIDE = {"one_way_s": 0.02, "bytes_per_s": 1.25e7, "queue_packets": 1000}
 
 
@@ -21,7 +21,7 @@ def later(packets, at_s, by_s):
 
 
 def flow_of(sender, waits=(), **path):
-    """The Flow of a sender that stands still: `waits` are (when, for how long), the last first."""
+    """Return the Flow of a sender that pauses: `waits` are (when, for how long) in seconds, the last first."""
     sent, came, asked = senders.transfer(sender, **{k: v for k, v in path.items()})
     for at_s, by_s in waits:
         sent, came = later(sent, at_s, by_s), later(came, at_s + path["one_way_s"], by_s)
@@ -124,7 +124,7 @@ def test_what_is_no_violation_has_no_cause():
 
 
 def test_congestion_control_that_makes_up_for_small_packets_is_not_blamed():
-    """It alone would be outside, too, but above; what is below is so for another reason."""
+    """By itself, it would also be outside, but above; a rate below the zone has another reason."""
     small = dataclasses.replace(SAME, payload_bytes=724)
     found = of_values([0.8] * 5, [1.0] * 20, small)
     assert found.control.value == pytest.approx(1.6)
@@ -132,7 +132,7 @@ def test_congestion_control_that_makes_up_for_small_packets_is_not_blamed():
 
 
 def test_small_packets_that_are_too_fast_for_their_size_are_so_by_congestion_control():
-    """What is permitted to full packets holds its rate; what is permitted to its own packets does not."""
+    """Its rate is inside the interval for full packets, but outside the interval for packets of its own size."""
     small = dataclasses.replace(SAME, payload_bytes=724)
     found = of_values([1.0] * 5, [1.0] * 20, small)
     assert found.permitted[0] < found.total.value < found.permitted[1]
@@ -157,5 +157,5 @@ def test_intervals_hold_the_value_and_are_the_same_each_time():
 
 def test_response_function():
     assert Response(beta=0.5, alpha=1).log_rate == pytest.approx(math.log(3) / 2)
-    # RFC 9438, 4.3: CUBIC's alpha makes it as fast as Reno.
+    # By RFC 9438, section 4.3, CUBIC's alpha makes it as fast as Reno.
     assert Response(beta=0.7, alpha=3 * 0.3 / 1.7).log_rate == pytest.approx(math.log(3) / 2)

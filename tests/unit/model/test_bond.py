@@ -1,4 +1,4 @@
-"""A bond in a scenario's document: what it comes to, and what is refused."""
+"""A bond in a scenario's document: the path that it makes, and what is refused."""
 
 import copy
 import dataclasses
@@ -72,9 +72,9 @@ def test_a_bonded_flow_crosses_both_links_and_its_path_is_the_shorter_one():
     (group,) = found.flows
     assert [link.name for link in found.route(group)] == ["one", "two"]
     assert found.rate_mbps(group) == 40
-    # Data by the second link, which is shorter; both sides' cost; acknowledgements by the first.
+    # Data take the second link, which is shorter, acknowledgements the first; both sides' cost is added.
     assert found.rtt_s(group) == pytest.approx(0.010 + 0.002 + 0.003)
-    # Nor is a round trip too short to be believed that is no shorter than that.
+    # A round trip of that length is not too short to be believed, either.
     assert found.least_rtt_ms(group, until_s=10) == pytest.approx(15)
 
 
@@ -150,7 +150,7 @@ def test_an_axis_puts_something_of_its_own_at_each_place():
 
 
 def seen(split=(), merge=(), **interfaces):
-    """Return what is seen of a bond that dealt 250 packets of 100 bytes, all of which came."""
+    """Return what is seen of a bond that distributed 250 packets of 100 bytes, all of which arrived."""
     one, two = 150, 100
     counts = {
         "split:hosts": 250, "split:one": one, "split:two": two, "merge:one": one, "merge:two": two, "merge:hosts": 250,

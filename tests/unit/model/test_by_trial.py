@@ -1,4 +1,4 @@
-"""Features trial by trial: read of made-up senders whose rules are known, and compared as two builds are."""
+"""Features trial by trial: read from simulated senders whose rules are known, and compared like two builds."""
 
 import senders
 
@@ -16,7 +16,7 @@ def feature(name, cell):
 
 
 def side(**changes):
-    """What a sender shows in a cell with a loss now and then, seed by seed."""
+    """Return what a sender shows in the cell with a few losses, by seed."""
     flows = {
         seed: senders.flow(senders.Sender(lost=senders.every(400 + 7 * seed), **changes))
         for seed in range(1, TRIALS + 1)

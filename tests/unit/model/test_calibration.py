@@ -1,4 +1,4 @@
-"""A bad emulator must be caught, a right one must not be."""
+"""A wrong emulator must be noticed, and a right one must pass."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What `why --changes` says of networks that change, with senders that are made up."""
+"""What `why --changes` says about networks that change, with made-up senders."""
 
 import pytest
 from made_senders import paced, seen

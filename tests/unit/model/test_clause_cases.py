@@ -1,4 +1,4 @@
-"""What the BBR draft's cases are judged by, with senders that are made up: paced, and through a queue without bound."""
+"""Observables of the cases in the BBR draft, with made-up senders: paced, and through an unlimited queue."""
 
 import pytest
 from made_senders import paced, permitted, why_not
@@ -109,7 +109,7 @@ def test_short_pauses_cost_no_bandwidth():
 
 
 def test_what_is_sent_to_a_client_that_has_left_is_no_part_of_the_second_half():
-    """A server goes on with probes for seconds; picoquic's did behind the policer with a large bucket."""
+    """A server may send probes for seconds after that; picoquic's did so behind the policer with a large bucket."""
     left = [(1.0, 20.0), (0.002, 15.0)]
     assert permitted("BBR217", paced, left, ended_s=20.0)
     assert not permitted("BBR217", paced, left, ended_s=35.0)

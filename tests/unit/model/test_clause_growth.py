@@ -1,4 +1,4 @@
-"""What clauses about growth are judged by, with windows that are made up, one for each round trip."""
+"""Observables of clauses about growth, with made-up windows, one for each round trip."""
 
 import pytest
 from made_senders import permitted, why_not, windows
@@ -13,12 +13,12 @@ def cubic(before, w_max, seconds, rtt_s=RTT_S, k_times=1.0):
     return [w_max + c * (at * rtt_s - k_s) ** 3 for at in range(round(seconds / rtt_s))]
 
 
-#: slow start, and two round trips of one window: what the first of them loses is known at the end of the second
+#: slow start; then the window is kept for two round trips, because a loss in the first is known only after the second
 DOUBLES, NUMBER = [10, 20, 40, 80, 160, 200], 505
 
 
 def two_losses(k_times, share, gap_s, seconds):
-    """Return two losses, the first at 200, and what grows from them; the last plateau is at a share of the window."""
+    """Return two losses, the first at 200, and the growth after each; the last plateau is at `share` of the window."""
     first = cubic(200, 200, gap_s)
     parts = [*DOUBLES, 200, *first, *cubic(first[-1], share * first[-1], seconds, k_times=k_times)]
     second = round(sum(map(round, parts[: len(DOUBLES) + len(first)])))

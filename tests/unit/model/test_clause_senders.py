@@ -1,6 +1,6 @@
-"""What clauses on outages, marks and BBR's states are judged by, with senders that are made up.
+"""Observables of clauses on outages, marks and BBR's states, with made-up senders.
 
-A schedule's second 3 is 2.9 here, as the first packet is sent at 0.1 s (made_senders.BEGAN_NS).
+Second 3 of a schedule is 2.9 here, because the first packet is sent at 0.1 s (made_senders.BEGAN_NS).
 """
 
 import itertools
@@ -15,7 +15,7 @@ BDP = 33
 
 
 def probes(begin_s, gaps_s, together=1):
-    """Return when probes are sent: a full path of two seconds and more, and then probes with these gaps."""
+    """Return when packets are sent: a full path until `begin_s`, then probes with these gaps."""
     full = [at * 0.0012 for at in range(int(begin_s / 0.0012))]
     at_s = itertools.accumulate(gaps_s, initial=begin_s + 0.2)
     return [*full, *(at + 0.0001 * number for at in at_s for number in range(together))]
@@ -73,7 +73,7 @@ def test_packets_out_of_order_cost_no_rate():
 
 @pytest.mark.parametrize(("times", "right"), [(1.5, True), (1.8, False)])
 def test_the_cubic_grows_by_a_half_at_most(times, right):
-    # Of the round trips of two seconds, the first loses a packet, which is known in the third.
+    # Round trips take two seconds; the first loses a packet, which is known in the third.
     grown = [14 * times**at for at in range(5)]
     assert permitted("CL025", windows, [10, 20, 14, 14, 14, *grown, *grown[-1:] * 3], lost={9}) is right
     assert why_not("CL025", windows, [10, 20, 14, 14, 14]) == "nothing was lost"
@@ -132,7 +132,7 @@ def test_it_cruises_at_the_bandwidth_less_one_per_cent():
     assert not permitted("BBR102", paced, [*FILLS, (0.5, 0.16), (0.9, 12.0)])
 
 
-#: a ProbeRTT: its flight falls to half in a round trip, stays for 200 ms, and rises
+#: a ProbeRTT: the flight falls to half within a round trip, stays there for 200 ms, and rises
 DIP = [(0.5, 0.28)]
 
 
@@ -171,12 +171,12 @@ def test_bbrv1_waits_for_nothing_and_its_probe_is_over_before_the_loss():
 
 # --- after a loss, a mark, a late packet, or a timeout
 
-#: windows of 33 packets, of which one is lost that stands alone, with start-up's loss long before
+#: windows up to 33 packets, with one isolated loss long after that of start-up
 LONG = [10, 20, 33, 33, *[16] * 3, *[33] * 12]
 
 
 def after_a_loss(*windows_after):
-    """Return windows of round trips: of the last one of 33 the first packet is lost, known a round trip later."""
+    """Return LONG, whose last window loses its first packet (known a round trip later), and the windows after it."""
     lost = {10 + 20, sum(LONG[:-1])}
     return [*LONG, *windows_after], {"lost": lost}
 

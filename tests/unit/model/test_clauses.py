@@ -1,4 +1,4 @@
-"""Clauses: packets are kept to the nanosecond, documents are read strictly, and verdicts are the bound's."""
+"""Clauses: packets are kept to the nanosecond, documents are read strictly, and verdicts follow from bounds."""
 
 import dataclasses
 import json
@@ -28,12 +28,12 @@ from conformance.model.verdict import ALPHA, Status, level
 from conformance.support import paths, schema
 
 RENO = clauses.find("CL012")
-#: of 10 Mbit/s and 20 ms, as the cell is where isolated losses are looked for
+#: the network of 10 Mbit/s and 20 ms in which isolated losses are looked for
 FEW = {"one_way_s": 0.02, "bytes_per_s": 1.25e6, "queue_packets": 33}
 
 
 def frame(number, seconds, tos=0, to=b"\x0a\0\0\1", size=1514):
-    """A packet with an IPv4 header: number as identification, addresses, some bytes of what it carries."""
+    """Return a packet with an IPv4 header (`number` as identification, addresses) and some bytes of payload."""
     header = bytes([0x45, tos]) + size.to_bytes(2, "big") + number.to_bytes(4, "big") + b"\x40\x11"
     checksum = (tos * 257 + number).to_bytes(4, "big")[2:]
     return Packet(seconds, size, header + checksum + b"\x0a\0\0\3" + to + bytes(60))
@@ -48,7 +48,7 @@ def measured(sender, seed=1, clause=RENO, **network):
 
 
 def lossy(seed, **changes):
-    """A Reno that loses a packet of three hundred, drawn by the seed."""
+    """Return a Reno sender that loses one packet in three hundred at random, drawn by the seed."""
     draw = random.Random(seed)
     lost = frozenset(at for at in range(200, 6000) if draw.random() < 1 / 300)
     return senders.Sender(lost=lost, ssthresh=20, **changes)
@@ -183,7 +183,7 @@ def test_eight_trials_are_half_of_a_violation_that_is_repeated():
 
 @pytest.mark.parametrize("sided", [1, 2])
 def test_two_halves_and_four_looks_at_each_keep_the_rate_of_a_session(sided):
-    """A sender on each bound: the chance that any of so many clauses violates twice, counted exactly over all looks."""
+    """The chance that any clause of a family violates twice, for senders on each bound, is counted over all looks."""
     for family in range(1, 400):
         most = dict.fromkeys(USUAL_LOOKS, level(family) ** 0.5)
         assert family * _crosses(sided, most) ** 2 <= ALPHA
@@ -193,7 +193,7 @@ def test_two_halves_and_four_looks_at_each_keep_the_rate_of_a_session(sided):
     "looks", [(20, 34, 58, 100), (8, 14, 23, 40), (5, 14, 37, 100), (5, 8, 12, 18), (5, 7, 13, 20)]
 )
 def test_other_looks_keep_the_rate_of_a_session_too(looks):
-    """With other numbers of trials, or some in which nothing is visible."""
+    """Looks differ with other numbers of trials, or if some trials show nothing."""
     for family in (1, 2, 3, 5, 10, 20, 40, 80, 163, 199):
         enough = level(family)
         most = {n: max(once for once in _STEPS if verdict._chance(once, n, twice=True) <= enough) for n in looks}
@@ -201,7 +201,7 @@ def test_other_looks_keep_the_rate_of_a_session_too(looks):
 
 
 def _crosses(sided, most):
-    """Return the chance that fair coins show too many heads, or tails, for most[n] at a look at n of them."""
+    """Return the chance that fair coins show too many heads, or tails, by the level most[n] at a look at n coins."""
     unlikely = {
         n: [k for k in range(n + 1) if sided * statistics.sign_test_p(n, k) <= once] for n, once in most.items()
     }
@@ -218,20 +218,20 @@ def _crosses(sided, most):
 @pytest.mark.slow
 @pytest.mark.parametrize("samples", [2, 20, 100])
 def test_pooled_samples_keep_the_rate_of_a_session(samples):
-    """So many of each trial: a sign test of hundreds of values comes close to its level at each of four looks."""
+    """With many samples from each trial, a sign test of hundreds of values comes close to its level at each look."""
     for family in (1, 5, 20, 60, 163, 400):
         most = max(once for once in _STEPS if verdict._chance(once, 5, twice=True, pooled=True) <= level(family))
         assert family * _crosses_pooled(most, samples) ** 2 <= ALPHA
-        # With the square alone, as for one value a trial, it would not.
+        # The square of the chance alone, which is enough for one value a trial, would not keep it.
         assert samples < 100 or family * _crosses_pooled(level(family) ** 0.5, samples) ** 2 > ALPHA
 
 
-#: chances of one run, finely
+#: levels of one run, in fine steps
 _STEPS = [10 ** (-at / 500) for at in range(3000)]
 
 
 def _crosses_pooled(most, samples):
-    """Return the chance that fair coins, so many a trial, show too many heads for `most` at one of the looks."""
+    """Return the chance that fair coins, `samples` a trial, show too many heads for `most` at one of the looks."""
     tossed, ways, crossed = 0, numpy.array([1.0]), 0.0
     for look in USUAL_LOOKS:
         more = look * samples - tossed
@@ -244,7 +244,7 @@ def _crosses_pooled(most, samples):
 
 
 def test_a_sender_on_the_bound_is_seldom_said_to_violate():
-    """Median on the bound: the sign test holds its level whatever the distribution."""
+    """The median is on the bound; the sign test holds its level for any distribution."""
     draw = random.Random(7)
     bound = Bound(high=1.0, why="")
     rounds = 4000
@@ -331,7 +331,7 @@ def test_one_trial_tells_that_a_stack_sends_no_ect_and_nothing_else():
     assert asked.looks[:2] == (1, 5) and asked.trials == asked.repeating(asked.questions).trials == 5
     (found,) = asked.judged(_question(marks).key, [measured(lossy(1), clause=marks)])
     assert found.verdict.absent and asked.is_settled(found) and "no packet with ECT" in found.verdict.reason
-    # Many losses of one trial are no five trials, and a trial without any does not say that there will be none.
+    # Many losses in one trial do not replace five trials, and one trial without losses does not exclude later ones.
     asked = plan([_question(marks), _question(RENO)], trials=5, most_trials=20)
     assert plan([_question(RENO)], trials=5, most_trials=20).looks[0] == 5
     for sender in (lossy(1), senders.Sender(ssthresh=20, packets=300)):
@@ -348,7 +348,7 @@ def _twice(clause):
 
 
 def test_what_is_sent_to_a_client_that_has_left_is_not_looked_at():
-    """A server that nobody tells goes on with probes for seconds: they are neither its rate nor its flight."""
+    """A server that is not told sends probes for seconds more, which belong neither to its rate nor to its flight."""
     whole = measured(senders.Sender())
     sent_s = Seen.read(whole).sent_s
     end_s = float(sent_s[len(sent_s) // 2])

@@ -58,7 +58,7 @@ def test_large_but_uncertain_is_unclear():
 
 
 def test_the_test_is_exact_with_ties_too():
-    """Against all 252 ways of choosing 5 of 10 values, counted one by one."""
+    """It is compared with a count over all 252 ways of choosing 5 of 10 values."""
     a, b = [1.0, 2.0, 2.0, 3.0, 3.0], [2.0, 3.0, 4.0, 4.0, 5.0]
     ranks = [1, 3, 3, 6, 6, 3, 6, 8.5, 8.5, 10]
     observed, mean = sum(ranks[:5]), sum(ranks) / 2
@@ -83,7 +83,7 @@ def test_many_trials_are_compared_nearly_as_few_are(monkeypatch):
 
 
 def test_the_interval_is_that_of_the_tables():
-    """The critical value of the rank sum test at 10 %, two sides, is 4 for 5 and 5, and 15 for 8 and 8 values."""
+    """The critical value of the two-sided rank-sum test at 10 % is 4 for 5 and 5 values, and 15 for 8 and 8 values."""
     for n, critical in ((5, 4), (8, 15)):
         a, b = [0.0] * n, [float(k) for k in range(n)]
         differences = sorted(y - x for x in a for y in b)
@@ -173,7 +173,7 @@ def test_the_order_of_trials_and_of_quantities_does_not_matter(sides, rng):
 
 @pytest.mark.slow
 def test_the_family_wise_error_rate_is_kept():
-    """200 comparisons of 30 cells in which nothing moved: at 1 % two or three raise an alarm, hardly ever ten."""
+    """Of 200 comparisons of 30 cells in which nothing moved, two or three raise an alarm at 1 %, hardly ever ten."""
     rng = random.Random(2)
     alarms = 0
     for _ in range(200):
@@ -184,7 +184,7 @@ def test_the_family_wise_error_rate_is_kept():
 
 @pytest.mark.slow
 def test_what_matters_is_hardly_ever_called_the_same():
-    """400 shifts by exactly what matters: at most 5 % are called the same, so hardly ever 32."""
+    """Of 400 shifts that just matter, at most 5 % are called the same, so hardly ever 32."""
     rng = random.Random(4)
     wrong = 0
     for _ in range(400):

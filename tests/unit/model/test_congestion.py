@@ -1,4 +1,4 @@
-"""Which BBR a kernel's "bbr" is, from what it exports and the gains it was seen to use."""
+"""Which version of BBR a kernel's "bbr" is, from what it exports and the gains that it was seen to use."""
 
 import pytest
 
@@ -38,7 +38,7 @@ def test_the_gains_seen_tell_version_3_from_the_others():
         ("bbrv3", V3, None),
         ("bbr", V3, None),
         ("cubic", CUBIC, None),
-        ("bbrv3", None, None),  # user-space stacks: the kernel says nothing
+        ("bbrv3", None, None),  # of user-space stacks the kernel says nothing
         ("bbrv3", V1, "this kernel's bbr is BBR version 1"),
         ("bbrv1", V3, "this kernel's bbr is BBR version 3"),
         ("bbrv2", CUBIC, "cubic, not a BBR"),

@@ -1,4 +1,4 @@
-"""The harness believes no adapter."""
+"""The harness takes no report of an adapter on trust."""
 
 import copy
 
@@ -100,7 +100,7 @@ def test_another_algorithm_than_was_set_in_the_kernel_is_an_error(names, elapsed
     found = measurement(trial(), given, {**NETWORK, "kernel_algorithm": "cubic"}, {})
     assert (found.message is None) if words is None else (words in found.message)
     assert (found.outcome is Outcome.ERROR) == (words is not None)
-    # A stack that brings its own has nothing set for it.
+    # For a stack with its own congestion control, none is set.
     assert made(given).outcome is Outcome.OK
 
 
@@ -116,7 +116,7 @@ def test_several_connections_are_not_one(opened, outcome):
     found = made(given)
     assert found.outcome is outcome
     assert outcome is Outcome.OK or "opened 4 connections" in found.message
-    # Of UDP the kernel counts none, and programs may have TCP connections of their own.
+    # The kernel counts no connections over UDP, and programs may have TCP connections of their own.
     given["sampled"]["tcp_info"] = None
     assert made(given).outcome is Outcome.OK
 
@@ -166,7 +166,7 @@ def test_a_client_that_hangs_is_an_error_and_no_slow_transfer(crossed, words):
 
 
 def test_a_transfer_that_time_ends_near_its_end_timed_out():
-    """Headers alone are 4.6 % of what crosses the link: so many bytes are not yet all of the body."""
+    """Headers alone are 4.6 % of what crosses the link, so bytes a little above the body's size may lack part of it."""
     assert made(timed_out(12_900_000, at_half_time=6_000_000)).outcome is Outcome.TIMEOUT
     found = made(timed_out(14_000_000, at_half_time=6_000_000))
     assert (found.outcome, "did not end within 3600 s" in found.message) == (Outcome.ERROR, True)

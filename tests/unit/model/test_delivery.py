@@ -1,4 +1,4 @@
-"""When bytes of a stream arrive, and how late: by packets of which every time is known."""
+"""When bytes of a stream arrive, and how late, from packets whose times are all known."""
 
 import struct
 
@@ -28,7 +28,7 @@ def packet(seconds, seq, payload, flags=ACK, ports=(443, 40000), ack=0):
 
 
 def stream(origin, *pieces):
-    """A connection's begin, then (time, place, bytes)."""
+    """Return packets: a connection's SYN-ACK, then data from `pieces`, (time, offset, bytes)."""
     return [packet(0.0, origin - 1, 0, SYN | ACK), *(packet(t, origin + at, n) for t, at, n in pieces)]
 
 
@@ -43,7 +43,7 @@ def of(sent, came, acks=(), elapsed_s=10.0, **more):
 @pytest.mark.parametrize("origin", [1, WRAP - 150])
 def test_a_byte_is_as_late_as_it_is_in_order_however_sequence_numbers_run(origin):
     sent = stream(origin, (1.0, 0, 100), (1.1, 100, 100), (1.2, 200, 100), (2.0, 100, 100))
-    # Behind a splitter the numbers are others; the second packet is lost, and the third waits for it.
+    # Behind a splitter, sequence numbers differ. The second packet is lost, and the third waits for it.
     came = stream(777, (1.05, 0, 100), (1.25, 200, 100), (2.1, 100, 100))
     found = of(sent, came, asked(origin, (1.1, 100), (2.2, 300)))
     assert found["whole"]["bytes"] == 300

@@ -1,4 +1,4 @@
-"""DualPI2 on a link: what the kernel is told, what it shows of it, and marks that are counted."""
+"""DualPI2 on a link: what the kernel is told and what it shows, and counts of marks."""
 
 import struct
 
@@ -14,7 +14,7 @@ ASKED = Queue(kind="dualpi2", size=500, ce_threshold_us=2000, any_ect=True)
 
 
 def told(queue):
-    """Return {attribute: value} of the message that adds a queue, and its head."""
+    """Return {attribute: value} of the message that adds a queue, and the message's header."""
     word, dev, text = dualpi2.line(queue, 0x100000, 0x50001).split()
     assert (word, dev) == ("rtnetlink", "{dev}")
     message = bytes.fromhex(text)

@@ -22,7 +22,7 @@ P = st.sampled_from([1e-9, 1e-5, 1e-4, 3e-4, 1e-3, 0.0024, 0.01, 1.0])
 
 
 def sharp(low=0.4, high=0.6, **changes):
-    """A zone that rests on 20 trials evenly between these, in three cells, with a margin of 10 %."""
+    """Return a zone of three cells, with 20 trials evenly from `low` to `high` and a margin of 10 %."""
     made = zone(low, high, **changes)
     basis = Basis.of("r", [low + (high - low) * at / 19 for at in range(20)])
     margin = Margin(relative=0.1, absolute=0.0)
@@ -34,7 +34,7 @@ def sharp(low=0.4, high=0.6, **changes):
 HEATMAP = sharp()
 WIDE = sharp(id="cubic/wide")
 NARROW = sharp(0.49, 0.51, id="cubic/narrow")
-#: near bounds and far from them
+#: trials of values near the bounds and far from them
 VALUES = st.lists(st.sampled_from([0.1, 0.3, 0.43, 0.46, 0.5, 0.54, 0.57, 0.9]), min_size=20, max_size=20)
 
 
@@ -62,7 +62,7 @@ def test_a_question_is_judged_at_its_first_clear_look(values, family):
     found = first_clear(USUAL_LOOKS, 20, at)
     clear = [n for n in USUAL_LOOKS if at(n, n < 20).status is not Status.INCONCLUSIVE]
     assert found.n == (clear[0] if clear else 20)
-    # However far beyond its own look others held the cell open, and whatever came of these trials.
+    # The verdict is the same however many more trials other zones asked for, and whatever these gave.
     for held in USUAL_LOOKS:
         if held >= found.n:
             assert first_clear(USUAL_LOOKS, held, at) == found
@@ -70,7 +70,7 @@ def test_a_question_is_judged_at_its_first_clear_look(values, family):
 
 @given(VALUES, st.randoms(use_true_random=False))
 def test_no_other_zone_no_order_and_no_later_trial_changes_a_verdict(values, shuffle):
-    """Findings 4 and 7 of the audit: violating at 5 alone, inconclusive at 20 beside a zone that held the cell open."""
+    """The audit's findings 4 and 7: it violated at 5 alone, but not at 20 beside a zone that asked for more trials."""
     questions = [*cell_questions(HEATMAP, CELLS), *cell_questions(NARROW, CELLS)]
     asked = plan(questions, trials=5, most_trials=20)
     made = seeded(values)
@@ -83,7 +83,7 @@ def test_no_other_zone_no_order_and_no_later_trial_changes_a_verdict(values, shu
         mixed = list(made)
         shuffle.shuffle(mixed)
         assert asked.judge(question, {question.setting: mixed}) == alone
-        # A part of the questions, such as by -k or a shard, with the family of all.
+        # Only some questions may be asked, for example with -k or in a shard, with the family of all questions.
         part = plan([question], trials=5, most_trials=20, beside=questions)
         assert part.judge(question, {question.setting: made}).verdict == alone.verdict
 
@@ -99,7 +99,7 @@ def test_what_did_not_arrive_makes_nothing_easier(values):
     for cell, verdict in part.verdicts.items():
         if verdict.status is Status.VIOLATES:
             assert whole.verdicts[cell].status is Status.VIOLATES
-    # And each is never less than what it is alone: Holm's later steps only ever add violations.
+    # A verdict is never weaker than alone, because Holm's later steps can only add violations.
     for question in questions:
         alone = asked.judge(question, {question.setting: measured[question.key]}).verdict
         together = whole.verdicts[question.place]
@@ -109,7 +109,7 @@ def test_what_did_not_arrive_makes_nothing_easier(values):
 
 
 def test_one_family_over_all_zones():
-    """Five of five trials beyond 20 of the reference are 3.8e-5: enough for 66 questions, and not for 67."""
+    """Five of five trials outside 20 of the reference have a chance of 3.8e-5: enough for 66 questions, not for 67."""
     far = [0.9] * 5
     for family, status in ((66, Status.VIOLATES), (67, Status.INCONCLUSIVE)):
         (found,) = judge_zones([(HEATMAP, {CELL: measurements(far)})], family)
@@ -121,7 +121,7 @@ def test_one_family_over_all_zones():
 
 
 def test_holm_is_taken_over_zones():
-    """What violates in one zone leaves a larger share of the chance to the others'."""
+    """A violation in one zone leaves a larger share of the error rate to the cells of others."""
     far = {cell: measurements([0.9] * 5, cell=cell) for cell in CELLS}
     (alone,) = judge_zones([(HEATMAP, {CELL: far[CELL]})], 67)
     assert alone.verdicts[CELL].status is Status.INCONCLUSIVE
@@ -131,7 +131,7 @@ def test_holm_is_taken_over_zones():
 
 
 def test_a_file_is_judged_as_the_session_that_made_it():
-    """More trials than a verdict took say nothing more; more than any session takes are judged at once."""
+    """Trials after those of the verdict are ignored, but more trials than any session takes are judged at once."""
     turned = [0.9] * 8 + [0.5] * 12
     (found,) = judge_zones([(HEATMAP, {CELL: measurements(turned)})])
     assert (found.verdicts[CELL].status, found.verdicts[CELL].n) == (Status.VIOLATES, 5)
@@ -141,7 +141,7 @@ def test_a_file_is_judged_as_the_session_that_made_it():
     judged = dataclasses.replace(HEATMAP, intervals=dict.fromkeys(many, HEATMAP.intervals[CELL]))
     (found,) = judge_zones([(judged, {cell: measurements(turned, cell=cell) for cell in many})])
     assert {(v.status, v.n) for v in found.verdicts.values()} == {(Status.COMPATIBLE, 20)}
-    # No trials follow: what is unclear inside is compatible.
+    # If no trials follow, an unclear cell with a median inside is compatible.
     (found,) = judge_zones([(HEATMAP, {CELL: measurements([0.3, 0.46, 0.5, 0.54, 0.9])})])
     assert found.verdicts[CELL].status is Status.COMPATIBLE
 
@@ -173,7 +173,7 @@ def test_where_no_setting_has_few_trials_nobody_looked_at_few(numbers, looks):
 
 @pytest.mark.parametrize("trials", [1, 4, 5])
 def test_a_repeat_that_was_interrupted_takes_no_violation_back(trials):
-    """Of five, one is outside: no look is clear, and three could follow."""
+    """One of the five trials is outside, so no look is clear, and three more could follow."""
     again = [0.5, 0.5, 0.9, 0.5, 0.45][:trials]
     made = [*seeded([0.9] * 5), *seeded(again, JUDGED + FRESH)]
     (found,) = judge_zones([(HEATMAP, {CELL: made})])
@@ -181,7 +181,7 @@ def test_a_repeat_that_was_interrupted_takes_no_violation_back(trials):
 
 
 def test_what_is_gone_is_gone_at_the_look_that_was_sure():
-    """Eight trials are sure; of those that another zone asked for, seven are outside."""
+    """Eight trials give a sure verdict; of further trials for another zone, seven are outside."""
     made = [*[0.5] * 8, *[0.7] * 7, *[0.5] * 5]
     (found,) = judge_zones([(HEATMAP, {CELL: measurements(made)})])
     verdict = found.verdicts[CELL]

@@ -1,4 +1,4 @@
-"""The second opinion on hops: it finds nothing wrong with what the program does, and something with any other."""
+"""The second check of hops (hop_checks.py): it accepts what the program does, and finds faults in anything else."""
 
 import dataclasses
 import random
@@ -98,5 +98,5 @@ def test_losses_by_chance_are_found_out(seen):
 
 def test_every_impairment_is_tried():
     fields = {field.name for field in dataclasses.fields(Impairments)}
-    # Probes are nobody's client; that clients are rebound is checked in each trial, by counts (impairing.problems).
+    # Probes have no client; that clients are rebound is checked in each trial by counts (impairing.problems).
     assert fields - {"rebind"} == {name for asked in ASKED.values() for name in asked}

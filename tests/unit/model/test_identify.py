@@ -1,4 +1,4 @@
-"""Identification: right, or inconclusive; never by half of the evidence."""
+"""Identification is right or inconclusive, and never rests on half of the evidence."""
 
 import dataclasses
 
@@ -63,7 +63,7 @@ def test_equals_are_all_nearest_and_the_one_it_is_called_comes_first():
 
 @pytest.mark.parametrize(("inside", "names"), [(8, ["cubic"]), (7, ["cubic", "reno"])])
 def test_a_lead_of_less_than_two_features_makes_nobody_the_nearest(inside, names):
-    # Six medians are inside both zones; one, or two more, inside that of CUBIC alone.
+    # Six medians are inside both zones, and one or two more are inside that of CUBIC alone.
     both = [*zones("cubic", 0.4, 0.6), *zones("reno", 0.4, 0.55)]
     found = seen(*[0.5] * 6, *[0.58] * (inside - 6), *[0.7] * (10 - inside))
     assert [score.algorithm for score in identify.nearest(identify.scores(both, found))] == names

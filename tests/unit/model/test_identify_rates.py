@@ -1,4 +1,4 @@
-"""How often `identify` is right, as docs/findings-zones.md says and as the command prints."""
+"""How often `identify` is right, as docs/findings-zones.md says and the command prints."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def test_identification_is_hardly_ever_wrong_and_a_reference_is_named(trials):
     assert itself.right + itself.inconclusive + itself.wrong == pytest.approx(1)
     assert itself.right >= 0.95 and itself.wrong == 0
     assert another.wrong <= 0.01
-    # An implementation of its own is often nearest to none: that is the price of never being wrong.
+    # An independent implementation is often nearest to no algorithm, which is the price of never being wrong.
     assert 0.4 <= another.right < itself.right
 
 

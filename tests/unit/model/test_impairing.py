@@ -1,4 +1,4 @@
-"""What the program that impairs packets counted, as against what was asked of it."""
+"""Counts of the program that impairs packets, compared with what it was asked to do."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def problems(asked, **seen):
         ({"mark_pct": 1}, {"not_markable": 90, "left": 9_910}),
         ({"slots": {"every_ms": 5, "keep": "newest"}}, {"thinned": 7_000, "left": 3_000}),
         ({"rebind": "port"}, {"rebound": 5_000, "stale": 20, "left": 9_980}),
-        # That it met no packet in one direction is no fault of it: see moves.py.
+        # It is not the program's fault if there was no packet in one direction (see moves.py).
         ({"rebind": "address"}, {"rebound": 0, "stale": 49, "left": 9_951}),
     ],
 )

@@ -1,4 +1,4 @@
-"""What implementations differ by, and the margin that follows."""
+"""By how much implementations differ, and the margin that follows from it."""
 
 import dataclasses
 import math
@@ -68,7 +68,7 @@ def test_what_is_outside_asks_for_more_in_whole_percent(median, farthest, relati
 
 
 def test_the_size_of_packets_is_taken_out():
-    """At 1200 bytes, 0.83 of what the bases have is what they have."""
+    """With packets of 1200 bytes, 0.83 of the bases' value counts as the bases' value."""
     small = {name: dict.fromkeys(CELLS, (0.83 * 0.5, 1200)) for name in "ab"}
     (found,) = spreads(of(basis("linux", 0.5), small_packets=0.83), small)
     assert found.spread == pytest.approx(0, abs=1e-9) and found.farthest == pytest.approx(0, abs=1e-9)
@@ -104,7 +104,7 @@ def test_no_share_of_nothing_is_a_margin():
 
 @pytest.mark.parametrize(("medians", "absolute"), [((0.0, 3.0), 5.0), ((0.0, 12.4), 13.0), ((9.0, 5.0), 9.0)])
 def test_harm_has_a_margin_in_percentage_points(medians, absolute):
-    """What others lose beside the reference is next to nothing where they are of its kind; 5 points are the least."""
+    """Others of the reference's kind lose next to nothing beside it, so the margin is at least 5 percentage points."""
     point = Point((("flows", 2),))
     permitted = zone_on(Basis.of("linux", [0.0, 0.0]), absolute=5.0).intervals[Cell(10, 20, 1)]
     of_points = zone(intervals={point: permitted}, metric="harm_pct", digests={point: "0" * 16})
@@ -126,7 +126,7 @@ def test_a_rule_with_kinds_has_a_margin_for_each():
 
 
 def test_who_was_measured_is_said_of_each_kind():
-    """Another stack may have been measured at other points alone."""
+    """Some stacks may have been measured only at some points."""
     points = [Point((("flows", count),)) for count in (2, 4)]
     permitted = zone_on(basis("linux", 0.5)).intervals[Cell(10, 20, 1)]
     of_points = zone(

@@ -1,4 +1,4 @@
-"""The table of metrics, and how values are rounded so that their order stays to be seen."""
+"""The table of metrics, and how values are rounded so that their order remains visible."""
 
 import dataclasses
 import itertools
@@ -52,14 +52,14 @@ def looked(times_s, dropped, completion_s=60.0):
 
 
 def test_loss_events_are_counted_from_the_second_to_the_last():
-    """One look a second. The first event, in which the queue drops for a while, is slow start's."""
+    """There is one look a second. The first event, in which the queue drops for a while, is slow start's."""
     dropped = [0, 3, 9, 9, *itertools.chain.from_iterable([n, n + 1, n + 1, n + 1] for n in range(9, 15))]
     events = looked([float(t) for t in range(len(dropped))], dropped)
     assert METRICS["loss_events_per_min"].of(events) == pytest.approx(60 / 4)
 
 
 def test_an_event_that_two_looks_see_part_of_is_one():
-    """An event every four looks; the second of them is seen to begin by one look, and to end by the next."""
+    """There is an event every four looks; one look sees the second event begin, and the next sees it end."""
     once, twice = [1, 0, 0, 0], [1, 1, 0, 0]
     dropped = [0, *itertools.accumulate([*once, *twice, *once, *once, *once, *once])]
     events = looked([float(t) for t in range(len(dropped))], dropped)
@@ -67,7 +67,7 @@ def test_an_event_that_two_looks_see_part_of_is_one():
 
 
 def test_few_events_are_counted_over_the_transfer():
-    """Three in start-up would pass for three a second."""
+    """Three events in start-up would otherwise count as three a second."""
     few = looked([0.0, 0.1, 0.5, 0.6, 1.0, 1.1, 120.0], [0, 1, 1, 2, 2, 3, 3], completion_s=120.0)
     assert METRICS["loss_events_per_min"].of(few) == pytest.approx(1.0)
     assert METRICS["loss_events_per_min"].of(looked([0.0, 0.1], [0, 0])) == 0.0
@@ -75,7 +75,7 @@ def test_few_events_are_counted_over_the_transfer():
 
 @given(st.lists(st.sampled_from([None, 0, 0, 0, 1, 2]), max_size=60), st.integers(1, 100))
 def test_what_is_kept_of_a_trace_has_the_same_loss_events(grown, rtts):
-    """Looks of one second or less; None where a look failed."""
+    """Looks are a second or less apart; None stands for a look that failed."""
     total = itertools.accumulate(n or 0 for n in grown)
     dropped = [None if n is None else so_far for n, so_far in zip(grown, total, strict=True)]
     whole = looked([at * rtts / 100 for at in range(len(grown))], dropped)
@@ -108,7 +108,7 @@ def test_an_interval_ends_where_no_value_can_be():
 
 
 def test_a_value_outside_is_seen_to_be_outside():
-    """Measured 0.06 beside permitted 0.06 to 0.10 contradicts "below the zone"."""
+    """A measured 0.06 beside a permitted 0.06 to 0.10 would contradict "below the zone"."""
     assert digits_to_tell([0.0564], 0.058, 0.095, 2) == 3
     assert digits_to_tell([0.0336, 0.0331, 0.0339], 0.034, 0.060, 3) == 4
     assert digits_to_tell([0.0581], 0.058, 0.095, 2) == 2, "inside: equal when rounded is no contradiction"

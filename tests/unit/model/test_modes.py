@@ -22,7 +22,7 @@ LOW, HIGH = 0.06, 0.60
 
 
 def two_ways(rng, n, share):
-    """n values of which a share is low."""
+    """Return n random values, of which a share is low."""
     return [abs(rng.gauss(LOW, 0.02)) if rng.random() < share else rng.gauss(HIGH, 0.05) for _ in range(n)]
 
 
@@ -69,7 +69,7 @@ def test_modes_do_not_depend_on_the_order(values):
 
 
 def test_a_stack_that_is_always_low_is_told_by_60_trials_of_the_reference():
-    """The audit's figures: a median does not see it."""
+    """These are the audit's figures; a median does not show the difference."""
     always = modes.at(0.3, [LOW] * 20)
     of_60, of_20 = modes.at(0.3, [LOW, HIGH] * 30), modes.at(0.3, [LOW, HIGH] * 10)
     assert modes.share_p(always, of_60) == pytest.approx(2.6e-5, rel=0.3)
@@ -83,11 +83,11 @@ def test_a_share_that_is_the_same_is_rarely_told_apart():
     for _ in range(200):
         reference = modes.modes(two_ways(rng, 60, 0.5))
         told += modes.share_p(modes.at(reference.threshold, two_ways(rng, 20, 0.5)), reference) <= alpha
-    assert told <= 7  # of 2 expected at most: Fisher's test is conservative
+    assert told <= 7  # 2 are expected at most, because Fisher's test is conservative
 
 
 def two_mode_zone(counted=True):
-    """A zone whose reference is low in 33 of 60 trials, so that its median is low."""
+    """Return a zone whose reference is low in 33 of 60 trials, so that its median is low."""
     values = (*(LOW + 0.0001 * k for k in range(33)), *(HIGH + 0.0001 * k for k in range(27)))
     return dataclasses.replace(ZONE, intervals={CELL: interval_of(values, counted)})
 
@@ -138,7 +138,7 @@ def test_modes_nearer_than_the_margin_do_not_matter():
 
 
 def test_of_several_bases_the_likeliest_counts():
-    """A stack that is always low, as one of two bases is, is not told apart."""
+    """A stack that is always low, like one of two bases, is not told apart."""
     first, second = interval_of([LOW] * 30 + [HIGH] * 30), interval_of([LOW] * 60)
     both = dataclasses.replace(first, bases=(first.basis, second.basis))
     assert modes.shares([LOW] * 40, both, UTILIZATION).p == 1.0

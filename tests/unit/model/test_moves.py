@@ -1,4 +1,4 @@
-"""What came of clients that moved: whether that met packets, which flows it ended, and for how long nothing came."""
+"""Clients that moved: whether the move affected packets, which flows it ended, and for how long nothing arrived."""
 
 import copy
 import types
@@ -34,7 +34,7 @@ NOTHING = {"rebound": 0, "stale": 0, "quiet_ns": 0, "passed_ns": 3_000_000_000}
 
 
 def seen(data, acks, end_s=END_S, complete=False, client=None):
-    """Return the Measurement of a trial whose hops counted this."""
+    """Return the Measurement of a trial whose hops counted `data` and `acks`."""
     base = facts()["links"][0]
     both = [{**copy.deepcopy(one), "looks": {}, "hop": {**HOP, "came": 3, "left": 3, **hop}}
             for one, hop in zip(base, (data, acks), strict=True)]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Paths of two segments: what they come to, what their links are told, what is checked and believed of them."""
+"""Paths of two segments: their end-to-end cells, what their links are told, and what is checked and believed."""
 
 import contextlib
 import copy
@@ -37,7 +37,7 @@ def test_end_to_end_is_the_slowest_the_sum_and_either_loss(first, second):
     whole = end_to_end((first, second))
     assert whole == end_to_end((second, first))
     assert whole.bandwidth_mbps == min(first.bandwidth_mbps, second.bandwidth_mbps)
-    # To the picosecond: sums of decimals that a file can hold.
+    # The sum is exact to the picosecond, with decimals that a file can hold.
     assert whole.one_way_delay_ms == pytest.approx(first.one_way_delay_ms + second.one_way_delay_ms, abs=1e-9)
     added = first.loss_pct + second.loss_pct
     assert max(first.loss_pct, second.loss_pct) - 1e-6 <= whole.loss_pct <= added + 1e-6
@@ -69,7 +69,7 @@ def test_a_path_survives_its_id(first, second):
 @example(Cell(1234.5678, 1e-05, 1e-300), Cell(1234.5678, 1e-05, 1e-300))
 def test_any_path_survives_its_id_and_so_does_what_it_comes_to(first, second):
     assert parse_path(path_id((first, second))) == (first, second)
-    with contextlib.suppress(UserError):  # delays and losses may add up to more than a cell has
+    with contextlib.suppress(UserError):  # delays and losses may add up to more than a cell may have
         whole = end_to_end((first, second))
         assert Cell.parse(whole.id) == whole
 
@@ -128,7 +128,7 @@ def test_data_queue_at_the_slowest_link_or_at_the_first_of_equals():
 
 
 def test_as_published_the_whole_path_sizes_both_queues_and_each_link_keeps_its_rate():
-    """BDP = 2 (20 + 60) ms x 10 Mbit/s = 200,000 bytes for both, as the ATC'25 testbed sizes them."""
+    """Both queues are sized by the BDP of 2 (20 + 60) ms x 10 Mbit/s = 200,000 bytes, as in the ATC'25 testbed."""
     lines = [tc_commands.tc_lines(path(), link) for link in (0, 1)]
     assert lines[0] == [
         "qdisc add dev {dev} root handle 1: netem limit 1000000 delay 20000us loss 1%",

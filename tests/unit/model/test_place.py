@@ -1,4 +1,4 @@
-"""Where zones ask: cells and points, and zones over points judged as zones over cells."""
+"""Places of zones: cells and points. Zones over points are judged like zones over cells."""
 
 import dataclasses
 
@@ -62,7 +62,7 @@ def test_a_setting_is_at_its_cell_or_at_its_point():
 @pytest.mark.parametrize("metric", USUAL)
 @pytest.mark.parametrize("value", [0.25, 0.75])
 def test_made_up_flows_have_the_values_that_were_asked_for(metric, value):
-    """Else tests with these would test nothing."""
+    """Otherwise tests with such flows would test nothing."""
     scenario, at = ("coexistence", "buffer_bdp=2") if metric in ("share", "harm_pct") else ("fairness", "flows=4")
     point = scenarios.find(scenario).parse(at)
     made = measured({metric: value}, at=point.by_name, scenario=scenario)

@@ -1,4 +1,4 @@
-"""Documents that are played, and the closed forms that they have to meet."""
+"""Documents that are played, and the closed forms that the plays have to match."""
 
 import dataclasses
 import itertools
@@ -14,7 +14,7 @@ from conformance.model import played, response_functions
 from conformance.model.setting import Cell
 
 LOSS = st.floats(1e-4, 0.05)
-#: a link that is never the limit
+#: a path whose link is never the limit
 PATH = played.Path(
     bandwidth_mbps=1000, rtt_s=0.04, loss=0.01, packet_bytes=1448, wire_bytes=1514, queue_packets=10_000,
     transfer_bytes=12_500_000,
@@ -27,7 +27,7 @@ def played_utilization(document, path, seeds=20):
 
 
 def test_the_documents_own_figures():
-    """RFC 9438, table 1 (C = 0.4, RTT 0.1 s) and RFC 3649's Reno: average windows in segments at a packet loss rate."""
+    """Average windows in segments by packet loss rate: RFC 9438, table 1 (C = 0.4, RTT 0.1 s), and Reno of RFC 3649."""
     for loss, reno, cubic in ((1e-2, 12, 12), (1e-3, 38, 38), (1e-4, 120, 187), (1e-5, 379, 1054), (1e-6, 1200, 5926)):
         assert response_functions.reno_window_segments(loss) == pytest.approx(reno, rel=0.05)
         assert response_functions.cubic_window_segments(loss, 0.1) == pytest.approx(cubic, rel=0.05)
@@ -44,14 +44,14 @@ def test_more_loss_never_gives_a_larger_window(one, other, rtt_s):
 @pytest.mark.parametrize("loss", [0.01, 0.02, 0.03, 0.04])
 @pytest.mark.parametrize("rtt_s", [0.04, 0.12, 0.2])
 def test_the_play_of_rfc_5348_has_the_mean_of_its_equation(loss, rtt_s):
-    """Section 3.1 with b = 1 and a timer of RTT + 0.2 s: a few percent more, as slow start comes first."""
+    """Section 3.1 with b = 1 and a timer of RTT + 0.2 s; the play is a few percent above, because of slow start."""
     path = dataclasses.replace(PATH, loss=loss, rtt_s=rtt_s)
     said = response_functions.rfc5348_segments_a_second(loss, rtt_s, rtt_s + 0.2) * 1448 * 8 / 1e9
     assert played_utilization("RFC 5348", path) == pytest.approx(said, rel=0.08)
 
 
 def test_the_play_of_rfc_5681_has_the_window_of_reno_s_response_function():
-    """And up to an eighth more, as losses come by chance: Mathis et al. have 1.22 for regular losses and 1.31 here."""
+    """Random losses make it up to an eighth larger: Mathis et al. have 1.22 for regular losses and 1.31 for these."""
     for loss in (0.001, 0.01):
         path = dataclasses.replace(PATH, loss=loss, transfer_bytes=100_000_000)
         window = played_utilization("RFC 5681", path, 5) * 1e9 * path.rtt_s / 8 / path.packet_bytes
@@ -59,7 +59,7 @@ def test_the_play_of_rfc_5681_has_the_window_of_reno_s_response_function():
 
 
 def periodic(loss):
-    """Lose one packet in every 1 / loss."""
+    """Yield the numbers of packets between losses: one packet in every 1 / loss is lost."""
     return itertools.repeat(round(1 / loss) - 1)
 
 
@@ -73,7 +73,7 @@ def test_packets_are_lost_where_python_s_own_draws_say(loss, seed):
 
 @pytest.mark.parametrize(("loss", "rtt_s"), [(0.003, 0.2), (0.001, 0.2), (0.0003, 0.2)])
 def test_periodic_losses_give_cubic_what_rfc_9438_says(loss, rtt_s):
-    """Section 5.1: its response function has a loss every 1 / p packets. Losses by chance leave more."""
+    """The response function of section 5.1 has a loss every 1 / p packets; random losses give larger windows."""
     path = dataclasses.replace(PATH, loss=loss, rtt_s=rtt_s, transfer_bytes=round(200 / loss) * 1448)
     regular = played.utilization("RFC 9438", path, periodic(loss)) * 1e9 * rtt_s / 8 / 1448
     assert regular == pytest.approx(response_functions.cubic_window_segments(loss, rtt_s), rel=0.1)
@@ -119,7 +119,7 @@ def test_documents_are_asked_only_where_they_speak(algorithm, profile, cell, nam
 
 @pytest.mark.parametrize("algorithm", ["reno", "cubic"])
 def test_the_reference_is_near_what_documents_say(algorithm):
-    """Linux, measured, beside plays that know nothing of it: below the RFC without timeouts, near RFC 5348."""
+    """The plays know nothing of Linux, which is measured below its own RFC without timeouts, and near RFC 5348."""
     zone = documents.zone_of(algorithm, profile="packets")
     ratios = {}
     for cell, permitted in zone.intervals.items():
@@ -132,7 +132,7 @@ def test_the_reference_is_near_what_documents_say(algorithm):
 
 
 def test_a_wrong_beta_would_be_outside():
-    """A Reno that keeps 0.7 of its window: what quic-go's beta of two emulated connections does, by section 4 of D."""
+    """A Reno that keeps 0.7 of its window acts like quic-go's beta of two emulated connections (section 4 of D)."""
 
     class Gentle(played.Reno):
         def lost(self, now_s):

@@ -1,4 +1,4 @@
-"""What cells can tell, and how often they cry wolf: simulations of the audit's findings, with the suite's own judge."""
+"""Which shifts cells detect, and how often they raise false alarms: simulations of the audit's findings."""
 
 import math
 
@@ -15,7 +15,7 @@ LEVEL = ALPHA / LOOKS / FAMILY
 
 
 def trials(rng, kind, n, spread, median=0.5):
-    """Draw n trials of a median and a coefficient of variation."""
+    """Draw n trials with this median and coefficient of variation (`spread`)."""
     if kind == "normal":
         relative = rng.normal(0, spread, n)
     elif kind == "lognormal":
@@ -28,7 +28,7 @@ def trials(rng, kind, n, spread, median=0.5):
 
 
 def told_by_simulation(spread, reference_n, shift, runs=60):
-    """Share of runs in which the suite's judge finds a scheme that has `shift` times as much."""
+    """Return the share of runs in which the suite's judge finds a scheme with `shift` times the reference's value."""
     rng = np.random.default_rng(7)
     found = 0
     for _ in range(runs):
@@ -41,7 +41,7 @@ def told_by_simulation(spread, reference_n, shift, runs=60):
 @pytest.mark.parametrize("kind", ["normal", "lognormal", "t(3)", "bimodal"])
 @pytest.mark.parametrize(("reference_n", "spread"), [(20, 0.02), (30, 0.1), (30, 0.4), (60, 0.2)])
 def test_honest_stacks_are_hardly_ever_violations(kind, reference_n, spread):
-    """A stack that does what the reference does, in 300 cells, at the level of a family of 30: one, at most."""
+    """A stack like the reference violates in at most one of 300 cells, at the level of a family of 30."""
     rng = np.random.default_rng(11)
     wrong = 0
     for _ in range(300):
@@ -54,9 +54,9 @@ def test_honest_stacks_are_hardly_ever_violations(kind, reference_n, spread):
 @pytest.mark.parametrize("shift", [0.9, 1.1])
 @pytest.mark.parametrize(("reference_n", "n"), [(20, 20), (30, 5), (30, 20)])
 def test_exactly_at_the_margin_the_rate_is_what_is_promised(reference_n, n, shift):
-    """2,000 cells at a level of 1 %: an honest stack as far off as the margin allows, of the reference's spread."""
+    """In 2,000 cells at a level of 1 %, an honest stack with the reference's spread is off by all of the margin."""
     rng = np.random.default_rng(13)
-    at_level = round(ALPHA / LOOKS / 0.01, 6)  # a family of a fraction: ALPHA / LOOKS / family = 0.01
+    at_level = round(ALPHA / LOOKS / 0.01, 6)  # a fractional family, so that ALPHA / LOOKS / family = 0.01
     wrong = 0
     for _ in range(2000):
         judged = zone_on(Basis.of("r", trials(rng, "normal", reference_n, 0.1)))
@@ -65,20 +65,20 @@ def test_exactly_at_the_margin_the_rate_is_what_is_promised(reference_n, n, shif
 
 
 def test_more_trials_of_the_reference_make_a_zone_sharper():
-    """The audit's first finding turned round: with the range of trials as a zone, they made it wider."""
+    """This reverses the audit's first finding: if the range of trials was the zone, more trials made it wider."""
     shifts = {n: told_by_simulation(0.2, n, 0.62, runs=150) for n in (20, 60)}
     assert shifts[60] > shifts[20] + 0.05
 
 
 @pytest.mark.parametrize(("spread", "down"), [(0.01, 0.13), (0.03, 0.17), (0.05, 0.20), (0.1, 0.28), (0.2, 0.42)])
 def test_shifts_that_are_told_are_those_that_the_audit_computed(spread, down):
-    """Proposal A with 20 reference trials: 12, 15, 18, 25, 37 % less; a few points more are told all the more often."""
+    """Proposal A with 20 reference trials detects 12, 15, 18, 25, 37 % less; shifts of a few points more are surer."""
     assert told_by_simulation(spread, 20, 1 - down) >= power.POWER
 
 
 def test_what_a_cell_tells_is_what_the_judge_finds():
-    """power.told() has a fast judge of its own: at the shift that it names the suite's judge finds as much, and less
-    nearer."""
+    """power.told() has a fast judge of its own. At the shift that it names, the suite's judge finds as many violations;
+    at smaller shifts, it finds fewer."""
     rng = np.random.default_rng(3)
     reference = Basis.of("r", trials(rng, "normal", 30, 0.05))
     judged = zone_on(reference)
@@ -120,7 +120,7 @@ def test_a_verdict_that_cannot_tell_says_what_it_could_have():
 
 
 def test_a_stack_that_is_a_fifth_slower_never_plainly_conforms():
-    """At a margin of 10 %, whatever the spread: it violates, or the verdict says what it would have told."""
+    """At a margin of 10 % and any spread, it violates, or the verdict says which shifts it would have detected."""
     rng = np.random.default_rng(5)
     for spread in (0.005, 0.02, 0.05, 0.1, 0.2, 0.4):
         conforms = 0

@@ -27,7 +27,7 @@ def network(*schedule, others=False):
 
 
 def seen(rates_mbps, start_s=0.0, end_s=10.0):
-    """Return what was seen of a flow that had these rates, each for a second, by looks every 100 ms."""
+    """Return what looks every 100 ms see of a flow that has each of these rates for a second."""
     times = [round(0.1 * at, 1) for at in range(10 * len(rates_mbps) + 1)]
     acked = [0.0]
     for rate in rates_mbps:
@@ -45,7 +45,7 @@ def test_an_outage_makes_three_phases():
     assert [(one["from_s"], one["to_s"]) for one in found] == [(0, 4), (4, 5), (5, 10)]
     assert [one["share_mbps"] for one in found] == [9.5] * 3
     assert [one["goodput_mbps"] for one in found] == pytest.approx([9.6, 0, 8.68])
-    # 90 % of 9.5 is 8.55: half a second that begins at 5.9 has 0.1 s of 5 and 0.4 s of 9.6.
+    # 90 % of 9.5 is 8.55; the half second from 5.9 on has 0.1 s at 5 and 0.4 s at 9.6.
     assert [one["reached_s"] for one in found] == [0, None, 0.9]
 
 
@@ -90,7 +90,7 @@ def test_whoever_has_a_share_had_it_for_half_a_second(rates):
 
 
 class Measured:
-    """What metrics ask of a measurement."""
+    """A measurement as far as metrics read it."""
 
     def __init__(self, *flow_phases, link_phases=None):
         self.setting = type("S", (), {"network": network(OUTAGE)})()
@@ -110,7 +110,7 @@ def value(name, measured):
 def test_metrics_are_of_the_last_phase():
     assert value("recovery_s", Measured([phase(reached_s=3), phase(5, 12, 1.5)])) == 1.5
     assert value("recovery_s", Measured([phase(), phase(5, 12, 1.5)], [phase(), phase(5, 12, 0.5)])) == 1.0
-    assert value("recovery_s", Measured([phase(), phase(5, 12)])) == 7  # never: as long as was waited
+    assert value("recovery_s", Measured([phase(), phase(5, 12)])) == 7  # never reached: the length of the phase
     assert value("recovery_s", Measured([phase(reached_s=1)])) is None  # nothing changed
     assert value("recovery_s", Measured(None)) is None
 
@@ -155,7 +155,7 @@ def test_a_value_may_mean_something_else_at_each_place():
 
 @pytest.mark.parametrize(("measured", "zone"), list(itertools.permutations(["cubic", "reno", "bbrv1"], 2)))
 def test_recovery_tells_algorithms_apart(measured, zone):
-    """The reference of each is outside of the others' zones at some point, by time or by loss."""
+    """Each reference is outside the others' zones at some point, by time or by loss."""
     outside = []
     for kind in ("recovery-time", "recovery-loss"):
         own, other = documents.zone_of(measured, kind), documents.zone_of(zone, kind)

@@ -93,7 +93,7 @@ def test_lines_say_all_of_requests(requests):
 
 
 def made(requests, took_s, late_s=0.0):
-    """Return the report of a client that does as it is told: each body takes so long, each request is so late."""
+    """Return the report of a client that does as asked; each body takes `took_s`, each request is `late_s` late."""
     rows, due_s, there_s = [], 0.1, 0.0
     for request in (one for one in requests for _ in range(one.times)):
         made_s = due_s + late_s
@@ -146,7 +146,7 @@ def test_one_body_is_not_asked_for_more():
 
 
 class Measured:
-    """What metrics ask of a measurement."""
+    """A measurement as far as metrics read it."""
 
     setting, links = None, ()
 
@@ -155,7 +155,7 @@ class Measured:
 
 
 def rows(*took_s, size=1_000_000):
-    """Return requests one after the other, each of which took so long; the client's clock begins at 1 s."""
+    """Return records of requests one after the other, which took `took_s`; the client's clock begins at 1 s."""
     ends = list(itertools.accumulate(took_s))
     return request_facts.records(
         [[size, end - took, end - took / 2, end] for end, took in zip(ends, took_s, strict=True)], 1.0

@@ -1,4 +1,4 @@
-"""Changes as messages of rtnetlink: what they say, and that nothing is said of what stays."""
+"""Changes as rtnetlink messages: what they say, and that they do not mention what stays the same."""
 
 import dataclasses
 import struct
@@ -27,7 +27,7 @@ DATA = NETWORK.links[0].data
 
 
 def said(after, before=DATA, off_ns=0):
-    """Return [(type, handle, kind, options)] of the messages, each of which is whole and asks for an answer."""
+    """Return [(type, handle, kind, options)] of the messages; check that each is whole and asks for an answer."""
     found = []
     for message in rtnl.messages(NETWORK, after, before, off_ns, 7):
         length, kind, flags = struct.unpack_from("=IHH", message)
@@ -55,7 +55,7 @@ def test_a_netem_has_the_delay_and_the_loss_and_keeps_order(delay_ms, loss_pct, 
     assert loss == pytest.approx(loss_pct / 100 * 2**32, abs=2)
     asked_ns = max(round(delay_ms * 1e6) + off_ns, 1000)
     assert struct.unpack("=q", own[10])[0] == asked_ns
-    assert struct.unpack("=Q", own[8])[0] >= 10**12  # a rate, so that nothing overtakes
+    assert struct.unpack("=Q", own[8])[0] >= 10**12  # a rate, so that packets do not overtake
 
 
 @pytest.mark.parametrize("rate_mbps", [0.1, 10, 9.5, 10_000])

@@ -1,4 +1,4 @@
-"""Scenarios: axes and points, what they set, and that today's settings are scenarios with the same digests."""
+"""Scenarios: axes, points and what they set, and that older settings are scenarios with the same digests."""
 
 import copy
 import functools
@@ -38,7 +38,7 @@ VALUES = NUMBERS | st.booleans() | st.from_regex(r"[a-z_][a-z0-9_]{0,9}", fullma
 
 
 def document(pointer="", value=None):
-    """Return DOCUMENT with another value at a JSON pointer; None takes it away."""
+    """Return DOCUMENT with another value at a JSON pointer; None removes the value."""
     found = copy.deepcopy(DOCUMENT)
     *steps, last = [int(step) if step.isdigit() else step for step in pointer.split("/")[1:]] or [None]
     holder = found

@@ -1,4 +1,4 @@
-"""Schedules: what they come to at any time, what they may not say, and that nothing changes where there is none."""
+"""Schedules: the state of a link at any time, what schedules may not say, and that without one nothing changes."""
 
 import copy
 
@@ -88,7 +88,7 @@ ENTRIES = st.lists(
 @given(ENTRIES, st.integers(0, 23))
 def test_at_each_time_a_direction_is_what_the_entries_that_hold_then_say(entries, half_seconds):
     at_s = half_seconds / 2
-    # Said once more, in the plainest way: put on what holds, the earliest first.
+    # This is the plainest implementation: apply the entries in force, the earliest first.
     fields = {}
     for entry in sorted(entries, key=lambda one: one.at_s):
         ends_s = 12 if entry.for_s is None else entry.at_s + entry.for_s
@@ -208,7 +208,7 @@ def trace(text, form="mahimahi", **more):
 
 
 def test_opportunities_of_mahimahi_become_rates():
-    # Two packets of 1500 bytes in the first 100 ms, none in the second, one at the end of the third.
+    # There are two packets of 1500 bytes in the first 100 ms, none in the second, one at the end of the third.
     found = trace("1\n100\n300\n")
     assert found.rates_mbps == (0.24, 0, 0.12) and found.step_s == 0.1
 
@@ -226,7 +226,7 @@ def test_a_trace_carries_what_its_opportunities_do(times, step_s):
     times.sort()
     found = trace("\n".join(map(str, times)), step_s=step_s)
     bits = sum(rate * 1e6 * step_s for rate in found.rates_mbps)
-    # What is below 0.1 Mbit/s, and not 0, is rounded up.
+    # Rates below 0.1 Mbit/s, except 0, are rounded up.
     extra = sum(0.1 * 1e6 * step_s for rate in found.rates_mbps if rate == 0.1)
     assert len(times) * 12000 - 1 <= bits <= len(times) * 12000 + extra + 1
 

@@ -1,4 +1,4 @@
-"""What a direction did between changes, by the kernel's counts: what it was not asked for is found."""
+"""What a link's direction did between changes, by the kernel's counts: deviations from the schedule are found."""
 
 import dataclasses
 
@@ -19,7 +19,7 @@ def change(at_s, before, **fields):
 
 
 def behind(at_s, out, dropped=0, standing=0, queue_dropped=None, delay_ms=20.0, loss_pct=0.0, rate_mbps=None):
-    """Return what a guest says that the kernel said behind a change."""
+    """Return what a guest reports of the kernel's state just after a change."""
     return {
         "link": 0, "way": 1, "at_ns": round(at_s * 1e9), "out_packets": out, "dropped_packets": dropped,
         "standing_packets": standing, "queue_dropped_packets": queue_dropped, "delay_ns": round(delay_ms * 1e6),
@@ -86,7 +86,7 @@ def test_a_rate_that_did_not_change_is_found():
 
 
 def test_a_rate_of_more_digits_than_tc_is_told_is_as_asked():
-    """10 times 2^20 bit/s, which tc is told as 10.4858 Mbit/s."""
+    """The rate is 10 times 2^20 bit/s, which tc is given as 10.4858 Mbit/s."""
     changes = [change(5, DATA, rate_mbps=10.48576)]
     made = [behind(5, 100, queue_dropped=0, rate_mbps=10.4858)]
     assert list(problems(DATA, changes, shown(200, queue_dropped=0), made, 10, False)) == []

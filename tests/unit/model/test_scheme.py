@@ -1,4 +1,4 @@
-"""What schemes are called: by the version of what is under test, out of untrusted text."""
+"""Names of schemes, which contain the version of the stack under test, taken from untrusted text."""
 
 import dataclasses
 
@@ -39,7 +39,7 @@ def test_a_scheme_is_called_by_the_version_of_what_is_under_test(stack, said, ve
         ("aioquic 1.7.2; client h3-client (libngtcp2-9 0.12.1)", "h3-client"),
         (f"{GNUTLS}; client h3-client", "h3-client"),
         ("aioquic 1.7.2; client ", None),
-        ("QUICHE of Envoy 1.40.0; client libgnutls30 3.7.9, libngtcp2-9 0.12.1", None),  # its own words, of its own
+        ("QUICHE of Envoy 1.40.0; client libgnutls30 3.7.9, libngtcp2-9 0.12.1", None),  # about its own client
     ],
 )
 def test_a_scheme_says_whose_client_fetched(said, client):
@@ -59,7 +59,7 @@ def test_a_digest_tells_builds_apart_that_say_nothing():
 
 
 def test_names_and_versions_are_in_no_key():
-    """Keys are what results are found by: they must outlive what schemes are called."""
+    """Results are found by keys, so keys must not depend on names of schemes, which may change."""
     made = trial(stack="quinn", stack_version="quinn 0.11.12", kernel_release="7.2.12")
     assert made.key == trial(stack="quinn", stack_version="other", kernel_release="6.12.0").key
     assert {field.name for field in dataclasses.fields(Scheme)} == {

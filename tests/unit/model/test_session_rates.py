@@ -1,4 +1,4 @@
-"""What repeating and known deviations do to error rates, by simulation: docs/findings-rates.md."""
+"""How repeats and known deviations change error rates, by simulation (docs/findings-rates.md)."""
 
 import random
 
@@ -13,13 +13,13 @@ from conformance.model.zone import Basis, Interval, Margin, hull
 pytestmark = pytest.mark.slow
 THOROUGH = pytest.mark.thorough
 
-#: cells that a row of the matrix has
+#: number of cells in a row of the matrix
 ROW = 30
 MARGIN = Margin(relative=0.1, absolute=0.0)
 
 
 class Stack:
-    """One cell: a reference of 20 trials, and a stack whose trials are the same times a factor."""
+    """A stack in one cell, whose trials are like those of the reference (20 trials) times a factor."""
 
     def __init__(self, chance, cv, factor):
         self._chance, self._cv, self._factor = chance, cv, factor
@@ -67,7 +67,7 @@ def test_an_honest_stack_does_not_violate_so_that_nothing_is_repeated(cv):
 
 @pytest.mark.parametrize("cv", [pytest.param(0.05, marks=THOROUGH), 0.1])
 def test_a_build_that_changes_nothing_flips_no_row(cv):
-    """Before: strict both ways, without borderline entries and repeats. Rows that are anywhere within 30 %."""
+    """`before` is strict both ways, without borderline entries and repeats. Stacks differ by up to 30 %."""
     chance, rows = random.Random(f"flips {cv}"), 25
     before = after = 0
     for _ in range(rows):
@@ -79,7 +79,7 @@ def test_a_build_that_changes_nothing_flips_no_row(cv):
 
 
 def flipped(stack):
-    """Return whether a cell's entry, or its lack, fails the next build: before, and now."""
+    """Return whether a cell's entry, or its absence, fails the next build: by the former rules, and by today's."""
     first = stack.verdict()
     found = ZoneVerdict(zone_id="cubic/heatmap", verdicts={CELL: first}, family=ROW)
     (entry,) = update((), [found], lambda _: ()) or (None,)

@@ -1,4 +1,4 @@
-"""The queue chains of shared links, and the reading of what tc shows of them."""
+"""The qdisc chains of shared links, and how tc's output about them is read."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def lines(direction, **more):
 
 
 def test_one_link_with_htb_has_the_chain_of_a_cell():
-    """So a flow alone on such a link is in the network that it always was in."""
+    """So a single flow on such a link has the same network as in a cell."""
     cell = Cell(10, 20, 1)
     direction = Direction(rate_mbps=10, delay_ms=20, loss_pct=1, queue=Queue(kind="red"))
     both = Network.from_json(
@@ -41,7 +41,7 @@ def test_one_link_with_htb_has_the_chain_of_a_cell():
 
 
 def test_a_limiter_never_stands_without_a_delay():
-    """Else a sender's socket would know of its packets in the bottleneck's queue, and never fill it."""
+    """Otherwise a sender's socket would account for its packets in the bottleneck's queue, and never fill it."""
     first, *_ = lines(Direction(rate_mbps=10, queue=BFIFO), delay_off_ns=-5000)
     assert first == "qdisc add dev {dev} root handle 1: netem limit 1000000 delay 1us"
 
@@ -86,7 +86,7 @@ def test_queues(queue, words):
 
 
 def shown(direction, **changes):
-    """Return what tc shows of a direction that is as asked for."""
+    """Return what tc shows of a direction that is as requested, with changes."""
     netem = {"kind": "netem", "root": True, "options": {"delay": {"delay": direction.delay_ms / 1000}}}
     return [netem | changes, {"kind": "htb"}, {"kind": "bfifo"}]
 

@@ -1,4 +1,4 @@
-"""From what a guest saw of flows that share a network to a Measurement: who is believed, and what is kept."""
+"""From a guest's facts about flows that share a network to a Measurement: what is believed, and what is kept."""
 
 import copy
 import dataclasses
@@ -179,7 +179,7 @@ TOLD = [[400_000, 0.04, 0.06, 0.7], [600_000, 1.2, 1.25, 1.99]]
 
 
 def asked(*changes, **told):
-    """Return the Measurement of two bodies that the client asked for, and one that our own program did."""
+    """Return the Measurement of two bodies that a client asked for, and one that the suite's own program asked for."""
     ours = flow(start_s=0.1, end_s=2.1, client=process(0, report(**{"requests": TOLD, **told})))
     own = ((7, 0.3, 0.4, None),)
     return measured(
@@ -280,7 +280,7 @@ def test_a_change_that_was_due_just_after_the_last_flow_ended_was_asked_for():
 
 @given(st.lists(st.integers(0, 10**6), min_size=2, max_size=40), st.floats(0, 2))
 def test_a_series_has_all_bytes_of_whole_seconds(steps, start_s):
-    """Between two looks bytes are shared out by time, so what each second gets adds up to what was acknowledged."""
+    """Bytes between two looks are divided by time, so those of all seconds add up to the acknowledged bytes."""
     times = [round(start_s + 0.1 * (at + 1), 6) for at in range(len(steps))]
     acked = [sum(steps[: at + 1]) for at in range(len(steps))]
     end_s = times[-1]

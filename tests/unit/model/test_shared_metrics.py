@@ -117,14 +117,14 @@ def test_harm_is_what_is_lost_of_what_was_had_alone(alone, beside, more_is_bette
 
 
 def test_others_are_compared_with_their_own_kind_or_with_equal_shares():
-    """Seconds count in which all run: from the last start until the first ends."""
+    """Only seconds in which all flows run count: from the last start until the first end."""
     one = flow(goodput_series_mbps=[0, 6, 6, 6], start_s=0.5)
     two = flow("two", goodput_series_mbps=[9, 2, 3, 4, 9])
     found = measured(one, two, rate_mbps=10)
     assert shared_metrics.others_mbps(found, None) == 3
     assert shared_metrics.below_equal_pct(found, None) == pytest.approx(40)
     assert shared_metrics.harm_pct(found, 4.0) == 25
-    assert shared_metrics.harm_pct(found, 2.0) == 0  # what others gain is no harm
+    assert shared_metrics.harm_pct(found, 2.0) == 0  # a gain of others is no harm
     assert shared_metrics.harm_pct(measured(one), 4.0) is None
     assert shared_metrics.below_equal_pct(measured(one, rate_mbps=10), None) is None
     assert shared_metrics.below_equal_pct(measured(one, two, rate_mbps=None), None) is None
@@ -156,7 +156,7 @@ def test_use_of_a_link_latency_and_the_mean_of_goodputs():
 
 
 def scheduled(*schedule):
-    """One flow of 2 MB in 4 s over 10 Mbit/s, which a schedule changes."""
+    """Return the link's utilization by one flow of 2 MB in 4 s over 10 Mbit/s, which a schedule changes."""
     found = measured(flow(bytes=2_000_000, start_s=1.0, end_s=5.0))
     found.setting.network = Network.from_json({**NETWORK.to_json(), "schedule": list(schedule)})
     return shared_metrics.link_utilization(found, "one")

@@ -58,7 +58,7 @@ def test_the_grids_rules_commute_associate_and_stay_on_the_grid(a, b, c):
     assert compose_on_grid(a, b) == compose_on_grid(b, a)
     assert then(then(a, b), c) == then(a, then(b, c))
     assert then(a, b) is None or then(a, b) in FULL
-    # 1 ms without loss at the highest rate changes nothing.
+    # A segment of 1 ms without loss at the highest rate changes nothing.
     assert compose_on_grid(a, Cell(50, 1, 0)) == a
 
 
@@ -163,7 +163,7 @@ def test_a_timeout_is_a_bound_and_as_published_zero():
     }
     bounded = split_rates.predict(path, Rates.medians(by_cell))
     assert bounded.end_to_end == (0.0, 1.0)
-    # 0.5 is more than 3 times whatever it was; whether it is more than 6 times is not known.
+    # 0.5 is more than 3 times any possible value, but whether it is more than 6 times is not known.
     assert (bounded.gains(3), bounded.gains(6)) == (True, None)
     zero = split_rates.predict(path, Rates.medians(by_cell, "zero"))
     assert zero.gains(1000) is True
@@ -172,7 +172,7 @@ def test_a_timeout_is_a_bound_and_as_published_zero():
 
 
 def test_what_would_have_been_given_up_is_bounded_by_what_it_could_have_reached():
-    # helpers.measurement() completes in 20 s; a transfer is 10 s of the link's rate.
+    # helpers.measurement() completes in 20 s; a transfer has the bytes of 10 s at the link's rate.
     (kept,) = split_rates.cut_off(of(Cell(10, 20, 0), [0.5]), 21)
     assert (kept.outcome, kept.utilization) == (Outcome.OK, 0.5)
     (cut,) = split_rates.cut_off(of(Cell(10, 20, 0), [0.5]), 16)
@@ -225,7 +225,7 @@ def test_interpolation_is_exact_for_a_power_law_and_in_cells_and_says_none_elsew
         assert interpolation.interpolate(rates, outside) is None
     del rates[Cell(20, 40, 3)]
     assert interpolation.interpolate(rates, Cell(20, 40, 2.5)) is None
-    # A neighbour of no weight does not matter.
+    # A neighbour without weight does not matter.
     assert interpolation.interpolate(rates, Cell(20, 30, 2)) is not None
 
 

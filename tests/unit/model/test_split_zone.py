@@ -1,4 +1,4 @@
-"""The split part of zones: those that ship, how they are derived, and how stacks are judged by them."""
+"""The split part of zones: the files that ship, how they are derived, and how stacks are judged by them."""
 
 import collections
 import copy
@@ -31,7 +31,7 @@ def zone(algorithm, profile="atc25"):
 
 
 def like(algorithm, cells, n=20, outcome=Outcome.OK):
-    """{cell: measurements} as the reference of an algorithm's heatmap made them: five values, again and again."""
+    """Return {cell: measurements} like the reference's in an algorithm's heatmap: five values, repeated."""
     intervals = documents.zone_of(algorithm).intervals
     found = {}
     for cell in cells:
@@ -61,7 +61,7 @@ def test_follows_the_stated_rule_and_shipped_profile(path):
     assert grids == ({"10mbps", "full"} if found.profile == "atc25" else {"10mbps"})
     heatmap = documents.zone_of(found.algorithm, profile=found.profile)
     for check in paths:
-        # Whoever is inside the heatmap's zone in these cells is inside here.
+        # A stack inside the heatmap's zone in these cells is inside here, too.
         low = min(heatmap.intervals[cell].low for cell in (check.path.s1, check.path.s2))
         high = min(heatmap.intervals[cell].high for cell in (check.path.s1, check.path.s2))
         assert (check.permitted["split"].low, check.permitted["split"].high) == pytest.approx((low, high), abs=2e-3)
@@ -84,8 +84,8 @@ def test_accepts_its_own_reference(algorithm):
     + [("bbrv1", "bbrv2", 1), ("bbrv1", "bbrv3", 1), ("bbrv3", "bbrv1", 1)],
 )
 def test_rejects_other_algorithms_at_10_mbps(algorithm, other, least):
-    """But not CUBIC from Reno, nor BBRv2 from BBRv3: a proxy does the same for both. Nor is BBRv1 outside the zone of
-    BBRv2, which holds ranges of trials."""
+    """It does not tell CUBIC from Reno, nor BBRv2 from BBRv3, because a proxy does the same for both. BBRv1 is not
+    outside the zone of BBRv2, either, which holds ranges of trials."""
     own, cells = zone(algorithm), grid.cells("10mbps")
     measured = like(other, cells)
     found = [split_zone.judge(own, check, measured, family=30).status for check in own.checks_within(cells)]
@@ -93,7 +93,7 @@ def test_rejects_other_algorithms_at_10_mbps(algorithm, other, least):
 
 
 def with_packets_of(packet_bytes, measured):
-    """The same trials over UDP, with packets that carry so many bytes."""
+    """Return the same trials over UDP, with packets that carry `packet_bytes` each."""
 
     def changed(m):
         counted = {"client": {"eth0": {"rx_packets": m.metrics["bytes"] / packet_bytes}}}
@@ -105,7 +105,7 @@ def with_packets_of(packet_bytes, measured):
 
 @pytest.mark.parametrize("algorithm", ["cubic", "reno"])
 def test_a_path_is_predicted_from_what_full_packets_would_have(algorithm):
-    """A sender that does what Linux does with packets of 1200 bytes is inside of all cells, and so of all paths."""
+    """A sender like Linux but with packets of 1200 bytes is inside the zone in all cells, and so in all paths."""
     own, cells = zone(algorithm, "packets"), grid.cells("10mbps")
     heatmap = documents.zone_of(algorithm, profile="packets").intervals
     made = {
@@ -123,7 +123,7 @@ def test_a_path_is_predicted_from_what_full_packets_would_have(algorithm):
     assert set(own.small_packets) == {cell for cell in cells if heatmap[cell].small_packets != 1}
     found = judged(own, 1200)
     assert {one.status for one in found} <= {Status.CONFORMS, Status.COMPATIBLE}
-    # Without loss a window is no limit, and the size of packets no matter.
+    # Without loss, no window limits the rate, so the size of packets does not matter.
     sized = [one.reason.endswith("(rates as with packets of 1448 bytes)") for one in found]
     assert sized.count(False) == 1
     for unsized in (judged(dataclasses.replace(own, small_packets={}), 1200), judged(own, 1448)):
@@ -168,7 +168,7 @@ def test_too_few_trials_never_violate_and_a_timeout_is_a_bound():
         for n, status in ((5, Status.INCONCLUSIVE), (least - 1, Status.INCONCLUSIVE), (least, Status.VIOLATES)):
             found = split_zone.judge(own, check, like("bbrv1", check.cells, n), family=family)
             assert (found.status, found.n) == (status, n), family
-        # What is right passes from the start.
+        # A conforming stack passes from the start.
         assert split_zone.judge(own, check, like("cubic", check.cells, 5), family=family).status.passes
     timed_out = {**like("cubic", check.cells), **like("cubic", [check.path.end_to_end], outcome=Outcome.TIMEOUT)}
     found = split_zone.judge(own, check, timed_out)
@@ -192,7 +192,7 @@ def test_derives_what_the_schema_and_the_reader_take():
     assert {getattr(check, "grid", "10mbps") for check in made.checks} == {"10mbps"}
     flat = made.checks[0].permitted["split"]
     assert (flat.low, flat.high) == derive.interval([Basis.of("r", [0.5, 0.51, 0.52, 0.53, 0.54])])
-    # All cells are alike, so nothing gains.
+    # All cells are alike, so no path gains.
     gaining = [c for c in made.checks if isinstance(c, split_zone.ShareCheck) and c.filter.gain]
     assert {(p.low, p.high) for check in gaining for p in check.permitted.values()} == {(0.0, 0.0)}
     assert derive_split.derive_split(reference(), "cubic", "a version") == document
@@ -230,12 +230,12 @@ def test_a_document_that_contradicts_itself_is_refused():
     refused("no path of class", lambda d: d["shares"][0].update(grid="10mbps-1ms-0pct"))
 
 
-#: what was measured over the path itself: 20 trials, of which the median is 0.75
+#: utilizations measured over the split path itself: 20 trials with a median of 0.75
 SPLIT = [0.71, 0.72, 0.73, 0.74, 0.745, 0.755, 0.76, 0.77, 0.78, 0.79] * 2
 
 
 def through(values, path, outcome=Outcome.OK, message=None, **overrides):
-    """Trials over a split path; `overrides`: of the setting."""
+    """Return trials over a split path; `overrides` change its setting."""
     made = []
     for m in measurements(values, outcome=outcome, message=message):
         setting = dataclasses.replace(documents.split_path("atc25", path.segments), **overrides)
@@ -245,7 +245,7 @@ def through(values, path, outcome=Outcome.OK, message=None, **overrides):
 
 @pytest.fixture
 def measured_zone():
-    """Of a reference that gains a lot: 0.5 to 0.54 in all cells, 0.71 to 0.79 over the split path of class I near."""
+    """Return a zone whose reference gains a lot: 0.5 to 0.54 in all cells, 0.71 to 0.79 over the split path I near."""
     path = split_paths.representative_paths(10)["I near"]
     document = derive_split.derive_split([*reference(), *through(SPLIT, path)], "cubic", "a version")
     schema.check("split-zone", document, "here")
@@ -281,7 +281,7 @@ def test_paths_measured_in_other_ways_are_no_reference():
     ("values", "status", "words"),
     [
         (SPLIT[:5], Status.CONFORMS, "inside the zone"),
-        # A mutant: end to end and in each cell it is the reference, but the proxy brings it nothing.
+        # This is a mutant: end to end and in each cell it is like the reference, but the proxy does not help it.
         ([0.51, 0.52, 0.53, 0.54, 0.55], Status.VIOLATES, "split, measured: below the zone"),
         ([0.97, 0.98, 0.98, 0.98, 0.99], Status.VIOLATES, "split, measured: above the zone"),
         ([0.51, 0.52, 0.73, 0.74, 0.75], Status.COMPATIBLE, "its spread reaches beyond"),
@@ -298,7 +298,7 @@ def test_a_measured_path_is_judged_as_a_cell_is(measured_zone, values, status, w
     last = found.findings[-1]
     assert (last.what, last.status, last.confidence) == (split_zone.MEASURED, status, 0.9)
     assert (last.p is not None) == (status is Status.VIOLATES)
-    # With enough trials, against enough other checks, it is the rank sum that decides.
+    # Among many other checks, the rank sum decides, and five trials are too few.
     crowded = split_zone.judge(measured_zone, check, cells, through(values, check.path), family=10**4).status
     assert crowded is (Status.INCONCLUSIVE if status is Status.VIOLATES else status)
 
@@ -329,13 +329,13 @@ def test_what_was_not_measured_split_is_not_judged_and_faults_are_errors(measure
             judged(unlike)
     with pytest.raises(UserError, match="unlike runs or paths"):
         judged(through(SPLIT, measured_zone.checks[1].path))
-    # A path without a reference of its own is judged by predictions, whatever was measured.
+    # A path without a reference of its own is judged by predictions, even if it was measured.
     unasked = measured_zone.checks[1]
     assert len(split_zone.judge(measured_zone, unasked, cells, through(SPLIT, unasked.path)).findings) == 2
 
 
 def spread(cells, generator, n=5):
-    """{cell: measurements} around what is permitted; of some cells they spread, of others hardly."""
+    """Return {cell: measurements} around the permitted values, which spread in some cells and hardly in others."""
     permitted = documents.zone_of("cubic").intervals
     found = {}
     for cell in cells:
@@ -346,7 +346,7 @@ def spread(cells, generator, n=5):
 
 
 def test_cells_that_are_not_in_doubt_could_not_make_a_verdict_clear():
-    """Measured without end, they would hold what they hold: what is open stays open."""
+    """More trials of such cells would not change their values, so a check that is open stays open."""
     own, open_ones = zone("cubic"), 0
     for seed in range(5):
         generator = random.Random(seed)
@@ -372,7 +372,7 @@ def test_cells_that_are_not_in_doubt_could_not_make_a_verdict_clear():
 
 @pytest.mark.slow
 def test_the_split_part_cries_wolf_in_at_most_one_run_of_a_hundred():
-    """A stack whose medians are on the bounds of the zone, the worst that is permitted, against all of its paths."""
+    """All paths judge a stack whose medians are on the bounds of the zone, which is the worst that is permitted."""
     own, permitted = zone("cubic"), documents.zone_of("cubic").intervals
     paths = [check for check in own.checks if isinstance(check, split_zone.PathCheck)]
     cells = {cell for check in paths for cell in check.cells}
@@ -383,7 +383,7 @@ def test_the_split_part_cries_wolf_in_at_most_one_run_of_a_hundred():
         for cell in sorted(cells):
             rates = [permitted[cell].low * generator.uniform(0.9, 1.1) for _ in range(20)]
             measured[cell] = measurements(rates, cell=cell)
-        # As many settings as there are; and as few as would leave the intervals at 90 %, as they once were.
+        # The first family is the number of settings, the second so small that intervals are at 90 %, as in the past.
         for family in (len(cells), ALPHA / LOOKS / 0.1):
             found = {split_zone.judge(own, check, measured, family=family).status for check in paths}
             alarms[family] += Status.VIOLATES in found

@@ -47,7 +47,7 @@ def test_flows_cross_the_splitters_between_their_links_and_rivals_of_a_section_n
     names = [[link.name for link in section] for section in network.sections(test)]
     assert names == [["first"], ["second"], ["third"]]
     assert [[link.name for link in section] for section in network.sections(rival)] == [["second"]]
-    # What its sender sees is the section that it is at the end of; the path is all of them.
+    # A flow's sender sees the round trip of the section at its end; the path has all sections.
     assert network.least_rtt_ms(test, 5) == 2
     assert network.rtt_s(test) == pytest.approx(0.052)
 

@@ -1,4 +1,4 @@
-"""States of senders that are made up: when each begins."""
+"""States of made-up senders: when each begins."""
 
 import numpy
 import pytest
@@ -13,7 +13,7 @@ BDP = RATE * 2 * ONE_WAY_S
 
 
 def flow(sent_s, lost=()):
-    """Return the Flow of full packets sent at these times through a FIFO without a bound; `lost` by number."""
+    """Return the Flow of full packets sent at these times through an unlimited FIFO; `lost`: numbers of packets."""
     sent_s = numpy.asarray(sent_s, dtype=float)
     out_s, free_s = numpy.empty(len(sent_s)), 0.0
     for at, now_s in enumerate(sent_s):
@@ -33,7 +33,7 @@ def flow(sent_s, lost=()):
 
 
 def rates(*parts):
-    """Return the times of packets sent at so many times the link's rate, for so long each: (times, seconds)."""
+    """Return the times of packets; `parts` are (factor of the link's rate, seconds)."""
     found, at_s = [], 0.0
     for times, seconds in parts:
         count = round(seconds * RATE * times / FULL)
@@ -42,7 +42,7 @@ def rates(*parts):
     return found
 
 
-#: each round trip of 40 ms sends twice what the one before did, up to the link's rate, which it then keeps
+#: a start-up that sends twice as much in each round trip of 40 ms, up to the link's rate, which it then keeps
 START_UP = [(0.1, 0.04), (0.2, 0.04), (0.4, 0.04), (0.8, 0.04), (1.0, 2.0)]
 
 

@@ -52,10 +52,10 @@ def test_bias_and_rms():
 
 @pytest.mark.parametrize(("n", "reference_n"), [(3, 3), (2, 5), (4, 2)])
 def test_the_chance_of_exceedances_is_that_of_counting_all_orders(n, reference_n):
-    """Every way in which n trials and the reference's may lie among each other is equally likely."""
+    """All orders of n trials among those of the reference are equally likely."""
     orders = list(itertools.combinations(range(n + reference_n), n))
     for k in range(n + 1):
-        # k of ours below the reference's smallest: the k smallest places are ours.
+        # If k of our trials are below the reference's smallest, the k smallest places are ours.
         hits = sum(set(range(k)) <= set(ours) for ours in orders)
         assert statistics.exceedance_p(n, k, reference_n) == pytest.approx(hits / len(orders))
 
@@ -95,7 +95,7 @@ def test_holm_rejects_whatever_bonferroni_does_and_only_the_smallest(p_values):
 
 
 def test_holm_keeps_the_family_wise_rate():
-    """2000 families of 20 true hypotheses: any rejected in about 5 % of them (standard error 0.5 %)."""
+    """Of 2000 families of 20 true hypotheses, about 5 % have any that is rejected (standard error 0.5 %)."""
     draw = random.Random(9)
     families = 2000
     false = sum(bool(rejected_by_holm([draw.random() for _ in range(20)], 0.05)) for _ in range(families))
@@ -104,7 +104,7 @@ def test_holm_keeps_the_family_wise_rate():
 
 @given(st.lists(st.integers(1, 3), min_size=1, max_size=5), st.data())
 def test_the_ways_of_a_rank_sum_are_those_of_counting_all_choices(sizes, data):
-    """Also of more than half of the values, whose ways are counted by those that are left over."""
+    """This includes choices of more than half of the values, which are counted by the values left over."""
     total = sum(sizes)
     if total == 1:
         return
@@ -118,7 +118,7 @@ def test_the_ways_of_a_rank_sum_are_those_of_counting_all_choices(sizes, data):
 
 
 def test_many_values_are_judged_nearly_as_few_are(monkeypatch):
-    """At the size where the approximation begins, for chances that decide verdicts; ties are those of rounding."""
+    """The sizes are where the approximation begins, the chances decide verdicts, and ties come from rounding."""
     draw = random.Random(4)
     sides = [[round(draw.gauss(shift, 1), 2) for _ in range(n)] for n, shift in ((340, 0.85), (60, 0.0))]
     exact = statistics.rank_sum_p(*sides), statistics.mann_whitney_critical(340, 60, 1e-6)

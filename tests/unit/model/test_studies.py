@@ -1,4 +1,4 @@
-"""Studies: what their documents say, what of them is refused, and what results say of their claims."""
+"""Studies: what their documents say, which documents are refused, and what results say about their claims."""
 
 import copy
 import dataclasses
@@ -166,7 +166,7 @@ def test_studies_that_ship_can_be_read(name):
 
 
 def measured(study, point, values, group="test", outcome=Outcome.OK, message=None):
-    """Return measurements in which a group has these shares of all goodput."""
+    """Return measurements of a point in which a group has these shares of all goodput."""
     found = []
     for seed, value in enumerate(values, 1):
         trial = Trial(
@@ -256,7 +256,7 @@ def test_a_tier_costs_what_the_trials_of_its_points_took(tmp_path):
 
 
 def with_a_kernel():
-    """A study one point of which is measured on a kernel of its own."""
+    """Return a study of which one point is measured on a kernel of its own."""
     own = {"scenario": "two", "algorithms": ["bbrv1"], "kernel": "fixed", "smoke": [{"flows": 4}], "full": []}
     return {**DOCUMENT, "experiments": [*DOCUMENT["experiments"], own]}
 
@@ -266,7 +266,7 @@ def test_an_experiment_may_ask_for_a_kernel(tmp_path):
     (point,) = (one for one in study.points["full"] if one.kernel is not None)
     assert (point.kernel, point.point.values) == ("fixed", (("buffer_bdp", 1), ("flows", 4)))
     assert " on kernel fixed, " in point.words
-    # Points and settings are what they would be without it.
+    # Points and settings are the same as without the kernel.
     plain = copy.deepcopy(with_a_kernel())
     del plain["experiments"][-1]["kernel"]
     without = read(tmp_path, plain)
@@ -275,7 +275,7 @@ def test_an_experiment_may_ask_for_a_kernel(tmp_path):
 
 
 def on_two_kernels(**at):
-    """A study one point of which is measured on two kernels, with a claim about quantities at `at`."""
+    """Return a study of which one point is measured on two kernels, with a claim about quantities at `at`."""
     two = with_a_kernel()
     two["experiments"].insert(0, {**two["experiments"][-1], "kernel": "gentle", "smoke": [], "full": [{"flows": 4}]})
     two["kernels"] = {"gentle": {"of": "default", "parameters": {"tcp_vegas.alpha": "1"}}}
@@ -321,7 +321,7 @@ def test_results_of_a_point_with_a_kernel_are_those_of_that_kernel_and_change_no
     assert list(found[own]) == fixed
     assert {m.trial.scheme.kernel for one in usual for m in found[one]} == {"default"}
     assert own not in study_results.of(study, [*elsewhere, *default]).measured
-    # What ran on the kernel of another point is no point's that asks for none, however much of it there is.
+    # Trials on another point's kernel do not count for a point that asks for no kernel, however many there are.
     everywhere = [m for one in usual for m in on("fixed", "2" * 16, one)]
     assert usual[0] not in study_results.of(study, everywhere).measured
     found = study_results.of(study, [*on("default", "1" * 16, usual[0]), *everywhere]).measured
@@ -332,7 +332,7 @@ PATHS = {"scenario": "atc25", "algorithm": "cubic", "metric": "split_paths"}
 
 
 def predicting(at, *experiments):
-    """A study with a claim about a prediction at `at`."""
+    """Return a study with a claim about a prediction at `at`."""
     claim = {**DOCUMENT["claims"][0], "figures": [], "checks": [{"at": at, "within": {"low": 0}}]}
     return {**DOCUMENT, "experiments": [*DOCUMENT["experiments"], *experiments], "claims": [claim]}
 
@@ -355,7 +355,7 @@ def test_a_prediction_asks_for_one_point_of_each_cell_and_for_numbers(tmp_path):
 
 
 def with_a_client():
-    """A study a point of which is measured with the stack's own client, too, and a claim about both clients."""
+    """Return a study with a point that is also measured with the stack's own client, and a claim about both clients."""
     own = {"scenario": "atc25", "stacks": ["aioquic"], "algorithms": ["cubic"], "smoke": [{}], "full": []}
     claim = {
         "id": "C6", "says": "the common client is faster", "place": "1", "published": "faster", "tolerance": "none",
@@ -367,7 +367,7 @@ def with_a_client():
 
 
 def fetched(study, point, version, value):
-    """Return measurements of a point by a stack that says this of its version."""
+    """Return measurements of a point by a stack that reports this version."""
     scheme = helpers.scheme(algorithm="cubic", stack="aioquic", stack_version=version)
     trials = [Trial(setting=study.setting(point), scheme=scheme, seed=n, room="v", lab_digest="1") for n in range(1, 6)]
     return [Measurement(trial=one, outcome=Outcome.OK, metrics={"utilization": value}) for one in trials]
@@ -400,7 +400,7 @@ def test_results_of_a_client_are_those_of_points_that_name_it(tmp_path):
     assert {point: {one.utilization for one in ms} for point, ms in found.items()} == {common: {0.9}, own: {0.5}}
     verdicts = {claim.id: judged.verdict for claim, judged in outcome.judge(study, found).claims}
     assert verdicts["C6"] is Verdict.REPRODUCED
-    # Where no experiment names a client, whichever fetched counts as the common one.
+    # If no experiment names a client, whichever client fetched counts as the common one.
     usual = with_a_client()
     del usual["experiments"][-1], usual["claims"][-1]
     study = read(tmp_path, usual)
@@ -409,7 +409,7 @@ def test_results_of_a_client_are_those_of_points_that_name_it(tmp_path):
 
 
 def phased(at):
-    """A study of one flow whose delivery has three phases, with a claim about quantities at `at`."""
+    """Return a study of one flow whose delivery has three phases, with a claim about quantities at `at`."""
     scenario = {
         **SCENARIO, "name": "steps", "delivery": True, "axes": [],
         "flows": [{"name": "test", "seconds": 9}],
@@ -427,7 +427,7 @@ def phased(at):
 
 
 def delivered(study, rates, outcome=Outcome.OK):
-    """Return measurements whose delivery has these rates in its phases, by trial."""
+    """Return measurements whose delivery has these rates in its phases; `rates` has a list for each trial."""
     (point,) = study.points["smoke"]
     made = []
     for seed, own in enumerate(rates, 1):

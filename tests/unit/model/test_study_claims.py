@@ -1,4 +1,4 @@
-"""Relations of claims over intervals: laws that they keep, and verdicts on data that are deliberately wrong."""
+"""Relations of claims over intervals: laws that they keep, and verdicts on deliberately wrong data."""
 
 import dataclasses
 import itertools
@@ -35,7 +35,7 @@ RELATIONS = [
 
 
 def exactly(value):
-    """Return what five equal trials say."""
+    """Return what is seen in five trials of this value."""
     return Seen.of([value] * 5)
 
 
@@ -129,7 +129,7 @@ def test_overlapping_trials_are_open_whatever_their_medians():
 
 
 def test_wrong_data_differ():
-    """A study that published the contrary of what is measured is not reproduced by any relation."""
+    """No relation reproduces a study that published the opposite of what is measured."""
     low, high = [Seen.of([v, v + 0.1, v + 0.2, v + 0.3, v + 0.4]) for v in (1.0, 10.0)]
     assert judged(Order(), [high, low]).verdict is Verdict.REPRODUCED
     for relation in (Order(), Rises(factor=2), Maximum(at=(0,)), Alike(ratio=0.25), Alike(points=1)):
@@ -140,7 +140,7 @@ def test_wrong_data_differ():
 
 
 def test_chance_alone_seldom_decides_an_order():
-    """Five trials of one distribution a side: all of one beyond all of the other in 2 of 252 cases."""
+    """With five trials of one distribution on each side, one side is wholly beyond the other in 2 of 252 cases."""
     chance = random.Random(1)
     found = [Order().holds([Seen.of([chance.random() for _ in range(5)]) for _ in range(2)]) for _ in range(4000)]
     assert found.count(True) + found.count(False) < 4000 * 2 / 252 * 1.7
@@ -167,7 +167,7 @@ def test_one_place_that_does_not_hold_decides():
     ],
 )
 def test_anchors_decide_whether_a_scaled_point_may_stand_for_a_published_one(anchor, verdict, words):
-    """A published point that holds, and a scaled one that does not: it counts unless its anchor differs."""
+    """The published point holds, the scaled one does not, and the latter counts unless its anchor differs."""
     look = {0: exactly(1.0), 1: exactly(5.0)}.__getitem__
     published, scaled = (
         Instance(relation=Within(low=0, high=2), quantities=(at,), where="", labels=("",), anchors=names)

@@ -32,7 +32,7 @@ def test_red_at_10_mbps_and_1_ms_hits_its_floor():
 def test_red_thresholds_are_ordered_and_burst_covers_the_lower(cell):
     red = tc_commands.red_parameters(cell)
     assert 4_000 <= red["min_bytes"] < red["max_bytes"] < red["limit_bytes"]
-    # tc-red(8): burst must cover min in average packets, or the kernel refuses
+    # By tc-red(8), burst must cover min in average packets, or the kernel refuses it.
     assert red["burst_packets"] * red["avpkt_bytes"] >= red["min_bytes"]
 
 

@@ -65,7 +65,7 @@ def test_timeouts_can_be_too_slow_but_never_good():
 
 
 def test_a_transfer_that_timed_out_may_be_as_slow_as_it_likes():
-    """One of five: the median's interval reaches from nowhere. One of eight: it does not."""
+    """With one such transfer in five, the median's interval has no lower end; with one in eight, it has."""
     late = measurement(0.45, seed=9, outcome=Outcome.TIMEOUT)
     assert judge(ZONE, CELL, [*measurements([0.5] * 4), late]).status is Status.INCONCLUSIVE
     assert judge(ZONE, CELL, [*measurements([0.5] * 7), late]).status is Status.CONFORMS
@@ -81,7 +81,7 @@ def test_what_a_transfer_that_timed_out_did_not_show_is_neither_an_error_nor_uns
 
 
 def test_of_many_cells_one_must_be_further_outside():
-    """Five of five trials outside: 3.8e-5. That will do among 50 cells and not among 100."""
+    """Five of five trials outside have a chance of 3.8e-5, which is enough among 50 cells and not among 100."""
     outside = measurements([0.3] * 5)
     verdict = judge(ZONE, CELL, outside, family=50)
     assert verdict.status is Status.VIOLATES
@@ -102,7 +102,7 @@ REFERENCE = [0.45 + i / 290 for i in range(30)]  # 0.45 to 0.55, median 0.5
 
 
 def test_medians_are_compared_with_the_reference_s_median_and_not_with_its_range():
-    """20 % less is outside a margin of 10 %, however wide the reference's trials lie."""
+    """A value 20 % lower is outside a margin of 10 %, however far the reference's trials spread."""
     wide = [0.5 + 0.005 * (i - 14.5) for i in range(30)]  # 0.4275 to 0.5725
     judged = zone_on(Basis.of("r", wide))
     assert (judged.intervals[CELL].low, judged.intervals[CELL].high) == pytest.approx((0.45, 0.55))
@@ -113,7 +113,7 @@ def test_medians_are_compared_with_the_reference_s_median_and_not_with_its_range
 
 
 def test_five_trials_of_a_stack_are_enough_beside_thirty_of_the_reference():
-    """5 of 5 below all of 30 that were moved by the margin: 2 / C(35, 5), enough for 400 questions."""
+    """5 of 5 trials below all 30 of the reference, moved by the margin, are 2 / C(35, 5): enough for 400 questions."""
     verdict = judge(zone_on(Basis.of("r", REFERENCE)), CELL, measurements([0.3] * 5), family=400)
     assert verdict.status is Status.VIOLATES
     assert verdict.p == pytest.approx(2 / 324632)
@@ -128,12 +128,12 @@ def test_a_violation_is_outside_every_basis_on_the_same_side():
     assert judge(both, CELL, between).status is Status.CONFORMS
     assert judge(both, CELL, measurements([0.5] * 5)).status is Status.CONFORMS
     assert judge(both, CELL, above).status is Status.VIOLATES
-    # The chance is that of the basis which might have done it most likely.
+    # The chance is that of the basis that is the likeliest cause.
     assert judge(both, CELL, above).p >= judge(zone_on(kernel), CELL, above).p
 
 
 def test_small_packets_are_permitted_what_they_can_carry():
-    """Where a window limits the rate, 1200 bytes a packet carry 0.83 of what 1448 do."""
+    """Where a window limits the rate, packets of 1200 bytes carry 0.83 of what packets of 1448 do."""
     permitted = dataclasses.replace(zone_on(Basis.of("r", REFERENCE)).intervals[CELL], small_packets=0.83)
     judged = zone(intervals={CELL: permitted})
     less = [0.385, 0.387, 0.389, 0.391, 0.393]
@@ -155,14 +155,14 @@ def test_what_comes_near_to_a_violation_is_told_by_what_judges():
     of_small = [dataclasses.replace(m, evidence={"interfaces": counters}) for m in made]
     assert judge(small, CELL, of_small).status is Status.VIOLATES
     assert approach(small, CELL, of_small, 1) <= 1 < approach(small, CELL, made, 1)
-    # Of what timed out only an upper bound is known, and that lies above.
+    # For transfers that timed out, only an upper bound is known, which is above.
     late = [dataclasses.replace(m, outcome=Outcome.TIMEOUT) for m in measurements([0.9] * 5)]
     assert judge(small, CELL, late).status is Status.INCONCLUSIVE
     assert approach(small, CELL, late, 1) > 1
 
 
 def many(values_of_cells):
-    """A zone of as many cells, and {cell: measurements}."""
+    """Return a zone with a cell for each list of values, and {cell: measurements}."""
     cells = [Cell(10, 20, i / 100) for i in range(len(values_of_cells))]
     interval = ZONE.intervals[CELL]
     made = zone(intervals=dict.fromkeys(cells, interval))
@@ -170,7 +170,7 @@ def many(values_of_cells):
 
 
 def test_cells_are_judged_together_by_holm():
-    """67 cells are one too many for 3.8e-5; once the first is out, 66 are left."""
+    """67 cells are one too many for a chance of 3.8e-5; once the first cell violates, 66 are left."""
     assert ALPHA / LOOKS / 67 < 2 / 53130
     assert ALPHA / LOOKS / 66 >= 2 / 53130
     made, measured = many([[0.3] * 20, [0.3] * 5, *[[0.5] * 5] * 65])
@@ -191,18 +191,18 @@ def test_a_cell_that_is_not_counted_is_shown_and_decides_nothing():
     found = judge_zones([(judged, {CELL: measurements([0.5] * 5), other: outside})])[0]
     assert found.verdicts[other].status is Status.INCONCLUSIVE
     assert "shown and not counted" in found.verdicts[other].reason
-    # The median is outside and its interval is not: no more trials follow.
+    # The median is outside and its interval is not, and still no more trials follow.
     (unclear,) = judge_zones([(judged, {other: measurements([0.5, 0.5, 0.57, 0.6, 0.6], cell=other)})])
     assert "shown and not counted" in unclear.verdicts[other].reason
     assert (found.status, found.family) == (Status.CONFORMS, 1)
-    # By itself it says what there is to say.
+    # By itself, the cell is just inconclusive.
     assert judge_zones([(judged, {other: outside})])[0].status is Status.INCONCLUSIVE
 
 
 @pytest.mark.slow
 @given(st.lists(st.lists(st.sampled_from([0.3, 0.41, 0.5, 0.7]), min_size=1, max_size=12), min_size=1, max_size=12))
 def test_holm_finds_every_violation_that_a_cell_finds_by_itself(values):
-    """At its first clear look; so a cell may also pass that violates with all of its trials, and not the reverse."""
+    """It finds them at the first clear look, so a cell may pass that would violate with all trials, not the reverse."""
     made, measured = many(values)
     together = judge_zones([(made, measured)])[0].verdicts
     for cell, found in measured.items():

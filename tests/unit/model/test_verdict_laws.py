@@ -80,7 +80,7 @@ def test_a_wider_zone_never_turns_conforms_into_violates(found, bounds, more, en
 @settings(max_examples=50, deadline=None)
 @given(values, edges)
 def test_nothing_conforms_and_violates(found, bounds):
-    """What conforms to a zone is outside of no part of it that holds the same interval of the median."""
+    """A cell that conforms to a zone is outside no part of the zone that contains the same interval of the median."""
     verdict = judge(zone(*bounds), CELL, trials(found))
     if verdict.status is Status.CONFORMS:
         assert bounds[0] <= verdict.interval[0] <= verdict.value <= verdict.interval[1] <= bounds[1]

@@ -1,4 +1,4 @@
-"""Figures for benchmark trackers: medians with their intervals, under names that outlive versions."""
+"""Figures for benchmark trackers: medians with their intervals, under names that do not depend on versions."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What is said of results that do not conform: the cause, how many trials, how far outside."""
+"""What is said about results that do not conform: the cause, how many trials, how far outside."""
 
 import io
 

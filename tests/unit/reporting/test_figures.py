@@ -1,4 +1,4 @@
-"""Figures of documents that are also in files: they are the same."""
+"""Figures in documents equal those in the files from which they come."""
 
 import collections
 import functools
@@ -24,14 +24,14 @@ from conformance.support import paths
 _DOCS = paths.PACKAGE.parent / "docs"
 _MUTANTS = (_DOCS / "findings-mutants.md").read_text(encoding="utf-8")
 _ROW = re.compile(r"^\| (\S+) \| (\S+) \| (?:(\S+) (\S+): ([\d.]+), permitted ([\d.]+)\.\.([\d.]+))? ?\| \d+ \|$", re.M)
-#: trials of a cell of the published lines, but where a verdict needed more
+#: trials of a cell in the published lines, unless a verdict needed more
 _FEW = 5
-#: of each group of mutants, those whose top suspect has to be the right one
+#: least share of each group of mutants whose top suspect has to be the right one
 _LEAST_TOP = {"CUBIC, Reno and BBRv1": 0.8, "BBRv2 and BBRv3": 0.55}
 
 
 def _unwrapped(text):
-    """The words of a page or of a part of it, wherever its lines break."""
+    """Return a text with all line breaks replaced by spaces."""
     return " ".join(text.split())
 
 
@@ -67,7 +67,7 @@ def test_the_false_alarms_are_those_recorded():
 
 
 def test_the_score_of_why_is_that_of_what_was_read_of_the_mutants_traces():
-    """Scored anew by today's weights and tolerances, so that a change of them that costs hits is seen."""
+    """The readings are scored with today's weights and tolerances, so a change that loses hits is noticed."""
     scores = score_why.recorded()
     assert [score.mutant for score in scores] == list(testing.corpus())
     assert all(score.looked for score in scores)
@@ -85,7 +85,7 @@ def test_what_stands_in_the_place_of_references_is_what_was_read_of_them_with_th
 
 @pytest.mark.parametrize("algorithm", ["cubic", "reno", "bbrv1", "bbrv2", "bbrv3"])
 def test_linux_is_no_suspect_by_what_documents_say(algorithm):
-    """Else a stack that does as Linux does would be one, where the reference's kernel is not built."""
+    """Otherwise, if the reference's kernel is not built, a stack that behaves like Linux would be a suspect."""
     read = score_why.readings(score_why.recorded_rows()[algorithm])
     assert ranking.suspects(algorithm, read, ranking.documented(algorithm)) == []
 
@@ -99,7 +99,7 @@ def _published():
     return source.Source(lines).measurements
 
 
-#: of the published lines, all in all: studies of up to a hundred flows keep the rates of each second
+#: limit for all published lines together; studies of up to a hundred flows keep the rates of each second
 _MOST_BYTES = 8_000_000
 
 
@@ -110,17 +110,17 @@ def _series():
 
 @pytest.mark.slow
 def test_the_published_table_is_what_todays_zones_say_of_the_published_lines():
-    """`make site` writes it anew."""
+    """`make site` writes the table anew."""
     said = overview.render(overview.rows(_series(), export.called))
     assert said == (paths.PACKAGE.parent / "docs" / "matrix.md").read_text(encoding="utf-8")
 
 
-#: what the page of findings counts, in the order of its columns
+#: the verdicts that the page of findings counts, in the order of its columns
 _COUNTED = ("conforms", "compatible", "violates", "inconclusive", "error")
 
 
 def _counts_of_cells():
-    """Return the table of the page of findings: of each algorithm of a stack over UDP, its cells by verdict."""
+    """Return the table of the page of findings: numbers of cells by verdict, for each algorithm of a stack over UDP."""
     rows = [
         "| algorithm | stack | conform | compatible | violate | inconclusive | error |",
         "|---|---" + "|---:" * 5 + "|",
@@ -135,7 +135,7 @@ def _counts_of_cells():
 
 @pytest.mark.slow
 def test_the_page_of_findings_counts_cells_as_todays_zones_judge_them():
-    """Where this fails, the page wants the table of the message, and perhaps other words."""
+    """If this fails, the page needs the table in the message, and perhaps other words."""
     text = (_DOCS / "findings.md").read_text(encoding="utf-8")
     before, heading, last = text.partition("\n## How many cells\n")
     assert heading
@@ -146,7 +146,7 @@ def test_the_page_of_findings_counts_cells_as_todays_zones_judge_them():
 
 
 def test_the_page_of_zones_counts_the_cells_that_two_zones_have_apart():
-    """By utilization and by loss, of the 150 cells of the grid."""
+    """It counts the cells of the grid (150), by utilization and by loss."""
     names = {"CUBIC": "cubic", "Reno": "reno", "BBRv1": "bbrv1", "BBRv2": "bbrv2", "BBRv3": "bbrv3"}
     said = {}
     rows = re.findall(r"^\| (\w+) \|((?: [\d /]*\|){4})$", (_DOCS / "findings-zones.md").read_text("utf-8"), re.M)
@@ -163,10 +163,10 @@ def test_the_page_of_zones_counts_the_cells_that_two_zones_have_apart():
 
 @pytest.mark.slow
 def test_the_published_table_is_by_the_zones_that_ship():
-    """Read without the code that judges: five trials are inside where the least and the most of them are.
+    """Check without the code that judges: five trials are inside a zone if the least and the greatest are.
 
-    Whether those outside violate, their ranks say. So there are no more violations than cells that are outside. With
-    more trials than five, some may be outside of a zone to which the cell conforms.
+    Ranks decide whether trials outside are a violation, so there are at most as many violations as cells outside. If a
+    cell has more than five trials, some may be outside a zone to which the cell conforms.
     """
     zone_of = functools.cache(documents.zone_of)
     by_cell = collections.defaultdict(list)
@@ -207,7 +207,7 @@ def test_the_published_table_is_by_the_zones_that_ship():
 
 
 def _where(permitted, values):
-    """Where values lie: VIOLATES of those that might, as all are outside in a cell that counts."""
+    """Return where values lie; VIOLATES means that they may violate: all are outside, in a counted cell."""
     low, middle, high = min(values), statistics.median(values), max(values)
     if low in permitted and high in permitted:
         return Status.CONFORMS

@@ -1,4 +1,4 @@
-"""Two builds of one version in one report can be told apart, by digits that the footer has, too."""
+"""Two builds of one version in one report can be told apart by digits, which the footer also has."""
 
 import io
 
@@ -49,7 +49,7 @@ def test_builds_of_one_digest_are_told_apart_by_what_else_differs():
 
 
 def test_builds_with_working_trees_are_called_after_them():
-    """The state of the tree is in label, comparison and JSON's version; the command says what to put where."""
+    """The tree's state is in the label, the comparison and JSON's version; the command says where to put a tree."""
     builds = [
         measurements(
             [0.4] * 5, stack="quinn", stack_version=f"quinn 0.11.12, quinn-udp 0.5.16; with {tree}; client h3-client",

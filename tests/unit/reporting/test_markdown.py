@@ -23,7 +23,7 @@ def test_whatever_cells_hold_a_row_is_one_line_with_as_many_cells(first, second)
     for cells in ((first, second), (code(first), code(second))):
         (*_, row) = table(("a", "b"), [cells])
         assert "\n" not in row
-        assert len(re.split(r"(?<!\\)\|", row)) == 4  # as GitHub: a bar after any backslash ends no cell
+        assert len(re.split(r"(?<!\\)\|", row)) == 4  # on GitHub, a bar after any backslash does not end a cell
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The one progress bar: lines where there is no terminal, a bar where there is one, gone when done."""
+"""The one progress bar: lines without a terminal; on a terminal a bar, which is gone when done."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""Result lines for keeping: what pages show of them is the same, and what is kept of a stack is not lost."""
+"""Result lines that are kept: pages show the same from them, and earlier lines of a stack are not lost."""
 
 import dataclasses
 import pathlib
@@ -103,8 +103,8 @@ def test_a_study_s_file_holds_one_build_of_an_algorithm(folder):
     with pytest.raises(UserError, match=r"holds atc25, cubic, .*loss_pct=2.* which these results lack"):
         published.write_study(study, of("2" * 16, one), folder)
     assert path.read_bytes() == before
-    published.write_study(study, of("2" * 16, one, algorithm="bbrv1"), folder)  # another algorithm's may be another
-    published.write_study(study, of("2" * 16, one, other), folder)  # so may all of them
+    published.write_study(study, of("2" * 16, one, algorithm="bbrv1"), folder)  # another algorithm's kernel may differ
+    published.write_study(study, of("2" * 16, one, other), folder)  # all kernels may differ together
     found = study_results.of(study, store.read(path)).measured
     assert {m.trial.scheme.kernel_digest for own in found.values() for m in own} == {"2" * 16} and len(found) == 3
 
@@ -135,7 +135,7 @@ def test_the_example_workflow_pins_its_actions_asks_for_little_and_builds_what_m
 
 
 def of_scenario(algorithm="cubic", shared=12.345678):
-    """Return a measurement of a scenario's point that was published, of another algorithm and goodput."""
+    """Return a published measurement of a scenario's point, with another algorithm and goodput."""
     lines = store.read(paths.PACKAGE.parent / "reports" / "published" / "scenarios" / "linux-tcp.jsonl.xz")
     one = next(m for m in lines if m.trial.setting.profile == "coexistence")
     flows = [{**flow, "goodput_mbps": shared, "goodput_series_mbps": [shared]} for flow in one.flows]
@@ -149,7 +149,7 @@ def test_flows_of_scenarios_are_kept_in_a_folder_of_their_own_without_evidence(t
     (kept,) = store.read(path)
     assert (kept.flows[0]["goodput_mbps"], kept.flows[0]["goodput_series_mbps"]) == (12.345678, [12.35])
     assert kept.evidence == {}
-    # Another algorithm's stay; the same one's are replaced.
+    # Lines of other algorithms stay, those of the same algorithm are replaced.
     more = written(tmp_path / "b.jsonl", [of_scenario("bbrv1"), of_scenario(shared=1.0)])
     published.write_scenarios(more, folder)
     found = {(m.trial.scheme.algorithm, m.flows[0]["goodput_mbps"]) for m in store.read(path)}
@@ -159,7 +159,7 @@ def test_flows_of_scenarios_are_kept_in_a_folder_of_their_own_without_evidence(t
 
 
 def test_what_is_published_for_a_study_is_no_part_of_a_grid():
-    """It has no evidence, so that losses are not known of it, and the seeds of references."""
+    """Lines for a study have no evidence, so their losses are not known, and they have the seeds of references."""
     own = measurements_of("lost_pct", [2.0] * 5)
     of_a_study = [
         dataclasses.replace(m, trial=dataclasses.replace(m.trial, seed=100 + m.trial.seed))

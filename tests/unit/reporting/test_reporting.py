@@ -1,4 +1,4 @@
-"""What reports are made of: reading, tables, words, commands, and forms for other tools."""
+"""Parts of reports: reading, tables, words, commands, and forms for other tools."""
 
 import collections
 import csv
@@ -232,7 +232,7 @@ def test_badges_are_readable():
 
 
 def parsed(command):
-    """What the real command line makes of a command: its options, and the Setting they ask for."""
+    """Return the options that the real command line reads from a command, and the Setting that they ask for."""
     words = shlex.split(command)
     assert words[0] == "conformance"
     named = {c.name: c for c in measuring.COMMANDS}[words[1]]
@@ -270,7 +270,7 @@ def test_a_stack_that_lies_elsewhere_is_not_taken_for_one_that_ships(stack, opti
         ("quinn", "quinn 0.11.12; client aioquic (1.7.2)", "aioquic"),
         ("quinn", "quinn 0.11.12; client mine (1)", "path/to/mine/adapter.json"),
         ("linux-tcp", "5.15", None),
-        ("mine", "1; client aioquic (1.7.2)", None),  # what its manifest names is not known
+        ("mine", "1; client aioquic (1.7.2)", None),  # the client that its manifest names is not known
     ],
 )
 def test_the_command_that_is_shown_names_a_client_that_is_not_the_usual_one(stack, said, option):
@@ -335,7 +335,7 @@ def test_comparison_is_of_one_profile_and_every_cell(series):
 
 
 def test_what_rounding_would_hide_of_a_violation_is_seen_in_sentences_and_comparisons():
-    """The median of 0.0574 is outside of a zone that begins at 0.0579: to two or three digits it is not."""
+    """The median of 0.0574 is outside a zone that begins at 0.0579; rounded to two or three digits, it would not be."""
     made = heatmaps.all_series(measurements([0.5] * 5))[0]
     results = made.utilization.results
     (result,) = results.values()
@@ -426,7 +426,7 @@ def test_markdown_names_every_scheme_and_what_does_not_conform(series):
     text = markdown.render(series)
     assert "`cubic/linux-tcp/6.12.0`" in text
     assert "| 10mbps-40ms-1pct | ✗ violates | utilization 0.920 |" in text
-    # What is left outside of code spans is ours.
+    # The text outside of code spans is the suite's own.
     assert "script" not in re.sub(r"(`+).*?\1", "", text)
 
 
@@ -483,7 +483,7 @@ def test_a_calibration_is_told_of_old_and_new_lines(tmp_path):
 
 
 def test_what_zones_of_other_metrics_say_is_in_every_report():
-    """A gate that fails by a queue or by a short transfer has no green badge."""
+    """A gate that fails because of a queue or of a short transfer has no green badge."""
     cell = Cell(10, 20, 1)
     inside = documents.zone_of("cubic").intervals[cell].basis.median
     counters = counted(1000, round(1000 - 10 * documents.zone_of("cubic", "loss").intervals[cell].basis.median))

@@ -1,4 +1,4 @@
-"""The site as files: same bytes for same results, no network, no script, links that lead somewhere, text escaped."""
+"""The site's files: the same bytes for the same results, no network, no scripts, valid links, escaped text."""
 
 import collections
 import dataclasses
@@ -32,7 +32,7 @@ def built(results, tmp_path_factory):
 
 
 class Page(html.parser.HTMLParser):
-    """Ids, links and elements of a page, and what a person reads."""
+    """The ids, links and elements of a page, and its visible text."""
 
     def __init__(self, path):
         super().__init__()
@@ -112,7 +112,7 @@ def test_a_front_page_groups_by_algorithm_and_counts(built):
     text = " ".join("".join(Page(built / "index.html").text).split())
     assert "CUBIC as in RFC 9438" in text
     assert "1 of 6 cells conform, 1 violates, 3 inconclusive, 1 error" in text
-    assert "No zone for it." in text  # prague and newalgo
+    assert "No zone for it." in text  # for prague and newalgo
 
 
 def test_what_was_not_seen_is_said_and_not_drawn(built):
@@ -152,7 +152,7 @@ def test_the_benchmark_builds_from_lines_like_real_ones(tmp_path):
 
 
 def test_a_grid_of_cells_has_a_page_of_predictions_for_proxies(tmp_path):
-    """The numbers are those of the model, put through it here once more."""
+    """The numbers equal those that the model gives here."""
     path = tmp_path / "synthetic.jsonl"
     path.write_bytes(b"".join(line for line in benchmark.synthetic(1) if b'"bandwidth_mbps":10,' in line))
     source = Source([path])
@@ -176,7 +176,7 @@ def test_without_the_cells_for_paths_there_is_no_such_page(built):
 
 
 def test_no_control_character_reaches_a_page_or_the_library_that_draws(tmp_path):
-    """The library would end the process."""
+    """A control character would make the library end the process."""
     evil = "a\x1b[31mb\u202ec"
     failed = dataclasses.replace(measurement(cell=Cell(10, 40, 1)), outcome=Outcome.ERROR, metrics={}, message=evil)
     kept = store.Store(tmp_path / "results.jsonl")

@@ -1,4 +1,4 @@
-"""The site in a browser, from disk: Playwright drives the system's Chromium; axe looks for what shuts people out."""
+"""The site in a browser, from disk: Playwright drives the system's Chromium; axe looks for barriers to access."""
 
 import json
 import pathlib
@@ -18,7 +18,7 @@ axe_api = pytest.importorskip("axe_playwright_python.sync_playwright", reason="n
 CHROMIUM = shutil.which("chromium")
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
-#: preload would fetch the style sheet once more, which a page from disk may not
+#: axe's rules; its preload would fetch the style sheet again, which a page from disk may not do
 RULES = ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa", "best-practice"]
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium: apt-get install chromium")
@@ -37,7 +37,7 @@ def built(results, tmp_path_factory):
 @pytest.fixture(scope="module")
 def browser():
     with playwright_api.sync_playwright() as playwright:
-        # As root, as in a container, Chromium has no sandbox; the pages are our own.
+        # Chromium has no sandbox as root, for example in a container; that is safe, because the pages are our own.
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield browser
         browser.close()
@@ -45,7 +45,7 @@ def browser():
 
 @pytest.fixture
 def open_page(browser, built):
-    """Opens a page of the site; afterwards, nothing may have complained, and nothing was fetched but from disk."""
+    """Yield a function that opens a page; then check that no page complained or fetched anything but files."""
     contexts, complaints = [], []
 
     def open_one(name="index.html", viewport=DESKTOP, scheme="light"):
@@ -67,7 +67,7 @@ def open_page(browser, built):
 
 
 def measured(results, cell_id, stack="linux-tcp"):
-    """Utilizations of a cell straight from the result lines."""
+    """Return the utilizations of a cell directly from the result lines."""
     return [
         m.utilization
         for m in store.read(results)
@@ -106,7 +106,7 @@ def test_a_failed_cell_says_why_and_shows_no_number(open_page, built):
 
 
 def readout(page, locator):
-    """What stands at the window's edge for a cell: its ::after."""
+    """Return the text at the window's edge for a cell, which is its ::after, and how it is shown."""
     style = "e => { const s = getComputedStyle(e, '::after'); return [s.content, s.position, s.display]; }"
     return locator.evaluate(style)
 
@@ -139,14 +139,14 @@ def test_the_keyboard_skips_the_header_and_reaches_everything(open_page):
 
 
 def names(built):
-    """One page of each kind, and those with the stack that has a script for a name."""
+    """Return the names of a page of each kind, and of the pages of the stack that has a script as its name."""
     kinds = ["index.html", "rfc9743.html", "data.html", "compare-cubic.html"]
     return kinds + sorted(p.name for p in built.glob("cubic-*.html") if "evil" in p.name or "linux" in p.name)
 
 
 @pytest.mark.parametrize(("viewport", "scheme"), [(DESKTOP, "light"), (PHONE, "dark")], ids=["desktop", "phone"])
 def test_no_page_shuts_anyone_out(open_page, built, viewport, scheme):
-    """No serious finding of axe (WCAG 2.2 A and AA, contrast among it); and no page is wider than its window."""
+    """axe has no serious finding (WCAG 2.2 A and AA, including contrast), and no page is wider than its window."""
     for name in names(built):
         page = open_page(name, viewport, scheme)
         if page.locator("summary").count():
@@ -163,7 +163,7 @@ def test_no_page_shuts_anyone_out(open_page, built, viewport, scheme):
 
 @pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_screenshots_show_colours_numbers_and_marks(open_page, built, tmp_path, viewport):
-    """Kept in the test's folder for people to look at; here, that a violating cell is not drawn like its neighbour."""
+    """Screenshots stay in the test's folder for people; the test checks that a violating cell differs from another."""
     page = open_page(viewport=viewport)
     page.screenshot(path=tmp_path / "front.png", full_page=True)
     (name,) = (p.name for p in built.glob("cubic-linux-tcp-*.html") if "mbps" not in p.name)

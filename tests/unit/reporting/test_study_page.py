@@ -1,4 +1,4 @@
-"""Studies in a site: figures' numbers, charts, and pages with each claim beside its figure."""
+"""Studies in a site: the numbers of figures, charts, and pages with each claim beside its figure."""
 
 import dataclasses
 
@@ -112,7 +112,7 @@ def test_points_and_published_values_stand_in_their_panels(study, measured):
 
 
 def test_cells_have_what_was_seen_beside_what_was_published(study, measured):
-    """A table and bars show quantities one by one; what was not measured says so, and nothing where all lack."""
+    """A table and bars show each quantity, or say that it was not measured; if all are missing, nothing is shown."""
     one = next(point for point in measured if point.algorithm == "cubic" and point.point["flows"] == 1)
     cells = tuple(
         figures.Cell(row="one", column=metric, quantity=Quantity((point,), metric, "test"), published=value)

@@ -1,4 +1,4 @@
-"""Traces as drawings: numbers of result lines as points, whatever the lines hold."""
+"""Traces as drawings: numbers in result lines become points, whatever the lines hold."""
 
 import math
 
@@ -35,7 +35,7 @@ def test_goodput_is_bytes_over_time():
     found = drawn(trace(size=12_500_000, seconds=20.0))["Goodput"]
     link, goodput = found.lines
     assert link.style == "link" and {y for _, y in points(link)} == {0}
-    # 5 Mbit/s on a link of 10: half of the height, all along.
+    # 5 Mbit/s on a link of 10 Mbit/s are drawn at half of the height throughout.
     assert {y for _, y in points(goodput)} <= {49, 50, 51}
 
 

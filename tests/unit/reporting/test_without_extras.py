@@ -1,4 +1,4 @@
-"""Without the extras: everything is measured, judged and shown but figures and Parquet, which name what brings them."""
+"""Without the extras, all is measured, judged and shown except figures and Parquet, which name the extra they need."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ from conformance.reporting.html import site
 from conformance.results.source import Source
 from conformance.support import extras, paths
 
-#: what cannot do without: these are imported where the extra was asked for
+#: modules that need an extra; they are imported only when something asks for it
 _DRAW = {
     f"conformance.reporting.{name}" for name in ("changes", "charts", "figures", "html.study_charts", "split_charts")
 }

@@ -1,4 +1,4 @@
-"""Claims to what is being measured: one holder at a time, and none when its process is gone."""
+"""Claims to trials that are being measured: one holder at a time, and none after its process has ended."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Features beside results files: kept, found again, and never mixed with what other code read."""
+"""Features kept beside results files: found again, and never mixed with features that other code has read."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""`conformance merge`: shards become one file, or the reason why not is named."""
+"""`conformance merge`: shards become one file, or the reason against it is named."""
 
 import dataclasses
 import itertools
@@ -130,7 +130,7 @@ def test_a_number_that_no_float_holds_is_named(tmp_path):
 
 
 def a_result(cell, seed, failed, wall_s):
-    """A measurement that depends on its trial alone, but for errors and for the machine."""
+    """Return a measurement that depends on its trial alone, except for errors and the wall time."""
     if failed:
         made = measurement(seed=seed, cell=cell, outcome=Outcome.ERROR, message=f"the guest died ({wall_s})")
     else:

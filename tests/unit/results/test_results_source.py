@@ -1,4 +1,4 @@
-"""A Source remembers of each line what verdicts need, and no more."""
+"""A Source keeps what verdicts need of each line, and no more."""
 
 import dataclasses
 
@@ -12,7 +12,7 @@ from conformance.results.source import Source
 
 
 def test_a_source_remembers_all_that_verdicts_need(tmp_path):
-    """The size of packets is one such thing: stacks with small ones are judged by other intervals."""
+    """This includes the size of packets, because stacks with small packets are judged by other intervals."""
     counters = {"eth0": {"rx_bytes": 12_900_000, "rx_packets": 10_700, "tx_bytes": 300_000, "rx_dropped": 0}}
     made = measurement(utilization=0.9)
     trace = {"t_s": [0.5 * at for at in range(40)], "queue_dropped_packets": [at // 4 for at in range(40)]}

@@ -1,4 +1,4 @@
-"""Lines that the schema of the first of their kind lets pass: whatever is in them, readers may count with it."""
+"""Checks of lines other than the first of their kind, which alone meets the whole schema: readers can use them."""
 
 import dataclasses
 import json
@@ -13,7 +13,7 @@ from conformance.results import store
 
 
 def shared(seed):
-    """A measurement of flows that share a network."""
+    """Return a measurement of flows that share a network."""
     made = measurement(seed=seed).trial
     setting = scenarios.setting("fairness", Point.parse("flows=2"))
     value = {

@@ -109,7 +109,7 @@ LINE = dataclasses.replace(
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=500)
 @given(st.sampled_from(list(places(LINE))), JSON)
 def test_whatever_stands_in_a_line_it_is_named_or_can_be_counted_with(tmp_path, place, value):
-    """What reads results (`derive`, `expect`, `merge`, reports) takes a value of every metric from every trial."""
+    """Readers of results (`derive`, `expect`, `merge`, reports) take a value of every metric from every trial."""
     data = replaced(LINE, place, value)
     path = tmp_path / "results.jsonl"
     path.write_text(json.dumps(LINE) + "\n" + json.dumps(data) + "\n")
@@ -148,7 +148,7 @@ def test_threads_do_not_mix_lines(path):
 
 
 def test_a_full_disk_is_one_clear_error_and_loses_nothing(path):
-    """A file-size limit makes the same short write as a full disk."""
+    """A limit on the file's size causes the same short write as a full disk."""
     kept = store.Store(path)
     kept.add(measurement(0.5, 1))
     size = path.stat().st_size
@@ -180,7 +180,7 @@ def test_results_that_cannot_be_written_are_an_error_at_the_start(tmp_path):
 
 @given(st.floats(0, 1, exclude_max=True))
 def test_a_line_may_be_cut_anywhere(share):
-    """What came before it is there, and what comes after it, too."""
+    """The lines before and after it are read."""
     first, second, third = map(store.dumps, measurements([0.1, 0.2, 0.3]))
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "r.jsonl")

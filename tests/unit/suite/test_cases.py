@@ -1,4 +1,4 @@
-"""How many tests there are: what pages say of it."""
+"""How many tests there are, and what pages say about it."""
 
 import argparse
 import re
@@ -28,7 +28,7 @@ def said(page: str, form: str) -> int:
 
 @pytest.mark.slow
 def test_pages_say_how_many_tests_cubic_has():
-    """The golden list has all of them, and points beside that `-m cubic` leaves out."""
+    """The golden list has all of them, and also points that `-m cubic` leaves out."""
     asked = [case.name for case in cases.cases(options("cubic")) if "cubic" in case.markers]
     listed = {line.rpartition(": ")[0] for line in _LIST.read_text(encoding="utf-8").splitlines()}
     assert asked and set(asked) <= listed

@@ -1,4 +1,4 @@
-"""How long a session says that it takes: by trials where it makes them, by tests where its workers do."""
+"""A session's estimate of its duration: by trials if it makes them itself, by tests if its workers make them."""
 
 import types
 

@@ -1,4 +1,4 @@
-"""What stacks, files and users say is shown as text."""
+"""Words from stacks, files and users are shown as plain text."""
 
 import io
 import subprocess
@@ -54,7 +54,7 @@ _COMMAND = [sys.executable, "-m", "conformance"]
 
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_a_reader_that_has_gone_is_no_violation(form):
-    """1 would mean that something violates."""
+    """Exit status 1 would mean that something violates."""
     command = subprocess.Popen([*_COMMAND, "clause", "list", "--format", form], stdout=subprocess.PIPE)
     command.stdout.close()
     assert command.wait(60) == 0

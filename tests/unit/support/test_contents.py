@@ -1,4 +1,4 @@
-"""Digests of large files are remembered, and never where the file may have changed."""
+"""Digests of large files are remembered, but not used if the file may have changed."""
 
 import hashlib
 import os
@@ -31,7 +31,7 @@ def digest(place, path):
 
 @pytest.fixture
 def reads(monkeypatch):
-    """The sizes of files that were read."""
+    """Return a list of the sizes of files that are read."""
     seen, real = [], hashlib.file_digest
 
     def read(f, kind):
@@ -51,7 +51,7 @@ def test_a_large_file_is_read_once_until_it_changes(place, tmp_path, reads, monk
     assert reads == [LARGE]
     stamps = path.stat()
     second = wrote(path, b"b" * LARGE)
-    os.utime(path, ns=(stamps.st_atime_ns, stamps.st_mtime_ns))  # as old as before, for who asks no further
+    os.utime(path, ns=(stamps.st_atime_ns, stamps.st_mtime_ns))  # the same times as before, for a check of these alone
     assert digest(place, path) == second
     (tmp_path / "other").write_bytes(b"c" * LARGE)
     (tmp_path / "other").replace(path)

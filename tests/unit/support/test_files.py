@@ -34,7 +34,7 @@ def test_a_file_keeps_its_mode_and_a_new_one_has_the_usual(tmp_path):
 def test_a_link_stays_one_and_leads_to_what_is_new(tmp_path):
     link, target = tmp_path / "link", tmp_path / "elsewhere" / "target"
     link.symlink_to(target)
-    for content in (b"first", b"second"):  # where it leads nowhere, and where there is a file
+    for content in (b"first", b"second"):  # the link leads nowhere, then to a file
         files.write(link, content)
         assert link.is_symlink()
         assert target.read_bytes() == content
@@ -55,7 +55,7 @@ def test_a_file_that_is_a_mount_is_written_to(tmp_path, monkeypatch):
 
 @pytest.fixture
 def no_new_file(monkeypatch):
-    """A function: no file can be made any more, for this reason."""
+    """Return a function after which no new file can be made, for the error number that it is given."""
 
     def set_reason(number):
         def refuse(path, mode):
@@ -140,7 +140,7 @@ def test_a_tree_that_cannot_be_copied_says_why(tmp_path):
 def test_what_is_kept_is_never_mingled(tmp_path):
     files.check_empty(tmp_path / "new")
     files.check_empty(tmp_path)
-    files._aside(tmp_path).mkdir()  # of a run that was killed
+    files._aside(tmp_path).mkdir()  # left by a run that was killed
     files.check_empty(tmp_path)
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match="is not empty; name another folder"):

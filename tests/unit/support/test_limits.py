@@ -1,4 +1,4 @@
-"""What control groups allow, in both versions, as containers show them."""
+"""Limits of control groups, of both versions, as containers show them."""
 
 import pytest
 
@@ -10,7 +10,7 @@ _V2 = "31 24 0:28 {top} /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate"
 
 @pytest.fixture
 def machine(tmp_path):
-    """Write a machine's /proc/self and control groups: lines of cgroup, lines of mountinfo, {file: content}."""
+    """Return a function that writes a machine's files from lines of cgroup, lines of mountinfo, {file: content}."""
 
     def write(groups, mounts, files):
         contents = {"proc/self/cgroup": "\n".join(groups), "proc/self/mountinfo": "\n".join(mounts), **files}

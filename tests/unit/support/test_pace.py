@@ -1,4 +1,4 @@
-"""Pace: an estimate that leaves out what was paid once."""
+"""Pace: an estimate of remaining time that leaves out one-time costs."""
 
 import pytest
 from hypothesis import given
@@ -18,7 +18,7 @@ def test_the_start_of_a_guest_does_not_count():
     clock = Clock()
     pace = Pace(clock=clock)
     for done in range(1, 7):
-        clock.now = 33 + 2 * done  # it takes 33 s to start
+        clock.now = 33 + 2 * done  # the start takes 33 s
         pace.reached(done)
     assert pace.remaining_s(74) == pytest.approx(148)
 

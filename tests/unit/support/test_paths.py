@@ -1,4 +1,4 @@
-"""Caches: the first is written to, the others are only read."""
+"""Caches: the first is read and written, the others are only read."""
 
 from conformance.kernel import store
 from conformance.support import paths

@@ -1,4 +1,4 @@
-"""The schemas that ship are schemas, and closed."""
+"""The schemas that ship are valid, and closed."""
 
 import json
 

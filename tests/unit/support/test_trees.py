@@ -1,4 +1,4 @@
-"""Working trees: what counts, what does not, and a copy that follows."""
+"""Working trees: which files count, which do not, and a copy that follows the tree."""
 
 import os
 import pathlib
@@ -44,13 +44,13 @@ def test_in_a_repository_what_is_tracked_or_new_counts_and_what_is_ignored_does_
     new = digest(repository)
     git(repository, "add", ".")
     git(repository, "commit", "-m", "y")
-    assert digest(repository) == new != before  # committed or not: the same files
+    assert digest(repository) == new != before  # the same files, committed or not
     (repository / "src" / "a").unlink()
     assert digest(repository) not in (new, before)
 
 
 def test_part_of_a_repository_is_the_whole_of_it(repository):
-    """A crate takes settings from its workspace, and code from its neighbours."""
+    """The whole repository counts, because a crate takes settings from its workspace, and code from its neighbours."""
     before = digest(repository / "src")
     assert before == digest(repository)
     written(repository, top="changed")
@@ -100,7 +100,7 @@ def test_a_link_that_leads_to_itself_is_a_link(tmp_path):
 
 
 def test_without_git_a_repository_is_refused_and_any_other_folder_read(repository, tmp_path, monkeypatch):
-    """All that it ignores would count: the digest would be another than where git is."""
+    """Without git, ignored files would count, too, so the digest would differ from that on a machine with git."""
     plain = written(tmp_path / "plain", a="1")
     before = digest(plain)
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -109,7 +109,7 @@ def test_without_git_a_repository_is_refused_and_any_other_folder_read(repositor
         with pytest.raises(UserError, match=r"^/\S+ is in a git repository, and git is not on PATH; install git$"):
             trees.read(path)
     (repository / ".git").rename(repository / "git")
-    (repository / ".git").write_text("gitdir: git")  # as worktrees and submodules have it
+    (repository / ".git").write_text("gitdir: git")  # as in worktrees and submodules
     with pytest.raises(UserError, match="install git"):
         trees.read(repository)
 
@@ -128,7 +128,7 @@ RESULT = '{"evidence":{},"schema":"measurement/1"}\n'
 
 @pytest.mark.parametrize("with_git", [True, False])
 def test_the_suites_own_cache_and_results_in_a_tree_are_no_part_of_it(tmp_path, monkeypatch, with_git):
-    """As in CI, where only the project's folder is kept from job to job."""
+    """They are in the tree in CI, where only the project's folder is kept from job to job."""
     root = written(tmp_path / "tree", src__a="1")
     if with_git:
         git(root, "init")
@@ -143,7 +143,7 @@ def test_the_suites_own_cache_and_results_in_a_tree_are_no_part_of_it(tmp_path, 
     written(root, _cache__adapters__tool="1")
     (root / "_cache" / "adapters" / "tool").chmod(0o755)
     assert digest(root, programs=True) == built
-    monkeypatch.setenv("CC_CONFORMANCE_CACHE", f"{tmp_path}/other:{root}/read")  # its tag says whose it is
+    monkeypatch.setenv("CC_CONFORMANCE_CACHE", f"{tmp_path}/other:{root}/read")  # its tag says that it is the suite's
     assert digest(root) == before
     assert digest(root, programs=True) == built
     written(root, data_DOT_jsonl="{}")
@@ -251,7 +251,7 @@ def test_a_copy_follows_and_leaves_alone_what_is_equal(tmp_path):
 
 
 def test_an_older_file_is_new_in_the_copy(tmp_path):
-    """cargo compares times: a file from a backup, with its time, would be taken for what was compiled already."""
+    """cargo compares times, so it would take a file from a backup, with an old time, for one that it has compiled."""
     root, copy = written(tmp_path / "tree", a="1"), tmp_path / "copy"
     trees.follow(trees.read(root), copy)
     before = (copy / "a").stat().st_mtime_ns

@@ -1,4 +1,4 @@
-/* Fetches https://CC_HOSTNAME:CC_PORT/CC_BYTES once and prints what it took as one JSON line. */
+/* Fetches https://CC_HOSTNAME:CC_PORT/CC_BYTES once, and prints its size and the times as one JSON line. */
 #include "stack.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
-/* Exact: the difference of two readings in seconds would depend on the uptime in its last digit. */
+/* Integers give exact differences: with seconds in floating point, the last digit would depend on the uptime. */
 static int64_t now_ns(void)
 {
     struct timespec now;
@@ -17,7 +17,7 @@ static int64_t now_ns(void)
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-/* A TLS connection to CC_ADDRESS, whose certificate CC_CA signed for `host`. */
+/* Returns a TLS connection to CC_ADDRESS; fails unless CC_CA signed the server's certificate, for `host`. */
 static SSL *connected(SSL_CTX *context, const char *host)
 {
     struct sockaddr_in to = endpoint();

@@ -1,5 +1,5 @@
 /* my-stack as HTTPS server and client: one program with the verbs of the adapter contract.
- * It works as it is, over the kernel's TCP. Your own stack goes where it says YOUR STACK. */
+ * It works as it is, over the kernel's TCP. Put your own stack where a comment says YOUR STACK. */
 #include "stack.h"
 
 #include <arpa/inet.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* YOUR STACK: its own names of its congestion controls; adapter.json says which algorithm each of them is. */
+/* YOUR STACK: its own names for its congestion controls; adapter.json says which algorithm each of them is. */
 static const char *const algorithms[] = {"cubic", "reno"};
 enum { ALGORITHMS = sizeof algorithms / sizeof *algorithms };
 
@@ -24,7 +24,7 @@ bool offered(const char *called)
 
 static void describe(void)
 {
-    /* YOUR STACK: every version that decides how it behaves. */
+    /* YOUR STACK: print every version that affects how it behaves. */
     printf("{\"version\": \"my-stack 0.1, OpenSSL %s\", \"algorithms\": [", OpenSSL_version(OPENSSL_VERSION_STRING));
     for (int i = 0; i < ALGORITHMS; i++)
         printf("%s\"%s\"", i ? ", " : "", algorithms[i]);

@@ -1,4 +1,4 @@
-/* Serves the files of CC_WWW: HTTP/1.1 over TLS 1.3, one connection after the other. */
+/* Serves the files of CC_WWW with HTTP/1.1 over TLS 1.3, one connection after the other. */
 #include "stack.h"
 
 #include <errno.h>
@@ -26,10 +26,10 @@ static int listening(const char *called)
     return fd;
 }
 
-/* The body that a request's head asks for, open; -1 if there is none. */
+/* Opens the body that a request's head asks for and returns its file descriptor, or -1 if there is no such body. */
 static int body_of(const char *head)
 {
-    /* Bodies are named by their size: what is not a number is no body, nor a way out of the folder. */
+    /* Bodies are named by their size. Refusing all other names also blocks paths that lead out of the folder. */
     char name[21], after, path[4096];
     if (sscanf(head, "GET /%20[0-9]%c", name, &after) != 2 || after != ' ')
         return -1;
@@ -37,7 +37,7 @@ static int body_of(const char *head)
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* True when all of the answer is sent. */
+/* Answers one request; returns whether the whole answer was sent. */
 static bool answer(SSL *tls)
 {
     static char buffer[CHUNK_BYTES];
@@ -71,7 +71,7 @@ void serve(void)
     if (SSL_CTX_use_certificate_chain_file(context, setting("CC_CERT")) != 1 ||
         SSL_CTX_use_PrivateKey_file(context, setting("CC_KEY"), SSL_FILETYPE_PEM) != 1)
         fail(FAILED, "cannot use CC_CERT and CC_KEY: %s", why());
-    signal(SIGPIPE, SIG_IGN); /* a client that leaves must not end the server */
+    signal(SIGPIPE, SIG_IGN); /* a client that disconnects must not end the server */
     /* YOUR STACK, from here on and in listening(): serve, with the congestion control `called`. */
     int listener = listening(called);
     for (;;) { /* until a signal ends it */

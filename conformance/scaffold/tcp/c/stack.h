@@ -1,4 +1,4 @@
-/* What the server and the client share. */
+/* The declarations that the server and the client share. */
 #ifndef STACK_H
 #define STACK_H
 
@@ -8,29 +8,29 @@
 
 enum { FAILED = 1, NOT_OFFERED = 127, CHUNK_BYTES = 1 << 16, HEAD_BYTES = 1 << 12 };
 
-/* Whether there is a congestion control of that name. */
+/* Returns whether there is a congestion control of this name. */
 bool offered(const char *called);
 
 void serve(void);
 void fetch(void);
 
-/* Says why in one line and ends the program. */
+/* Prints the reason in one line and ends the program. */
 _Noreturn void fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The last error of OpenSSL, or else of the system. */
+/* Returns the reason for a failure: OpenSSL's earliest queued error, or else errno's, or else a closed connection. */
 const char *why(void);
 
-/* The value of an environment variable that the contract promises. */
+/* Returns the value of an environment variable that the contract promises. */
 const char *setting(const char *name);
 
-/* Where the server listens and the client connects. */
+/* Returns the address on which the server listens and to which the client connects. */
 struct sockaddr_in endpoint(void);
 
-/* TLS 1.3 and nothing older; writes its secrets to SSLKEYLOGFILE where that is set. */
+/* Returns a context for TLS 1.3 and nothing older, which writes TLS secrets to SSLKEYLOGFILE if that is set. */
 SSL_CTX *tls_context(const SSL_METHOD *method);
 
-/* Reads an HTTP head, which ends with an empty line, and ends it with a zero; `head` has room for HEAD_BYTES + 1.
- * Returns how many bytes after the empty line came with it, or -1 if there is no such head. */
+/* Reads an HTTP head, which ends with an empty line, into `head`, which has room for HEAD_BYTES + 1 bytes, and adds a
+ * zero byte. Returns how many bytes after the empty line were read with it, or -1 if no complete head came. */
 int read_head(SSL *tls, char *head);
 
 #endif

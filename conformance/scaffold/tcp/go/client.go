@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// fetch gets the one body, discards it and prints what it took as one JSON line.
+// fetch downloads one body, discards it, and prints its size and the times as one JSON line.
 func fetch() error {
 	size, err := strconv.ParseInt(os.Getenv("CC_BYTES"), 10, 64)
 	if err != nil {
@@ -37,7 +37,7 @@ func fetch() error {
 	// YOUR STACK, from here on: connect, send the request, receive the body.
 	start := time.Now()
 	var handshake time.Duration
-	// To CC_ADDRESS, as no DNS knows the name.
+	// Connect to CC_ADDRESS, because no DNS resolves the name.
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		dialer := tls.Dialer{Config: config}
 		connection, err := dialer.DialContext(ctx, "tcp4", endpoint())

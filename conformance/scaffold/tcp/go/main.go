@@ -1,5 +1,5 @@
 // my-stack as HTTPS server and client: one program with the verbs of the adapter contract.
-// It works as it is, over the kernel's TCP. Your own stack goes where it says YOUR STACK.
+// It works as it is, over the kernel's TCP. Put your own stack where a comment says YOUR STACK.
 package main
 
 import (
@@ -11,7 +11,7 @@ import (
 	"runtime"
 )
 
-// YOUR STACK: its own names of its congestion controls; adapter.json says which algorithm each of them is.
+// YOUR STACK: its own names for its congestion controls; adapter.json says which algorithm each of them is.
 var algorithms = []string{"cubic", "reno"}
 
 const notOffered = 127
@@ -27,23 +27,23 @@ func main() {
 }
 
 func describe() error {
-	// YOUR STACK: every version that decides how it behaves.
+	// YOUR STACK: print every version that affects how it behaves.
 	version := "my-stack 0.1, " + runtime.Version()
 	return json.NewEncoder(os.Stdout).Encode(map[string]any{"version": version, "algorithms": algorithms})
 }
 
-// fail says why in one line and ends the program.
+// fail prints the reason in one line and ends the program.
 func fail(status int, why any) {
 	fmt.Fprintln(os.Stderr, "my-stack:", why)
 	os.Exit(status)
 }
 
-// endpoint is where the server listens and the client connects.
+// endpoint returns the address on which the server listens and to which the client connects.
 func endpoint() string {
 	return net.JoinHostPort(os.Getenv("CC_ADDRESS"), os.Getenv("CC_PORT"))
 }
 
-// tlsConfig allows TLS 1.3 and nothing older; secrets are written to SSLKEYLOGFILE where that is set.
+// tlsConfig allows TLS 1.3 and nothing older. TLS secrets are written to SSLKEYLOGFILE if that is set.
 func tlsConfig() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS13}
 	if path := os.Getenv("SSLKEYLOGFILE"); path != "" {

@@ -1,4 +1,4 @@
-// TCP_CONGESTION is an option of TCP, and newer versions of Go would listen with Multipath TCP.
+// Listen with plain TCP: TCP_CONGESTION is an option of TCP, and newer versions of Go use Multipath TCP by default.
 //go:debug multipathtcp=0
 
 package main
@@ -48,7 +48,7 @@ func offered(called string) bool {
 	return false
 }
 
-// listen gives connections that send with a congestion control of the kernel's.
+// listen returns a listener whose connections send with the kernel's congestion control `called`.
 func listen(called string) (net.Listener, error) {
 	var refused error
 	config := net.ListenConfig{Control: func(_, _ string, socket syscall.RawConn) error {
@@ -65,7 +65,7 @@ func listen(called string) (net.Listener, error) {
 
 func answer(response http.ResponseWriter, request *http.Request) {
 	name := strings.TrimPrefix(request.URL.Path, "/")
-	// Bodies are named by their size: what is not a number is no body, nor a way out of the folder.
+	// Bodies are named by their size. Refusing all other names also blocks paths that lead out of the folder.
 	if _, err := strconv.ParseUint(name, 10, 63); err != nil {
 		http.NotFound(response, request)
 		return

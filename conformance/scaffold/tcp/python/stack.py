@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -I
 """my-stack as HTTPS server and client: one program with the verbs of the adapter contract.
 
-It works as it is, over the kernel's TCP. Your own stack goes where it says YOUR STACK.
+It works as it is, over the kernel's TCP. Put your own stack where a comment says YOUR STACK.
 """
 
 import http.client
@@ -18,14 +18,14 @@ import sys
 import time
 from typing import NoReturn
 
-# YOUR STACK: its own names of its congestion controls; adapter.json says which algorithm each of them is.
+# YOUR STACK: its own names for its congestion controls; adapter.json says which algorithm each of them is.
 ALGORITHMS = ("cubic", "reno")
 NOT_OFFERED = 127
 CHUNK_BYTES = 1 << 16
 
 
 def describe() -> None:
-    # YOUR STACK: every version that decides how it behaves.
+    # YOUR STACK: print every version that affects how it behaves.
     version = f"my-stack 0.1, Python {platform.python_version()}, {ssl.OPENSSL_VERSION}"
     print(json.dumps({"version": version, "algorithms": ALGORITHMS}))
 
@@ -62,7 +62,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         name = self.path.removeprefix("/")
         file = pathlib.Path(setting("CC_WWW"), name)
-        # Bodies are named by their size: what is not a number is no body, nor a way out of the folder.
+        # Bodies are named by their size. Refusing all other names also blocks paths that lead out of the folder.
         if not name.isdecimal() or not file.is_file():
             self.send_error(404)
             return
@@ -85,7 +85,7 @@ def fetch() -> None:
     with socket.create_connection(endpoint()) as plain, context.wrap_socket(plain, server_hostname=host) as secure:
         handshake_s = (time.monotonic_ns() - start_ns) / 1e9
         connection = http.client.HTTPConnection(host, int(setting("CC_PORT")))
-        connection.sock = secure  # to CC_ADDRESS, as no DNS knows the name
+        connection.sock = secure  # connected to CC_ADDRESS, because no DNS resolves the name
         connection.request("GET", f"/{size}")
         response = connection.getresponse()
         if response.status != http.HTTPStatus.OK:

@@ -16,10 +16,10 @@ import (
 	"github.com/quic-go/quic-go/http3"
 )
 
-// Above what any path of the grid holds, so that the sender's congestion window is the limit from the start.
+// More bytes than any path of the grid holds, so that only the congestion window limits the sender from the start.
 const windowBytes = 64 << 20
 
-// fetch gets the one body, discards it and prints what it took as one JSON line.
+// fetch downloads one body, discards it, and prints its size and the times as one JSON line.
 func fetch() error {
 	size, err := strconv.ParseInt(os.Getenv("CC_BYTES"), 10, 64)
 	if err != nil {
@@ -42,7 +42,7 @@ func fetch() error {
 	// YOUR STACK, from here on: connect, send the request, receive the body.
 	start := time.Now()
 	var handshake time.Duration
-	// To CC_ADDRESS, as no DNS knows the name.
+	// Connect to CC_ADDRESS, because no DNS resolves the name.
 	dial := func(ctx context.Context, _ string, tls *tls.Config, settings *quic.Config) (*quic.Conn, error) {
 		connection, err := quic.DialAddr(ctx, endpoint(), tls, settings)
 		handshake = time.Since(start)

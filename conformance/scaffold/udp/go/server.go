@@ -30,7 +30,7 @@ func serve() error {
 	if err != nil {
 		return err
 	}
-	// YOUR STACK, from here on: serve, with the congestion control that CC_CALLED names, all else as by default.
+	// YOUR STACK, from here on: serve, with the congestion control that CC_CALLED names and otherwise its defaults.
 	socket, err := net.ListenUDP("udp4", address)
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func serve() error {
 
 func answer(response http.ResponseWriter, request *http.Request) {
 	name := strings.TrimPrefix(request.URL.Path, "/")
-	// Bodies are named by their size: what is not a number is no body, nor a way out of the folder.
+	// Bodies are named by their size. Refusing all other names also blocks paths that lead out of the folder.
 	_, err := strconv.ParseUint(name, 10, 63)
 	if err != nil {
 		http.NotFound(response, request)
@@ -59,6 +59,6 @@ func answer(response http.ResponseWriter, request *http.Request) {
 	}
 	response.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	response.Header().Set("Content-Type", "application/octet-stream")
-	// In one piece: after each piece the connection would wait for the next one, as quic-go keeps no send buffer.
+	// Write the body in one piece: quic-go keeps no send buffer, so the connection would wait after each piece.
 	response.Write(body)
 }

@@ -1,4 +1,4 @@
-//! Fetches https://CC_HOSTNAME:CC_PORT/CC_BYTES once and prints what it took as one JSON line.
+//! Fetches https://CC_HOSTNAME:CC_PORT/CC_BYTES once, and prints its size and the times as one JSON line.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -47,7 +47,7 @@ pub fn fetch() -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Trusts the one authority; rustls verifies the name by itself.
+/// Returns a configuration that trusts only the authority CC_CA; rustls also verifies the server's name.
 fn tls() -> Result<ClientConfig, Error> {
     let mut authorities = RootCertStore::empty();
     for certificate in CertificateDer::pem_file_iter(setting("CC_CA")?)? {
@@ -56,11 +56,11 @@ fn tls() -> Result<ClientConfig, Error> {
     let mut config = ClientConfig::builder_with_protocol_versions(&[&TLS13])
         .with_root_certificates(authorities)
         .with_no_client_auth();
-    config.key_log = Arc::new(KeyLogFile::new()); // writes only where SSLKEYLOGFILE is set
+    config.key_log = Arc::new(KeyLogFile::new()); // writes only if SSLKEYLOGFILE is set
     Ok(config)
 }
 
-/// Reads up to the empty line that ends the head; fails unless the server has the body.
+/// Reads the head, up to the empty line that ends it; fails unless the status is 200.
 fn read_head(reader: &mut impl BufRead) -> Result<(), Error> {
     let mut line = String::new();
     reader.read_line(&mut line)?;

@@ -1,5 +1,5 @@
 //! my-stack as HTTPS server and client: one program with the verbs of the adapter contract.
-//! It works as it is, over the kernel's TCP. Your own stack goes where it says YOUR STACK.
+//! It works as it is, over the kernel's TCP. Put your own stack where a comment says YOUR STACK.
 
 mod client;
 mod server;
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 type Error = Box<dyn std::error::Error>;
 
-/// YOUR STACK: its own names of its congestion controls; adapter.json says which algorithm each of them is.
+/// YOUR STACK: its own names for its congestion controls; adapter.json says which algorithm each of them is.
 const ALGORITHMS: [&str; 2] = ["cubic", "reno"];
 
 const NOT_OFFERED: u8 = 127;
@@ -29,18 +29,18 @@ fn main() -> ExitCode {
 }
 
 fn describe() -> Result<ExitCode, Error> {
-    // YOUR STACK: every version that decides how it behaves.
+    // YOUR STACK: print every version that affects how it behaves.
     let version = concat!("my-stack ", env!("CARGO_PKG_VERSION"));
     println!(r#"{{"version": "{version}", "algorithms": {ALGORITHMS:?}}}"#);
     Ok(ExitCode::SUCCESS)
 }
 
-/// The value of an environment variable that the contract promises.
+/// Returns the value of an environment variable that the contract promises.
 fn setting(name: &str) -> Result<String, Error> {
     env::var(name).map_err(|error| format!("{name}: {error}").into())
 }
 
-/// Where the server listens and the client connects.
+/// Returns the address on which the server listens and to which the client connects.
 fn endpoint() -> Result<SocketAddr, Error> {
     Ok(format!("{}:{}", setting("CC_ADDRESS")?, setting("CC_PORT")?).parse()?)
 }

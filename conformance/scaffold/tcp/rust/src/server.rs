@@ -1,4 +1,4 @@
-//! Serves the files of CC_WWW: HTTP/1.1 over TLS 1.3, one connection after the other.
+//! Serves the files of CC_WWW with HTTP/1.1 over TLS 1.3, one connection after the other.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -35,7 +35,7 @@ pub fn serve() -> Result<ExitCode, Error> {
     socket.bind(&endpoint()?.into())?;
     socket.listen(16)?;
     let listener = TcpListener::from(socket);
-    // Until a signal ends it.
+    // Serve until a signal ends the program.
     loop {
         let (connection, _) = listener.accept()?;
         if let Err(error) = answer(connection, config.clone()) {
@@ -50,7 +50,7 @@ fn tls() -> Result<ServerConfig, Error> {
     let mut config = ServerConfig::builder_with_protocol_versions(&[&TLS13])
         .with_no_client_auth()
         .with_single_cert(chain, key)?;
-    config.key_log = Arc::new(KeyLogFile::new()); // writes only where SSLKEYLOGFILE is set
+    config.key_log = Arc::new(KeyLogFile::new()); // writes only if SSLKEYLOGFILE is set
     Ok(config)
 }
 
@@ -78,7 +78,7 @@ fn answer(connection: TcpStream, config: Arc<ServerConfig>) -> Result<(), Error>
     Ok(stream.flush()?)
 }
 
-/// The first line of a request, read up to the empty line that ends its head.
+/// Reads a request up to the empty line that ends its head, and returns its first line.
 fn read_head(stream: &mut impl Read) -> Result<String, Error> {
     let mut lines = BufReader::new(stream.take(HEAD_BYTES)).lines();
     let first = lines.next().ok_or("no request")??;
@@ -90,10 +90,10 @@ fn read_head(stream: &mut impl Read) -> Result<String, Error> {
     Err("half a request".into())
 }
 
-/// The body that a request asks for, open.
+/// Opens the body that a request asks for; returns None if there is none.
 fn body_of(request: &str) -> Option<File> {
     let name = request.strip_prefix("GET /")?.split(' ').next()?;
-    // Bodies are named by their size: what is not a number is no body, nor a way out of the folder.
+    // Bodies are named by their size. Refusing all other names also blocks paths that lead out of the folder.
     name.parse::<u64>().ok()?;
     File::open(Path::new(&setting("CC_WWW").ok()?).join(name)).ok()
 }

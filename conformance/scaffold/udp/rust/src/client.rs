@@ -1,4 +1,4 @@
-//! Fetches https://CC_HOSTNAME:CC_PORT/CC_BYTES once and prints what it took as one JSON line.
+//! Fetches https://CC_HOSTNAME:CC_PORT/CC_BYTES once, and prints its size and the times as one JSON line.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use cc_adapter::{Error, address, report, setting, tls};
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{ClientConfig, Endpoint, TransportConfig, VarInt};
 
-/// The default would hold a sender back where bandwidth x delay is more.
+/// The stream's receive window. The default would limit the sender where bandwidth x delay is larger than it.
 const WINDOW_BYTES: u32 = 1 << 30;
 const NO_ERROR: VarInt = VarInt::from_u32(0x100);
 
@@ -22,7 +22,7 @@ pub async fn fetch() -> Result<(), Error> {
     let endpoint = Endpoint::client((Ipv4Addr::UNSPECIFIED, 0).into())?;
     let connection = endpoint.connect_with(config, address()?, &host)?.await?;
     let handshake = start.elapsed();
-    let mut control = connection.open_uni().await?; // open to the end, as HTTP/3 demands
+    let mut control = connection.open_uni().await?; // stays open to the end, as HTTP/3 demands
     control.write_all(http3::CONTROL).await?;
     let (mut send, mut receive) = connection.open_bi().await?;
     let request = http3::request(&format!("{host}:{port}"), &format!("/{size}"));
@@ -35,7 +35,7 @@ pub async fn fetch() -> Result<(), Error> {
     }
     report(download.received, start.elapsed(), handshake);
     connection.close(NO_ERROR, b"");
-    endpoint.wait_idle().await; // until that is sent
+    endpoint.wait_idle().await; // until the close is sent
     Ok(())
 }
 

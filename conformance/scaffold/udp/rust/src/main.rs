@@ -1,5 +1,5 @@
 //! my-stack as HTTPS server and client over QUIC: one program with the verbs of the adapter contract.
-//! It works as it is, with quinn. Your own stack goes where it says YOUR STACK.
+//! It works as it is, with quinn. Put your own stack where a comment says YOUR STACK.
 
 mod client;
 mod server;
@@ -12,13 +12,14 @@ use quinn::congestion::{ControllerFactory, CubicConfig, NewRenoConfig};
 
 type Congestion = Arc<dyn ControllerFactory + Send + Sync>;
 
-/// YOUR STACK: its own names of its congestion controls, and each set up; adapter.json says which algorithm each of them is.
+/// YOUR STACK: its own names for its congestion controls, and how to set up each; adapter.json says which algorithm
+/// each of them is.
 const ALGORITHMS: [(&str, fn() -> Congestion); 2] = [
     ("cubic", || Arc::new(CubicConfig::default())),
     ("newreno", || Arc::new(NewRenoConfig::default())),
 ];
 
-/// YOUR STACK: every package whose version decides how it behaves.
+/// YOUR STACK: every package whose version affects how it behaves.
 const PACKAGES: [&str; 5] = ["quinn", "quinn-proto", "quinn-udp", "rustls", "tokio"];
 
 fn main() -> ExitCode {

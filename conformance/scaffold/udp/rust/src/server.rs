@@ -1,4 +1,4 @@
-//! Serves the files of CC_WWW over HTTP/3, until a signal ends it.
+//! Serves the files of CC_WWW over HTTP/3, until a signal ends the program.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::Congestion;
 
 const REQUEST_BYTES: usize = 65536;
 
-// YOUR STACK: from here on. All is as the stack has it by default but for the congestion control.
+// YOUR STACK, from here on: serve, with the congestion control that was asked for and otherwise the stack's defaults.
 pub async fn serve(congestion: Congestion) -> Result<(), Error> {
     let mut transport = TransportConfig::default();
     transport.congestion_controller_factory(congestion);
@@ -30,10 +30,10 @@ pub async fn serve(congestion: Congestion) -> Result<(), Error> {
     Ok(())
 }
 
-/// Answers a connection's requests in their order, until the client closes it.
+/// Answers a connection's requests in order, until the client closes the connection.
 async fn answer(incoming: Incoming) -> Result<(), Error> {
     let connection = incoming.await?;
-    let mut control = connection.open_uni().await?; // open to the end, as HTTP/3 demands
+    let mut control = connection.open_uni().await?; // stays open to the end, as HTTP/3 demands
     control.write_all(http3::CONTROL).await?;
     loop {
         match connection.accept_bi().await {
