@@ -54,7 +54,7 @@ static int packet_socket(void)
         || setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on)
         || setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes)
         || setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof bytes))
-        fail("packet socket");
+        fail("cannot open a packet socket");
     return fd;
 }
 
@@ -75,7 +75,7 @@ static void open_in(int one, int two)
     in_fd = packet_socket();
     if (setsockopt(in_fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program)
         || bind(in_fd, (struct sockaddr *)&where, sizeof where))
-        fail("packet socket");
+        fail("cannot open a packet socket");
     out_fd = packet_socket();
 }
 
@@ -99,7 +99,7 @@ static void get_ready(void)
     sigaction(SIGTERM, &ends, NULL);
     if (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY)
         || syscall(SYS_capset, &head, none) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-        fail("cannot give up rights");
+        fail("cannot drop privileges");
 }
 
 static int64_t clock_ns(clockid_t clock)

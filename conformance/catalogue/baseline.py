@@ -94,9 +94,12 @@ def kernel_notes(
             )
             if here.in_kernel:
                 raise UserError(
-                    f"baseline {path} was measured on {was}, and this run is on {is_now}, whose TCP is what is tested",
-                    "measure the baseline anew, name its kernel with --kernel, or compare two kernels with"
+                    f"baseline {path} was measured on {was}, but this run tests the TCP of {is_now}",
+                    "measure the baseline again, name its kernel with --kernel, or compare two kernels with"
                     " `conformance compare`",
                 )
-            told.add(f"baseline {path} was measured on guest kernel {was}, this run is on {is_now}: that may show, too")
+            told.add(
+                f"baseline {path} was measured on guest kernel {was}, but this run uses {is_now}:"
+                " this may affect results"
+            )
     yield from sorted(told)

@@ -100,7 +100,7 @@ def derive(
         further, about = _beside(own, algorithm, metric, profile, alone)
         name = about["scheme"].partition("/")[2].replace("/", "-")
         if name in references:
-            raise UserError(f"two of these results are of {name}", "give one results file of each implementation")
+            raise UserError(f"two of these results files are of {name}", "give one file for each implementation")
         references[name], by_reference[name] = about, further
     rule = margin_rule(metric, head["id"])
     settings: dict[Place, Setting] = {}
@@ -237,14 +237,14 @@ def one_run(
         if len({scheme.stack for scheme, *_ in kinds}) > 1:
             unlike[0] = "stack"
         raise UserError(
-            f"results hold {len(kinds)} unlike runs of {first.algorithm}: {' and '.join(unlike)} differ",
-            "give those of one run, as `conformance gate --out` leaves them",
+            f"results hold {len(kinds)} runs of {first.algorithm} that differ in {' and '.join(unlike)}",
+            "give results of one run, as `conformance gate --out` leaves them",
         )
     values: dict[Setting, list[float]] = collections.defaultdict(list)
     for m in own:
         where = f"{'path' if m.trial.setting.segments else 'cell'} {m.trial.setting.id}"
         if m.outcome is not Outcome.OK:
-            raise UserError(f"a reference trial in {where} is {m.outcome}: {m.message}")
+            raise UserError(f"a reference trial in {where} has outcome {m.outcome}: {m.message or 'no message'}")
         own_kind_mbps = alone[m.trial.setting].mbps if alone else None
         value = METRICS[metric].value(m, own_kind_mbps)
         if value is None:

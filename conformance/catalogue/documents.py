@@ -200,10 +200,10 @@ def cells(named: str) -> tuple[Cell, ...]:
         return grid.cells(named)
     found = any_zone(shipped_path(named))
     if not isinstance(found, zones.Zone):
-        raise UserError(f"zone {named} is about paths, not cells", "`conformance split measure` measures those")
+        raise UserError(f"zone {named} is about paths, not cells", "`conformance split measure` measures paths")
     if found.digests:
         run = f"`conformance scenario run {found.profile} --grid zone`"
-        raise UserError(f"zone {named} is about points of a scenario, not cells", f"{run} measures those")
+        raise UserError(f"zone {named} is about points of a scenario, not cells", f"{run} measures points")
     return found.cells
 
 
@@ -231,7 +231,7 @@ def is_split(path: pathlib.Path | str) -> bool:
 def _zone(path: pathlib.Path, _stamp: object) -> zones.Zone:
     data = schema.read(path)
     if isinstance(data, dict) and "cells" in data and "format" not in data:
-        raise UserError(f"{path} is a zone of an earlier format", f"run `conformance zones fmt {path}`")
+        raise UserError(f"{path} is a zone in an earlier format", f"run `conformance zones fmt {path}`")
     schema.check("zone", data, path)
     return zones.from_json(data, path)
 

@@ -32,7 +32,7 @@ def load(stack: str) -> tuple[Expected, ...]:
             documents.shipped_path(entry.zone_id)
         if not documents.judges(entry.zone_id, documents.PROFILES[about.transport]):
             why = f"stacks over {about.transport} are not judged by zone {entry.zone_id!r}"
-            raise UserError(f"{path}: /expected/{at}/zone: {why}", "take the entry out")
+            raise UserError(f"{path}: /expected/{at}/zone: {why}", "remove the entry")
         if strange := expectation.ordered((entry.cells or frozenset()) - places(entry.zone_id)):
             name = getattr(strange[0], "id", strange[0])
             raise UserError(f"{path}: /expected/{at}/cells: zone {entry.zone_id} has no {name}")

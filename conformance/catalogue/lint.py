@@ -31,7 +31,7 @@ def find(named: pathlib.Path | str) -> pathlib.Path:
     there = paths.exists(given)
     if there or not re.fullmatch(r"[a-z0-9]{1,30}/[a-z0-9-]{1,60}", str(named)):
         if (there and given.is_dir()) or (not there and re.fullmatch(r"[a-z0-9-]{1,60}", str(named))):
-            raise UserError(f"{named} is neither a zone's file nor its id", _example(str(named)))
+            raise UserError(f"{named} is neither a zone file nor the id of a zone", _example(str(named)))
         return given
     return documents.shipped_path(str(named))
 
@@ -49,7 +49,7 @@ def check_all(named: Iterable[pathlib.Path | str]) -> Iterator[tuple[pathlib.Pat
     for path in map(find, named):
         zone = check(path)
         if zone.id in seen:
-            raise UserError(f"{path}: /id: {zone.id!r} is the id of {seen[zone.id]} too")
+            raise UserError(f"{path}: /id: {zone.id!r} is also the id of {seen[zone.id]}")
         seen[zone.id] = path
         yield path, zone
 
@@ -65,7 +65,7 @@ def check(path: pathlib.Path | str) -> Zone | SplitZone:
         if about["scheme"].split("/")[0] != zone.algorithm:
             raise UserError(f"{path}: /references/{reference}/scheme: {about['scheme']!r} is not {zone.algorithm}")
     if path.stem != name:
-        raise UserError(f"{path}: /id: {zone.id!r} is not named after its file", f"call the file {name}.json")
+        raise UserError(f"{path}: /id: {zone.id!r} does not match the file's name", f"call the file {name}.json")
     if not isinstance(zone, Zone):
         _check_split(zone, path)
         return zone
@@ -92,10 +92,10 @@ def _setting(zone: Zone | SplitZone, path: pathlib.Path, place: Place) -> Settin
 def _check_point(zone: Zone, pointer: str, place: Place, setting: Setting) -> None:
     """Check that a point names all axes of its scenario, and that this is still what the reference ran."""
     if dict(setting.point) != place.to_json():
-        raise UserError(f"{pointer}/point: it lacks axes of scenario {zone.profile}", "derive the zone anew")
+        raise UserError(f"{pointer}/point: it lacks axes of scenario {zone.profile}", "derive the zone again")
     if setting.profile_digest != zone.digest_at(place):
-        now = f"scenario {zone.profile} has digest {setting.profile_digest} there now"
-        raise UserError(f"{pointer}/digest: {now}", "measure the reference in it and derive the zone anew")
+        now = f"scenario {zone.profile} now has digest {setting.profile_digest} at this point"
+        raise UserError(f"{pointer}/digest: {now}", "measure the reference in it and derive the zone again")
 
 
 def _check_kind(zone: Zone, path: pathlib.Path) -> None:
@@ -104,7 +104,7 @@ def _check_kind(zone: Zone, path: pathlib.Path) -> None:
         for kind in documents.all_kinds():
             metric = documents.metric_of(kind)
             if path.stem == documents.stem(kind, profile) and zone.metric != metric:
-                raise UserError(f"{path}: /metric: {zone.metric!r}, but a zone called {path.stem} is of {metric}")
+                raise UserError(f"{path}: /metric: {zone.metric!r}, but zones called {path.stem} are about {metric}")
 
 
 def _check_rule(zone: Zone | SplitZone, path: pathlib.Path, rule: Mapping[str, Any]) -> None:
@@ -113,7 +113,7 @@ def _check_rule(zone: Zone | SplitZone, path: pathlib.Path, rule: Mapping[str, A
         wanted = rule.get(name)
         if zone.margin_rule.get(name) != wanted:
             given = f"{zone.margin_rule.get(name)!r}, but the rule for all zones has {wanted!r}"
-            raise UserError(f"{path}: /margin_rule/{name}: {given}", "derive the zone anew")
+            raise UserError(f"{path}: /margin_rule/{name}: {given}", "derive the zone again")
 
 
 def _check_bases(
@@ -124,28 +124,32 @@ def _check_bases(
     """
     metric = METRICS[zone.metric]
     if metric.most is not None and permitted.high > metric.most:
-        raise UserError(f"{pointer}/high: {permitted.high:g} is more than a {zone.metric} can be, {metric.most:g}")
+        raise UserError(
+            f"{pointer}/high: {permitted.high:g} is above the greatest possible {zone.metric}, {metric.most:g}"
+        )
     if permitted.low < metric.least:
-        raise UserError(f"{pointer}/low: {permitted.low:g} is less than a {zone.metric} can be, {metric.least:g}")
+        raise UserError(f"{pointer}/low: {permitted.low:g} is below the least possible {zone.metric}, {metric.least:g}")
     measured = bases.measured(permitted.bases, zone.references)
     wanted = documented[0] if documented else ()
     if permitted.bases != (*measured, *wanted) or permitted.small_packets != (documented[1] if documented else 1.0):
         named = " and ".join(basis.reference for basis in wanted)
-        says = f"of {named}, other values follow here" if wanted else "no document says anything here"
-        raise UserError(f"{pointer}/bases: {says}", "derive it anew")
+        says = f"other values follow from {named} here" if wanted else "no document says anything here"
+        raise UserError(f"{pointer}/bases: {says}", "derive the zone again")
     for at, basis in enumerate(measured):
         if not basis.min <= basis.median <= basis.max:
             raise UserError(f"{pointer}/bases/{at}/median: {basis.median:g} is not between its minimum and maximum")
         trials = zone.references[basis.reference]["trials"]
         if basis.n > trials:
-            raise UserError(f"{pointer}/bases/{at}: {basis.n} trials, but its reference has {trials} a cell")
+            raise UserError(f"{pointer}/bases/{at}: {basis.n} trials, but its reference has {trials} per cell")
     _check_bounds(permitted, derive.interval(permitted.bases, zone.metric, permitted.margin), pointer)
     if permitted.basis.values and permitted.counted != derive.tells_enough(
         permitted, zone.metric, documented is not None
     ):
         shift, does = f"{MUST_TELL:.0%}", "is" if permitted.counted else "is not"
         can = "cannot" if permitted.counted else "can"
-        raise UserError(f"{pointer}/counted: it {does} counted, and {can} tell {shift}", "derive it anew")
+        raise UserError(
+            f"{pointer}/counted: it {does} counted, but it {can} detect a shift of {shift}", "derive the zone again"
+        )
 
 
 def _check_bounds(
@@ -155,14 +159,16 @@ def _check_bounds(
     low, high = follows
     if abs(permitted.low - low) > _ROUNDING or abs(permitted.high - high) > _ROUNDING:
         bounds = f"{permitted.low:g}..{permitted.high:g}"
-        raise UserError(f"{pointer}: {bounds} does not follow from {what}: {low:.4g}..{high:.4g}", "derive it anew")
+        raise UserError(
+            f"{pointer}: {bounds} does not follow from {what}, but {low:.4g}..{high:.4g} does", "derive the zone again"
+        )
 
 
 def _check_digest(zone: Zone | SplitZone, path: pathlib.Path, name: str, setting: Setting) -> None:
     if setting.profile_digest != getattr(zone, name):
         raise UserError(
-            f"{path}: /{name}: profile {zone.profile} has digest {setting.profile_digest} now",
-            "measure the reference under it and derive the zone anew",
+            f"{path}: /{name}: profile {zone.profile} now has digest {setting.profile_digest}",
+            "measure the reference under it and derive the zone again",
         )
 
 
@@ -175,7 +181,7 @@ def _check_split(zone: SplitZone, path: pathlib.Path) -> None:
     for cell in sorted({cell for check in zone.checks for cell in check.cells}):
         wanted = derive_split.small_packets(zone.algorithm, zone.profile, cell)
         if zone.small_packets.get(cell, 1.0) != wanted:
-            raise UserError(f"{path}: /small_packets/{cell.id}: {wanted:g} follows here", "derive the zone anew")
+            raise UserError(f"{path}: /small_packets/{cell.id}: it should be {wanted:g}", "derive the zone again")
     heatmap = _heatmap_beside(zone, path)
     bounds = {cell: (i.low, i.high) for cell, i in heatmap.by_cell.items()} if heatmap else {}
     source = f"the cells of {heatmap.id}" if heatmap else ""
@@ -208,7 +214,7 @@ def _check_grid(zone: Zone, path: pathlib.Path) -> None:
             wanted = grid.cells(f"{bandwidth:g}mbps")
         for cell in wanted:
             if cell not in zone.intervals:
-                raise UserError(f"{path}: /cells: the grid has a hole at {cell.id}")
+                raise UserError(f"{path}: /cells: cell {cell.id} of the grid is missing")
 
 
 def format_file(path: pathlib.Path | str, write: bool) -> bool:

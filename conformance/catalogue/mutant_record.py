@@ -111,7 +111,7 @@ def _load(at: pathlib.Path, _changed: int) -> tuple[Measured, ...]:
         return tuple(Measured(**{**row, "cell": places.parse(row["cell"])}) for row in schema.read(at))
     except (ValueError, KeyError, TypeError, AttributeError, UserError) as error:
         why = f"{at}: not a record of mutants: {type(error).__name__}: {error}"
-        raise UserError(why, "write it anew with `conformance mutants --record`") from None
+        raise UserError(why, "write it again with `conformance mutants --record`") from None
 
 
 def load() -> tuple[Measured, ...]:
@@ -158,22 +158,22 @@ def check(whole: Zone, file: object, anew: bool = False) -> str:
     zone = limited(whole)
     rejected, cells, own = _rejected(zone)
     if not cells:
-        return "tried on no mutant"
+        return "tried on no mutants"
     if zone.digests and not rejected and not any(permitted.counted for permitted in zone.intervals.values()):
-        return "counts no point, and rejects no mutant"
+        return "counts no points and rejects no mutants"
     accepted = {mutant for mutant, n in cells.items() if n == len(zone.intervals)} - rejected
     if not rejected:
         raise UserError(
             f"{file}: it accepts every mutant{'' if own else ' of any algorithm'} that it was tried on"
             f" ({', '.join(sorted(cells))})",
-            "narrow it, or give it cells that tell them apart",
+            "narrow it, or give it cells in which mutants differ from the algorithm",
         )
     if not anew and (lost := sorted(_kept().get(zone.id, set()) & set(cells) - rejected)):
         raise UserError(
-            f"{file}: it accepts {', '.join(lost)} now, which it rejected before",
-            "narrow it; if that is meant, run `conformance zones check --record`",
+            f"{file}: it now accepts {', '.join(lost)}, which it rejected before",
+            "narrow it; if this is intended, run `conformance zones check --record`",
         )
-    whose = "" if own else ", and none of its own"
+    whose = "" if own else ", none of them of its own algorithm"
     return f"rejects {len(rejected)} of {len(rejected | accepted)} mutants{whose}"
 
 
@@ -197,7 +197,9 @@ def _kept() -> dict[str, set[str]]:
     try:
         return {zone_id: set(mutants) for zone_id, mutants in schema.read(at).items()} if at.exists() else {}
     except (TypeError, AttributeError, UserError) as error:
-        raise UserError(f"{at}: not what zones reject: {error}", "run `conformance zones check --record`") from None
+        raise UserError(
+            f"{at}: not a record of what zones reject: {error}", "run `conformance zones check --record`"
+        ) from None
 
 
 def _rejected(zone: Zone) -> tuple[set[str], collections.Counter[str], bool]:

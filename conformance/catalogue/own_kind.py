@@ -66,9 +66,9 @@ def of_reference(
         beside = known(setting, algorithm) if shipped else measured(measurements, setting, scheme.kernel_digest)
         if beside is None:
             raise UserError(
-                f"{setting.id}: nothing says what the other flows have beside their own kind",
-                f"measure into the same results what they run, too: `conformance scenario run {profile} --grid zone"
-                " --algorithm cubic`, and bbrv1 beside BBR, on this kernel",
+                f"{setting.id}: the goodput of the other flows beside their own kind is not known",
+                f"measure it into the same results, on this kernel: `conformance scenario run {profile} --grid zone"
+                " --algorithm cubic` if these flows run CUBIC, with bbrv1 if they run BBR",
             )
         found[setting] = beside
     return found

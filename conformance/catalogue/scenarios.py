@@ -37,7 +37,7 @@ def find(what: str) -> Scenario:
     path = pathlib.Path(what)
     if path.suffix == ".json" or paths.exists(path):
         return read(path)
-    mend = "`conformance scenario list` names those that there are; or give a file, FILE.json"
+    mend = "`conformance scenario list` lists those that ship; or give a file, FILE.json"
     raise UserError(f"there is no scenario {what!r}", spelling.mend(what, names(), mend))
 
 
@@ -67,7 +67,7 @@ def read(path: pathlib.Path) -> Scenario:
 
 def of_document(document: Mapping[str, Any]) -> Scenario:
     """Return the Scenario of a document inside another document. Raises UserError naming the place in it."""
-    schema.check("scenario", document, "in it")
+    schema.check("scenario", document, "in this scenario")
     return Scenario.from_json(document, _check, _beside(paths.data("scenarios")))
 
 
@@ -84,7 +84,7 @@ def _beside(folder: pathlib.Path) -> Callable[[str], bytes]:
                 why = error.strerror or str(error)
             except ValueError as error:  # not a valid name of a file
                 why = str(error)
-        raise UserError(f"cannot read {name!r}: {why}", "give a file by its path from the scenario's folder")
+        raise UserError(f"cannot read {name!r}: {why}", "give the file's path relative to the scenario's folder")
 
     return load
 

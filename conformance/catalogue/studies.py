@@ -37,7 +37,7 @@ def find(what: str) -> Study:
     path = pathlib.Path(what)
     if path.suffix == ".json" or paths.exists(path):
         return read(path)
-    mend = "`conformance study list` names those that there are; or give a file, FILE.json"
+    mend = "`conformance study list` lists those that ship; or give a file, FILE.json"
     raise UserError(f"there is no study {what!r}", spelling.mend(what, list(shipped), mend))
 
 
@@ -78,7 +78,7 @@ def _scenarios(document: Mapping[str, Any]) -> dict[str, Scenario]:
                 scenario = scenarios.of_document(whole)
                 held[scenario.name] = whole
             if scenario.name in found:
-                raise UserError(f"there are two scenarios called {scenario.name}")
+                raise UserError(f"two scenarios are called {scenario.name}")
             found[scenario.name] = scenario
     return found
 
@@ -86,7 +86,9 @@ def _scenarios(document: Mapping[str, Any]) -> dict[str, Scenario]:
 def _like(one: Mapping[str, Any], held: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
     """Return the document of a scenario that copies an earlier one, except for what it sets. Raises UserError."""
     if one["like"] not in held:
-        raise UserError(f"/like: no scenario {one['like']!r} stands before it", "give its whole document there")
+        raise UserError(
+            f"/like: no document of scenario {one['like']!r} precedes this one", "put it earlier in the list"
+        )
     made: dict[str, Any] = copy.deepcopy({**held[one["like"]], "name": one["name"], "title": one["title"]})
     for pointer, value in one["set"].items():
         with located(f"/set/{pointer.replace('~', '~0').replace('/', '~1')}"):
@@ -109,4 +111,6 @@ def _set(document: Any, pointer: str, value: Any) -> None:
         else:
             holder[key] = value
     except (KeyError, IndexError, ValueError, TypeError):
-        raise UserError(f"the scenario has no {pointer}", "give the place a value there first") from None
+        raise UserError(
+            f"the scenario has no {pointer}", "give that place a value in the scenario that `like` names"
+        ) from None

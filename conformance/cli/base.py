@@ -144,7 +144,7 @@ class Group(click.Group):
                 raise
             silence(sys.stdout)
             why = f"cannot write to standard output: {error.strerror}"
-            _refuse(ctx, UserError(why, "free space, or write elsewhere"))
+            _refuse(ctx, UserError(why, "free some space, or write elsewhere"))
         except KeyboardInterrupt:
             err.print("conformance: interrupted; run the same command again to resume")
             ctx.exit(ExitStatus.INTERRUPTED)

@@ -28,7 +28,7 @@ _PATCHES = click.option(
 def kernel_build(name: str, source: str | None, patches: Sequence[str], jobs: int | None, form: str) -> None:
     """Build a guest kernel and give it NAME.
 
-    Without --source it is Debian's linux-source-7.2. A kernel that is built already is not built again.
+    Without --source, the source is Debian's linux-source-7.2. A kernel that is already built is not built again.
     """
     from conformance.commands.made_result import Item, Made
     from conformance.kernel import build
@@ -52,13 +52,13 @@ def kernel_build(name: str, source: str | None, patches: Sequence[str], jobs: in
 
 @kernel.command("variant")
 @click.argument("name")
-@click.option("--of", default="default", show_default=True, help="The kernel it is a variant of.")
+@click.option("--of", default="default", show_default=True, help="The built kernel that it is a variant of.")
 @click.option("--parameter", "parameters", multiple=True, required=True, help="MODULE.NAME=VALUE (repeatable).")
 @FORMAT
 def kernel_variant(name: str, of: str, parameters: Sequence[str], form: str) -> None:
-    """Name a kernel with other module parameters.
+    """Give a built kernel other module parameters.
 
-    The variant of a built kernel gets NAME. It is booted once, to check that it has the parameters.
+    The variant is called NAME. It is booted once, to check that it has the parameters.
     """
     from conformance.commands.made_result import Item, Made
     from conformance.lab import kernel_variant
@@ -77,8 +77,8 @@ def kernel_variant(name: str, of: str, parameters: Sequence[str], form: str) -> 
 def kernel_digest(source: str | None, patches: Sequence[str], form: str) -> None:
     """Print the digest of a kernel, for CI's caches.
 
-    It is the one that `build` would store the kernel under if the source is on this machine; else it is made with the
-    hash that apt's lists have of the package, or with its name. Nothing is fetched, and nothing is compiled.
+    If the source is on this machine, it is the digest that `build` would store the kernel under. If not, the package's
+    hash in apt's lists, or else its name, stands for the source. Nothing is fetched, and nothing is compiled.
     """
     from conformance.commands.made_result import Item, Made
     from conformance.kernel import build
@@ -163,7 +163,7 @@ def adapter_new(name: str, language: str, into: str, transport: str, form: str) 
 @adapter.command("build")
 @click.argument("stacks", nargs=-1, required=True)
 @SOURCE
-@click.option("--again", is_flag=True, help="Also build what is built already.")
+@click.option("--again", is_flag=True, help="Also build what is already built.")
 @FORMAT
 def adapter_build(stacks: Sequence[str], source: tuple[str, ...], again: bool, form: str) -> None:
     """Build adapters into the cache.

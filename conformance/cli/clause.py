@@ -17,18 +17,21 @@ def clause() -> None:
 
 @clause.command("run")
 @click.argument("what", metavar="[CLAUSE|DOCUMENT]...", nargs=-1)
-@click.option("--algorithm", "algorithms", multiple=True, help="Only this one (repeatable; default: all it offers).")
+@click.option(
+    "--algorithm", "algorithms", multiple=True,
+    help="Judge this algorithm only (repeatable; default: all that the stack offers).",
+)  # fmt: skip
 @click.option("--mutant", help="Judge this mutant (mutants/mutants.json) instead of a stack.")
 @with_choice("stack", "client", "kernel", "lab")
 @trials(5, "Trials of each setting, to begin with.")
-@click.option("--max-trials", "most_trials", type=TRIALS, help="Most trials of what is unclear (default: 20).")
+@click.option("--max-trials", "most_trials", type=TRIALS, help="Most trials of an unclear clause (default: 20).")
 @FIRST_SEED
 @RESULTS
 @WORKERS
 @click.option("--record", is_flag=True, help="Keep the verdicts in clauses/record.json (docs/findings-clauses.md).")
 @FORMAT
 def run(choice: Choice, what: Sequence[str], form: str, **options: Any) -> None:
-    """Judge a stack by clauses: by ids, such as CL011, or by documents, such as rfc9002; by all where none is named."""
+    """Judge a stack by clauses: ids (CL011) or documents (rfc9002); by default, all."""
     from conformance.commands import clause as command
     from conformance.reporting.text import clause as shown
 
@@ -39,7 +42,7 @@ def run(choice: Choice, what: Sequence[str], form: str, **options: Any) -> None:
 @click.argument("names", metavar="[DOCUMENT]...", nargs=-1)
 @FORMAT
 def list_all(names: Sequence[str], form: str) -> None:
-    """List the clauses that ship, of these documents or of all."""
+    """List the clauses of these documents; by default, all that ship."""
     from conformance.commands import clause as command
     from conformance.reporting.text import clause as shown
 
@@ -61,7 +64,7 @@ def show(clause_id: str, form: str) -> None:
 @click.argument("names", metavar="[DOCUMENT]...", nargs=-1)
 @FORMAT
 def table(names: Sequence[str], form: str) -> None:
-    """Print what clauses/record.json holds as Markdown: clause by stack, and the evidence of what violates."""
+    """Print clauses/record.json as Markdown: clause by stack, and the evidence of violations."""
     from conformance.commands import clause as command
     from conformance.reporting.text import clause as shown
 

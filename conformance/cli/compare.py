@@ -14,26 +14,30 @@ from conformance.engine.benches import Choice
 @click.command()
 @click.argument("base")
 @click.argument("head")
-@click.option("--cca", "algorithms", multiple=True, help="Algorithm, or several (default: all that both sides have).")
+@click.option(
+    "--cca", "algorithms", multiple=True, help="Algorithm to compare (repeatable; default: all that both sides have)."
+)
 @measuring.with_choice("stack", "client", "kernel")
 @click.option(
     "--base-source", multiple=True, metavar="NAME=PATH",
-    help="As --source, for BASE; --source is for HEAD alone.",
+    help="Like --source, but for BASE; --source applies to HEAD only.",
     callback=lambda _, __, texts: measuring.chosen_sources(texts) if texts else (),
 )  # fmt: skip
-@click.option("--sysctl", metavar="NAME=VALUE[,...]", help="Set net.ipv4.NAME for HEAD, beside what the profile sets.")
-@click.option("--base-sysctl", metavar="NAME=VALUE[,...]", help="As --sysctl, for BASE.")
+@click.option(
+    "--sysctl", metavar="NAME=VALUE[,...]", help="Set sysctls (net.ipv4...) for HEAD, in addition to the profile's."
+)
+@click.option("--base-sysctl", metavar="NAME=VALUE[,...]", help="Like --sysctl, but for BASE.")
 @click.option(
     "--grid",
     "--tier",
     default="smoke",
     show_default=True,
-    help="Cells to compare besides features: smoke, 10mbps ..., full, cells with commas, or none.",
+    help="Cells to compare besides features: smoke, 10mbps ..., full, cells separated by commas, or none.",
 )
 @click.option(
     "--profile",
-    help="Compare cells under this profile: queue, offload and so on (default: as zones have it; with --grid, atc25 for"
-    " TCP and packets for UDP).",
+    help="Compare cells under this profile: queue, offload and so on (default: that of each zone; with --grid, atc25"
+    " for TCP and packets for UDP).",
 )
 @click.option("--features/--no-features", default=True, help="Compare what `why` reads from traces (default), or not.")
 @click.option(
@@ -46,7 +50,7 @@ from conformance.engine.benches import Choice
 )  # fmt: skip
 @click.option(
     "--margin", type=Finite(0, min_open=True), show_default="1",
-    help="Of two kernels: how far apart cells may be where one serves for the other, in the unit of --matters.",
+    help="For two kernels: how far apart cells may be if one serves for the other, in the unit of --matters.",
 )  # fmt: skip
 @click.option("--across-stacks", is_flag=True, help="Compare two different stacks, which is refused otherwise.")
 @click.option(
@@ -66,8 +70,8 @@ def compare(
     """Say what moved from BASE to HEAD.
 
     Each is a results file, a stack, STACK@KERNEL, or @KERNEL. What `why` reads (beta, initial window, growth ...) and
-    metrics in cells are the same, moved, or unclear. Of one build on two kernels, or with two values of a sysctl, it
-    also says whether one serves for the other.
+    metrics in cells are reported as same, moved or unclear. For one build on two kernels, or under two values of a
+    sysctl, the command also says whether one serves for the other.
     """
     from conformance.commands import compare, compare_sides, gate
     from conformance.reporting.text import compare as shown

@@ -40,10 +40,12 @@ def show(stack: str, form: str) -> None:
 @click.argument("results", nargs=-1, type=click.Path(path_type=pathlib.Path))
 @measuring.with_choice("source", "client", "kernel", "lab")
 @click.option("--gone", is_flag=True, help="Only remove deviations that no longer happen; add none.")
-@click.option("--any-build", is_flag=True, help="Take results of any build, kernel and lab, if all are of the same.")
+@click.option(
+    "--any-build", is_flag=True, help="Use results of any build, kernel and lab, if these are the same for all."
+)
 @FORMAT
 def update(choice: Choice, stack: str, results: Sequence[pathlib.Path], gone: bool, any_build: bool, form: str) -> None:
-    """Rewrite what is known of STACK from RESULTS.
+    """Rewrite the known deviations of STACK from RESULTS.
 
     Review the file afterwards. Reasons of deviations that still happen are kept. Only results of today's build, kernel
     and lab count.
@@ -52,7 +54,7 @@ def update(choice: Choice, stack: str, results: Sequence[pathlib.Path], gone: bo
     from conformance.reporting.text import expect as shown
 
     if any_build and choice.options():
-        raise UserError("--any-build takes any client, kernel and lab, too", f"leave out{choice.options()}")
+        raise UserError("--any-build already allows any client, kernel and lab", f"leave out{choice.options()}")
     today = None if any_build else dataclasses.replace(choice, stack=stack)
     found = expect.update(stack, results or (pathlib.Path(DEFAULT_RESULTS),), today, add=not gone)
     finish(found, form, shown.show)

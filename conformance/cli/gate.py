@@ -43,12 +43,12 @@ if TYPE_CHECKING:
 @measuring.FIRST_SEED
 @click.option(
     "--confirm/--no-confirm", default=True, show_default=True,
-    help="Repeat a violation that is new with fresh seeds: it fails only if these violate, too.",
+    help="Repeat new violations with fresh seeds: they fail only if these trials violate, too.",
 )  # fmt: skip
 @click.option(
     "--strict",
     is_flag=True,
-    help="Fail for what is not known, too: inconclusive, unsupported, not measured in time, "
+    help="Also fail for what is not known: inconclusive, unsupported, not measured in time, "
     "or a violation that fresh seeds did not show again.",
 )
 @click.option("--baseline", metavar="RESULTS", help="Judge by change from these results instead of by zones.")
@@ -75,8 +75,8 @@ if TYPE_CHECKING:
 @click.option(
     "--blame/--no-blame",
     default=None,
-    help="Make trials of what violates again, and say whether congestion control, recovery or the size of packets is"
-    " the cause (default: as --why).",
+    help="Repeat trials of what violates, and say whether congestion control, recovery or the size of packets is the"
+    " cause (default: as for --why).",
 )
 @FORMAT
 def gate(
@@ -84,7 +84,7 @@ def gate(
 ) -> None:
     """Pass or fail a stack, in CI.
 
-    Measures ALGORITHMS (default: all) within a budget, judges, and compares with what is expected.
+    Measures ALGORITHMS (default: all) within a budget, judges them, and compares the verdicts with the expected ones.
     """
     from conformance.commands.gate import Options, compute
     from conformance.reporting.text import gate as shown

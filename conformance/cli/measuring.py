@@ -46,7 +46,8 @@ _CHOICE = {
     "interop_image": click.option(
         "--interop-image",
         metavar="IMAGE",
-        help="Instead of --stack: such an image as it is saved (an OCI folder or archive, or `docker save`).",
+        help="Instead of --stack: an image of the QUIC interop runner, saved as an OCI folder or archive, or by"
+        " `docker save`.",
     ),
     "kernel": click.option("--kernel", help="Name of the guest kernel (default: the one that has the algorithm)."),
     "lab": click.option(
@@ -57,7 +58,7 @@ _CHOICE = {
     ),
 }
 _CCA = click.option(
-    "--cca", required=True, help="Congestion control to ask the stack for, by a name that its manifest has."
+    "--cca", required=True, help="Congestion control to ask the stack for, by its name in the manifest."
 )
 _GRID = click.option(
     "--grid",
@@ -169,7 +170,7 @@ _ALL = ("stack", "client", "interop_rootfs", "kernel", "lab")
 @click.option("--offload", type=click.Choice(["on", "off"]), help="Replace the profile's offload.")
 @click.option("--transfer-s", type=SECONDS, help="Replace the profile's transfer length.")
 @click.option(
-    "--rival", help="Share the bottleneck with a second flow, of the guest kernel: cubic, reno, bbr, ... (its names)."
+    "--rival", help="Share the bottleneck with a second flow, from the guest kernel: cubic, reno, bbr, ... (its names)."
 )
 @WORKERS
 @EXECUTOR
@@ -180,7 +181,7 @@ def run(
 ) -> None:  # fmt: skip
     """Measure ALGORITHM over a grid of cells.
 
-    It is judged where there is a zone for these settings.
+    The results are judged if there is a zone for these settings.
     """
     from conformance.commands import run
     from conformance.reporting.text import terminal
@@ -262,8 +263,10 @@ def cross(choice: Choice, algorithms: Sequence[str], form: str, **options: Any) 
 @click.option(
     "--site", is_flag=True, help="Measure what a report costs instead: ten made-up schemes, 150 cells, 20 trials."
 )
-@click.option("--figures", is_flag=True, help="Show what whole commands take instead, and where a trial's time goes.")
-@click.option("--whole", is_flag=True, help="With --figures: also commands that take minutes.")
+@click.option(
+    "--figures", is_flag=True, help="Show instead how long whole commands take, and where a trial's time goes."
+)
+@click.option("--whole", is_flag=True, help="With --figures: also run commands that take minutes.")
 @trials(3, least=2)
 @FORMAT
 def bench(
@@ -300,7 +303,7 @@ def _refuse_ignored(**ways: bool) -> None:
     if len(asked) > 1:
         raise UserError(f"--{asked[0]} and --{asked[1]} measure different things", "give one of them")
     for way in asked:
-        refuse_given(f"--{way} has no use for it", *_BENCH_IGNORES[way])
+        refuse_given(f"--{way} does not use it", *_BENCH_IGNORES[way])
 
 
 @click.command()
@@ -337,7 +340,9 @@ def matrix(choice: Choice, stacks: Sequence[str], target: pathlib.Path | None, f
 @click.option("--seed", default=1, show_default=True, type=SEED, help="Seed of the trial.")
 @_PROFILE
 @click.option(
-    "--packets-only", is_flag=True, help="Keep no logs of the stack, so that the trial is the same to the byte."
+    "--packets-only",
+    is_flag=True,
+    help="Have the stack write no logs, so that the trial equals an untraced one to the byte.",
 )
 @out_folder("trace")
 @FORMAT
@@ -355,7 +360,7 @@ def trace(choice: Choice, algorithm: str, form: str, **options: Any) -> None:
 @click.command()
 @click.argument("algorithm")
 @with_choice(*_ALL)
-@trials(3, "Traces of each cell. Without random loss, one is made unless the algorithm is BBR.")
+@trials(3, "Traces of each cell; in cells without random loss only one, unless the algorithm is BBR.")
 @click.option("--first-seed", default=1, show_default=True, type=SEED, help="Seed of the first trial.")
 @WORKERS
 @click.option(
@@ -364,7 +369,8 @@ def trace(choice: Choice, algorithm: str, form: str, **options: Any) -> None:
 @click.option(
     "--changes",
     is_flag=True,
-    help="Look at outages, silence, little to send, marks and steps of the rate, too: seven more trials of each.",
+    help="Also look at outages, pauses, little data to send, marks and steps of the rate: seven more trials of each"
+    " side.",
 )
 @FORMAT
 def why(choice: Choice, algorithm: str, target: pathlib.Path | None, form: str, **options: Any) -> None:
@@ -377,7 +383,7 @@ def why(choice: Choice, algorithm: str, target: pathlib.Path | None, form: str, 
 
     found = why.compute(algorithm, choice, target=target, notes=notes(form), **options)
     sent = f"{tracing.captures().sent}.pcap"
-    kept = f"kept: {target}: why.json, why.svg, and what each trial left; times are seconds into its {sent}"
+    kept = f"kept in {target}: why.json, why.svg and each trial's files; times are seconds from the start of its {sent}"
     finish(found, form, shown.show_asked, [kept] if target and found.report else ())
 
 

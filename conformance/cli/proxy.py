@@ -14,11 +14,11 @@ def proxy() -> None:
 @proxy.command("check")
 @click.option(
     "--proxy", "name", type=click.Choice([SPLITTER, PEPSAL]), default=None,
-    help="Try one of them  [default: the suite's own, and pepsal where one is on PATH]",
+    help="Proxy to try  [default: the suite's own, and pepsal if it is on PATH]",
 )  # fmt: skip
 @FORMAT
 def check(name: str | None, form: str) -> None:
-    """Kill it, start it again, and take its links away, beside the same end to end.
+    """Kill and restart a proxy, take its links down, and do the same end to end.
 
     Needs no guest and no root: it runs in network namespaces of an unprivileged user, for about a minute.
     """

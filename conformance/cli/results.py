@@ -81,8 +81,8 @@ def export(form: str, results: Sequence[pathlib.Path], target: str | None, print
 def publish(results: Sequence[pathlib.Path], target: pathlib.Path, form: str) -> None:
     """Compress RESULTS for keeping.
 
-    Writes a file for each stack into a folder, without what no report shows, and of flows that share a scenario's
-    network one into its folder "scenarios". Algorithms that RESULTS lack stay in the files that are there.
+    Writes a file for each stack into a folder, without data that no report shows. Results of scenarios, whose flows
+    share a network, go into its folder "scenarios". Existing files keep algorithms that RESULTS lack.
     """
     from conformance.commands.made_result import Item, Made
     from conformance.reporting import published
@@ -154,7 +154,7 @@ def fidelity(results: Sequence[pathlib.Path], published: pathlib.Path | None, fo
 def merge(results: Sequence[pathlib.Path], target: pathlib.Path, form: str) -> None:
     """Merge the RESULTS of shards into one file.
 
-    Refuses results of unlike runs, and a trial with two different results.
+    Refuses runs that differ in build, kernel or lab, and a trial with two different results.
     """
     from conformance.commands import merge
 

@@ -13,7 +13,7 @@ from conformance.model import seeds
 
 _POINT = click.option(
     "--point", "points", metavar="AXIS=VALUE", multiple=True,
-    help="Value of an axis (repeatable); the first that an axis usually takes where none is given.",
+    help="Value of an axis (repeatable); an axis without one takes the first of its values.",
 )  # fmt: skip
 
 
@@ -25,9 +25,11 @@ def scenario() -> None:
 @scenario.command("run")
 @click.argument("what", metavar="SCENARIO")
 @_POINT
-@click.option("--grid", help="Run a grid of points instead of one: a name of the scenario's, or all.")
+@click.option("--grid", help="Run a grid of points instead of one point: a grid that the scenario names, or all.")
 @click.option(
-    "--alone", metavar="AXIS=VALUE,...", help="Also run this point, and say what harm others do as against it."
+    "--alone",
+    metavar="AXIS=VALUE,...",
+    help="Also run this point, and show what share of its goodput there each group loses at the other points.",
 )
 @click.option("--algorithm", default="cubic", show_default=True, help="Congestion control to ask the stack for.")
 @with_choice("stack", "client", "kernel", "lab")
@@ -46,7 +48,7 @@ def run(
 ) -> None:  # fmt: skip
     """Run SCENARIO, a name or a file, at a point or a grid of them.
 
-    Points that zones are about are judged; the exit status is 1 if one violates.
+    Points that zones cover are judged; the exit status is 1 if one violates.
     """
     from conformance.commands import scenario as command
     from conformance.reporting.text import scenario as shown

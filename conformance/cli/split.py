@@ -36,7 +36,7 @@ def split() -> None:
     "--interpolate",
     "interpolated",
     is_flag=True,
-    help="Predict between measured cells, too, and show the error of that.",
+    help="Also predict between measured cells, and show the error of these predictions.",
 )
 @click.option(
     "--timeouts", type=click.Choice(["bound", "zero"]), default="bound", show_default=True,
@@ -58,7 +58,9 @@ def analyze(
     from conformance.reporting.text import split as shown
 
     if target is not None and target.suffix not in shown.FIGURES:
-        raise UserError(f"--out {target}: no such kind of figure", f"name it {' or '.join(shown.FIGURES)}")
+        raise UserError(
+            f"--out {target}: unknown kind of figure", f"use a name that ends in {' or '.join(shown.FIGURES)}"
+        )
     if options["path"] is not None and options["published"]:
         raise UserError("--published shows figures of many paths", "give it without --path")
     if target is not None:

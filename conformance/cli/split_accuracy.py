@@ -16,7 +16,7 @@ from conformance.support import extras
 
 _PROXY = click.option(
     "--proxy", type=click.Choice([SPLITTER, PEPSAL, "none"]), default=SPLITTER, show_default=True,
-    help="What splits connections: the suite's own, pepsal where one is on PATH, or nothing.",
+    help="What splits connections: the suite's own proxy, pepsal if it is on PATH, or nothing.",
 )  # fmt: skip
 _QUEUE_SIZED_BY = click.option(
     "--queue-sized-by", type=click.Choice(QUEUE_SIZED_BY), default="path", show_default=True,
@@ -83,8 +83,8 @@ def measure(
 ) -> None:  # fmt: skip
     """Measure throughput over split paths.
 
-    CCA is a congestion control. A PATH is such as 10mbps-20ms-0pct+50mbps-60ms-1pct, the client's segment first.
-    Without PATH, the six representative paths that zones have are measured.
+    CCA is a congestion control. A PATH has the form 10mbps-20ms-0pct+50mbps-60ms-1pct, with the client's segment
+    first. Without PATH, the six representative paths of the zones are measured.
     """
     from conformance.commands import split_measure
     from conformance.reporting.text import paths as shown

@@ -37,7 +37,7 @@ def run(
 ) -> None:  # fmt: skip
     """Measure a tier of STUDY, a name or a file, and judge its claims.
 
-    What the results file holds is not measured again, so the same command resumes a run that was broken off.
+    What the results file holds is not measured again, so the same command resumes an interrupted run.
     """
     from conformance.commands import study as command
     from conformance.reporting.text import study as shown
@@ -62,7 +62,7 @@ def list_all(form: str) -> None:
 @_OUT
 @FORMAT
 def show(what: str, results: str, target: pathlib.Path | None, form: str) -> None:
-    """Show scenarios and claims of STUDY, a name or a file, and the verdicts by what the results file holds."""
+    """Show scenarios and claims of STUDY, a name or a file, judged by the results file."""
     from conformance.commands import study as command
     from conformance.reporting.text import study as shown
 
@@ -75,7 +75,10 @@ def show(what: str, results: str, target: pathlib.Path | None, form: str) -> Non
 @_OUT
 @FORMAT
 def board(results: tuple[pathlib.Path, ...], target: pathlib.Path | None, form: str) -> None:
-    """Count the claims of all studies by verdict, by what RESULTS hold; with --out, tell every claim."""
+    """Judge the claims of all studies by RESULTS, and count the verdicts.
+
+    With --out, every claim is listed.
+    """
     from conformance.commands import study as command
     from conformance.reporting.text import study as shown
 
@@ -91,8 +94,8 @@ def board(results: tuple[pathlib.Path, ...], target: pathlib.Path | None, form: 
 def publish(what: str, results: tuple[pathlib.Path, ...], target: pathlib.Path, form: str) -> None:
     """Compress what RESULTS hold of STUDY, for keeping.
 
-    Writes STUDY.jsonl.xz into a folder, with all that claims rest on. Points that RESULTS lack stay in the file that
-    is there. They must be of the same build, kernel and lab as those of the same algorithm in RESULTS.
+    Writes STUDY.jsonl.xz into a folder, with all that claims rest on. An existing file keeps points that RESULTS lack;
+    these must be of the same build, kernel and lab as those of the same algorithm in RESULTS.
     """
     from conformance.catalogue import studies
     from conformance.commands.made_result import Item, Made

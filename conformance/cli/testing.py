@@ -20,7 +20,7 @@ _FALSE_ALARMS = 1401
     "--false-alarms",
     "n",
     type=click.IntRange(1),
-    help="Instead of mutants, make this many whole runs of the references.",
+    help="Instead of testing mutants, make this many whole runs of the references.",
 )
 @click.option("--profile", help="Profile of the zones that judge (default: atc25 for TCP, packets for UDP).")
 @measuring.trials(5)
@@ -31,9 +31,7 @@ _FALSE_ALARMS = 1401
     help=f"Seed of the first trial (default: 101; with --false-alarms {_FALSE_ALARMS}, as recorded).",
 )
 @click.option("--zone", "zones", multiple=True, type=click.Path(), help="A further zone file to judge by (repeatable).")
-@click.option(
-    "--grid", default="10mbps", show_default=True, help="Which cells to judge by, where a zone covers a grid."
-)
+@click.option("--grid", default="10mbps", show_default=True, help="Which cells to judge by, if a zone covers a grid.")
 @click.option("--whole", is_flag=True, help="Measure every cell, even after one has detected the mutant.")
 @click.option(
     "--record",
@@ -52,7 +50,7 @@ def mutants(
 ) -> None:  # fmt: skip
     """Test whether zones detect mutants.
 
-    IDS are mutants (default: all). With --false-alarms, test whether the references are left alone instead.
+    IDS are mutants (default: all). With --false-alarms, test instead that the references are not rejected.
 
     Exit statuses: 0 if at least 90 % of the mutants are detected, or at most 1 run in 100 has a false alarm; 1 if not;
     3 after errors. --record needs all mutants, or the references, and the zones that ship, so leave out IDS, --zone
@@ -64,13 +62,13 @@ def mutants(
     from conformance.reporting.text import scores
 
     if n and (ids or target or options["whole"]):
-        raise UserError("--false-alarms measures no mutant", "give it without IDS, --whole and --out")
+        raise UserError("--false-alarms measures no mutants", "give it without IDS, --whole and --out")
     if record and options["zones"]:
-        raise UserError("--record keeps what the zones that ship say", "give it without --zone")
+        raise UserError("--record keeps only verdicts of the zones that ship", "give it without --zone")
     if record and options["grid"] != mutant_record.GRID:
-        raise UserError(f"--record keeps what was said at {mutant_record.GRID}", "give it without --grid")
+        raise UserError(f"--record keeps only verdicts at {mutant_record.GRID}", "give it without --grid")
     if record and not n and options["profile"]:
-        raise UserError("--record keeps what all zones say, of TCP and of UDP", "give it without --profile")
+        raise UserError("--record keeps the verdicts of all zones, for TCP and for UDP", "give it without --profile")
     asked = testing.Options(first_seed=first_seed or (_FALSE_ALARMS if n else 101), **options)
     if n:
         finish(false_alarms.compute(n, asked, record, notes(form)), form, scores.show_counted)

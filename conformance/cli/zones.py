@@ -19,7 +19,9 @@ def zones() -> None:
 @zones.command("check")
 @click.argument("files", nargs=-1)
 @click.option(
-    "--record", is_flag=True, help="Record which mutants the zones reject, so that later checks notice if one is lost."
+    "--record",
+    is_flag=True,
+    help="Record which mutants the zones reject, so that later checks notice if they miss one.",
 )
 @FORMAT
 def zones_check(files: Sequence[str], record: bool, form: str) -> None:
@@ -32,7 +34,7 @@ def zones_check(files: Sequence[str], record: bool, form: str) -> None:
     from conformance.reporting.text import zones as shown
 
     if record and files:
-        raise UserError("--record keeps what all zones reject", "name none")
+        raise UserError("--record keeps what all zones reject", "give it without FILES")
     # Each zone is shown as soon as it is checked, so that those before one that fails are seen, too.
     found = zones.check(files, lambda one: shown.show_checked(one, progress_console(form)), anew=record)
     finish(found, form, lambda found, console: None, [f"recorded: {mutant_record.keep()}"] if record else ())
@@ -89,7 +91,7 @@ def zones_show(zone: str, form: str) -> None:
 
 @zones.command("derive")
 @click.argument("results", type=click.Path(path_type=pathlib.Path))
-@click.option("--algorithm", required=True, help="The suite's name of the algorithm, such as cubic.")
+@click.option("--algorithm", required=True, help="The suite's name for the algorithm, such as cubic.")
 @click.option(
     "--version-text",
     required=True,
@@ -124,7 +126,7 @@ def zones_derive(
 ) -> None:
     """Derive a zone from reference runs in RESULTS.
 
-    A stack violates a zone only where it is outside of all that the zone rests on: the reference, other
+    A stack violates a zone only if it is outside of everything that the zone rests on: the reference, other
     implementations given by --beside, and documents.
     """
     from conformance.catalogue import derive, derive_split
@@ -139,7 +141,7 @@ def zones_derive(
         zone = derive.derive_file(results, algorithm, version_text, target, metric, profile, beside)
         fewest = min(i.basis.n for i in zone.intervals.values())
         if fewest < derive.USUAL_TRIALS:
-            said = f"there are {zone.noun}s with {fewest} trials: the fewer, the less it tells; those that ship rest on"
+            said = f"some {zone.noun}s have only {fewest} trials: the fewer, the less they detect; zones that ship have"
             progress_console(form).print(f"{said} {derive.USUAL_TRIALS} a {zone.noun}", style="yellow", soft_wrap=True)
         summary = zone.summary
     item = Item(name=summary.partition(":")[0], words=f"zone {summary}, {target}", path=str(target))
@@ -171,7 +173,7 @@ def zones_smoke(form: str) -> None:
 def zones_apart(algorithms: Sequence[str], profile: str, form: str) -> None:
     """List the cells that tell ALGORITHMS apart.
 
-    In such a cell, no value is permitted by the zones of both algorithms of a pair.
+    In such a cell, the zones of two of these algorithms have no permitted value in common.
     """
     from conformance.commands import zones
     from conformance.reporting.text import zones as shown
@@ -188,9 +190,10 @@ def zones_apart(algorithms: Sequence[str], profile: str, form: str) -> None:
 def zones_power(
     named: Sequence[str], trials: int | None, questions: int | None, target: pathlib.Path | None, form: str
 ) -> None:
-    """Say which shifts ZONES tell, files or ids (default: all).
+    """Say which shifts ZONES detect.
 
-    A shift is told where a stack that has so much less or more than the reference violates the zone in 80 % of runs.
+    ZONES are files or ids (default: all). A shift is detected if a stack whose values are lower or higher than the
+    reference's by that much violates the zone in 80 % of runs.
     The last column is about a stack that is 20 % slower than the reference in every cell.
     """
     from conformance.commands import zones_power
@@ -203,13 +206,13 @@ def zones_power(
 
 @zones.command("margins")
 @click.argument("results", nargs=-1, required=True, type=click.Path(path_type=pathlib.Path))
-@click.option("--record", is_flag=True, help="Keep the margins in zones/margins.json; then derive zones anew.")
+@click.option("--record", is_flag=True, help="Keep the margins in zones/margins.json; then derive the zones again.")
 @FORMAT
 def zones_margins(results: Sequence[pathlib.Path], record: bool, form: str) -> None:
     """Compute margins from RESULTS of honest stacks.
 
-    zones/margins.json names these stacks. For each kind of cell, the table says what their medians differ by, how far
-    the farthest is outside of all bases, and which margin follows.
+    zones/margins.json names these stacks. For each kind of cell, the table shows by how much their medians differ, how
+    far the farthest lies outside of all bases, and which margin follows.
     """
     from conformance.commands import zones_margins
     from conformance.reporting.text import zones as shown

@@ -51,7 +51,7 @@ def compute(choice: Choice, algorithm: str | None) -> CheckedAdapter:
     bench = benches.find(choice)
     algorithm = algorithm or bench.adapter.first_algorithm()
     if why_not := bench.adapter.why_not(algorithm):
-        raise UserError(why_not, "name one that it has with --cca")
+        raise UserError(why_not, "choose another with --cca")
     place = bench.place(algorithm)
     if place.why_not:
         raise UserError(place.why_not)
@@ -64,7 +64,7 @@ def compute(choice: Choice, algorithm: str | None) -> CheckedAdapter:
     faults = [e.message for e in events if isinstance(e, protocol.Fault | protocol.Unsupported)]
     network = next((e for e in events if isinstance(e, protocol.Network)), None)
     if faults or network is None or not any(isinstance(e, protocol.End) for e in events):
-        last = faults or console_text.strip().splitlines()[-1:] or ["the guest said nothing"]
+        last = faults or console_text.strip().splitlines()[-1:] or ["the guest printed nothing"]
         return CheckedAdapter(scheme=scheme, fault=str(last[0]))
     own = bench.adapter.kernel_algorithms is None
     clauses = contract.clauses(job.probed(events), trial, wire.to_json(network), own, _version(bench.adapter))

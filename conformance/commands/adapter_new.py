@@ -37,12 +37,14 @@ def new(name: str, language: str, into: str | pathlib.Path = ".", transport: str
     """
     if language not in languages(transport):
         others = " or ".join(languages(transport))
-        raise UserError(f"there is no scaffold over {transport} in {language}", f"choose --lang {others}")
+        raise UserError(f"there is no scaffold for {transport} in {language}", f"choose --lang {others}")
     if not re.fullmatch(schema.pattern("adapter", "name"), name):
-        raise UserError(f"adapter name {name!r}", "use lower-case letters, digits, dots and hyphens, 63 at most")
+        raise UserError(
+            f"adapter name {name!r} is not allowed", "use at most 63 lower-case letters, digits, dots and hyphens"
+        )
     home = pathlib.Path(into, name)
     if os.path.lexists(home):
-        raise UserError(f"{home} exists already", "choose another name, or another folder with --into")
+        raise UserError(f"{home} already exists", "choose another name, or another folder with --into")
     try:
         # The folder is made elsewhere and renamed, so that it appears complete or not at all.
         with tempfile.TemporaryDirectory(dir=into, prefix=f".{name}.") as temporary:

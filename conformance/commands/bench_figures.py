@@ -37,7 +37,7 @@ _SHARED = (("ten-flows", 6.0), ("hundred-flows", 60.0))
 _WITHOUT_POINTS, _WITHOUT_POINTS_S = "pytest -m cubic, without points of scenarios", 165.0
 _ALL_OF_CUBIC = "pytest -m cubic"
 _GRID, _GRID_S = f"CUBIC, {GRID_CELLS} cells x {GRID_TRIALS} trials", 480.0
-_LEFT_OUT = "not measured; WHOLE=--whole"
+_LEFT_OUT = "not measured; give --whole (make: WHOLE=--whole)"
 #: the end of the line that pytest prints every ten seconds
 _LEFT = re.compile(r"\d+ of \d+ tests, about (.*) left$")
 #: exit statuses of a complete session of pytest: all tests passed, or some failed, which does not matter here
@@ -222,7 +222,7 @@ def _pytest(name: str, marks: str, choice: Choice, target_s: float | None) -> Fi
         trouble = errors.read().strip()
     if session.returncode in _MEASURED:
         return first.beside(Figure(name=name, seconds=ended - began, target_s=target_s), ended)
-    words = (trouble or "".join(told).strip() or "it said nothing").splitlines()[-1]
+    words = (trouble or "".join(told).strip() or "it printed nothing").splitlines()[-1]
     return Figure(name=name, target_s=target_s, trouble=words)
 
 

@@ -51,9 +51,9 @@ class Violation:
     def why_not(self) -> str | None:
         """Why no capture could show what this violation is due to; None if one can."""
         if self.zone.metric not in model.RATES:
-            return f"{self.zone.metric} is no rate"
+            return f"{self.zone.metric} is not a rate"
         if isinstance(self.place, Point) or self.setting.rival:
-            return "beside another flow, that flow has its part in it"
+            return "only the rate of a lone flow in a cell is examined"
         if not all(value > 0 for value in self.values):
             return "nothing was transferred"
         if not all(value > 0 for value in _values(self.zone.intervals[self.place].basis)):

@@ -162,7 +162,9 @@ def run(
     who, bench = choice.stack, None
     if mutant is not None:
         if choice != Choice():
-            raise UserError("--mutant says what is measured, and where", "leave out what chooses a stack or a kernel")
+            raise UserError(
+                "--mutant fixes what is measured, and where", "leave out options that choose a stack or kernel"
+            )
         (wrong,) = mutants.choose_one(mutant)
         bench, who = mutants.bench_of(wrong, lambda line: None), f"mutant {wrong.id}"
         algorithms, called = algorithms or [wrong.algorithm], {wrong.algorithm: wrong.measured}
@@ -172,7 +174,8 @@ def run(
     questions = _questions(_chosen(what), bench, called, algorithms)
     if not questions:
         raise UserError(
-            f"none of these clauses applies to what {who} offers", "`conformance clause list` says which do"
+            f"none of these clauses applies to what {who} offers",
+            "`conformance clause show CLAUSE` says which algorithms it applies to",
         )
     asked = plan(
         questions, trials=trials, most_trials=last_look(trials, most_trials), first_seed=first_seed,

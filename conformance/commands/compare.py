@@ -112,7 +112,7 @@ def of_sides(base: Stack | Results, head: Stack | Results, options: Options, not
     )  # fmt: skip
     for algorithm in asked:
         if base.labs(algorithm) != head.labs(algorithm):
-            work.lacking.append(f"{algorithm}: the sides are of two labs: what moved may be the emulator's doing")
+            work.lacking.append(f"{algorithm}: the sides are from two labs, so what moved may be due to the emulator")
         work.lacking += chosen[algorithm].lacking
         work.compare(algorithm, works[algorithm])
     first, second = (
@@ -279,8 +279,8 @@ def _margin(
     if kernels and options.grid != compare_places.NO_CELLS:
         return compare_result.MARGIN if options.margin is None else options.margin
     if options.margin is not None and schemes:
-        what = "there is no cell to serve in" if kernels else "these sides are not one build on two kernels"
-        raise UserError(f"--margin is for cells of one build on two kernels, and {what}", "leave it out")
+        what = "no cells are compared" if kernels else "these sides are not one build on two kernels"
+        raise UserError(f"--margin is for cells of one build on two kernels, but {what}", "leave it out")
     return None
 
 

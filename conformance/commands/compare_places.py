@@ -40,7 +40,7 @@ def chosen(both: Sequence[Stack | Results], algorithm: str, grid: str, profile: 
         return _held(both, algorithm, grid, profile)
     usual, *others = dict.fromkeys(side.bench.profile for side in both if isinstance(side, Stack))
     if others:
-        raise UserError("one stack is over TCP, the other over UDP", "compare two builds of one stack")
+        raise UserError("one stack runs over TCP, the other over UDP", "compare two builds of one stack")
     if grid != grids.SMOKE:
         settings = [scenarios.setting(named, place) for named, place in _named(grid, profile or usual)]
         return Chosen(keys=[(algorithm, setting) for setting in settings], lacking=[])
@@ -67,7 +67,7 @@ def _held(both: Sequence[Stack | Results], algorithm: str, grid: str, profile: s
     if paths := len(everywhere) - len(keys):
         lacking.append(f"{algorithm}: {count(paths, 'split path')} not compared")
     if alone := sum(len(of) for of in held) - len(held) * len(everywhere):
-        lacking.append(f"{algorithm}: {count(alone, 'place')} not compared, as one file alone holds them")
+        lacking.append(f"{algorithm}: {count(alone, 'place')} not compared, because only one file has results there")
     if grid not in (grids.SMOKE, grids.FULL):
         # Cells match under any profile that the files hold.
         wanted = {(named if isinstance(place, Point) else None, place) for named, place in _named(grid, "")}

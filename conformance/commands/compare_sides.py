@@ -83,12 +83,12 @@ class Results:
         if len(schemes) != 1:
             ids = ", ".join(f"{s.id} (build {s.stack_digest[:8]}, Linux {s.kernel_release})" for s in schemes)
             raise UserError(
-                f"{self.given} has {ids or 'nothing'} of {algorithm}",
+                f"{self.given} holds {ids or 'no results'} for {algorithm}",
                 "give a file with results of one build" if schemes else "measure it, or choose another --cca",
             )
         if len(labs := self.labs(algorithm)) > 1:
             versions = ", ".join(f"{room} lab {digest[:8]}" for room, digest in sorted(labs))
-            raise UserError(f"{self.given} has {schemes[0].id} of {versions}", "give a file with results of one lab")
+            raise UserError(f"{self.given} has {schemes[0].id} from {versions}", "give a file with results of one lab")
         return schemes[0]
 
     def labs(self, algorithm: str) -> set[Lab]:
@@ -115,7 +115,7 @@ def sysctls(text: str) -> Sysctls:
     for part in text.split(","):
         name, equals, value = part.strip().partition("=")
         if not equals or not value:
-            raise UserError(f"--sysctl {text!r} is not of the form net.ipv4.NAME=VALUE")
+            raise UserError(f"sysctls {text!r} are not of the form net.ipv4.NAME=VALUE,...")
         pairs.append((name, value))
     return tuple(sorted(pairs))
 
@@ -130,13 +130,13 @@ def parse(text: str, choice: Choice, sysctls: Sysctls = ()) -> Stack | Results:
     path = pathlib.Path(text)
     if is_results(text):
         if sysctls:
-            raise UserError(f"{text} was measured already, so that no sysctl is set for it", "leave the option out")
+            raise UserError(f"{text} was already measured, so no sysctl can be set for it", "leave that option out")
         return Results(
             given=text, measurements=store.read(path), features=features.read(features.beside(path)),
         )  # fmt: skip
     stack, at, kernel = (text, "", "") if path.exists() else text.rpartition("@") if "@" in text else (text, "", "")
     if at and not kernel:
-        raise UserError(f"{text}: no kernel is named after the @", "give STACK@KERNEL, such as quinn@6.1")
+        raise UserError(f"{text}: the name of a kernel must follow the @", "give STACK@KERNEL, such as quinn@6.1")
     chosen = dataclasses.replace(choice, stack=stack or choice.stack)
     given = " ".join([text, *(f"{name}={value}" for name, value in sysctls)])
     bench = benches.find(dataclasses.replace(chosen, kernel=kernel) if kernel else chosen)
@@ -152,7 +152,7 @@ def baseline(path: str, stack: str, algorithms: Sequence[str]) -> Results:
     held = [f for f in features.read(kept) if f.trial.scheme.stack == stack]
     lacking = [a for a in algorithms if a not in {f.trial.scheme.algorithm for f in held}]
     if lacking:
-        why = "were read by another version of the suite" if features.stale(kept) else "are not there"
+        why = "were read by another version of the suite" if features.stale(kept) else "are missing"
         command = f"conformance gate {' '.join(lacking)} --features --results {shlex.quote(path)}"
         raise UserError(
             f"{kept}: features of {stack}'s {', '.join(lacking)} {why}", f"measure the baseline with `{command} ...`"
@@ -195,7 +195,7 @@ def require_one_stack(first: Scheme, second: Scheme) -> None:
     if _OF_VERSION.sub("", first.stack) != _OF_VERSION.sub("", second.stack):
         raise UserError(
             f"{first.stack} and {second.stack} are different stacks",
-            "compare two builds of one, or say --across-stacks if you mean it",
+            "compare two builds of one, or give --across-stacks if you mean to compare these",
         )
 
 

@@ -91,7 +91,7 @@ def checks(lab: str = "virtual", kernel_name: str = kernels.DEFAULT_NAME) -> Ite
     yield _pinning()
     yield _processes()
     yield _memory()
-    yield Check(True, f"guests at a time: {limits.workers()} (by cores, processor time, memory and processes)")
+    yield Check(True, f"guests at a time: {limits.workers()} (limited by cores, processor time, memory and processes)")
     try:
         kernel = kernels.find(kernel_name)
     except UserError as error:
@@ -170,14 +170,14 @@ def _builds(stack: str) -> Check:
     if adapter.is_built(about):
         return Check(True, f"{stack}: built")
     lacking = building.missing(about.build or {})
-    what = f"what {stack} is built with: {', '.join(lacking) + ' missing' if lacking else 'all there'}"
+    what = f"tools to build {stack}: {', '.join(lacking) + ' missing' if lacking else 'all found'}"
     return Check(not lacking, what, f"apt-get install {' '.join(about.packages)}")
 
 
 def _kernel_tools() -> Check:
     lacking = build.missing_tools()
     return Check(
-        not lacking, f"tools to build a kernel: {', '.join(lacking) + ' missing' if lacking else 'all there'}",
+        not lacking, f"tools to build a kernel: {', '.join(lacking) + ' missing' if lacking else 'all found'}",
         f"apt-get install {' '.join(lacking)}",
     )  # fmt: skip
 
@@ -208,14 +208,14 @@ def _pinning() -> Check:
         found = "allowed"
     except OSError:
         found = "forbidden, so trials take longer; a container's seccomp profile must allow sched_setaffinity"
-    return Check(True, f"a core for each guest: {found}")
+    return Check(True, f"pinning guests to cores: {found}")
 
 
 def _processes() -> Check:
     most = limits.most_processes()
     return Check(
         most is None or most >= endings.LEAST_PROCESSES,
-        f"processes: {'no limit' if most is None else f'{most} at once, {endings.LEAST_PROCESSES} wanted'}",
+        f"processes: {'no limit' if most is None else f'at most {most} at once, {endings.LEAST_PROCESSES} needed'}",
         f"--pids-limit {endings.LEAST_PROCESSES} or more in a container",
     )
 
@@ -224,7 +224,7 @@ def _memory() -> Check:
     most = limits.memory_mb()
     return Check(
         most is None or most >= limits.LEAST_MB,
-        f"memory: {'no limit' if most is None else f'{most} MB, {limits.LEAST_MB} wanted'}",
+        f"memory: {'no limit' if most is None else f'{most} MB, {limits.LEAST_MB} MB needed'}",
         f"--memory {limits.LEAST_MB}m or more in a container",
     )
 

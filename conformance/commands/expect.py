@@ -25,7 +25,7 @@ from conformance.model.trial import Measurement, Scheme, Trial
 from conformance.model.verdict import Status
 from conformance.results import store
 from conformance.support import files, paths
-from conformance.support.console import one_line
+from conformance.support.console import count, one_line
 
 #: (scheme, room, lab version): measurements with the same are judged together
 Run = tuple[Scheme, str, str]
@@ -130,7 +130,7 @@ def runs(stack: str, results: Sequence[pathlib.Path | str]) -> dict[Run, dict[Se
         trial = dataclasses.replace(m.trial, scheme=scheme)
         found[scheme, trial.room, trial.lab_digest][trial.setting].append(dataclasses.replace(m, trial=trial))
     if not found:
-        but = f" but {unbuilt} on kernels that are not built" if unbuilt else ""
+        but = f", except {unbuilt} on kernels that are not built" if unbuilt else ""
         raise UserError(f"no measurements of stack {stack} in {_names(results)}{but}")
     return found
 
@@ -148,11 +148,13 @@ def _of_today(
             kept[run] = measured
         else:
             left[one_line(trial.scheme.id), _unlike(trial, same)] += sum(map(len, measured.values()))
-    left_out = tuple(f"{n} measurements of {scheme}, of another {unlike}" for (scheme, unlike), n in left.items())
+    left_out = tuple(
+        f"{count(n, 'measurement')} of {scheme} from another {unlike}" for (scheme, unlike), n in left.items()
+    )
     if not kept:
         others = "; ".join(left_out)
         raise UserError(
-            f"{_names(results)}: no measurement of {bench.adapter.name} is as it would be made today: {others}",
+            f"{_names(results)}: no measurement of {bench.adapter.name} is of today's build, kernel and lab: {others}",
             "measure again, name the --client, --kernel and --lab they were made with, or take them with --any-build",
         )
     return kept, left_out

@@ -125,7 +125,7 @@ class Record:
                     record._runs[algorithm][found.first_seed] = found
         except (ValueError, KeyError, TypeError, AttributeError, UserError) as error:
             why = f"{path()}: not a record of runs: {type(error).__name__}: {error}"
-            raise UserError(why, "delete it, and measure anew") from None
+            raise UserError(why, "delete it, and measure again") from None
         return record
 
     def runs(self, algorithm: str, about: About | None = None) -> dict[int, Run]:

@@ -73,7 +73,7 @@ def _number(name: str, text: str) -> float:
     except ValueError:
         found = math.nan
     if not math.isfinite(found):
-        raise UserError(f"{name} is {text!r}, no number to count with")
+        raise UserError(f"{name} is {text!r}, which is not a finite number")
     return found
 
 
@@ -112,7 +112,7 @@ def compare(measurements: Iterable[Measurement], published: Published) -> list[R
         run = t.scheme.stack_digest, t.scheme.kernel_digest, t.setting.profile_digest, t.room, t.lab_digest
         scheme = t.scheme.algorithm, t.scheme.stack
         if runs.setdefault(scheme, run) != run:
-            raise UserError(f"results of {_name(*scheme)} are of unlike runs", "compare one run at a time")
+            raise UserError(f"results of {_name(*scheme)} come from different runs", "compare one run at a time")
         if m.outcome is Outcome.TIMEOUT:
             timed_out.add((*scheme, t.setting.cell))
         elif m.outcome is Outcome.OK and m.utilization is not None:

@@ -194,7 +194,7 @@ def compute(options: Options, notes: Notes) -> GateResult:
     findings = tuple(judged(asked, found, known, {a: bench.scheme(a).id for a in zones}))
     again = repeating(asked, findings) if options.confirm else None
     if again:
-        notes.say(f"{count(len(again.questions), 'new violation')}: again with fresh seeds")
+        notes.say(f"{count(len(again.questions), 'new violation')}: measuring again with fresh seeds")
         findings = tuple(confirmed(again, measured(again, left_s()), findings))
     if options.blame and not options.baseline:
         for_blame_s = None if budget_s is None else max(left_s() or 0.0, _LEAST_BLAME_S)
@@ -263,7 +263,7 @@ def _features(
         compare_features.record(
             bench, algorithm, options.results, notes, options.workers, asked.budget_s, asked.first_seed
         )
-    notes.say("features are kept beside the results; with --baseline they are compared")
+    notes.say("features are kept beside the results; to compare them, give --baseline")
     return None
 
 
@@ -303,7 +303,7 @@ def _zones(options: Options, bench: Bench, shipped: list[Zone]) -> dict[str, lis
     known = sorted({zone.algorithm for zone in there})
     wanted = options.algorithms or [a for a in bench.adapter.manifest.offered() if a in known]
     if not wanted:
-        raise UserError(f"{bench.adapter.name} does not say which algorithms it has", "name them")
+        raise UserError(f"{bench.adapter.name} lists no algorithm that a zone judges", "name the algorithms")
     for algorithm in wanted:
         if algorithm not in known:
             raise UserError(
@@ -372,7 +372,7 @@ def seconds(text: str | None) -> float | None:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)(s|m|h)", text.strip())
     found = float(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2]] if match else 0.0
     if not 0 < found < math.inf:
-        raise UserError(f"--budget {text}", "give a length of time such as 90s, 10m or 1h")
+        raise UserError(f"--budget {text} is not a usable length of time", "give one such as 90s, 10m or 1h")
     return found
 
 
@@ -380,7 +380,7 @@ def shares(text: str) -> tuple[int, int]:
     """Parse a shard such as 2/5, and return (which, of how many). Raises UserError."""
     match = re.fullmatch(r"([1-9]\d{0,5})/([1-9]\d{0,5})", text.strip())
     if not match or int(match[1]) > int(match[2]):
-        raise UserError(f"--shard {text}", "give which of how many, such as 2/5")
+        raise UserError(f"--shard {text} does not name a part", "give which of how many, such as 2/5")
     return int(match[1]), int(match[2])
 
 

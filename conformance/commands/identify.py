@@ -98,9 +98,9 @@ def zones() -> list[Zone]:
     """
     found: list[Zone] = documents.all_zones("identify-*")
     if not found:
-        raise UserError("no zones to identify by ship with this suite", "derive them (docs/add-a-zone.md)")
+        raise UserError("this suite ships no zones to identify algorithms by", "derive them (docs/add-a-zone.md)")
     if len({zone.profile_digest for zone in found}) != 1:
-        raise UserError("the identify zones are of several profiles", "derive them anew from runs of one")
+        raise UserError("the identify zones belong to several profiles", "derive them from runs under one profile")
     return found
 
 
@@ -146,7 +146,7 @@ def _exported(measurement: Measurement) -> str | None:
     if not bbr:
         return name
     seen = bbr["versions_with_the_gains_seen"]
-    gains = f"gains of version {' or '.join(map(str, seen))}" if seen else "gains of none that is known"
+    gains = f"gains of version {' or '.join(map(str, seen))}" if seen else "gains of no known version"
     return f"{name}, version {bbr['exported_version']} (with {gains})"
 
 

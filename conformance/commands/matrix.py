@@ -26,6 +26,7 @@ from conformance.model.setting import Cell
 from conformance.model.trial import Measurement, Outcome
 from conformance.model.verdict import ALPHA, Status, Verdict, overall
 from conformance.model.zone import Zone, id_parts
+from conformance.support.console import count
 from conformance.support.notes import Notes
 
 #: where an algorithm without a zone is measured, to show that it runs
@@ -112,7 +113,7 @@ def _rows(
             yield Row(stack=about.name, algorithm=algorithm, called=called, status=Status.UNSUPPORTED, what=str(error))
         return
     asked = _plan(about.offered(), bench.profile, wanted, trials, first_seed)
-    notes.say(f"{about.name}: {len(about.offered())} algorithms, {len(asked.work)} cells")
+    notes.say(f"{about.name}: {count(len(about.offered()), 'algorithm')}, {count(len(asked.work), 'cell')}")
     found: dict[str, dict[Key, Sequence[Measurement]]] = collections.defaultdict(dict)
     judged: dict[Question, Judged] = {}
     for answer in answers(asked, bench, results, workers, notes):

@@ -38,7 +38,7 @@ from conformance.model.verdict import Verdict, looks
 from conformance.model.zone import Zone
 from conformance.results.store import Store
 from conformance.support import paths, schema
-from conformance.support.console import duration
+from conformance.support.console import count, duration
 from conformance.support.notes import Bar, Notes
 
 #: (name of a profile or scenario, a cell or point of it)
@@ -141,7 +141,7 @@ def compute(ids: Sequence[str], options: Options, record: bool, notes: Notes) ->
     """Measure the mutants with these ids, or all if none is named; progress goes to `notes`. Raise UserError."""
     chosen = mutants.choose(corpus(), ids)
     if record and ids:
-        raise UserError("--record keeps the score of all mutants", "name none")
+        raise UserError("--record keeps the score of all mutants", "give it without IDS")
     absent = _absent(chosen)
     if ids and absent:
         lacking = absent[0]
@@ -151,7 +151,7 @@ def compute(ids: Sequence[str], options: Options, record: bool, notes: Notes) ->
     recorded: tuple[pathlib.Path, ...] = ()
     with reporter(notes, "mutants", len(chosen)) as report:
         for kernel, n in collections.Counter(mutant.kernel for mutant in absent).items():
-            report.note(f"not measured: {n} mutants, as their kernel {kernel} is not built here ({_BUILD_IT})")
+            report.note(f"not measured: {count(n, 'mutant')} because kernel {kernel} is not built here ({_BUILD_IT})")
         for mutant in chosen:
             finding = _look(mutant, options, kept, report, did)
             findings.append(finding)
@@ -212,7 +212,7 @@ def _try_where_none_is_rejected(
         further = [mutant for mutant in most if mutant.algorithm == zone.algorithm and mutant.kernel]
         if not further or any(one.violates(zone) for one in did.values()):
             continue
-        report.note(f"{zone.id} rejects no mutant yet: more are measured there, as `zones check` asks for one")
+        report.note(f"{zone.id} rejects no mutant yet: measuring more there, because `zones check` requires one")
         where = [(zone.profile, cell) for cell in zone.intervals]
         for mutant in further:
             bench = bench_of(mutant, report.say)
@@ -322,7 +322,7 @@ def patch_for(version: tuple[int, int]) -> pathlib.Path:
     if not reached:
         raise UserError(
             f"mutants/ has no patch for Linux {version[0]}.{version[1]}",
-            f"give a source of {'.'.join(map(str, min(made)))} or later",
+            f"use a source of Linux {'.'.join(map(str, min(made)))} or later",
         )
     return made[max(reached)]
 
@@ -364,7 +364,7 @@ class Reporter:
         took_s = (time.monotonic() - self._began) / len(told)
         self._bar.advance(by=len(told), fresh=self._fresh)
         for name, outcome, trials in told:
-            self._notes.say(f"{outcome:10} {name} ({trials} trials, {duration(took_s)})")
+            self._notes.say(f"{outcome:10} {name} ({count(trials, 'trial')}, {duration(took_s)})")
         self._began, self._fresh = time.monotonic(), False
 
 

@@ -75,7 +75,7 @@ def compute(name: str | None = None, down_s: Sequence[float] = DOWN_S) -> Checke
     """
     left_out = None
     if why_not := proxy_network.allowed():
-        raise UserError(f"a proxy is checked in namespaces of an unprivileged user: {why_not}")
+        raise UserError(f"cannot check proxies without unprivileged user namespaces: {why_not}")
     commands = {one: _command(one) for one in ([SPLITTER] if name is None else [name])}
     if name is None:
         try:
@@ -135,7 +135,7 @@ def _row(asked: Mapping[str, Any]) -> Row:
         seen = json.loads(done.stdout)
     except (subprocess.TimeoutExpired, ValueError) as error:
         late = isinstance(error, subprocess.TimeoutExpired)
-        why = f"it took longer than {_LONGEST_S} s" if late else (done.stderr.strip().splitlines() or ["no word"])[-1]
+        why = f"it took longer than {_LONGEST_S} s" if late else (done.stderr.strip().splitlines() or ["no output"])[-1]
         return Row(**about, seen={}, asked=None, holds=None, trouble=why)
     must, holds = judged(asked, seen)
     return Row(**about, seen=seen, asked=must, holds=holds)
@@ -153,16 +153,17 @@ def judged(asked: Mapping[str, Any], seen: Mapping[str, Any]) -> tuple[str | Non
     """Return (the requirement of a case in words, whether it is met); (None, None) if it has none."""
     match asked["case"]:
         case "killed" if asked.get("via") == END_TO_END:
-            return "there is nothing to notice, and the stream goes on", seen["goes_on"] and seen["right"]
+            return "nothing happens to the connection, and the stream goes on", seen["goes_on"] and seen["right"]
         case "killed":
             noticed = seen["client_noticed_s"] is not None and seen["server_noticed_s"] is not None
             whole = seen["client_how"] == "end"
-            return "both ends notice, and no end passes for the stream's own", noticed and not whole and seen["right"]
+            must = "both ends notice, and do not take it for the normal end of the stream"
+            return must, noticed and not whole and seen["right"]
         case "restarted":
             served = seen["served_s"] is not None and seen["served_s"] <= _SERVED_S
             if asked.get("via") == END_TO_END:
                 goes_on = seen["client_how"] == seen["server_how"] == "nothing"
-                return "new connections are served all the time, and the old one goes on", served and (
+                return "new connections are served throughout, and the old one goes on", served and (
                     seen["served_meanwhile"] and goes_on
                 )
             return f"new connections are served within {_SERVED_S:g} s", served
@@ -171,5 +172,5 @@ def judged(asked: Mapping[str, Any], seen: Mapping[str, Any]) -> tuple[str | Non
         case "down":
             most_s = asked["seconds"] + _LATE_S
             resumed = seen["resumed_s"] is not None and seen["resumed_s"] <= most_s
-            return f"it goes on within {most_s:g} s, and is whole", resumed and seen["whole"]
+            return f"the stream goes on within {most_s:g} s, and is whole", resumed and seen["whole"]
     return None, None

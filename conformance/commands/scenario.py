@@ -152,7 +152,9 @@ def run(
     common.require_offered(bench, algorithm)
     for setting in settings.values():
         if why_not := shared.why_not(setting, bench.adapter):
-            raise UserError(f"/flows: {why_not}", "ask for one body, or see docs/contract.md for contract 2")
+            raise UserError(
+                f"/flows: {why_not}", "request one body per connection, or see docs/contract.md on contract 2"
+            )
     asked = plan(
         _questions(algorithm, settings.values()), trials=trials, first_seed=first_seed,
         work=[(algorithm, setting) for setting in settings.values()],

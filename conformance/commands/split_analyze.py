@@ -55,7 +55,7 @@ def load(results: Sequence[str | pathlib.Path], chosen: Chosen = Chosen()) -> Me
     if not own:
         there = sorted({f"{m.trial.scheme.id} under {m.trial.setting.profile}" for m in everything})
         raise UserError(
-            f"no such results in {', '.join(map(str, results))}", f"there is {', '.join(there) or 'nothing'}"
+            f"no matching results in {', '.join(map(str, results))}", f"available: {', '.join(there) or 'none'}"
         )
     return dict(sorted(grouping.by_scheme(own).items()))
 
@@ -168,7 +168,9 @@ def compute(
     one_path = None if path is None else Path.parse(path)
     among = split_paths.paths(grids.cells(grid))
     if not among:
-        raise UserError(f"grid {grid!r} holds no path of two segments", "the cell they compose to must be in it, too")
+        raise UserError(
+            f"grid {grid!r} has no path of two segments", "the cell that the segments compose to must be in it, too"
+        )
     measured = load(results, chosen)
     if timeout_s is not None:
         measured = {

@@ -174,7 +174,7 @@ def _make_variant(study: Study, name: str | None, notes: Notes) -> None:
         notes.say(f"made the kernel {name}: {asked.of} with {given}")
     elif held.digest != kernel.digest:
         raise UserError(
-            f"kernel {name} is not {asked.of} with the study's parameters", f"give it with `{_how(name, asked)}`"
+            f"kernel {name} is not {asked.of} with the study's parameters", f"make it with `{_how(name, asked)}`"
         )
 
 
@@ -199,7 +199,7 @@ def _too_large(study: Study, points: Iterable[StudyPoint]) -> dict[StudyPoint, s
         network = study.setting(point).network
         needed = 0 if network is None else shared.memory_mb(network, point.stack)
         if free_mb is not None and needed > free_mb:
-            found[point] = f"its guest needs {needed} MB, and {free_mb} MB are free"
+            found[point] = f"its guest needs {needed} MB, but only {free_mb} MB are free"
     return found
 
 

@@ -83,7 +83,7 @@ def compute(
     """Make the trial and keep its files in the folder `target`; progress goes to `notes`. Raises UserError."""
     cells = grids.cells(cell)
     if len(cells) != 1:
-        raise UserError(f"{cell} is not one cell", "name one, such as 10mbps-20ms-1pct")
+        raise UserError(f"{cell} is not a single cell", "name one cell, such as 10mbps-20ms-1pct")
     if choice.lab != "virtual":
         raise UserError("traces are taken in the virtual room only", "leave --lab out")
     target = pathlib.Path(target)
@@ -163,7 +163,7 @@ def keep_some(
         own = "" if profile in documents.PROFILES.values() else f"-{profile}"
         target = pathlib.Path(folder) / f"{algorithm}-{cell.id}{own}"
         if target.exists():
-            notes.say(f"trace kept before: {target}")
+            notes.say(f"trace already kept: {target}")
             continue
         try:
             found = compute(
@@ -175,4 +175,4 @@ def keep_some(
             return
         show(found)
     if len(cells) > _MOST_KEPT:
-        notes.say(f"traces of {_MOST_KEPT} cells kept, of {len(cells)} that violate")
+        notes.say(f"kept traces of {_MOST_KEPT} of the {len(cells)} cells that violate")

@@ -159,7 +159,7 @@ def traced(
                 found.flows.setdefault(names[setting], {})[seed] = flow
                 on_flow(measurement.trial, flow)
                 if full_s:
-                    too_many = "its packets did not fit into the memory for captures"
+                    too_many = "the memory for captures was full"
                     found.problems.append(f"{found.name} at {where}, after {full_s:.1f} s: {too_many}")
             if target:
                 trace.keep(folder, target / f"{setting.cell.id}-{seed}", measurement)

@@ -163,15 +163,15 @@ def of_violations(
     for at, algorithm in enumerate(algorithms):
         again = f"`conformance why {algorithm}{choice.options()}`"
         if at == _MOST_ALGORITHMS:
-            notes.say(f"of {', '.join(algorithms[at:])}: {again} ...")
+            notes.say(f"not examined: {', '.join(algorithms[at:])}; begin with {again}")
             break
         try:
             found[algorithm] = look(algorithm, choice, runs.seeds(USUAL_TRIALS), None, notes)
             show(found[algorithm])
         except (UserError, Untraced) as why_not:
-            notes.say(f"{algorithm}: not known: {why_not}")
+            notes.say(f"{algorithm}: what looks wrong is not known: {why_not}")
         except KeyboardInterrupt:
-            notes.say(f"{algorithm}: interrupted; {again} asks again")
+            notes.say(f"{algorithm}: interrupted; run {again} to try again")
             break
     return found
 
@@ -243,7 +243,7 @@ class Report:
         if self.reference:
             return f"the reference {self.reference.name}"
         if self.recorded:
-            return f"what was recorded of {self.recorded.scheme} (no reference here: {self.no_reference})"
+            return f"the recorded features of {self.recorded.scheme} (no reference here: {self.no_reference})"
         return f"what the documents say (no reference: {self.no_reference})"
 
     @property

@@ -54,7 +54,7 @@ def check(
     """
     found = []
     for path, zone in lint.check_all(list(named) or documents.zone_files("*")):
-        said = mutant_record.check(zone, path, anew) if isinstance(zone, Zone) else "rests on the cells of others"
+        said = mutant_record.check(zone, path, anew) if isinstance(zone, Zone) else "rests on cells of other zones"
         found.append(CheckedZone(path=str(path), zone=zone, mutants=said))
         on_checked(found[-1])
     return CheckedZones(zones=tuple(found))
@@ -204,7 +204,7 @@ class Apart(Done):
 def apart(algorithms: Sequence[str], profile: str) -> Apart:
     """Find the cells that tell each pair of algorithms apart. Raise UserError."""
     if len(set(algorithms)) < 2:
-        raise UserError(f"{algorithms[0]} alone cannot be told apart", "name two algorithms, or more")
+        raise UserError(f"there is nothing to tell {algorithms[0]} apart from", "name at least two algorithms")
     return Apart(
         pairs=tuple(
             Pair(first=first, second=second, metric=metric, common=n, cells=tuple(cells))

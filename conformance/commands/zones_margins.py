@@ -68,7 +68,7 @@ def compute(results: Iterable[pathlib.Path], record: bool = False) -> Margins:
                 kinds[zone.id] = {kind_of(place, zone.metric) for place in zone.intervals}
     if not found:
         names = sorted({stack for honest in kept["honest"].values() for stack in honest})
-        raise UserError("these results hold no stack that margins rest on", f"measure {', '.join(names)}")
+        raise UserError("these results contain none of the stacks that margins rest on", f"measure {', '.join(names)}")
     if record:
         zones = {
             name: {kind: what for kind, what in kept["zones"].get(name, {}).items() if kind in kinds[name]}
@@ -104,7 +104,7 @@ def _medians(held: Iterable[Measurement], algorithm: str, stack: str, zone: Zone
         if not setting.segments and judges(zone, setting, place := places.of(setting)):
             by_place[place].append(m)
     if len({m.trial.run for own in by_place.values() for m in own}) > 1:
-        raise UserError(f"results of {stack}'s {algorithm} are of unlike runs", "give those of one run")
+        raise UserError(f"results of {stack}'s {algorithm} are from runs that differ", "give results of one run")
     found: dict[Place, Median] = {}
     for place, measurements in by_place.items():
         values = [value for m in measurements if (value := zone.value(m)) is not None]

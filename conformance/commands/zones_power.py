@@ -96,7 +96,8 @@ def compute(named: Sequence[str], trials: int = power.TRIALS, questions: int = p
         if isinstance(zone, Zone) and all(permitted.basis.values for permitted in zone.intervals.values()):
             found.append(_of(zone, trials, questions))
         elif named:
-            raise UserError(f"{path}: it does not hold its reference's trials", "measure and derive it anew")
+            why = f"{path}: the zone does not contain its reference's trials"
+            raise UserError(why, "measure the reference and derive the zone again")
     return Power(zones=tuple(found), trials=trials, questions=questions)
 
 

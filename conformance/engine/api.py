@@ -31,5 +31,5 @@ def judge(zone: Zone, measurements: Iterable[Measurement]) -> ZoneVerdict:
         if judges(zone, measurement.trial.setting, place):
             by_place[place].append(measurement)
     if not by_place:
-        raise UserError(f"no measurement is about a {zone.noun} of zone {zone.id}, under its profile {zone.profile}")
+        raise UserError(f"no measurement is of a {zone.noun} of zone {zone.id} under its profile {zone.profile}")
     return judge_zones([(zone, by_place)])[0]

@@ -90,7 +90,7 @@ class Bench:
         Raise UserError if the lab is not virtual.
         """
         if self.lab != "virtual":
-            raise UserError(f"workers do not share the {self.lab} lab", "leave --lab or --executor out")
+            raise UserError(f"workers cannot use the {self.lab} lab", "leave out --lab or --executor")
 
         def in_room(algorithm: str) -> Place:
             here = self.place(algorithm)
@@ -120,7 +120,9 @@ def find(choice: Choice = Choice()) -> Bench:
     else:
         adapter = adapters.load(choice.stack, choice.client, choice.source)
         if adapter.manifest.rootfs:
-            raise UserError(f"stack {adapter.name} runs other root file systems", "name one with --interop-rootfs")
+            raise UserError(
+                f"stack {adapter.name} runs a root file system that you provide", "name it with --interop-rootfs"
+            )
     if choice.lab == "virtual":
         place = _virtual(choice, adapter)
     elif choice.lab == "host":

@@ -283,4 +283,4 @@ def plan(
 def check_trials(trials: int) -> None:
     """Raise UserError if no cell can have this number of trials."""
     if not 1 <= trials <= MOST_TRIALS:
-        raise UserError(f"--trials {trials}", f"it must be from 1 to {MOST_TRIALS}")
+        raise UserError(f"--trials {trials} is out of range", f"give a number from 1 to {MOST_TRIALS}")

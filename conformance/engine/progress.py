@@ -92,7 +92,7 @@ class Progress:
         """Return the progress as one line of text."""
         left = self.remaining_s()
         eta = "" if left is None or self.done == self.total else f", about {duration(left)} left"
-        errors = f", {self.errors} errors" if self.errors else ""
+        errors = f", {count(self.errors, 'error')}" if self.errors else ""
         others = f"; another run is measuring {count(self.elsewhere, 'cell')} of these" if self.elsewhere else ""
         return f"{self.done} of {self.total} trials{errors}{eta}{others}"
 

@@ -53,9 +53,9 @@ def factory(text: str) -> Callable[[], Executor]:
         found = getattr(importlib.import_module(module), name)
     except Exception as error:  # whatever the user's module does
         why = f"--executor {text}: {type(error).__name__}: {error}"
-        raise UserError(why, "name a module that Python finds, and a function in it") from None
+        raise UserError(why, "name a module that Python can find, and a function in it") from None
     if not callable(found):
-        raise UserError(f"--executor {text}: it is not a function")
+        raise UserError(f"--executor {text}: {name} is not a function")
     return cast("Callable[[], Executor]", found)
 
 
@@ -171,7 +171,7 @@ def _read(answer: str, trials: list[Trial]) -> Iterable[Measurement]:
         raise UserError(data["mistake"])
     found = {m.trial: m for m in map(Measurement.from_json, data["measurements"])}
     if list(found) != trials:
-        raise ValueError(f"{len(found)} measurements of {len(trials)} trials")
+        raise ValueError(f"{len(found)} measurements for {len(trials)} trials")
     return found.values()
 
 
@@ -215,6 +215,6 @@ def _check(bench: Bench, trial: Trial) -> None:
     ):
         if here != asked:
             raise UserError(
-                f"it has another {what}, {here or 'none'}, than was asked for, {asked}",
+                f"its {what} has the digest {here or 'none'}, but {asked} was requested",
                 "install the same suite, stacks and kernels on all workers",
             )

@@ -133,7 +133,7 @@ class KernelGroup:
         heard = self._receiver.stop().decode().splitlines()
         found = [json.loads(line) for line in lines]
         if len(found) != len(self._group.flows):
-            raise RuntimeError("flows: some of them said nothing")
+            raise RuntimeError("flows: some of them reported nothing")
         asked = {one["port"]: one["requests"] for one in map(json.loads, heard)}
         return tuple(
             self._seen(one, flow.start_ns, asked.get(FIRST_LOCAL_PORT + at))
@@ -150,7 +150,7 @@ class KernelGroup:
             raise RuntimeError("flows: they began late")
         looks = found["looks"]
         if not isinstance(looks, dict):
-            raise RuntimeError("flows: no looks")
+            raise RuntimeError("flows: no samples were reported")
         rows: list[tuple[float | None, ...]] = [
             (round((at - self._begin_ns) / 1e9, 6), max(acked - 1, 0), rtt_us / 1000, cwnd)
             for at, acked, rtt_us, cwnd in zip(

@@ -129,7 +129,7 @@ class Job:
 
     def __post_init__(self) -> None:
         require(self.transport in ("tcp", "udp"), f"transport {self.transport!r} is neither tcp nor udp")
-        require(self.trace in (None, *TRACES), f"trace {self.trace!r} is none of {', '.join(TRACES)}")
+        require(self.trace in (None, *TRACES), f"trace {self.trace!r} is not one of {', '.join(TRACES)}")
 
 
 def parse_job(text: str) -> Job:
@@ -313,7 +313,7 @@ def parse_event(line: str | bytes) -> Event:
     """Return the event on one line. Raises ProtocolError."""
     data = wire.loads(line)
     if not isinstance(data, dict):
-        raise ProtocolError("an event is no JSON object")
+        raise ProtocolError("an event is not a JSON object")
     name = data.pop("event", None)
     if not isinstance(name, str) or name not in EVENTS:
         raise ProtocolError(f"unknown event {name!r:.40}")

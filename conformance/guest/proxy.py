@@ -50,7 +50,7 @@ def hand_over(router: Node, port: int, interfaces: Sequence[str]) -> None:
         )
     if done.returncode != 0:
         words = " ".join(done.stderr.split())
-        raise RuntimeError(f"this kernel cannot route by rule, as a proxy needs: ip: {words}; build the kernel again")
+        raise RuntimeError(f"this kernel lacks policy routing, which proxies need: ip: {words}; build the kernel again")
 
 
 class Proxy(Process):

@@ -104,8 +104,8 @@ class Span:
     def __post_init__(self) -> None:
         before, after = self.before.interfaces, self.after.interfaces
         names = {node: set(found) for node, found in before.items()}
-        require(names == {node: set(found) for node, found in after.items()}, "other interfaces after than before")
-        require("client" in names, "no counters of the client")
+        require(names == {node: set(found) for node, found in after.items()}, "the interfaces before and after differ")
+        require("client" in names, "the client's counters are missing")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -145,7 +145,7 @@ class TransferSeen:
 
     def __post_init__(self) -> None:
         known = self.counters.before.interfaces["client"].keys()
-        require(self.half_time is None or self.half_time.keys() == known, "other interfaces at half time than before")
+        require(self.half_time is None or self.half_time.keys() == known, "the interfaces differ at half time")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -141,7 +141,7 @@ def _kernel_groups(
         algorithm = first_known(group.algorithms)
         if algorithm is None:
             raise Fault(f"this kernel has no congestion control {' or '.join(group.algorithms)} for group "
-                        f"{stage.network.groups[at].name}: name one that it has (cubic, reno, bbr)")  # fmt: skip
+                        f"{stage.network.groups[at].name}: choose one that it has (cubic, reno, bbr)")  # fmt: skip
         hosts = stage.place.senders[at], stage.place.receivers[at][0]
         nodes = stage.node(hosts[0]), stage.node(hosts[1])
         program = os.path.join(stage.stage.scratch, stage.network.flows)

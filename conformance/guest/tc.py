@@ -71,7 +71,7 @@ class _Tc:
         if not answer.endswith(b"\n"):
             # A line that tc cannot parse ends it, in spite of -force; one that cannot be answered leaves it waiting.
             self._end()
-            raise RuntimeError(f"tc: {words or 'it ended without a word'}")
+            raise RuntimeError(f"tc: {words or 'it ended without a message'}")
         if _FAILED in words:
             raise RuntimeError(f"tc: {words}")
         found: list[dict[str, object]] = json.loads(_UNKNOWN.sub(b"", answer))

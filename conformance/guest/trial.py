@@ -195,7 +195,7 @@ def _start(stage: Stage, role: str, transfer: Transfer, cleanup: contextlib.Exit
         process = StackProcess(stage.net[role], [program, role], environment(stage, role, transfer), directory, limits)
     except BlockingIOError as error:
         most = limits.processes
-        raise Fault(f"cannot start the {role}: the stack runs {most} processes, as many as it may") from error
+        raise Fault(f"cannot start the {role}: the stack already runs {most} processes, its limit") from error
     except OSError as error:
         raise Fault(f"cannot start {program} {role}: {error.strerror or error}") from error
     cleanup.callback(process.end)
@@ -239,7 +239,7 @@ def _start_rival(stage: Stage, algorithm: str, seed: int, cleanup: contextlib.Ex
         rival = Rival(stage.net[flow.source], stage.net[flow.sink], flow.address, algorithm)
     except FileNotFoundError as error:
         why_not = f"this kernel has no congestion control {algorithm} for the rival"
-        raise Fault(f"{why_not}: name one that it has (cubic, reno, bbr)") from error
+        raise Fault(f"{why_not}: choose one that it has (cubic, reno, bbr)") from error
     except OSError as error:
         raise Fault(f"cannot start the rival: {error.strerror or error}") from error
     cleanup.callback(rival.end)

@@ -132,5 +132,5 @@ def _refuse(constant: str) -> None:
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a key stands twice in an object")
+        raise ValueError("an object contains a key twice")
     return found

@@ -119,7 +119,7 @@ def digest_of(source: str | None = None, patches: Sequence[str] = (), note: sour
     users = _users(patches)
     if located := sources.here(source):
         return _recipe(sources.version(located), sources.digest(located), users).digest
-    words = "the source is not on this machine: the digest is made with"
+    words = "the source is not on this machine: the digest is computed from"
     if package := sources.announced(source):
         note(f"{words} that of the package that apt would fetch")
         return _recipe(*package, users).digest
@@ -142,7 +142,7 @@ def _built_from_package(source: str | None, users: Sequence[pathlib.Path], note:
     package = sources.named(source)
     digest = package and store.remembered(_recipe(*package, users).digest)
     if package and digest:
-        note(f"taking what was built from {package[1]} before; only fetching could tell whether Debian has a later one")
+        note(f"using the kernel built from {package[1]} earlier; only fetching shows whether Debian has a newer one")
     return digest
 
 

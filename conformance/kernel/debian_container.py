@@ -57,6 +57,6 @@ def fetch(package: str, name: str, sources: pathlib.Path) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise UserError(f"cannot fetch {package} with {name}: {error}", "give a kernel source with --source") from None
     if done.returncode != 0:
-        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
         mend = "give a kernel source with --source, such as a linux-source package of this distribution"
         raise UserError(f"cannot fetch {package} in a container of {_IMAGE} with {name}: {last}", mend)

@@ -51,7 +51,7 @@ def locate(source: str | None = None, say: Say = _silent, note: Say = _silent) -
     package = _package(source, note)
     found = _unpacked(package) or _fetched(package, say)
     if _packaged(found) != package:
-        note(f"Debian has no {package} any more; taking {_packaged(found)}")
+        note(f"Debian no longer has {package}; using {_packaged(found)}")
     return found
 
 
@@ -144,7 +144,7 @@ def unpack(path: pathlib.Path, into: pathlib.Path) -> None:
         ["tar", "-xf", str(path), "-C", str(into), "--strip-components=1"], capture_output=True, text=True
     )
     if done.returncode != 0:
-        raise UserError(f"cannot unpack {path}: {done.stderr.strip().splitlines()[-1:] or 'tar failed'}")
+        raise UserError(f"cannot unpack {path}: {(done.stderr.strip().splitlines() or ['tar failed'])[-1]}")
     if not (into / "arch" / "um").is_dir():
         raise UserError(f"{path} is not a kernel source: it has no arch/um")
 
@@ -181,7 +181,7 @@ def _package(source: str | None, note: Say) -> str:
     nearest = _nearest_package()
     note(
         f"this distribution has no {DEFAULT}, and there is no docker or podman to fetch it with;"
-        f" taking {nearest}, on which no zone was measured"
+        f" using {nearest}, on which no zone was measured"
     )
     return nearest
 
@@ -202,7 +202,7 @@ def _nearest_package() -> str:
 def _fetched(package: str, say: Say) -> pathlib.Path:
     """Fetch a package, or the newer one that replaced it, and return its tarball. Raises UserError."""
     if not _apt_knows(package) and not suites.mirror() and (program := debian_container.program()):
-        say(f"fetching {package} in a container of Debian with {program}: some minutes")
+        say(f"fetching {package} in a Debian container with {program} (this takes some minutes)")
         try:
             paths.cache("sources").mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -210,7 +210,7 @@ def _fetched(package: str, say: Say) -> pathlib.Path:
         debian_container.fetch(package, program, paths.cache("sources"))
         if found := _unpacked(package):
             return found
-        raise UserError(f"{program} fetched no {package}", "give a kernel source with --source")
+        raise UserError(f"{program} did not fetch {package}", "give a kernel source with --source")
     for tool in ("apt-get", "apt-cache", "dpkg-deb"):
         if not shutil.which(tool):
             raise UserError(f"{tool} is needed to fetch {package}", "give a kernel source with --source")
@@ -222,7 +222,7 @@ def _fetched(package: str, say: Say) -> pathlib.Path:
             temporary = pathlib.Path(folder)
             taken, options = package, list[str]()
             if not _apt_knows(package):
-                say(f"looking for {package} in newer suites of Debian ({', '.join(suites.SUITES)}): about a minute")
+                say(f"looking for {package} in newer suites of Debian ({', '.join(suites.SUITES)}), for about a minute")
                 taken, options = suites.find(package, temporary)
             if not _unpacked(taken):
                 say(f"fetching {taken}")
@@ -235,7 +235,7 @@ def _fetched(package: str, say: Say) -> pathlib.Path:
         raise UserError(f"cannot write {sources}: {error.strerror or error}", "free space there") from None
     found = _unpacked(package)
     if not found:
-        raise UserError(f"{taken} holds no source tarball", "give a kernel source with --source")
+        raise UserError(f"{taken} contains no source tarball", "give a kernel source with --source")
     return found
 
 

@@ -55,7 +55,7 @@ class Kernel:
 def check_name(name: str) -> str:
     """Return `name` if a kernel may have it. Raises UserError if not."""
     if not _NAME.match(name):
-        raise UserError(f"kernel name {name!r}", "use letters, digits, dots, dashes and underscores")
+        raise UserError(f"kernel name {name!r} is not valid", "use letters, digits, dots, dashes and underscores")
     return name
 
 
@@ -84,7 +84,9 @@ def check_parameters(parameters: Mapping[str, str]) -> None:
     """Raise UserError unless all parameters {module.name: value} are valid on a kernel's command line."""
     for name, value in parameters.items():
         if not _PARAMETER.match(name) or not _VALUE.match(value):
-            raise UserError(f"kernel parameter {name}={value}", "give it as MODULE.NAME=VALUE, as tcp_cubic.beta=610")
+            raise UserError(
+                f"kernel parameter {name}={value} is not valid", "use MODULE.NAME=VALUE, such as tcp_cubic.beta=610"
+            )
 
 
 def variant(name: str, of: Kernel, parameters: Mapping[str, str]) -> Kernel:

@@ -36,7 +36,7 @@ def find(package: str, folder: pathlib.Path) -> tuple[str, list[str]]:
     origin = mirror()
     if not origin:
         raise UserError(
-            f"apt knows no {package} and no Debian mirror to look for it",
+            f"apt knows neither {package} nor a Debian mirror to look for it",
             "run `apt-get update`, or give a tarball or folder with --source",
         )
     if not _KEYRING.exists():
@@ -63,7 +63,7 @@ def find(package: str, folder: pathlib.Path) -> tuple[str, list[str]]:
     if instead:
         return instead, held[instead]
     raise UserError(
-        f"neither this machine's apt nor {', '.join(looked)} of its mirror have {package} "
+        f"neither this machine's apt nor its mirror's {', '.join(looked)} has {package} "
         f"({'; '.join(failures) or 'they have ' + (', '.join(sorted(held)) or 'no kernel source')})",
         "run `apt-get update`, or give another package, a tarball or a folder with --source",
     )

@@ -105,14 +105,14 @@ def load(stack: str, client: str = COMMON, given: Sequence[str] = ()) -> Adapter
     if named is not None and manifest.read(named).path.resolve() != about.path.resolve():
         if about.client_chooses:
             raise UserError(
-                f"{about.name}'s algorithm is what its own client asks for, and {named}'s does not ask",
+                f"{about.name}'s own client requests the algorithm, and {named}'s client does not",
                 "leave out --client",
             )
         other = load(named, OWN)
         if other.manifest.transport != about.transport:
             raise UserError(
-                f"{named}'s client speaks {other.manifest.transport}, {about.name} serves over {about.transport}",
-                "name another with --client",
+                f"{named}'s client speaks {other.manifest.transport}, but {about.name} serves over {about.transport}",
+                "choose another with --client",
             )
     own = files_digest(about)
     build = building.ensure(about, own, sources=trees) if about.build else None
@@ -139,7 +139,7 @@ def load_interop(folder: str) -> Adapter:
     """Return the adapter for an image of the QUIC interop runner that was exported to `folder`. Raises UserError."""
     rootfs = paths.given(folder).resolve()
     if not (rootfs / "etc").is_dir():
-        raise UserError(f"{folder} is no root file system: it has no etc", "export an image into it, unpacked")
+        raise UserError(f"{folder} is not a root file system: it has no etc", "export an image into it, unpacked")
     runner = load("interop")
     content = _tree_digest(rootfs)
     return dataclasses.replace(
@@ -207,8 +207,8 @@ def _describe(program: pathlib.Path, build: pathlib.Path | None) -> tuple[str, f
         data = json.loads(said)
     except (ValueError, RecursionError):
         raise UserError(
-            f"`{program} describe` printed no JSON object: {_printable(said)!r}",
-            'let it print {"version": "...", "algorithms": [...]}',
+            f"`{program} describe` did not print a JSON object, but {_printable(said)!r}",
+            'make it print {"version": "...", "algorithms": [...]}',
         ) from None
     schema.check("description", data, f"`{program} describe`")
     names = data.get("algorithms")

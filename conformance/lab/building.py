@@ -110,7 +110,7 @@ def ensure(
                     _build(name, manifest.folder, recipe, home, progress, workshop)
     except OSError as error:
         raise UserError(
-            f"cannot build {name} in {home.parent}: {error.strerror}", "free space or rights there"
+            f"cannot build {name} in {home.parent}: {error.strerror}", "free space there, or make it writable"
         ) from None
     return home
 
@@ -186,7 +186,7 @@ def _build(
             raise Failed(f"{name} does not build: {_telling(log)}", f"see {log}", _last(log))
         workshop.check()
         if not any(made.iterdir()):
-            raise UserError(f"building {name} made nothing in CC_BUILD", f"mend its {recipe['program']}")
+            raise UserError(f"building {name} left nothing in CC_BUILD", f"fix its {recipe['program']}")
         # Stacks run as the user nobody, so it must be able to read this, whatever the umask is here.
         for path in (made, *made.rglob("*")):
             if not path.is_symlink():

@@ -117,13 +117,13 @@ def _captured(
 
     sent_name, came_name, server, _ = captures_of(setting)
     if folder is None or not folder.is_dir():
-        raise UserError("none were captured", "they are captured in the virtual room only")
+        raise UserError("no packets were captured", "they are captured in the virtual room only")
     if lost := sum(unseen.values()):
         raise UserError(f"{lost} frames did not fit into the guest's memory for captures")
     try:
         entered, left = ((folder / f"{name}.pcap").read_bytes() for name in (sent_name, came_name))
     except OSError as error:
-        raise UserError(f"a capture cannot be read: {error.strerror}") from None
+        raise UserError(f"cannot read a capture: {error.strerror}") from None
     sent, asked = pcap.packets(entered, PROTOCOLS[transport], server)
     came, _ = pcap.packets(left, PROTOCOLS[transport], server)
     return sent, came, asked

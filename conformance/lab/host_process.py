@@ -55,7 +55,7 @@ def run(
             if max(os.fstat(stream.fileno()).st_size for stream in streams) > most_bytes:
                 raise Ended(f"printed more than {most_bytes >> 10} kB")
             if time.monotonic() > deadline:
-                raise Ended(f"was not done within {timeout_s:g} s")
+                raise Ended(f"did not end within {timeout_s:g} s")
             look()
     finally:
         if process is not None:

@@ -58,9 +58,9 @@ def unpacked(image: str) -> pathlib.Path:
         with _opened(paths.given(image)) as files:
             return _ensure(image, *_chosen(files), files)
     except (_NoImage, layers.Unsafe, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, ValueError) as why:
-        raise UserError(f"{image} is no image that can be used: {' '.join(str(why).split())}", _MEND) from None
+        raise UserError(f"{image} is not a usable image: {' '.join(str(why).split())}", _MEND) from None
     except OSError as error:
-        raise UserError(f"cannot unpack {image}: {error.strerror or error}", "see that it is whole") from None
+        raise UserError(f"cannot unpack {image}: {error.strerror or error}", "check that it is complete") from None
 
 
 def _ensure(image: str, config: bytes, blobs: list[str], files: "_Files") -> pathlib.Path:
@@ -90,7 +90,7 @@ def _ensure(image: str, config: bytes, blobs: list[str], files: "_Files") -> pat
 def _check_architecture(image: str, theirs: object) -> None:
     ours = _ARCHITECTURES.get(platform.machine(), platform.machine())
     if theirs != ours:
-        raise UserError(f"{image} is for {theirs}, this machine is {ours}", f"save the image for linux/{ours}")
+        raise UserError(f"{image} is for {theirs}, but this machine is {ours}", f"save the image for linux/{ours}")
 
 
 class _Files:
@@ -171,7 +171,7 @@ def _of_docker(files: _Files) -> tuple[bytes, list[str]]:
         (entry,) = entries
         config, blobs = str(entry["Config"]), [str(name) for name in entry["Layers"]]
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise _NoImage("its manifest.json does not name one image") from None
+        raise _NoImage("its manifest.json does not name exactly one image") from None
     return files.read(config), blobs
 
 
@@ -179,7 +179,7 @@ def _of_oci(files: _Files) -> tuple[bytes, list[str]]:
     manifest = _manifest(files, _document(files.read("index.json"), "index.json"), 0)
     config, blobs = manifest.get("config"), manifest.get("layers")
     if not isinstance(config, dict) or not isinstance(blobs, list):
-        raise _NoImage("its manifest names no configuration and layers")
+        raise _NoImage("its manifest does not name a configuration and layers")
     for blob in blobs:
         layers.check_media_type(blob.get("mediaType") if isinstance(blob, dict) else None)
     return _blob(files, config), [_place(blob) for blob in blobs]
@@ -195,10 +195,10 @@ def _manifest(files: _Files, index: _Json, depth: int) -> _Json:
     fitting = [e for e in images if _architecture(e) in (None, ours)]
     if images and not fitting:
         raise _NoImage(
-            f"it is for {', '.join(sorted({str(_architecture(e)) for e in images}))}, this machine is {ours}"
+            f"it is for {', '.join(sorted({str(_architecture(e)) for e in images}))}, but this machine is {ours}"
         )
     if len(fitting) != 1:
-        raise _NoImage(f"it holds {len(fitting)} images")
+        raise _NoImage(f"it holds {len(fitting)} images for this machine instead of one")
     found = _document(_blob(files, fitting[0]), "its manifest")
     return _manifest(files, found, depth + 1) if "manifests" in found else found
 
@@ -211,14 +211,14 @@ def _architecture(entry: _Json) -> object:
 def _blob(files: _Files, entry: _Json) -> bytes:
     content = files.read(_place(entry))
     if f"sha256:{hashlib.sha256(content).hexdigest()}" != entry["digest"]:
-        raise _NoImage(f"{_place(entry)} does not have its digest")
+        raise _NoImage(f"{_place(entry)} does not match its digest")
     return content
 
 
 def _place(entry: _Json) -> str:
     digest = str(entry.get("digest"))
     if not re.fullmatch(r"sha256:[0-9a-f]{64}", digest):
-        raise _NoImage(f"{digest[:80]!r} is no digest")
+        raise _NoImage(f"{digest[:80]!r} is not a digest")
     return f"blobs/sha256/{digest.removeprefix('sha256:')}"
 
 
@@ -228,5 +228,5 @@ def _document(content: bytes, what: str) -> _Json:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise _NoImage(f"{what} is no JSON object")
+        raise _NoImage(f"{what} is not a JSON object")
     return found

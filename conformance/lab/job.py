@@ -57,7 +57,7 @@ def write(
     if setting.network is None:
         shutil.copy(paths.data("topologies", f"{setting.topology}.py"), scratch / "topology.py")
     elif probe or trace:
-        raise UserError("flows that share a network are neither probed nor traced", "trace one flow alone")
+        raise UserError("flows that share a network can be neither probed nor traced", "trace one flow alone")
     else:
         network = shared.network_of(setting.network, first.scheme.stack, scratch)
     job = protocol.Job(
@@ -132,7 +132,7 @@ def _proxy(setting: Setting, adapter: Adapter, scratch: pathlib.Path) -> protoco
     if setting.proxy is None:
         return None
     if adapter.manifest.transport != "tcp":
-        raise UserError(f"a proxy splits TCP, and {adapter.name} serves over {adapter.manifest.transport}")
+        raise UserError(f"a proxy splits TCP, but {adapter.name} serves over {adapter.manifest.transport}")
     shutil.copy(proxy.program(setting.proxy), scratch / "proxy")
     options = tuple(proxy.options(setting.proxy, adapter.manifest.port))
     return protocol.ProxyProgram(file="proxy", ours=setting.proxy.program == SPLITTER, options=options)

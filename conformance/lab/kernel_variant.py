@@ -56,8 +56,8 @@ def parse(words: Iterable[str]) -> dict[str, str]:
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or name in parameters:
-            why = "stands twice" if equals else "has no value"
-            raise UserError(f"--parameter {word}: it {why}", "give each once, as tcp_cubic.beta=610")
+            why = "is given twice" if equals else "has no value"
+            raise UserError(f"--parameter {word}: it {why}", "give each parameter once, such as tcp_cubic.beta=610")
         parameters[name] = value
     store.check_parameters(parameters)
     return parameters
@@ -70,10 +70,10 @@ def _check(kernel: store.Kernel, of: str) -> None:
         if found is None:
             raise UserError(
                 f"kernel {of} has no parameter {name}",
-                "a module's name is that of its file, and the parameter must be readable in /sys/module",
+                "a module is named like its file, and the parameter must be readable in /sys/module",
             )
         if _number(found) != _number(value):
-            raise UserError(f"kernel {of} has {name} at {found}, given {value}", "give a value that it takes")
+            raise UserError(f"kernel {of} has {name} at {found} instead of {value}", "give a value that it accepts")
 
 
 def _number(text: str) -> int | str:
@@ -105,5 +105,5 @@ def _tell_back(kernel: store.Kernel) -> dict[str, str | None]:
             told: dict[str, str | None] = json.loads(line.removeprefix(_MARK))
             return told
     given = " ".join(f"{name}={value}" for name, value in kernel.parameters)
-    telling = [line for line in said if "invalid" in line or "panic" in line] or said or ["it said nothing"]
+    telling = [line for line in said if "invalid" in line or "panic" in line] or said or ["it printed nothing"]
     raise UserError(f"the kernel does not boot with {given}: {telling[0].strip()[:200]}", "give other values")

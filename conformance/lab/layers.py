@@ -37,7 +37,7 @@ class Unsafe(Exception):
 def check_media_type(media_type: object) -> None:
     """Raise Unsafe unless an image's manifest gives a layer a type that can be unpacked."""
     if media_type not in _MEDIA_TYPES:
-        raise Unsafe(f"a layer is of the unknown media type {str(media_type)[:80]!r}")
+        raise Unsafe(f"a layer has the unknown media type {str(media_type)[:80]!r}")
 
 
 class Unpacking:
@@ -64,7 +64,7 @@ class Unpacking:
         while plain.read(_CHUNK_BYTES):
             pass
         if f"sha256:{plain.digest.hexdigest()}" != diff_id:
-            raise Unsafe(f"a layer does not have its digest, {diff_id[:80]}")
+            raise Unsafe(f"a layer does not match its digest, {diff_id[:80]}")
 
     def _count_bytes(self, number: int) -> None:
         self._bytes += number
@@ -84,7 +84,7 @@ class Unpacking:
             return
         if name.startswith(_WHITEOUT):
             if name.removeprefix(_WHITEOUT) in ("", ".", ".."):
-                raise Unsafe(f"{member.name[:80]!r} is no file's name")
+                raise Unsafe(f"{member.name[:80]!r} is not a valid file name")
             _remove(folder / name.removeprefix(_WHITEOUT))
             return
         place = folder / name
@@ -106,7 +106,7 @@ class Unpacking:
             parts = _parts(member.linkname)
             target = self._inside(parts[:-1]) / parts[-1] if parts else self._root
             if not target.is_symlink() and not target.is_file():
-                raise Unsafe(f"{member.name[:80]!r} is a link to no file")
+                raise Unsafe(f"{member.name[:80]!r} is a hard link to something that is not a file")
             os.link(target, place, follow_symlinks=False)
         elif member.isfile():
             content = layer.extractfile(member)
@@ -133,18 +133,18 @@ class Unpacking:
             if here.is_symlink():
                 links += 1
                 if links > _LINKS:
-                    raise Unsafe(f"{name[:80]!r} is a circle of links")
+                    raise Unsafe(f"{name[:80]!r} is in a loop of links")
                 target = str(here.readlink())
                 if target.startswith("/"):
                     place = self._root
                 left += [part for part in target.split("/") if part not in ("", ".")][::-1]
                 continue
             if len(here.parts) - len(self._root.parts) > _DEEPEST:
-                raise Unsafe(f"{name[:80]!r} is in more than {_DEEPEST} folders")
+                raise Unsafe(f"{name[:80]!r} is nested in more than {_DEEPEST} folders")
             if not here.exists():
                 here.mkdir(mode=0o755)
             elif not here.is_dir():
-                raise Unsafe(f"{name[:80]!r} is a file and a folder")
+                raise Unsafe(f"{name[:80]!r} is both a file and a folder")
             place = here
         return place
 
@@ -174,14 +174,14 @@ def _decompressed(packed: IO[bytes]) -> IO[bytes]:
     try:
         import pyarrow
     except ImportError:
-        raise Unsafe("its layers are compressed by zstd, which takes the extra parquet; gzip takes none") from None
+        raise Unsafe("its layers are compressed with zstd, which needs the extra parquet (gzip needs none)") from None
     return cast(IO[bytes], pyarrow.input_stream(packed, compression="zstd"))
 
 
 def _parts(name: str) -> list[str]:
     parts = [part for part in name.split("/") if part not in ("", ".")]
     if name.startswith("/") or ".." in parts or "\0" in name:
-        raise Unsafe(f"{name[:80]!r} lies outside of it")
+        raise Unsafe(f"{name[:80]!r} lies outside the image")
     return parts
 
 

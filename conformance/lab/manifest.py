@@ -79,8 +79,8 @@ class Manifest:
     def mend(self, lacking: Sequence[str]) -> str:
         """Return how to install programs and header files that are missing to run or build the stack."""
         if toolchains := [_TOOLCHAINS[tool] for tool in lacking if tool in _TOOLCHAINS]:
-            return f"install {' and '.join(toolchains)}: Debian 12's is too old"
-        return f"run `apt-get install {' '.join(self.packages)}`" if self.packages else "install that"
+            return f"install {' and '.join(toolchains)}: Debian 12's version is too old"
+        return f"run `apt-get install {' '.join(self.packages)}`" if self.packages else "install what is missing"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +143,7 @@ def read(stack: str) -> Manifest:
             if closed := next((one for one in not_public() if one.name == stack), None):
                 raise UserError(
                     f"stack {stack} is unsupported: {closed.words}",
-                    f"run `conformance study show {closed.study}` for what was published of it",
+                    f"run `conformance study show {closed.study}` to see what was published about it",
                 )
             raise UserError(
                 f"stack {stack!r} is not known",
@@ -163,7 +163,7 @@ def read(stack: str) -> Manifest:
     found = Manifest(path=path, **given)
     if found.client and found.client_chooses:
         raise UserError(
-            f"{path}: /client: the algorithm is what its own client asks for", "remove client, or client_chooses"
+            f"{path}: /client: its own client has to request the algorithm", "remove client, or client_chooses"
         )
     programs = {"/program": found.program, **({"/build/program": found.build["program"]} if found.build else {})}
     for pointer, program in programs.items():
@@ -174,13 +174,15 @@ def read(stack: str) -> Manifest:
         if not (stat.S_ISREG(_mode(place)) or stat.S_ISDIR(_mode(place))):
             raise UserError(f"{path}: /shares/{at}: {place} is neither a file nor a folder")
         if found.folder.resolve().is_relative_to(place.resolve()):
-            raise UserError(f"{path}: /shares/{at}: {place} holds the adapter itself", "share a folder beside it")
+            raise UserError(f"{path}: /shares/{at}: {place} contains the adapter itself", "share a folder next to it")
     for at, source in enumerate(found.sources):
         if not (stat.S_ISREG(_mode(found.folder / source)) or stat.S_ISDIR(_mode(found.folder / source))):
             raise UserError(f"{path}: /sources/{at}: {found.folder / source} is neither a file nor a folder")
     if re.search(r"\s", str(found.folder)):
-        raise UserError(f"{found.folder}: a guest is told of folders without spaces in their names only", "move it")
+        raise UserError(f"{found.folder}: guests cannot use folders with spaces in their paths", "move it")
     for readable in (found.folder, found.folder / found.program):
         if readable.stat().st_mode & 0o005 != 0o005:
-            raise UserError(f"{readable}: stacks run as nobody, who may not read it", f"run `chmod o+rx {readable}`")
+            raise UserError(
+                f"{readable}: stacks run as the user nobody, which may not read it", f"run `chmod o+rx {readable}`"
+            )
     return found

@@ -31,7 +31,7 @@ def folder(kernel: Kernel) -> pathlib.Path | None:
         return None
     raise UserError(
         f"no folder can hold a guest's memory: {'; '.join(problems)}",
-        "build the kernel anew, whose memory needs none (`conformance kernel build`); or set TMPDIR to a folder "
+        "build the kernel again (`conformance kernel build`): its guests then need none; or set TMPDIR to a folder "
         "with space on an executable file system, in a container with --tmpfs /dev/shm:rw,exec,size=1g",
     )
 
@@ -41,13 +41,13 @@ def unfit(place: pathlib.Path) -> str | None:
     try:
         about = os.statvfs(place)
     except OSError as error:
-        return f"cannot be looked at ({error.strerror})"
+        return f"cannot be examined ({error.strerror})"
     free_mb = about.f_bavail * about.f_frsize >> 20
     if about.f_flag & os.ST_NOEXEC:
         return "is mounted noexec"
     if not os.access(place, os.W_OK | os.X_OK):
         return "cannot be written to"
-    return f"has {free_mb} MB free of {_LEAST_MB}" if free_mb < _LEAST_MB else None
+    return f"has {free_mb} MB free and needs {_LEAST_MB}" if free_mb < _LEAST_MB else None
 
 
 @functools.cache

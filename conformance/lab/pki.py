@@ -42,7 +42,7 @@ def ensure() -> pathlib.Path:
                     made.rename(home)
     except OSError as error:
         raise UserError(
-            f"cannot write certificates to {home}: {error.strerror}", "free space or rights there"
+            f"cannot write certificates to {home}: {error.strerror}", "free space there, or make it writable"
         ) from None
     return home
 

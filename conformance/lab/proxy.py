@@ -22,7 +22,7 @@ def choose(name: str, **options: Any) -> Proxy | None:
     """Return the Proxy of a name: SPLITTER, PEPSAL if it is on PATH, or None for "none". Raises UserError."""
     if name == "none":
         if any(value is not None for value in options.values()):
-            raise UserError("options of a proxy, and no proxy", f"choose {SPLITTER}")
+            raise UserError("options of a proxy were given, but no proxy", f"choose {SPLITTER}")
         return None
     digest = _digest(_pepsal()) if name == PEPSAL else None
     return Proxy(program=name, digest=digest, **options)
@@ -33,7 +33,7 @@ def program(proxy: Proxy) -> pathlib.Path:
     if proxy.program == PEPSAL:
         found = _pepsal()
         if _digest(found) != proxy.digest:
-            raise UserError(f"{found} is not the one that was chosen", "run the same command again")
+            raise UserError(f"{found} has changed since it was chosen", "run the same command again")
         return found
     return PROGRAM.ensure() / "splitter"
 
@@ -51,7 +51,7 @@ def options(proxy: Proxy, port: int | None = None) -> list[str]:
 def _pepsal() -> pathlib.Path:
     found = shutil.which(PEPSAL)
     if not found:
-        raise UserError(f"no {PEPSAL} on PATH", f"install it, or use the suite's own: --proxy {SPLITTER}")
+        raise UserError(f"{PEPSAL} is not on PATH", f"install it, or use the suite's own: --proxy {SPLITTER}")
     return pathlib.Path(found)
 
 

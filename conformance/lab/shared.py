@@ -114,13 +114,13 @@ def why_not(setting: Setting, adapter: Adapter) -> str | None:
     """Return why an adapter cannot take part in a setting; None if it can."""
     groups = setting.network.flows if setting.network else ()
     if setting.network and setting.network.splitters and adapter.manifest.transport != "tcp":
-        return f"a splitter splits TCP, and {adapter.name} serves over {adapter.manifest.transport}"
+        return f"a splitter splits TCP, but {adapter.name} serves over {adapter.manifest.transport}"
     if not any(group.requests and is_by_stack(group, adapter.name) for group in groups):
         return None
     client = adapter.client or adapter
     for one, what in ((adapter, "serves"), (client, "asks for")):
         if one.manifest.contract < SEVERAL_REQUESTS:
-            return f"{one.name} {what} one body on a connection (contract {one.manifest.contract} in its manifest)"
+            return f"{one.name} {what} only one body on a connection (contract {one.manifest.contract} in its manifest)"
     return None
 
 
@@ -153,7 +153,7 @@ def hop_problems(trial: Trial, observed: Sequence[Mapping[str, Any]]) -> list[st
     network, found = trial.setting.network, []
     tried = list(_tried(trial))
     if network is None or len(observed) != len(tried):
-        return ["the guest did not say what became of impaired packets"] if tried else []
+        return ["the guest did not say what happened to impaired packets"] if tried else []
     for (at, way, asked), seen in zip(tried, observed, strict=True):
         where = f"({network.links[at].name}, {WAYS[way]})"
         found += [f"{problem} {where}" for problem in hop_checks.problems(asked, hop_probe.SIZES, seen)]
@@ -328,6 +328,6 @@ def check_memory(network: Network, stack: str, free_mb: int) -> None:
     if needed > free_mb:
         flows = sum(group.count for group in network.flows)
         raise UserError(
-            f"/flows: {flows} flows and their queues need a guest of {needed} MB, and {free_mb} MB are free",
+            f"/flows: {flows} flows and their queues need a guest of {needed} MB, but only {free_mb} MB are free",
             "ask for fewer flows, a lower rate or a smaller queue",
         )

@@ -227,17 +227,19 @@ def _taken(about: Adapter, name: str) -> tuple[str, Kind]:
     if name in ends:
         full, *further = ends[name]
         if further:
-            mend = f"name {' or '.join(ends[name])}"
-            raise UserError(f"stack {about.name} builds several that end in {name!r}", mend)
+            mend = f"give {' or '.join(ends[name])}"
+            raise UserError(f"several parts of stack {about.name} have names that end in {name!r}", mend)
         return full, taken[full]
     if not taken:
         others = [other.name for other in manifest.shipped() if name in homes(other)]
         other = f", or name the stack {' or '.join(others)}" if others else ""
-        raise UserError(f"stack {about.name} builds nothing that a tree can stand for", f"leave out --source{other}")
+        raise UserError(
+            f"stack {about.name} uses nothing that a working tree can replace", f"leave out --source{other}"
+        )
     near = dict.fromkeys(path for word in difflib.get_close_matches(name, ends, 4) for path in ends[word])
     raise UserError(
-        f"stack {about.name} takes no {name!r} to build",
-        f"did you mean {' or '.join(near)}?" if near else f"name what is in its lock file, such as {min(taken)}",
+        f"stack {about.name} does not build with {name!r}",
+        f"did you mean {' or '.join(near)}?" if near else f"give a name from its lock file, such as {min(taken)}",
     )
 
 
@@ -287,7 +289,7 @@ class Workshop:
         """Raise UserError if a tree that is built in place changed meanwhile: it is then unknown what was built."""
         for source in (source for source in self.sources if not source.copied):
             if _read(source.folder, source.variable).digest != source.tree.digest:
-                raise UserError(f"{source.folder} changed while it was built", "run the same command again")
+                raise UserError(f"{source.folder} changed while it was being built", "run the same command again")
 
     def told(self, text: str) -> str:
         """Return the output of a build with paths in trees instead of paths in their copies."""

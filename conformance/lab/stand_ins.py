@@ -42,7 +42,7 @@ def cargo(about: dict[str, Any], arguments: list[str]) -> NoReturn:
     if not crates or not _BUILDS["cargo"].intersection(words[:1]):
         _hand_on([real, *arguments])
     if not pathlib.Path.cwd().is_relative_to(about["work"]):
-        _fail(f"the build runs cargo in {pathlib.Path.cwd()}; to be built with --source it must copy that first")
+        _fail(f"the build runs cargo in {pathlib.Path.cwd()}; to build with --source, it must copy that folder first")
     own = words.index("--") if "--" in words else len(words)
     words = [word for word in words[:own] if word not in ("--locked", "--frozen")] + words[own:]
     patches = [f"patch.crates-io.{name}.path={json.dumps(path)}" for name, path in crates.items()]
@@ -74,7 +74,7 @@ def _relock(patched: Sequence[str], crates: dict[str, str]) -> None:
         if versions.get(name):  # cargo does not take a version older than the registry's by itself
             subprocess.run([*patched, "update", name, "--precise", versions[name]])
     for name in unused(lock.read_text()):
-        _fail(f"{name} {versions.get(name)} in {crates[name]} is not of a version that other crates here ask for")
+        _fail(f"{name} {versions.get(name)} in {crates[name]} does not have a version that other crates here accept")
 
 
 def unused(lock: str) -> list[str]:

@@ -19,6 +19,6 @@ def _named(name: str) -> Topology:
     files = {path.stem: path for path in paths.data("topologies").glob("*.py")}
     # Names come from results, too: a name without a file must not lead anywhere else.
     if name not in files:
-        raise UserError(f"no topology {name}", f"there are {', '.join(sorted(files))}")
+        raise UserError(f"there is no topology {name}", f"choose one of {', '.join(sorted(files))}")
     found: Topology = runpy.run_path(str(files[name]))["TOPOLOGY"]
     return found

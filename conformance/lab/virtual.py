@@ -170,7 +170,7 @@ def boot(
         raise endings.too_few_processes()
     for folder, mend in ((scratch.parent, "set TMPDIR to another folder"), (paths.PACKAGE.parent, "move it")):
         if any(letter.isspace() for letter in str(folder)):
-            raise UserError(f"{folder}: a guest is told of folders without spaces in their names only", mend)
+            raise UserError(f"{folder}: guests cannot use folders with spaces in their paths", mend)
     (scratch / "uml").mkdir()
     place = memory_file.folder(kernel)
     # HOME also serves the kernel itself: Linux 7.2 takes the top of its address space from the place of its

@@ -76,14 +76,14 @@ static void read_changes(const char *path)
         for (size_t i = 0; i < one->size; i++) {
             unsigned byte;
             if (sscanf(hex + 2 * i, "%2x", &byte) != 1)
-                fail("a message that is not hexadecimal");
+                fail("a message is not hexadecimal");
             one->bytes[i] = byte;
         }
         for (size_t at = 0; at < one->size; at += NLMSG_ALIGN(((struct nlmsghdr *)(one->bytes + at))->nlmsg_len))
             one->questions += ((struct nlmsghdr *)(one->bytes + at))->nlmsg_seq != 0;
         if (one->questions > MOST_QUESTIONS) {
             errno = E2BIG;
-            fail("questions");
+            fail("too many questions in a change");
         }
         /* Memory is allocated now, because that takes a system call. */
         one->lengths = calloc(one->questions + 1, sizeof *one->lengths);

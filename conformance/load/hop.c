@@ -115,7 +115,7 @@ static void read_rules(const char *path)
         ((long long *)rules)[at++] = number;
     }
     if (ferror(file) || !feof(file) || at == 0 || at % NUMBERS != 0)
-        fail("rules");
+        fail("cannot read the rules");
     rule_count = at / NUMBERS;
     for (at = 0; at < rule_count; at++)
         rebinds = rebinds || rules[at].rebind;
@@ -395,7 +395,7 @@ static int packet_socket(const char *name, int protocol)
         || setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) != 0
         || setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof bytes) != 0
         || bind(fd, (struct sockaddr *)&where, sizeof where) != 0)
-        fail("packet socket");
+        fail("cannot open a packet socket");
     return fd;
 }
 

@@ -179,7 +179,7 @@ static int watched(const char *name, unsigned mask)
         || setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) != 0
         || setsockopt(fd, SOL_PACKET, PACKET_RX_RING, &ring, sizeof ring) != 0
         || bind(fd, (struct sockaddr *)&all, sizeof all) != 0)
-        fail("packet socket");
+        fail("cannot open a packet socket");
     return fd;
 }
 

@@ -20,7 +20,7 @@ def approach(zone: Zone, place: Place, measurements: Sequence[Measurement], fami
     values = [zone.value(m) for m in measurements]
     known = [value for value in values if value is not None]
     if len(known) < len(values) or not known:
-        raise ValueError(f"{zone.metric} was not seen in every trial")
+        raise ValueError(f"{zone.metric} has no value in some trials")
     permitted, _ = permitted_to(zone.intervals[place], measurements)
     lowest = [-math.inf if m.outcome is Outcome.TIMEOUT else v for m, v in zip(measurements, known, strict=True)]
     least = min(chance.above(lowest, permitted), chance.below(known, permitted))

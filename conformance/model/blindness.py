@@ -48,7 +48,7 @@ def refuse_blind_split(zone: SplitZone, measured: Iterable[Interval | None], fam
     needed = min([predicted, *(_fewest(permitted, family) for permitted in measured if permitted)])
     if needed > most:
         raise UserError(
-            f"zone {zone.id}: {most} trials can never show that what is predicted from {family} cells violates it",
+            f"zone {zone.id}: {most} trials can never show that a prediction from {family} cells violates it",
             f"give --max-trials {needed}, or fewer cells",
         )
 

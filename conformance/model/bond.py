@@ -58,14 +58,16 @@ class Bond:
         for name, kind in (("ends", "nodes, the client's side first"), ("links", "links")):
             count = len(box.get(name, ()))
             if count != 2:
-                raise UserError(f"{where}/{name}: a bond has two {name}, and here are {count}", f"name two {kind}")
+                raise UserError(f"{where}/{name}: a bond has two {name}, not {count}", f"name two {kind}")
         if "node" in box:
-            raise UserError(f"{where}/node: a bond stands at two nodes", "name them as its ends")
+            raise UserError(f"{where}/node: a bond joins two nodes", "name both in ends instead")
         options = dict(box.get("options", {}))
         known = [field.name for field in dataclasses.fields(cls) if field.name not in ("ends", "links")]
         for name in options:
             if name not in known:
-                raise UserError(f"{where}/options/{name}: a bond has no such option", f"there are {', '.join(known)}")
+                raise UserError(
+                    f"{where}/options/{name}: a bond has no such option", f"choose one of {', '.join(known)}"
+                )
         found = cls.from_json({**options, "ends": box["ends"], "links": box["links"]})
         for place, why in found.form_problems():
             cause, _, mend = why.partition("; ")
@@ -75,20 +77,20 @@ class Bond:
     def form_problems(self) -> Iterator[tuple[str, str]]:
         """Yield (JSON pointer from the box's options, what is wrong) for mistakes that the options alone show."""
         if isinstance(self.batch, bool) or not isinstance(self.batch, int) or not 1 <= self.batch <= 1_000_000:
-            yield "/batch", f"a batch of {self.batch} packets deals none; give a whole number from 1 to 1000000"
+            yield "/batch", f"a batch cannot have {self.batch} packets; give a whole number from 1 to 1000000"
         if not isinstance(self.split_pct, str):
             parts = self.split_pct
             if not isinstance(parts, tuple) or len(parts) != 2 or not all(_is_number(p) and p >= 0 for p in parts):
-                yield "/split_pct", "it is not the shares of two links; give two percentages, or as_rates"
+                yield "/split_pct", "it does not give the shares of two links; give two percentages, or as_rates"
             elif abs(sum(parts) - _WHOLE_PCT) > _SLACK_PCT:
                 yield "/split_pct", f"{_text(parts)} sum to {sum(parts):g}; give percentages that sum to 100"
         elif self.split_pct != AS_RATES:
-            yield "/split_pct", f"{self.split_pct!r} is no split; give two percentages, or {AS_RATES}"
+            yield "/split_pct", f"{self.split_pct!r} is not a split; give two percentages, or {AS_RATES}"
         if not isinstance(self.duplicate, bool):
             yield "/duplicate", "it is neither true nor false"
         for name, value, most in (("reorder_ms", self.reorder_ms, 100_000), ("cost_ms", self.cost_ms, 1000)):
             if not _is_number(value) or not 0 <= value <= most:
-                yield f"/{name}", f"{value} ms make no sense; give 0 to {most}"
+                yield f"/{name}", f"{value} ms is not valid; give 0 to {most}"
 
     def problems(self, links: Sequence[Link]) -> Iterator[tuple[str, str]]:
         """Yield (JSON pointer from the bond's box, what is wrong) for mistakes that the links of its network show."""
@@ -99,10 +101,10 @@ class Bond:
             elif known[name].data.rate_mbps is None:
                 yield f"/links/{at}", f"link {name} has no rate; give it rate_mbps"
         if self.links[0] == self.links[1]:
-            yield "/links/1", f"link {self.links[1]} stands there twice; name two"
+            yield "/links/1", f"link {self.links[1]} is listed twice; name two links"
         elif all(name in known for name in self.links):
             for node in sorted(set(known[self.links[0]].ends) & set(known[self.links[1]].ends)):
-                yield "/links/1", f"links {self.links[0]} and {self.links[1]} meet at {node}; give each two nodes"
+                yield "/links/1", f"links {self.links[0]} and {self.links[1]} meet at {node}; give each its own nodes"
         ends = [end for link in links for end in link.ends]
         for at, end in enumerate(self.ends):
             if end in ends:
@@ -113,7 +115,7 @@ class Bond:
             share = self.share(links)
             for at, part in enumerate((share, 1 - share)):
                 if part > 0 and not self.duplicate and self.packets(links)[at] == 0:
-                    yield "/options/batch", f"of {self.batch} packets link {self.links[at]} would get none; give more"
+                    yield "/options/batch", f"of {self.batch} packets, link {self.links[at]} would get none; give more"
 
     def of(self, links: Sequence[Link]) -> tuple[Link, Link]:
         """Return the bond's two links."""

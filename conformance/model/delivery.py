@@ -92,7 +92,7 @@ def _stream(packets: Sequence[Packet]) -> Iterator[tuple[float, int, int]]:
         high = max(high, place + segment.payload)
         yield segment.seconds, place, place + segment.payload
     if ports is None:
-        raise UserError("no connection's begin was captured")
+        raise UserError("the beginning of the connection was not captured")
 
 
 def _first_sent(packets: Sequence[Packet]) -> Steps:
@@ -176,7 +176,7 @@ def _acknowledged(
     """Return how many bytes the sender had seen acknowledged at the end, and how many of these never arrived."""
     opening = next((one for one in _segments(sent) if one.flags & _SYN), None)
     if opening is None:
-        raise UserError("no connection's begin was captured")
+        raise UserError("the beginning of the connection was not captured")
     origin, back, high = opening.seq + 1, opening.ports[::-1], 0
     for segment in _segments(asked):
         if segment.ports == back and segment.flags & _ACK and not segment.flags & _SYN:

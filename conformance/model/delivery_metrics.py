@@ -41,7 +41,7 @@ ROWS: tuple[Metric, ...] = (
     shared(
         "delivered_mbps",
         "delivered",
-        "Bytes of its stream that came to the receiver, in order",
+        "Rate at which bytes of the stream reach the receiver in order",
         of("mbps"),
         unit="Mbit/s",
         digits=2,
@@ -53,7 +53,7 @@ ROWS: tuple[Metric, ...] = (
         shared(
             f"byte_delay_{quantile}_ms",
             f"byte delay {quantile}",
-            f"From when a byte is first sent until it is there in order, {quantile} of bytes",
+            f"Time from when a byte is first sent until it has arrived in order, {quantile} of bytes",
             of(f"delay_{quantile}_ms"),
             unit="ms",
             digits=1,

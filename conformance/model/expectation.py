@@ -180,7 +180,7 @@ def from_json(data: Mapping[str, Any], where: object) -> tuple[Expected, ...]:
             cells = None if entry["cells"] == "all" else _cells(entry["zone"], entry["cells"])
         for other in entries:
             if other.zone_id == entry["zone"] and (cells is None or other.cells is None or cells & other.cells):
-                raise UserError(f"{pointer}/cells: an entry before it is about some of these cells of {entry['zone']}")
+                raise UserError(f"{pointer}/cells: an earlier entry covers some of these cells of {entry['zone']}")
         entries.append(
             Expected(
                 zone_id=entry["zone"], cells=cells, verdict=Known(entry["verdict"]), reason=entry["reason"],

@@ -39,9 +39,9 @@ class Request:
         if self.bytes < 1:
             yield "/bytes", f"a request of {self.bytes} bytes asks for nothing; ask for 1 or more"
         if self.times < 1:
-            yield "/times", f"a request that is made {self.times} times is none; leave it out"
+            yield "/times", f"a request that is made {self.times} times is never made; leave it out"
         if self.pause_s and self.every_s is not None:
-            yield "/every_s", "the next request comes after a pause or at a pace; give pause_s or every_s"
+            yield "/every_s", "the next request comes after a pause or an interval; give either pause_s or every_s"
 
     @classmethod
     def parse(cls, line: str) -> Self:
@@ -119,15 +119,15 @@ class Flows:
             if self.algorithm is not None:
                 yield "/algorithm", "the stack's algorithm is the one under test; leave it out"
             if self.pace_mbps is not None:
-                yield "/pace_mbps", "only flows of the kernel can be paced from outside"
+                yield "/pace_mbps", "only flows of the kernel can be paced at a given rate; leave it out"
             if self.count > MOST_STACK_FLOWS:
                 yield "/count", f"a stack has at most {MOST_STACK_FLOWS} flows, each with a client of its own"
             if self.amount is None and not self.requests:
-                yield "/bytes", "flows of the stack send bytes, or for seconds, or what requests ask for; give one"
+                yield "/bytes", "it must say how much is sent; give bytes, seconds, seconds_at_rate or requests"
         elif self.algorithm is not None and not _ALGORITHM.match(self.algorithm):
-            yield "/algorithm", f"{self.algorithm!r} is no kernel's name of a congestion control"
+            yield "/algorithm", f"{self.algorithm!r} is not a valid kernel name of a congestion control"
         if sum(one is not None for one in (self.bytes, self.seconds, self.seconds_at_rate)) > 1:
-            yield "/seconds", "give bytes, seconds or seconds_at_rate, and one of them only"
+            yield "/seconds", "give only one of bytes, seconds and seconds_at_rate"
         if self.requests and self.amount is not None:
             yield "/requests", "requests say how much is sent; leave out bytes, seconds and seconds_at_rate"
         for at, request in enumerate(self.requests):

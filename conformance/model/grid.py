@@ -53,7 +53,9 @@ def check(name: str, zones: Collection[Zone], besides: Iterable[str] = ()) -> No
     named = () if _bandwidths(name) else places(name, besides)
     if lacking := [place.id for place in named if not any(place in zone.intervals for zone in zones)]:
         algorithms = ", ".join(dict.fromkeys(zone.algorithm for zone in zones))
-        raise UserError(f"no zone of {algorithms} has {', '.join(lacking)}", "`conformance zones show` draws a zone")
+        raise UserError(
+            f"no zone of {algorithms} has {', '.join(lacking)}", "`conformance zones show` lists what a zone has"
+        )
 
 
 def places(name: str, besides: Iterable[str] = ()) -> tuple[Place, ...]:
@@ -73,6 +75,6 @@ def cells(name: str, besides: Iterable[str] = ()) -> tuple[Cell, ...]:
     if "ms-" in name:
         return tuple(dict.fromkeys(Cell.parse(part.strip()) for part in name.split(",")))
     if name == SMOKE:
-        raise UserError("smoke is a tier, and no grid", "say `pytest -m smoke` or `conformance gate --tier smoke`")
+        raise UserError("smoke is a tier, not a grid", "use `pytest -m smoke` or `conformance gate --tier smoke`")
     known = ", ".join((*besides, FULL, *(f"{b}mbps" for b in BANDWIDTHS_MBPS)))
     raise UserError(f"grid {name!r} is not known", f"choose {known}, or cells such as 10mbps-20ms-1pct")

@@ -24,7 +24,7 @@ def by_scheme(measurements: Iterable[Measurement]) -> dict[str, dict[Cell, list[
         difference = _difference(firsts.setdefault(scheme_id, m.trial), m.trial)
         if difference:
             what, one, other, mend = difference
-            raise UserError(f"results of {scheme_id} are of {what} {one} and {other}", mend)
+            raise UserError(f"results of {scheme_id} are mixed: {what} {one} and {other}", mend)
         found[scheme_id][m.trial.setting.cell].append(m)
     return {scheme_id: dict(cells) for scheme_id, cells in found.items()}
 
@@ -37,7 +37,7 @@ def _one_length(measurements: Iterable[Measurement]) -> None:
         if len(lengths) > 1:
             (one, its), (other, others) = lengths.items()
             raise UserError(
-                f"results are of transfers of {one:g} s (profile {its}) and of {other:g} s (profile {others})",
+                f"results are from transfers of {one:g} s (profile {its}) and of {other:g} s (profile {others})",
                 "the rate may change with time: choose a length with --transfer-s",
             )
 

@@ -16,7 +16,7 @@ BLEACHED, ALL_CE = "bleached", "all_ce"
 PORT, ADDRESS = "port", "address"
 #: values of `keep`: all packets of a slot leave at its end, or of each flow's acknowledgements only the newest
 ALL, NEWEST = "all", "newest"
-_WAYS_OF_REORDERING = "give by_packets or by_ms, and one of them only"
+_WAYS_OF_REORDERING = "give either by_packets or by_ms"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -34,9 +34,9 @@ class Reorder:
     def problems(self) -> Iterator[tuple[str, str]]:
         """Yield (JSON pointer from this record, what is wrong)."""
         if (self.share_pct is None) == (self.every is None):
-            yield "/share_pct", "which packets are held back? give share_pct or every, and one of them only"
+            yield "/share_pct", "it must say which packets are held back; give either share_pct or every"
         if (self.by_packets is None) == (self.by_ms is None):
-            yield "/by_packets", f"how far are packets displaced? {_WAYS_OF_REORDERING}"
+            yield "/by_packets", f"it must say how far packets are displaced; {_WAYS_OF_REORDERING}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -122,13 +122,13 @@ class Impairments:
         if self.reorder is not None:
             yield from ((f"/reorder{where}", why) for where, why in self.reorder.problems())
         if self.lose is not None and self.lose.by_ms is not None:
-            yield "/lose/by_ms", "what is lost is not late; say hold"
+            yield "/lose/by_ms", "lost packets cannot be late; use hold instead"
         if self.hold is not None and self.hold.by_ms is None:
-            yield "/hold/by_ms", "for how long are they held? give by_ms"
+            yield "/hold/by_ms", "it must say how long packets are held; give by_ms"
         if self.hold is not None and self.hold.again:
-            yield "/hold/again", "retransmissions are told apart only to be lost; leave it out"
+            yield "/hold/again", "retransmissions can only be lost, not held; leave it out"
         if self.jitter_ms and self.slots is not None:
-            yield "/slots", "packets that wait for a slot have no jitter of their own; leave out one of both"
+            yield "/slots", "packets that wait for a slot have no jitter of their own; leave out one of the two"
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:

@@ -123,7 +123,7 @@ def _split(links: Sequence[Link], boxes: Sequence[Mapping[str, Any]]) -> dict[st
         try:
             proxy = Proxy(**options)
         except TypeError:
-            raise UserError("/boxes/0/options: they are not those of a splitter", "docs/proxy.md lists them") from None
+            raise UserError("/boxes/0/options: a splitter has no such options", "docs/proxy.md lists them") from None
     return {"proxy": proxy, "queue_sized_by": by.pop()}
 
 

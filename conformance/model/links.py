@@ -64,13 +64,13 @@ class Queue:
             yield "/kind", f"queue {self.kind!r} is not known; choose one of {', '.join(QUEUES)}"
             return
         if self.size is None and self.kind in _SIZED:
-            yield "/size", f"a {self.kind} has a size, in {' or '.join(units)}"
+            yield "/size", f"a {self.kind} needs a size, in {' or '.join(units)}"
         if self.size is not None and not units:
             yield "/size", f"a {self.kind} takes no size"
         if self.unit is not None and self.unit not in units:
-            yield "/unit", f"the size of a {self.kind} is in {' or '.join(units) or 'nothing'}"
+            yield "/unit", f"a {self.kind} has no size in {self.unit}; choose {' or '.join(units) or 'no unit'}"
         if self.in_packets and self.size is not None and not float(self.size).is_integer():
-            yield "/size", "packets come whole"
+            yield "/size", "the size in packets must be a whole number"
         if self.ecn is not None and self.kind not in _MARKING:
             yield "/ecn", f"a {self.kind} does not mark; choose one of {', '.join(_MARKING)}"
         if self.ce_threshold_us is not None and self.kind not in _THRESHOLD:
@@ -124,24 +124,24 @@ class Direction:
                     yield f"/{name}", "without a rate nothing queues; give rate_mbps"
         elif self.limiter == "netem":
             if self.queue is None or self.queue.kind != "pfifo":
-                yield "/queue", "netem's own queue is a pfifo, which delayed packets stand in, too; give its size"
+                yield "/queue", "netem's own queue is a pfifo, which delayed packets are in, too; give one with a size"
         elif self.queue is None:
             yield "/queue", 'a rate needs a queue; give one, such as {"kind": "bfifo", "size": 1}'
         if self.rate_mbps is not None and self.delay_packets is not None:
-            yield "/delay_packets", "it would count what stands in the queue, too; give the delay a link of its own"
+            yield "/delay_packets", "it would also count packets in the queue; give the delay a link of its own"
         if self.rate_mbps is not None and self.slot_ms is not None:
             yield "/slot_ms", "slots would hold up what the limiter sends; give them a link of their own"
         if self.queue is not None:
             yield from ((f"/queue{where}", why) for where, why in self.queue.problems())
             if self.queue.kind == "policer" and self.limiter != "htb":
-                yield "/limiter", "a policer stands on htb"
+                yield "/limiter", "a policer needs the limiter htb"
         if self.impairments is not None:
             yield from ((f"/impairments{where}", why) for where, why in self.impairments.problems())
         policed = self.queue is not None and self.queue.kind == "policer"
         if self.burst_bytes is None and self.limiter == "tbf":
-            yield "/burst_bytes", "a tbf has a burst; give burst_bytes"
+            yield "/burst_bytes", "a tbf needs a burst; give burst_bytes"
         if self.burst_bytes is not None and self.limiter != "tbf" and not policed:
-            yield "/burst_bytes", "a tbf or a policer has a burst, and nothing else has"
+            yield "/burst_bytes", "only a tbf or a policer has a burst; leave it out"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

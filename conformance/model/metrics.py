@@ -51,7 +51,7 @@ LOST_PCT = Metric(
 )
 BACK_TO_BACK = Metric(
     name="back_to_back_packets",
-    title="at once",
+    title="sent at once",
     noun="burst",
     heading="Packets sent back to back: 99 % of them left in bursts no longer than this",
     unit="packets",
@@ -124,7 +124,7 @@ METRICS: Mapping[str, Metric] = {
         _shared(
             "flow_goodput_mbps",
             "goodput of a flow",
-            "Goodput of a group's flows, each over its own time, in the mean",
+            "Mean goodput of a group's flows, each over its own time",
             shared_metrics.flow_goodput_mbps,
             unit="Mbit/s",
             digits=2,
@@ -133,8 +133,8 @@ METRICS: Mapping[str, Metric] = {
         ),
         _shared(
             "link_utilization",
-            "of the link",
-            "Bytes of a group's flows over what their bottleneck carries from the first start to the last end",
+            "link utilization",
+            "Bytes of a group's flows over what their bottleneck can carry from the first start to the last end",
             shared_metrics.link_utilization,
             digits=3,
             most=1.0,
@@ -180,7 +180,7 @@ METRICS: Mapping[str, Metric] = {
             _shared(
                 f"queue_delay_{quantile}_ms",
                 f"queue delay {quantile}",
-                f"How long packets stood in the bottleneck's queue, quantile {quantile}",
+                f"How long packets waited in the bottleneck's queue, {quantile}",
                 shared_metrics.queue_delay_ms(quantile),
                 unit="ms",
                 digits=2,
@@ -192,7 +192,7 @@ METRICS: Mapping[str, Metric] = {
         _shared(
             "retransmitted_pct",
             "retransmitted",
-            "Share of the bytes sent that were sent again, %",
+            "Share of the bytes sent that were retransmissions, %",
             shared_metrics.retransmitted_pct,
             unit="%",
             digits=2,
@@ -218,7 +218,7 @@ METRICS: Mapping[str, Metric] = {
         _shared(
             "latency_mean_ms",
             "latency",
-            "Round trip of the empty path and the mean time in the bottleneck's queue",
+            "Round-trip time of the empty path plus the mean time in the bottleneck's queue",
             shared_metrics.latency_mean_ms,
             unit="ms",
             digits=2,
@@ -268,7 +268,7 @@ METRICS: Mapping[str, Metric] = {
         _share(
             "below_equal_pct",
             "below an equal share",
-            "What others have less than an equal share of the bottleneck's rate while all run, %",
+            "How far others are below an equal share of the bottleneck's rate while all run, %",
             shared_metrics.below_equal_pct,
             margin=5.0,
             full_scale=100.0,
@@ -278,7 +278,7 @@ METRICS: Mapping[str, Metric] = {
             name="harm_pct",
             title="harm",
             noun="harm",
-            heading="Harm: what others lose while all run, of what they have beside their own kind, %",
+            heading="Harm: how much less others get while all run than beside their own kind, %",
             unit="%",
             digits=1,
             most=100.0,
@@ -309,7 +309,7 @@ METRICS: Mapping[str, Metric] = {
         _shared(
             "last_request_s",
             "last request",
-            "Time from a flow's last request to the end of its body, in the mean of flows",
+            "Time from a flow's last request to the end of its body, mean over flows",
             request_metrics.last_request_s,
             unit="s",
             digits=2,
@@ -319,8 +319,8 @@ METRICS: Mapping[str, Metric] = {
         ),
         _shared(
             "bulk_goodput_mbps",
-            "goodput of the bulk",
-            "Goodput of a flow's largest body from the request on, in the mean of flows",
+            "bulk goodput",
+            "Goodput of a flow's largest body from the request on, mean over flows",
             request_metrics.bulk_goodput_mbps,
             unit="Mbit/s",
             digits=2,

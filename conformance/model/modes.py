@@ -78,7 +78,8 @@ class Shares:
     def words(self) -> str:
         """How the two differ, as a part of a sentence."""
         ours, basis = self.ours, self.basis
-        return f"{ours.low} of {ours.n} trials are below {basis.threshold:.4g}, where {basis.low} of {basis.n} are"
+        beside = f"{basis.low} of the basis's {basis.n}"
+        return f"{ours.low} of {ours.n} trials are below {basis.threshold:.4g}, against {beside}"
 
 
 def shares(values: Sequence[float], permitted: Interval, metric: Metric) -> Shares | None:

@@ -55,12 +55,12 @@ class Network:
     def _problems(self) -> Iterator[tuple[str, str]]:
         for kind, names in (("links", [x.name for x in self.links]), ("flows", [x.name for x in self.flows])):
             if not names:
-                yield f"/{kind}", "there must be one at least"
+                yield f"/{kind}", "there must be at least one"
             for at, name in enumerate(names):
                 if not _NAME.match(name):
-                    yield f"/{kind}/{at}/name", f"{name!r} is no name: 1 to 20 of a to z, 0 to 9 and -"
+                    yield f"/{kind}/{at}/name", f"{name!r} is not a valid name; give 1 to 20 of a to z, 0 to 9 and -"
                 if name in names[:at]:
-                    yield f"/{kind}/{at}/name", f"there are two called {name}"
+                    yield f"/{kind}/{at}/name", f"two {kind} are called {name}"
         for at, link in enumerate(self.links):
             for name, direction in link.directions:
                 yield from ((f"/links/{at}/{name}{where}", why) for where, why in direction.problems())
@@ -69,14 +69,14 @@ class Network:
         if self.bond is not None:
             yield from ((f"/boxes/0{where}", why) for where, why in self.bond.problems(self.links))
             if self.offload:
-                yield "/offload", "a bond deals packets, one by one; leave out offload"
+                yield "/offload", "a bond deals single packets; leave out offload"
         yield from self._splitter_problems()
         for at, group in enumerate(self.flows):
             yield from ((f"/flows/{at}{where}", why) for where, why in group.problems())
             if group.ends[0] == group.ends[1] or not self.route(group):
                 yield f"/flows/{at}/ends", f"no links lead from {group.ends[1]} to {group.ends[0]}"
         if self.round_trips and self.offload:
-            yield "/offload", "round trips are those of packets, one by one; leave out offload"
+            yield "/offload", "round trips are those of single packets; leave out offload"
         if sum(group.count for group in self.flows) > MOST_FLOWS:
             yield "/flows", f"there are more than {MOST_FLOWS} flows"
         crossed = {link.name for group in self.flows for link in self.route(group)}
@@ -89,28 +89,28 @@ class Network:
             yield "/flows", "no flow ever ends; give one group bytes, seconds, seconds_at_rate or requests"
         for name, _ in self.sysctls:
             if not _SYSCTL.match(name):
-                yield f"/sysctls/{name}", "it is not one of the network's; names begin with net."
+                yield f"/sysctls/{name}", "it is not a network sysctl; names begin with net."
 
         yield from schedules.problems(self.schedule, self.links, self.latest_end_s)
         for at, link in enumerate(self.links):
             for way, _ in link.directions:
                 if self.offload and schedules.is_impaired(self.schedule, link, way):
-                    yield f"/links/{at}/{way}/impairments", "impairments strike packets, one by one; leave out offload"
+                    yield f"/links/{at}/{way}/impairments", "impairments strike single packets; leave out offload"
             data, acks = ({one.rebind for one in self.impairments(link, way)} - {None} for way, _ in link.directions)
             if data != acks:
-                yield f"/links/{at}", "a client is rebound in both directions of a link alike; leave direction out"
+                yield f"/links/{at}", "a client is rebound in both directions of a link at once; leave direction out"
 
     def _splitter_problems(self) -> Iterator[tuple[str, str]]:
         for at, splitter in enumerate(self.splitters):
             if splitter.node in [other.node for other in self.splitters[:at]]:
                 yield "/boxes", f"there are two splitters at {splitter.node}; leave one of them out"
             elif not any(splitter in self.splitters_of(group) for group in self.flows):
-                yield "/boxes", f"no flow crosses {splitter.node}; put the splitter between two links of one"
+                yield "/boxes", f"no flow crosses {splitter.node}; put the splitter between two links of a flow"
         if self.splitters and self.bond is not None:
             yield "/boxes", "a bond and splitters do not go together; leave one of them out"
         for at, group in enumerate(self.flows):
             if self.splitters_of(group) and any(way != "data" for _, way in self.towards_client(group)):
-                yield f"/flows/{at}/ends", "a flow that is split goes as links do; name its client's end first"
+                yield f"/flows/{at}/ends", "a split flow must go in its links' direction; name its client's end first"
 
     @property
     def latest_end_s(self) -> float:

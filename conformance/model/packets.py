@@ -80,9 +80,9 @@ class Packets:
         try:
             raw = zlib.decompressobj().decompress(base64.b64decode(data["columns"], validate=True), size + 1)
         except (zlib.error, binascii.Error) as error:
-            raise UserError(f"packets of a result line cannot be read: {error}", "measure it anew") from None
+            raise UserError(f"the packets of a result line cannot be read: {error}", "measure it again") from None
         if len(raw) != size:
-            raise UserError("packets of a result line are cut short", "measure it anew")
+            raise UserError("the packets of a result line are cut short", "measure it again")
         found, at = [], 0
         for count in (*[sent] * len(_COLUMNS), *[asked] * len(_OTHERS)):
             rows = numpy.frombuffer(raw, numpy.uint8, 8 * count, at).reshape(8, count)
@@ -130,7 +130,7 @@ def matched(
         else:
             strange += identity not in ever  # else the network duplicated it
     if strange > _MOST_STRANGE:
-        raise UserError(f"{strange} of {len(came)} packets arrived that were never sent")
+        raise UserError(f"{strange} of {len(came)} packets that arrived were never sent")
 
     def column(values: Sequence[int]) -> Integers:
         return numpy.array(values, dtype=numpy.int64)

@@ -41,7 +41,7 @@ def parse_values(written: str) -> dict[str, Value]:
     for part in filter(None, written.split(",")):
         name, sign, value = part.partition("=")
         if not (name and sign and value):
-            raise UserError(f"{part!r} is not of the form AXIS=VALUE", "such as flows=4")
+            raise UserError(f"{part!r} is not of the form AXIS=VALUE", "write it like flows=4")
         given[name.strip()] = parse_value(value.strip())
     return given
 

@@ -16,7 +16,7 @@ _ALGORITHM_NAME = re.compile(r"[a-z0-9_]{1,15}\Z")
 def check_algorithm(name: str, value: object) -> None:
     """Raise UserError unless a value has the form of a kernel's name of a congestion control."""
     if not isinstance(value, str) or not _ALGORITHM_NAME.match(value):
-        raise UserError(f"{name} is {value!r}", "it must be a kernel's name of a congestion control")
+        raise UserError(f"{name} is {value!r}", "it must be a kernel name of a congestion control, such as cubic")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ class Proxy:
             if value is None or field.name in ("program", "digest"):
                 continue
             if self.program == PEPSAL:
-                raise UserError(f"{PEPSAL} has no {field.name}", f"only {SPLITTER} has")
+                raise UserError(f"{PEPSAL} has no {field.name}", f"only {SPLITTER} has it")
             if field.name.endswith("_bytes"):
                 if isinstance(value, bool) or not isinstance(value, int) or not 2 <= value <= 1 << 30:
                     raise UserError(f"{field.name} is {value!r}", "it must be a whole number from 2 to 2^30")
@@ -78,10 +78,10 @@ class Splitter:
         for name in options:
             if name not in known:
                 raise UserError(
-                    f"{where}/options/{name}: a splitter has no such option", f"there are {', '.join(known)}"
+                    f"{where}/options/{name}: a splitter has no such option", f"choose one of {', '.join(known)}"
                 )
         for name in ("ends", "links"):
             if name in box:
-                raise UserError(f"{where}/{name}: a splitter stands at one node", "name it as its node")
+                raise UserError(f"{where}/{name}: a splitter is at one node", "name that in node instead")
         with located(f"{where}/options"):
             return cls(node=box["node"], proxy=Proxy(**options))

@@ -55,10 +55,10 @@ def read(asked: Mapping[str, Any], load: Callable[[str], bytes]) -> RateTrace:
     try:
         lines = data.decode("ascii").split("\n")
     except UnicodeDecodeError:
-        raise UserError(f"{file} is no text of numbers", "give a trace, one number a line") from None
+        raise UserError(f"{file} is not a text file", "give a trace, one number per line") from None
     numbers = [_number(file, at, line) for at, line in enumerate(lines, 1) if line.strip()]
     if not numbers:
-        raise UserError(f"{file} holds no number", "give a trace, one number a line")
+        raise UserError(f"{file} contains no numbers", "give a trace, one number per line")
     rates = _binned(file, numbers, step_s) if form == MAHIMAHI else _rates(file, numbers)
     if len(rates) > _MOST_STEPS:
         raise UserError(f"{file} has {len(rates)} steps", f"at most {_MOST_STEPS} fit; give a longer step_s")
@@ -71,10 +71,10 @@ def _number(file: str, line: int, text: str) -> float:
     try:
         found = float(text)
     except ValueError:
-        raise UserError(f"{file}, line {line}: {text.strip()[:20]!r} is no number") from None
+        raise UserError(f"{file}, line {line}: {text.strip()[:20]!r} is not a number") from None
     if not math.isfinite(found) or found < 0:
         raise UserError(
-            f"{file}, line {line}: {text.strip()[:20]} is below 0 or endless", "times and rates are neither"
+            f"{file}, line {line}: {text.strip()[:20]} is negative or not finite", "give a finite number from 0 on"
         )
     return found
 
@@ -91,9 +91,9 @@ def _binned(file: str, times_ms: list[float], step_s: float) -> list[float]:
     """Return the rate of each step from its number of opportunities. As in Mahimahi, the last one ends the trace."""
     if sorted(times_ms) != times_ms:
         at = next(at for at, (one, other) in enumerate(itertools.pairwise(times_ms), 2) if other < one)
-        raise UserError(f"{file}, number {at}: it goes back in time", "opportunities come in order")
+        raise UserError(f"{file}, number {at}: it goes back in time", "give the opportunities in order")
     if times_ms[-1] <= 0:
-        raise UserError(f"{file} ends at 0 ms", "the last opportunity says how long the trace is")
+        raise UserError(f"{file} ends at 0 ms", "the last opportunity ends the trace; give it a later time")
     count = math.ceil(round(times_ms[-1] / 1000 / step_s, 9))
     if count > _MOST_STEPS:
         raise UserError(f"{file} has {count} steps", f"at most {_MOST_STEPS} fit; give a longer step_s")

@@ -9,7 +9,7 @@ from conformance.model.flow_group import Flows
 from conformance.model.metric import Metric, shared
 from conformance.model.shared_metrics import Measured, Record, bottleneck, flows_of
 
-NO_MOVE = "its client does not move, or nothing says how long its flows were to last"
+NO_MOVE = "its client does not move, or it is not known how long its flows should have lasted"
 
 
 def _last(record: Record | None) -> Record | None:
@@ -111,7 +111,7 @@ ROWS: tuple[Metric, ...] = (
     shared(
         "recovery_queue_ms",
         "peak queue after the change",
-        "How long the bottleneck takes for what stood in its queue at most after the last change",
+        "How long the bottleneck takes to send its longest queue after the last change",
         recovery_queue_ms,
         unit="ms",
         digits=1,
@@ -122,7 +122,7 @@ ROWS: tuple[Metric, ...] = (
 )
 MOVE_GAP = shared(
     "move_gap_s",
-    "gap of a move",
+    "gap at a move",
     "Longest time without a packet to the client, from its move on",
     move_gap_s,
     unit="s",

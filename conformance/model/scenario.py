@@ -25,7 +25,7 @@ from conformance.model.setting import Setting
 
 
 def _no_file(path: str) -> bytes:
-    raise UserError(f"there is no file {path!r} beside this document", "give the scenario as a file")
+    raise UserError(f"there is no file {path!r} next to this document", "give the scenario as a file")
 
 
 #: what a box `does`: it bonds links, or it splits connections
@@ -110,7 +110,7 @@ class Scenario:
                 with located(f"{where}/sets/{number}"):
                     _place(base, pointer)
             if len(set(axis.values)) < len(axis.values):
-                raise UserError(f"{where}/values: a value stands there twice")
+                raise UserError(f"{where}/values: the list contains a value twice")
         found = cls(
             name=data["name"], title=data["title"], axes=axes, grids={}, timeout_s=data["timeout_s"], base=base,
             check=check, load=load,
@@ -134,7 +134,7 @@ class Scenario:
         names = [axis.name for axis in self.axes]
         for name in given:
             if name not in names:
-                known = f"there are {', '.join(names)}" if names else "it has none"
+                known = f"its axes are {', '.join(names)}" if names else "it has none"
                 raise UserError(f"scenario {self.name} has no axis {name!r}", known)
         values = [(axis, plain(given.get(axis.name, axis.values[0]))) for axis in self.axes]
         return Point(tuple((axis.name, value) for axis, value in values if axis.names(value)))
@@ -196,13 +196,13 @@ class Scenario:
                 known = f"choose one of {', '.join(network.nodes)}"
                 raise UserError(f"/boxes/{at}/node: no link ends at {box['node']}", known)
             if box["does"] == BOND and at > 0:
-                raise UserError(f"/boxes/{at}: a bond is the one box of its network", "leave out the others")
+                raise UserError(f"/boxes/{at}: a network with a bond has no other box", "leave out the others")
         for at, group in enumerate(network.flows):
             if not group.is_stack and network.splitters_of(group):
                 # They connect from the sender's side, and the rules that hand connections to a splitter depend on which
                 # side connects.
-                mend = "give them the ends of one section, or a sender that is the stack"
-                raise UserError(f"/flows/{at}: flows of the kernel cross no splitter", mend)
+                mend = "give them the ends of one section, or the stack as their sender"
+                raise UserError(f"/flows/{at}: flows of the kernel cannot cross a splitter", mend)
         for where, why in schedule_problems(network.schedule, network.links, self.timeout_s):
             raise UserError(*f"{where}: {why}".split("; ", 1))
         return network
@@ -229,10 +229,10 @@ class Scenario:
             return known
         if network.delivery and network.tested.count > 1:
             raise UserError(
-                "/delivery: it follows one flow, and the judged group has several", "let the group have one"
+                "/delivery: it follows one flow, but the judged group has several", "give the group one flow"
             )
         if network.bursts:
-            raise UserError("/bursts: packets sent at once are seen of one flow alone", "leave it out")
+            raise UserError("/bursts: packets sent at once are counted only for a flow that is alone", "leave it out")
         return Setting.shared(self.name, network, point.values, self.timeout_s)
 
 
@@ -244,7 +244,7 @@ def _place(document: Any, pointer: str) -> tuple[Any, str | int]:
     """Return the object or list that a JSON pointer's last step is in, and that step as a key. Raises UserError."""
     steps = [step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")]
     if len(steps) < 2 or steps[0]:
-        raise UserError(f"{pointer!r} is no JSON pointer", "such as /links/0/data/rate_mbps")
+        raise UserError(f"{pointer!r} is not a JSON pointer", "write it like /links/0/data/rate_mbps")
     holder: Any = document
     for at, step in enumerate(steps[1:], 1):
         key: str | int = step
@@ -252,7 +252,7 @@ def _place(document: Any, pointer: str) -> tuple[Any, str | int]:
             key = int(step) if step.isascii() and step.isdecimal() and int(step) < len(holder) else -1
         known = key != -1 if isinstance(holder, list) else isinstance(holder, dict) and key in holder
         if not known:
-            raise UserError(f"it sets nothing: the document has no {pointer}", "give the place a value there first")
+            raise UserError(f"it sets nothing: the document has no {pointer}", "give it a value there first")
         if at == len(steps) - 1:
             return holder, key
         holder = holder[key]

@@ -24,7 +24,7 @@ STATES: Mapping[str, str] = {
     "request": "the sender has been asked for the transfer",
     "first_loss": "the sender can know of its first loss",
     "start_up_ends": "delivery stops growing, or a loss makes the flight fall",
-    "drain": "once a round trip had filled the path, less is sent in one than it carries",
+    "drain": "after a round trip that filled the path, less is sent in one than the path carries",
     "probe_up": "after start-up, more is sent in a round trip than the bottleneck carries",
     "probe_down": "after it has probed, less is sent in a round trip than the bottleneck carries",
     "cruise": "after start-up, as much is sent as is delivered for four round trips",
@@ -88,7 +88,7 @@ def _value(name: str, value: Any) -> Any:
 
 
 def _unread(file: str) -> bytes:
-    raise UserError(f"nobody read {file}", "give the scenario as a file")
+    raise UserError(f"{file} was not read", "give the scenario as a file")
 
 
 def with_traces(document: Mapping[str, Any], load: Callable[[str], bytes]) -> dict[str, Any]:
@@ -208,14 +208,14 @@ def problems(schedule: Sequence[Entry], links: Sequence[Link], end_s: float) -> 
             yield f"{where}/link", f"there is no link {entry.link!r}; choose {', '.join(known)}"
             continue
         if bool(entry.set) == (entry.trace is not None):
-            yield f"{where}/set", "what changes? give set or trace, and one of them only"
+            yield f"{where}/set", "it must say what changes; give either set or trace"
         if isinstance(entry.at_s, Occasion):
             if entry.at_s.state not in STATES:
                 yield f"{where}/at_s/state", f"state {entry.at_s.state!r} is not known; choose {', '.join(STATES)}"
         elif entry.at_s >= end_s:
             yield (
                 f"{where}/at_s",
-                f"it changes at {entry.at_s:g} s, and the trial ends by {end_s:g}; give a time before",
+                f"it takes effect at {entry.at_s:g} s, but the trial ends by {end_s:g} s; give an earlier time",
             )
         for way in WAYS[entry.direction]:
             wrong = list(_wrong(entry, known[entry.link].direction(way)))
@@ -234,23 +234,23 @@ def _wrong(entry: Entry, direction: Direction) -> Iterator[tuple[str, str]]:
         yield place, "the link has no rate that could change; give it rate_mbps"
         return
     if sets_rate and kind == "policer":
-        yield place, "the rate of a policer stays as it is; take a bfifo"
+        yield place, "the rate of a policer cannot change; use a bfifo"
     if sets_rate and direction.limiter == "tbf":
-        yield place, "the rate of a tbf stays as it is; take htb"
+        yield place, "the rate of a tbf cannot change; use htb"
     if is_held((entry,), entry.link, WAYS[entry.direction][0]) and (direction.limiter, kind) != ("htb", "bfifo"):
-        yield place, "a rate of 0 holds packets in a bfifo before htb; take these, or a rate from 0.1 on"
+        yield place, "a rate of 0 needs a bfifo before htb to hold packets; use these, or a rate of 0.1 or more"
     queue = fields.get("queue")
     if queue is not None:
         if queue.kind != kind or queue.kind not in RESIZED or queue.size is None:
-            yield "/set/queue", f"only the size of a queue changes, of {', '.join(RESIZED)}; give its kind and size"
+            yield "/set/queue", f"only the size of a queue can change, of {', '.join(RESIZED)}; give its kind and size"
         elif direction.limiter != "htb":
-            yield "/set/queue", "the size of a queue changes before htb only; leave it out"
+            yield "/set/queue", "the size of a queue can change only before htb; leave it out"
         if direction.queue and dataclasses.replace(queue, size=None, unit=None) != dataclasses.replace(
             direction.queue, size=None, unit=None
         ):
-            yield "/set/queue", "only the size of a queue changes; leave the rest as it is"
+            yield "/set/queue", "only the size of a queue can change; leave the rest as it is"
     if not math.isclose(fields.get("delay_ms", 0), 0) and direction.delay_packets is not None:
-        yield "/set/delay_ms", "what the delay holds is bounded, so it stays as it is; leave out delay_packets"
+        yield "/set/delay_ms", "a delay that holds a bounded number of packets cannot change; leave out delay_packets"
     changed = dataclasses.replace(direction, **{k: v for k, v in fields.items() if k != "rate_mbps"})
     for where, why in changed.problems():
         if where.split("/")[1] in fields:

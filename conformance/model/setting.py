@@ -116,7 +116,7 @@ def parse_path(text: str) -> tuple[Cell, Cell]:
     parts = text.split("+")
     if len(parts) != 2:
         raise UserError(
-            f"path {text!r} is not of the form 10mbps-20ms-0pct+50mbps-60ms-1pct", "the client's side first"
+            f"path {text!r} is not of the form 10mbps-20ms-0pct+50mbps-60ms-1pct", "name the client's side first"
         )
     first, second = (Cell.parse(part.strip()) for part in parts)
     return first, second
@@ -184,20 +184,20 @@ class Setting:
             if not positive or (unit == "packets" and not size.isdigit()):
                 raise UserError(f"queue {self.queue!r}: the size must be a positive number of {unit}")
             if float(size) > _LARGEST_QUEUE:
-                raise UserError(f"queue {self.queue!r}: no queue holds so many {unit}", f"at most {_LARGEST_QUEUE}")
+                raise UserError(f"queue {self.queue!r}: the size is too large", f"give at most {_LARGEST_QUEUE} {unit}")
         if self.host_queue not in (None, "fq"):
             raise UserError(f"host_queue is {self.host_queue!r}", "it must be null or fq")
         for name, _ in self.sysctls:
             if not _SYSCTL_NAME.match(name):
-                raise UserError(f"sysctl {name!r} is not one of the network's", "names begin with net.")
+                raise UserError(f"sysctl {name!r} is not a network sysctl", "names begin with net.")
 
     def _check_path(self) -> None:
         if self.rival is not None and self.segments:
-            raise UserError("a path of two segments has no rival", "choose a profile without one")
+            raise UserError("a path of two segments cannot have a rival", "choose a profile without one")
         if (self.topology == RIVAL_TOPOLOGY) != (self.rival is not None):
             raise UserError(
-                f"topology {self.topology} with rival {self.rival}",
-                f"a rival needs {RIVAL_TOPOLOGY}, and that needs a rival",
+                f"topology {self.topology} does not go with rival {self.rival}",
+                f"a rival needs {RIVAL_TOPOLOGY}, and {RIVAL_TOPOLOGY} needs a rival",
             )
         if self.rival is not None:
             check_algorithm("rival", self.rival)
@@ -207,7 +207,7 @@ class Setting:
             if self.proxy or self.queue_sized_by != "path":
                 raise UserError("a proxy, and queues sized by segment, need a path of two segments")
         elif len(self.segments) != 2 or self.cell != end_to_end(self.segments):
-            raise UserError(f"{path_id(self.segments)} is no path of two segments that come to {self.cell.id}")
+            raise UserError(f"{path_id(self.segments)} is not a path of two segments that add up to {self.cell.id}")
 
     @property
     def links(self) -> tuple[Cell, ...]:

@@ -42,7 +42,7 @@ LOOKS = 4
 MOST_TRIALS = 10_000
 #: the most trials of one cell unless another number is asked for
 USUALLY_MOST = 20
-_NOT_COUNTED = f"in a cell that cannot tell {power.MUST_TELL:.0%}: shown and not counted"
+_NOT_COUNTED = f"in a cell that cannot detect a shift of {power.MUST_TELL:.0%}: shown and not counted"
 
 
 class Status(enum.StrEnum):
@@ -192,9 +192,9 @@ def last_look(first: int, most: int | None = None) -> int:
 def looks(first: int, most: int) -> tuple[int, ...]:
     """Return the numbers of trials at which a cell is judged: at most LOOKS, from `first` to `most` in equal ratios."""
     if not 1 <= first <= most:
-        raise UserError(f"at most {most} trials, beginning with {first}", "the first number may not be above the last")
+        raise UserError(f"at most {most} trials, beginning with {first}", "the first number must not exceed the last")
     if most > MOST_TRIALS:
-        raise UserError(f"at most {most} trials", f"no cell takes more than {MOST_TRIALS}")
+        raise UserError(f"a maximum of {most} trials is too high", f"give at most {MOST_TRIALS}")
     ratio = (most / first) ** (1 / (LOOKS - 1))
     return tuple(sorted({round(first * ratio**i) for i in range(LOOKS)}))
 
@@ -210,7 +210,7 @@ def obstacle(zone: ProfiledZone, measurements: Sequence[Measurement]) -> tuple[S
     runs = {m.trial.run for m in measurements}
     if len(runs) > 1 or len(profiles) > 1:
         where = ", ".join(sorted({place.id for place in settings.values()})[:2])
-        raise UserError(f"measurements of unlike runs in cell {where}", "judge each run by itself")
+        raise UserError(f"measurements of different runs at {where}", "judge each run by itself")
     for setting, place in settings.items():
         asked = zone.digest_at(place)
         if setting.profile_digest != asked:
@@ -218,7 +218,7 @@ def obstacle(zone: ProfiledZone, measurements: Sequence[Measurement]) -> tuple[S
             raise UserError(
                 f"zone {zone.id} was measured under another {zone.profile} {what} (digest {asked})"
                 f" than these results ({setting.profile_digest})",
-                f"use the {what} it names or derive the zone anew",
+                f"use the {what} that the zone names, or derive the zone again",
             )
     for outcome, status in ((Outcome.ERROR, Status.ERROR), (Outcome.UNSUPPORTED, Status.UNSUPPORTED)):
         bad = [m for m in measurements if m.outcome is outcome]
@@ -255,7 +255,7 @@ def _with_power(verdict: Verdict, metric: str, family: int) -> Verdict:
 
 
 def _unclear(verdict: Verdict, family: int) -> Verdict:
-    chance = f"so would the reference be in {verdict.p:.1g} of runs"
+    chance = f"the reference would be, too, in {verdict.p:.1g} of runs"
     allowed = f"in a family of {family} a violation needs at most {level(family):.1g}"
     reason = f"{verdict.reason}, but {chance}, and {allowed}: more trials needed"
     return dataclasses.replace(verdict, status=Status.INCONCLUSIVE, reason=reason)
@@ -271,7 +271,7 @@ def _assess(zone: Zone, place: Place, measurements: Sequence[Measurement], more:
     if not measurements:
         return verdict(Status.ERROR, "nothing was measured")
     if {places.of(m.trial.setting) for m in measurements} != {place}:
-        raise UserError(f"measurements of other {zone.noun}s than {place.id}", f"judge each {zone.noun} by itself")
+        raise UserError(f"measurements of {zone.noun}s other than {place.id}", f"judge each {zone.noun} by itself")
     in_the_way = obstacle(zone, measurements)
     if in_the_way:
         return verdict(*in_the_way, n=len(measurements))
@@ -287,7 +287,7 @@ def _assess(zone: Zone, place: Place, measurements: Sequence[Measurement], more:
     highest = [value for value in values if value is not None]
     if len(highest) < len(values):
         unseen = len(values) - len(highest)
-        return verdict(Status.ERROR, f"{zone.metric} was not seen in {unseen} of {len(values)} trials")
+        return verdict(Status.ERROR, f"{zone.metric} has no value in {unseen} of {len(values)} trials")
     permitted, packet_bytes = permitted_to(permitted, measurements)
     return verdict(**_compare(zone.metric, permitted, highest, late, more), packet_bytes=packet_bytes)
 
@@ -359,7 +359,7 @@ def _compare_medians(
         return {"status": status, "reason": reason, "n": n, "value": value, "interval": interval, "p": p}
 
     if any(timed_out) and METRICS[metric].timeout is Timeout.UNKNOWN:
-        return found(Status.INCONCLUSIVE, f"a transfer timed out, so its {metric} is of a part of it")
+        return found(Status.INCONCLUSIVE, f"a transfer timed out, so its {metric} covers only a part of it")
     if permitted.low <= interval[0] and interval[1] <= permitted.high:
         return {**found(Status.CONFORMS, "inside the zone"), "sure": _is_sure(permitted, lowest, highest)}
     where = f"{'below' if value < permitted.low else 'above'} the zone"
@@ -368,7 +368,7 @@ def _compare_medians(
         p = chance.below(highest, permitted) if below else chance.above(lowest, permitted)
         return found(Status.VIOLATES, where, p)
     if math.inf in interval:
-        return found(Status.INCONCLUSIVE, f"{n} trials are too few to know")
+        return found(Status.INCONCLUSIVE, f"{n} trials are too few to tell")
     if any(timed_out):
         return found(Status.INCONCLUSIVE, "a transfer timed out, so only a bound is known")
     if value in permitted:

@@ -23,7 +23,7 @@ from conformance.model.setting import Cell, Setting
 REFERENCE_PACKET_BYTES = 1448
 #: payload of QUIC's smallest datagrams (RFC 9000, section 14), for which zones say how much less a document promises
 SMALL_PACKET_BYTES = 1200
-_DERIVE_ANEW = "derive the zone anew with `conformance zones derive`"
+_DERIVE_ANEW = "derive the zone again with `conformance zones derive`"
 #: payloads, in bytes, between which an interval is scaled: from somewhat below QUIC's smallest datagrams (RFC 9000,
 #: section 14) to full ones
 _LEAST_PACKET_BYTES, _MOST_PACKET_BYTES = 1150, 1472
@@ -324,7 +324,7 @@ def from_json(data: Mapping[str, Any], where: object) -> Zone:
         with located(pointer):
             place = place_of(entry)
         if place in intervals:
-            raise UserError(f"{pointer}: {named[:-1]} {place.id} stands twice")
+            raise UserError(f"{pointer}: {named[:-1]} {place.id} is listed twice")
         within = f" in {named[:-1]} {place.id}"
         margin = Margin.of(data["margin_rule"], place)
         intervals[place] = interval_from_json(entry, data["references"], margin, pointer, within)
@@ -332,7 +332,7 @@ def from_json(data: Mapping[str, Any], where: object) -> Zone:
             digests[place] = entry["digest"]
         if metrics.METRICS[data["metric"]].against is not None:
             if "own_kind" not in entry:
-                raise UserError(f"{pointer}: there is no own_kind{within}, which {data['metric']} needs", _DERIVE_ANEW)
+                raise UserError(f"{pointer}: own_kind is missing{within}, and {data['metric']} needs it", _DERIVE_ANEW)
             own_kind[place] = OwnKind(**entry["own_kind"])
     smoke: list[Place] = []
     for at, text in enumerate(data["smoke"]):

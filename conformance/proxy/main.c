@@ -49,7 +49,7 @@ void fail(const char *what)
 static int made_socket(const char *congestion_control)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    const char *refused = fd < 0 ? "socket" : prepare(fd, congestion_control);
+    const char *refused = fd < 0 ? "cannot open a socket" : prepare(fd, congestion_control);
     if (refused)
         fail(refused);
     return fd;
@@ -95,7 +95,7 @@ static void give_up_rights(void)
     if (option.user >= 0 && (prctl(PR_SET_KEEPCAPS, 1) || setgroups(0, NULL) || setresgid(id, id, id) || setresuid(id, id, id)))
         fail("cannot become the user given by -u");
     if (syscall(SYS_capset, &head, rights))
-        fail("cannot give up rights");
+        fail("cannot drop privileges");
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 

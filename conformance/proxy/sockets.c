@@ -23,7 +23,7 @@ const char *prepare(int fd, const char *congestion_control)
 {
     const int notes = SOF_TIMESTAMPING_TX_ACK | SOF_TIMESTAMPING_SOFTWARE | SOF_TIMESTAMPING_OPT_TSONLY;
     if (!set(fd, SOL_IP, IP_TRANSPARENT, 1))
-        return "IP_TRANSPARENT, which needs CAP_NET_ADMIN";
+        return "cannot set IP_TRANSPARENT, which needs CAP_NET_ADMIN";
     if (congestion_control && setsockopt(fd, SOL_TCP, TCP_CONGESTION, congestion_control, strlen(congestion_control)))
         return congestion_control;
     if (!set(fd, SOL_SOCKET, SO_REUSEADDR, 1) || !set(fd, SOL_SOCKET, SO_KEEPALIVE, 1) || !set(fd, SOL_TCP, TCP_NODELAY, 1) ||
@@ -31,7 +31,7 @@ const char *prepare(int fd, const char *congestion_control)
         (option.receive_bytes && !set(fd, SOL_SOCKET, SO_RCVBUF, option.receive_bytes)) ||
         (option.unsent_bytes && !set(fd, SOL_TCP, TCP_NOTSENT_LOWAT, option.unsent_bytes)) ||
         (option.back_pressure_bytes && !set(fd, SOL_SOCKET, SO_TIMESTAMPING, notes)))
-        return "a socket's options";
+        return "cannot set a socket's options";
     return NULL;
 }
 

@@ -17,7 +17,7 @@ void fail(const char *what);
 
 /* --- sockets.c */
 
-/* Set a socket's options. Return what could not be set, or NULL. Accepted connections inherit all options from the
+/* Set a socket's options. Return what failed, or NULL. Accepted connections inherit all options from the
    listener. */
 const char *prepare(int fd, const char *congestion_control);
 /* Return a socket that is connecting to `to` with `from`, another host's address; -1 if that is impossible. */

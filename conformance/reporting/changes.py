@@ -32,7 +32,7 @@ def svg(found: "Comparison") -> bytes:
         ),
     )
     scale = altair.Scale(domain=[-_MOST, _MOST], clamp=True)
-    title = "head - base, in units of what matters"
+    title = "head - base, in units of the smallest difference that matters"
     intervals = base.mark_rule().encode(x=altair.X("low:Q", scale=scale, title=title), x2="high:Q")
     points = base.mark_point(filled=True, size=60, opacity=1).encode(
         x=altair.X("difference:Q", scale=scale, title=title),

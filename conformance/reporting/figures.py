@@ -21,7 +21,7 @@ def chosen(
     ]  # fmt: skip
     if not kept:
         schemes = ", ".join(dict.fromkeys(s.scheme.id for s in all_series))
-        raise UserError("no results of that algorithm and stack", f"there are {schemes}")
+        raise UserError("there are no results of that algorithm and stack", f"there are results of {schemes}")
     if what == "compare":
         yield from _comparisons(kept)
         return

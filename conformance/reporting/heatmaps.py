@@ -165,7 +165,7 @@ class Heatmap:
         count = self.count()
         if not count:
             n = len(self.results)
-            return f"{n} cell{'s' if n > 1 else ''} measured, no zone judges these settings"
+            return f"{n} cell{'s' if n > 1 else ''} measured; no zone judges these settings"
         conform = f"{count['conforms']} of {sum(count.values())} cells conform"
         shown = sum(r.verdict is not None and not r.verdict.counted for r in self.results.values())
         others = [_counted(status, count[status]) for status in _OTHERS if count[status]]
@@ -326,7 +326,7 @@ def all_series(
     if not groups and (or_none or any(m.trial.setting.network for m in known)):
         return []
     if not groups:
-        raise UserError("these results are of paths of two segments only", "see `conformance split`")
+        raise UserError("these results are only of paths with two segments", "use `conformance split`")
     zones = _zones()
     judged = _judged(groups, zones, points.sizes(known)) if planned is None else {}
 
@@ -393,7 +393,7 @@ def _zones() -> dict[tuple[str, str, str], Zone]:
         other = found.setdefault((zone.metric, zone.algorithm, zone.profile_digest), zone)
         if other is not zone:
             raise UserError(
-                f"zones {other.id} and {zone.id} are both about {zone.metric} under profile {zone.profile}",
-                "make one zone of the two",
+                f"zones {other.id} and {zone.id} both judge {zone.metric} under profile {zone.profile}",
+                "merge them into one zone",
             )
     return found

@@ -37,6 +37,6 @@ def trials_words(results: Iterable[HasTrials]) -> str:
 def settings(setting: Setting) -> str:
     """Return a profile's name and its settings, parts of which options of `conformance run` may have replaced."""
     offload = "on" if setting.offload else "off"
-    beside = f", beside a flow of {setting.rival}" if setting.rival else ""
+    beside = f", competing with a {setting.rival} flow" if setting.rival else ""
     network = f"queue {setting.queue}, offload {offload}"
     return f"profile {setting.profile}: {network}, {setting.transfer_s:g} s transfers{beside}"

@@ -89,7 +89,8 @@ def write_study(study: Study, measurements: Iterable[Measurement], target: pathl
     }
     if not found:
         raise UserError(
-            f"these results hold nothing of {study.name}", f"measure it with `conformance study run {study.name}`"
+            f"these results have no measured points of {study.name}",
+            f"measure it with `conformance study run {study.name}`",
         )
     path = target / f"{study.name}.jsonl.xz"
     before = study_results.of(study, store.read(path)).measured if path.exists() else {}
@@ -114,8 +115,8 @@ def _check_one_build(
         of = study_results.of_point(point)
         if of in new and study_results.build(before[point][0]) != new[of]:
             raise UserError(
-                f"{path} holds {point.words}, which these results lack and which is of another build, kernel or lab",
-                "measure that, too, or remove the file",
+                f"{path} holds {point.words}, which is from another build, kernel or lab and not in these results",
+                "measure that point, too, or remove the file",
             )
 
 

@@ -36,7 +36,7 @@ def cell(measurements: Sequence[Measurement]) -> tuple[str | None, str | None]:
         return None, why_not
     first, last = made[0], made[-1]
     if made != list(range(first, last + 1)):
-        return None, f"conformance run takes seeds in a row, and these {len(made)} are from {first} to {last}"
+        return None, f"conformance run takes consecutive seeds, but these {len(made)} from {first} to {last} have gaps"
     words = ["conformance", "run", trial.scheme.algorithm, "--grid", trial.setting.cell.id, "--trials", str(len(made))]
     of_seeds = [] if first == seeds.JUDGED else ["--first-seed", str(first)]
     return shlex.join(words + of_seeds + _choice(trial) + options), None
@@ -103,14 +103,14 @@ def _client(name: str | None, usual: str | None) -> list[str]:
 def _options(setting: Setting) -> tuple[list[str], str | None]:
     """Return (options of `conformance run` that turn the profile into this setting, why there are none)."""
     if setting.packets:
-        return [], "`conformance clause run` makes these trials, whose packets are kept"
+        return [], "they are trials of `conformance clause run`, which keeps their packets"
     usual = documents.profile_or_none(setting.profile, setting.cell)
     if usual is None:
         return [], f"this suite has no profile {setting.profile!r}"
     changed = {name: getattr(setting, name) for name in _OPTIONS if getattr(setting, name) != getattr(usual, name)}
     usual = documents.profile(setting.profile, setting.cell, **changed)
     if usual != setting:
-        return [], f"no option of `conformance run` makes these settings: {_differences(setting, usual)}"
+        return [], f"`conformance run` has no options for these settings: {_differences(setting, usual)}"
     words = [word for name, value in changed.items() for word in (f"--{name.replace('_', '-')}", _OPTIONS[name](value))]
     return ["--profile", setting.profile, *words], None
 

@@ -29,7 +29,7 @@ _OF_A_DELIVERY = {"delivered_mbps": "series_mbps", "byte_delay_p50_ms": "series_
 def over_time_title(figure: Figure) -> str:
     """Return the title of the y axis of a figure over time: the quantity with its unit."""
     if figure.metric == OF_LINKS:
-        return "used of a link's rate"
+        return "share of each link's rate used"
     return METRICS[figure.metric].label if figure.metric in _OF_A_DELIVERY else "goodput, Mbit/s"
 
 

@@ -49,7 +49,7 @@ def _copy(path: pathlib.Path, changed_ns: int, size: int) -> "tempfile._Temporar
             shutil.copyfileobj(packed, copy)
     except (lzma.LZMAError, EOFError, gzip.BadGzipFile, zlib.error) as error:
         copy.close()
-        raise UserError(f"cannot read results {path}: it is damaged, or no {path.suffix} file: {error}") from None
+        raise UserError(f"cannot read results {path}: it is damaged, or not in {path.suffix} format: {error}") from None
     copy.flush()
     return copy
 

@@ -85,7 +85,7 @@ def _parse(line: bytes, where: str) -> TrialFeatures | None:
     try:
         data = json.loads(line, parse_constant=schema.refuse)
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{where}: not a JSON line: {error}", "remove the file: traces are taken anew") from None
+        raise UserError(f"{where}: not a JSON line: {error}", "remove the file: traces are then taken again") from None
     schema.check("features", data, where)
     if data["reader"] != reader():
         return None
@@ -94,7 +94,9 @@ def _parse(line: bytes, where: str) -> TrialFeatures | None:
         with located(where):
             trial = Trial.from_json(data["trial"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UserError(f"{where}: {type(error).__name__}: {error}", "remove the file: traces are taken anew") from None
+        raise UserError(
+            f"{where}: {type(error).__name__}: {error}", "remove the file: traces are then taken again"
+        ) from None
     return TrialFeatures(trial=trial, cell=data["cell"], sampled=data["features"])
 
 

@@ -60,7 +60,7 @@ def merge(
     def left_out(path: pathlib.Path, number: int) -> None:
         nonlocal cut_short
         cut_short += 1
-        say(f"{path}:{number}: left out, as it was cut short: its trial is to be made again")
+        say(f"{path}:{number}: left out because it was cut short: its trial has to be run again")
 
     files_read = list(dict.fromkeys(pathlib.Path(file) for file in sources))
     for path in files_read:
@@ -78,7 +78,7 @@ def merge(
                 )
             found[key] = min(line, other, key=lambda known: known.rank) if other else line
     if not found:
-        raise store.nothing_in(files_read, cut_short, "name files that hold some")
+        raise store.nothing_in(files_read, cut_short, "name files that hold results")
     _write(sorted(found.values(), key=lambda line: line.order), target)
     return len(found)
 
@@ -97,8 +97,8 @@ def _check_alike(runs: Runs, measurement: Measurement, where: str) -> None:
         return
     differ = ", ".join(f"{what} {other[what]} and {run[what]}" for what in run if other[what] != run[what])
     raise UserError(
-        f"unlike runs of {trial.scheme.algorithm}/{trial.scheme.stack} under profile {trial.setting.profile}"
-        f" in {first} and {where}: {differ}",
+        f"runs of {trial.scheme.algorithm}/{trial.scheme.stack} under profile {trial.setting.profile}"
+        f" in {first} and {where} differ: {differ}",
         "merge results of the same stack, kernel and version of the suite",
     )
 
@@ -126,7 +126,7 @@ def _line(measurement: Measurement, path: pathlib.Path, at: int) -> _Line:
 def _write(lines: Iterable[_Line], target: pathlib.Path | str) -> None:
     """Write lines to a new file, which then replaces `target`: that may be one of the files that are read."""
     if compressed.is_compressed(target):
-        raise UserError(f"{target} would be compressed, and results are merged as they are", "choose another --out")
+        raise UserError(f"{target} would be compressed, but merge writes plain files", "choose another --out")
     with files.replacing(target, "choose another --out") as f:
         for line in lines:
             f.write(store.dumps(store.read_at(line.path, line.at)))

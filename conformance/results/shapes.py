@@ -79,9 +79,9 @@ def _check_number(value: Any, where: str, least: float | None = None) -> None:
     if type(value) not in (int, float) or not abs(value) < schema.LARGEST:
         raise ValueError(f"{where} is {value!r:.40}, not a number")
     if type(value) is int and abs(value) > _MOST_INTEGER:
-        raise ValueError(f"{where} is {value!r:.40}, more than can be counted with")
+        raise ValueError(f"{where} is {value!r:.40}, too large for an exact number")
     if least is not None and value < least:
-        raise ValueError(f"{where} is {value!r:.40}, less than nothing")
+        raise ValueError(f"{where} is {value!r:.40}, less than zero")
 
 
 def _check_evidence(name: str, value: Any, where: str) -> None:

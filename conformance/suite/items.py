@@ -171,7 +171,7 @@ class JudgedItem(pytest.Item):
         if expected and self.surprise is Surprise.GONE:
             option = self.options
             command = gone_command(option.stack, option.results, chosen(option).options("stack"))
-            mend = f"take that out of expected.json: `{command}`"
+            mend = f"remove it from expected.json: `{command}`"
             raise Violation(f"{verdict.status}, but {one_line(expected.words)}; {mend}\n{explain(self)}")
         if expected and expected.fits(verdict.status):
             pytest.xfail(one_line(expected.words))

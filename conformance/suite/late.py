@@ -23,7 +23,7 @@ def repeated(option: Options, found: Collection[At]) -> dict[At, Verdict]:
     asked = [question for question in asked if _at(question) in found]
     again = plan_of(asked, option).repeating(asked)
     notes = ConsoleNotes(Console())
-    notes.say(f"{count(len(asked), 'new violation')}: again with fresh seeds")
+    notes.say(f"{count(len(asked), 'new violation')}: measuring again with fresh seeds")
     made = answers(again, benches.find(chosen(option)), option.results, option.workers, notes)
     judged = [one for answer in made for one in answer.judged]
     return {_at(one.question): one.verdict for one in judged if isinstance(one.verdict, Verdict)}

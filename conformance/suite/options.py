@@ -45,19 +45,19 @@ def add(parser: pytest.Parser) -> None:
     )  # fmt: skip
     group.addoption("--client", default="common", help="which client fetches: common (default), own, or an adapter's")
     group.addoption("--interop-rootfs", default=None, help="instead of --stack: an exported interop runner image")
-    group.addoption("--interop-image", default=None, help="instead of --stack: such an image as it is saved")
+    group.addoption("--interop-image", default=None, help="instead of --stack: a saved interop runner image")
     group.addoption("--trials", type=int, default=5, help="trials of each cell, to begin with (default: 5)")
     group.addoption(
         "--max-trials", type=int, default=None, help="most trials of an unclear cell (default: 20, or --trials if more)"
     )
     group.addoption(
         "--first-seed", type=int, default=None, metavar="N",
-        help=f"seed of the first trial (ini: {FIRST_SEED}; default: {seeds.JUDGED}, off the references' seeds)",
+        help=f"seed of the first trial (ini: {FIRST_SEED}; default: {seeds.JUDGED}, clear of the references' seeds)",
     )  # fmt: skip
     parser.addini(FIRST_SEED, "seed of the first trial of each cell", default=str(seeds.JUDGED))
     group.addoption(
         "--no-confirm", dest="confirm", action="store_false",
-        help="let a violation that is not known fail at once, without repeating it with fresh seeds",
+        help="let a new violation fail at once, without repeating it with fresh seeds",
     )  # fmt: skip
     group.addoption(
         "--grid",
@@ -83,10 +83,10 @@ def add(parser: pytest.Parser) -> None:
     group.addoption(
         "--keep-traces", default=None, metavar="DIR", help="folder to keep packets and qlog of a few violating cells in"
     )
-    group.addoption("--no-why", action="store_true", help="do not trace what violates to say what looks wrong")
+    group.addoption("--no-why", action="store_true", help="do not trace violating cells to find what looks wrong")
     group.addoption(
         "--no-blame", action="store_true",
-        help="do not make trials of what violates again to say what it is due to (--no-why says so, too)",
+        help="do not repeat trials of violating cells to find what violations are due to (--no-why implies this)",
     )  # fmt: skip
     group.addoption("--fail-inconclusive", action="store_true", help="let inconclusive cells fail (so does --strict)")
 
@@ -150,5 +150,5 @@ def stack_name(option: Options) -> str:
 def unsplit(option: Options) -> str | None:
     """Return why this stack's connections cannot be split here, or None."""
     if profile(option) != documents.PROFILES["tcp"]:
-        return "no proxy can split what is not TCP"
+        return "no proxy can split connections that are not TCP"
     return None if option.lab == "virtual" else "split paths are measured in the virtual lab only"

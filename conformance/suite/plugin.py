@@ -34,19 +34,19 @@ _SUITE = paths.PACKAGE / "suite" / "heatmap.py"
 _MARKERS = {
     "heatmap": "metric: utilization over bandwidth, delay and loss",
     "loss": "metric: share of the sender's bytes that never arrive, over the same cells",
-    "split": "metric: what a connection-splitting proxy would bring, predicted from cells and measured",
+    "split": "metric: the gain from a connection-splitting proxy, predicted from cells and measured",
     "startup": "metric: round trips that a short transfer takes",
     "competing": "metric: utilization beside a flow of CUBIC",
     "sawtooth": "metric: utilization, mean queue and loss events of a minute through a short queue",
     "identify": "metric: utilization and mean queue of transfers in which algorithms differ most",
-    "pacing": "metric: packets that leave the sender at once",
-    "threshold": "metric: utilization below, near and above the loss that BBRv2 and BBRv3 bear",
+    "pacing": "metric: packets that leave the sender back to back",
+    "threshold": "metric: utilization below, near and above the loss that BBRv2 and BBRv3 tolerate",
     "smoke": "tier: the few cells that tell the algorithms apart",
     "full": "tier: every cell of the zone",
 }
 _ITEMS: Mapping[str, type[JudgedItem]] = {SPLIT: SplitItem, CLAUSE: ClauseItem}
 #: printed if a marker of ours finds no test, because neither a checkout's settings nor the arguments name the suite
-_ELSEWHERE = "no cells here: outside a checkout of the suite, name its tests: pytest --pyargs conformance.suite -m ..."
+_ELSEWHERE = "no tests found: outside a checkout of the suite, name its tests: pytest --pyargs conformance.suite -m ..."
 _MISTAKE = pytest.StashKey[UserError]()
 
 
@@ -196,7 +196,7 @@ def _has_suite(config: pytest.Config) -> bool:
 
 def pytest_report_header(config: pytest.Config) -> str | None:
     if _has_suite(config):
-        kernel = config.option.kernel or "as the algorithm asks"
+        kernel = config.option.kernel or "as the algorithm requires"
         trees = config.option.source or filter(None, [os.environ.get(sources.VARIABLE)])
         with_trees = "".join(f" with {text}" for text in trees)  # not checked yet: a mistake in it is reported later
         return f"conformance: stack {config.option.stack}{with_trees}, lab {config.option.lab}, kernel {kernel}"

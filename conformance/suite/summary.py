@@ -201,7 +201,7 @@ class Zones:
             self._not_repeated.append(f"not repeated with fresh seeds: {mistake(error)}")
             return
         except KeyboardInterrupt:
-            self._not_repeated.append("interrupted while violations were repeated with fresh seeds: these stay")
+            self._not_repeated.append("interrupted while violations were being repeated with fresh seeds: they stand")
             return
         for (zone_id, place), verdict in again.items():
             if verdict.status is Status.ERROR:

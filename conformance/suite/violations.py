@@ -58,7 +58,7 @@ class Violations:
                 terminalreporter.write_line(f"{zone_id} at {place.id}: {found.sentence}")
             left = len(self._violations) - len(self._blamed)
             if left:
-                terminalreporter.write_line(f"and {left} more, not looked at")
+                terminalreporter.write_line(f"and {left} more, which were not examined")
         if not self._places:
             return
         try:

@@ -17,7 +17,7 @@ def need(extra: str) -> None:
     """Raise UserError unless the modules of an extra are installed. Call this before any long work."""
     if missing := _missing(extra):
         raise UserError(
-            f"this needs {' and '.join(missing)}, not installed here",
+            f"not installed: {' and '.join(missing)}, which this needs",
             f"install the suite's wheel with the extra {extra} (docs/install.md), or run ./setup.sh in a checkout",
         )
 

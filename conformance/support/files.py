@@ -24,7 +24,7 @@ def temp_folder() -> str:
         return tempfile.gettempdir()
     except FileNotFoundError:
         raise UserError(
-            "no folder for temporary files can be written to", "set TMPDIR to one, in a container with --tmpfs /tmp"
+            "no folder for temporary files is writable", "set TMPDIR to one, in a container with --tmpfs /tmp"
         ) from None
 
 

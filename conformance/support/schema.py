@@ -107,13 +107,13 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _why_not(parts: Place, value: object) -> str | None:
     """Return what is wrong with a value or its name, in words; None if nothing is."""
     if isinstance(value, _Twice):
-        return "stands there twice"
+        return "the name appears twice"
     if isinstance(value, (int, float)) and not abs(value) < LARGEST:
-        return f"{_shorten(str(value), 40)} is no number to count with"
+        return f"{_shorten(str(value), 40)} is not between {-LARGEST:g} and {LARGEST:g}"
     try:
         "".join(text for text in (*parts[-1:], value) if isinstance(text, str)).encode("utf-8")
     except UnicodeEncodeError:
-        return "half of a character is no text"  # JSON can escape that: RFC 8259, section 8.2
+        return "half of a character (a lone surrogate) is not text"  # JSON can escape that: RFC 8259, section 8.2
     return None
 
 

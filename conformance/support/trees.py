@@ -107,11 +107,11 @@ def _copy(source: pathlib.Path, target: pathlib.Path, entry: str, root: pathlib.
     try:
         shutil.copyfile(source, target)
     except FileNotFoundError:
-        raise UserError(f"{source} went while it was copied", _AGAIN) from None
+        raise UserError(f"{source} disappeared while it was being copied", _AGAIN) from None
     target.chmod(0o755 if kind == "program" else 0o644)
     if _entry(target, root) != entry:
         target.unlink()
-        raise UserError(f"{source} changed while it was copied", _AGAIN)
+        raise UserError(f"{source} changed while it was being copied", _AGAIN)
 
 
 def _content(path: pathlib.Path) -> str:
@@ -129,7 +129,7 @@ def _entry(path: pathlib.Path, root: pathlib.Path, content: Callable[[pathlib.Pa
         if (not target.is_absolute() and there.is_relative_to(root.resolve())) or not there.exists():
             return f"link {target}"
         if there.is_dir():
-            raise UserError(f"{path} leads to {there}, outside of {root}", "name a tree that holds all that it needs")
+            raise UserError(f"{path} leads to {there}, outside of {root}", "name a tree that holds everything it needs")
     about = path.stat()
     return f"{'program' if about.st_mode & stat.S_IXUSR else 'file'} {content(path)}"
 
@@ -233,7 +233,7 @@ def _git(path: pathlib.Path, *arguments: str) -> str | None:
         )
     except (FileNotFoundError, PermissionError):
         if any((folder / ".git").exists() for folder in (path, *path.absolute().parents)):
-            raise UserError(f"{path} is in a git repository, and git is not on PATH", "install git") from None
+            raise UserError(f"{path} is in a git repository, but git is not on PATH", "install git") from None
         return None
     except subprocess.TimeoutExpired:
         raise UserError(f"`git {arguments[0]}` in {path} took longer than {_GIT_TIMEOUT_S} s", _AGAIN) from None

@@ -42,8 +42,8 @@ NO_RESULT = "the client of hostile printed no valid result line: "
 #: {group: {misdeed: (outcome, words of its message)}}
 GROUPS = {
     "lies": {
-        "more-bytes": (ERROR, "were to be sent"),
-        "fewer-bytes": (ERROR, "were to be sent"),
+        "more-bytes": (ERROR, "were requested"),
+        "fewer-bytes": (ERROR, "were requested"),
         "less-time": (ERROR, "the harness saw it run for"),
         "more-time": (ERROR, "the harness saw it run for"),
         "no-time": (ERROR, "reports a completion time of 0.0 s"),
@@ -79,7 +79,7 @@ GROUPS = {
         "client-leaves-processes": (OK, None),
         "holds-the-port": (OK, None),
         "dead-leader": (OK, None),
-        "forks": (ERROR, "the stack runs 256 processes, as many as it may"),
+        "forks": (ERROR, "the stack already runs 256 processes, its limit"),
         "ignores-sigterm": (OK, None),
         "stopped-server": (ERROR, "hostile transferred nothing in 30 s"),
         "stopped-client": (ERROR, "hostile transferred nothing in 30 s"),
@@ -108,10 +108,10 @@ GROUPS = {
         "output-is-a-link": (ERROR, "the client of hostile ended with status 1: the last words"),
     },
     "other transfers": {
-        "another-algorithm": (ERROR, "the server of hostile sent with reno in the place of cubic"),
-        "another-for-a-while": (ERROR, "the server of hostile sent with reno in the place of cubic"),
-        "side-door": (ERROR, "nothing says it used cubic"),
-        "four-connections": (ERROR, "the client of hostile opened 4 connections in the place of one"),
+        "another-algorithm": (ERROR, "the server of hostile sent with reno instead of cubic"),
+        "another-for-a-while": (ERROR, "the server of hostile sent with reno instead of cubic"),
+        "side-door": (ERROR, "nothing shows that it used cubic"),
+        "four-connections": (ERROR, "the client of hostile opened 4 connections instead of one"),
         # These cannot be seen from outside (docs/security.md).
         "other-bytes": (OK, None),
         "plain": (OK, None),

@@ -61,8 +61,8 @@ def identified(cca, tmp_path, stack="linux-tcp"):
 def test_version_1_under_the_name_of_version_3_is_caught(tmp_path):
     status, text = identified("bbrv3", tmp_path, stack=RELABELLED)
     assert status == 1, text
-    assert "behaves like bbrv1, not like the bbrv3 it is called" in text
-    assert "the kernel says: bbr, version 1" in text
+    assert "behaves like bbrv1, although it is called bbrv3" in text
+    assert "the kernel reports: bbr, version 1" in text
 
 
 def test_bbr_without_a_version_is_named_with_one(tmp_path):

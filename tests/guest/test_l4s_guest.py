@@ -64,9 +64,9 @@ def test_what_is_in_force_is_what_was_asked_for(bench):
 @pytest.mark.parametrize(
     ("asked", "made", "why"),
     [
-        ({"loss_pct": 100}, {"loss_pct": 0, "delay_ms": 10.005}, "packets were lost from 1 to 2 s, asked were 100 %"),
-        ({"delay_ms": 40}, {"delay_ms": 21}, " ms, asked were 40, from 1 s on"),
-        ({"rate_mbps": 5}, {"rate_mbps": 6}, "a rate of 6 Mbit/s, asked were 5, from 1 s on"),
+        ({"loss_pct": 100}, {"loss_pct": 0, "delay_ms": 10.005}, "packets were lost from 1 to 2 s instead of 100 %"),
+        ({"delay_ms": 40}, {"delay_ms": 21}, " ms instead of 40 from 1 s on"),
+        ({"rate_mbps": 5}, {"rate_mbps": 6}, "a rate of 6 Mbit/s instead of 5 from 1 s on"),
     ],
 )
 def test_a_change_that_is_not_made_is_an_error(bench, monkeypatch, asked, made, why):

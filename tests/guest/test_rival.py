@@ -31,7 +31,7 @@ def test_a_rival_is_part_of_the_settings_and_of_their_digest():
     assert ours.profile_digest != other.profile_digest
     assert "rival" not in alone.to_json()
     assert documents.profile("atc25", CELL, rival="bbr").topology == "dumbbell"
-    assert naming.settings(other).endswith("beside a flow of reno")
+    assert naming.settings(other).endswith("competing with a reno flow")
 
 
 @pytest.mark.parametrize("changes", [{"rival": None}, {"rival": "a b"}, {"topology": "one_segment"}])
@@ -90,5 +90,5 @@ def test_a_rival_that_the_kernel_lacks_is_an_error_that_names_it(bench):
     assert found.outcome is Outcome.ERROR
     assert (
         found.message
-        == "this kernel has no congestion control copa for the rival: name one that it has (cubic, reno, bbr)"
+        == "this kernel has no congestion control copa for the rival: choose one that it has (cubic, reno, bbr)"
     )

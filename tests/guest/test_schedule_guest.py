@@ -182,7 +182,7 @@ def test_a_hop_that_does_something_else_is_an_error(bench, monkeypatch):
     setting = network([FLOW], {**FIFO, "impairments": IMPAIRED["reordered"]})
     (found,) = bench.place("cubic").room.run(bench.adapter, [bench.trials("cubic", setting, [1])], threading.Event())
     assert found.outcome is Outcome.ERROR
-    assert found.message.startswith("calibration: ") and "packets came twice, asked were 0 %" in found.message
+    assert found.message.startswith("calibration: ") and "packets arrived twice instead of 0 %" in found.message
 
 
 def test_acknowledgements_leave_in_slots(bench):

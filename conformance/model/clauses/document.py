@@ -143,7 +143,7 @@ class Specification:
 
 def _clause(data: Mapping[str, Any], one: Mapping[str, Any]) -> Clause:
     if not _ID.match(one["id"]):
-        raise UserError(f"{one['id']!r} is no id of a clause", "such as CL011")
+        raise UserError(f"{one['id']!r} is not a valid id of a clause", "write it like CL011")
     if one["observable"] not in OBSERVABLES:
         raise UserError(f"observable {one['observable']!r} is not known", f"choose one of {', '.join(OBSERVABLES)}")
     bound = Bound(**one["bound"])
@@ -153,7 +153,7 @@ def _clause(data: Mapping[str, Any], one: Mapping[str, Any]) -> Clause:
     for name in ("point", "sysctls"):
         network[name] = tuple(sorted(network.get(name, {}).items()))
     if (network.get("scenario") is None) == (network.get("profile") is None):
-        raise UserError("the network is neither a scenario nor a profile", "name one of them")
+        raise UserError("the network names both or neither of scenario and profile", "name one of them")
     return Clause(
         id=one["id"], specification=data["name"], document=data["document"], section=one["section"],
         level=one["level"], text=one["text"], algorithms=tuple(one["algorithms"]),

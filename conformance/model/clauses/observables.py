@@ -80,14 +80,14 @@ def _returned(seen: Seen) -> Samples:
             end_s = event.known_s + _SOON * event.rtt_s
             later = flow.window(event.known_s + event.rtt_s, end_s)
             pairs.append((float(later > _AS_BEFORE * event.before), event.known_s))
-    return _samples(pairs, "no loss stood alone in a window of 16 packets or more")
+    return _samples(pairs, "no loss was isolated in a window of 16 packets or more")
 
 
 def _first_kept(seen: Seen) -> Samples:
     """Return the share of the window that the first loss, which ends start-up, left."""
     events = loss_events(seen.flow)
     if not events or not events[0].before or not numpy.isfinite(events[0].after):
-        raise Invisible("nothing was lost, or the transfer ended with it")
+        raise Invisible("nothing was lost, or the transfer ended with the loss")
     return _samples([(events[0].kept, events[0].known_s)], "the window at the first loss is not known")
 
 
@@ -97,7 +97,7 @@ def _ect_1(seen: Seen) -> Samples:
     return _samples([(float(marked.mean()), float(seen.sent_s[marked.argmax()]))], "nothing was sent")
 
 
-_NO_ISOLATED = "no loss stood alone in a window of 8 packets or more"
+_NO_ISOLATED = "no loss was isolated in a window of 8 packets or more"
 _PACKETS = "packets"
 
 _ROWS = (
@@ -107,11 +107,11 @@ _ROWS = (
     ),
     Observable(
         name="kept_of_several", title="share of the window that a full queue's losses left", unit="", digits=2,
-        of=_feature(features.kept_of_several, "no event of several losses stood alone"),
+        of=_feature(features.kept_of_several, "no event of several losses was isolated"),
     ),
     Observable(
-        name="responded", title="share of losses that a smaller window followed", unit="", digits=2, take="mean",
-        of=_feature(features.responded, "nothing was lost in a window of 16 packets or more"), least=5,
+        name="responded", title="share of losses that were followed by a smaller window", unit="", digits=2,
+        take="mean", of=_feature(features.responded, "nothing was lost in a window of 16 packets or more"), least=5,
     ),
     Observable(
         name="returned", title="share of isolated losses after which the old window was back within four round trips",
@@ -121,12 +121,12 @@ _ROWS = (
         name="first_kept", title="share of the window that the first loss left", unit="", digits=2, of=_first_kept,
     ),
     Observable(
-        name="growth", title="packets a round trip by which the window grew between losses", unit=_PACKETS, digits=2,
-        of=_feature(features.growth, "no four round trips between two losses"), independent=True,
+        name="growth", title="growth of the window between losses, in packets per round trip", unit=_PACKETS, digits=2,
+        of=_feature(features.growth, "there were never four round trips between two losses"), independent=True,
     ),
     Observable(
         name="doubling", title="growth of the window in the round trip after a recovery", unit="", digits=2,
-        of=_feature(features.doubling, "no two round trips between two losses"), independent=True,
+        of=_feature(features.doubling, "there were never two round trips between two losses"), independent=True,
     ),
     Observable(
         name="epoch_s", title="seconds from one reduction to the next", unit="s", digits=1,
@@ -137,7 +137,7 @@ _ROWS = (
         of=_feature(features.initial_window, "nothing was sent in the first round trip"),
     ),
     Observable(
-        name="start_up_growth", title="packets of a round trip of start-up by those of the one before", unit="",
+        name="start_up_growth", title="packets in a round trip of start-up, relative to the one before", unit="",
         digits=2, of=_feature(features.start_up_growth, "start-up was over in a round trip"),
     ),
     Observable(
@@ -145,7 +145,8 @@ _ROWS = (
         of=_feature(features.start_up_losses, "nothing was sent"),
     ),
     Observable(
-        name="burst", title="packets sent at once: 99 % are in bursts no longer", unit=_PACKETS, digits=1, of=_burst,
+        name="burst", title="packets sent at once: 99 % are in bursts no longer than this", unit=_PACKETS, digits=1,
+        of=_burst,
     ),
     Observable(
         name="throughput", title="share of the link's rate that it used", unit="", digits=3,

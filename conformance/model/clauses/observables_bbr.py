@@ -175,7 +175,7 @@ def _require_dips(seen: Seen) -> list[tuple[float, float]]:
     """Return the dips, or none if a ProbeRTT was overdue. Raises Invisible if the transfer was too short for either."""
     found = dips(seen)
     if not found and not _overdue(seen):
-        raise Invisible("no dip of the flight, as for ProbeRTT, was to be seen, and none was overdue")
+        raise Invisible("the flight showed no dip like ProbeRTT's, and none was overdue")
     return found
 
 
@@ -185,7 +185,7 @@ def _dip_interval(seen: Seen) -> Samples:
     pairs = [(b - a, a) for a, b in itertools.pairwise(begins)]
     # A stretch between two dips is among the intervals already.
     pairs += [(length, a) for a, length in _overdue(seen) if not begins or not begins[0] < a < begins[-1]]
-    return shown(pairs, f"{len(begins)} dips of the flight, as for ProbeRTT, were to be seen, and none was overdue")
+    return shown(pairs, f"dips of the flight like ProbeRTT's: {len(begins)} seen, and none was overdue")
 
 
 def _dip_depth(seen: Seen) -> Samples:
@@ -204,7 +204,7 @@ def _lowest(flow: Flow) -> tuple[float, float]:
     ends = numpy.searchsorted(flow.sent_s, flow.sent_s[first:] + _DIP_S)
     most = [(float(flow.flight[at:end].max()), at) for at, end in enumerate(ends, first) if end < len(flow.sent_s)]
     if not most:
-        raise Invisible("after start-up nothing was sent for as long as a dip")
+        raise Invisible("the transfer ended within the length of a dip after start-up")
     flight, at = min(most)
     return flight / flow.bdp_bytes, float(flow.sent_s[at])
 
@@ -262,7 +262,7 @@ _BDP = "BDP"
 ROWS = (
     Observable(
         name="bbr_start_up_rounds",
-        title="rounds that start-up went on for once it filled the path",
+        title="rounds for which start-up went on once it had filled the path",
         unit="rounds",
         digits=0,
         of=_start_up_rounds,
@@ -270,10 +270,10 @@ ROWS = (
     Observable(
         name="bbr_start_up_flight", title="most in flight in start-up", unit=_BDP, digits=2, of=_start_up_flight
     ),
-    Observable(name="bbr_drain_rate", title="rate of Drain, by the link's", unit="", digits=2, of=_drain_rate),
+    Observable(name="bbr_drain_rate", title="rate in Drain, relative to the link's", unit="", digits=2, of=_drain_rate),
     Observable(
         name="bbr_cruise_rate",
-        title="median rate after start-up, by the link's",
+        title="median rate after start-up, relative to the link's",
         unit="",
         digits=3,
         of=_cruise_rate,
@@ -281,7 +281,7 @@ ROWS = (
     ),
     Observable(
         name="bbr_up_rate",
-        title="rate while it probes for bandwidth, by the link's",
+        title="rate while it probes for bandwidth, relative to the link's",
         unit="",
         digits=2,
         of=_up_rate,
@@ -297,7 +297,7 @@ ROWS = (
     ),
     Observable(
         name="bbr_down_rate",
-        title="rate while it drains what it probed with, by the link's",
+        title="rate while it drains what it probed with, relative to the link's",
         unit="",
         digits=2,
         of=_down_rate,
@@ -328,7 +328,7 @@ ROWS = (
     ),
     Observable(
         name="bbr_growth_after_dip",
-        title="most of the link's rate reached within seven seconds of a ProbeRTT in start-up",
+        title="highest share of the link's rate within seven seconds of a ProbeRTT in start-up",
         unit="",
         digits=2,
         of=_growth_after_dip,

@@ -85,10 +85,10 @@ def _down_s(seen: Seen) -> Samples:
     drained_s = float(drained[0]) if len(drained) else last_s
     refills_s = next(refills, last_s)
     if refills_s - begin_s < _WAITS_RTTS * flow.base_rtt_s:
-        raise Invisible("it sent less for a round trip or two, whatever the path did: it waits for nothing")
+        raise Invisible("it sent less for a round trip or two only, whatever the path did: it waits for nothing")
     end_s = min(refills_s, drained_s)
     if end_s == drained_s and end_s - begin_s < _WAIT_S:
-        raise Invisible("the path drained, or the transfer was over, before three seconds were over")
+        raise Invisible("the path drained, or the transfer was over, within three seconds")
     return one(end_s - begin_s, begin_s)
 
 
@@ -187,46 +187,46 @@ def _rate_of_bodies(seen: Seen) -> Samples:
 
 ROWS = (
     Observable(
-        name="bbr_bulk_rate", title="most sent in a round trip of the first ten of a large body, by the link's rate",
-        unit="", digits=2, of=_bulk_rate,
+        name="bbr_bulk_rate", unit="", digits=2, of=_bulk_rate,
+        title="most sent in one of the first ten round trips of a large body, relative to the link's rate",
     ),
     Observable(
-        name="bbr_drain_rounds", title="rounds that Drain took on a path that was slower", unit="rounds", digits=0,
-        of=_drain_rounds,
+        name="bbr_drain_rounds", title="rounds that Drain took on a path that had become slower", unit="rounds",
+        digits=0, of=_drain_rounds,
     ),
     Observable(
         name="bbr_down_s", title="seconds from the end of a probe, on a path that does not drain, to the next",
         unit="s", digits=1, of=_down_s,
     ),
     Observable(
-        name="most_rate", title="most sent in a round trip of the first two seconds, by the link's rate", unit="",
-        digits=2, of=_most_rate,
+        name="most_rate", title="most sent in a round trip of the first two seconds, relative to the link's rate",
+        unit="", digits=2, of=_most_rate,
     ),
     Observable(
-        name="early_throughput", title="share of the link's rate used from ten round trips to two seconds", unit="",
-        digits=3, of=_early,
+        name="early_throughput", title="share of the link's rate used from the tenth round trip to two seconds",
+        unit="", digits=3, of=_early,
     ),
     Observable(
         name="full_after_s", title="seconds until a higher rate is used", unit="s", digits=1, of=_full_after_s,
     ),
     Observable(
-        name="rate_after", title="sent from two to four seconds after the rate changed, by what the link carries",
-        unit="", digits=2, of=_rate_after,
+        name="rate_after", unit="", digits=2, of=_rate_after,
+        title="sent from two to four seconds after the rate changed, relative to what the link carries",
     ),
     Observable(
-        name="rate_back", title="sent from three to seven round trips after packets were late, by the link's rate",
-        unit="", digits=2, of=_rate_back,
+        name="rate_back", unit="", digits=2, of=_rate_back,
+        title="sent from three to seven round trips after packets were late, relative to the link's rate",
     ),
     Observable(
         name="bbr_probe_flight", title="most in flight in a second, soon after something happened to a probe",
         unit="BDP", digits=2, of=_probe_flight,
     ),
     Observable(
-        name="bbr_probe_ends_rtts", title="round trips for which it went on to probe, once a loss could be known",
+        name="bbr_probe_ends_rtts", title="round trips for which it went on probing once it could know of a loss",
         unit="round trips", digits=1, of=_probe_ends_rtts,
     ),
     Observable(
-        name="rate_of_bodies", title="sent in the first round trip of each body, by the link's rate", unit="",
+        name="rate_of_bodies", title="sent in the first round trip of each body, relative to the link's rate", unit="",
         digits=2, of=_rate_of_bodies,
     ),
 )  # fmt: skip

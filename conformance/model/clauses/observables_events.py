@@ -78,7 +78,7 @@ def _probe_ratio(seen: Seen) -> Samples:
     times, _ = _probes(seen)
     gaps = numpy.diff(times)
     pairs = [(float(b / a), float(at)) for (a, b), at in zip(itertools.pairwise(gaps), times[2:], strict=True)]
-    return shown(pairs, f"{len(times)} probes show no ratio of two gaps")
+    return shown(pairs, f"a ratio of two gaps needs three probes, not {len(times)}")
 
 
 def _probe_packets(seen: Seen) -> Samples:
@@ -147,7 +147,7 @@ def _kept_of_mark(seen: Seen) -> Samples:
         before, after = flow.window(at_s - rtt_s, at_s), flow.window_after(at_s + rtt_s, at_s + 2 * rtt_s)
         if before >= _LEAST_WINDOW and numpy.isfinite(after):
             pairs.append((float(after / before), float(at_s)))
-    return shown(pairs, "no mark stood alone in a window of 12 packets or more")
+    return shown(pairs, "no mark was isolated in a window of 12 packets or more")
 
 
 def _window_when_marked(seen: Seen) -> Samples:
@@ -157,8 +157,8 @@ def _window_when_marked(seen: Seen) -> Samples:
     flow = seen.flow
     inside = flow.sent_s >= event.begin_s + 2
     if inside.sum() < 5:
-        raise Invisible("the transfer was over before two seconds of marks")
-    return shown([(float(numpy.median(flow.flight[inside]) / flow.full_bytes), event.begin_s + 2)], "nothing sent")
+        raise Invisible("the transfer was over within two seconds after marking began")
+    return shown([(float(numpy.median(flow.flight[inside]) / flow.full_bytes), event.begin_s + 2)], "nothing was sent")
 
 
 def _ect_late(seen: Seen) -> Samples:
@@ -188,7 +188,7 @@ def _growth_most(seen: Seen) -> Samples:
         for a, b in itertools.pairwise(windows)
         if a[0] >= _LEAST_WINDOW and b[0] * flow.full_bytes < flow.bdp_bytes
     ]
-    return shown(pairs, "the window never grew from 12 packets on, below what the path holds")
+    return shown(pairs, "the window never grew between 12 packets and what the path holds")
 
 
 ROWS = (
@@ -197,14 +197,15 @@ ROWS = (
         digits=1, of=_after_outage,
     ),
     Observable(
-        name="after_outage_share", title="window soon after an outage, by that before it", unit="", digits=2,
+        name="after_outage_share", title="window soon after an outage, relative to that before it", unit="", digits=2,
         of=_after_outage_share,
     ),
     Observable(
-        name="probe_ratio", title="a gap between two probes by the one before", unit="", digits=2, of=_probe_ratio,
+        name="probe_ratio", title="gap between two probes, relative to the one before", unit="", digits=2,
+        of=_probe_ratio,
     ),
     Observable(
-        name="probe_packets", title="packets of a probe", unit=_PACKETS, digits=0, take="most", of=_probe_packets,
+        name="probe_packets", title="packets in a probe", unit=_PACKETS, digits=0, take="most", of=_probe_packets,
     ),
     Observable(
         name="late_in_outage", title="packets sent in the second half of the outage", unit=_PACKETS, digits=0,
@@ -218,7 +219,7 @@ ROWS = (
         name="during", title="share of the link's rate while the event lasts", unit="", digits=2, of=_during,
     ),
     Observable(
-        name="kept_of_mark", title="share of the window that a mark alone left", unit="", digits=2,
+        name="kept_of_mark", title="share of the window that an isolated mark left", unit="", digits=2,
         of=_kept_of_mark, independent=True, optional=True,
     ),
     Observable(

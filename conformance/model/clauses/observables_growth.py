@@ -87,7 +87,7 @@ def _regrowth(late_k: float) -> Callable[[Seen], Samples]:
             raise Invisible("the transfer was over too soon after the loss")
         back = next((at for at in grown if at.packets >= _BACK * event.before), None)
         if back is None and grown[-1].begin_s - event.known_s < late_k * k_s:
-            raise Invisible("another loss, or the end, came before the window was back")
+            raise Invisible("another loss, or the end of the transfer, came before the window was back")
         return one(((back or grown[-1]).begin_s - event.known_s) / k_s, event.known_s)
 
     return observe
@@ -98,7 +98,7 @@ def _growth_beyond(seen: Seen) -> Samples:
     event = _last_loss(seen)
     beyond = [at for at in _grown(seen, event) if at.packets >= _BEYOND * event.before]
     if len(beyond) < _LEAST_ROUNDS:
-        raise Invisible("no six round trips show a window larger than before the loss")
+        raise Invisible("fewer than six round trips show a window larger than before the loss")
     slope = numpy.polyfit(range(len(beyond)), [at.packets for at in beyond], 1)[0]
     return one(float(slope), beyond[0].begin_s)
 
@@ -133,33 +133,33 @@ def _slow_growth(seen: Seen) -> Samples:
     doubled = [number for number, (times, _) in enumerate(growth) if times >= SLOW_START]
     rest = growth[doubled[-1] + 1 :][:_CSS_ROUNDS] if doubled else []
     if len(rest) < _CSS_ROUNDS:
-        raise Invisible("start-up doubled until it lost, or was over in a round trip")
+        raise Invisible("start-up doubled until a loss, or was over in a round trip")
     return one(float(numpy.median([times for times, _ in rest])), rest[0][1])
 
 
 ROWS = (
     Observable(
-        name="regrowth", title="time from a loss until 0.95 of the window is back, by the K of that window", unit="K",
+        name="regrowth", title="time from a loss until 0.95 of the window is back, in units of its K", unit="K",
         digits=2, of=_regrowth(_LATE_K),
     ),
     Observable(
-        name="regrowth_late", title="time from a second loss until 0.95 of the window is back, by the K of that window",
+        name="regrowth_late", title="time from a second loss until 0.95 of the window is back, in units of its K",
         unit="K", digits=2, of=_regrowth(_LATE_LOW_K),
     ),
     Observable(
-        name="growth_beyond", title="packets a round trip by which the window grew beyond what it was before a loss",
+        name="growth_beyond", title="growth of the window beyond its size before a loss, in packets per round trip",
         unit="packets", digits=2, of=_growth_beyond,
     ),
     Observable(
-        name="growth_after", title="window of the third round after the event by that of the second", unit="",
+        name="growth_after", title="window in the third round after the event, relative to the second", unit="",
         digits=2, of=_growth_after,
     ),
     Observable(
-        name="rise_ignored", title="most by which the delay rose in a round of start-up that was doubled after all",
+        name="rise_ignored", title="largest rise of the delay in a round of start-up that was followed by doubling",
         unit="ms", digits=1, of=_rise_ignored,
     ),
     Observable(
-        name="slow_growth", title="growth of a round after the last of start-up that doubled", unit="", digits=2,
+        name="slow_growth", title="growth in a round after the last round of start-up that doubled", unit="", digits=2,
         of=_slow_growth,
     ),
 )  # fmt: skip

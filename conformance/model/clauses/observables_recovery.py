@@ -50,7 +50,7 @@ def _in_recovery(by: Callable[[Flow, LossEvent], float]) -> Callable[[Seen], Sam
             if by(flow, event) > 0
         ]
         if not pairs:
-            raise Invisible("no loss stood alone in a window of 16 packets or more")
+            raise Invisible("no loss was isolated in a window of 16 packets or more")
         return samples(pairs)
 
     return observe
@@ -95,27 +95,27 @@ def _restart_end(seen: Seen) -> Samples:
 
 ROWS = (
     Observable(
-        name="sent_in_recovery", title="sent in the round trip after an isolated loss, by the window that it left",
-        unit="", digits=2, of=_in_recovery(_left), independent=True,
+        name="sent_in_recovery", unit="", digits=2, of=_in_recovery(_left), independent=True,
+        title="sent in the round trip after an isolated loss, relative to the window that it left",
     ),
     Observable(
-        name="sent_after_loss", title="sent in the round trip after an isolated loss, by the window before it",
+        name="sent_after_loss", title="sent in the round trip after an isolated loss, relative to the window before it",
         unit="", digits=2, of=_in_recovery(lambda flow, event: event.before), independent=True,
     ),
     Observable(
-        name="window_later", title="window two round trips after an event, by that before it", unit="", digits=2,
-        of=lambda seen: _window_then(seen, *_LATER),
+        name="window_later", title="window two round trips after an event, relative to that before it", unit="",
+        digits=2, of=lambda seen: _window_then(seen, *_LATER),
     ),
     Observable(
-        name="window_much_later", title="window four round trips after an event, by that before it", unit="",
+        name="window_much_later", title="window four round trips after an event, relative to that before it", unit="",
         digits=2, of=lambda seen: _window_then(seen, *_MUCH_LATER),
     ),
     Observable(
-        name="window_after_marks", title="window two round trips after marks, by that before them", unit="",
+        name="window_after_marks", title="window two round trips after marks, relative to that before them", unit="",
         digits=2, of=_window_after_marks, optional=True,
     ),
     Observable(
-        name="restart_end", title="window at which slow start ended after an outage, by that before it", unit="",
-        digits=2, of=_restart_end,
+        name="restart_end", title="window at which slow start ended after an outage, relative to that before it",
+        unit="", digits=2, of=_restart_end,
     ),
 )  # fmt: skip

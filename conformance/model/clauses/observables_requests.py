@@ -17,10 +17,10 @@ _PACKETS = "packets"
 def bulk_begins_s(seen: Seen) -> float:
     """Return when the sender begins the last body. Raises Invisible if that is not large, or its time is not known."""
     if not seen.requests:
-        raise Invisible("nobody said when bodies were asked for")
+        raise Invisible("it is not known when bodies were asked for")
     start_s, size = seen.requests[-1]
     if size < _LARGE_BYTES:
-        raise Invisible("the last body is a small one")
+        raise Invisible("the last body is too small")
     begins_s = body_begins_s(seen, start_s)
     if begins_s is None:
         raise Invisible("the last body was never sent")
@@ -39,7 +39,7 @@ def _paused(seen: Seen) -> tuple[float, float]:
     bulk_s = bulk_begins_s(seen)
     before = seen.sent_s[seen.sent_s < bulk_s - 1e-9]
     if not len(before):
-        raise Invisible("nothing was sent before")
+        raise Invisible("nothing was sent before the last body")
     large = before[seen.packets.bytes[: len(before)] > seen.flow.full_bytes / 2]
     if not len(large) or bulk_s - large[-1] < _SILENT_S:
         raise Invisible("the sender was not silent")
@@ -96,15 +96,15 @@ ROWS = (
         of=_burst_after_pause,
     ),
     Observable(
-        name="window_after_pause", title="flight soon after a silence, by that before it", unit="", digits=2,
+        name="window_after_pause", title="flight soon after a silence, relative to that before it", unit="", digits=2,
         of=_window_after_pause,
     ),
     Observable(
-        name="rate_after_pause", title="rate in the round trip after a silence, by the link's", unit="", digits=2,
-        of=_rate_after_pause,
+        name="rate_after_pause", title="rate in the round trip after a silence, relative to the link's", unit="",
+        digits=2, of=_rate_after_pause,
     ),
     Observable(
-        name="unused_growth", title="sent in the first round trip of a large body, by the most in flight before",
-        unit="", digits=2, of=_unused_growth,
+        name="unused_growth", unit="", digits=2, of=_unused_growth,
+        title="sent in the first round trip of a large body, relative to the most in flight before",
     ),
 )  # fmt: skip

@@ -144,7 +144,7 @@ class Seen:
         if network is None or not network.schedule:
             raise Invisible("nothing happens to the path")
         if set(network.states) - set(self.triggered):
-            raise Invisible("nobody said when the state began that the change waited for")
+            raise Invisible("it is not known when the state began that the change waited for")
         began = {state: (at_s, self.base_rtt_s) for state, at_s in self.triggered.items()}
         return tuple(resolved(network.schedule, began))
 
@@ -225,8 +225,8 @@ class Observable:
         """Return the samples of a trial. Raises Invisible, also if there are fewer than `least`."""
         found = self.of(seen)
         if len(found) < self.least:
-            many = "none" if not len(found) else f"{len(found)}, and {self.least} are needed,"
-            raise Invisible(f"{self.title}: {many} to be seen")
+            many = "none was seen" if not len(found) else f"{len(found)} seen, and {self.least} are needed"
+            raise Invisible(f"{self.title}: {many}")
         return found
 
     def look(self, measurement: Measurement) -> Samples | Invisible:

@@ -170,7 +170,7 @@ def _compare(
         p = _chance(once, len(values), twice, pooled)
         if p <= level(family):
             return Status.VIOLATES, f"{where} the document's bound", p
-        return Status.INCONCLUSIVE, f"{where} the bound, but by chance in {p:.1g} of runs: more trials needed", p
+        return Status.INCONCLUSIVE, f"{where} the bound, but chance does that in {p:.1g} of runs: more trials needed", p
     if value in bound:
         unclear = "within the bound, but not clear of it"
         return Status.INCONCLUSIVE, f"{unclear}: more trials needed" if more else unclear, None

@@ -121,7 +121,7 @@ class Blame:
     @property
     def words(self) -> str:
         """The cause, for the end of a violation's line."""
-        return f"by {self.cause}" if self.cause else "cause open"
+        return f"by {self.cause}" if self.cause else "cause unclear"
 
     @property
     def sentence(self) -> str:
@@ -130,7 +130,7 @@ class Blame:
         sizes = f" ({ours} bytes a packet, the reference {theirs})" if ours != theirs else ""
         shares = [f"{100 * share:.1f} %" for share in self.waiting]
         waits = f" (waiting {shares[0]} of the time, the reference {shares[1]})" if shares[0] != shares[1] else ""
-        response = "" if self.response is None else f", of it response {self.response}"
+        response = "" if self.response is None else f", of which response {self.response}"
         low, high = self.permitted
         return (
             f"{self.words}: {self.total.value:.2f} of the reference's rate = recovery {self.recovery.value:.2f}{waits}"

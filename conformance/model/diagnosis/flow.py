@@ -155,7 +155,7 @@ def flow(
     """
     out_s, strange = matched(sent, came)
     if strange > 10 + _MOST_STRANGE * len(came):
-        raise UserError(f"{strange} of {len(came)} packets came out of the queue that never entered it")
+        raise UserError(f"{strange} of {len(came)} packets that came out of the queue never entered it")
     return of_arrays(
         numpy.array([packet.seconds for packet in sent]),
         numpy.array([packet.bytes for packet in sent], dtype=numpy.int64),
@@ -185,7 +185,7 @@ def of_arrays(
     """
     delivered = numpy.flatnonzero(~numpy.isnan(out_s))
     if len(delivered) < _FEWEST_PACKETS:
-        raise UserError(f"{len(delivered)} packets were delivered", "too few to say anything about")
+        raise UserError(f"{len(delivered)} packets were delivered", "that is too few to say anything")
     end = delivered[-1] + 1
     began_s = sent_s[0]
     sent_s, sizes, out_s = sent_s[:end] - began_s, sizes[:end], out_s[:end] - began_s

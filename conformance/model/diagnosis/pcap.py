@@ -34,7 +34,7 @@ class Packet(NamedTuple):
 def first_s(data: bytes) -> float:
     """Return the time of a capture's first frame, of any kind; `data` as in packets(). Raises UserError without one."""
     if len(data) < _FILE_HEADER_BYTES + _RECORD.size:
-        raise UserError("the capture holds no frame")
+        raise UserError("the capture contains no frames")
     seconds, nanoseconds, _, _ = _RECORD.unpack_from(data, _FILE_HEADER_BYTES)
     return float(seconds + nanoseconds / 1e9)
 
@@ -43,7 +43,7 @@ def last_s(sides: Iterable[Sequence[Packet]]) -> float:
     """Return the time of the last packet in the two lists of packets(). Raises UserError if both are empty."""
     times = [packets[-1].seconds for packets in sides if packets]
     if not times:
-        raise UserError("the capture holds no packet")
+        raise UserError("the capture contains no packets")
     return max(times)
 
 
@@ -54,7 +54,7 @@ def packets(data: bytes, protocol: int, server: bytes) -> tuple[list[Packet], li
     bytes. Raises UserError if `data` is not such a file, or ends early.
     """
     if data[:4] != _MAGIC:
-        raise UserError("the capture is no pcap file with nanoseconds")
+        raise UserError("the capture is not a pcap file with times in nanoseconds")
     theirs: list[Packet] = []
     others: list[Packet] = []
     at, end = _FILE_HEADER_BYTES, len(data)
@@ -73,6 +73,6 @@ def packets(data: bytes, protocol: int, server: bytes) -> tuple[list[Packet], li
             continue
         side = theirs if frame[_SOURCE_AT : _SOURCE_AT + 4] == server else others
         if len(side) == MOST_PACKETS:
-            raise UserError(f"the capture holds more than {MOST_PACKETS} packets")
+            raise UserError(f"the capture contains more than {MOST_PACKETS} packets")
         side.append(Packet(seconds + nanoseconds / 1e9, length, bytes(frame[_TELLING])))
     return theirs, others

@@ -35,20 +35,20 @@ def problems(bond: Bond, links: Sequence[Link], seen: Mapping[str, Any]) -> Iter
         if counts["dropped"]:
             yield f"the bond's {side} had no room for {counts['dropped']} packets"
         if counts["stood_ns"] > _MOST_STOOD_NS:
-            yield f"a packet stood {counts['stood_ns'] / 1e6:g} ms before the bond's {side} read it"
+            yield f"a packet waited {counts['stood_ns'] / 1e6:g} ms before the bond's {side} read it"
     asked = dealt(bond, links, split["came"] - split["other"])
     found = split["one"] - split["other"], split["two"]
     if found != asked:
-        yield f"the bond dealt {found[0]} and {found[1]} packets to its links, and {asked[0]} and {asked[1]} were due"
+        yield f"the bond dealt {found[0]} and {found[1]} packets to its links instead of {asked[0]} and {asked[1]}"
     delayed = sum(q.get("kind") == "netem" for q in seen["qdiscs"])
     if delayed != (3 if bond.cost_ms else 0):
-        yield f"{delayed} sides of the bond hold packets, asked was a cost of {bond.cost_ms:g} ms"
+        yield f"{delayed} sides of the bond delay packets, although a cost of {bond.cost_ms:g} ms was requested"
     came = merge["one"] + merge["two"] - merge["other"]
     through = merge["left"] + merge["copies"] + merge["late"] + merge["beyond"] + merge["waiting"]
     if came != through:
-        yield f"{came} packets came to the bond's far side, which knows of {through}"
+        yield f"{came} packets reached the bond's far side, which accounts for {through}"
     if merge["copies"] and not bond.duplicate:
-        yield f"{merge['copies']} packets came twice, and none was sent twice"
+        yield f"{merge['copies']} packets arrived twice, but none was sent twice"
     if not bond.reorder_ms and (merge["held"] or merge["expiries"]):
         yield f"{merge['held']} packets were held, and none should have been"
 
@@ -70,7 +70,7 @@ def _other_counts(split: Counts, merge: Counts, interfaces: Mapping[str, Counts]
                 continue  # frames that are not IPv4 pass uncounted
             kernel = interfaces[interface][f"{way}_{unit}"]
             if kernel != counted:
-                yield f"{interface} counted {kernel} {unit}, and the bond {counted}"
+                yield f"{interface} counted {kernel} {unit}, but the bond {counted}"
 
 
 def dealt(bond: Bond, links: Sequence[Link], packets: int) -> tuple[int, int]:

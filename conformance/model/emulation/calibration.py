@@ -56,9 +56,9 @@ def _read_back(cell: Cell, queue: str, qdiscs: Sequence[Qdisc]) -> Iterator[str]
         delay_ms = _option(q, "delay", "delay") * 1000
         loss_pct = _option(q, "loss-random", "loss") * 100
         if not math.isclose(delay_ms, cell.one_way_delay_ms, rel_tol=1e-3, abs_tol=2e-3):
-            yield f"netem on {q.get('dev')} has a delay of {delay_ms:g} ms, asked were {cell.one_way_delay_ms:g}"
+            yield f"netem on {q.get('dev')} has a delay of {delay_ms:g} ms instead of {cell.one_way_delay_ms:g}"
         if not math.isclose(loss_pct, cell.loss_pct, rel_tol=1e-3, abs_tol=1e-6):
-            yield f"netem on {q.get('dev')} has a loss of {loss_pct:g} %, asked were {cell.loss_pct:g}"
+            yield f"netem on {q.get('dev')} has a loss of {loss_pct:g} % instead of {cell.loss_pct:g}"
     wanted = queue.partition(":")[0]
     wanted = "bfifo" if wanted == "policer" else wanted
     if not any(q.get("kind") == wanted for q in qdiscs):
@@ -79,7 +79,7 @@ def sysctl_problems(setting: Setting, found: Sysctls) -> Iterator[str]:
         for name, asked in setting.sysctls:
             held = values.get(name)
             if held is not None and held.split() != asked.split():
-                yield f"{name} on the {node} is {held!r}, asked was {asked!r}"
+                yield f"{name} on the {node} is {held!r} instead of {asked!r}"
 
 
 def problems(setting: Setting, observed: Sequence[LinkSeen]) -> list[str]:
@@ -88,7 +88,7 @@ def problems(setting: Setting, observed: Sequence[LinkSeen]) -> list[str]:
     `observed`: for each link, the client's first, what was seen (conformance/guest/calibrate.py) and its "qdiscs".
     """
     if len(observed) != len(setting.links):
-        return [f"{len(observed)} links were calibrated, the setting has {len(setting.links)}"]
+        return [f"{len(observed)} links were calibrated, but the setting has {len(setting.links)}"]
     found: list[str] = []
     for cell, seen, side in zip(setting.links, observed, ("client", "server"), strict=False):
         where = f" ({side}'s segment)" if setting.segments else ""
@@ -100,9 +100,9 @@ def _link_problems(cell: Cell, queue: str, observed: LinkSeen) -> list[str]:
     found = list(_read_back(cell, queue, observed["qdiscs"]))
     rate = observed["rate_mbps"]
     if rate is None:
-        found.append("no probe packets arrived at the link's rate")
+        found.append("no probe packet for the rate arrived")
     elif abs(rate - cell.bandwidth_mbps) > RATE_TOLERANCE * cell.bandwidth_mbps:
-        found.append(f"the emulator delivered {rate:.3g} Mbit/s, asked were {cell.bandwidth_mbps:g}")
+        found.append(f"the emulator delivered {rate:.3g} Mbit/s instead of {cell.bandwidth_mbps:g}")
     delays = sorted(observed["delays_ms"])
     if not delays:
         found.append("no probe packet for the delay arrived")
@@ -110,8 +110,8 @@ def _link_problems(cell: Cell, queue: str, observed: LinkSeen) -> list[str]:
         low, asked = delays[0], cell.one_way_delay_ms
         serialization_ms = PROBE_FRAME_BITS / (cell.bandwidth_mbps * 1000)
         if not asked - 0.01 <= low <= asked + serialization_ms + DELAY_TOLERANCE_MS + DELAY_TOLERANCE * asked:
-            found.append(f"the emulator delayed by {low:.4g} ms, asked were {asked:g}")
+            found.append(f"the emulator delayed packets by {low:.4g} ms instead of {asked:g}")
     sent, lost = observed["loss_sent"], observed["loss_lost"]
     if binomial_p_value(lost, sent, cell.loss_pct / 100) < LOSS_P_VALUE:
-        found.append(f"the emulator lost {lost} of {sent} probe packets, asked were {cell.loss_pct:g} %")
+        found.append(f"the emulator lost {lost} of {sent} probe packets instead of {cell.loss_pct:g} %")
     return found

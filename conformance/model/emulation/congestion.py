@@ -68,9 +68,9 @@ def not_as_set(name: str | None, found: Found, elapsed_s: float) -> str | None:
     if name is None:
         return None
     if found is None:
-        return f"had no connection from its port, so that nothing says it used {name}" if elapsed_s > _SEEN_S else None
+        return f"had no connection from its port, so nothing shows that it used {name}" if elapsed_s > _SEEN_S else None
     others = [other for other in found["names"] if other != name]
-    return f"sent with {', '.join(others)} in the place of {name}" if others else None
+    return f"sent with {', '.join(others)} instead of {name}" if others else None
 
 
 def describe(found: Found) -> dict[str, Any] | None:

@@ -51,7 +51,7 @@ def clauses(
 def _unknown(facts: Facts, own_algorithms: bool) -> Clause:
     name = "an unknown algorithm ends with status 127"
     if not own_algorithms:
-        return Clause(name=name, kept=None, what="the harness sets the kernel's")
+        return Clause(name=name, kept=None, what="the harness sets the kernel's algorithm")
     statuses = [process["exit_status"] for process in (facts.get("server"), facts.get("client")) if process]
     if _UNSUPPORTED in statuses:
         return Clause(name=name, kept=True, what="127")
@@ -70,7 +70,7 @@ def _transfer(facts: Facts, trial: Trial, network: Facts) -> Iterator[Clause]:
     )  # fmt: skip
     if not ok:
         for name in ("bytes on the wire are encrypted", "nothing is written outside the scratch folder"):
-            yield Clause(name=name, kept=None, what="no transfer to look at")
+            yield Clause(name=name, kept=None, what="there is no transfer to examine")
         return
     frames = facts["frames"]
     yield Clause(
@@ -99,9 +99,9 @@ def _must_fail(name: str, facts: Facts) -> Clause:
 def _visits(facts: Facts) -> Iterator[Clause]:
     """Judge how one server answers several clients, one after another and at the same time."""
     names = (
-        "a path that is no file is answered with an error",
+        "a path that is not a file is answered with an error",
         'a path with ".." leads nowhere',
-        "a transfer works after another was broken off",
+        "a transfer works after an earlier one was broken off",
         "two transfers work side by side",
     )
     if not facts["ready"]:
@@ -112,7 +112,7 @@ def _visits(facts: Facts) -> Iterator[Clause]:
     yield Clause(
         name=names[1],
         kept=None if dotted is None else dotted >= _CLIENT_ERROR,
-        what="only tried where the server answers HTTP/1.1" if dotted is None else f"it was answered with {dotted}",
+        what="tried only if the server answers HTTP/1.1" if dotted is None else f"it was answered with {dotted}",
     )
     kept = whole["exit_status"] == 0 and _claims_a_result(whole["stdout"])
     yield Clause(name=names[2], kept=kept, what=_status(whole["exit_status"]))
@@ -146,7 +146,7 @@ def _several(facts: Facts, version: int) -> Clause:
     if not problem:
         return Clause(name=name, kept=True, what=f"{len(requests)} bodies, with a pause of a second")
     if version < _WITH_REQUESTS:
-        return Clause(name=name, kept=None, what=f"contract {version} does not ask for it: {problem}")
+        return Clause(name=name, kept=None, what=f"contract {version} does not require it: {problem}")
     return Clause(name=name, kept=False, what=problem)
 
 

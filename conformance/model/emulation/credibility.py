@@ -159,7 +159,7 @@ def _client_did_not_end(case: Case) -> Fault | None:
     setting = case.trial.setting
     if case.completed or case.crossed_bytes <= _ALL_CAME * setting.transfer_bytes:
         return None
-    return Fault(f"the client of {case.stack} did not end within {setting.timeout_s:g} s, though all bytes had come")
+    return Fault(f"the client of {case.stack} did not end within {setting.timeout_s:g} s, though all bytes had arrived")
 
 
 def _stood_still(case: Case) -> Fault | None:
@@ -201,7 +201,7 @@ def _several_connections(case: Case) -> Fault | None:
     opened = _difference(case.facts, "client", "Tcp.ActiveOpens")
     if opened is None or opened <= 1:
         return None
-    return Fault(f"the client of {case.stack} opened {opened} connections in the place of one")
+    return Fault(f"the client of {case.stack} opened {opened} connections instead of one")
 
 
 #: The first check that finds a fault names the cause: later ones may fail because of it.
@@ -232,18 +232,18 @@ def lie(case: Case) -> str | None:
     wanted, elapsed_s = case.facts["transfer_bytes"], case.facts["elapsed_s"]
     rate = (case.most_mbps or case.trial.setting.cell.bandwidth_mbps) * 1e6
     for kept, why in (
-        (size == wanted, f"reports {size} bytes, {wanted} were to be sent"),
+        (size == wanted, f"reports {size} bytes, but {wanted} were requested"),
         (seconds > 0, f"reports a completion time of {seconds} s"),
         (case.crossed_bytes >= wanted, f"reports {size} bytes, but only {case.crossed_bytes} crossed its link"),
         (
             abs(elapsed_s - seconds) <= _CLOCK_SLACK_S + 0.02 * elapsed_s,
-            f"reports {seconds:.3f} s, the harness saw it run for {elapsed_s:.3f} s",
+            f"reports {seconds:.3f} s, but the harness saw it run for {elapsed_s:.3f} s",
         ),
     ):
         if not kept:
             return why
     if 8 * (size - case.burst_bytes) / seconds > rate * _RATE_SLACK:
-        return f"reports {8 * size / seconds / 1e6:.3g} Mbit/s over a link of {rate / 1e6:g}"
+        return f"reports {8 * size / seconds / 1e6:.3g} Mbit/s over a link of {rate / 1e6:g} Mbit/s"
     return None
 
 

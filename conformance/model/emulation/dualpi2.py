@@ -32,7 +32,7 @@ def problems(queue: Queue, shown: Mapping[str, Any]) -> Iterator[str]:
     options: Mapping[str, Any] = shown.get("options") or {}
     for name, asked in _words(queue).items():
         if options.get(name) != asked:
-            yield f"{name} {options.get(name)} of {DUAL}, asked was {asked}"
+            yield f"{DUAL} has {name} {options.get(name)} instead of {asked}"
 
 
 def _words(queue: Queue) -> dict[str, int]:

@@ -37,14 +37,16 @@ def _problems(asked: Impairments, sizes: Sequence[int], seen: Seen) -> Iterator[
     missing = {number for number in range(count) if number not in copies}
     too_long = {n for n in range(count) if asked.largest_bytes and bytes_of[n] > asked.largest_bytes}
     chosen = _numbers(asked.lose, bytes_of, too_long)
-    for what, gone in (("too long", too_long), ("chosen", chosen)):
+    for what, gone in (("too long", too_long), ("chosen for loss", chosen)):
         if passed := gone - missing:
             yield f"{len(passed)} of {len(gone)} packets that are {what} passed the hop"
     others = [n for n in range(count) if n not in too_long and n not in chosen]
     newest = asked.slots is not None and asked.slots.keep == NEWEST
     lost = [n for n in missing if n not in too_long and n not in chosen and not (newest and bytes_of[n] <= _ACK_BYTES)]
     yield from _losses(asked, len(others), len(lost))
-    yield from _share("came twice", asked.duplicate_pct, sum(copies.values()) - len(copies), _in_order(asked, copies))
+    yield from _share(
+        "arrived twice", asked.duplicate_pct, sum(copies.values()) - len(copies), _in_order(asked, copies)
+    )
     yield from _marks(asked, seen["ecn"])
     yield from _times(asked, bytes_of, seen)
 
@@ -67,7 +69,7 @@ def _in_order(asked: Impairments, copies: Mapping[int, int]) -> int:
 
 def _share(what: str, percent: float, found: int, of: int) -> Iterator[str]:
     if binomial_p_value(found, of, percent / 100) < LOSS_P_VALUE:
-        yield f"{found} of {of} packets {what}, asked were {percent:g} %"
+        yield f"{found} of {of} packets {what} instead of {percent:g} %"
 
 
 def _losses(asked: Impairments, of: int, lost: int) -> Iterator[str]:
@@ -84,7 +86,7 @@ def _losses(asked: Impairments, of: int, lost: int) -> Iterator[str]:
     if (not lost and none_by_chance < LOSS_P_VALUE) or abs(lost - of * share) > _SIGMAS * deviation + 1 / (
         burst.leave_pct / 100
     ):
-        yield f"{lost} of {of} packets were lost in bursts, asked were {100 * share:g} %"
+        yield f"{lost} of {of} packets were lost in bursts instead of {100 * share:g} %"
 
 
 def _marks(asked: Impairments, ecn: Sequence[int]) -> Iterator[str]:
@@ -92,7 +94,7 @@ def _marks(asked: Impairments, ecn: Sequence[int]) -> Iterator[str]:
     if asked.ecn == BLEACHED or asked.ecn == ALL_CE:
         wanted = 0 if asked.ecn == BLEACHED else _CE
         if fields.keys() - {wanted}:
-            yield f"ECN fields {sorted(fields)} passed a hop that leaves {wanted} only"
+            yield f"ECN fields {sorted(fields)} passed a hop that should leave {wanted} only"
     elif fields.keys() - {_ECT0, _CE}:
         yield f"ECN fields {sorted(fields)} passed a hop that only marks"
     else:
@@ -110,7 +112,7 @@ def _times(asked: Impairments, bytes_of: Sequence[int], seen: Seen) -> Iterator[
             order.append(number)
     late = {number: at - sent[number] for number, at in arrived.items()}
     if any(value < 0 for value in late.values()):
-        yield "packets came before they were sent"
+        yield "packets arrived before they were sent"
         return
     held = _numbers(asked.hold, bytes_of, {n for n in range(len(sent)) if n not in arrived})
     if asked.hold is not None:
@@ -128,9 +130,9 @@ def _times(asked: Impairments, bytes_of: Sequence[int], seen: Seen) -> Iterator[
     rest = [late[n] for n in order if n not in moved and n not in held and n < followed]
     most_ns = _waits_ns(asked)
     if rest and max(rest) > most_ns + _LATE_NS + _EACH_NS * 100:
-        yield f"a packet was {max(rest) / 1e6:g} ms late, and none should be later than {most_ns / 1e6:g}"
+        yield f"a packet was {max(rest) / 1e6:g} ms late, but none should be later than {most_ns / 1e6:g}"
     if asked.jitter_ms and rest and max(rest) < 0.8 * asked.jitter_ms * 1e6:
-        yield f"no packet was later than {max(rest) / 1e6:g} ms, asked were up to {asked.jitter_ms:g}"
+        yield f"no packet was later than {max(rest) / 1e6:g} ms, although up to {asked.jitter_ms:g} were requested"
     if asked.slots is not None:
         yield from _slots(asked.slots.every_ms, [arrived[n] for n in order if n not in moved and n not in held])
 
@@ -168,7 +170,7 @@ def _displaced(
         shifted = sum(asked_ns <= value for value in late.values()) if not _waits_ns(asked) else len(moved)
     if reorder.every is not None:
         if abs(shifted - of // reorder.every) > max(2, 0.02 * of / reorder.every) and not asked.burst_loss:
-            yield f"{shifted} of {of} packets were displaced, asked was each {reorder.every}th"
+            yield f"{shifted} of {of} packets were displaced instead of every {reorder.every}th"
     elif not asked.hold:
         yield from _share("were displaced", reorder.share_pct or 0, shifted, of)
 
@@ -179,4 +181,4 @@ def _slots(every_ms: float, arrived: Sequence[int]) -> Iterator[str]:
     groups = [at for at, before in zip(arrived, (-(10**12), *arrived), strict=False) if at - before > every_ns / 2]
     apart = [(later - earlier) / every_ns for earlier, later in itertools.pairwise(groups)]
     if any(abs(one - round(one)) * every_ns > _LATE_NS for one in apart) or not apart:
-        yield f"packets did not come together every {every_ms:g} ms"
+        yield f"packets did not arrive in groups every {every_ms:g} ms"

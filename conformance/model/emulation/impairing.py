@@ -69,7 +69,7 @@ def problems(held: Sequence[Impairments | None], seen: Mapping[str, int]) -> Ite
     rebound, stale = (seen.get(name, 0) for name in ("rebound", "stale"))
     out = seen["came"] + seen["other"] + seen["duplicated"] - lost - stale - seen["waiting"]
     if seen["left"] != out:
-        yield f"{seen['left']} packets left the hop, and {out} should have"
+        yield f"{seen['left']} packets left the hop, but {out} should have"
     if seen["late_ns"] > _MOST_LATE_NS:
         yield f"a packet left the hop {seen['late_ns'] / 1e6:g} ms late"
     each = [asked or _NOTHING for asked in held]
@@ -87,7 +87,7 @@ def problems(held: Sequence[Impairments | None], seen: Mapping[str, int]) -> Ite
         ("held", any(one.hold for one in each)),
     ):
         if seen[count] and not asked_for:
-            yield f"{seen[count]} packets were {count.replace('_', ' ')}, and none should have been"
+            yield f"{seen[count]} packets were counted as {count.replace('_', ' ')}, and none should have been"
     # Whether a requested move met any packet can only be told from both directions together (moves.py).
     if rebound and not any(one.rebind for one in each):
         yield f"{rebound} packets were rebound, and none should have been"
@@ -103,15 +103,15 @@ def _shares(asked: Impairments, seen: Mapping[str, int]) -> Iterator[str]:
     if asked.reorder and asked.reorder.share_pct is not None and not asked.hold:
         checks.append(("reordered", seen["reordered"], left, asked.reorder.share_pct))
     if asked.burst_loss and asked.burst_loss.loss_between_pct == 0 and not (asked.lose or asked.largest_bytes):
-        checks.append(("lost in bad times", seen["burst"], seen["in_bad"], asked.burst_loss.loss_pct))
+        checks.append(("lost in the bad state", seen["burst"], seen["in_bad"], asked.burst_loss.loss_pct))
     if asked.mark_pct and asked.ecn is None:
         checks.append(
             ("marked", seen["marked"] + seen["not_markable"], passed - seen["burst"], asked.mark_pct)
         )  # fmt: skip
     for what, count, of, percent in checks:
         if binomial_p_value(count, of, percent / 100) < LOSS_P_VALUE:
-            yield f"{count} of {of} packets were {what}, asked were {percent:g} %"
+            yield f"{count} of {of} packets were {what} instead of {percent:g} %"
     if asked.lose is not None and not asked.lose.at_least_bytes:
         due = max(0, min(asked.lose.count, seen["came"] - seen["too_long"] - asked.lose.first + 1))
         if seen["chosen"] != due:
-            yield f"{seen['chosen']} chosen packets were lost, and {due} should have been"
+            yield f"{seen['chosen']} chosen packets were lost, but {due} should have been"

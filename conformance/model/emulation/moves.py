@@ -31,8 +31,8 @@ def problems(network: Network, facts: Facts) -> Iterator[str]:
         if outlasted:
             last_s = max((seen["hop"] or {}).get("passed_ns", 0) / 1e9 for seen in both)
             yield (
-                f"no packet met the move of clients at {at_s:g} s ({link.name}), and {outlasted[0]} outlasted it; "
-                f"the last packet before came at {last_s:g} s"
+                f"the move of clients at {at_s:g} s ({link.name}) affected no packet, but {outlasted[0]} outlasted it; "
+                f"the last packet before it came at {last_s:g} s"
             )
 
 
@@ -66,7 +66,7 @@ def words(network: Network, facts: Facts) -> str | None:
         silent = [way for way, seen in zip(WAYS, both, strict=True) if not (seen["hop"] or {}).get("rebound")]
         if at_s is not None and any(_touched(seen["hop"]) for seen in both) and silent:
             found.append(
-                f"after clients had moved at {at_s:g} s, no packet from or to their new place passed link "
+                f"after clients had moved at {at_s:g} s, no packet from or to their new port or address passed link "
                 f"{link.name} ({', '.join(silent)})"
             )
     return "; ".join(found) or None

@@ -96,15 +96,15 @@ def _in_force(asked: Direction, found: Facts) -> Iterator[str]:
     if found["delay_ns"] is not None and asked.limiter != "netem":
         asked_ns = shaping.delay_ns(asked, 0)
         if abs(found["delay_ns"] - asked_ns) > _OFF_NS:
-            yield f"a delay of {found['delay_ns'] / 1e6:g} ms, asked were {asked.delay_ms:g},"
+            yield f"a delay of {found['delay_ns'] / 1e6:g} ms instead of {asked.delay_ms:g}"
     if found["loss"] is not None and abs(found["loss"] - round(asked.loss_pct / 100 * _MOST_U32)) > 1:
-        yield f"a loss of {100 * found['loss'] / _MOST_U32:g} %, asked were {asked.loss_pct:g},"
+        yield f"a loss of {100 * found['loss'] / _MOST_U32:g} % instead of {asked.loss_pct:g}"
     limited = asked.limiter == "htb" and asked.rate_mbps and not (asked.queue and asked.queue.kind == "policer")
     if limited and found["rate_bytes_per_s"] is not None:
         rate_mbps = found["rate_bytes_per_s"] * 8 / 1e6
         # tc is given six digits of a rate.
         if not math.isclose(rate_mbps, asked.rate_mbps or 0, rel_tol=1e-5, abs_tol=1e-5):
-            yield f"a rate of {rate_mbps:g} Mbit/s, asked were {asked.rate_mbps:g},"
+            yield f"a rate of {rate_mbps:g} Mbit/s instead of {asked.rate_mbps:g}"
 
 
 # --- losses
@@ -157,8 +157,8 @@ def _losses(
             continue
         if came > 0 and binomial_p_value(lost, max(came, lost), direction.loss_pct / 100) < _P_VALUE:
             yield (
-                f"{lost} of {came} packets were lost from {before.at_ns / 1e9:g} to {until.at_ns / 1e9:g} s,"
-                f" asked were {direction.loss_pct:g} %"
+                f"{lost} of {came} packets were lost from {before.at_ns / 1e9:g} to {until.at_ns / 1e9:g} s"
+                f" instead of {direction.loss_pct:g} %"
             )
 
 
@@ -188,10 +188,10 @@ def _rates(direction: Direction, changes: Sequence[Change], seen: Facts, offload
         carries = (rate or 0) * 1e6 / 8 * (to_s - from_s)
         left = out_then - out
         if not rate and left > 2 * frame:
-            yield f"{left} bytes left from {from_s:g} to {to_s:g} s, while nothing should"
+            yield f"{left} bytes left the queue from {from_s:g} to {to_s:g} s, but none should have"
             return
         # What stood in the queue at the first sample, less what may have been dropped of it, kept it busy until the
         # second.
         if standing - (dropped_then - dropped) * frame >= carries and left < carries * (1 - _RATE_SLACK) - 2 * frame:
-            yield f"{left} bytes left a full queue from {from_s:g} to {to_s:g} s, at {rate:g} Mbit/s"
+            yield f"only {left} bytes left a full queue from {from_s:g} to {to_s:g} s, at {rate:g} Mbit/s"
             return

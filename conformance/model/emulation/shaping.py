@@ -138,16 +138,16 @@ def problems(direction: Direction, qdiscs: list[Mapping[str, Any]], held: bool =
     loss_pct = (options.get("loss-random") or {}).get("loss", 0) * 100
     # Each trial's delay is off by up to 10 us; without a delay, netem has 1 us.
     if not math.isclose(delay_ms, direction.delay_ms, rel_tol=1e-3, abs_tol=0.0125):
-        found.append(f"a delay of {delay_ms:g} ms, asked were {direction.delay_ms:g}")
+        found.append(f"a delay of {delay_ms:g} ms instead of {direction.delay_ms:g}")
     if not math.isclose(loss_pct, direction.loss_pct, rel_tol=1e-3, abs_tol=1e-6):
-        found.append(f"a loss of {loss_pct:g} %, asked were {direction.loss_pct:g}")
+        found.append(f"a loss of {loss_pct:g} % instead of {direction.loss_pct:g}")
     if direction.rate_mbps is not None:
         kind = "plug" if held else direction.queue.kind if direction.queue else "pfifo"
         kinds = {q.get("kind") for q in qdiscs}
         wanted = (
             {"netem"} if direction.limiter == "netem" else {direction.limiter, "bfifo" if kind == "policer" else kind}
         )
-        found += [f"no {kind}" for kind in sorted(wanted - kinds)]
+        found += [f"no {kind} qdisc" for kind in sorted(wanted - kinds)]
         if direction.queue is not None and direction.queue.kind == DUAL:
             found += [why for q in qdiscs if q.get("kind") == DUAL for why in dualpi2.problems(direction.queue, q)]
     return found

@@ -155,7 +155,7 @@ def _direction_problems(shared: Network, link: Link, way: str, seen: Facts, fact
         out, came = queue_counts.root(seen["qdiscs"]).get("packets"), seen["hop"]["came"] + seen["hop"]["other"]
         # The hop ends before the kernel's counter is read.
         if out is not None and not 0 <= out - came <= _LAST_PACKETS:
-            found.append(f"{out} packets left the queue, and {came} came to the hop")
+            found.append(f"{out} packets left the queue, but {came} reached the hop")
     yield from (f"{problem} ({link.name}, {way})" for problem in found)
 
 
@@ -168,7 +168,7 @@ def _beyond_rate(direction: Direction, changes: Sequence[Change], seen: Facts) -
     most = carried * _RATE_SLACK + _RATE_SLACK_BYTES
     if out[-1] - out[0] > most + (direction.burst_bytes or 0):
         mean_mbps = 8 * carried / (times[-1] - times[0]) / 1e6
-        yield f"{out[-1] - out[0]} bytes left in {times[-1] - times[0]:.3g} s, at {mean_mbps:g} Mbit/s"
+        yield f"{out[-1] - out[0]} bytes left the queue in {times[-1] - times[0]:.3g} s, at {mean_mbps:g} Mbit/s"
 
 
 def _too_early(shared: Network, group: Flows, of: Facts, elapsed_s: float) -> Iterator[str]:
@@ -176,7 +176,10 @@ def _too_early(shared: Network, group: Flows, of: Facts, elapsed_s: float) -> It
     asked_ms = shared.least_rtt_ms(group, elapsed_s)
     for number, found_ms in enumerate(seen["min_rtt_ms"] for seen in of["flows"]):
         if found_ms is not None and found_ms < asked_ms - _STAMP_MS - _OFF_MS * len(shared.links):
-            yield f"flow {number} of group {group.name} had a round trip of {found_ms:g} ms, asked were {asked_ms:g}"
+            yield (
+                f"flow {number} of group {group.name} had a round trip of {found_ms:g} ms"
+                f" instead of {asked_ms:g} or more"
+            )
 
 
 def _kernel_faults(trial: Trial, group: Flows, of: Facts) -> Iterator[credibility.Fault]:
@@ -212,7 +215,7 @@ def _stack_faults(trial: Trial, group: Flows, of: Facts, facts: Facts, network: 
                 yield credibility.Fault(f"{where}: the client of {stack} ended with {how}")
             elif case.facts["transfer_bytes"] is None and not group.requests:
                 # The body is larger than what the path carries in the flow's time, headers included.
-                yield credibility.Fault(f"{where}: the client of {stack} ended before its time was over")
+                yield credibility.Fault(f"{where}: the client of {stack} ended before its time was up")
             elif lie := credibility.lie(case) or request_facts.lie(group, case.report or {}):
                 yield credibility.Fault(f"{where}: the client of {stack} {lie}")
         elif shared and not seen["arrived_bytes"] and not shared.interferes(group):

@@ -17,6 +17,6 @@ def problems(network: Network, seen: Sequence[Mapping[str, Any]], started: Seque
         due = sum(n for group, n in groups if splitter in network.splitters_of(group))
         split = sum(one["connections"] for one in own)
         if split < due:
-            yield f"{due} flows cross the splitter at {splitter.node}, and it split {split} connections"
+            yield f"{due} flows cross the splitter at {splitter.node}, but it split only {split} connections"
         if refused := sum(one["refused"] for one in own):
             yield f"the splitter at {splitter.node} refused {refused} connections"

@@ -25,7 +25,7 @@ def from_json(data: Mapping[str, Any], where: object) -> SplitZone:
         key = entry["grid"], split_rates.Filter(entry["gain_above"], entry["utilization_above"])
         path_class = model.PathClass(entry["class"])
         if path_class in rows[key]:
-            raise UserError(f"{pointer}: {path_class} stands twice for this grid and filter")
+            raise UserError(f"{pointer}: {path_class} is listed twice for this grid and filter")
         rows[key][path_class] = interval_from_json(entry, references, Margin.of(rule), pointer)
     for (name, filter_), permitted in rows.items():
         with located(f"{where}: /shares"):
@@ -40,7 +40,7 @@ def from_json(data: Mapping[str, Any], where: object) -> SplitZone:
         small = {Cell.parse(name): factor for name, factor in data.get("small_packets", {}).items()}
     digest = data.get("path_profile_digest")
     if digest is None and any(check.measured for check in checks):
-        raise UserError(f"{where}: /path_profile_digest: missing, and paths were measured", "derive the zone anew")
+        raise UserError(f"{where}: /path_profile_digest: missing, but paths were measured", "derive the zone again")
     fields = (
         "id", "algorithm", "algorithm_version", "profile", "profile_digest", "transfer_s", "default_grid",
         "margin_rule", "references",
@@ -58,7 +58,7 @@ def _path_check(
     if path.path_class != entry["class"]:
         raise UserError(f"{pointer}: path {path.id} is of class {path.path_class}, not {entry['class']}")
     if path.end_to_end is None:
-        raise UserError(f"{pointer}: path {path.id} composes to no cell of the grid")
+        raise UserError(f"{pointer}: path {path.id} amounts to no cell of the grid")
     margin = Margin.of(rule)
     return PathCheck(
         path=path,

@@ -44,7 +44,7 @@ class Rates:
         If some trials are only known by bounds, the median is between the medians of the lower and the upper bounds.
         """
         if timeouts not in TIMEOUTS:
-            raise UserError(f"timeouts {timeouts!r}", f"choose one of {', '.join(TIMEOUTS)}")
+            raise UserError(f"timeouts {timeouts!r} is not known", f"choose one of {', '.join(TIMEOUTS)}")
         low: dict[Cell, float] = {}
         high: dict[Cell, float] = {}
         for cell, measurements in by_cell.items():

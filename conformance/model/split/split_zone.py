@@ -328,7 +328,7 @@ def _obstacle(
         return found
     runs = {m.trial.run for m in (*cells, *through)}
     if len(runs) > 1 or {m.trial.setting.segments for m in through} != {check.path.segments}:
-        raise UserError(f"measurements of unlike runs or paths at {check.path.id}", "judge each run by itself")
+        raise UserError(f"measurements of different runs or paths at {check.path.id}", "judge each run by itself")
     return found or verdict.obstacle(dataclasses.replace(zone, profile_digest=zone.path_profile_digest or ""), through)
 
 

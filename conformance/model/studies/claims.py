@@ -158,7 +158,7 @@ class Maximum:
     @property
     def words(self) -> str:
         """See Relation."""
-        return "has its maximum there"
+        return "has its maximum where claimed"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,7 +275,7 @@ def judge(instances: Iterable[Instance], look: Look, anchors: Mapping[str, "Judg
     whys = dict.fromkeys(finding.why for finding in findings if finding.why is not None)
     held = [finding.holds for finding in findings if finding.why is None]
     if not held:
-        return Judged(verdict=Verdict.NOT_JUDGED, why="; ".join(whys) or "it says nothing", findings=findings)
+        return Judged(verdict=Verdict.NOT_JUDGED, why="; ".join(whys) or "it has nothing to judge", findings=findings)
     used = dict.fromkeys(name for finding in findings if finding.why is None for name in finding.instance.anchors)
     whys |= dict.fromkeys(
         f"scaled, and anchor {name} {_OPEN[anchors[name].verdict]}" for name in used if anchors[name].verdict in _OPEN

@@ -64,13 +64,13 @@ def read(data: Sequence[Mapping[str, Any]], point_of: PointOf, quantity_of: Quan
     ids: set[str] = set()
     for at, one in enumerate(data):
         if one["id"] in ids:
-            raise UserError(f"/figures/{at}/id: there are two figures {one['id']}")
+            raise UserError(f"/figures/{at}/id: two figures are called {one['id']}")
         ids.add(one["id"])
         if one.get("metric", "") not in ("", *METRICS):
             raise UserError(f"/figures/{at}/metric: {one['metric']!r} is not one of the metrics")
         by_cell = one["draws"] in BY_CELL
         if strange := [name for name in (_NOT_BY_CELL if by_cell else _BY_CELL_ONLY) if name in one]:
-            raise UserError(f"/figures/{at}/{strange[0]}: what draws {one['draws']} has none")
+            raise UserError(f"/figures/{at}/{strange[0]}: a figure that draws {one['draws']} does not take it")
         cells = tuple(_cells(f"/figures/{at}", one, quantity_of)) if by_cell else ()
         points = () if by_cell else tuple(_points(f"/figures/{at}", one, point_of))
         made = Figure(
@@ -95,7 +95,7 @@ def _cells(where: str, one: Mapping[str, Any], quantity_of: QuantityOf) -> Itera
     for number, row in enumerate(one["rows"]):
         published = row.get("published", [None] * len(columns))
         if len(published) != len(columns):
-            raise UserError(f"{where}/rows/{number}/published: there are {len(columns)} columns")
+            raise UserError(f"{where}/rows/{number}/published: {len(published)} values for {len(columns)} columns")
         for column, value in zip(columns, published, strict=True):
             with located(f"{where}/rows/{number}"):
                 quantity = quantity_of({**one.get("at", {}), **row["at"], **column["at"]})

@@ -72,7 +72,7 @@ def from_json(data: Mapping[str, Any], where: object) -> tuple[Mutant, ...]:
     found: dict[str, Mutant] = {}
     for at, entry in enumerate(data["mutants"]):
         if entry["id"] in found:
-            raise UserError(f"{where}: /mutants/{at}: mutant {entry['id']} stands twice")
+            raise UserError(f"{where}: /mutants/{at}: mutant {entry['id']} is listed twice")
         if not entry["id"].startswith(entry["algorithm"]):
             raise UserError(f"{where}: /mutants/{at}/id: it does not begin with {entry['algorithm']}")
         made = entry["made"]

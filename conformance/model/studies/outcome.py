@@ -72,7 +72,7 @@ def looker(
 
     def look(quantity: Hashable) -> Seen | NotSeen:
         if not isinstance(quantity, Quantity):
-            raise TypeError(f"{quantity!r} is no quantity of a study")
+            raise TypeError(f"{quantity!r} is not a quantity of a study")
         if quantity not in remembered:
             remembered[quantity] = _look(study, measured, why_not, references, quantity)
         return remembered[quantity]
@@ -118,7 +118,7 @@ def seen(measurements: Sequence[Measurement], name: str, group: str | None) -> S
         return NotSeen(late.message or "the transfer timed out")
     there = [value for value in values if value is not None]
     if len(there) < len(values):
-        return NotSeen(metric.missing or f"{metric.title} was not seen in each trial")
+        return NotSeen(metric.missing or f"{metric.title} has no value in some trials")
     found = Seen.of(there)
     # A trial that timed out has this value or a smaller one.
     return found if late is None else dataclasses.replace(found, low=metric.least)

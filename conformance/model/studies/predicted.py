@@ -36,15 +36,15 @@ def check(metric: str, asked: Mapping[str, Any]) -> None:
     """Raise UserError if a prediction is asked for with a parameter or a value that it does not take."""
     known = ASKED[metric]
     if lacking := [name for name in asked if name not in known]:
-        raise UserError(f"{metric} has no {lacking[0]!r}", f"it has {', '.join(known)}")
+        raise UserError(f"{metric} has no parameter {lacking[0]!r}", f"it takes {', '.join(known)}")
     if "path" in known:
         Path.parse(str(asked.get("path", "")))
         return
     for name in ("gain_above", "utilization_above"):
         if isinstance(value := asked.get(name, 0), bool) or not isinstance(value, int | float):
-            raise UserError(f"{name}: {value!r} is no number")
+            raise UserError(f"{name}: {value!r} is not a number")
     if (name := asked.get("path_class", "all")) not in _CLASSES:
-        raise UserError(f"there is no class {name!r} of paths", f"choose one of {', '.join(_CLASSES)}")
+        raise UserError(f"there is no path class {name!r}", f"choose one of {', '.join(_CLASSES)}")
 
 
 def predict(
@@ -65,7 +65,7 @@ def predict(
     median = split_rates.predict(path, medians).utilization(of)
     bounds = split_rates.predict(path, intervals).utilization(of)
     if median is None or bounds is None:
-        return NotSeen(f"cells of {path.id} were not measured")
+        return NotSeen(f"some cells of {path.id} were not measured")
     return Seen(median=median[1], low=bounds[0], high=bounds[1], n=n)
 
 

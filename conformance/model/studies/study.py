@@ -163,10 +163,10 @@ class _Reader:
         names: set[str] = set()
         for at, one in enumerate(self._data.get("anchors", ())):
             if one["name"] in names:
-                raise UserError(f"/anchors/{at}/name: there are two anchors {one['name']}")
+                raise UserError(f"/anchors/{at}/name: two anchors are called {one['name']}")
             names.add(one["name"])
             if "anchors" in one["check"]:
-                raise UserError(f"/anchors/{at}/check/anchors: an anchor rests on no other")
+                raise UserError(f"/anchors/{at}/check/anchors: an anchor cannot rest on another")
             instances = _placed(self._instances(f"/anchors/{at}/check", one["check"]))
             yield Anchor(name=one["name"], instances=instances, reason=one["reason"])
 
@@ -175,7 +175,7 @@ class _Reader:
         ids: set[str] = set()
         for at, one in enumerate(self._data["claims"]):
             if one["id"] in ids:
-                raise UserError(f"/claims/{at}/id: there are two claims {one['id']}")
+                raise UserError(f"/claims/{at}/id: two claims are called {one['id']}")
             ids.add(one["id"])
             figures = _named(f"/claims/{at}", one, "figures", self._figures)
             of_all = _named(f"/claims/{at}", one, "anchors", self._anchors)
@@ -212,11 +212,11 @@ class _Reader:
         if metric not in METRICS:
             raise UserError(f"{metric!r} is not one of the metrics", f"choose one of {', '.join(METRICS)}")
         if METRICS[str(metric)].against is not None:
-            raise UserError(f"{metric} is known beside a zone only, and of no study", "choose another metric")
+            raise UserError(f"{metric} is known only with a zone, so not in a study", "choose another metric")
         at = self._point(rest)
         network = self._scenarios[at.scenario].setting(at.point).network
         if (METRICS[str(metric)].of_group is None) != (network is None):
-            raise UserError(f"{metric} is no metric of {at.scenario}", "see docs/scenario-metrics.md")
+            raise UserError(f"{metric} is not a metric of {at.scenario}", "see docs/scenario-metrics.md")
         names = [one.name for one in network.flows] if network else []
         if group is not None and group not in names:
             raise UserError(f"{at.scenario} has no group {group!r}", f"it has {', '.join(names) or 'none'}")
@@ -238,7 +238,7 @@ class _Reader:
         cells = [self._scenarios[point.scenario].setting(point.point).cell for point in points]
         if len(set(cells)) < len(cells):
             raise UserError(
-                f"{rest.get(SCENARIO)} has several points of one cell", "predict from one that has one of each"
+                f"{rest.get(SCENARIO)} has several points of one cell", "choose one with one point per cell"
             )
         return Quantity(points, metric, None, tuple(sorted(asked.items())))
 
@@ -247,7 +247,7 @@ class _Reader:
         rest = dict(coordinates)
         for name in (SCENARIO, ALGORITHM):
             if name not in rest:
-                raise UserError(f"it does not say which {name}")
+                raise UserError(f"it does not name the {name}")
         scenario = self._scenario(str(rest.pop(SCENARIO)))
         stack, algorithm = str(rest.pop(STACK_OF, STACK)), str(rest.pop(ALGORITHM))
         client = str(rest.pop(CLIENT_OF, CLIENT))
@@ -279,7 +279,7 @@ def _phase(phase: Value, metric: str, network: Network | None) -> int:
     if metric not in delivery_metrics.NAMES or not known:
         raise UserError(f"{metric} has no phases here", "leave out phase, or give the scenario delivery")
     if isinstance(phase, bool) or not isinstance(phase, int) or not 0 <= phase < known:
-        raise UserError(f"there is no phase {phase}", f"there are 0 to {known - 1}")
+        raise UserError(f"there is no phase {phase}", f"choose 0 to {known - 1}")
     return phase
 
 
@@ -326,9 +326,9 @@ def _value(where: str, name: str) -> Callable[[int], str]:
 def _maximum(where: str, asked: Mapping[str, Any]) -> claims.Maximum:
     values = asked["values"]
     if lacking := [value for value in asked["at"] if value not in values]:
-        raise UserError(f"{where}: {lacking[0]!r} is none of the values")
+        raise UserError(f"{where}: {lacking[0]!r} is not one of the values")
     if len(set(asked["at"])) >= len(values):
-        raise UserError(f"{where}: it holds all values, and says nothing")
+        raise UserError(f"{where}: it lists all values, so it says nothing")
     return claims.Maximum(at=tuple(values.index(value) for value in asked["at"]))
 
 

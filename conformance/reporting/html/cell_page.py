@@ -27,7 +27,7 @@ class Trial:
 
 #: columns besides the metrics, before and after these: (name in result lines, heading, decimals)
 _BEFORE = (("goodput_mbps", "goodput, Mbit/s", 3), ("completion_s", "completion, s", 3))
-_AFTER = (("min_rtt_ms", "least RTT, ms", 2), ("retransmitted_segments", "retransmitted, segments", 0))
+_AFTER = (("min_rtt_ms", "minimum RTT, ms", 2), ("retransmitted_segments", "retransmitted, segments", 0))
 
 
 def columns() -> tuple[str, ...]:
@@ -78,7 +78,7 @@ def of_cell(series: Series, cell: Cell, source: Source) -> Detail:
         facts = tuple(_facts(full["median"])) if full else ()
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         where, why = source.where(full["median"]), f"{type(error).__name__}: {error}"
-        raise UserError(f"{where}: /evidence: not as result lines have it: {why}") from None
+        raise UserError(f"{where}: /evidence: not in the format of result lines: {why}") from None
     styles = {measurement.trial.seed: style for style, measurement in named.items()}
     command, why_not = rerun.cell(utilization.measurements)
     shown = chosen.get("median", utilization.measurements[0])
@@ -181,8 +181,8 @@ def _facts(measurement: Measurement) -> Iterator[tuple[str, str]]:
     if control:
         bbr = control.get("bbr")
         yield (
-            "congestion control, says the kernel",
+            "congestion control, as the kernel reports it",
             control["name"] + (f", BBR version {bbr['exported_version']}" if bbr else ""),
         )
     if evidence.get("kernel_release"):
-        yield "kernel, says the guest", evidence["kernel_release"]
+        yield "kernel, as the guest reports it", evidence["kernel_release"]

@@ -94,7 +94,7 @@ def about(metric: str, result: CellResult) -> str:
         lines.append(f"{result.status}: {result.message or 'nothing was measured'}")
         return "\n".join(lines)
     if result.late:
-        bound = "at most " if _is_bound(metric, result) else "of a part of the transfer "
+        bound = "at most " if _is_bound(metric, result) else "over part of the transfer "
         lines.append(f"{result.late} of {result.n} transfers timed out")
         lines.append(f"{name} {bound}{number(metric, result.value, more)}, median of {result.n}; no interval")
     else:

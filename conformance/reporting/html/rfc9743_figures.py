@@ -77,8 +77,8 @@ def high_loss(series: Series) -> dict[str, str]:
     own = _medians(series, "lost_pct", _no_loss)
     lossy = _medians(series, "lost_pct", lambda c: c.loss_pct >= 3)
     return _some(
-        lost_where_no_loss_is_set=span(own, ".2f", " %"),
-        lost_where_3_percent_or_more_are_set=span(lossy, ".2f", " %"),
+        lost_without_random_loss=span(own, ".2f", " %"),
+        lost_at_3_percent_random_loss_or_more=span(lossy, ".2f", " %"),
     )
 
 
@@ -96,19 +96,19 @@ def high_delay(series: Series) -> dict[str, str]:
     """Return the utilization at the longest delay of the results."""
     most = max(cell.one_way_delay_ms for cell in series.cells)
     found = span(_medians(series, "utilization", lambda c: c.one_way_delay_ms == most), ".2f")
-    return _some(longest_round_trip=f"{2 * most:g} ms", utilization_there=found)
+    return _some(longest_round_trip=f"{2 * most:g} ms", utilization_at_that_round_trip=found)
 
 
 def data_centers(series: Series) -> dict[str, str]:
     """Return the utilization at round trips of at most 2 ms."""
     short = _medians(series, "utilization", lambda c: 2 * c.one_way_delay_ms <= _SHORT_MS)
-    return _some(utilization_at_2_ms_and_less=span(short, ".2f"))
+    return _some(utilization_at_2_ms_or_less=span(short, ".2f"))
 
 
 def constrained(series: Series) -> dict[str, str]:
     """Return the utilization at rates of at most 1 Mbit/s."""
     return _some(
-        utilization_at_1_Mbit_per_s_and_less=span(
+        utilization_at_1_Mbit_per_s_or_less=span(
             _medians(series, "utilization", lambda c: c.bandwidth_mbps <= _SLOW_MBPS), ".2f"
         )
     )
@@ -173,7 +173,7 @@ def short_flows(series: Series) -> dict[str, str]:
 def share(series: Series) -> dict[str, str]:
     """Return the share of the link, and the queue, beside a flow of the guest's kernel."""
     return _some(
-        beside=f"a flow of {series.setting.rival}",
+        rival=f"a {series.setting.rival} flow",
         bottleneck=series.setting.queue,
         share=span(_medians(series, "utilization", bool), ".2f"),
         mean_queue_in_BDP=span(_medians(series, "queue_mean_bdp", bool), ".2f"),

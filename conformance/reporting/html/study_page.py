@@ -17,7 +17,7 @@ from conformance.reporting.html import study_table
 from conformance.reporting.text import study as shown
 from conformance.support import extras
 
-_INTERVALS = "Medians with the intervals that hold them"
+_INTERVALS = "Medians with their confidence intervals"
 _CAPTIONS = {
     "curves": _INTERVALS, "bars": _INTERVALS, "heatmap": "Medians", "cdf": "All trials taken together",
     "series": "The first trial", "table": "",
@@ -57,7 +57,7 @@ class Section:
         what = _CAPTIONS[self.figure.draws]
         held = self.figure.published or any(cell.published is not None for cell in self.figure.cells)
         published = held and what == _INTERVALS  # other figures do not draw them
-        return what + ("; hollow marks are published." if published else ".")
+        return what + ("; hollow marks are published values." if published else ".")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

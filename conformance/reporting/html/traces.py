@@ -21,7 +21,7 @@ WIDTH, HEIGHT = 1000, 100
 _RATE_STEPS = 50
 #: if all goodput is below this share of the link's rate, that rate is not drawn: it would press all else to the floor
 _LEAST_OF_LINK = 0.5
-_MISSING_TCP = "not known: only Linux TCP tells its {}"
+_MISSING_TCP = "not known: only Linux TCP reports its {}"
 _MISSING_COLUMN = "not recorded by the version of the suite that measured this"
 
 
@@ -62,7 +62,7 @@ def panels(traces: dict[str, Trace], end: float, bandwidth_mbps: float) -> tuple
         _goodput(columns, end, bandwidth_mbps),
         _simple(columns, end, "Congestion window", "segments", "cwnd_segments", _MISSING_TCP.format("window")),
         _simple(columns, end, "Round-trip time", "ms", "rtt_ms", _MISSING_TCP.format("round-trip time")),
-        _simple(columns, end, "Bottleneck queue", "kB", "queue_bytes", "not seen", 1e-3),
+        _simple(columns, end, "Bottleneck queue", "kB", "queue_bytes", "not recorded", 1e-3),
         _losses(columns, end),
     )
 
@@ -123,7 +123,7 @@ def _goodput(columns: Mapping[str, _Columns], end: float, bandwidth_mbps: float)
         drawn = [(style, *rates, title) for style, rates in found.items() if rates and rates[0]]
         if drawn:
             if max(rate for _, _, rates, _ in drawn for rate in rates) < _LEAST_OF_LINK * bandwidth_mbps:
-                return _panel(title, "Mbit/s", drawn, end, f"of the link's {bandwidth_mbps:g} Mbit/s")
+                return _panel(title, "Mbit/s", drawn, end, f"the link's rate is {bandwidth_mbps:g} Mbit/s")
             link = ("link", [0.0, end], [bandwidth_mbps, bandwidth_mbps], "the link's rate")
             return _panel(title, "Mbit/s", [link, *drawn], end, "dotted: the link's rate")
     return Panel(title="Goodput", unit="Mbit/s", missing=_MISSING_COLUMN)
@@ -145,7 +145,7 @@ def _losses(columns: Mapping[str, _Columns], end: float) -> Panel:
     if not everything or not queue:
         return Panel(title="Losses so far", unit="packets", missing=_MISSING_COLUMN)
     drawn: list[_Drawn] = [("all", front.t, everything, "in all"), ("queue", front.t, queue, "by the queue")]
-    return _panel("Losses so far", "packets", drawn, end, "dashed: of these, by the queue")
+    return _panel("Losses so far", "packets", drawn, end, "dashed: dropped by the queue")
 
 
 def _panel(title: str, unit: str, drawn: Sequence[_Drawn], end: float, hint: str = "") -> Panel:
@@ -156,7 +156,7 @@ def _panel(title: str, unit: str, drawn: Sequence[_Drawn], end: float, hint: str
         if values
     )
     front = [v for v in next(values for _, _, values, _ in reversed(drawn) if values) if v is not None]
-    said = f"from {_number(min(front))} to {_number(max(front))} {unit}, at the end {_number(front[-1])}"
+    said = f"from {_number(min(front))} to {_number(max(front))} {unit}, {_number(front[-1])} at the end"
     return Panel(title=title, unit=unit, top=_number(top), lines=lines, words=said, hint=hint)
 
 

@@ -72,9 +72,9 @@ def _not_measured(found: "Benchmark") -> Iterator[str]:
 
 def show_figures(found: "Figures", console: rich.console.Console) -> None:
     """Show a row for each figure: the time it takes, and the most that it should take."""
-    table = rich.table.Table(title=f"what it takes on {found.cores} cores", title_justify="left")
+    table = rich.table.Table(title=f"time taken on {found.cores} cores", title_justify="left")
     table.add_column("what", overflow="fold")
-    for name in ("wall s", "target", "first estimate,\nreally left"):
+    for name in ("wall s", "target", "first estimate,\nactually left"):
         table.add_column(name, justify="right")
     for figure in found.figures:
         seconds = (figure.trouble or "") if figure.seconds is None else f"{figure.seconds:.2f}"
@@ -88,6 +88,6 @@ def show_site(found: "SiteBenchmark", console: rich.console.Console) -> None:
     """Show what building a site took, and how large it is."""
     site = found.site
     console.print(f"results: {site.trials} trials, {site.results_mb:.0f} MB")
-    console.print(f"built in {site.built_s:.1f} s, of which reading {site.reading_s:.1f} s")
+    console.print(f"built in {site.built_s:.1f} s, of which reading took {site.reading_s:.1f} s")
     console.print(f"front page: {site.front_mb:.3f} MB; site: {site.files} files, {site.site_mb:.1f} MB")
-    console.print(f"most memory: {site.peak_mb:.0f} MB")
+    console.print(f"peak memory: {site.peak_mb:.0f} MB")

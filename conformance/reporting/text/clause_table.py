@@ -27,11 +27,11 @@ def lines(specification: Specification, record: Sequence[Entry]) -> list[str]:
         if one["verdict"] == "violates" and one["seen"]
     ]
     if evidence:
-        found += ["", "What shows it:", ""]
-        found += _table(("clause", "of", "measured", "of trials", "seen, for example"), evidence)
+        found += ["", "Evidence of violations:", ""]
+        found += _table(("clause", "implementation", "measured", "trials", "example"), evidence)
     if specification.not_visible:
-        found += ["", "What is not judged, as no packet shows it:", ""]
-        found += _table(("where", "says", "why not"), [(c.section, c.text, c.why) for c in specification.not_visible])
+        found += ["", "Not judged, because no packet shows it:", ""]
+        found += _table(("section", "says", "why not"), [(c.section, c.text, c.why) for c in specification.not_visible])
     return found
 
 

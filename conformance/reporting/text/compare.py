@@ -92,9 +92,9 @@ def notes(found: "Comparison") -> Iterator[str]:
         asked_of = found.margin is not None or (base.in_kernel and head.in_kernel)
         if base.kernel_digest != head.kernel_digest and not asked_of:
             kernels = f"base on Linux {base.kernel_release}, head on Linux {head.kernel_release}"
-            yield f"{head.algorithm}: {kernels}: what moved may be the kernel's doing"
+            yield f"{head.algorithm}: {kernels}: the kernel may have caused what moved"
     for quantity, side in found.one_sided:
-        yield f"{quantity.algorithm}: {title(quantity)} at {quantity.place.id} was seen of {side} only: unclear"
+        yield f"{quantity.algorithm}: {title(quantity)} at {quantity.place.id} was seen on {side} only: unclear"
     for left in found.left_out:
         m = left.measurement
         yield f"left out {m.trial.scheme.algorithm} at {left.place.id}: {left.side}: {m.outcome}: {m.message}"
@@ -105,7 +105,7 @@ def notes(found: "Comparison") -> Iterator[str]:
     yield from (f"not looked at: {problem}" for problem in found.problems)
     yield from found.lacking
     if found.blind:
-        yield f"so few trials can never show that one of {len(found.compared)} quantities moved"
+        yield f"these trials are too few to show that any of {len(found.compared)} quantities moved"
 
 
 def ending(found: "Comparison") -> str:
@@ -125,14 +125,14 @@ def summary(found: "Comparison") -> str:
     parts = []
     if found.same_build:
         parts.append(
-            f"{', '.join(found.same_build)}: both sides are one build on one kernel; trials are deterministic, so"
-            " nothing can differ and nothing was measured"
+            f"{', '.join(found.same_build)}: both sides are the same build on the same kernel; trials are"
+            " deterministic, so nothing can differ and nothing was measured"
         )
     if found.compared or not found.same_build:
         parts.append(f"{first.given} -> {second.given}: {ending(found)}")
     if found.compared:
         rate = f"family-wise error rate {ALPHA:.0%} over {len(found.compared)} quantities"
-        parts[-1] += f" ({found.trials} trials a side at most; {rate})"
+        parts[-1] += f" (at most {found.trials} trials a side; {rate})"
     if found.margin is not None:
         parts.append(serving(found))
     return "; ".join(parts)
@@ -160,9 +160,9 @@ def _permitted(found: "Comparison") -> str:
 def legend(found: "Comparison") -> str:
     """Return an explanation of the words moved, same and unclear."""
     return (
-        f"moved: beyond noise (in at most {ALPHA:.0%} of runs anything is said to have moved where nothing did) and by"
-        f" enough to matter; same: equal in every trial, or the {CONFIDENCE:.0%} interval of the difference holds"
-        " nothing that matters; unclear: more trials would tell"
+        f"moved: beyond noise (if nothing moved, at most {ALPHA:.0%} of runs say that something did) and by enough to"
+        f" matter; same: equal in every trial, or the {CONFIDENCE:.0%} interval of the difference contains none that"
+        " matters; unclear: more trials are needed"
     )
 
 
@@ -180,7 +180,7 @@ def _rows(found: "Comparison", most_unclear: int) -> Iterator[tuple[str, ...]]:
 def _left_out(found: "Comparison") -> str:
     """Return how many unclear quantities are not in the table, in words; "" if none."""
     more = len(found.of(Change.UNCLEAR)) - _MOST_UNCLEAR
-    return f"{more} more are unclear; the JSON has all" if more > 0 else ""
+    return f"{more} more are unclear; the JSON lists all" if more > 0 else ""
 
 
 def _number(c: Compared, value: float, sign: str = "") -> str:

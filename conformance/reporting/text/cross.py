@@ -34,7 +34,7 @@ def show(cross: "Cross", console: rich.console.Console) -> None:
         table.add_row(*row)
     console.print(table)
     each = len(next(iter(cross.verdicts.values())))
-    console.print(f"of each zone, {false_alarms(each, 'Bonferroni')}", soft_wrap=True)
+    console.print(f"for each zone: {false_alarms(each, 'Bonferroni')}", soft_wrap=True)
     for status, reason in sorted({(v.status, v.reason) for found in cross.verdicts.values() for v in found}):
         if status in (Status.ERROR, Status.UNSUPPORTED):
             console.print(f"{status}: {reason}", soft_wrap=True)

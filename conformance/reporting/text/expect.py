@@ -18,7 +18,7 @@ def show_known(known: "Known", console: rich.console.Console) -> None:
         words = f"{entry.zone_id}: {entry.verdict}: {one_line(entry.reason)}{one_line(link)}: {cells}"
         console.print(words, soft_wrap=True)
     if not known.entries:
-        console.print(f"nothing is known of {known.stack}: whatever violates a zone is a failure")
+        console.print(f"{known.stack} has no known deviations: every violation of a zone is a failure")
 
 
 def show(update: "Update", console: rich.console.Console) -> None:
@@ -26,11 +26,11 @@ def show(update: "Update", console: rich.console.Console) -> None:
         console.print(f"left out: {'; '.join(update.left_out)}", soft_wrap=True)
     entries = count(len(update.after), "entry", "entries")
     if not update.written and not update.after and not update.path.exists():
-        words = f"{update.stack} does as its zones say in these results: there is nothing to keep"
+        words = f"in these results, {update.stack} does what its zones say: there is nothing to record"
         console.print(words, soft_wrap=True)
         return
     if not update.written:
-        console.print(f"{update.path}: as it was, {entries}")
+        console.print(f"{update.path}: unchanged, {entries}")
         return
     for sign, changed in (
         ("-", set(update.before) - set(update.after)),
@@ -41,5 +41,5 @@ def show(update: "Update", console: rich.console.Console) -> None:
             what = f"{entry.zone_id}, {n}: {entry.verdict}, {one_line(entry.reason)}"
             console.print(f"{sign} {what}", soft_wrap=True)
     unexplained = any(entry.reason == UNEXPLAINED for entry in update.after)
-    ask = f"; say why of what is {UNEXPLAINED!r}" if unexplained else ""
+    ask = f"; give a reason for each that is {UNEXPLAINED!r}" if unexplained else ""
     console.print(f"{update.path}: {entries}{ask}", soft_wrap=True)

@@ -171,7 +171,7 @@ def summary(outcome: "GateResult", drawn: Drawn, told: Sequence[str] = ()) -> st
     """Return Markdown: whether the gate passes and why, what looks wrong (the lines `told`), then the schemes."""
     lines = [f"### Gate {_ending(outcome)}", "", *map(_item, _lines(outcome, markdown.span))]
     if outcome.features is not None:
-        lines += ["", "#### What moved from the baseline", "", *comparing.lines(outcome.features)]
+        lines += ["", "#### What moved since the baseline", "", *comparing.lines(outcome.features)]
     if outcome.baseline:
         lines += ["", "The gate judged by the baseline; below, the same results are judged by the zones that ship."]
     known = {
@@ -223,7 +223,7 @@ def _lines(outcome: "GateResult", quote: Callable[[str], str]) -> Iterator[str]:
     if len(failing) > _MOST_NAMED:
         yield f"and {len(failing) - _MOST_NAMED} more"
     if any(finding.surprise is Surprise.GONE for finding in outcome.findings):
-        yield quote(f"take what does not happen any more out of expected.json: {outcome.gone}")
+        yield quote(f"to remove what no longer happens from expected.json: {outcome.gone}")
     known = [f.expected for f in outcome.findings if f.as_expected and f.expected is not None]
     if known:
         unexplained = sum(expected.reason == UNEXPLAINED for expected in known)
@@ -278,7 +278,7 @@ def _told(finding: "Finding") -> list[str]:
     verdict = finding.verdict
     text = f"{verdict.status} {verdict.zone_id} at {verdict.place.id}: {verdict.words}{_figures(verdict)}"
     if verdict.status is Status.INCONCLUSIVE:
-        text += "; --max-trials lets it have more"
+        text += "; --max-trials allows more trials"
     if finding.surprise is Surprise.GONE:
         text += f"; but {finding.expected.words if finding.expected else ''}"
     elif finding.expected is not None:

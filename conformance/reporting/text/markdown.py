@@ -130,7 +130,7 @@ def _cells(series: Series, name: str, known: Known) -> list[str]:
     if not found:
         return []
     what = _escaped(f"{name}, {series.utilization.settings}")
-    lines = ["", f"<details><summary>{count(len(found), 'verdict')} of {what}</summary>", ""]
+    lines = ["", f"<details><summary>{count(len(found), 'verdict')} on {what}</summary>", ""]
     rows: list[tuple[str, ...]] = []
     for metric, result in found[:_MOST_CELLS]:
         permitted, more = result.permitted, heatmap_table.more_digits(metric, result)

@@ -18,7 +18,7 @@ _HEADER = ("stack", "algorithm", "called", "verdict", "cells (+ above, - below t
 
 
 def show(matrix: "Matrix", console: rich.console.Console) -> None:
-    by = f"grid {matrix.grid}" if matrix.grid else "its smoke cells"
+    by = f"grid {matrix.grid}" if matrix.grid else "smoke cells"
     drawn = rich.table.Table(title=f"every adapter and algorithm, by {by}", title_justify="left")
     for column in _HEADER[:-1]:
         drawn.add_column(column, overflow="fold")

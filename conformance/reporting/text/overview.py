@@ -16,7 +16,7 @@ _SHOWN = 2
 _ANY_CELL = Cell(10, 20, 0)
 _TITLE = "# Every stack and algorithm with its verdict"
 _ABOUT = """\
-A row is one algorithm of one stack, and its verdict is the worst of all that zones give it.
+A row is one algorithm of one stack, and its verdict is the worst that any zone gives it.
 *Called* is the stack's own name for the algorithm. `2 of 60` means that 2 of its 60 verdicts, one
 for each cell of each zone, are this worst one; the first of these cells follow.\
 """

@@ -53,8 +53,8 @@ def show_accuracy(found: "Comparison", console: rich.console.Console) -> None:
         ):
             console.print(_table(title, one.panel, values, form))
     table = rich.table.Table(title="error of the prediction: (predicted - measured) / measured", title_justify="left")
-    for name in ("scheme", "paths", "of", "missing", "mean absolute", "largest", "bias"):
-        table.add_column(name, justify="left" if name in ("scheme", "paths") else "right")
+    for name in ("scheme", "panel", "paths", "missing", "mean absolute", "largest", "bias"):
+        table.add_column(name, justify="left" if name in ("scheme", "panel") else "right")
     for summary in found.summaries:
         of = summary.accuracy
         figures = ("",) * 4
@@ -66,7 +66,7 @@ def show_accuracy(found: "Comparison", console: rich.console.Console) -> None:
         console.print(f"{outcome}: {message}", soft_wrap=True)
     console.print(
         f"{found.settings} cells and paths x {found.trials} trials: {duration(found.took_s)} now;"
-        f" all trials, whenever they were made, took {duration(found.spent_s)} of a core",
+        f" all of these trials, including earlier ones, took {duration(found.spent_s)} on one core",
         soft_wrap=True,
     )
 

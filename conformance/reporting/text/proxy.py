@@ -9,7 +9,7 @@ import rich.text
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
     from conformance.commands.proxy_check import Checked, Row
 
-_WHAT = {"killed": "killed", "restarted": "killed, started again", "undelivered": "killed when full", "down": "without"}
+_WHAT = {"killed": "killed", "restarted": "killed and restarted", "undelivered": "killed when full", "down": "without"}
 _HOLDS = {True: "holds", False: "does not hold", None: ""}
 _STYLES = {True: "green", False: "red", None: ""}
 
@@ -38,14 +38,14 @@ def words(row: "Row") -> str:
             meanwhile = "served" if seen["served_meanwhile"] else "refused"
             served = "never" if seen["served_s"] is None else f"after {seen['served_s']:.2f} s"
             client, server = seen["client_how"], seen["server_how"]
-            old = "goes on" if client == server == "nothing" else f"ends by {client} and {server}"
+            old = "goes on" if client == server == "nothing" else f"ends (client: {client}, server: {server})"
             return f"new connections {meanwhile} while it is gone, served {served}; the old one {old}"
         case "undelivered":
-            return f"{seen['undelivered_bytes']} of {seen['acked_bytes']} bytes acknowledged and never delivered"
+            return f"{seen['undelivered_bytes']} of {seen['acked_bytes']} bytes acknowledged but never delivered"
     resumed = "never goes on" if seen["resumed_s"] is None else f"goes on {seen['resumed_s']:.2f} s after it is back"
     return f"{resumed}, {'whole' if seen['whole'] else 'not whole'}"
 
 
 def _end(name: str, seen: Mapping[str, Any]) -> str:
     noticed = seen[f"{name}_noticed_s"]
-    return f"{name}: nothing" if noticed is None else f"{name}: {seen[f'{name}_how']} after {noticed:.2f} s"
+    return f"{name}: notices nothing" if noticed is None else f"{name}: {seen[f'{name}_how']} after {noticed:.2f} s"

@@ -95,7 +95,7 @@ def show_shown(shown: "Shown", console: rich.console.Console) -> None:
             f"{n} by {name}" for n, name in zip(network.bond.packets(network.links), network.bond.links, strict=True)
         )
         about = {key: value for key, value in network.bond.to_json().items() if key not in ("links", "ends")}
-        console.print(f"  bond: of {network.bond.batch} packets {counts}; {_words(about)}", soft_wrap=True)
+        console.print(f"  bond: of every {network.bond.batch} packets, {counts}; {_words(about)}", soft_wrap=True)
     for group in network.flows:
         about = {key: value for key, value in group.to_json().items() if key not in ("name", "ends")}
         rtt_ms = 1000 * network.rtt_s(group)

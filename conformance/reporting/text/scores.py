@@ -37,13 +37,13 @@ def show_counted(found: "FalseAlarms", console: rich.console.Console) -> None:
     """Show the false alarms, and where they were recorded."""
     show_false_alarms(found.runs, console)
     if found.recorded:
-        before = f", {found.before} of these runs made before, of the same kernel, lab, stack and zones"
+        before = f"; {found.before} of these runs were made earlier, with the same kernel, lab, stack and zones"
         console.print(f"recorded: {found.recorded}{before if found.before else ''}", soft_wrap=True)
 
 
 def show(findings: Sequence[Finding], console: rich.console.Console) -> None:
-    table = rich.table.Table(title="Mutants, and the zones that tell them", title_justify="left")
-    for name in ("mutant", "what is wrong", "verdict", "first telling cells", "trials"):
+    table = rich.table.Table(title="Mutants, and the zones that detect them", title_justify="left")
+    for name in ("mutant", "what is wrong", "verdict", "first cells that detect it", "trials"):
         table.add_column(name, justify="right" if name == "trials" else "left", overflow="fold")
     for finding in findings:
         verdict = rich.text.Text(str(finding.outcome), _COLOURS[finding.outcome])
@@ -70,7 +70,7 @@ def words(verdict: Verdict) -> str:
 def write(findings: Sequence[Finding], target: pathlib.Path) -> None:
     """Write the same as Markdown. Raises UserError."""
     rows = [(f.mutant.id, f.mutant.what, f.outcome, _why(f).replace("\n", "; "), f.trials) for f in findings]
-    lines = markdown.table(("mutant", "what is wrong", "verdict", "by", "trials"), rows, right=["trials"])
+    lines = markdown.table(("mutant", "what is wrong", "verdict", "detected by", "trials"), rows, right=["trials"])
     files.write(target, "\n".join([*lines, "", f"{mutants.score(findings)}."]) + "\n", "name another file with --out")
 
 
@@ -94,9 +94,9 @@ def show_false_alarms(runs: Sequence["Run"], console: rich.console.Console) -> N
     near = min(nearest, key=lambda one: one.distance, default=None)
     if near:
         console.print(
-            f"nearest to a violation: {near.zone} at {near.cell}: its median took {near.margin_used:.0%} of the "
-            f"margin, and its chance was {near.ratio:.3g} times what convicts",
+            f"nearest to a violation: {near.zone} at {near.cell}: its median used {near.margin_used:.0%} of the "
+            f"margin, and the probability of its trials was {near.ratio:.3g} times that of a violation",
             soft_wrap=True,
         )
     bound = mutants.upper_bound(k, n)
-    console.print(f"so, with 95 % confidence, in at most {bound:.1%} of runs (Clopper-Pearson)", soft_wrap=True)
+    console.print(f"false alarms, with 95 % confidence: at most {bound:.1%} of runs (Clopper-Pearson)", soft_wrap=True)

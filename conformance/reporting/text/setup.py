@@ -19,7 +19,7 @@ def show_check(check: "Check", console: rich.console.Console) -> None:
     mark = ("ok   ", "green") if check.ok else ("BAD  ", "red")
     console.print(rich.text.Text.assemble(mark, check.what), soft_wrap=True)
     if not check.ok:
-        console.print(f"     mend: {check.mend}", soft_wrap=True)
+        console.print(f"     fix: {check.mend}", soft_wrap=True)
 
 
 def show_adapters(found: "Adapters", console: rich.console.Console) -> None:
@@ -27,7 +27,7 @@ def show_adapters(found: "Adapters", console: rich.console.Console) -> None:
     names = [*(about.name for about in found.manifests), *(closed.name for closed in found.not_public)]
     width = max(map(len, names))
     for about in found.manifests:
-        offered = ", ".join(about.offered()) or ("whatever is in it" if about.rootfs else "a client only")
+        offered = ", ".join(about.offered()) or ("whatever its image offers" if about.rootfs else "a client only")
         console.print(f"{about.name:{width}}  {about.title}: {offered}", soft_wrap=True)
     for closed in found.not_public:
         console.print(f"{closed.name:{width}}  {closed.words}", soft_wrap=True)

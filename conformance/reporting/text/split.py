@@ -78,7 +78,7 @@ def _columns(show_header: bool) -> rich.table.Table:
 def _largest(predictions: Iterable[Prediction]) -> str:
     found = split_rates.largest_gain(predictions)
     if found is None:
-        return "no path of which the cells are known"
+        return "no path whose cells are known"
     gain, path = found
     return f"largest gain {gain:.2f}x, at {path.id} ({path.path_class})"
 
@@ -88,7 +88,7 @@ def show_counts(rows: Sequence[tuple[str, Filter, str, int, Count]], console: ri
     if not rows:
         return
     console.print()
-    console.print("paths, as the ATC'25 study counted them and ours")
+    console.print("numbers of paths: the ATC'25 study's and ours")
     table = rich.table.Table(box=None, padding=(0, 1, 0, 0))
     for name in ("scheme", "filter", "class", "published", "ours", "unknown"):
         table.add_column(name, justify="left" if name in ("scheme", "filter", "class") else "right", no_wrap=True)
@@ -100,7 +100,7 @@ def show_counts(rows: Sequence[tuple[str, Filter, str, int, Count]], console: ri
 def show_errors(errors: "Iterable[InterpolationError]", console: rich.console.Console) -> None:
     """Show the error of interpolation along each axis."""
     console.print()
-    console.print("interpolation: each cell from its two neighbours on one axis, error of the rate")
+    console.print("interpolation: error of the rate if a cell is computed from its two neighbours on one axis")
     table = rich.table.Table(box=None, padding=(0, 1, 0, 0))
     for name in ("scheme", "axis", "cells", "typical", "worst"):
         table.add_column(name, justify="left" if name in ("scheme", "axis") else "right")

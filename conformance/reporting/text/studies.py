@@ -35,7 +35,7 @@ def show_identified(found: "Identified", console: rich.console.Console) -> None:
         table.add_row(score.algorithm, inside, f"{score.share:.2f}", _example(score.misses))
     console.print(table)
     if found.exported:
-        console.print(f"the kernel says: {', '.join(found.exported)}")
+        console.print(f"the kernel reports: {', '.join(found.exported)}")
     for rates in found.rates:
         console.print(_rate(rates), soft_wrap=True)
     if found.conclusion is None:
@@ -43,16 +43,16 @@ def show_identified(found: "Identified", console: rich.console.Console) -> None:
         return
     words = rich.text.Text.assemble(f"{found.scheme.id} behaves like ", (found.conclusion, "bold"))
     if found.contradicted:
-        words.append(f", not like the {found.called} it is called", "red")
+        words.append(f", although it is called {found.called}", "red")
     console.print(words, soft_wrap=True)
 
 
 def _rate(rates: "Rates") -> str:
     """Return in words how often an identification by this many trials is right."""
-    who = "an implementation that differs from a reference as honest ones do" if rates.spread else "a reference"
+    who = "an implementation that differs from a reference as much as honest ones do" if rates.spread else "a reference"
     return (
-        f"by simulation, {count(rates.trials, 'trial')} a cell name {who} rightly in {rates.right:.0%} of runs,"
-        f" not at all in {rates.inconclusive:.0%}, wrongly in {rates.wrong:.1%}"
+        f"in simulation, {count(rates.trials, 'trial')} a cell identify {who} correctly in {rates.right:.0%} of runs,"
+        f" not at all in {rates.inconclusive:.0%}, and wrongly in {rates.wrong:.1%}"
     )
 
 
@@ -66,7 +66,7 @@ def _example(misses: Sequence[Miss]) -> str:
 
 def _inconclusive(found: "Identified") -> str:
     best, *others = found.nearest
-    seen = f"{best.share:.2f} of the {best.seen} features that were seen (of {best.features})"
+    seen = f"inside for {best.share:.2f} of the {best.seen} features seen ({best.features} in all)"
     if not others:
         return f"inconclusive: nearest to {best.algorithm}, {seen}"
     names = [score.algorithm for score in (best, *others)]
@@ -76,7 +76,7 @@ def _inconclusive(found: "Identified") -> str:
 
 def show_checked(found: "Checked", console: rich.console.Console) -> None:
     """Show how often each algorithm was identified rightly, wrongly or not at all."""
-    title = f"{found.trials} identifications each, one trial of {found.cells} cells"
+    title = f"{found.trials} identifications each, from one trial of {found.cells} cells"
     table = rich.table.Table(title=title, title_justify="left")
     for name in ("measured", "right", "inconclusive", "wrong"):
         table.add_column(name, justify="left" if name == "measured" else "right")

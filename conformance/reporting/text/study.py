@@ -61,7 +61,7 @@ def findings(judged: Judged) -> Iterator[str]:
     """Yield a line for each place that was judged, those that do not hold first, then how many more there are."""
     order = {False: 0, None: 1, True: 2}
     known = sorted((one for one in judged.findings if one.why is None), key=lambda one: order[one.holds])
-    held = {True: "holds", False: "does not hold", None: "is open"}
+    held = {True: "holds", False: "does not hold", None: "is undecided"}
     for one in known[:_MOST_FINDINGS]:
         where = f"{one.instance.where}: " if one.instance.where else ""
         yield f"{where}{'; '.join(claims.words_of(one))}: {one.instance.relation.words}: {held[one.holds]}"
@@ -79,7 +79,7 @@ def summary(told: "Told") -> str:
     counts = ", ".join(f"{number} {verdict}" for verdict, number in told.judgment.counts.items())
     tier = "" if told.tier is None else f"{told.tier} tier; "
     schemes = f" of {', '.join(told.schemes)}" if told.schemes else ""
-    others = f", {told.referenced} more known by references of zones" if told.referenced else ""
+    others = f", {told.referenced} more known from references of zones" if told.referenced else ""
     return f"{told.study.name}: {tier}{counts}; {told.measured} of {told.points} points measured{schemes}{others}"
 
 
@@ -120,7 +120,7 @@ def show_board(board: "Board", console: rich.console.Console) -> None:
         console.print(words, soft_wrap=True)
     for one in board.studies:
         if one.referenced:
-            words = f"{one.study.name}: {count(one.referenced, 'more point')} known by references of zones"
+            words = f"{one.study.name}: {count(one.referenced, 'more point')} known from references of zones"
             console.print(words, soft_wrap=True)
 
 
@@ -135,7 +135,7 @@ def _costs(told: "Told") -> str:
 
 _BOARD = ("study", "claims", *map(str, Verdict), "points measured")
 #: a further column, for which only Markdown has room
-_BY_ZONES = "further ones known by references of zones"
+_BY_ZONES = "further points known from references of zones"
 
 
 def _board_rows(board: "Board") -> Iterator[tuple[str, ...]]:

@@ -40,7 +40,7 @@ def show(all_series: Sequence[heatmaps.Series], console: rich.console.Console) -
             console.print(summary(judged), style="bold", markup=False)
             _name(series, judged, console)
         if command := rerun.why(series):
-            console.print(f"what differs: {command}", soft_wrap=True, markup=False)
+            console.print(f"to see what differs: {command}", soft_wrap=True, markup=False)
         if series.false_alarms:
             console.print(f"all zones of {series.scheme.id}: {series.false_alarms}", soft_wrap=True, markup=False)
 

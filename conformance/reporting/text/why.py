@@ -50,7 +50,7 @@ def show(report: "Report", console: rich.console.Console) -> None:
     if text := _blamed(report):
         console.print(text, soft_wrap=True)
     facts = [_fact(report, function) for function in (features.packet_fill, features.ack_ratio)]
-    console.print(f"besides: {'; '.join(fact for fact in facts if fact)}", soft_wrap=True)
+    console.print(f"also: {'; '.join(fact for fact in facts if fact)}", soft_wrap=True)
     for problem in report.problems:
         console.print(f"not looked at: {problem}", style="yellow", soft_wrap=True)
 
@@ -70,7 +70,7 @@ def lines(report: "Report") -> Iterator[str]:
 def _nothing(report: "Report") -> str:
     """Return, in words, that there is no suspect, or that nothing could be compared."""
     if not report.compared:
-        return "not known: no feature is there on both sides"
+        return "not known: no feature was seen on both sides"
     return f"nothing looks wrong in {report.compared} features"
 
 
@@ -104,7 +104,7 @@ def _fact(report: "Report", function: Callable[[flow.Flow], Samples]) -> str | N
     values = function(next(iter(found.values()))).values
     words = {
         "packet_fill": "packets are {:.0%} full on average",
-        "ack_ratio": "the client sends {:.2f} packets for each that it gets",
+        "ack_ratio": "the client sends {:.2f} packets for each that it receives",
     }
     return words[function.__name__].format(values[0]) if len(values) else None
 
@@ -128,7 +128,7 @@ def svg(report: "Report") -> str:
         altair.layer(lines, losses)
         .properties(width=900, height=200)
         .facet(row=altair.Row("cell:N", title=None))
-        .properties(title=f"{printable(report.stack.name)}: flight, and crosses where a loss was known")
+        .properties(title=f"{printable(report.stack.name)}: flight, with a cross where a loss became known")
         .configure(font=charts.FONT)
     )
     return charts.svg(chart)

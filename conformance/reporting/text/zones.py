@@ -157,8 +157,8 @@ def show_power(found: "Power", console: rich.console.Console) -> None:
         table.add_row(*row)
     console.print(table)
     console.print(
-        f"less, more: shifts of the median that are told in {POWER:.0%} of runs, in the median of a zone's cells and in"
-        f" the worst, with {found.trials} trials of a cell among {found.questions} cells"
+        f"less, more: shifts of the median that are detected in {POWER:.0%} of runs, in the median and in the worst of"
+        f" a zone's cells, with {found.trials} trials a cell and {found.questions} cells in all"
     )
     for one in found.zones:
         if one.not_counted:
@@ -211,4 +211,4 @@ def show_margins(found: "Margins", console: rich.console.Console) -> None:
     for zone_id, spreads in found.zones.items():
         console.print(f"{zone_id}: {', '.join(spreads[0].implementations)}" if spreads else zone_id, soft_wrap=True)
     if found.path:
-        console.print(f"kept in {found.path}; derive the zones anew", soft_wrap=True)
+        console.print(f"recorded in {found.path}; derive the zones again", soft_wrap=True)

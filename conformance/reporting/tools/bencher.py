@@ -30,7 +30,7 @@ def document(all_series: Sequence[Series]) -> Metrics:
                 name = f"{scheme.algorithm}/{scheme.stack} {cell.id} ({series.setting.profile})"
                 measures = found.setdefault(name, {})
                 if heatmap.metric in measures:
-                    raise UserError(f"results of several builds of {name}", "export the results of one")
+                    raise UserError(f"there are results of several builds of {name}", "export the results of one build")
                 measures[heatmap.metric] = {"value": result.value}
                 if result.interval:
                     low, high = result.interval

@@ -102,53 +102,53 @@ def _others() -> Iterator[Column]:
     for metric in others():
         unit = f", in {metric.unit}" if metric.unit else ""
         yield Column(metric.name, _NUMBER, f"median of the {metric.noun}{unit}", _median_of(metric.of))
-        verdict = f"on the {metric.noun}, where a zone judges it"
+        verdict = f"verdict on the {metric.noun}, if a zone judges it"
         yield Column(f"{metric.column}_verdict", _TEXT, verdict, _verdict(metric))
 
 
 _FIRST_COLUMNS = (
     Column("algorithm", _TEXT, "the algorithm that the stack claims to run", _scheme("algorithm")),
     Column("stack", _TEXT, "adapter's name", _scheme("stack")),
-    Column("stack_version", _TEXT, "what the stack says of itself", _scheme("stack_version")),
-    Column("stack_digest", _TEXT, "digest of all that went into the stack", _scheme("stack_digest")),
+    Column("stack_version", _TEXT, "version that the stack reports", _scheme("stack_version")),
+    Column("stack_digest", _TEXT, "digest of everything that went into the stack", _scheme("stack_digest")),
     Column("kernel_release", _TEXT, "guest kernel", _scheme("kernel_release")),
     Column("kernel_digest", _TEXT, "digest of the guest kernel", _scheme("kernel_digest")),
     Column("lab_digest", _TEXT, "digest of the suite's code in the guest", lambda s, c: s.utilization.lab_digest),
     Column("room", _TEXT, "virtual or host", lambda s, c: s.utilization.room),
-    Column("profile", _TEXT, "name of the settings apart from the cell", _setting("profile")),
+    Column("profile", _TEXT, "name of the settings other than the cell", _setting("profile")),
     Column("profile_digest", _TEXT, "digest of those settings", _setting("profile_digest")),
     Column("queue", _TEXT, "queue at the bottleneck", _setting("queue")),
     Column("offload", "bool", "segmentation offload", _setting("offload")),
     Column("transfer_s", _NUMBER, "length of a transfer, in seconds at the link's rate", _setting("transfer_s")),
     Column("rival", _TEXT, "congestion control of the flow that shared the bottleneck", _setting("rival")),
     Column("cell", _TEXT, "the cell's id", lambda s, c: c.id),
-    Column("bandwidth_mbps", _NUMBER, "of the bottleneck", lambda s, c: c.bandwidth_mbps),
-    Column("one_way_delay_ms", _NUMBER, "half of the round trip", lambda s, c: c.one_way_delay_ms),
+    Column("bandwidth_mbps", _NUMBER, "bandwidth of the bottleneck", lambda s, c: c.bandwidth_mbps),
+    Column("one_way_delay_ms", _NUMBER, "half of the round-trip time", lambda s, c: c.one_way_delay_ms),
     Column("loss_pct", _NUMBER, "random loss in each direction", lambda s, c: c.loss_pct),
     Column("trials", _COUNT, "trials made", _utilization("n")),
-    Column("trials_ok", _COUNT, "transfers that ended", _outcomes(Outcome.OK)),
+    Column("trials_ok", _COUNT, "transfers that completed", _outcomes(Outcome.OK)),
     Column("trials_timeout", _COUNT, "transfers that took too long; their utilization is an upper bound",
            _outcomes(Outcome.TIMEOUT)),
     Column("trials_error", _COUNT, "trials that failed", _outcomes(Outcome.ERROR)),
     Column("utilization", _NUMBER, "median of goodput over bandwidth", _utilization("value")),
     Column("utilization_low", _NUMBER, "90 % interval of the median, lower end", _edge(UTILIZATION, 0)),
     Column("utilization_high", _NUMBER, "90 % interval of the median, upper end", _edge(UTILIZATION, 1)),
-    Column("utilization_min", _NUMBER, "least of the trials", _utilization("low")),
-    Column("utilization_max", _NUMBER, "most of the trials", _utilization("high")),
+    Column("utilization_min", _NUMBER, "lowest value of a trial", _utilization("low")),
+    Column("utilization_max", _NUMBER, "highest value of a trial", _utilization("high")),
     Column("permitted_low", _NUMBER, "zone of utilization, lower end", _permitted(UTILIZATION, "low")),
     Column("permitted_high", _NUMBER, "zone of utilization, upper end", _permitted(UTILIZATION, "high")),
-    Column("verdict", _TEXT, "on utilization", _utilization("status")),
+    Column("verdict", _TEXT, "verdict on utilization", _utilization("status")),
     Column("lost_pct", _NUMBER, "median share of the sender's bytes that never arrived", _result(LOST_PCT, "value")),
     Column("lost_low", _NUMBER, "90 % interval of the median, lower end", _edge(LOST_PCT, 0)),
     Column("lost_high", _NUMBER, "90 % interval of the median, upper end", _edge(LOST_PCT, 1)),
     Column("lost_permitted_low", _NUMBER, "zone of loss, lower end", _permitted(LOST_PCT, "low")),
     Column("lost_permitted_high", _NUMBER, "zone of loss, upper end", _permitted(LOST_PCT, "high")),
-    Column("lost_verdict", _TEXT, "on loss", _result(LOST_PCT, "status")),
+    Column("lost_verdict", _TEXT, "verdict on loss", _result(LOST_PCT, "status")),
     Column("goodput_mbps", _NUMBER, "median", _median("goodput_mbps")),
     Column("completion_s", _NUMBER, "median", _median("completion_s")),
-    Column("min_rtt_ms", _NUMBER, "median of the least RTT, of Linux TCP", _median("min_rtt_ms")),
+    Column("min_rtt_ms", _NUMBER, "median of the minimum RTT, which only Linux TCP reports", _median("min_rtt_ms")),
 )  # fmt: skip
-_LAST_COLUMN = Column("message", _TEXT, "why there is no result, where there is none", _utilization("message"))
+_LAST_COLUMN = Column("message", _TEXT, "why there is no result, if there is none", _utilization("message"))
 
 
 def columns() -> tuple[Column, ...]:

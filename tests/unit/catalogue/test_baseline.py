@@ -79,7 +79,7 @@ def test_a_file_of_two_builds_is_named_with_what_differs(tmp_path):
     path = tmp_path / "two.jsonl"
     made = [*under_packets([0.2] * 5), *under_packets([0.2] * 5, stack_digest="e" * 16)]
     path.write_bytes(b"".join(map(store.dumps, made)))
-    said = r"two\.jsonl: results hold 2 unlike runs of reno: build or kernel differ; give those of one run"
+    said = r"two\.jsonl: results hold 2 runs of reno that differ in build or kernel; give results of one run"
     with pytest.raises(UserError, match=said):
         baseline.read(path, "linux-tcp", "packets")
 
@@ -93,19 +93,22 @@ def noted(here, **before):
 
 
 def test_a_baseline_of_another_kernel_is_refused_where_the_kernel_is_under_test():
-    said = r"b\.jsonl was measured on Linux 6\.12\.0, and this run is on Linux 7\.2\.11, .*; measure .* with --kernel"
+    said = r"b\.jsonl was measured on Linux 6\.12\.0, but this run tests the TCP of Linux 7\.2\.11; .* with --kernel"
     for stack in ("linux-tcp", "linux-tcp-h2"):
         with pytest.raises(UserError, match=said):
             noted({"stack": stack, **HERE})
     with pytest.raises(
-        UserError, match=r"on Linux 6\.12\.0 \(66666666\), and this run is on Linux 6\.12\.0 \(aaaaaaaa\)"
+        UserError, match=r"on Linux 6\.12\.0 \(66666666\), but this run tests the TCP of Linux 6\.12\.0 \(aaaaaaaa\)"
     ):
         noted({"kernel_digest": "a" * 16})
     assert noted({"stack": "linux-tcp"}) == []
 
 
 def test_a_baseline_of_another_kernel_is_noted_once_where_it_only_carries_packets():
-    line = "baseline b.jsonl was measured on guest kernel Linux 6.12.0, this run is on Linux 7.2.11: that may show, too"
+    line = (
+        "baseline b.jsonl was measured on guest kernel Linux 6.12.0, but this run uses Linux 7.2.11:"
+        " this may affect results"
+    )
     assert noted({"stack": "quinn", **HERE}, stack="quinn") == [line]
     assert noted({"stack": "quinn"}, stack="quinn") == []
 

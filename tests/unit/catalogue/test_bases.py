@@ -66,7 +66,7 @@ def test_the_zone_is_checked_and_carried_over_as_it_is(zone_file):
 
 
 def test_two_results_of_one_implementation_are_one_line():
-    with pytest.raises(UserError, match="two of these results are of aioquic-99999999; give one results file of each"):
+    with pytest.raises(UserError, match="two of these results files are of aioquic-99999999; give one file for each"):
         derive.derive(LINUX, "reno", "Reno", profile="packets", beside=[QUIC, QUIC])
 
 

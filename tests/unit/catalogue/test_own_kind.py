@@ -76,7 +76,7 @@ def test_flows_are_of_one_kind_by_the_kernels_name():
     ],
 )
 def test_without_the_others_kind_there_is_no_zone_of_harm(others):
-    with pytest.raises(UserError, match="nothing says what the other flows have beside their own kind") as error:
+    with pytest.raises(UserError, match="the goodput of the other flows beside their own kind is not known") as error:
         derived(others, trials("reno", 3.0))
     assert "--algorithm cubic" in str(error.value)
 
@@ -84,7 +84,7 @@ def test_without_the_others_kind_there_is_no_zone_of_harm(others):
 def test_a_zone_of_harm_without_it_is_refused():
     document = derived(trials("cubic", 4.0), trials("reno", 3.0))
     del document["points"][0]["own_kind"]
-    with pytest.raises(UserError, match=r"/points/0: there is no own_kind in point .*derive the zone anew"):
+    with pytest.raises(UserError, match=r"/points/0: own_kind is missing in point .*derive the zone again"):
         zones.from_json(document, "test")
 
 

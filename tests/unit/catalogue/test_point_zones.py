@@ -84,9 +84,9 @@ def test_a_derived_zone_is_in_canonical_form(file):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda d: d["points"][1].update(digest="0" * 16), "/points/1/digest: scenario fairness has digest"),
+        (lambda d: d["points"][1].update(digest="0" * 16), "/points/1/digest: scenario fairness now has digest"),
         (lambda d: d.update(scenario="nowhere"), "/scenario: scenario 'nowhere' is not known"),
-        (lambda d: d["points"].append(d["points"][0]), "point flows=2 stands twice"),
+        (lambda d: d["points"].append(d["points"][0]), "point flows=2 is listed twice"),
         (
             lambda d: (d["points"][0]["point"].update(speed=3), d.update(smoke=[])),
             "scenario fairness has no axis 'speed'",
@@ -113,7 +113,7 @@ def test_a_point_that_lacks_an_axis_is_refused():
 
 
 def test_unlike_points_of_one_run_are_one_reference_and_unlike_runs_are_not():
-    with pytest.raises(UserError, match="unlike runs of cubic: build or kernel differ"):
+    with pytest.raises(UserError, match="runs of cubic that differ in build or kernel"):
         others = [m for m in measurements() if m.trial.seed > 10]
         derive.derive(
             [*others, *(_with_kernel(m) for m in others)], "cubic", "CUBIC", "jain_index", "fairness", "fairness-jain"

@@ -168,9 +168,9 @@ def test_errors_leave_holes_and_not_zeros(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["accuracy", "cubic", "--proxy", "pepsal"], "no pepsal on PATH"),
+        (["accuracy", "cubic", "--proxy", "pepsal"], "pepsal is not on PATH"),
         (["measure", "cubic", "10mbps-1ms-0pct"], "is not of the form 10mbps-20ms-0pct+50mbps-60ms-1pct"),
-        (["measure", "cubic", "10mbps-1ms-0pct+10mbps-1ms-0pct", "--to-client", "; rm"], "kernel's name"),
+        (["measure", "cubic", "10mbps-1ms-0pct+10mbps-1ms-0pct", "--to-client", "; rm"], "kernel name"),
         (["measure", "cubic", "10mbps-1ms-0pct+10mbps-1ms-0pct", "--proxy", "none", "--to-client", "bbr"], "no proxy"),
         (["measure", "cubic", "10mbps-1ms-0pct+10mbps-1ms-0pct", "--back-pressure-bytes", "1"], "whole number"),
     ],

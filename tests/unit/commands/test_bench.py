@@ -169,10 +169,10 @@ def test_stacks_that_could_not_be_asked_are_one_line_and_a_cell_that_failed_is_o
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--stacks", "--algorithm", "bbrv1"), "--algorithm would have no effect: --stacks has no use"),
-        (("--stacks", "--stack", "quinn"), "--stack would have no effect: --stacks has no use"),
-        (("--site", "--trials", "4"), "--trials would have no effect: --site has no use"),
-        (("--whole", "--algorithm", "reno"), "--algorithm would have no effect: --figures has no use"),
+        (("--stacks", "--algorithm", "bbrv1"), "--algorithm would have no effect: --stacks does not use it"),
+        (("--stacks", "--stack", "quinn"), "--stack would have no effect: --stacks does not use it"),
+        (("--site", "--trials", "4"), "--trials would have no effect: --site does not use it"),
+        (("--whole", "--algorithm", "reno"), "--algorithm would have no effect: --figures does not use it"),
         (("--site", "--stacks"), "give one of them"),
     ],
 )

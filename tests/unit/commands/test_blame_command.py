@@ -86,8 +86,8 @@ def test_what_is_no_rate_or_not_the_flows_own_is_not_attributed(traced):
     nothing = dataclasses.replace(violation(), values=(0.0,) * 5)
     found = look(violation("loss"), beside, nothing)
     assert [one.sentence for one in found.values()] == [
-        "not attributed: lost_pct is no rate",
-        "not attributed: beside another flow, that flow has its part in it",
+        "not attributed: lost_pct is not a rate",
+        "not attributed: only the rate of a lone flow in a cell is examined",
         "not attributed: nothing was transferred",
     ]
     assert not traced

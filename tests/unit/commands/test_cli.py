@@ -39,7 +39,7 @@ def results(tmp_path):
         (("run", "cubik"), "no guest kernel named 'default'"),
         (("run", "cubic", "--grid", "10mbps--1ms-0pct"), "one_way_delay_ms is -1"),
         (("run", "cubic", "--grid", "10mbps-1ms-100pct"), "loss_pct is 100"),
-        (("run", "cubic", "--grid", "smoke"), "smoke is a tier, and no grid; say `pytest -m smoke`"),
+        (("run", "cubic", "--grid", "smoke"), "smoke is a tier, not a grid; use `pytest -m smoke`"),
         (("run", "cubic", "--grid", "cubic/nothing"), "there is no zone 'cubic/nothing'"),
         (("zones", "show", "cubic/heatmpa"), "there is no zone 'cubic/heatmpa'; did you mean cubic/heatmap?"),
         (("zones", "show", "cubic/fairness"), "there is no zone 'cubic/fairness'; choose one of cubic/fairness-"),
@@ -48,7 +48,7 @@ def results(tmp_path):
         (("run", "cubic", "--stack", "apache-quic"), "stack 'apache-quic' is not known; choose one of"),
         (("run", "cubic", "--profile", "x"), "profile 'x' is not known"),
         (("run", "cubic", "--lab", "moon"), "lab 'moon' is not known"),
-        (("kernel", "build", "a/b"), "kernel name 'a/b'"),
+        (("kernel", "build", "a/b"), "kernel name 'a/b' is not valid"),
         (("kernel", "build", "--source", "/nowhere"), "no such file, folder"),
         (("report", "none.jsonl"), "cannot read results none.jsonl"),
         (("fidelity", "none.jsonl"), "cannot read results none.jsonl"),
@@ -63,9 +63,9 @@ def results(tmp_path):
         (("scenario", "show", "a" * 300), "there is no scenario 'aaa"),
         (("zones", "check", "a" * 300), "File name too long"),
         (("kernel", "digest", "--source", "~nobody-is-called-so/x"), "no such file, folder"),
-        (("run", "cubic", "--interop-rootfs", "~nobody-is-called-so/x"), "is no root file system"),
+        (("run", "cubic", "--interop-rootfs", "~nobody-is-called-so/x"), "is not a root file system"),
         (("run", "cubic", "--interop-image", "~nobody-is-called-so/x"), "No such file"),
-        (("gate", "cubic", "--budget", "9" * 400 + "s"), "give a length of time"),
+        (("gate", "cubic", "--budget", "9" * 400 + "s"), "is not a usable length of time"),
         (("gate", "cubic", "--max-trials", "10001"), "10001 is not in the range"),
         (("why", "cubic", "--trials", "10001"), "10001 is not in the range"),
         (("why", "cubic", "--first-seed", str(2**40)), "is not in the range"),
@@ -139,7 +139,7 @@ def test_figures(run, results, tmp_path):
         (path,) = (tmp_path / what).iterdir()
         assert path.read_bytes().startswith(begins)
     wrong = run("plot", "heatmap", results, "--stack", "nonesuch")
-    assert wrong.exit_code == 2 and "there are cubic/linux-tcp/6.12.0" in wrong.output
+    assert wrong.exit_code == 2 and "there are results of cubic/linux-tcp/6.12.0" in wrong.output
 
 
 @pytest.mark.slow
@@ -196,8 +196,8 @@ def test_fidelity(run, results, tmp_path):
     head, row = published.read_text().splitlines()
     for text, words in (
         ("algorithm,implementation\ncubic,linux-tcp\n", "published.csv:2: no bandwidth_mbps, one_way_delay_ms,"),
-        (f"{head}\n{row.replace('0.45', 'nan')}\n", "published.csv:2: utilization is 'nan', no number"),
-        (f"{head}\n{row.replace('0.45', 'high')}\n", "published.csv:2: utilization is 'high', no number"),
+        (f"{head}\n{row.replace('0.45', 'nan')}\n", "published.csv:2: utilization is 'nan', which is not a finite"),
+        (f"{head}\n{row.replace('0.45', 'high')}\n", "published.csv:2: utilization is 'high', which is not a"),
         (f"{head}\n{row.replace(',1,', ',99,')}\n", "published.csv:2: loss_pct is 99"),
         (f"{head}\n{row}\n\xff\n", "published.csv: 'utf-8' codec can't decode"),
     ):

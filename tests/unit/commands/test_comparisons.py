@@ -156,7 +156,7 @@ def test_cross(world, changes, status, words):
     ("changes", "cca", "status", "words"),
     [
         ({}, "cubic", 0, "behaves like cubic"),
-        ({"like": {"cubic": "reno"}}, "cubic", 1, "behaves like reno, not like the cubic it is called"),
+        ({"like": {"cubic": "reno"}}, "cubic", 1, "behaves like reno, although it is called cubic"),
         ({"like": {"bbr": "bbrv2"}}, "bbr", 0, "behaves like bbrv2"),
         ({"outcome": Outcome.ERROR}, "cubic", 3, "error: as asked"),
         ({"outcome": Outcome.UNSUPPORTED}, "cubic", 4, "unsupported: as asked"),
@@ -285,7 +285,7 @@ def test_a_metric_that_one_side_alone_has_is_named_and_not_shown_to_be_equal(wor
     found = compare.compute("@a", "@b", *asked(world(shift={"a": 1.0, "b": 1.0})))
     assert [side for _, side in found.one_sided] == ["base", "base"]
     assert [q.name for q in found.not_shown] == ["lost_pct", "lost_pct"] and found.exit_status == 4
-    assert "lost at 10mbps-20ms-0pct was seen of base only" in shown(compared.show, found)
+    assert "lost at 10mbps-20ms-0pct was seen on base only" in shown(compared.show, found)
 
 
 @pytest.mark.parametrize("grid", ["smoke", "10mbps-20ms-0pct,10mbps-20ms-1pct"])
@@ -415,7 +415,7 @@ def test_one_build_on_one_kernel_is_not_measured(world):
     shared = world()
     found = compare.compute("@a", "fake@a", *asked(shared))
     assert found.same_build == ("cubic",) and found.exit_status == 0
-    assert "one build on one kernel" in shown(compared.show, found)
+    assert "the same build on the same kernel" in shown(compared.show, found)
     assert not shared["results"].exists()
     schema.check("compare", found.to_json(), "compare")
 
@@ -464,7 +464,7 @@ def test_trials_of_two_labs_are_not_pooled_and_two_sides_of_two_labs_are_said_to
     old, new, both = (tmp_path / f"{name}.jsonl" for name in ("old", "new", "both"))
     options, notes = asked(world(), algorithms=("cubic",), grid="smoke")
     found = compare.compute(in_lab(old, "1" * 16), in_lab(new, "2" * 16), options, notes)
-    assert "cubic: the sides are of two labs" in shown(compared.show, found)
+    assert "cubic: the sides are from two labs" in shown(compared.show, found)
     assert "two labs" not in shown(compared.show, compare.compute(str(old), str(old), options, notes))
     with pytest.raises(UserError, match=r"virtual lab 11111111, virtual lab 22222222; give a file .* of one lab"):
         compare.compute(in_lab(both, "1" * 16, "2" * 16), str(new), options, notes)
@@ -505,7 +505,7 @@ def test_what_one_file_alone_holds_is_named_and_a_zone_names_points(world, tmp_p
     sides = at_points(tmp_path, {"before": {ON: 0.9, OFF: 0.9}, "after": {ON: 0.9}})
     found = compare.compute(*sides, *asked(world(), grid="smoke", algorithms=("cubic",)))
     assert {c.quantity.place for c in found.compared} == {Point.parse(ON)}
-    assert "cubic: 1 place not compared, as one file alone holds them" in found.lacking
+    assert "cubic: 1 place not compared, because only one file has results there" in found.lacking
     of_zone = compare.compute(*sides, *asked(world(), grid="cubic/bonded-utilization", algorithms=("cubic",)))
     assert {c.quantity.place for c in of_zone.compared} == {Point.parse(ON)}
     other = compare.compute(*sides, *asked(world(), grid="cubic/fairness-jain", algorithms=("cubic",)))
@@ -528,16 +528,16 @@ def test_of_two_stacks_points_are_compared_where_they_are_asked_for(world):
 @pytest.mark.parametrize(
     ("base", "head", "changes", "words"),
     [
-        ("@", "@b", {}, "no kernel is named after the @"),
+        ("@", "@b", {}, "the name of a kernel must follow the @"),
         ("nonesuch.jsonl", "@b", {}, "cannot read results nonesuch.jsonl"),
         ("@a", "@b", {"trials": 2}, "2 trials a side can never show that one of 4 quantities moved"),
         ("@a", "@b", {"algorithms": ("cubik",)}, "fake does not offer cubik"),
-        ("@a", "@b", {"sysctls": ((), (("kernel.x", "1"),))}, "not one of the network's"),
-        ("before.jsonl", "@b", {"sysctls": ((("net.ipv4.tcp_ecn", "1"),), ())}, "before.jsonl was measured already"),
-        ("@a", "fake-1.11@b", {"margin": 1.0}, "--margin is for cells of one build on two kernels, and these sides"),
-        ("@a", "@b", {"margin": 1.0, "grid": "none", "features": True}, "and there is no cell to serve in"),
+        ("@a", "@b", {"sysctls": ((), (("kernel.x", "1"),))}, "is not a network sysctl"),
+        ("before.jsonl", "@b", {"sysctls": ((("net.ipv4.tcp_ecn", "1"),), ())}, "before.jsonl was already measured"),
+        ("@a", "fake-1.11@b", {"margin": 1.0}, "--margin is for cells of one build on two kernels, but these sides"),
+        ("@a", "@b", {"margin": 1.0, "grid": "none", "features": True}, "but no cells are compared"),
         ("@a", "@b", {"profile": "nonesuch"}, "nonesuch"),
-        ("@a", "other@a", {}, "fake and other are different stacks; compare two builds of one, or say --across-stacks"),
+        ("@a", "other@a", {}, "fake and other are different stacks; compare two builds of one, or give --across"),
         ("fake-1.11@a", "fake-tcp@a", {}, "fake-1.11 and fake-tcp are different stacks"),
     ],
 )

@@ -77,7 +77,7 @@ def test_an_adapter_that_keeps_the_contract():
         ({"visits": {"whole": process(None)}}, "still running"),
         ({"visits": {"several": process(1, stderr="the server closed it")}}, "status 1: the server closed it"),
         ({"visits": {"several": process(0)}}, "printed no valid result line"),
-        ({"visits": {"several": process(0, RESULT)}}, "reports one body, and 3 were asked for"),
+        ({"visits": {"several": process(0, RESULT)}}, "reports one body, but 3 were requested"),
         ({"visits": {"several": process(0, SEVERAL.replace("1.3", "0.4"))}}, "made request 3 at 0.400 s, early"),
         ({"server_ends": {"ended": False}}, "it did not"),
     ],
@@ -102,7 +102,7 @@ def test_the_first_version_of_the_contract_asks_for_one_body_only():
     found = {clause.name: clause for clause in judged(version=1, visits={"several": process(0, RESULT)})}
     several = found["several requests on one connection are answered"]
     assert several.kept is None
-    assert several.what.startswith("contract 1 does not ask for it: the client reports one body")
+    assert several.what.startswith("contract 1 does not require it: the client reports one body")
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from conformance.support import limits
 @pytest.mark.parametrize(
     ("limit", "check", "value", "words", "mend"),
     [
-        ("most_processes", doctor._processes, 20, "processes: 20 at once, 64 wanted", "--pids-limit 64 or more"),
-        ("memory_mb", doctor._memory, 128, "memory: 128 MB, 192 wanted", "--memory 192m or more"),
+        ("most_processes", doctor._processes, 20, "processes: at most 20 at once, 64 needed", "--pids-limit 64"),
+        ("memory_mb", doctor._memory, 128, "memory: 128 MB, 192 MB needed", "--memory 192m or more"),
     ],
 )
 def test_limits_of_a_container(monkeypatch, limit, check, value, words, mend):
@@ -30,7 +30,7 @@ def test_no_temp_folder_is_a_finding(monkeypatch):
 
     monkeypatch.setattr("tempfile.gettempdir", none)
     found = doctor._temp_folder()
-    assert (found.ok, found.what) == (False, "no folder for temporary files can be written to")
+    assert (found.ok, found.what) == (False, "no folder for temporary files is writable")
     assert "--tmpfs /tmp" in found.mend
 
 
@@ -58,4 +58,4 @@ def test_compilers_are_asked_for_only_where_something_is_to_be_compiled(monkeypa
     monkeypatch.setattr("conformance.lab.adapter.is_built", lambda about: True)
     assert doctor._builds("linux-tcp").ok
     monkeypatch.setattr("conformance.lab.adapter.is_built", lambda about: False)
-    assert doctor._builds("linux-tcp").what == "what linux-tcp is built with: cc missing"
+    assert doctor._builds("linux-tcp").what == "tools to build linux-tcp: cc missing"

@@ -88,7 +88,7 @@ def test_runs_are_counted(made_up, console, wrong, status):
         f"{int(wrong)} of 4 whole runs of the references (cubic {int(wrong)} of 2, reno 0 of 1, bbrv1 0 of 1)" in said
     )
     words = "false alarm: cubic, seeds from 1021: cubic/heatmap 10mbps-20ms-1pct: 0.900, permitted 0.400..0.600"
-    assert (words if wrong else "in at most 52.7% of runs") in said
+    assert (words if wrong else "at most 52.7% of runs") in said
 
 
 @pytest.mark.parametrize(("n", "sizes"), [(1, [1]), (2, [1, 1]), (35, [10, 10, 10, 2, 2, 1])])
@@ -170,7 +170,7 @@ def test_runs_of_other_zones_or_another_lab_do_not_count(made_up, console, chang
 )
 def test_a_record_that_is_none_says_how_to_mend_it(made_up, console, text):
     false_alarms.path().write_text(text)
-    with pytest.raises(UserError, match=r"false-alarms\.json.*delete it, and measure anew"):
+    with pytest.raises(UserError, match=r"false-alarms\.json.*delete it, and measure again"):
         count(1, console, record=True)
 
 

@@ -59,7 +59,7 @@ def test_the_rows_of_the_findings_follow_from_the_zones():
 
 
 def test_unlike_runs_are_refused():
-    with pytest.raises(UserError, match="results of cubic/quinn are of unlike runs"):
+    with pytest.raises(UserError, match="results of cubic/quinn come from different runs"):
         fidelity.compare([*of("quinn"), *measurements([0.5], stack="quinn", lab_digest="8" * 16)], PUBLISHED)
 
 

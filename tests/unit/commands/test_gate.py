@@ -119,7 +119,7 @@ def test_a_shard_knows_how_much_all_shards_judge(run):
 def test_a_new_violation_fails_only_if_fresh_seeds_violate_too(run, tmp_path):
     once = run("cubic", "--grid", CELLS, "--out", "out", kind="bad once")
     assert once.exit_code == 0
-    assert "3 new violations: again with fresh seeds" in once.output
+    assert "3 new violations: measuring again with fresh seeds" in once.output
     assert once.output.count("not confirmed: violates cubic/heatmap at 10mbps-") == 3
     assert "again with fresh seeds: conforms: inside the zone; median " in once.output
     assert "gate passes: nothing unexpected in 6 verdicts (3 not confirmed)" in once.output
@@ -203,7 +203,7 @@ def test_what_is_not_known_is_said_with_its_reason(run, known):
     assert "inconclusive cubic/heatmap at" not in run(*options, kind="unclear").output
     done = run(*options, "--strict", kind="unclear")
     assert "inconclusive cubic/heatmap at 10mbps-20ms-4pct: " in done.output
-    assert "; --max-trials lets it have more" in done.output
+    assert "; --max-trials allows more trials" in done.output
 
 
 def test_expectations_count_both_ways(run, known):
@@ -214,9 +214,7 @@ def test_expectations_count_both_ways(run, known):
     assert done.exit_code == 1
     assert "conforms cubic/loss at 10mbps-20ms-4pct: inside the zone" in done.output
     assert "; but known to violate: beta is 0.5" in done.output
-    mend = (
-        "take what does not happen any more out of expected.json: conformance expect update --gone linux-tcp good.jsonl"
-    )
+    mend = "to remove what no longer happens from expected.json: conformance expect update --gone linux-tcp good.jsonl"
     assert mend in done.output
     known(Status.UNSUPPORTED)
     assert run("cubic", "--grid", CELLS, "--strict", "--results", "u.jsonl", kind="unsupported").exit_code == 0
@@ -234,9 +232,9 @@ def test_without_names_all_that_the_stack_offers_and_zones_exist_for(run):
     ("arguments", "words"),
     [
         (("cubik",), "no zone for algorithm 'cubik'; did you mean cubic? choose one of bbrv1"),
-        (("cubic", "--budget", "10"), "--budget 10; give a length of time such as 90s, 10m or 1h"),
+        (("cubic", "--budget", "10"), "--budget 10 is not a usable length of time; give one such as 90s"),
         (("cubic", "--budget", "0m"), "--budget 0m"),
-        (("cubic", "--shard", "3/2"), "--shard 3/2; give which of how many, such as 2/5"),
+        (("cubic", "--shard", "3/2"), "--shard 3/2 does not name a part; give which of how many, such as 2/5"),
         (("cubic", "--grid", "10mbps-20ms-1pct,10mbps-7ms-0pct"), "no zone of cubic has 10mbps-7ms-0pct; `conformance"),
         (("cubic", "--grid", "10mbps-20ms-1pct", "--shard", "2/2"), "has cells of 10mbps-20ms-1pct in shard 2/2"),
         (("cubic", "--tier", "smok"), "grid 'smok' is not known; choose smoke, full, 10mbps"),
@@ -498,13 +496,13 @@ def test_a_baseline_of_another_kernel_is_noted_or_refused(run, tmp_path, monkeyp
     moved(before)
     done = run(*options)
     assert done.exit_code == 0, done.output
-    assert "baseline before.jsonl was measured on guest kernel Linux 6.1.9, this run is on Linux 6.12.0" in done.output
+    assert "before.jsonl was measured on guest kernel Linux 6.1.9, but this run uses Linux 6.12.0" in done.output
     monkeypatch.setattr(fake_room, "STACK", "linux-tcp")
     monkeypatch.setattr(fake_room.Adapter, "name", "linux-tcp")
     before.write_text(before.read_text().replace('"stack":"fake"', '"stack":"linux-tcp"'))
     done = run(*options)
     assert done.exit_code == 2
-    assert "measured on Linux 6.1.9, and this run is on Linux 6.12.0, whose TCP is what is tested; mea" in done.output
+    assert "measured on Linux 6.1.9, but this run tests the TCP of Linux 6.12.0; measure the baseline" in done.output
 
 
 @pytest.fixture
@@ -539,7 +537,7 @@ def test_a_feature_that_moved_from_the_baselines_fails(run, traces, tmp_path):
     options = "cubic", "--grid", CELLS, "--features"
     assert len(traces(0.7)) == 0
     recorded = run(*options, "--trials", 20, "--results", "before.jsonl")
-    assert recorded.exit_code == 0 and "with --baseline they are compared" in recorded.output, recorded.output
+    assert recorded.exit_code == 0 and "to compare them, give --baseline" in recorded.output, recorded.output
     as_of_another_build(tmp_path / "before.features.jsonl")
     same = run(*options, "--baseline", "before.jsonl", "--results", "same.jsonl")
     assert same.exit_code == 0, same.output
@@ -551,7 +549,7 @@ def test_a_feature_that_moved_from_the_baselines_fails(run, traces, tmp_path):
     assert "moved, nothing unexpected of 6 verdicts" in done.output
     assert "::error title=cubic%3A beta moved::0." in done.output
     out = tmp_path / "out"
-    assert "#### What moved from the baseline" in (out / "summary.md").read_text()
+    assert "#### What moved since the baseline" in (out / "summary.md").read_text()
     found = schema.load("gate", out / "gate.json")["features"]
     schema.check("compare", found, "gate.json")
     first = found["compared"][0]
@@ -565,7 +563,7 @@ def test_a_baseline_without_features_is_refused_with_the_command_that_makes_them
     run("cubic", "--grid", CELLS, "--trials", 20, "--results", "before.jsonl")
     done = run("cubic", "--grid", CELLS, "--features", "--baseline", "before.jsonl")
     assert done.exit_code == 2
-    assert "before.features.jsonl: features of fake's cubic are not there" in done.output
+    assert "before.features.jsonl: features of fake's cubic are missing" in done.output
     assert "conformance gate cubic --features --results before.jsonl" in done.output
 
 
@@ -648,7 +646,7 @@ def test_a_violation_says_what_it_is_due_to_unless_told_not_to(run, monkeypatch,
             values=first.values, seen=[model.Seen(waiting=0.0, payload_bytes=700, window_limited=1.0)] * 3
         )
         theirs = model.Side(values=[0.1], seen=[model.Seen(waiting=0.0, payload_bytes=1448, window_limited=1.0)] * 3)
-        why_not = model.NotAttributed("lost_pct is no rate")
+        why_not = model.NotAttributed("lost_pct is not a rate")
         return {
             first.key: model.blame("cubic", "utilization", side, theirs, (0.09, 0.11)), violations[-1].key: why_not
         }  # fmt: skip
@@ -658,14 +656,14 @@ def test_a_violation_says_what_it_is_due_to_unless_told_not_to(run, monkeypatch,
     options = "cubic", "--grid", CELLS, "--results", "bad.jsonl", "--out", "out"
     done = run(*options, kind="bad")
     assert "\n    by congestion control: 0.01 of the reference's rate = recovery 1.00 x packet size 0.48" in done.output
-    assert "\n    not attributed: lost_pct is no rate" in done.output
+    assert "\n    not attributed: lost_pct is not a rate" in done.output
     assert len(asked) == 1 and len(asked[0]) == 6
     pages = "".join(page.read_text() for page in (tmp_path / "out" / "site").glob("cubic-*.html"))
     assert pages.count("by congestion control: 0.01 of the reference") == 2  # in the table and at the cell
     document = schema.load("gate", tmp_path / "out" / "gate.json")
     blames = [cell["blame"] for zone in document["zones"] for cell in zone["cells"]]
     assert [b["cause"] for b in blames if b and "cause" in b] == ["congestion control"]
-    assert {"why_not": "lost_pct is no rate"} in blames
+    assert {"why_not": "lost_pct is not a rate"} in blames
     junit = xml.parse(tmp_path / "out" / "junit.xml").getroot()
     assert len([p for p in junit.iter("property") if p.get("name") == "blame"]) == 2
     run(*options, "--no-blame", kind="bad")
@@ -697,10 +695,10 @@ def test_traces_are_kept_of_a_few_cells_that_violate_and_only_of_those(run, monk
     assert traced == []
     options = "cubic", "--tier", "10mbps", "--results", "bad.jsonl"
     done = run(*options, "--keep-traces", "kept", kind="bad")
-    assert "traces of 3 cells kept, of 48 that violate" in done.output and done.output.count("shown\n") == 3
+    assert "kept traces of 3 of the 48 cells that violate" in done.output and done.output.count("shown\n") == 3
     assert len(traced) == len(set(traced)) == 3 and {seed for _, _, seed in traced} == {1001}
     assert {path.name for path in (tmp_path / "kept").iterdir()} == {f"cubic-{cell}" for _, cell, _ in traced}
-    assert "trace kept before: kept/cubic-10mbps" in run(*options, "--keep-traces", "kept", kind="bad").output
+    assert "trace already kept: kept/cubic-10mbps" in run(*options, "--keep-traces", "kept", kind="bad").output
     assert len(traced) == 3
     (tmp_path / "file").touch()
     done = run(*options, "--keep-traces", "file/kept", kind="bad")

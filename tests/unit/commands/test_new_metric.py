@@ -136,7 +136,7 @@ def test_it_is_judged_and_drawn(gated):
 def test_two_zones_about_the_same_are_refused(catalogue):
     twin = json.loads(documents.zone_path("cubic/waste").read_text())
     paths.data("zones", "cubic", "waste2.json").write_text(derive.dumps({**twin, "id": "cubic/waste2"}))
-    with pytest.raises(UserError, match=r"zones cubic/waste and cubic/waste2 are both about waste_pct"):
+    with pytest.raises(UserError, match=r"zones cubic/waste and cubic/waste2 both judge waste_pct"):
         heatmaps.all_series(helpers.measurements([0.5]))
 
 

@@ -129,10 +129,10 @@ def test_without_a_pepsal_the_default_says_that_none_was_tried(monkeypatch, tmp_
     monkeypatch.setenv("PATH", str(tmp_path))
     found = CliRunner().invoke(main, ["proxy", "check"])
     assert found.exit_code == 0, found.output
-    assert "not tried: no pepsal on PATH" in found.output
+    assert "not tried: pepsal is not on PATH" in found.output
     told = proxy_check.compute()
     assert {one.via for one in told.rows} == {"splitter", END_TO_END}
-    assert (told.proxy, told.left_out[:17]) == ("splitter", "no pepsal on PATH")
+    assert (told.proxy, told.left_out[:21]) == ("splitter", "pepsal is not on PATH")
 
 
 @pytest.mark.slow

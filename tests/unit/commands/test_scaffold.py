@@ -91,7 +91,7 @@ def test_what_newcomers_copy_is_short_and_names_no_registry(transport, language)
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "Big", "-x", "x y", "é", "x\n", "x" * 64])
 def test_a_bad_name_is_refused(name, tmp_path):
-    with pytest.raises(UserError, match="use lower-case letters"):
+    with pytest.raises(UserError, match="use at most 63 lower-case letters"):
         adapter_new.new(name, "c", tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -100,7 +100,7 @@ def test_a_transport_that_a_language_has_no_scaffold_for_is_refused(tmp_path):
     command = ["adapter", "new", "x", "--lang", "python", "--transport", "udp", "--into", str(tmp_path)]
     result = click.testing.CliRunner().invoke(main, command)
     assert result.exit_code == 2
-    assert result.output == "conformance: there is no scaffold over udp in python; choose --lang go or rust\n"
+    assert result.output == "conformance: there is no scaffold for udp in python; choose --lang go or rust\n"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -126,7 +126,7 @@ def test_what_exists_is_left_alone(there, tmp_path, monkeypatch):
     {"folder": place.mkdir, "file": place.touch, "link": lambda: place.symlink_to("nowhere")}[there]()
     result = click.testing.CliRunner().invoke(main, ["adapter", "new", "x", "--lang", "c"])
     assert result.exit_code == 2
-    assert result.output == "conformance: x exists already; choose another name, or another folder with --into\n"
+    assert result.output == "conformance: x already exists; choose another name, or another folder with --into\n"
     assert list(tmp_path.iterdir()) == [place]
     assert there != "folder" or list(place.iterdir()) == []
 

@@ -26,7 +26,7 @@ def invoke(*arguments):
     ("arguments", "words"),
     [
         (["show", "nowhere"], "there is no scenario 'nowhere'"),
-        (["show", "two-links", "--point", "speed=3"], "has no axis 'speed'; there are access_queue"),
+        (["show", "two-links", "--point", "speed=3"], "has no axis 'speed'; its axes are access_queue"),
         (["show", "two-links", "--point", "speed"], "'speed' is not of the form AXIS=VALUE"),
         (["show", "two-links", "--point", "access_queue=sfq"], "/links/0/data/queue/kind"),
         (["run", "two-links", "--grid", "smoke"], "scenario two-links has no grid 'smoke'; choose all"),
@@ -47,7 +47,7 @@ def test_a_hundred_flows_need_memory(monkeypatch):
     monkeypatch.setattr(limits, "free_memory_mb", lambda: 300)
     done = invoke("run", "hundred-flows")
     assert done.exit_code == 2
-    assert "/flows: 100 flows and their queues need a guest of 512 MB, and 300 MB are free" in done.stderr
+    assert "/flows: 100 flows and their queues need a guest of 512 MB, but only 300 MB are free" in done.stderr
 
 
 def test_documents_keep_their_schemas():

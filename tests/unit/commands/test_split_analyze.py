@@ -71,10 +71,10 @@ def analyze(*paths, target=None, **changes):
     ("other", "words"),
     [
         (lambda ms: with_setting(ms, transfer_s=30), "transfers of 10 s .* and of 30 s"),
-        (lambda ms: with_setting(ms, profile="packets"), "are of profiles atc25 and packets"),
+        (lambda ms: with_setting(ms, profile="packets"), "mixed: profiles atc25 and packets"),
         (lambda ms: with_setting(ms, queue="fq_codel"), "profile atc25 with queue 'red' and 'fq_codel'"),
         (lambda ms: measurements([0.5], cell=CELL, kernel_digest="8" * 16), "kernels default .*6{16}.* and .*8{16}"),
-        (lambda ms: measurements([0.5], cell=CELL, stack_digest="8" * 16), "are of stacks v1 .*5{16}.* and v1 .*8{16}"),
+        (lambda ms: measurements([0.5], cell=CELL, stack_digest="8" * 16), "mixed: stacks v1 .*5{16}.* and v1 .*8{16}"),
         (lambda ms: measurements([0.5], cell=CELL, lab_digest="8" * 16), "lab digests 7{16} and 8{16}"),
     ],
 )
@@ -178,10 +178,10 @@ def test_our_model_says_of_the_published_cells_what_was_published():
         (["--path", "1ms-4pct-20mbps"], "has 1 segments, not two"),
         (["--path", "1ms,2ms"], "segment '1ms' is not of the form"),
         (["--grid", "15mbps"], "grid '15mbps' is not known"),
-        (["--grid", "10mbps-20ms-0pct"], "holds no path of two segments"),
-        (["--out", "bars.pdf"], "name it .svg or .png"),
-        (["--algorithm", "vegas"], "there is cubic/linux-tcp/6.12.0 under atc25"),
-        (["--transfer-s", "30"], "no such results"),
+        (["--grid", "10mbps-20ms-0pct"], "has no path of two segments"),
+        (["--out", "bars.pdf"], "use a name that ends in .svg or .png"),
+        (["--algorithm", "vegas"], "available: cubic/linux-tcp/6.12.0 under atc25"),
+        (["--transfer-s", "30"], "no matching results"),
     ],
 )
 def test_a_users_mistake_is_one_line(results, arguments, words):

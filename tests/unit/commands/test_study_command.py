@@ -155,7 +155,7 @@ def test_points_whose_kernel_is_not_built_are_left_out_and_say_how_to_build_it(m
     [
         (None, ["gentle"], 2, None),
         ("1" * 16, [], 2, None),
-        ("2" * 16, [], 0, "kernel gentle is not default with the study's parameters; give it with "
+        ("2" * 16, [], 0, "kernel gentle is not default with the study's parameters; make it with "
          "`conformance kernel variant gentle --of default --parameter tcp_cubic.beta=900`"),
     ],
 )  # fmt: skip
@@ -209,7 +209,7 @@ def test_a_network_that_memory_does_not_hold_is_not_measured(monkeypatch):
     study = studies.find("bbr2-mininet")
     monkeypatch.setattr(limits, "free_memory_mb", lambda: 300)
     found = command._too_large(study, study.points["smoke"][:1])
-    assert set(found.values()) == {"its guest needs 512 MB, and 300 MB are free"}
+    assert set(found.values()) == {"its guest needs 512 MB, but only 300 MB are free"}
 
 
 def test_the_list_keeps_its_schema():

@@ -82,7 +82,7 @@ def test_mistakes_are_named(tmp_path):
     (tmp_path / "there" / "file").touch()
     for words, arguments in (
         ("is not empty", {"target": tmp_path / "there"}),
-        ("is not one cell", {"target": tmp_path / "t", "cell": "10mbps"}),
+        ("is not a single cell", {"target": tmp_path / "t", "cell": "10mbps"}),
         ("virtual room only", {"target": tmp_path / "t", "choice": benches.Choice(lab="host")}),
     ):
         with pytest.raises(UserError, match=words):

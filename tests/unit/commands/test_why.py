@@ -144,7 +144,7 @@ def test_of_a_capture_that_is_full_what_came_first_is_looked_at(tmp_path):
         captured = {tracing.captures().sent: (2000, full), "emulator-to_client": (len(came), 0)}
         return tracing._flow(made, captured, tmp_path, 17)
 
-    with pytest.raises(UserError, match="came out of the queue that never entered it"):
+    with pytest.raises(UserError, match="that came out of the queue never entered it"):
         read(0)
     found, full_s = read(1000)
     assert full_s == pytest.approx(sent[1999].seconds, abs=1e-6)
@@ -334,7 +334,7 @@ def test_without_anything_to_compare_with_nothing_is_known():
     console = rich.console.Console(record=True, width=300, markup=False)
     showing.show(report, console)
     assert report.exit_status == ExitStatus.UNKNOWN
-    assert "not known: no feature is there on both sides" in console.export_text()
+    assert "not known: no feature was seen on both sides" in console.export_text()
     schema.check("why", json.loads(json.dumps(report.to_json())), "why.json")
 
 
@@ -427,7 +427,7 @@ def test_an_interrupt_keeps_and_shows_what_was_found(monkeypatch):
     assert asked == ["reno", "cubic"]
     text = console.export_text()
     assert "nothing looks wrong" in text or "suspect" in text
-    assert "cubic: interrupted; `conformance why cubic` asks again" in text
+    assert "cubic: interrupted; run `conformance why cubic` to try again" in text
 
 
 def test_when_time_is_up_guests_are_ended_and_what_was_traced_is_returned(monkeypatch):
@@ -506,7 +506,8 @@ def test_what_was_recorded_stands_in_the_place_of_a_reference_that_is_not_built(
         algorithm="bbrv3", stack=traced(senders.Sender(beta=0.8), losses), reference=None,
         no_reference="kernel bbrv3 is not built", recorded=recorded,
     )  # fmt: skip
-    assert report.against == f"what was recorded of {recorded.scheme} (no reference here: kernel bbrv3 is not built)"
+    words = f"the recorded features of {recorded.scheme} (no reference here: kernel bbrv3 is not built)"
+    assert report.against == words
     assert report.compared == len(report.ours.keys() & recorded.readings.keys()) > 5
     assert "the reference " in report.suspects[0].evidence[0].sentence
     document = json.loads(json.dumps(report.to_json()))

@@ -76,5 +76,5 @@ def test_trials_of_two_builds_are_not_pooled(results, kept, tmp_path):
     for m in store.read(results):
         scheme = dataclasses.replace(m.trial.scheme, stack_digest="9" * 16)
         more.add(dataclasses.replace(m, trial=dataclasses.replace(m.trial, scheme=scheme)))
-    with pytest.raises(UserError, match="results of quinn's cubic are of unlike runs"):
+    with pytest.raises(UserError, match="results of quinn's cubic are from runs that differ"):
         zones_margins.compute([results, more.path])

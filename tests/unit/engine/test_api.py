@@ -60,7 +60,7 @@ def test_zones_by_id_and_by_file():
 def test_measurements_are_judged_by_the_cells_that_a_zone_has():
     found = conformance.judge(zone(), [*measurements([0.5] * 5), *measurements([0.9] * 5, cell=conformance_cell())])
     assert (found.status, set(found.verdicts)) == (Status.CONFORMS, {CELL})
-    with pytest.raises(UserError, match="no measurement is about a cell of zone cubic/heatmap"):
+    with pytest.raises(UserError, match="no measurement is of a cell of zone cubic/heatmap"):
         conformance.judge(zone(), measurements([0.5], cell=conformance_cell()))
 
 

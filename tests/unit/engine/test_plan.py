@@ -119,7 +119,7 @@ def test_a_plan_whose_split_checks_could_never_fail_is_refused():
     check = next(check for check in SPLIT.checks if isinstance(check, PathCheck) and check.measured)
     predicted = split_question(SPLIT, check, split=False)
     for trials in (5, 11):
-        with pytest.raises(UserError, match=f"{trials} trials can never show .*is predicted from 3 cells"):
+        with pytest.raises(UserError, match=f"{trials} trials can never show .*a prediction from 3 cells"):
             plan([predicted], trials=trials).refuse_blind()
     plan([predicted], trials=12).refuse_blind()
     assert split_zone.judge(SPLIT, check, _all_at(check, 0.01, 12), family=3).status is Status.VIOLATES

@@ -103,7 +103,7 @@ def test_a_worker_with_something_else_is_refused(measure, words):
         fields = {f.name: getattr(bench, f.name) for f in dataclasses.fields(bench)}
         return Other(**{**fields, **({} if changes else {"lab_digest": "e" * 16})})
 
-    with pytest.raises(UserError, match=f"worker on .*: it has another {words}.* than was asked for, e{{16}}; install"):
+    with pytest.raises(UserError, match=f"worker on .*: its {words}.* has the digest .*, but e{{16}} was requested"):
         measure("r", Inline, other)
 
 
@@ -131,7 +131,7 @@ def test_an_answer_for_other_trials_is_no_result(measure):
 
 
 def test_the_host_lab_has_no_workers():
-    with pytest.raises(UserError, match="workers do not share the host lab"):
+    with pytest.raises(UserError, match="workers cannot use the host lab"):
         dataclasses.replace(engine_bench(), lab="host").elsewhere(None)
 
 
@@ -146,7 +146,7 @@ def engine_bench():
         ("nonesuch:make", "--executor nonesuch:make: ModuleNotFoundError: No module named 'nonesuch'"),
         ("json:nonesuch", "--executor json:nonesuch: AttributeError: module 'json' has no attribute"),
         (".json:x", "--executor .json:x: TypeError: the 'package' argument is required"),
-        ("json:__doc__", "--executor json:__doc__: it is not a function"),
+        ("json:__doc__", "--executor json:__doc__: __doc__ is not a function"),
     ],
 )
 def test_mistakes_with_executors_are_one_line(text, words):

@@ -49,7 +49,7 @@ def test_one_that_was_killed_is_an_error_once(node):
     (pid,) = tc.pids()
     process = tc._RUNNING[node]
     os.kill(pid, signal.SIGKILL)
-    with pytest.raises(RuntimeError, match="tc: it ended without a word"):
+    with pytest.raises(RuntimeError, match="tc: it ended without a message"):
         process([])
     assert tc.pids() == set()
     assert tc.read_qdiscs(node, ["lo"]) != []

@@ -121,7 +121,7 @@ def test_what_replaced_it_is_taken_is_said_each_time_and_is_looked_for_once(debi
     debian.add("linux-source-7.4", "newer")
     for _ in range(2):
         assert debian.locate() == "linux-source-7.4.tar.gz"
-        assert debian.notes == ["Debian has no linux-source-7.2 any more; taking linux-source-7.4"]
+        assert debian.notes == ["Debian no longer has linux-source-7.2; using linux-source-7.4"]
         shutil.rmtree(debian.folder / "newer", ignore_errors=True)
     assert source.here() == source.here("linux-source-7.2") == source.here("linux-source-7.4")
     assert debian.fetched == ["linux-source-7.4"]
@@ -129,7 +129,7 @@ def test_what_replaced_it_is_taken_is_said_each_time_and_is_looked_for_once(debi
 
 def test_a_debian_that_cannot_reach_newer_suites_does_not_get_an_older_kernel(debian):
     debian.add("linux-source-6.12")
-    with pytest.raises(UserError, match=r"neither this machine's apt nor .* have linux-source-7\.2"):
+    with pytest.raises(UserError, match=r"neither this machine's apt nor .* has linux-source-7\.2"):
         debian.locate()
 
 
@@ -140,7 +140,7 @@ def test_a_distribution_without_debians_mirror_gives_its_nearest_and_that_is_sai
     for name in ("linux-source-6.5.0", "linux-source-6.8.0"):
         debian.add(name)
     assert debian.locate() == "linux-source-6.8.0.tar.gz"
-    said = "no linux-source-7.2, and there is no docker or podman to fetch it with; taking linux-source-6.8.0, on which"
+    said = "no linux-source-7.2, and there is no docker or podman to fetch it with; using linux-source-6.8.0, on which"
     assert [said in note for note in debian.notes] == [True]
     for name in ("linux-source-7.5.0", "linux-source-7.3.0"):
         debian.add(name)
@@ -208,7 +208,7 @@ def test_a_digest_that_only_fetching_could_tell_is_of_recipe_and_name(debian, co
     debian.add("linux-source-7.2", "newer")
     notes = []
     by_name = build.digest_of(note=notes.append)
-    assert "made with the name linux-source-7.2, which apt does not know" in notes[0]
+    assert "computed from the name linux-source-7.2, which apt does not know" in notes[0]
     patch = own_cache.parent / "own.patch"
     patch.write_text("x")
     others = {build.digest_of("linux-source-7.1"), build.digest_of(patches=[patch])}
@@ -220,7 +220,7 @@ def test_a_digest_that_only_fetching_could_tell_is_of_recipe_and_name(debian, co
     assert build.digest_of() == by_name
     notes.clear()
     assert build.build("again", note=notes.append).digest == built.digest
-    assert [note.partition(" before;")[0] for note in notes] == ["taking what was built from linux-source-7.2"]
+    assert [note.partition(" earlier;")[0] for note in notes] == ["using the kernel built from linux-source-7.2"]
     assert (debian.fetched, compiled) == (["linux-source-7.2"], [built.digest])
     assert build.build("patched", patches=[patch]).digest != built.digest
 

@@ -89,7 +89,7 @@ def test_is_readable_by_nobody_whatever_the_umask(stack):
             "built does not build: no libclang here",
         ),
         ("exit 3", "it printed nothing"),
-        ("true", "made nothing in CC_BUILD"),
+        ("true", "left nothing in CC_BUILD"),
     ],
 )
 def test_a_build_that_fails_says_why_and_keeps_nothing_but_its_log(stack, own_cache, build, words):
@@ -171,7 +171,7 @@ def test_what_is_lacking_is_named_first(stack, monkeypatch):
 
 def test_a_build_that_takes_too_long_is_ended_with_all_its_processes(stack, monkeypatch, tmp_path):
     monkeypatch.setattr(building, "_TIMEOUT_S", 0.3)
-    with pytest.raises(UserError, match="not done within"):
+    with pytest.raises(UserError, match="did not end within"):
         adapter.load(stack(f"sh -c 'echo $$ > {tmp_path}/pid; exec sleep 60' & wait"))
     assert ends(int((tmp_path / "pid").read_text()))
 
@@ -248,10 +248,10 @@ def test_progress_is_read_from_what_builds_print(stack, printed, done, total):
     ("printed", "words"),
     [
         ("1", "/: 1 is not of type 'object'"),
-        ("version 1", "printed no JSON object: 'version 1'"),
+        ("version 1", "did not print a JSON object, but 'version 1'"),
         ("{}", "'version' is a required property"),
         ('{"version": "1", "algorithms": "cubic"}', "/algorithms: 'cubic' is not of type 'array'"),
-        ("", "printed no JSON object: ''"),
+        ("", "did not print a JSON object, but ''"),
     ],
 )
 def test_a_description_that_is_none_says_what_is_wrong(tmp_path, stack, printed, words):
@@ -280,12 +280,12 @@ def test_who_fetches_is_the_users_choice(stack, tmp_path):
     assert named.digest != adapter.load(manifest).digest
     about = json.loads((other / "adapter.json").read_text())
     (other / "adapter.json").write_text(json.dumps({**about, "transport": "udp"}))
-    with pytest.raises(UserError, match="client speaks udp, built serves over tcp"):
+    with pytest.raises(UserError, match="client speaks udp, but built serves over tcp"):
         adapter.load(manifest, str(other / "adapter.json"))
     pathlib.Path(manifest).write_text(json.dumps({**about, "client_chooses": True}))
     (other / "adapter.json").write_text(json.dumps({**about, "name": "other"}))
     assert adapter.load(manifest, adapter.OWN).client is None
-    with pytest.raises(UserError, match="built's algorithm is what its own client asks for"):
+    with pytest.raises(UserError, match="built's own client requests the algorithm"):
         adapter.load(manifest, str(other / "adapter.json"))
     by_another_path = pathlib.Path(manifest).parent / ".." / pathlib.Path(manifest).parent.name / "adapter.json"
     assert adapter.load(manifest, str(by_another_path)).client is None
@@ -358,8 +358,8 @@ def share(path, *shares):
         (["build", "a\0b"], r"/shares/1: .* is neither a file nor a folder"),
         (["a" * 300], r"/shares/0: .* is neither a file nor a folder"),
         (["../pipe"], r"/shares/0: .*/pipe is neither a file nor a folder"),
-        ([".."], r"/shares/0: .* holds the adapter itself; share a folder beside it"),
-        (["."], r"/shares/0: .* holds the adapter itself"),
+        ([".."], r"/shares/0: .* contains the adapter itself; share a folder next to it"),
+        (["."], r"/shares/0: .* contains the adapter itself"),
         (["/etc"], r"/shares/0: '/etc' does not match"),
         ([], r"/shares: "),
         (["build", "build"], r"/shares: "),

@@ -38,7 +38,7 @@ def test_a_guest_that_has_no_room_is_not_started(tmp_path, monkeypatch):
 def test_a_guest_is_told_of_no_folder_with_a_space(tmp_path):
     nothing = Kernel(name="k", digest="", release="", source="", patches=(), binary=tmp_path / "linux")
     scratch = tmp_path / "my files" / "scratch"
-    with pytest.raises(UserError, match="my files: a guest is told of folders without spaces in their names only; set"):
+    with pytest.raises(UserError, match="my files: guests cannot use folders with spaces in their paths; set"):
         virtual.boot(nothing, scratch, 0)
 
 

@@ -44,8 +44,8 @@ def wait_until_gone(pid_file):
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ("sleep 1000", "was not done within 0.5 s"),
-        ("trap '' TERM; while :; do sleep 1; done", "was not done within 0.5 s"),
+        ("sleep 1000", "did not end within 0.5 s"),
+        ("trap '' TERM; while :; do sleep 1; done", "did not end within 0.5 s"),
         ("yes", "printed more than 64 kB"),
         ("yes >&2", "printed more than 64 kB"),
         ("exit 127", "ended with status 127: it printed nothing"),
@@ -85,7 +85,7 @@ def test_a_describe_leaves_no_process_however_it_ends(described, monkeypatch, tm
     assert described(f"""{daemon}; echo '{{"version": "1"}}'""").version == "1"
     wait_until_gone(pid)
     pid.unlink()
-    with pytest.raises(UserError, match="not done"):
+    with pytest.raises(UserError, match="did not end"):
         described(f"{daemon}; sleep 1000")
     wait_until_gone(pid)
 

@@ -151,10 +151,10 @@ def test_an_archive_may_be_compressed_as_a_whole(tmp_path):
         ([member("/evil", b"x")], "lies outside"),
         ([member("a/../../evil", b"x")], "lies outside"),
         ([member("a", kind=tarfile.LNKTYPE, link="../../evil")], "lies outside"),
-        ([member("a", kind=tarfile.LNKTYPE, link="nothing")], "link to no file"),
-        ([member("a", kind=tarfile.SYMTYPE, link="a"), member("a/b", b"x")], "circle of links"),
+        ([member("a", kind=tarfile.LNKTYPE, link="nothing")], "link to something that is not a file"),
+        ([member("a", kind=tarfile.SYMTYPE, link="a"), member("a/b", b"x")], "loop of links"),
         ([member("a", b"x"), member("a/b", b"x")], "a file and a folder"),
-        ([member("a/.wh...", b"x")], "no file's name"),
+        ([member("a/.wh...", b"x")], "not a valid file name"),
     ],
 )
 def test_a_layer_that_would_write_elsewhere_is_refused(tmp_path, members, words):
@@ -197,7 +197,7 @@ def test_a_file_of_which_a_layer_holds_little_counts_with_its_size(tmp_path, for
 
 
 def test_folders_within_each_other_are_bounded(tmp_path):
-    with pytest.raises(UserError, match="is in more than 200 folders"):
+    with pytest.raises(UserError, match="is nested in more than 200 folders"):
         image.unpacked(str(archive(oci([packed_tar(member("/".join(["a"] * 300) + "/f", b"x"))]), tmp_path / "i.tar")))
 
 
@@ -206,7 +206,7 @@ def test_a_damaged_archive_of_xz_is_one_line(tmp_path):
     packed = bytearray(lzma.compress(whole))
     packed[len(packed) // 2] ^= 0xFF
     (tmp_path / "i.tar.xz").write_bytes(packed)
-    with pytest.raises(UserError, match="is no image that can be used"):
+    with pytest.raises(UserError, match="is not a usable image"):
         image.unpacked(str(tmp_path / "i.tar.xz"))
 
 
@@ -234,20 +234,20 @@ def spoilt(files, name, content):
 @pytest.mark.parametrize(
     ("files", "words"),
     [
-        (oci([BASE], architecture="s390x"), f"is for s390x, this machine is {OURS}"),
+        (oci([BASE], architecture="s390x"), f"is for s390x, but this machine is {OURS}"),
         (oci([BASE], platforms=[OTHER]), "it is for s390x"),
         (oci([BASE], platforms=[MINE, MINE]), "holds 2 images"),
         (oci([BASE], media_type="application/vnd.oci.image.layer.v1.tar+xz"), "unknown media type .*xz"),
         (spoilt(oci([BASE]), "index.json", b"{}"), "index.json does not say"),
-        (spoilt(oci([BASE]), "index.json", b"["), "index.json is no JSON object"),
-        (spoilt(oci([BASE]), "index.json", b'{"manifests": [{"digest": "sha256:../../x"}]}'), "is no digest"),
-        (spoilt(docker([BASE]), "config.json", config(["sha256:0"])), "does not have its digest"),
+        (spoilt(oci([BASE]), "index.json", b"["), "index.json is not a JSON object"),
+        (spoilt(oci([BASE]), "index.json", b'{"manifests": [{"digest": "sha256:../../x"}]}'), "is not a digest"),
+        (spoilt(docker([BASE]), "config.json", config(["sha256:0"])), "does not match its digest"),
         (spoilt(docker([BASE]), "config.json", config([])), "does not say what its layers are"),
         (spoilt(docker([BASE]), "config.json", b'{"architecture": "%s", "rootfs": 1}' % OURS.encode()), "does not say"),
-        (spoilt(docker([BASE]), "manifest.json", b"[]"), "does not name one image"),
-        (spoilt(docker([BASE]), "layer.tar", b"no tar at all" * 99), "no image that can be used"),
-        (spoilt(docker([BASE], "gz"), "layer.tar", gzip.compress(BASE)[:-300]), "no image that can be used|cannot"),
-        (spoilt(docker([BASE], "zst"), "layer.tar", compressed(BASE, "zst")[:-9]), "no image that can be used|cannot"),
+        (spoilt(docker([BASE]), "manifest.json", b"[]"), "does not name exactly one image"),
+        (spoilt(docker([BASE]), "layer.tar", b"no tar at all" * 99), "not a usable image"),
+        (spoilt(docker([BASE], "gz"), "layer.tar", gzip.compress(BASE)[:-300]), "not a usable image|cannot"),
+        (spoilt(docker([BASE], "zst"), "layer.tar", compressed(BASE, "zst")[:-9]), "not a usable image|cannot"),
         ({"etc/passwd": b""}, "neither index.json nor manifest.json"),
     ],
 )

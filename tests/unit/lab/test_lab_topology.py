@@ -19,5 +19,5 @@ def test_a_setting_has_the_network_that_it_names():
 
 @pytest.mark.parametrize("name", ["nosuch", "", "../topologies/one_segment", "one_segment.py"])
 def test_a_name_that_is_no_topology_is_an_error_and_leads_nowhere(name):
-    with pytest.raises(UserError, match="no topology"):
+    with pytest.raises(UserError, match="there is no topology"):
         topology.of(dataclasses.replace(SETTING, topology=name))

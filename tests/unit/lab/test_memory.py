@@ -64,7 +64,7 @@ def test_where_neither_will_do_only_a_kernel_that_needs_none_boots(folders, old,
     with pytest.raises(UserError) as caught:
         memory.folder(old)
     assert caught.value.cause == (
-        f"no folder can hold a guest's memory: /dev/shm is mounted noexec; {tmp_path} has 12 MB free of 256"
+        f"no folder can hold a guest's memory: /dev/shm is mounted noexec; {tmp_path} has 12 MB free and needs 256"
     )
     assert "--tmpfs /dev/shm:rw,exec" in caught.value.mend
 
@@ -74,5 +74,5 @@ def test_without_a_temp_folder_there_is_one_line(monkeypatch, old):
         raise FileNotFoundError(2, "No usable temporary directory found in ['/tmp']")
 
     monkeypatch.setattr("tempfile.gettempdir", none)
-    with pytest.raises(UserError, match="no folder for temporary files can be written to; set TMPDIR"):
+    with pytest.raises(UserError, match="no folder for temporary files is writable; set TMPDIR"):
         memory.folder(old)

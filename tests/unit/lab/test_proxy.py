@@ -53,7 +53,7 @@ def test_without_the_right_to_be_transparent_it_says_which_is_missing(splitter):
     if "setpriv" in done.stderr:
         pytest.skip(done.stderr)
     assert done.returncode == 1
-    assert "IP_TRANSPARENT, which needs CAP_NET_ADMIN: Operation not permitted" in done.stderr
+    assert "cannot set IP_TRANSPARENT, which needs CAP_NET_ADMIN: Operation not permitted" in done.stderr
 
 
 def test_options_become_arguments():
@@ -64,7 +64,7 @@ def test_options_become_arguments():
 
 def test_pepsal_is_taken_from_path_and_known_by_its_digest(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(UserError, match="no pepsal on PATH; install it, or use the suite's own: --proxy splitter"):
+    with pytest.raises(UserError, match="pepsal is not on PATH; install it, or use the suite's own: --proxy splitter"):
         proxy.choose("pepsal")
     fake = tmp_path / "pepsal"
     fake.write_text("#!/bin/sh\n")
@@ -73,11 +73,11 @@ def test_pepsal_is_taken_from_path_and_known_by_its_digest(tmp_path, monkeypatch
     assert proxy.program(chosen) == fake
     fake.write_text("#!/bin/sh\nexit 1\n")
     assert proxy.choose("pepsal").digest != chosen.digest
-    with pytest.raises(UserError, match="not the one that was chosen"):
+    with pytest.raises(UserError, match="has changed since it was chosen"):
         proxy.program(chosen)
 
 
 def test_no_proxy_has_no_options():
     assert proxy.choose("none") is None
-    with pytest.raises(UserError, match="options of a proxy, and no proxy"):
+    with pytest.raises(UserError, match="options of a proxy were given, but no proxy"):
         proxy.choose("none", to_client="cubic")

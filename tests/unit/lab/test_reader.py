@@ -214,7 +214,7 @@ def test_whatever_stands_in_an_event_is_read_or_refused_and_never_breaks_the_rea
     ("line", "words"),
     [
         ("", "not JSON"),
-        ("[1]", "no JSON object"),
+        ("[1]", "not a JSON object"),
         ('{"event": "party"}', "unknown event 'party'"),
         ('{"event": "end"}', "/uptime_s: missing in End"),
         ('{"event": "end", "uptime_s": 1, "more": 1}', "/more: unknown in End"),
@@ -235,5 +235,5 @@ def test_what_is_wrong_with_a_line_is_said(line, words):
 def test_counters_that_do_not_belong_together_are_refused():
     document = json.loads(protocol.event_line(next(e for e in STORY if isinstance(e, protocol.TrialDone))))
     document["facts"]["transfer"]["counters"]["after"]["interfaces"]["server"] = {}
-    with pytest.raises(wire.ProtocolError, match=r"/facts/transfer/counters: other interfaces"):
+    with pytest.raises(wire.ProtocolError, match=r"/facts/transfer/counters: the interfaces"):
         protocol.parse_event(json.dumps(document))

@@ -109,8 +109,11 @@ def stack(name, contract, client=None):
         (stack("new", 2), None),
         (stack("new", 2, stack("h3-client", 2)), None),
         (stack("linux-tcp", 1), None),
-        (stack("old", 1, stack("h3-client", 2)), "old serves one body on a connection (contract 1 in its manifest)"),
-        (stack("new", 2, stack("mine", 1)), "mine asks for one body on a connection (contract 1 in its manifest)"),
+        (
+            stack("old", 1, stack("h3-client", 2)),
+            "old serves only one body on a connection (contract 1 in its manifest)",
+        ),
+        (stack("new", 2, stack("mine", 1)), "mine asks for only one body on a connection (contract 1 in its manifest)"),
     ],
 )
 def test_a_stack_of_one_body_is_not_asked_for_more(adapter, why):
@@ -125,7 +128,7 @@ def test_memory_grows_with_queues_and_flows():
     assert shared.memory_mb(small) == shared.LEAST_MB
     assert shared.memory_mb(large) >= 2 * shared.LEAST_MB
     shared.check_memory(small, "linux-tcp", 512)
-    with pytest.raises(UserError, match=r"^/flows: 100 flows and their queues need a guest of \d+ MB, and 600 MB"):
+    with pytest.raises(UserError, match=r"^/flows: 100 flows and their queues need a guest of \d+ MB, but only 600 MB"):
         shared.check_memory(large, "linux-tcp", 600)
 
 
@@ -139,7 +142,7 @@ def test_memory_holds_the_bodies_of_stacks_in_user_space():
     assert shared.memory_mb(long, "aioquic") == 1280
     assert shared.memory_mb(short, "aioquic") == shared.LEAST_MB
     assert {shared.memory_mb(long, stack) for stack in ("linux-tcp", "linux-tcp-h2")} == {shared.LEAST_MB}
-    with pytest.raises(UserError, match=r"^/flows: 3 flows and their queues need a guest of 1280 MB, and 600 MB"):
+    with pytest.raises(UserError, match=r"^/flows: 3 flows and their queues need a guest of 1280 MB, but only 600 MB"):
         shared.check_memory(long, "aioquic", 600)
 
 
@@ -237,5 +240,5 @@ def test_each_node_on_a_split_way_knows_the_next_one_and_nobody_else_does():
 def test_a_splitter_takes_no_stack_over_udp(transport):
     manifest = types.SimpleNamespace(transport=transport, contract=2)
     stack = types.SimpleNamespace(name="mine", manifest=manifest, client=None)
-    refused = None if transport == "tcp" else "a splitter splits TCP, and mine serves over udp"
+    refused = None if transport == "tcp" else "a splitter splits TCP, but mine serves over udp"
     assert shared.why_not(setting("three-sections"), stack) == refused

@@ -226,7 +226,7 @@ def test_adapter_build_says_what_it_built_and_whether_it_did(rust, tree):
 
 def test_a_version_that_nothing_asks_for_is_said_before_anything_is_compiled(rust, tree, monkeypatch):
     monkeypatch.setenv("UNUSED", "1")
-    with pytest.raises(building.Failed, match=r"error: core 1\.0\.1 in .*fork/core is not of a version that other"):
+    with pytest.raises(building.Failed, match=r"error: core 1\.0\.1 in .*fork/core does not have a version that other"):
         adapter.load(rust, given=[f"core={tree}"])
 
 
@@ -253,8 +253,8 @@ def test_two_crates_of_one_workspace_share_its_copy(rust, tree, tmp_path):
         (["core=a", "core=b"], "--source names core twice"),
         (["core=nowhere"], "--source core: {here}/nowhere is not a folder"),
         (["core=file"], "--source core: {here}/file is not a folder"),
-        (["cor=."], "stack built takes no 'cor' to build; did you mean core?"),
-        (["zzz=."], "stack built takes no 'zzz' to build; name what is in its lock file, such as app"),
+        (["cor=."], "stack built does not build with 'cor'; did you mean core?"),
+        (["zzz=."], "stack built does not build with 'zzz'; give a name from its lock file, such as app"),
         (["core=empty"], "--source core: there is no crate core in {here}/empty; it has no Cargo.toml"),
         (["core=other"], "--source core: there is no crate core in {here}/other; it has what"),
         (["core=broken"], "--source core: there is no crate core in {here}/broken; it has no Cargo.toml"),
@@ -275,9 +275,9 @@ def test_a_mistake_is_one_line(rust, tmp_path, monkeypatch, given, message):
 
 
 def test_a_stack_that_compiles_nothing_of_the_kind_refuses(tree):
-    with pytest.raises(UserError, match="stack linux-tcp builds nothing that a tree can stand for"):
+    with pytest.raises(UserError, match="stack linux-tcp uses nothing that a working tree can replace"):
         sources.find(adapter.manifest.read("linux-tcp"), [f"core={tree}"])
-    with pytest.raises(UserError, match=r"can stand for; leave out --source, or name the stack ngtcp2-1\.11$"):
+    with pytest.raises(UserError, match=r"can replace; leave out --source, or name the stack ngtcp2-1\.11$"):
         sources.find(adapter.manifest.read("ngtcp2"), [f"ngtcp2={tree}"])
 
 
@@ -361,7 +361,7 @@ def test_modules_whose_names_end_alike_have_a_copy_each_and_are_named_in_full(st
     for name in ("x", "y"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "go.mod").write_text(f"module example.org/{name}/net\n")
-    with pytest.raises(UserError, match=r"several that end in 'net'; name example\.org/x/net or example\.org/y/net"):
+    with pytest.raises(UserError, match=r"have names that end in 'net'; give example\.org/x/net or example\.org/y/net"):
         sources.find(about, [f"net={tmp_path / 'x'}"])
     found = sources.find(about, [f"example.org/{name}/net={tmp_path / name}" for name in ("x", "y")])
     with sources.workshop("built", found, "", False) as workshop:
@@ -499,7 +499,7 @@ def test_a_tree_that_changes_while_it_is_built_in_place_is_no_build(stack, tmp_p
     path = stack('echo x >> "$DEMO_HOME/demo"; echo 1 > "$CC_BUILD/made"')
     home = tmp_path / "demo"
     program(home / "demo", "one")
-    with pytest.raises(UserError, match="demo changed while it was built; run the same command again"):
+    with pytest.raises(UserError, match="demo changed while it was being built; run the same command again"):
         adapter.load(path, given=[f"demo={home}"])
     assert not list((own_cache / "adapters").glob("built-*"))
 

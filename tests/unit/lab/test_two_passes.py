@@ -87,7 +87,8 @@ def test_a_state_that_never_came_is_an_error_that_names_it():
 def test_a_state_that_came_too_late_is_an_error():
     (found,) = two_passes.run(once({"request": (9.5, 0.04)}, []), [[trial("request")]])
     assert found.outcome is Outcome.ERROR
-    assert found.message == "/schedule/0/at_s: it changes at 10.58 s, and the trial ends by 10; give a time before"
+    said = "/schedule/0/at_s: it takes effect at 10.58 s, but the trial ends by 10 s; give an earlier time"
+    assert found.message == said
 
 
 def test_a_room_that_knows_of_no_more_is_asked_again():

@@ -114,7 +114,7 @@ def of_values(ours, theirs, seen=SAME, bounds=(0.9, 1.1), metric="utilization"):
 def test_what_trials_leave_open_is_said_to_be_open():
     wide = [0.5, 0.7, 0.88, 1.0, 1.3]
     found = of_values(wide, [1.0] * 20)
-    assert found.cause is None and found.words == "cause open"
+    assert found.cause is None and found.words == "cause unclear"
     assert found.control.low < 0.9 < found.control.high
     assert of_values([0.88] * 5, [1.0] * 20).cause is Cause.CONGESTION_CONTROL
 

@@ -25,10 +25,10 @@ def test_a_right_emulator_has_no_problems():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"rate_mbps": 9.5}, "delivered 9.5 Mbit/s, asked were 10"),
-        ({"rate_mbps": None}, "no probe packets arrived"),
-        ({"delays_ms": [25.0]}, "delayed by 25 ms, asked were 20"),
-        ({"delays_ms": [15.0]}, "delayed by 15 ms"),
+        ({"rate_mbps": 9.5}, "delivered 9.5 Mbit/s instead of 10"),
+        ({"rate_mbps": None}, "no probe packet for the rate arrived"),
+        ({"delays_ms": [25.0]}, "delayed packets by 25 ms instead of 20"),
+        ({"delays_ms": [15.0]}, "delayed packets by 15 ms"),
         ({"delays_ms": []}, "no probe packet for the delay"),
         ({"loss_lost": 80}, "lost 80 of 2000"),
         ({"loss_lost": 0}, "lost 0 of 2000"),

@@ -37,7 +37,7 @@ def test_a_window_that_grows_unused_is_a_suspect():
     grown = changed(changes.SLOW, _SLOW, [(0.3, 3.0), (3.0, 1.0)], **BODIES)
     right = changed(changes.SLOW, _SLOW, [(0.3, 3.0), (0.4, 1.0)], **BODIES)
     (found,) = suspects("cubic", grown, right)
-    assert found[0] == "app_limited" and "growth of a window that is not used" in found[1]
+    assert found[0] == "app_limited" and "a window that grows although it is not used" in found[1]
     assert suspects("cubic", right, grown) == suspects("cubic", right, right) == []
 
 

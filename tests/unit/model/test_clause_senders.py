@@ -40,7 +40,7 @@ def test_a_short_outage_leaves_what_a_loss_leaves():
 def test_each_probe_doubles_the_wait(clause):
     assert permitted(clause, timed, probes(2.9, doubling(0.2, 4)), outage=(2.9, 7.9))
     assert not permitted(clause, timed, probes(2.9, [0.3] * 12), outage=(2.9, 7.9))
-    assert "no ratio" in why_not(clause, timed, probes(2.9, [0.3]), outage=(2.9, 7.9))
+    assert "needs three probes" in why_not(clause, timed, probes(2.9, [0.3]), outage=(2.9, 7.9))
 
 
 def test_a_sender_that_hears_nothing_backs_off():
@@ -155,7 +155,7 @@ def test_a_probe_rtt_that_never_comes_is_a_violation_once_it_is_overdue(clause):
 
 
 def test_a_sender_that_falls_silent_after_start_up_shows_no_dip():
-    assert "nothing was sent for as long as a dip" in why_not("BBR110", paced, [*FILLS, (0.0, 12.0), (1.0, 0.005)])
+    assert "ended within the length of a dip" in why_not("BBR110", paced, [*FILLS, (0.0, 12.0), (1.0, 0.005)])
 
 
 def test_a_probe_rtt_that_comes_no_more_is_one_too():
@@ -187,7 +187,7 @@ def test_a_reduction_stops_what_is_sent_at_once():
     for clause in ("CL014", "CL049"):
         assert permitted(clause, windows, right, **how)
         assert not permitted(clause, windows, late, **how)
-        assert "stood alone" in why_not(clause, windows, [10, 10, 10, 10, 10], lost={3})
+        assert "was isolated" in why_not(clause, windows, [10, 10, 10, 10, 10], lost={3})
 
 
 def test_heavy_loss_that_lasts_ends_in_backoff():

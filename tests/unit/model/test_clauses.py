@@ -130,7 +130,7 @@ def test_what_is_nowhere_to_be_seen_is_inconclusive_and_says_why():
     lossless = [measured(senders.Sender(ssthresh=20, packets=300), seed) for seed in range(1, 6)]
     found = judge(RENO, lossless)
     assert found.status is Status.INCONCLUSIVE and found.hidden
-    assert found.reason == "not visible in 5 of 5 trials: no loss stood alone in a window of 8 packets or more"
+    assert found.reason == "not visible in 5 of 5 trials: no loss was isolated in a window of 8 packets or more"
 
 
 def test_what_few_trials_show_is_inconclusive():
@@ -155,7 +155,7 @@ def test_an_error_and_an_unsupported_algorithm_say_nothing_of_the_stack():
 def test_runs_that_are_unlike_are_refused():
     one = measured(lossy(1))
     other = dataclasses.replace(one, trial=dataclasses.replace(one.trial, lab_digest="8" * 16))
-    with pytest.raises(UserError, match="unlike"):
+    with pytest.raises(UserError, match="different runs"):
         judge(RENO, [one, other])
 
 
@@ -296,7 +296,7 @@ def test_a_state_that_never_came_hides_a_clause_and_is_no_error():
         ({"observable": "mood"}, "/clauses/0: observable 'mood' is not known"),
         ({"bound": {"why": "no number at all"}}, "/clauses/0: the bound permits everything or nothing"),
         ({"bound": {"low": 2, "high": 1, "why": "the wrong way round"}}, "/clauses/0: the bound permits"),
-        ({"id": "12"}, "/clauses/0: '12' is no id"),
+        ({"id": "12"}, "/clauses/0: '12' is not a valid id"),
     ],
 )
 def test_a_mistake_in_a_document_is_named_by_its_place(change, says):

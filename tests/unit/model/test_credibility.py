@@ -36,8 +36,8 @@ def test_a_good_trial():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"client": client(line(size=1))}, "reports 1 bytes, 12500000 were to be sent"),
-        ({"client": client(line(seconds=10.0))}, "reports 10.000 s, the harness saw it run for 20.010"),
+        ({"client": client(line(size=1))}, "reports 1 bytes, but 12500000 were requested"),
+        ({"client": client(line(seconds=10.0))}, "reports 10.000 s, but the harness saw it run for 20.010"),
         ({"client": client(line(seconds=0))}, "completion time of 0"),
         ({"client": client(line(seconds=-1))}, "completion time of -1"),
         ({"client": client(line(seconds="NaN"))}, "no valid result line"),
@@ -78,7 +78,7 @@ def test_bytes_that_did_not_cross_the_link_are_a_lie():
 
 def test_faster_than_the_link_is_a_lie():
     quick = facts(client=client(line(seconds=9.0)), elapsed_s=9.0)
-    assert "over a link of 10" in made(quick).message
+    assert "over a link of 10 Mbit/s" in made(quick).message
 
 
 def sampled(names=("cubic",), **changes):
@@ -90,8 +90,8 @@ def sampled(names=("cubic",), **changes):
     ("names", "elapsed_s", "words"),
     [
         (["cubic"], 20.01, None),
-        (["reno"], 20.01, "the server of linux-tcp sent with reno in the place of cubic"),
-        (["cubic", "bbr", "cubic"], 20.01, "sent with bbr in the place of cubic"),
+        (["reno"], 20.01, "the server of linux-tcp sent with reno instead of cubic"),
+        (["cubic", "bbr", "cubic"], 20.01, "sent with bbr instead of cubic"),
         (None, 20.01, "had no connection from its port"),
     ],
 )

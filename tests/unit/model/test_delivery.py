@@ -87,7 +87,7 @@ def test_a_phase_without_a_byte_has_no_delay_and_is_all_gap():
 @pytest.mark.parametrize(
     ("sent", "came", "why"),
     [
-        ([], [], "no connection's begin"),
+        ([], [], "the beginning of the connection was not captured"),
         (stream(1, (1, 0, 10)), stream(1, (2, 0, 20)), "never sent"),
     ],
 )

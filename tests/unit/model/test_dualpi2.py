@@ -53,9 +53,9 @@ def test_a_chain_ends_with_it():
     ("found", "why"),
     [
         (shown(), None),
-        (shown(ecn_mask=3), "ecn_mask 3 of dualpi2, asked was 1"),
-        (shown(limit=7), "limit 7 of dualpi2, asked was 10000"),
-        ({"kind": "dualpi2"}, "step_thresh_us None of dualpi2, asked was 1000"),
+        (shown(ecn_mask=3), "dualpi2 has ecn_mask 3 instead of 1"),
+        (shown(limit=7), "dualpi2 has limit 7 instead of 10000"),
+        ({"kind": "dualpi2"}, "dualpi2 has step_thresh_us None instead of 1000"),
     ],
 )
 def test_what_the_kernel_shows_is_compared_with_what_was_asked_for(found, why):

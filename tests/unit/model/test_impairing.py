@@ -42,16 +42,16 @@ def test_what_was_done_as_asked_is_no_problem(asked, seen):
 @pytest.mark.parametrize(
     ("asked", "seen", "words"),
     [
-        ({}, {"left": 9_999}, "9999 packets left the hop, and 10000 should have"),
-        ({}, {"duplicated": 1, "left": 10_001}, "1 packets were duplicated, and none should have been"),
+        ({}, {"left": 9_999}, "9999 packets left the hop, but 10000 should have"),
+        ({}, {"duplicated": 1, "left": 10_001}, "1 packets were counted as duplicated, and none should have been"),
         ({}, {"late_ns": 2_000_000}, "a packet left the hop 2 ms late"),
-        ({"duplicate_pct": 2}, {}, "0 of 10000 packets were duplicated, asked were 2 %"),
+        ({"duplicate_pct": 2}, {}, "0 of 10000 packets were duplicated instead of 2 %"),
         ({"duplicate_pct": 2}, {"duplicated": 300, "left": 10_300}, "300 of 10000 packets were duplicated"),
         ({"reorder": {"share_pct": 2, "by_packets": 3}}, {"reordered": 100}, "100 of 10000 packets were reordered"),
-        ({"lose": {"first": 10}}, {}, "0 chosen packets were lost, and 1 should have been"),
-        ({"mark_pct": 1}, {"marked": 10}, "10 of 10000 packets were marked, asked were 1 %"),
+        ({"lose": {"first": 10}}, {}, "0 chosen packets were lost, but 1 should have been"),
+        ({"mark_pct": 1}, {"marked": 10}, "10 of 10000 packets were marked instead of 1 %"),
         ({"burst_loss": {"enter_pct": 1, "leave_pct": 50}}, {"in_bad": 200, "burst": 90, "left": 9_910}, "90 of 200"),
-        ({"ecn": "bleached"}, {"marked": 3}, "3 packets were marked, and none should have been"),
+        ({"ecn": "bleached"}, {"marked": 3}, "3 packets were counted as marked, and none should have been"),
         ({}, {"rebound": 7, "stale": 0}, "7 packets were rebound, and none should have been"),
     ],
 )

@@ -110,7 +110,7 @@ def interval_of(values, counted=True):
 def test_a_stack_that_is_low_in_every_trial_violates_although_its_median_is_permitted():
     found = judge(two_mode_zone(), CELL, measurements([LOW] * 20))
     assert found.status is Status.VIOLATES and found.value in found.permitted
-    assert found.reason == "another mode: 20 of 20 trials are below 0.3316, where 33 of 60 are"
+    assert found.reason == "another mode: 20 of 20 trials are below 0.3316, against 33 of the basis's 60"
 
 
 def test_a_stack_that_is_low_as_often_as_the_reference_does_not_violate():

@@ -59,8 +59,8 @@ def test_a_move_that_met_no_packet_is_an_error_though_its_flow_outlasted_it():
     found = seen(NOTHING, NOTHING)
     assert found.outcome is Outcome.ERROR
     assert found.message == (
-        "calibration: no packet met the move of clients at 5 s (link), and flow 0 of group test outlasted it; "
-        "the last packet before came at 3 s"
+        "calibration: the move of clients at 5 s (link) affected no packet, but flow 0 of group test outlasted it; "
+        "the last packet before it came at 3 s"
     )
 
 
@@ -79,7 +79,7 @@ def test_silence_after_a_move_is_shown_and_lasts_to_the_end(acks, ways):
     found = seen(VANISHED, acks)
     assert found.outcome is Outcome.OK
     assert found.message == (
-        f"after clients had moved at 5 s, no packet from or to their new place passed link link ({ways})"
+        f"after clients had moved at 5 s, no packet from or to their new port or address passed link link ({ways})"
     )
     assert gap_s(found) == pytest.approx(7.01)
 

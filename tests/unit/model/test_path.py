@@ -101,14 +101,14 @@ def test_only_what_is_compared_shares_a_profile_digest():
     ("change", "words"),
     [
         ({"segments": []}, "need a path of two segments"),
-        ({"segments": [CLIENTS.to_json()]}, "no path of two segments"),
-        ({"cell": CLIENTS.to_json()}, r"no path of two segments that come to 10mbps-20ms-1pct"),
+        ({"segments": [CLIENTS.to_json()]}, "not a path of two segments"),
+        ({"cell": CLIENTS.to_json()}, r"not a path of two segments that add up to 10mbps-20ms-1pct"),
         ({"queue_sized_by": "whim"}, "queue_sized_by is 'whim'; choose path or segment"),
         ({"proxy": {"program": "squid"}}, "proxy 'squid' is not known; choose splitter or pepsal"),
         ({"proxy": {"back_pressure_bytes": 1}}, "it must be a whole number"),
         ({"proxy": {"send_buffer_bytes": 2.5}}, "it must be a whole number"),
-        ({"proxy": {"to_client": "rm -rf"}}, "kernel's name"),
-        ({"proxy": {"program": "pepsal", "to_client": "bbr"}}, "pepsal has no to_client; only splitter has"),
+        ({"proxy": {"to_client": "rm -rf"}}, "a kernel name"),
+        ({"proxy": {"program": "pepsal", "to_client": "bbr"}}, "pepsal has no to_client; only splitter has it"),
     ],
 )
 def test_impossible_paths_are_refused_with_the_reason(change, words):
@@ -164,12 +164,12 @@ def test_each_segment_is_calibrated_and_a_wrong_one_named():
     good = [observed(CLIENTS), observed(SERVERS)]
     assert calibration.problems(path(), good) == []
     assert calibration.problems(path(), [good[0], observed(SERVERS, rate_mbps=40)]) == [
-        "the emulator delivered 40 Mbit/s, asked were 50 (server's segment)"
+        "the emulator delivered 40 Mbit/s instead of 50 (server's segment)"
     ]
     (lost,) = calibration.problems(path(), [observed(CLIENTS, loss_lost=200), good[1]])
-    assert lost == "the emulator lost 200 of 2000 probe packets, asked were 1 % (client's segment)"
+    assert lost == "the emulator lost 200 of 2000 probe packets instead of 1 % (client's segment)"
     assert len(calibration.problems(path(), list(reversed(good)))) > 5
-    assert calibration.problems(path(), good[:1]) == ["1 links were calibrated, the setting has 2"]
+    assert calibration.problems(path(), good[:1]) == ["1 links were calibrated, but the setting has 2"]
 
 
 def split_facts(proxy_status=None, connections=1, **changes):

@@ -64,7 +64,7 @@ def setting_of_one_body():
     ("requests", "words"),
     [
         ([{"bytes": 0}], "/flows/0/requests/0/bytes: a request of 0 bytes asks for nothing; ask for 1 or more"),
-        ([{"bytes": 5}, {"bytes": 5, "times": 0}], "/flows/0/requests/1/times: a request that is made 0 times is none"),
+        ([{"bytes": 5}, {"bytes": 5, "times": 0}], "/flows/0/requests/1/times: a request that is made 0 times is"),
         ([{"bytes": 5, "pause_s": 1, "every_s": 1}], "/flows/0/requests/0/every_s: the next request comes after"),
         ([{"bytes": 5, "times": 501}] * 2, "/flows/0/requests: a flow has at most 1000 requests"),
         ([{"bytes": 5, "pause_s": -1}], "/flows/0/requests/0/pause_s: -1 is less than the minimum of 0"),
@@ -114,8 +114,8 @@ PLAN = (Request(bytes=10, every_s=1, times=2), Request(bytes=20, pause_s=2), Req
 @pytest.mark.parametrize(
     ("place", "value", "words"),
     [
-        (("requests",), None, "reports one body, and 4 were asked for: it does not read CC_REQUESTS"),
-        (("requests",), [[10, 0, 0, 0]], "reports 1 requests, and 4 were asked for"),
+        (("requests",), None, "reports one body, but 4 were requested: it does not read CC_REQUESTS"),
+        (("requests",), [[10, 0, 0, 0]], "reports 1 requests, but 4 were to be made"),
         (("requests", 1), "all", "reports request 2 as 'all'"),
         (("requests", 1), [10, 1.1, 1.2], "reports request 2 as"),
         (("requests", 1, 0), 11, "not a body of 10 bytes and its times"),

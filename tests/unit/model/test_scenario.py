@@ -131,21 +131,21 @@ def test_points_that_share_a_guest_differ_in_values_only():
         ("/axes/0/sets/0", "/links/0/data/rate", "/axes/0/sets/0: it sets nothing: the document has no /links/0"),
         ("/axes/0/sets/0", "/links/3/data", "/axes/0/sets/0: it sets nothing"),
         ("/axes/0/sets/0", "/links/\N{SUPERSCRIPT TWO}/data", "/axes/0/sets/0: it sets nothing"),
-        ("/axes/0/sets/0", "rate", "/axes/0/sets/0: 'rate' is no JSON pointer"),
+        ("/axes/0/sets/0", "rate", "/axes/0/sets/0: 'rate' is not a JSON pointer"),
         ("/axes/1/name", "rate", "/axes/1/name: there are two axes called rate"),
-        ("/axes/1/values", [2, 2.0], "/axes/1/values: a value stands there twice"),
+        ("/axes/1/values", [2, 2.0], "/axes/1/values: the list contains a value twice"),
         ("/axes/2/values", ["bfifo", "sfq"], "/axes/2/values/1: /links/0/data/queue/kind: queue 'sfq' is not known"),
-        ("/grids/few/0", {"speed": 1}, "/grids/few/0: scenario s has no axis 'speed'; there are rate, flows, kind"),
-        ("/links/0/data/queue", {"kind": "pfifo"}, "/links/0/data/queue/size: a pfifo has a size"),
-        ("/links/0/data/limiter", "tbf", "/links/0/data/burst_bytes: a tbf has a burst"),
-        ("/links/0/data/burst_bytes", 5000, "/links/0/data/burst_bytes: a tbf or a policer has a burst"),
-        ("/links/0/data/queue/unit", "packets", "/links/0/data/queue/unit: the size of a bfifo is in bdp or bytes"),
+        ("/grids/few/0", {"speed": 1}, "/grids/few/0: scenario s has no axis 'speed'; its axes are rate, flows, kind"),
+        ("/links/0/data/queue", {"kind": "pfifo"}, "/links/0/data/queue/size: a pfifo needs a size"),
+        ("/links/0/data/limiter", "tbf", "/links/0/data/burst_bytes: a tbf needs a burst"),
+        ("/links/0/data/burst_bytes", 5000, "/links/0/data/burst_bytes: only a tbf or a policer has a burst"),
+        ("/links/0/data/queue/unit", "packets", "/links/0/data/queue/unit: a bfifo has no size in packets; choose"),
         ("/links/0/data/queue/ecn", True, "/links/0/data/queue/ecn: a bfifo does not mark"),
-        ("/links/0/data/delay_packets", 10, "/links/0/data/delay_packets: it would count"),
+        ("/links/0/data/delay_packets", 10, "/links/0/data/delay_packets: it would also count"),
         ("/links/0/ends", ["left", "left"], "/links/0/ends: links form a loop"),
         ("/flows/0/ends", ["left", "nowhere"], "/flows/0/ends: no links lead from nowhere to left"),
         ("/flows/0/algorithm", "cubic", "/flows/0/algorithm: the stack's algorithm is the one under test"),
-        ("/flows/0/seconds", 3, "/flows/0/seconds: give bytes, seconds or seconds_at_rate"),
+        ("/flows/0/seconds", 3, "/flows/0/seconds: give only one of bytes, seconds and seconds_at_rate"),
         ("/flows/0/judged", False, "/flows: no group is judged"),
         ("/flows/0/count", 33, "/flows/0/count: a stack has at most 32 flows"),
     ],
@@ -182,7 +182,7 @@ def test_a_change_after_the_clock_has_ended_some_flows_may_meet_those_that_ask_f
     ]
     schedule = [{"at_s": 20, "link": LINK["name"], "set": {"delay_ms": 30}}]
     assert Network.from_json({"links": [LINK], "flows": flows, "schedule": schedule}).latest_end_s == math.inf
-    with pytest.raises(UserError, match=r"^/schedule/0/at_s: it changes at 20 s, and the trial ends by 5"):
+    with pytest.raises(UserError, match=r"^/schedule/0/at_s: it takes effect at 20 s, but the trial ends by 5"):
         Network.from_json({"links": [LINK], "flows": flows[:1], "schedule": schedule})
 
 

@@ -135,9 +135,9 @@ def test_states_become_times():
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
-        ({"at_s": 10, "set": {"loss_pct": 1}}, "/schedule/0/at_s: it changes at 10 s, and the trial ends by 10"),
+        ({"at_s": 10, "set": {"loss_pct": 1}}, "/schedule/0/at_s: it takes effect at 10 s, but the trial ends by 10"),
         ({"at_s": 1, "link": "other", "set": {"loss_pct": 1}}, "/schedule/0/link: there is no link 'other'"),
-        ({"at_s": 1}, "/schedule/0/set: what changes?"),
+        ({"at_s": 1}, "/schedule/0/set: it must say what changes"),
         ({"at_s": 1, "direction": "both", "set": {"rate_mbps": 1}}, "/schedule/0/set/rate_mbps: the link has no rate"),
         ({"at_s": 1, "set": {"queue": {"kind": "pfifo", "size": 9}}}, "/schedule/0/set/queue: only the size"),
         ({"at_s": 1, "set": {"impairments": {"hold": {"first": 1}}}}, "/schedule/0/set/impairments/hold/by_ms"),
@@ -170,15 +170,15 @@ def test_the_schema_refuses_what_makes_no_sense(entry):
 
 
 def test_a_change_after_the_time_limit_is_refused_where_no_clock_ends_the_flows():
-    with pytest.raises(UserError, match="/schedule/0/at_s: it changes at 30 s, and the trial ends by 20"):
+    with pytest.raises(UserError, match="/schedule/0/at_s: it takes effect at 30 s, but the trial ends by 20"):
         setting({"at_s": 30, "set": {"loss_pct": 1}}, flows=[{"name": "test", "bytes": 10**9}])
 
 
 @pytest.mark.parametrize(
     ("data", "queue", "word"),
     [
-        ({"limiter": "tbf", "burst_bytes": 3000}, {"kind": "bfifo", "size": 1}, "a tbf stays"),
-        ({}, {"kind": "policer"}, "a policer stays"),
+        ({"limiter": "tbf", "burst_bytes": 3000}, {"kind": "bfifo", "size": 1}, "of a tbf cannot change"),
+        ({}, {"kind": "policer"}, "of a policer cannot change"),
     ],
 )
 def test_limiters_whose_rate_cannot_change_are_refused(data, queue, word):
@@ -188,7 +188,7 @@ def test_limiters_whose_rate_cannot_change_are_refused(data, queue, word):
 
 
 def test_impairments_strike_packets_and_not_super_packets():
-    with pytest.raises(UserError, match="/links/0/data/impairments: impairments strike packets"):
+    with pytest.raises(UserError, match="/links/0/data/impairments: impairments strike single packets"):
         setting({"at_s": 1, "set": {"impairments": {"duplicate_pct": 1}}}, offload=True)
 
 
@@ -243,11 +243,11 @@ def test_what_a_trace_says_is_part_of_the_digest_and_so_are_its_bytes():
 @pytest.mark.parametrize(
     ("text", "form", "words"),
     [
-        ("1\n-5\n", "mahimahi", "t, line 2: -5 is below 0"),
+        ("1\n-5\n", "mahimahi", "t, line 2: -5 is negative"),
         ("5\n1\n", "mahimahi", "t, number 2: it goes back in time"),
-        ("", "steps", "t holds no number"),
-        ("fast\n", "steps", "t, line 1: 'fast' is no number"),
-        ("nan\n", "steps", "t, line 1: nan is below 0 or endless"),
+        ("", "steps", "t contains no numbers"),
+        ("fast\n", "steps", "t, line 1: 'fast' is not a number"),
+        ("nan\n", "steps", "t, line 1: nan is negative or not finite"),
         ("0\n0\n", "steps", "t never lets anything pass"),
         ("0.01\n", "steps", "t, number 1: 0.01 is out of range"),
         ("0\n", "mahimahi", "t ends at 0 ms"),
@@ -263,7 +263,7 @@ def test_a_bad_trace_is_one_line(text, form, words):
 def test_a_trace_that_holds_packets_needs_a_queue_that_can():
     data = {**DATA, "queue": {"kind": "fq_codel"}}
     links = [{**DOCUMENT["links"][0], "data": data}]
-    with pytest.raises(UserError, match="/schedule/0/trace: a rate of 0 holds packets in a bfifo"):
+    with pytest.raises(UserError, match="/schedule/0/trace: a rate of 0 needs a bfifo before htb"):
         setting({"at_s": 0, "trace": {"file": "t", "format": "steps"}}, load=lambda name: b"1\n0\n", links=links)
 
 

@@ -48,11 +48,11 @@ def test_an_outage_that_lost_all_that_came_is_one():
 
 
 def test_an_outage_that_lost_nothing_is_none():
-    assert outage(lost=0, passed=40) == ["0 of 40 packets were lost from 10 to 11 s, asked were 100 %"]
+    assert outage(lost=0, passed=40) == ["0 of 40 packets were lost from 10 to 11 s instead of 100 %"]
 
 
 def test_an_outage_that_let_a_single_packet_pass_is_none():
-    assert outage(lost=39, passed=1) == ["39 of 40 packets were lost from 10 to 11 s, asked were 100 %"]
+    assert outage(lost=39, passed=1) == ["39 of 40 packets were lost from 10 to 11 s instead of 100 %"]
 
 
 def test_an_outage_in_which_nothing_came_says_nothing():
@@ -62,15 +62,15 @@ def test_an_outage_in_which_nothing_came_says_nothing():
 def test_losses_that_go_on_are_found():
     made = [BEGIN, behind(11, 1005, dropped=40)]
     assert list(problems(ACKS, OUTAGE, shown(2000, dropped=41), made, 20, False)) == [
-        "1 of 996 packets were lost from 11 to 20 s, asked were 0 %"
+        "1 of 996 packets were lost from 11 to 20 s instead of 0 %"
     ]
 
 
 @pytest.mark.parametrize(
     ("found", "why"),
     [
-        ({"delay_ms": 30}, "a delay of 30 ms, asked were 20, from 11 s on"),
-        ({"loss_pct": 100}, "a loss of 100 %, asked were 0, from 11 s on"),
+        ({"delay_ms": 30}, "a delay of 30 ms instead of 20 from 11 s on"),
+        ({"loss_pct": 100}, "a loss of 100 % instead of 0 from 11 s on"),
         ({"delay_ms": 20.009}, None),
     ],
 )
@@ -80,7 +80,7 @@ def test_what_is_in_force_behind_a_change_is_compared(found, why):
 
 def test_a_rate_that_did_not_change_is_found():
     changes = [change(5, DATA, rate_mbps=2)]
-    for rate, why in ((2, []), (10, ["a rate of 10 Mbit/s, asked were 2, from 5 s on"])):
+    for rate, why in ((2, []), (10, ["a rate of 10 Mbit/s instead of 2 from 5 s on"])):
         made = [behind(5, 100, queue_dropped=0, rate_mbps=rate)]
         assert list(problems(DATA, changes, shown(200, queue_dropped=0), made, 10, False)) == why
 
@@ -101,7 +101,7 @@ def test_random_loss_is_compared_by_an_exact_test_in_each_trial(lost, wrong):
 def test_what_the_queue_drops_is_not_taken_for_lost():
     assert list(problems(DATA, [], shown(900, dropped=70, standing=3, queue_dropped=70), [], 20, False)) == []
     assert list(problems(DATA, [], shown(900, dropped=71, standing=3, queue_dropped=70), [], 20, False)) == [
-        "1 of 974 packets were lost from 0 to 20 s, asked were 0 %"
+        "1 of 974 packets were lost from 0 to 20 s instead of 0 %"
     ]
 
 
@@ -124,7 +124,7 @@ def looks(*left, standing=200_000, step_s=0.1):
     ("left", "why"),
     [
         ((125_000, 124_000), None),
-        ((125_000, 100_000), "100000 bytes left a full queue from 0.1 to 0.2 s, at 10 Mbit/s"),
+        ((125_000, 100_000), "only 100000 bytes left a full queue from 0.1 to 0.2 s, at 10 Mbit/s"),
     ],
 )
 def test_a_full_queue_lets_out_what_the_rate_carries(left, why):
@@ -141,7 +141,7 @@ def test_nothing_leaves_while_the_rate_is_0():
     changes = [change(1, DATA, rate_mbps=0)]
     seen = shown(900, queue_dropped=0, **looks(*[125_000] * 10, 0, 0, 5000))
     assert list(problems(DATA, changes, seen, [behind(1, 900, queue_dropped=0)], 1.3, False)) == [
-        "5000 bytes left from 1.2 to 1.3 s, while nothing should"
+        "5000 bytes left the queue from 1.2 to 1.3 s, but none should have"
     ]
 
 

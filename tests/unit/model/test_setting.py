@@ -82,7 +82,7 @@ def test_malformed_cell_ids_are_refused(text):
         ("bfifo:-1", "positive number of bdp"),
         ("bfifo:nan", "positive number of bdp"),
         ("bfifo:x", "positive number of bdp"),
-        ("pfifo:99999999999", "no queue holds so many packets; at most 4294967295"),
+        ("pfifo:99999999999", "the size is too large; give at most 4294967295 packets"),
     ],
 )
 def test_impossible_queues_are_refused(queue, words):

@@ -95,10 +95,10 @@ def test_what_tc_shows_is_compared_with_what_was_asked():
     asked = Direction(rate_mbps=10, delay_ms=20, queue=BFIFO)
     assert shaping.problems(asked, shown(asked)) == []
     assert shaping.problems(asked, shown(asked, options={"delay": {"delay": 0.020009}})) == []
-    assert shaping.problems(asked, shown(asked, options={})) == ["a delay of 0 ms, asked were 20"]
+    assert shaping.problems(asked, shown(asked, options={})) == ["a delay of 0 ms instead of 20"]
     loss = shown(asked, options={"delay": {"delay": 0.02}, "loss-random": {"loss": 0.01}})
-    assert shaping.problems(asked, loss) == ["a loss of 1 %, asked were 0"]
-    assert shaping.problems(asked, shown(asked)[:2]) == ["no bfifo"]
+    assert shaping.problems(asked, loss) == ["a loss of 1 % instead of 0"]
+    assert shaping.problems(asked, shown(asked)[:2]) == ["no bfifo qdisc"]
     assert shaping.problems(Direction(), [{"kind": "noqueue"}]) == []
 
 

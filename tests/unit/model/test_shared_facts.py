@@ -145,13 +145,13 @@ def test_without_a_queue_nothing_is_counted_and_nothing_is_zero():
         (("groups", 0, "flows", 0, "client"), process(0, report(completion_s=0.1)), "error", "the harness saw it run"),
         (("groups", 0, "flows", 0, "arrived_bytes"), 5000, "error", "only 5000 crossed its link"),
         (("groups", 0, "flows", 0, "congestion_control", "names"), ["reno"], "error", "sent with reno"),
-        (("groups", 0, "flows", 0, "min_rtt_ms"), 12.0, "error", "had a round trip of 12 ms, asked were 20"),
+        (("groups", 0, "flows", 0, "min_rtt_ms"), 12.0, "error", "had a round trip of 12 ms instead of 20"),
         (("groups", 0, "server"), process(1), "error", "the server of linux-tcp ended with status 1"),
         (("groups", 0, "server"), process(127), "unsupported", "linux-tcp does not offer cubic"),
         (("groups", 0, "ready"), False, "error", "the server of linux-tcp was never ready"),
         (("groups", 1, "flows", 0, "congestion_control"), BBRV1, "unsupported", "group other: bbrv3 was asked for"),
-        (("links", 0, 0, "qdiscs"), [], "error", "calibration: a delay of 0 ms, asked were 10 (link, data)"),
-        (("links", 0, 0, "looks", "out_bytes"), [0, 1, 3_500_000], "error", "bytes left in 2 s, at 10 Mbit/s"),
+        (("links", 0, 0, "qdiscs"), [], "error", "calibration: a delay of 0 ms instead of 10 (link, data)"),
+        (("links", 0, 0, "looks", "out_bytes"), [0, 1, 3_500_000], "error", "left the queue in 2 s, at 10 Mbit/s"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_believed_is_no_result(place, value, outcome, words):
@@ -275,7 +275,7 @@ def test_a_change_that_was_due_just_after_the_last_flow_ended_was_asked_for():
     found = measured((("changes",), [made]), *changed, flows=network)
     assert found.outcome is Outcome.OK, found.message
     late = measured(*changed, flows=network)
-    assert "a delay of 15 ms, asked were 10" in late.message
+    assert "a delay of 15 ms instead of 10" in late.message
 
 
 @given(st.lists(st.integers(0, 10**6), min_size=2, max_size=40), st.floats(0, 2))

@@ -156,7 +156,7 @@ def test_faults_are_errors_and_unlike_runs_are_refused():
     assert judged(cells={first: broken}).status is Status.ERROR
     unsupported = measurements([0.5], cell=first, outcome=Outcome.UNSUPPORTED, message="not offered")
     assert judged(cells={first: unsupported}).status is Status.UNSUPPORTED
-    with pytest.raises(UserError, match="unlike runs"):
+    with pytest.raises(UserError, match="different runs"):
         judged(cells={first: measurements([0.5] * 5, cell=first, kernel_digest="8" * 16)})
 
 
@@ -203,8 +203,8 @@ def test_what_cannot_be_a_reference_is_refused():
         ([], "no measurements"),
         (reference(n=4), "fewer than 5"),
         (reference()[:-5], "lack cells of grid 10mbps"),
-        (reference(outcome=Outcome.TIMEOUT), "is timeout"),
-        ([*reference(), *reference(kernel_digest="8" * 16)], "2 unlike runs"),
+        (reference(outcome=Outcome.TIMEOUT), "has outcome timeout"),
+        ([*reference(), *reference(kernel_digest="8" * 16)], "results hold 2 runs of "),
     ):
         with pytest.raises(UserError, match=words):
             derive_split.derive_split(bad, "cubic", "a version")
@@ -223,9 +223,9 @@ def test_a_document_that_contradicts_itself_is_refused():
     refused("/paths/0: low", lambda d: d["paths"][0]["split"].update(low=2))
     refused("median", lambda d: d["paths"][0]["split"].update(low=0.53))
     refused("not among /references", lambda d: d["paths"][0]["split"]["basis"].update(reference="x"))
-    refused("stands twice", lambda d: d["shares"].append(d["shares"][0]))
+    refused("is listed twice", lambda d: d["shares"].append(d["shares"][0]))
     refused("grid 'x' is not known", lambda d: d["shares"][0].update(grid="x"))
-    refused("composes to no cell", lambda d: d["paths"][4].update(path="10mbps-100ms-0pct+10mbps-80ms-0pct"))
+    refused("amounts to no cell", lambda d: d["paths"][4].update(path="10mbps-100ms-0pct+10mbps-80ms-0pct"))
     refused("/path_profile_digest: missing", lambda d: d["paths"][0].update(measured=d["paths"][0]["split"]))
     refused("no path of class", lambda d: d["shares"][0].update(grid="10mbps-1ms-0pct"))
 
@@ -273,7 +273,7 @@ def test_paths_measured_in_other_ways_are_no_reference():
         assert document == plain
     with pytest.raises(UserError, match="has fewer than 5"):
         derive_split.derive_split([*reference(), *through(SPLIT[:4], path)], "cubic", "a version")
-    with pytest.raises(UserError, match=r"in path 10mbps-100ms-0pct\+10mbps-1ms-4pct is error"):
+    with pytest.raises(UserError, match=r"in path 10mbps-100ms-0pct\+10mbps-1ms-4pct has outcome error"):
         derive_split.derive_split([*reference(), *through(SPLIT, path, Outcome.ERROR)], "cubic", "a version")
 
 
@@ -327,7 +327,7 @@ def test_what_was_not_measured_split_is_not_judged_and_faults_are_errors(measure
     for unlike in (through(SPLIT, check.path, queue="fq_codel"), through(SPLIT, check.path, proxy=None)):
         with pytest.raises(UserError, match="another atc25 profile"):
             judged(unlike)
-    with pytest.raises(UserError, match="unlike runs or paths"):
+    with pytest.raises(UserError, match="different runs or paths"):
         judged(through(SPLIT, measured_zone.checks[1].path))
     # A path without a reference of its own is judged by predictions, even if it was measured.
     unasked = measured_zone.checks[1]

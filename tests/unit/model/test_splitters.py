@@ -74,11 +74,11 @@ def test_a_setting_with_splitters_reads_as_it_was_written_and_is_another_one():
         ({"boxes": [{"does": "split", "node": "b"}] * 2}, "/boxes: there are two splitters at b; leave one"),
         (
             {"boxes": [{"does": "split", "node": "b", "options": {"window": 3}}]},
-            "/boxes/0/options/window: a splitter has no such option; there are to_client, to_server, ",
+            "/boxes/0/options/window: a splitter has no such option; choose one of to_client, to_server, ",
         ),
         (
             {"boxes": [{"does": "split", "node": "b", "options": {"to_client": "BBR!"}}]},
-            "/boxes/0/options: to_client is 'BBR!'; it must be a kernel's name of a congestion control",
+            "/boxes/0/options: to_client is 'BBR!'; it must be a kernel name of a congestion control, such as cubic",
         ),
         (
             {"boxes": [{"does": "split", "node": "b", "options": {"back_pressure_bytes": 0}}]},
@@ -86,15 +86,15 @@ def test_a_setting_with_splitters_reads_as_it_was_written_and_is_another_one():
         ),
         (
             {"boxes": [{"does": "split", "node": "b", "links": ["first", "second"]}]},
-            "/boxes/0/links: a splitter stands at one node; name it as its node",
+            "/boxes/0/links: a splitter is at one node; name that in node instead",
         ),
         (
             {"flows": [{"name": "test", "ends": ["d", "a"], "seconds": 5}]},
-            "/flows/0/ends: a flow that is split goes as links do; name its client's end first",
+            "/flows/0/ends: a split flow must go in its links' direction; name its client's end first",
         ),
         (
             {"flows": [{"name": "test", "seconds": 5}, {"name": "other", "sender": "kernel", "seconds": 5}]},
-            "/flows/1: flows of the kernel cross no splitter; give them the ends of one section",
+            "/flows/1: flows of the kernel cannot cross a splitter; give them the ends of one section",
         ),
         (
             {"boxes": [{"does": "split", "node": "b"},
@@ -136,6 +136,6 @@ def test_connections_that_pass_a_splitter_by_are_found():
     network = setting().network
     assert not list(splitting.problems(network, [seen("b", 1), seen("c", 1)], [1, 1]))
     (problem,) = splitting.problems(network, [seen("b", 1), seen("c", 0)], [1, 1])
-    assert problem == "1 flows cross the splitter at c, and it split 0 connections"
+    assert problem == "1 flows cross the splitter at c, but it split only 0 connections"
     (problem,) = splitting.problems(network, [seen("b", 1, refused=1), seen("c", 1)], [1, 1])
     assert problem == "the splitter at b refused 1 connections"

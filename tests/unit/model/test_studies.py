@@ -115,7 +115,7 @@ def test_a_study_has_points_of_two_tiers(tmp_path):
         ("/claims/0/checks/0/at/scenario", "three", "/claims/0/checks/0/at: the study has no scenario 'three'"),
         ("/claims/0/checks/0/at/group", "other", "/claims/0/checks/0/at: two has no group 'other'; it has test"),
         ("/claims/0/checks/0/at/metric", "speed", "/claims/0/checks/0/at: 'speed' is not one of the metrics"),
-        ("/claims/0/checks/0/at/metric", "utilization", "/at: utilization is no metric of two"),
+        ("/claims/0/checks/0/at/metric", "utilization", "/at: utilization is not a metric of two"),
         ("/claims/0/checks/0/at/speed", 1, "/claims/0/checks/0/at: scenario two has no axis 'speed'"),
         ("/claims/0/checks/0/within", {"low": 2, "high": 1}, "/claims/0/checks/0/within: low is above high"),
         ("/claims/0/checks/0/within", {"about": 1}, "/claims/0/checks/0/within: "),
@@ -123,27 +123,27 @@ def test_a_study_has_points_of_two_tiers(tmp_path):
         ("/claims/1/anchors", ["faster"], "/claims/1/anchors/0: the study has no anchor 'faster'"),
         ("/claims/0/checks/0/anchors", ["x"], "/claims/0/checks/0/anchors/0: the study has no anchor 'x'"),
         ("/claims/0/figures", ["9"], "/claims/0/figures/0: the study has no figure '9'"),
-        ("/claims/1/id", "C1", "/claims/1/id: there are two claims C1"),
-        ("/claims/0/checks/0/at/metric", "harm_pct", "/claims/0/checks/0/at: harm_pct is known beside a zone only"),
+        ("/claims/1/id", "C1", "/claims/1/id: two claims are called C1"),
+        ("/claims/0/checks/0/at/metric", "harm_pct", "/claims/0/checks/0/at: harm_pct is known only with a zone"),
         ("/claims/2/checks/0/rises/along", "speed", "/claims/2/checks/0/rises/values/0: scenario two has no axis"),
         ("/experiments/0/full/0", {"speed": 1}, "/experiments/0/full/0: scenario two has no axis 'speed'"),
         ("/experiments/0/full/0", {"buffer_bdp": -1}, "/experiments/0/full/0: at this value: /links/0/data/queue/size"),
         ("/experiments/1/scenario", "fast", "/experiments/1/scenario: the study has no scenario 'fast'"),
-        ("/scenarios/1/like", "none", "/scenarios/1: /like: no scenario 'none' stands before it"),
+        ("/scenarios/1/like", "none", "/scenarios/1: /like: no document of scenario 'none' precedes this one"),
         ("/scenarios/1/set", {"/links/7/name": "x"}, "/scenarios/1: /set/~1links~17~1name: the scenario has"),
         ("/scenarios/2", "atc99", "/scenarios/2: there is no scenario 'atc99'"),
-        ("/scenarios/2", SCENARIO, "/scenarios/2: there are two scenarios called two"),
+        ("/scenarios/2", SCENARIO, "/scenarios/2: two scenarios are called two"),
         ("/anchors/0/check/at/metric", "speed", "/anchors/0/check/alike/sides/0: 'speed' is not one of the metrics"),
-        ("/anchors", DOCUMENT["anchors"] * 2, "/anchors/1/name: there are two anchors slower"),
-        ("/anchors/0/check/anchors", ["slower"], "/anchors/0/check/anchors: an anchor rests on no other"),
+        ("/anchors", DOCUMENT["anchors"] * 2, "/anchors/1/name: two anchors are called slower"),
+        ("/anchors/0/check/anchors", ["slower"], "/anchors/0/check/anchors: an anchor cannot rest on another"),
         ("/figures/0/x", "speed", "/figures/0: not all of its points have a coordinate 'speed'"),
         ("/figures/0/panels", ["speed"], "/figures/0: not all of its points have a coordinate 'speed'"),
         ("/figures/0/published", [{"x": 1, "value": 1, "panel": [3]}], "/figures/0/published/0/panel: the figure has"),
         ("/figures/0/at", [{**_AT, "buffer_bdp": 1}, {**_AT, "buffer_bdp": 7}], "/figures/0/at/1: the study does not"),
-        ("/figures/0", _TABLE | {"rows": [_ROW | {"published": [1, 2]}]}, "/figures/0/rows/0/published: there are 1"),
+        ("/figures/0", _TABLE | {"rows": [_ROW | {"published": [1, 2]}]}, "/figures/0/rows/0/published: 2 values"),
         ("/figures/0", _TABLE | {"columns": [{"title": "a", "at": {"metric": "speed"}}]}, "/figures/0/rows/0: 'speed'"),
-        ("/figures/0", _TABLE | {"panels": ["flows"]}, "/figures/0/panels: what draws table has none"),
-        ("/figures/0/rows", [_ROW], "/figures/0/rows: what draws curves has none"),
+        ("/figures/0", _TABLE | {"panels": ["flows"]}, "/figures/0/panels: a figure that draws table does not take it"),
+        ("/figures/0/rows", [_ROW], "/figures/0/rows: a figure that draws curves does not take it"),
         ("/trials/smoke", 0, "/trials/smoke"),
         ("/experiments/0/client", "No such", "/experiments/0/client"),
         ("/claims/0/checks/0/at/client", "own", "the study does not measure two, bbrv1 with client own"),
@@ -348,7 +348,7 @@ def test_a_prediction_is_made_from_the_points_of_one_kernel(tmp_path):
 
 
 def test_a_prediction_asks_for_one_point_of_each_cell_and_for_numbers(tmp_path):
-    with pytest.raises(UserError, match="gain_above: 'x' is no number"):
+    with pytest.raises(UserError, match="gain_above: 'x' is not a number"):
         read(tmp_path, predicting({**PATHS, "gain_above": "x"}))
     with pytest.raises(UserError, match="two has several points of one cell"):
         read(tmp_path, predicting({**PATHS, "scenario": "two"}))
@@ -455,9 +455,9 @@ def test_a_claim_may_be_about_phases_of_a_delivery(tmp_path):
 @pytest.mark.parametrize(
     ("at", "words"),
     [
-        ({"metric": "delivered_mbps", "phase": 3}, "there is no phase 3; there are 0 to 2"),
-        ({"metric": "delivered_mbps", "phase": -1}, "there is no phase -1; there are 0 to 2"),
-        ({"metric": "delivered_mbps", "phase": True}, "there is no phase True; there are 0 to 2"),
+        ({"metric": "delivered_mbps", "phase": 3}, "there is no phase 3; choose 0 to 2"),
+        ({"metric": "delivered_mbps", "phase": -1}, "there is no phase -1; choose 0 to 2"),
+        ({"metric": "delivered_mbps", "phase": True}, "there is no phase True; choose 0 to 2"),
         ({"metric": "share", "phase": 0}, "share has no phases here; leave out phase, or give the scenario delivery"),
     ],
 )

@@ -217,7 +217,7 @@ def test_unlike_runs_are_not_taken_for_one_zone():
     made, measured = many([[0.5] * 5, [0.5] * 5])
     cell = list(measured)[1]
     measured[cell] = measurements([0.5] * 5, cell=cell, kernel_digest="8" * 16)
-    with pytest.raises(UserError, match="unlike runs"):
+    with pytest.raises(UserError, match="different runs"):
         judge_zones([(made, measured)])
 
 
@@ -239,9 +239,9 @@ def test_looks_rise_from_the_first_to_the_last(first, more):
 
 
 def test_unlike_runs_are_never_pooled():
-    with pytest.raises(UserError, match="unlike runs"):
+    with pytest.raises(UserError, match="different runs"):
         judge(ZONE, CELL, [measurement(), measurement(kernel_digest="8" * 16)])
-    with pytest.raises(UserError, match="unlike runs"):
+    with pytest.raises(UserError, match="different runs"):
         judge(ZONE, CELL, [measurement(), measurement(lab_digest="8" * 16)])
 
 
@@ -271,7 +271,7 @@ def test_a_zone_is_read():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda d: d["cells"].append(d["cells"][0]), "z.json: /cells/1: cell 10mbps-20ms-1pct stands twice"),
+        (lambda d: d["cells"].append(d["cells"][0]), "z.json: /cells/1: cell 10mbps-20ms-1pct is listed twice"),
         (lambda d: d["cells"][0].update(low=0.7), "/cells/0: low 0.7 is above high 0.6"),
         (lambda d: d["cells"][0].update(high=0.45, low=0.41), "own median 0.5 is outside"),
         (lambda d: d["cells"][0]["basis"].update(reference="x"), "reference 'x' is not among"),

@@ -76,4 +76,4 @@ def test_a_slow_transfer_is_not_drawn_on_the_scale_of_a_fast_link():
     assert [line.style for line in goodput(0.9).lines] == ["link", "median"]
     slow = goodput(0.05)
     assert [line.style for line in slow.lines] == ["median"]
-    assert (slow.top, slow.hint) == ("0.5", "of the link's 10 Mbit/s")
+    assert (slow.top, slow.hint) == ("0.5", "the link's rate is 10 Mbit/s")

@@ -86,7 +86,7 @@ def test_a_study_s_lines_are_judged_alike_and_points_that_were_not_measured_now_
     ]  # fmt: skip
     again = path.read_bytes()
     assert published.write_study(study, both, folder).read_bytes() == again
-    with pytest.raises(UserError, match="these results hold nothing of atc25-splitting"):
+    with pytest.raises(UserError, match="these results have no measured points of atc25-splitting"):
         published.write_study(study, stray, folder)
 
 
@@ -100,7 +100,7 @@ def test_a_study_s_file_holds_one_build_of_an_algorithm(folder):
     one, other = Cell(10, 20, 1), Cell(10, 20, 2)
     path = published.write_study(study, of("1" * 16, one, other), folder)
     before = path.read_bytes()
-    with pytest.raises(UserError, match=r"holds atc25, cubic, .*loss_pct=2.* which these results lack"):
+    with pytest.raises(UserError, match=r"holds atc25, cubic, .*loss_pct=2.* and not in these results"):
         published.write_study(study, of("2" * 16, one), folder)
     assert path.read_bytes() == before
     published.write_study(study, of("2" * 16, one, algorithm="bbrv1"), folder)  # another algorithm's kernel may differ

@@ -111,12 +111,12 @@ def test_evidence_that_a_page_cannot_show_is_named_and_leaves_no_half_of_a_site(
     for line in lines:
         line["evidence"]["calibration"] = [{"rate_mbps": 10**400, "loss_sent": 1, "loss_lost": 0, "delays_ms": []}]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    with pytest.raises(UserError, match=r"results\.jsonl:\d+: /evidence: not as result lines have it: OverflowError"):
+    with pytest.raises(UserError, match=r"results\.jsonl:\d+: /evidence: not in the format of result lines: Overflow"):
         site.write(Source([path]), tmp_path / "site")
     for line in lines:
         line["evidence"]["calibration"] = [{"rate_mbps": 10}]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    with pytest.raises(UserError, match=r"results\.jsonl:\d+: /evidence: not as result lines have it: KeyError"):
+    with pytest.raises(UserError, match=r"results\.jsonl:\d+: /evidence: not in the format of result lines: KeyError"):
         site.write(Source([path]), tmp_path / "site")
     assert not [p for p in (tmp_path / "site").rglob("*") if p.is_file()]
 
@@ -169,7 +169,7 @@ def test_paths_of_two_segments_are_not_cells():
     segments = (Cell(10, 20, 0), Cell(50, 60, 1))
     path = dataclasses.replace(setting(), cell=end_to_end(segments), segments=segments)
     made = dataclasses.replace(measurement(), trial=dataclasses.replace(measurement().trial, setting=path))
-    with pytest.raises(UserError, match="paths of two segments only"):
+    with pytest.raises(UserError, match="only of paths with two segments"):
         heatmaps.all_series([made])
     assert len(heatmaps.all_series([made, measurement()])) == 1
 
@@ -310,7 +310,7 @@ def test_one_trial_is_traced_by_its_seed():
 
 def test_what_no_command_makes_is_said():
     apart = [measurement(0.4, seed) for seed in (101, 102, 104)]
-    assert rerun.cell(apart) == (None, "conformance run takes seeds in a row, and these 3 are from 101 to 104")
+    assert rerun.cell(apart) == (None, "conformance run takes consecutive seeds, but these 3 from 101 to 104 have gaps")
 
     def under(**changes):
         trial = dataclasses.replace(measurement().trial, setting=dataclasses.replace(setting(), **changes))
@@ -370,7 +370,7 @@ def test_a_flow_beside_a_rival_answers_what_is_asked_of_two_flows_only(rival, ow
     rows = {a.criterion.section: dict(zip(a.tables[0].columns, a.tables[0].rows[0].texts, strict=True))
             for a in answers if a.tables and a.tables[0].rows[0].series}  # fmt: skip
     assert rows.keys() == ({"5.1.4", "5.2.1"} if own else {"5.2.1"})
-    assert rows["5.2.1"]["share"] == "0.40 (1 cell)" and rows["5.2.1"]["beside"] == f"a flow of {rival}"
+    assert rows["5.2.1"]["share"] == "0.40 (1 cell)" and rows["5.2.1"]["rival"] == f"a {rival} flow"
 
 
 # Forms for other tools

@@ -118,7 +118,7 @@ def test_a_front_page_groups_by_algorithm_and_counts(built):
 def test_what_was_not_seen_is_said_and_not_drawn(built):
     (quick,) = built.glob("cubic-quick-*-10mbps.html")
     text = quick.read_text()
-    assert text.count("not known: only Linux TCP tells its round-trip time") == 1
+    assert text.count("not known: only Linux TCP reports its round-trip time") == 1
     assert "Throughput, with headers and retransmissions" in text
     (linux,) = built.glob("cubic-linux-tcp-*-10mbps.html")
     assert "not recorded by the version of the suite that measured this" in linux.read_text()

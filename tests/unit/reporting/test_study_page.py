@@ -149,7 +149,7 @@ def test_series_of_links_are_parts_of_their_rates_in_each_second(study, measured
         {"line": "1, link bottleneck", "x": 0, "median": 1.0, "panel": ""},
         {"line": "1, link bottleneck", "x": 1, "median": 0.25, "panel": ""},
     ]  # fmt: skip
-    assert "used of a link" in study_charts.svg(figure, rows)
+    assert "share of each link" in study_charts.svg(figure, rows)
 
 
 @pytest.mark.parametrize("draws", ["curves", "cdf", "series", "heatmap"])
@@ -171,7 +171,7 @@ def test_a_site_of_a_study_has_a_page_for_each_and_a_scoreboard_of_every_claim(s
     front = site.write(source, tmp_path / "report")
     text = (front.parent / page.name).read_text()
     assert "<svg" in text and "D06" in text and "Bequant" in text
-    assert "Medians with the intervals that hold them; hollow marks are published." in text
+    assert "Medians with their confidence intervals; hollow marks are published values." in text
     board = (front.parent / "studies.html").read_text()
     assert page.name in board
     for one in pages:

@@ -21,7 +21,7 @@ def test_points_are_the_columns_values():
     found = drawn({"t_s": [0.0, 5.0, 10.0], "queue_bytes": [0, 20_000, 10_000]})["Bottleneck queue"]
     assert found.top == "20"
     assert points(found.lines[0]) == [(0, 100), (500, 0), (1000, 50)]
-    assert "from 0 to 20 kB, at the end 10" in found.words
+    assert "from 0 to 20 kB, 10 at the end" in found.words
 
 
 def test_times_that_no_clock_shows_are_drawn_without_harm():
@@ -43,8 +43,8 @@ def test_without_the_kernels_word_goodput_is_not_claimed():
     found = drawn(trace(tcp=False))
     assert "Goodput" not in found
     assert "Throughput, with headers and retransmissions" in found
-    assert "only Linux TCP tells" in found["Round-trip time"].missing
-    assert "only Linux TCP tells" in found["Congestion window"].missing
+    assert "only Linux TCP reports" in found["Round-trip time"].missing
+    assert "only Linux TCP reports" in found["Congestion window"].missing
 
 
 def test_lines_from_before_a_column_existed_say_so():

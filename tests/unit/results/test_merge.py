@@ -73,7 +73,7 @@ def test_the_target_may_be_one_of_the_shards(write):
 def test_unlike_runs_are_refused_with_their_digests_and_files(write, tmp_path, name):
     one = write("one", [measurement(cell=A)])
     other = write("other", [measurement(cell=B, **{name: "f" * 16})])
-    words = rf"unlike runs of cubic/linux-tcp .*one:1 and .*other:1: {name.replace('_', ' ')} .* and f{{16}};"
+    words = rf"runs of cubic/linux-tcp .*one:1 and .*other:1 differ: {name.replace('_', ' ')} .* and f{{16}};"
     with pytest.raises(UserError, match=words):
         merge.merge([one, other], tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -110,7 +110,7 @@ def test_broken_lines_and_empty_files_are_named(write, tmp_path):
     broken.write_bytes(store.dumps(measurement()) + b'{"schema": "x"}\n')
     with pytest.raises(UserError, match='broken:2: not a result line: "schema" must be'):
         merge.merge([good, broken], tmp_path / "out")
-    with pytest.raises(UserError, match=r"no results in .*empty.*; name files that hold some"):
+    with pytest.raises(UserError, match=r"no results in .*empty.*; name files that hold results"):
         merge.merge([write("empty", [])], tmp_path / "out")
     cut = tmp_path / "cut"
     cut.write_bytes(store.dumps(measurement())[:-9])

@@ -200,10 +200,10 @@ def test_compressed_results_are_read_like_any_other_and_never_added_to(path, suf
     with pytest.raises(UserError, match="is compressed, and can only be read"):
         store.Store(packed)
     packed.write_bytes(pack(path.read_bytes())[:-20])
-    with pytest.raises(UserError, match="it is damaged, or no"):
+    with pytest.raises(UserError, match="it is damaged, or not in"):
         store.read(packed)
     packed.write_bytes(path.read_bytes())
-    with pytest.raises(UserError, match="it is damaged, or no"):
+    with pytest.raises(UserError, match="it is damaged, or not in"):
         store.read(packed)
 
 
@@ -212,5 +212,5 @@ def test_a_damaged_gz_file_is_named(tmp_path):
     packed = bytearray(gzip.compress(store.dumps(measurement()) * 50))
     packed[40:46] = b"\xff" * 6
     path.write_bytes(packed)
-    with pytest.raises(UserError, match=r"z\.jsonl\.gz: it is damaged, or no \.gz file"):
+    with pytest.raises(UserError, match=r"z\.jsonl\.gz: it is damaged, or not in \.gz format"):
         store.read(path)

@@ -106,7 +106,7 @@ def test_without_git_a_repository_is_refused_and_any_other_folder_read(repositor
     monkeypatch.setenv("PATH", str(tmp_path))
     assert digest(plain) == before
     for path in (repository, repository / "src"):
-        with pytest.raises(UserError, match=r"^/\S+ is in a git repository, and git is not on PATH; install git$"):
+        with pytest.raises(UserError, match=r"^/\S+ is in a git repository, but git is not on PATH; install git$"):
             trees.read(path)
     (repository / ".git").rename(repository / "git")
     (repository / ".git").write_text("gitdir: git")  # as in worktrees and submodules
@@ -266,8 +266,8 @@ def test_a_tree_that_changes_while_it_is_copied_is_refused(tmp_path):
     root = written(tmp_path / "tree", a="1", b="2")
     tree = trees.read(root)
     written(root, b="3")
-    with pytest.raises(UserError, match="tree/b changed while it was copied; run the same command again"):
+    with pytest.raises(UserError, match="tree/b changed while it was being copied; run the same command again"):
         trees.follow(tree, tmp_path / "copy")
     (root / "b").unlink()
-    with pytest.raises(UserError, match="tree/b went while it was copied"):
+    with pytest.raises(UserError, match="tree/b disappeared while it was being copied"):
         trees.follow(tree, pathlib.Path(tmp_path / "copy"))
