@@ -109,7 +109,7 @@ def test_an_image_that_fails_says_how(rootfs, tmp_path, text, outcome, words):
 
 
 def test_a_folder_that_is_no_root_file_system_is_refused(tmp_path):
-    with pytest.raises(UserError, match="no root file system"):
+    with pytest.raises(UserError, match="is not a root file system"):
         adapter.load_interop(tmp_path)
     with pytest.raises(UserError, match="name it with --interop-rootfs"):
         benches.find(benches.Choice(stack="interop"))

@@ -42,7 +42,7 @@ def test_a_rival_and_its_topology_need_each_other(changes):
 
 
 def test_a_path_of_two_segments_has_no_rival():
-    with pytest.raises(UserError, match="no rival"):
+    with pytest.raises(UserError, match="cannot have a rival"):
         documents.path("competing", (CELL, CELL))
 
 

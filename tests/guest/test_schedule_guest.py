@@ -38,15 +38,14 @@ def captured(monkeypatch, tmp_path):
 
     With `acks`, each of the two is (packets from the server, packets to it).
     """
-    plain, feed = shared._trial, job.Reader.feed
+    plain, remove = shared._trial, job.Reader._without_captures
     made = []
 
-    def kept(self, event, host):
-        for measurement in feed(self, event, host):
-            folder = tmp_path / str(len(made))
-            shutil.copytree(self._traces / f"{event.index}-{measurement.trial.seed}", folder)
-            made.append(folder)
-            yield measurement
+    def kept(self, measurement, index):
+        folder = tmp_path / str(len(made))
+        shutil.copytree(self._captures_of(index, measurement.trial), folder)
+        made.append(folder)
+        return remove(self, measurement, index)
 
     def packets(path, protocol, server):
         return pcap.packets(path.read_bytes(), protocol, server)
@@ -57,7 +56,7 @@ def captured(monkeypatch, tmp_path):
         return sides if acks else [theirs for theirs, _ in sides]
 
     monkeypatch.setattr(shared, "_trial", lambda trial: dataclasses.replace(plain(trial), captures=True))
-    monkeypatch.setattr(job.Reader, "feed", kept)
+    monkeypatch.setattr(job.Reader, "_without_captures", kept)
     # Keep a first pass's captures, too.
     monkeypatch.setattr(two_passes, "_captured", packets)
     return read
