@@ -71,9 +71,9 @@ CRITERIA = (
               scenarios=("shallow-queues", "fairness", "ten-flows", "hundred-flows"), metrics=("dropped_pct",),
               clauses=("CL103",), asks="Does it avoid causing high loss, and slow down under it?",
               says="Share of the sender's bytes that never arrived: in cells without random loss, what the flow itself "
-                   "causes at the bottleneck; and how much a queue of 0.25 to 1.5 bandwidth-delay products drops if "
-                   "several flows of the stack share it. The RFC's example of high loss, several flows of BBRv1 in "
-                   "a shallow queue, is the control, which must show it."),
+                   "causes at the bottleneck; and how much a queue drops if two to eight flows of the stack, or ten "
+                   "or a hundred of the guest kernel with the same algorithm, share it. The RFC's example of high "
+                   "loss, several flows of BBRv1 in a shallow queue, is the control, which must show it."),
     Criterion(section="5.1.4", title="Fairness Within the Proposed Congestion Control Algorithm", status=PARTLY,
               figures=figures.share_with_own, shared=True, scenarios=("fairness", "rtt-fairness"),
               metrics=("jain_index", "unequal_pct", "convergence_s", "share"),

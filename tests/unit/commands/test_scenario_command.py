@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import types
 
 import pytest
 from click.testing import CliRunner
@@ -48,6 +49,23 @@ def test_a_hundred_flows_need_memory(monkeypatch):
     done = invoke("run", "hundred-flows")
     assert done.exit_code == 2
     assert "/flows: 100 flows and their queues need a guest of 512 MB, but only 300 MB are free" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "transport", "contract", "words"),
+    [
+        ("three-sections", "udp", 2, "/boxes: a splitter splits TCP, but mine serves over udp; choose a stack over"),
+        ("short-bodies", "tcp", 1, "/flows: mine serves only one body on a connection (contract 1 in its manifest)"),
+    ],
+)
+def test_a_stack_that_cannot_take_part_is_refused_with_what_helps(monkeypatch, name, transport, contract, words):
+    manifest = types.SimpleNamespace(transport=transport, contract=contract)
+    bench = types.SimpleNamespace(adapter=types.SimpleNamespace(name="mine", manifest=manifest, client=None))
+    monkeypatch.setattr(scenario.benches, "find", lambda choice: bench)
+    monkeypatch.setattr(scenario.common, "require_offered", lambda *about: None)
+    done = invoke("run", name)
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+    assert words in done.stderr
 
 
 def test_documents_keep_their_schemas():
