@@ -105,9 +105,8 @@ def compare(measurements: Iterable[Measurement], published: Published) -> list[R
     runs: dict[tuple[str, str], object] = {}
     for m in measurements:
         t = m.trial
-        if t.setting.segments or t.setting.profile not in documents.PROFILES.values():
-            continue
-        if t.setting.transfer_s != _TRANSFER_S:
+        single = not t.setting.segments and t.setting.profile in documents.PROFILES.values()
+        if not single or t.setting.transfer_s != _TRANSFER_S:
             continue
         run = t.scheme.stack_digest, t.scheme.kernel_digest, t.setting.profile_digest, t.room, t.lab_digest
         scheme = t.scheme.algorithm, t.scheme.stack

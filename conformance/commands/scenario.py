@@ -152,7 +152,7 @@ def run(
     common.require_offered(bench, algorithm)
     for setting in settings.values():
         if why_not := shared.why_not(setting, bench.adapter):
-            if setting.network and setting.network.splitters and bench.adapter.manifest.transport != "tcp":
+            if shared.lacks_tcp(setting, bench.adapter):
                 raise UserError(f"/boxes: {why_not}", "choose a stack over TCP")
             raise UserError(
                 f"/flows: {why_not}", "request one body per connection, or see docs/contract.md on contract 2"

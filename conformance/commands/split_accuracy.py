@@ -116,7 +116,7 @@ def compute(
     """
     bench = benches.find(choice)
     if bench.adapter.manifest.transport != "tcp":
-        raise UserError(f"a proxy splits TCP, and {bench.adapter.name} serves over {bench.adapter.manifest.transport}")
+        raise UserError(f"a proxy splits TCP, but {bench.adapter.name} serves over {bench.adapter.manifest.transport}")
     for algorithm in algorithms:
         common.require_offered(bench, algorithm)
     profile = profile or str(bench.profile)

@@ -24,13 +24,14 @@ def of_flows(place: Place, stacks: Sequence[bool], data: bytes) -> Iterator[tupl
     `stacks`: for each group, whether it is the stack's; `data`: what a watch wrote about connections.
     """
     senders = {host.address: group for group, host in enumerate(place.senders)}
+    clients = [by_address(hosts) for hosts in place.receivers]
     for packets, total_ns, least_ns, most_ns, source, sink, port, _ in _TRIPS.iter_unpack(data):
         group = senders.get(socket.inet_ntoa(source))
         if group is None or not packets:
             continue
         if stacks[group]:
             # Each client of the stack has a host of its own.
-            flow = by_address(place.receivers[group])[socket.inet_ntoa(sink)]
+            flow = clients[group][socket.inet_ntoa(sink)]
         else:
             flow = socket.ntohs(port) - FIRST_LOCAL_PORT
         yield group, flow, packets, total_ns, least_ns, most_ns

@@ -178,8 +178,7 @@ def read(stack: str) -> Manifest:
     for at, source in enumerate(found.sources):
         if not (stat.S_ISREG(_mode(found.folder / source)) or stat.S_ISDIR(_mode(found.folder / source))):
             raise UserError(f"{path}: /sources/{at}: {found.folder / source} is neither a file nor a folder")
-    if re.search(r"\s", str(found.folder)):
-        raise UserError(f"{found.folder}: guests cannot use folders with spaces in their paths", "move it")
+    paths.refuse_spaces(found.folder, "move it")
     for readable in (found.folder, found.folder / found.program):
         if readable.stat().st_mode & 0o005 != 0o005:
             raise UserError(

@@ -110,10 +110,15 @@ def is_by_stack(group: Flows, stack: str) -> bool:
     return group.is_stack and not (group.requests and stack == KERNEL_STACK)
 
 
+def lacks_tcp(setting: Setting, adapter: Adapter) -> bool:
+    """Return whether a setting has splitters, which split TCP, and the adapter does not serve over TCP."""
+    return bool(setting.network and setting.network.splitters) and adapter.manifest.transport != "tcp"
+
+
 def why_not(setting: Setting, adapter: Adapter) -> str | None:
     """Return why an adapter cannot take part in a setting; None if it can."""
     groups = setting.network.flows if setting.network else ()
-    if setting.network and setting.network.splitters and adapter.manifest.transport != "tcp":
+    if lacks_tcp(setting, adapter):
         return f"a splitter splits TCP, but {adapter.name} serves over {adapter.manifest.transport}"
     if not any(group.requests and is_by_stack(group, adapter.name) for group in groups):
         return None

@@ -124,7 +124,7 @@ def times(trial: Trial, folder: pathlib.Path, transport: str, whole: bool) -> Ti
     )  # fmt: skip
     began = {state: states.BEGINS_S[state](found) for state in network.states}
     if None in began.values() and not whole:
-        raise UserError("its packets did not fit into the memory for captures", "use a lower rate or a shorter time")
+        raise UserError("the memory for captures was full", "use a lower rate or a shorter time")
     return {state: (round(found.began_s + at_s, 9), rtt_s) for state, at_s in began.items() if at_s is not None}
 
 

@@ -168,9 +168,8 @@ def boot(
     """Start a guest; `run` is a Python program for it to run instead of the job."""
     if (limits.most_processes() or limits.WORKER_PROCESSES) < limits.WORKER_PROCESSES:
         raise endings.too_few_processes()
-    for folder, mend in ((scratch.parent, "set TMPDIR to another folder"), (paths.PACKAGE.parent, "move it")):
-        if any(letter.isspace() for letter in str(folder)):
-            raise UserError(f"{folder}: guests cannot use folders with spaces in their paths", mend)
+    paths.refuse_spaces(scratch.parent, "set TMPDIR to another folder")
+    paths.refuse_spaces(paths.PACKAGE.parent, "move it")
     (scratch / "uml").mkdir()
     place = memory_file.folder(kernel)
     # HOME also serves the kernel itself: Linux 7.2 takes the top of its address space from the place of its

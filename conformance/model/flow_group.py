@@ -122,7 +122,7 @@ class Flows:
                 yield "/pace_mbps", "only flows of the kernel can be paced at a given rate; leave it out"
             if self.count > MOST_STACK_FLOWS:
                 yield "/count", f"a stack has at most {MOST_STACK_FLOWS} flows, each with a client of its own"
-            if self.amount is None and not self.requests:
+            if not self.has_end:
                 yield "/bytes", "it must say how much is sent; give bytes, seconds, seconds_at_rate or requests"
         elif self.algorithm is not None and not _ALGORITHM.match(self.algorithm):
             yield "/algorithm", f"{self.algorithm!r} is not a valid kernel name of a congestion control"

@@ -131,9 +131,8 @@ class Network:
 
     def interferes(self, group: Flows) -> bool:
         """Return whether any link of a group's route is in the schedule, or ever has impairments."""
-        return any(entry.link == link.name for link in self.route(group) for entry in self.schedule) or any(
-            any(self.impaired(link)) for link in self.route(group)
-        )
+        scheduled = {entry.link for entry in self.schedule}
+        return any(link.name in scheduled or any(self.impaired(link)) for link in self.route(group))
 
     def impairments(self, link: Link, way: str) -> tuple[Impairments, ...]:
         """Return the impairments that a link's direction has at any time, each once."""

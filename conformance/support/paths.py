@@ -6,6 +6,8 @@ import importlib.util
 import os
 import pathlib
 
+from conformance.model.errors import UserError
+
 PACKAGE = pathlib.Path(__file__).resolve().parent.parent
 #: file that marks a folder that may be deleted (bford.info/cachedir): cargo puts it into its target folder, the suite
 #: into its cache
@@ -30,6 +32,15 @@ def given(text: str | os.PathLike[str]) -> pathlib.Path:
     with contextlib.suppress(RuntimeError):
         return path.expanduser()
     return path
+
+
+def refuse_spaces(folder: pathlib.Path, mend: str) -> None:
+    """Refuse a folder that a guest cannot be told of: words on its kernel's command line end at spaces.
+
+    Raises UserError with the remedy `mend`.
+    """
+    if any(letter.isspace() for letter in str(folder)):
+        raise UserError(f"{folder}: guests cannot use folders with spaces in their paths", mend)
 
 
 def exists(path: pathlib.Path) -> bool:
