@@ -165,9 +165,10 @@ def _check_bounds(
 
 
 def _check_digest(zone: Zone | SplitZone, path: pathlib.Path, name: str, setting: Setting) -> None:
+    what = f"a split path of profile {zone.profile}" if setting.segments else f"profile {zone.profile}"
     if setting.profile_digest != getattr(zone, name):
         raise UserError(
-            f"{path}: /{name}: profile {zone.profile} now has digest {setting.profile_digest}",
+            f"{path}: /{name}: {what} now has digest {setting.profile_digest}",
             "measure the reference under it and derive the zone again",
         )
 

@@ -67,8 +67,10 @@ def of_reference(
         if beside is None:
             raise UserError(
                 f"{setting.id}: the goodput of the other flows beside their own kind is not known",
-                f"measure it into the same results, on this kernel: `conformance scenario run {profile} --grid zone"
-                " --algorithm cubic` if these flows run CUBIC, with bbrv1 if they run BBR",
+                f"no zone has this point of scenario {profile} any longer: measure the baseline again"
+                if shipped
+                else f"measure it into the same results, on this kernel: `conformance scenario run {profile} --grid"
+                " zone --algorithm cubic` if these flows run CUBIC, with bbrv1 if they run BBR",
             )
         found[setting] = beside
     return found

@@ -243,7 +243,7 @@ def test_split_zones_are_checked_compared_drawn_and_formatted(tmp_path):
     [
         (lambda d: d.update(id="reno/split"), "does not begin with the algorithm"),
         (lambda d: d.update(profile_digest="0" * 16), "/profile_digest: profile atc25 now has digest"),
-        (lambda d: d.update(path_profile_digest="0" * 16), "/path_profile_digest: profile atc25 now has digest"),
+        (lambda d: d.update(path_profile_digest="0" * 16), "/path_profile_digest: a split path of profile atc25 now"),
         (lambda d: d.pop("path_profile_digest"), "/path_profile_digest: missing, but paths were measured"),
         (lambda d: d["paths"][0]["measured"].update(low=0.76), "/paths/0: .*own median 0.75 is outside"),
         (lambda d: d["paths"][0]["measured"].update(high="much"), "/paths/0/measured/high: 'much' is not of type"),

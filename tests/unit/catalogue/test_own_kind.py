@@ -107,5 +107,10 @@ def test_a_baseline_is_against_what_zones_that_ship_say():
     assert entry["bases"][0]["values"] == pytest.approx([10] * 20, abs=1e-3)
 
 
+def test_a_baseline_in_a_point_of_no_zone_is_to_be_measured_again():
+    with pytest.raises(UserError, match=r"no zone has this point .*: measure the baseline again"):
+        derived(trials("cubic", 4.0, setting=ELSEWHERE), algorithm="cubic", baseline=True)
+
+
 def test_what_others_have_is_the_mean_while_all_run():
     assert shared_metrics.others_mbps(trials("reno", 3.0)[0], None) == 3.0
