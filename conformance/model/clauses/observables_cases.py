@@ -60,7 +60,10 @@ def _bulk_rate(seen: Seen) -> Samples:
 
 
 def _drain_rounds(seen: Seen) -> Samples:
-    """Return how many packet-timed rounds Drain took on a path that had become slower."""
+    """Return how many packet-timed rounds Drain took on a path that had become slower.
+
+    If the sender fell silent in Drain, each round trip until the transfer was over counts as a round.
+    """
     flow, event = seen.flow, seen.event
     at, rate = rates(flow, event.begin_s - 2 * flow.base_rtt_s, float(flow.sent_s[-1]))
     low = numpy.flatnonzero(rate < _DRAINS)
@@ -68,8 +71,11 @@ def _drain_rounds(seen: Seen) -> Samples:
         raise Invisible("it never sent slower than the link after start-up, so nothing shows when start-up ended")
     high = numpy.flatnonzero((rate > _DRAINED) & (numpy.arange(len(rate)) > low[0]))
     begin_s = float(at[low[0]])
-    end_s = float(at[high[0]]) if len(high) else float(flow.sent_s[-1])
-    return one(count_rounds(flow, begin_s, end_s), begin_s)
+    if len(high):
+        return one(count_rounds(flow, begin_s, float(at[high[0]])), begin_s)
+    last_s = float(flow.sent_s[-1])
+    silent = max(0.0, seen.over_s - float(flow.known_s[-1])) // float(flow.rtt_s[-1])
+    return one(count_rounds(flow, begin_s, last_s) + silent, begin_s)
 
 
 def _down_s(seen: Seen) -> Samples:
@@ -120,7 +126,7 @@ def _full_after_s(seen: Seen) -> Samples:
     flow, begin_s = seen.flow, seen.event.begin_s
     at, rate = rates(flow, begin_s, float(flow.sent_s[-1]))
     full = numpy.flatnonzero(rate >= _FULL * _changed(seen))
-    end_s = float(at[full[0]]) if len(full) else float(flow.sent_s[-1])
+    end_s = float(at[full[0]]) if len(full) else seen.over_s
     return one(end_s - begin_s, end_s)
 
 
@@ -158,6 +164,8 @@ def _probe_flight(seen: Seen) -> Samples:
     a, b = numpy.searchsorted(flow.sent_s, (begin_s, begin_s + _PROBE_S))
     if b == len(flow.sent_s):
         raise Invisible("the transfer was over too soon after the change")
+    if a == b:
+        return one(0.0, begin_s)  # it fell silent
     at = a + int(flow.flight[a:b].argmax())
     return one(float(flow.flight[at] / flow.bdp_bytes), float(flow.sent_s[at]))
 

@@ -98,7 +98,7 @@ def _recovered(seen: Seen) -> Samples:
     """Return the share of the link's rate that arrived in up to three seconds, from two seconds after the event on."""
     event = seen.event
     start_s = event.end_s + 2
-    end_s = float(numpy.nanmax(seen.out_s)) - 0.2
+    end_s = seen.over_s - 0.2
     if end_s - start_s < 0.5:
         raise Invisible("the transfer was over too soon after the event")
     end_s = min(end_s, start_s + 3)
@@ -111,7 +111,7 @@ def _recovered(seen: Seen) -> Samples:
 def _during(seen: Seen) -> Samples:
     """Return the share of the link's rate that arrived while the event lasted, without its first second."""
     event = seen.event
-    start_s, end_s = event.begin_s + 1, min(event.end_s, float(numpy.nanmax(seen.out_s)) - 0.2)
+    start_s, end_s = event.begin_s + 1, min(event.end_s, seen.over_s - 0.2)
     if end_s - start_s < 0.5:
         raise Invisible("the event was over too soon")
     inside = (seen.out_s >= start_s) & (seen.out_s < end_s)

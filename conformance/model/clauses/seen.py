@@ -14,7 +14,7 @@ from conformance.model.errors import UserError
 from conformance.model.packets import LOST, Packets
 from conformance.model.schedule import Entry, Occasion, resolved
 from conformance.model.setting import Setting
-from conformance.model.trial import Measurement
+from conformance.model.trial import Measurement, Outcome
 
 #: seconds by which acknowledgements are taken to arrive earlier: each arrives at the same time as the packet that it
 #: releases is sent, and rounding must not decide which came first
@@ -67,7 +67,8 @@ class Seen:
     requests: tuple[tuple[float, int], ...] = ()
     #: {state that the schedule waited for: when it began, in seconds since the trial's begin}
     triggered: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    #: when the client was done: a server may go on sending for long after that. None if the trial does not say
+    #: when the client was done, or was given no more time: a server may go on sending for long after that. None if the
+    #: trial does not say
     ended_s: float | None = None
 
     @classmethod
@@ -86,7 +87,8 @@ class Seen:
         trial, packets = measurement.trial, Packets.from_json(measurement.packets)
         judged = next((flow for flow in measurement.flows if flow["judged"]), {})
         requests = judged.get("requests") or ()
-        ended_s = None if judged.get("end_s") is None else judged["end_s"] - packets.began_ns / 1e9
+        end_s = judged.get("end_s") or (trial.setting.timeout_s if measurement.outcome is Outcome.TIMEOUT else None)
+        ended_s = None if end_s is None else end_s - packets.began_ns / 1e9
         return cls(
             packets=packets if ended_s is None else _until(packets, ended_s),
             setting=trial.setting, algorithm=trial.scheme.algorithm,
@@ -112,6 +114,14 @@ class Seen:
         if network is None:
             return 2 * self.setting.cell.one_way_delay_ms / 1000
         return network.rtt_s(network.tested)
+
+    @functools.cached_property
+    def over_s(self) -> float:
+        """When the transfer was over: long after the last packet if the sender fell silent before it was done.
+
+        If the trial does not say when it was over, return when the last packet arrived.
+        """
+        return float(numpy.nanmax(self.out_s)) if self.ended_s is None else self.ended_s
 
     @property
     def bytes_per_s(self) -> float:
@@ -162,10 +172,9 @@ class Seen:
     def event(self) -> Event:
         """When the first entry of the schedule holds. Raises Invisible if there is none, or the transfer ends first."""
         begin_s = self.begins_s(self.entry)
-        last_s = float(self.sent_s[-1])
-        if begin_s >= last_s:
+        if begin_s >= float(self.sent_s[-1]):
             raise Invisible("the transfer was over before anything happened to the path")
-        return Event(max(begin_s, 0.0), last_s if self.entry.for_s is None else begin_s + self.entry.for_s)
+        return Event(max(begin_s, 0.0), self.over_s if self.entry.for_s is None else begin_s + self.entry.for_s)
 
     @functools.cached_property
     def _forward_s(self) -> float:

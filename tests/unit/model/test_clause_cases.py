@@ -26,6 +26,7 @@ def test_a_drain_that_waits_for_the_flight_alone_is_too_long():
     for_ever = [*FILLS, (0.5, 3.0)]
     assert permitted("BBR04", paced, three, **slower)
     assert not permitted("BBR04", paced, for_ever, **slower)
+    assert not permitted("BBR04", paced, [*FILLS, (0.5, 0.2)], **slower, ended_s=4.0)  # it falls silent
     assert "never sent slower" in why_not("BBR04", paced, [*FILLS, (1.0, 3.0)], **slower)
 
 
@@ -57,6 +58,7 @@ def test_nothing_stalls_where_acknowledgements_begin_to_come_together():
     at = {"triggered": {"cruise": 1.0}}
     assert permitted("BBR13", paced, [(1.0, 6.0)], **at)
     assert not permitted("BBR13", paced, [(1.0, 1.0), (0.8, 5.0)], **at)
+    assert not permitted("BBR13", paced, [(1.0, 2.0)], **at, ended_s=6.0)
     assert why_not("BBR13", paced, [(1.0, 6.0)]) == "it is not known when the state began that the change waited for"
 
 
@@ -64,6 +66,7 @@ def test_a_higher_rate_is_used_soon():
     after = [(1.0, 2.5), (1.25, 0.04), (4.0, 0.04), (9.5, 1.0)]
     assert permitted("BBR15", paced, after, slower=(0.9, 10))
     assert not permitted("BBR15", paced, [(1.0, 2.5), (2.0, 4.0)], slower=(0.9, 10))
+    assert not permitted("BBR15", paced, [(1.0, 2.5)], slower=(0.9, 10), ended_s=7.0)  # it falls silent
 
 
 def test_where_the_rate_falls_so_does_what_is_sent():
@@ -92,6 +95,8 @@ def test_a_probe_that_a_loss_should_end_or_not():
             clause, paced, ends, **at, lost={840}
         )
         assert not permitted(clause, paced, [(1.0, 1.0), (1.25, 0.16), (0.3, 0.08), (1.0, 3.0)], **at, lost={840})
+        silent = [(1.0, 1.0), (1.25, 0.1), (0.0006, 2.0), (1.0, 1.0)]
+        assert not permitted(clause, paced, silent, **at, lost={840})
         assert "too soon" in why_not(clause, paced, [(1.0, 1.0), (1.25, 0.4)], **at)
         assert why_not(clause, paced, over, **at) == "it no longer probed when it could know what had happened"
     assert why_not("BBR21", paced, over, **at) == "it no longer probed when it could know what had happened"

@@ -68,6 +68,7 @@ def test_packets_out_of_order_cost_no_rate():
     for clause in ("CL016", "CL052"):
         assert permitted(clause, paced, [(1.0, 6.0)])
         assert not permitted(clause, paced, [(1.0, 1.0), (0.3, 6.0)])
+        assert not permitted(clause, paced, [(1.0, 2.0)], ended_s=7.0)  # it falls silent
         assert "too soon" in why_not(clause, paced, [(1.0, 1.2)])
 
 
