@@ -166,7 +166,7 @@ def compute(options: Options, notes: Notes) -> GateResult:
     known = () if options.baseline else expectations.of(bench)
     asked, zones = _plan(options, bench, known)
     if options.target:
-        files.check_writable(options.target, files.OTHER_FOLDER)
+        _check_target(options.target, options)
     if options.keep_traces:
         files.check_writable(options.keep_traces, "name another folder with --keep-traces")
     if options.baseline:
@@ -192,10 +192,11 @@ def compute(options: Options, notes: Notes) -> GateResult:
 
     found = measured(asked, left_s(_FOR_REPEATS if options.confirm else 0.0))
     findings = tuple(judged(asked, found, known, {a: bench.scheme(a).id for a in zones}))
-    again = repeating(asked, findings) if options.confirm else None
+    again, repeated = (repeating(asked, findings) if options.confirm else None), {}
     if again:
         notes.say(f"{count(len(again.questions), 'new violation')}: measuring again with fresh seeds")
-        findings = tuple(confirmed(again, measured(again, left_s()), findings))
+        repeated = measured(again, left_s())
+        findings = tuple(confirmed(again, repeated, findings))
     if options.blame and not options.baseline:
         for_blame_s = None if budget_s is None else max(left_s() or 0.0, _LEAST_BLAME_S)
         findings = tuple(_blamed(findings, found, options, for_blame_s, notes))
@@ -207,8 +208,17 @@ def compute(options: Options, notes: Notes) -> GateResult:
         gone=expectation.gone_command(options.choice.stack, options.results, options.choice.options("stack")),
         why_options=options.choice.options() if options.can_look and not options.why else None,
         features=compared,
-        measurements=tuple(itertools.chain.from_iterable(found.values())),
+        measurements=tuple(itertools.chain.from_iterable([*found.values(), *repeated.values()])),
     )
+
+
+def _check_target(target: pathlib.Path, options: Options) -> None:
+    """Check that reports can be written to this folder and overwrite none of their sources. Raises UserError."""
+    copy = (target / "results.jsonl").resolve()
+    for name, given in (("--results", options.results), ("--baseline", options.baseline)):
+        if given and pathlib.Path(given).resolve() == copy:
+            raise UserError(f"--out {target} would replace the file of {name} {given}", files.OTHER_FOLDER)
+    files.check_writable(target, files.OTHER_FOLDER)
 
 
 def _blamed(

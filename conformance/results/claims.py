@@ -1,7 +1,8 @@
 """Claim the trials that a run is measuring, so that another run with the same results file does not measure them, too.
 
 A claim locks one byte far beyond the end of the results file, at an offset that the trial's key decides. The lock
-belongs to an open file (fcntl(2), open file description locks), so it ends with its process, however that ends.
+belongs to an open file (fcntl(2), open file description locks), so it ends with its process, however that ends. A
+process that is forked from it, as workers of an executor may be, would hold the lock for longer, so it closes the file.
 """
 
 import contextlib
@@ -17,6 +18,16 @@ from conformance.model.errors import UserError
 _FLOCK = "hhxxxxqqixxxx"
 #: the lowest offset of a claim, in bytes: no results file is that long
 _BEYOND = 1 << 61
+#: file descriptors of the claims that this process holds
+_held: set[int] = set()
+
+
+def _close_all() -> None:
+    while _held:
+        os.close(_held.pop())
+
+
+os.register_at_fork(after_in_child=_close_all)
 
 
 def _lock(fd: int, kind: int, key: str) -> None:
@@ -35,6 +46,7 @@ def claim(path: pathlib.Path, key: str) -> Iterator[bool]:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
         raise UserError(f"cannot open results {path}: {error.strerror}", "choose another --results") from None
+    _held.add(fd)
     try:
         try:
             _lock(fd, fcntl.F_WRLCK, key)
@@ -45,4 +57,6 @@ def claim(path: pathlib.Path, key: str) -> Iterator[bool]:
         else:
             yield True
     finally:
-        os.close(fd)
+        if fd in _held:  # else this is a process that was forked meanwhile
+            _held.remove(fd)
+            os.close(fd)

@@ -129,8 +129,9 @@ def test_a_new_violation_fails_only_if_fresh_seeds_violate_too(run, tmp_path):
     }
     schema.load("gate", tmp_path / "out/gate.json")
     # The results have both sets of seeds, and each run is judged by its own.
-    seeds = {m.trial.seed for m in store.read(tmp_path / "results/results.jsonl")}
-    assert seeds == {*range(1001, 1006), *range(11001, 11006)}
+    for file in ("results/results.jsonl", "out/results.jsonl"):
+        assert {m.trial.seed for m in store.read(tmp_path / file)} == {*range(1001, 1006), *range(11001, 11006)}
+    assert json.loads((tmp_path / "out/badge.json").read_text())["message"].startswith("inconclusive")
     strict = run("cubic", "--grid", CELLS, "--strict", kind="bad once")
     assert strict.exit_code == 4
     assert "gate cannot tell: 3 unknown of 6 verdicts (3 not confirmed)" in strict.output
@@ -241,6 +242,7 @@ def test_without_names_all_that_the_stack_offers_and_zones_exist_for(run):
         (("cubic", "--trials", "0"), "Invalid value for '--trials'"),
         (("cubic", "--stack", "missing"), "stack 'missing' is not known"),
         (("cubic", "--baseline", "none.jsonl"), "cannot read results none.jsonl"),
+        (("cubic", "--out", "results"), "--out results would replace the file of --results results/results.jsonl"),
     ],
 )
 def test_mistakes_are_misuse(run, arguments, words):
@@ -394,7 +396,7 @@ def test_what_it_writes(run, tmp_path, known):
     assert json.loads((out / "badge.json").read_text())["message"] == "violates: 6 of 6"
     assert (out / "badge.svg").read_bytes().startswith(b"<svg")
     assert "violates" in (out / "site" / "index.html").read_text()
-    assert len(store.read(out / "results.jsonl")) == 15
+    assert len(store.read(out / "results.jsonl")) == 25  # two violations were measured again
 
 
 def test_reports_are_of_this_run_alone(run, tmp_path):

@@ -27,6 +27,27 @@ def test_one_holds_a_claim_at_a_time(path):
     assert path.read_bytes() == b"a line\n"
 
 
+def test_a_claim_ends_with_its_process_although_forked_workers_live_on(path):
+    program = f"""
+import os, sys, pathlib
+from conformance.results.claims import claim
+with claim(pathlib.Path({str(path)!r}), {KEY!r}):
+    if os.fork() == 0:
+        sys.stdin.read()
+        os._exit(0)
+    print(flush=True)
+    os.kill(os.getpid(), 9)
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout.readline() == "\n"
+        holder.wait()
+        with claim(path, KEY) as mine:
+            assert mine
+        holder.stdin.close()
+
+
 def test_another_process_is_seen_and_its_claim_ends_with_it(path):
     program = f"""
 import sys, pathlib
