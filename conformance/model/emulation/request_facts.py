@@ -30,13 +30,16 @@ def _lies(group: Flows, report: Mapping[str, Any]) -> Iterator[str]:
         yield f"reports one body, but {len(asked)} were requested: it does not read CC_REQUESTS"
         return
     if len(found) != len(asked):
-        yield f"reports {len(found)} requests, but {len(asked)} were to be made"
+        yield f"reports another number of requests than it was to make: {len(found)}, not {len(asked)}"
         return
     there_s = report["handshake_s"] or 0.0
     due_s = None
     for number, (request, one) in enumerate(zip(asked, found, strict=True), 1):
-        if not _is_sound(one) or one[0] != request.bytes or one[3] > report["completion_s"] + _EARLY_S:
+        if not _is_sound(one) or one[0] != request.bytes:
             yield f"reports request {number} as {one!r:.60}, which is not a body of {request.bytes} bytes and its times"
+            return
+        if one[3] > report["completion_s"] + _EARLY_S:
+            yield f"reports that request {number} ended at {one[3]:.3f} s, after all had ended"
             return
         made_s = one[1]
         if due_s is not None and not due_s - _EARLY_S <= made_s <= due_s + _LATE_S:
