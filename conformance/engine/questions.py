@@ -96,7 +96,7 @@ class SplitQuestion:
 
     def unclear(self, verdict: SplitVerdict, measured: Measured) -> list[Setting]:
         """Return the settings of which more trials might make a verdict on these measurements clear."""
-        path, cells = split_zone.unclear(self.check, verdict, self._by_cell(measured))
+        path, cells = split_zone.unclear(self.zone, self.check, verdict, self._by_cell(measured))
         return [s for s in self.settings if (path if s == self.split_path else s.cell in cells)]
 
     def _by_cell(self, measured: Measured) -> dict[Cell, Sequence[Measurement]]:

@@ -279,7 +279,7 @@ def judge(
 
 
 def unclear(
-    check: Check, verdict_: SplitVerdict, measured: Mapping[Cell, Sequence[Measurement]]
+    zone: SplitZone, check: Check, verdict_: SplitVerdict, measured: Mapping[Cell, Sequence[Measurement]]
 ) -> tuple[bool, set[Cell]]:
     """Return whether more trials of the split path might make a verdict clear, and the cells whose trials might.
 
@@ -289,7 +289,8 @@ def unclear(
     findings = {f.what: f for f in verdict_.findings if f.status is Status.INCONCLUSIVE} or {
         f.what: f for f in verdict_.findings if not f.sure
     }
-    intervals = functools.cache(lambda confidence: split_rates.Rates.intervals(measured, confidence))
+    sizes = zone.sizes({cell: measured[cell] for cell in check.cells})
+    intervals = functools.cache(lambda confidence: split_rates.Rates.intervals(measured, confidence).over(sizes))
     cells: set[Cell] = set()
     for what, permitted in _predicted(check):
         if (finding := findings.get(_called(what))) is not None:

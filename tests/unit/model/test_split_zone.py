@@ -345,24 +345,29 @@ def spread(cells, generator, n=5):
     return found
 
 
-def test_cells_that_are_not_in_doubt_could_not_make_a_verdict_clear():
+@pytest.mark.parametrize("packet_bytes", [None, 1200])
+def test_cells_that_are_not_in_doubt_could_not_make_a_verdict_clear(packet_bytes):
     """More trials of such cells would not change their values, so a check that is open stays open."""
-    own, open_ones = zone("cubic"), 0
+    own, open_ones = zone("cubic", "packets" if packet_bytes else "atc25"), 0
+
+    def made(measured):
+        return with_packets_of(packet_bytes, measured) if packet_bytes else measured
+
     for seed in range(5):
         generator = random.Random(seed)
-        measured = spread(documents.cells("10mbps"), generator, n=generator.choice((5, 13, 20)))
+        measured = made(spread(documents.cells("10mbps"), generator, n=generator.choice((5, 13, 20))))
         for check in own.checks_within(measured):
             verdict = split_zone.judge(own, check, measured, family=36, more=True)
             if verdict.status is not Status.INCONCLUSIVE:
                 continue
-            of_path, cells = split_zone.unclear(check, verdict, measured)
+            of_path, cells = split_zone.unclear(own, check, verdict, measured)
             assert cells and cells <= set(check.cells) and not of_path
             exact = {
                 cell: measurements([statistics.median(m.metrics["utilization"] for m in found)] * 200, cell=cell)
                 for cell, found in measured.items()
                 if cell not in cells
             }
-            after = split_zone.judge(own, check, {**measured, **exact}, family=36, more=True)
+            after = split_zone.judge(own, check, {**measured, **made(exact)}, family=36, more=True)
             status = {finding.what: finding.status for finding in after.findings}
             found = {finding.what for finding in verdict.findings if finding.status is Status.INCONCLUSIVE}
             assert {status[what] for what in found} == {Status.INCONCLUSIVE}
