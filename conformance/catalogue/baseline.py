@@ -11,9 +11,11 @@ import dataclasses
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from conformance.catalogue import derive, documents
+from conformance.catalogue import derive, documents, own_kind, scenarios
+from conformance.model import place as places
 from conformance.model import zone as zones
 from conformance.model.errors import UserError, located
+from conformance.model.setting import Setting
 from conformance.model.trial import SHORT_DIGEST, Measurement, Outcome, Scheme
 from conformance.results import store
 from conformance.support.console import one_line
@@ -25,10 +27,9 @@ def zones_of(measurements: Sequence[Measurement], profile: str) -> list[tuple[st
     """
     found = []
     for algorithm in sorted({m.trial.scheme.algorithm for m in measurements}):
+        of_algorithm = [m for m in measurements if m.trial.scheme.algorithm == algorithm]
         for kind, under in documents.kinds(profile).items():
-            held = [
-                m for m in measurements if (m.trial.scheme.algorithm, m.trial.setting.profile) == (algorithm, under)
-            ]
+            held = _judged(of_algorithm, under, documents.metric_of(kind))
             if under != profile:
                 held = _enough(held)
             if not held:
@@ -42,6 +43,30 @@ def zones_of(measurements: Sequence[Measurement], profile: str) -> list[tuple[st
             smoke = tuple(c for p in files for c in documents.zone(p).smoke if c in made.intervals)
             found.append((kind, dataclasses.replace(made, smoke=smoke)))
     return found
+
+
+def _judged(measurements: Iterable[Measurement], under: str, metric: str) -> list[Measurement]:
+    """Return the measurements of the settings that sessions judge under a profile or scenario, by this metric.
+
+    Trials of clauses are under a profile with another length, say, and some points have no zone. A metric may lack a
+    value, too: a client that reports no handshake has no startup.
+    """
+    held = _as_judged([m for m in measurements if m.trial.setting.profile == under])
+    lacking = {m.trial.setting for m in held if own_kind.value(m, metric) is None}
+    return [m for m in held if m.trial.setting not in lacking]
+
+
+def _as_judged(measurements: Sequence[Measurement]) -> list[Measurement]:
+    """Return the measurements of settings that are as this version of the suite measures them."""
+    judged = {setting: _is_judged(setting) for setting in {m.trial.setting for m in measurements}}
+    return [m for m in measurements if judged[m.trial.setting]]
+
+
+def _is_judged(setting: Setting) -> bool:
+    try:
+        return setting == scenarios.setting(setting.profile, places.of(setting))
+    except UserError:
+        return False  # a point that the scenario no longer has
 
 
 def _enough(measurements: Sequence[Measurement]) -> list[Measurement]:
@@ -63,7 +88,7 @@ def read(path: pathlib.Path | str, stack: str, profile: str) -> list[tuple[str, 
         if m.trial.scheme.stack == stack and m.trial.setting.profile in profiles and not m.trial.setting.segments
     ]
     measured = [m for m in own if m.outcome is Outcome.OK]
-    if not any(m.trial.setting.profile == profile for m in measured):
+    if not _as_judged([m for m in measured if m.trial.setting.profile == profile]):
         raise UserError(f"{path} has no measurements of stack {stack} under profile {profile}", "measure it first")
     # Trials that were unsupported or an error then make no baseline, nor does any cell that has one of them.
     bad = {(m.trial.scheme.algorithm, m.trial.setting) for m in own if m.outcome is not Outcome.OK}

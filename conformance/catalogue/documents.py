@@ -289,22 +289,22 @@ def judging(profile: str) -> list[tuple[str, zones.Zone]]:
     return grids + [(kind, zone) for kind, zone in further if zone.algorithm in judged]
 
 
-def by_algorithm(zone: zones.Zone, smoke: bool = False) -> zones.Zone:
+def by_algorithm(zone: zones.Zone) -> zones.Zone:
     """Return the part of a zone that the name of an algorithm asks for, as in `pytest -m cubic`.
 
     Of a zone over cells, this is all. Of a zone over points of a scenario, it is those points that are counted and
-    whose margin rests on what honest implementations were seen to differ by. In the smoke tier, which is for a first
-    verdict within a minute, it is no point.
+    whose margin rests on what honest implementations were seen to differ by. None of them is in the smoke tier, which
+    is for a first verdict within a minute.
     """
     if not zone.digests:
         return zone
-    measured = {} if smoke else zone.margin_rule.get("kinds", {})
+    measured = zone.margin_rule.get("kinds", {})
     counted = {
         place: permitted
         for place, permitted in zone.intervals.items()
         if permitted.counted and zones.kind_of(place, zone.metric) in measured
     }
-    return dataclasses.replace(zone, intervals=counted)
+    return dataclasses.replace(zone, intervals=counted, smoke=())
 
 
 def judges(zone_id: str, profile: str) -> bool:

@@ -92,12 +92,20 @@ def _asked_of(option: Options, kind: str, zone: Zone) -> Zone:
     """Return the zone of a scenario with only those points that are asked for.
 
     Its marker, --grid, or the absence of -m ask for all points; an algorithm's marker alone asks for some of them
-    (documents.by_algorithm).
+    (documents.by_algorithm): of a baseline, for those that it asks for of the zone that ships.
     """
     words = _words(option)
     if not words or option.grid is not None or documents.marker(kind) in words:
         return zone
-    return documents.by_algorithm(zone, smoke="smoke" in words)
+    if not option.baseline:
+        return documents.by_algorithm(zone)
+    ships = [
+        documents.by_algorithm(one)
+        for of, one in documents.judging(options.profile(option))
+        if (of, one.algorithm) == (kind, zone.algorithm)
+    ]
+    kept = {place: of for place, of in zone.intervals.items() if not ships or place in ships[0].intervals}
+    return dataclasses.replace(zone, intervals=kept, smoke=())
 
 
 def _words(option: Options) -> list[str]:

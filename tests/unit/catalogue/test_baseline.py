@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 from helpers import counted, measurements, measurements_of, scheme
 
-from conformance.catalogue import baseline, bases, documents
+from conformance.catalogue import baseline, bases, clauses, documents
 from conformance.model import blindness, verdict
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
@@ -73,6 +73,19 @@ def test_zones_of_their_own_profiles_have_baselines_where_they_were_measured():
     assert 5.0 in made["startup"].intervals[cell]
     for kind, zone in documents.judging("packets"):
         assert documents.kinds("packets")[kind] == zone.profile
+
+
+def test_trials_that_no_session_judges_or_that_lack_the_metric_make_no_baseline_and_prevent_none():
+    def of(setting, value):
+        made = measurements([value] * 20, cell=CELL, algorithm="reno")
+        return [dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=setting)) for m in made]
+
+    clause = clauses.setting(clauses.find("CL017").network)
+    assert clause.profile == "identify"
+    cell = documents.zone_of("reno", "startup").cells[0]
+    unseen = [dataclasses.replace(m, metrics={}) for m in of(documents.profile("startup", cell), 5.0)]
+    grid = [dataclasses.replace(m, evidence={"interfaces": counted(1000, 990)}) for m in under_packets([0.2] * 20)]
+    assert list(dict(baseline.zones_of([*grid, *of(clause, 0.5), *unseen], "packets"))) == ["heatmap", "loss"]
 
 
 def test_a_file_of_two_builds_is_named_with_what_differs(tmp_path):

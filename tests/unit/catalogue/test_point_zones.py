@@ -226,12 +226,14 @@ def test_a_marker_of_an_algorithm_alone_asks_where_a_margin_was_measured():
     without = dataclasses.replace(zone, margin_rule={"relative": 0.1, "absolute": 0.01})
 
     def asked(of, **option):
-        return list(cases._asked_of(types.SimpleNamespace(**{"grid": None, **option}), "fairness-jain", of).intervals)
+        given = types.SimpleNamespace(**{"grid": None, "baseline": None, **option})
+        return cases._asked_of(given, "fairness-jain", of)
 
-    assert asked(zone, markexpr="cubic") == [POINTS[0]]
-    assert asked(without, markexpr="cubic") == asked(zone, markexpr="cubic and smoke") == []
+    part = asked(zone, markexpr="cubic")
+    assert (part.places, part.smoke, zone.smoke) == ((POINTS[0],), (), (POINTS[0],))
+    assert asked(without, markexpr="cubic").places == ()
     for all_of_it in ({"markexpr": "cubic and fairness"}, {"markexpr": ""}, {"markexpr": "cubic", "grid": "flows=2"}):
-        assert asked(zone, **all_of_it) == list(POINTS)
+        assert asked(zone, **all_of_it) == zone
 
 
 def test_two_versions_of_a_scenario_make_no_zone():

@@ -1,10 +1,13 @@
 """How many tests there are, and what pages say about it."""
 
 import argparse
+import dataclasses
 import re
 
 import pytest
+from _pytest.mark.expression import Expression
 
+from conformance.catalogue import documents
 from conformance.suite import cases
 from conformance.support import paths
 
@@ -34,6 +37,31 @@ def test_pages_say_how_many_tests_cubic_has():
     assert asked and set(asked) <= listed
     assert said("first-verdict.md", r"all (\d+) tests of CUBIC, use `pytest -m cubic`") == len(asked)
     assert said("performance.md", r"\| all of `pytest -m cubic`, (\d+) tests") == len(asked)
+
+
+def names(markers: str, baseline: str | None = None) -> set[str]:
+    """Return the tests of cells and points that `pytest -m MARKERS` runs."""
+    asked = options(markers)
+    asked.baseline = baseline
+    expression = Expression.compile(markers)
+    return {case.name for case in cases.cases(asked) if expression.evaluate(cases._Has(case.markers))}
+
+
+def test_smoke_tests_and_all_others_are_all():
+    smoke, others = names("cubic and smoke"), names("cubic and not smoke")
+    assert smoke and not smoke & others
+    assert smoke | others == names("cubic")
+
+
+def test_a_baseline_is_of_the_points_that_its_algorithm_asks_for(monkeypatch):
+    ships = documents.zone_of("cubic", "fairness-jain")
+    before = dataclasses.replace(ships, id="cubic/fairness-jain-baseline", margin_rule={})
+    monkeypatch.setattr(cases.baseline, "read", lambda *_: [("fairness-jain", before)])
+    fairness = {name for name in names("cubic") if name.startswith("fairness-jain[")}
+    assert fairness and names("cubic", "before.jsonl") == fairness
+    new = dataclasses.replace(before, algorithm="new")
+    monkeypatch.setattr(cases.baseline, "read", lambda *_: [("fairness-jain", new)])
+    assert len(names("new", "before.jsonl")) == len(ships.places)
 
 
 def test_a_grid_may_be_points_of_scenarios():
