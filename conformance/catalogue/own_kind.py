@@ -42,9 +42,14 @@ def measured(measurements: Iterable[Measurement], setting: Setting, kernel_diges
 
 
 def _of_one_kind(measurement: Measurement) -> bool:
-    """Return whether the kernel ran the same algorithm, by its own name for it, for all groups of flows."""
-    found = measurement.evidence.get("congestion_control") or {}
-    return len({one["name"] for one in found.values()}) == 1
+    """Return whether the kernel ran the same algorithm, by its own name for it, for all groups of flows.
+
+    Not so if that was not seen of a group, or if the trial had one flow alone.
+    """
+    if not measurement.flows:
+        return False
+    found = (measurement.evidence.get("congestion_control") or {}).values()
+    return None not in found and len({one["name"] for one in found}) == 1
 
 
 def of_reference(

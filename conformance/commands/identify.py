@@ -94,13 +94,17 @@ def _score(score: Score) -> dict[str, Any]:
 def zones() -> list[Zone]:
     """Return the zones that identification rests on: one profile, and the same cells for each algorithm.
 
-    Raises UserError if there are none, or if they are of several profiles.
+    Raises UserError if there are none, or if they differ in their profiles or cells.
     """
     found: list[Zone] = documents.all_zones("identify-*")
     if not found:
         raise UserError("this suite ships no zones to identify algorithms by", "derive them (docs/add-a-zone.md)")
     if len({zone.profile_digest for zone in found}) != 1:
         raise UserError("the identify zones belong to several profiles", "derive them from runs under one profile")
+    for zone in found:
+        every = {cell for other in found if other.metric == zone.metric for cell in other.cells}
+        if lacking := sorted(every - set(zone.cells)):
+            raise UserError(f"zone {zone.id} lacks {lacking[0].id}", "measure its reference there and derive it again")
     return found
 
 

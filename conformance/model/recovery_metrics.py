@@ -23,7 +23,11 @@ def recovery_s(measured: Measured, group: str | None) -> float | None:
 
     A flow that never has it counts with the time that was observed.
     """
-    phases = [_last(flow) for flow in flows_of(measured, group)]
+    own = flows_of(measured, group)
+    # A flow that ended before the last change has an earlier phase for its last.
+    records = (*measured.flows, *measured.links)
+    last_s = max((one["phases"][-1]["from_s"] for one in records if one.get("phases")), default=None)
+    phases = [phase if (phase := _last(flow)) and phase["from_s"] == last_s else None for flow in own]
     times = [
         phase["to_s"] - phase["from_s"] if phase["reached_s"] is None else phase["reached_s"]
         for phase in phases

@@ -6,7 +6,7 @@ import json
 import helpers
 import pytest
 
-from conformance.catalogue import derive, documents, own_kind, scenarios
+from conformance.catalogue import baseline, derive, documents, own_kind, scenarios
 from conformance.model import shared_metrics
 from conformance.model import zone as zones
 from conformance.model.errors import UserError
@@ -73,6 +73,8 @@ def test_flows_are_of_one_kind_by_the_kernels_name():
         trials("cubic", 4.0, setting=BESIDE_CUBIC),  # in another network
         trials("cubic", 4.0, kernel_digest="1" * 16),  # on another kernel
         trials("bbrv1", 4.0, name="bbr"),  # not of one kind
+        helpers.measurements([0.5] * 20, algorithm="cubic"),  # of one flow
+        [dataclasses.replace(m, evidence={"congestion_control": {"test": None}}) for m in trials("cubic", 4.0)],
     ],
 )
 def test_without_the_others_kind_there_is_no_zone_of_harm(others):
@@ -99,12 +101,26 @@ def test_zones_that_ship_say_it_of_each_of_their_points():
     assert own_kind.known(ELSEWHERE) is None and own_kind.value(trials("cubic", 1.0)[0], "harm_pct") is None
 
 
+def test_points_that_only_another_implementation_ran_are_left_out():
+    own, there = [*trials("cubic", 4.0), *trials("reno", 3.0)], trials("reno", 3.2, stack="other")
+    elsewhere = trials("reno", 3.2, setting=BESIDE_CUBIC, stack="other")
+    assert derived(own, beside=[[*there, *elsewhere]]) == derived(own, beside=[there])
+    with pytest.raises(UserError, match="trials of another implementation are at no point of reno's reference"):
+        derived(own, beside=[elsewhere])
+
+
 def test_a_baseline_is_against_what_zones_that_ship_say():
     beside = own_kind.known(BESIDE_CUBIC, "cubic")
     document = derived(trials("cubic", 0.9 * beside.mbps, setting=BESIDE_CUBIC), algorithm="cubic", baseline=True)
     (entry,) = document["points"]
     assert entry["own_kind"] == beside.to_json()
     assert entry["bases"][0]["values"] == pytest.approx([10] * 20, abs=1e-3)
+
+
+def test_points_of_no_zone_have_no_baseline_of_harm():
+    together = SCENARIO.setting(SCENARIO.parse("test_at_s=0,other_at_s=0"))
+    made = dict(baseline.zones_of(trials("cubic", 4.0, setting=together), "atc25"))
+    assert "coexistence-share" in made and "coexistence-harm" not in made
 
 
 def test_a_baseline_in_a_point_of_no_zone_is_to_be_measured_again():

@@ -170,6 +170,15 @@ def test_identify(world, changes, cca, status, words):
     schema.check("identify", found.to_json(), "identify")
 
 
+def test_identify_needs_the_same_cells_of_each_algorithm(monkeypatch):
+    first, *others = identify.zones()
+    cells = first.cells
+    partial = dataclasses.replace(first, intervals={cell: first.intervals[cell] for cell in cells[1:]}, smoke=())
+    monkeypatch.setattr(documents, "all_zones", lambda _: [partial, *others])
+    with pytest.raises(UserError, match=f"zone {first.id} lacks {cells[0].id}; measure its reference there"):
+        identify.zones()
+
+
 @pytest.mark.parametrize(
     ("changes", "status"),
     [({}, 0), ({"like": {"cubic": "reno"}}, 1), ({"outcome": Outcome.ERROR}, 3), ({"outcome": Outcome.UNSUPPORTED}, 4)],

@@ -115,6 +115,12 @@ def test_metrics_are_of_the_last_phase():
     assert value("recovery_s", Measured(None)) is None
 
 
+def test_a_flow_that_ended_before_the_last_change_has_not_recovered_from_it():
+    early, last = [phase(), phase(5, 8, 0.0)], [phase(), phase(5, 8), phase(8, 20, 1.0)]
+    assert value("recovery_s", Measured(early, last)) is None
+    assert value("recovery_s", Measured(early, link_phases=last)) is None
+
+
 def test_loss_and_queue_are_of_the_last_phase():
     last = phase(5, 10, rate_mbps=2, out_bytes=1_350_000, dropped_packets=100, queue_peak_bytes=50_000)
     found = Measured(None, link_phases=[phase(rate_mbps=10, out_bytes=1, dropped_packets=9, queue_peak_bytes=9), last])
