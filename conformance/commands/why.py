@@ -248,8 +248,9 @@ class Report:
 
     @property
     def compared(self) -> int:
-        """How many features were read from both stack and reference."""
-        return len(self.ours.keys() & self.theirs.keys())
+        """How many features that say something about the algorithm were read from both stack and reference."""
+        both = self.ours.keys() & self.theirs.keys()
+        return sum(feature_table.label_of(feature, self.algorithm) is not None for feature in both)
 
     def pcap_s(self, evidence: ranking.Evidence) -> list[tuple[str, int, float]]:
         """Return where to look in captures of what the stack sent: (cell's id, seed, seconds since the first frame).

@@ -53,13 +53,16 @@ def svg(found: "Comparison") -> bytes:
 def _rows(compared: Sequence[Compared]) -> Iterator[dict[str, Any]]:
     """Yield the chart's record of each quantity."""
     for c in compared:
-        q, unit = c.quantity, c.matters or math.inf
-        low, high = (_clamped(end / unit) for end in c.interval)
+        q = c.quantity
+        low, high = (_in_units(end, c.matters) for end in c.interval)
         yield {
             "name": f"{words.title(q)} at {q.place.id}, {q.algorithm}" + ("" if q.label else f" ({q.profile})"),
-            "difference": _clamped(c.difference / unit), "low": low, "high": high, "change": str(c.change),
+            "difference": _in_units(c.difference, c.matters), "low": low, "high": high, "change": str(c.change),
         }  # fmt: skip
 
 
-def _clamped(value: float) -> float:
-    return 0.0 if math.isnan(value) else max(-_MOST, min(_MOST, value))
+def _in_units(value: float, matters: float) -> float:
+    """Return a difference in units of what matters, within _MOST; if any difference matters, all are of _MOST."""
+    if not value or math.isnan(value):
+        return 0.0
+    return max(-_MOST, min(_MOST, value / matters)) if matters else math.copysign(_MOST, value)

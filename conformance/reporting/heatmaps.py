@@ -70,10 +70,13 @@ class CellResult:
 
     @property
     def status(self) -> str:
-        """The verdict's status as text; if no zone judges the cell: not judged, unsupported or error."""
+        """The verdict's status as text; if no zone judges the cell: not judged, unsupported or error.
+
+        A trial that succeeded may lack the metric: older results have no counts of lost packets, say.
+        """
         if self.verdict:
             return str(self.verdict.status)
-        if self.value is not None:
+        if any(m.outcome in (Outcome.OK, Outcome.TIMEOUT) for m in self.measurements):
             return "not judged"
         return "unsupported" if self.unsupported else "error"
 

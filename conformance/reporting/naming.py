@@ -17,14 +17,24 @@ class HasTrials(Protocol):
 
 
 def labels(schemes: Iterable[Scheme]) -> dict[Scheme, str]:
-    """Return {scheme: its name in reports}: its id, with the stack's digest if several builds have the same id."""
+    """Return {scheme: its name in reports}: its id, with digests of what tells it from others with the same id.
+
+    These are the digest of the stack if several builds have the same id, and that of the kernel if one build ran on
+    several kernels of one release.
+    """
     builds: dict[str, set[str]] = collections.defaultdict(set)
+    kernels: dict[tuple[str, str], set[str]] = collections.defaultdict(set)
     for scheme in (every := dict.fromkeys(schemes)):
         builds[scheme.id].add(scheme.stack_digest)
-    return {
-        scheme: f"{scheme.id} ({scheme.stack_digest[:SHORT_DIGEST]})" if len(builds[scheme.id]) > 1 else scheme.id
-        for scheme in every
-    }
+        kernels[scheme.id, scheme.stack_digest].add(scheme.kernel_digest)
+
+    def label(scheme: Scheme) -> str:
+        digests = [scheme.stack_digest[:SHORT_DIGEST]] if len(builds[scheme.id]) > 1 else []
+        if len(kernels[scheme.id, scheme.stack_digest]) > 1:
+            digests.append(f"kernel {scheme.kernel_digest[:SHORT_DIGEST]}")
+        return f"{scheme.id} ({', '.join(digests)})" if digests else scheme.id
+
+    return {scheme: label(scheme) for scheme in every}
 
 
 def trials_words(results: Iterable[HasTrials]) -> str:

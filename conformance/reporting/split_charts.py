@@ -61,7 +61,8 @@ def _heatmap(
         y=altair.Y("row:N", sort=rows, title=panel.row_title),
     )  # fmt: skip
     boxes = base.mark_rect(stroke="white").encode(color=altair.Color("value:Q", scale=scale, legend=None))
-    words = base.mark_text(fontSize=11).encode(
+    known = base.transform_filter("isValid(datum.value)")  # else the text would be the word null
+    words = known.mark_text(fontSize=11).encode(
         text=altair.Text("value:Q", format=number_format),
         color=altair.condition(dark, altair.value("white"), altair.value("black")),
     )

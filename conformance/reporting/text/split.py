@@ -153,6 +153,13 @@ def _number(utilization: Bounds) -> str:
     return f"{low:.3f}" if low == high else f"{low:.3f} to {high:.3f} (a transfer timed out)"
 
 
+def _short(utilization: Bounds | None) -> str:
+    if utilization is None:
+        return "unknown"
+    low, high = utilization
+    return f"{low:.2f}" if low == high else f"{low:.2f} to {high:.2f}"
+
+
 def chart(predictions: Mapping[Path, Mapping[str, Prediction]], transfer_s: float) -> "altair.FacetChart":
     """Return the same bars as a chart, with a row for each path."""
     import altair  # imported late: not every installation has the libraries that draw
@@ -160,7 +167,7 @@ def chart(predictions: Mapping[Path, Mapping[str, Prediction]], transfer_s: floa
     rows: list[dict[str, Any]] = [
         {
             "path": f"{path.id}  ({path.path_class})", "scheme": scheme, "connection": name,
-            "utilization": None if bounds is None else bounds[0],
+            "low": bounds and bounds[0], "utilization": bounds and bounds[1], "words": _short(bounds),
         }
         for path, by_scheme in predictions.items()
         for scheme, prediction in by_scheme.items()
@@ -173,12 +180,13 @@ def chart(predictions: Mapping[Path, Mapping[str, Prediction]], transfer_s: floa
         yOffset=altair.YOffset("connection:N", sort=list(_NAMES.values())),
         x=altair.X("utilization:Q", title="predicted utilization", scale=altair.Scale(domain=[0, 1])),
     )
-    bars = base.mark_bar().encode(
-        color=altair.Color("connection:N", sort=list(_NAMES.values()), scale=altair.Scale(scheme="tableau10"))
-    )
-    words = base.mark_text(align="left", dx=3, fontSize=10).encode(text=altair.Text("utilization:Q", format=".2f"))
+    colour = altair.Color("connection:N", sort=list(_NAMES.values()), scale=altair.Scale(scheme="tableau10"))
+    # If a transfer timed out, the rate is only known to be in a range, which is pale.
+    most = base.mark_bar(opacity=0.35).encode(color=colour)
+    least = base.mark_bar().encode(x=altair.X("low:Q"), color=colour)
+    words = base.mark_text(align="left", dx=3, fontSize=10).encode(text="words:N")
     made: altair.FacetChart = (
-        altair.layer(bars, words, data=altair.Data(values=rows))
+        altair.layer(most, least, words, data=altair.Data(values=rows))
         .properties(width=420)
         .facet(row=altair.Row("path:N", title=None, sort=order, header=altair.Header(labelAngle=0, labelOrient="top")))
         .properties(title=f"Split and end-to-end, predicted from end-to-end results of {transfer_s:g} s transfers")

@@ -148,6 +148,15 @@ def test_every_kind_of_verdict_is_counted(series):
     assert of(series, "newalgo").utilization.results[CELL].status == "not judged"
 
 
+def test_a_metric_that_no_trial_has_is_not_judged_and_no_error():
+    """Older results have no counts of packets, so their loss is not known."""
+    (one,) = heatmaps.all_series(measurements([0.5] * 5, algorithm="newalgo"))
+    assert {heatmap.metric: [r.status for r in heatmap.results.values()] for heatmap in one.heatmaps} == {
+        heatmap.metric: ["not judged"] for heatmap in one.heatmaps
+    }
+    assert {r.value for heatmap in one.heatmaps for r in heatmap.results.values()} == {0.5, None}
+
+
 def test_medians_intervals_and_losses(series):
     result = of(series).utilization.results[CELL]
     assert (result.value, result.low, result.high, result.interval) == (0.42, 0.40, 0.44, (0.40, 0.44))
