@@ -2,6 +2,8 @@
 
 import contextlib
 import errno
+import io
+import itertools
 import json
 import math
 import pathlib
@@ -131,9 +133,14 @@ class Group(click.Group):
         """Find a command. If it was removed, raise a UserError that says what to run instead."""
         if args[0] in _GONE and ctx.parent is None:
             raise UserError(f"`conformance {args[0]}` is gone", f"run `{_GONE[args[0]]}` instead")
+        if ctx.parent is None:
+            _refuse_empty(args)
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="replace")  # a terminal may lack some of our signs
         try:
             with _ended_as_interrupted():
                 return super().invoke(ctx)
@@ -148,6 +155,13 @@ class Group(click.Group):
         except KeyboardInterrupt:
             err.print("conformance: interrupted; run the same command again to resume")
             ctx.exit(ExitStatus.INTERRUPTED)
+
+
+def _refuse_empty(args: Iterable[str]) -> None:
+    """Raise UserError if an option's value is empty: a script's variable is not set, and the default is not meant."""
+    for option, value in itertools.pairwise([*args, "-"]):
+        if option.startswith("--") and (option.endswith("=") or (not value and "=" not in option)):
+            raise UserError(f"{option.rstrip('=')} is empty", "give it a value, or leave it out")
 
 
 def _refuse(ctx: click.Context, error: UserError) -> NoReturn:

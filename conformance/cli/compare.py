@@ -79,7 +79,8 @@ def compare(
     if compare_sides.is_results(base) and compare_sides.is_results(head):
         measuring.refuse_given(
             "two results files are compared without measuring",
-            "stack", "source", "client", "kernel", "base_source", "first_seed", "budget",
+            "stack", "source", "client", "kernel", "base_source", "first_seed", "trials", "workers", "results",
+            "budget",
         )  # fmt: skip
     first, second = (compare_sides.sysctls(text) if text else () for text in (base_sysctl, sysctl))
     asked = compare.Options(

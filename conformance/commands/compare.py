@@ -118,9 +118,11 @@ def of_sides(base: Stack | Results, head: Stack | Results, options: Options, not
     first, second = (
         Side(given=side.given, schemes=tuple(of[at] for of in schemes.values())) for at, side in enumerate(both)
     )
+    compared = tuple(comparison.largest_first(comparison.compare(work.values)))
+    if not any(isinstance(side, Stack) for side in both):
+        trials = max((max(one.n) for one in compared), default=0)
     return Comparison(
-        sides=(first, second), same_build=same, trials=trials,
-        compared=tuple(comparison.largest_first(comparison.compare(work.values))), sentences=work.sentences,
+        sides=(first, second), same_build=same, trials=trials, compared=compared, sentences=work.sentences,
         one_sided=tuple(work.one_sided), left_out=tuple(work.left_out), unmeasured=tuple(work.unmeasured),
         problems=tuple(work.problems), lacking=tuple(work.lacking), margin=margin,
     )  # fmt: skip

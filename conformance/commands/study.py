@@ -210,9 +210,11 @@ def _schemes(bench: Bench, work: Iterable[Key]) -> Iterator[str]:
 
 
 def show(what: str, results: Sequence[str | pathlib.Path]) -> Told:
-    """Judge a study by stored results; files that do not exist are ignored. Raise UserError."""
+    """Judge a study by stored results; the default file need not exist. Raise UserError."""
     study = studies.find(what)
-    there = [path for path in map(pathlib.Path, results) if path.exists()]
+    there = [
+        path for path in map(pathlib.Path, results) if path.exists() or path != pathlib.Path(store.DEFAULT_RESULTS)
+    ]
     found = study_results.of(study, store.read(*there))
     return told(study, found, ", ".join(map(str, results)))
 

@@ -112,6 +112,9 @@ def find(choice: Choice = Choice()) -> Bench:
     Raise UserError if its stack, room or kernel is missing. If only the kernel that some algorithm asks for is missing,
     that algorithm is unsupported instead.
     """
+    for name in ("stack", "client", "kernel", "interop_rootfs"):
+        if getattr(choice, name) == "":
+            raise UserError(f"--{name.replace('_', '-')} is empty", "give it a value, or leave it out")
     if choice.interop_rootfs:
         usual = Choice()
         if choice.source or (choice.stack, choice.client) != (usual.stack, usual.client):

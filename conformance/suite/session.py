@@ -22,8 +22,10 @@ def plan_of(
     """Return the plan of a session's tests. `planned`: the questions of their family, of which the tests may be only a
     part.
 
-    `known`: what the stack is known to do. Raise UserError for numbers of trials that no plan can have.
+    `known`: what the stack is known to do. Raise UserError for numbers of trials or workers that no plan can have.
     """
+    if option.workers is not None and option.workers < 1:
+        raise UserError(f"--workers {option.workers}", "it must be 1 or more")
     asked = list(questions)
     return plan(
         asked,
@@ -54,8 +56,6 @@ class Session:
         self, option: Options, questions: Iterable[Question], planned: Iterable[Question], of_xdist: bool
     ) -> None:
         """Raise UserError for every mistake that can be found before anything is measured."""
-        if option.workers is not None and option.workers < 1:
-            raise UserError(f"--workers {option.workers}", "it must be 1 or more")
         bench = benches.find(chosen(option))
         store = Store(option.results)
         known = () if option.baseline else expectations.of(bench)

@@ -636,6 +636,8 @@ def test_the_last_lines_of_a_build_that_failed_are_shown(process, more):
         ),
         (("-m", "cubic", "--results", "conftest.py"), "conftest.py:1: not a JSON line of results; choose"),
         (("-m", "cubic", "-n", "1", "--results", "conftest.py"), "conftest.py:1: not a JSON line"),
+        (("-m", "cubic", "-n", "1", "--workers", "0"), "--workers 0: it must be 1 or more"),
+        (("-m", "cubic", "--kernel", ""), "--kernel is empty; give it a value, or leave it out"),
         (("-m", "cubik", "-n", "1"), "-m cubik: no such algorithm, metric, document or tier"),
         (("-m", "rfc9438", "-n", "1", "--trials", "3", "--max-trials", "2"), "at most 2 trials"),
     ],

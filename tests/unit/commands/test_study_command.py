@@ -107,9 +107,11 @@ def test_show_finds_what_was_measured_and_a_second_run_measures_nothing(made_up)
 
 
 def test_without_results_nothing_is_judged(made_up):
-    done = invoke("show", made_up, "--results", "none.jsonl")
+    done = invoke("show", made_up)
     assert done.exit_code == 0
     assert "0 reproduced, 0 differs, 0 inconclusive, 3 not judged; 0 of 3 points measured" in done.stdout
+    named = invoke("show", made_up, "--results", "none.jsonl")
+    assert (named.exit_code, "cannot read results none.jsonl" in named.output) == (2, True)
 
 
 @pytest.mark.parametrize(("kind", "status"), [("error", 3), ("unsupported", 4)])

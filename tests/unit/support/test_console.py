@@ -1,16 +1,20 @@
 """Words from stacks, files and users are shown as plain text."""
 
 import io
+import os
 import subprocess
 import sys
 
 import click.testing
+import helpers
 import pytest
 import rich.table
 import rich.text
 
 from conformance.cli import main
 from conformance.model.errors import UserError, located
+from conformance.model.setting import Cell
+from conformance.results import store
 from conformance.support.console import Console, mistake, one_line
 
 
@@ -52,12 +56,29 @@ def test_text_that_was_put_together_elsewhere_is_not_obeyed_either():
 _COMMAND = [sys.executable, "-m", "conformance"]
 
 
-@pytest.mark.parametrize("form", ["text", "json"])
-def test_a_reader_that_has_gone_is_no_violation(form):
+@pytest.mark.parametrize(
+    "what",
+    ["clause list", "clause list --format json", "export csv r.jsonl --out -", "export markdown r.jsonl --out -"],
+)
+def test_a_reader_that_has_gone_is_no_violation(tmp_path, what):
     """Exit status 1 would mean that something violates."""
-    command = subprocess.Popen([*_COMMAND, "clause", "list", "--format", form], stdout=subprocess.PIPE)
+    (tmp_path / "r.jsonl").write_bytes(b"".join(map(store.dumps, helpers.measurements([0.5] * 5))))
+    command = subprocess.Popen([*_COMMAND, *what.split()], stdout=subprocess.PIPE, cwd=tmp_path)
     command.stdout.close()
     assert command.wait(60) == 0
+
+
+def test_a_terminal_that_lacks_a_sign_is_no_reason_to_fail(tmp_path):
+    path = "10mbps-20ms-0pct,10mbps-20ms-0pct"
+    (tmp_path / "r.jsonl").write_bytes(
+        b"".join(map(store.dumps, helpers.measurements([0.5] * 5, cell=Cell(10, 20, 0))))
+    )
+    done = subprocess.run(
+        [*_COMMAND, "split", "analyze", "r.jsonl", "--path", path],
+        capture_output=True, cwd=tmp_path, env={**os.environ, "PYTHONIOENCODING": "latin-1"}, check=False,
+    )  # fmt: skip
+    assert b"Traceback" not in done.stderr
+    assert b"?" in done.stdout and b"0.5" in done.stdout
 
 
 def test_where_nobody_reads_errors_the_output_goes_on():
