@@ -28,6 +28,8 @@ _USUAL = 0.99
 _AS_BEFORE = 0.95
 #: round trips after a loss within which the old window is back only if the reduction was undone
 _SOON = 4
+#: smaller packets of the handshake carry acknowledgements alone, and open no window
+_ACKNOWLEDGEMENT_BYTES = 128
 #: packets: in a smaller window, one packet more or less is a large share
 _LEAST_WINDOW = 16
 
@@ -50,6 +52,20 @@ def _samples(pairs: list[tuple[float, float]], invisible: str) -> Samples:
     if not len(found):
         raise Invisible(invisible)
     return found
+
+
+def _initial_window(seen: Seen) -> Samples:
+    """Return the full packets sent in the first round trip, less the packets of the handshake acknowledged by then.
+
+    Each of these may open the window by a packet (RFC 5681, 3.1; by its bytes in RFC 9002, 7.3.1).
+    """
+    flow = seen.flow
+    sent = features.initial_window(flow)
+    if not sent.values[0]:
+        raise Invisible("nothing was sent in the first round trip")
+    known = flow.known_s <= flow.request_s + features.FIRST_ROUND * flow.base_rtt_s
+    opening = (flow.sent_s < flow.request_s) & ~flow.lost & known & (flow.bytes > _ACKNOWLEDGEMENT_BYTES)
+    return samples([(max(float(sent.values[0]) - int(opening.sum()), 0.0), flow.request_s)])
 
 
 def _burst(seen: Seen) -> Samples:
@@ -133,8 +149,8 @@ _ROWS = (
         of=_feature(features.epoch_s, "fewer than two reductions"),
     ),
     Observable(
-        name="initial_window", title="full packets sent in the first round trip", unit=_PACKETS, digits=1,
-        of=_feature(features.initial_window, "nothing was sent in the first round trip"),
+        name="initial_window", title="full packets sent in the first round trip, less those acknowledged by then",
+        unit=_PACKETS, digits=1, of=_initial_window,
     ),
     Observable(
         name="start_up_growth", title="packets in a round trip of start-up, relative to the one before", unit="",

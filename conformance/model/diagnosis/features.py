@@ -32,6 +32,8 @@ _FILLED, _FASTER = 0.8, 1.35
 _DEEP_SHARE, _DIP_SHARE, _DIP_S, _DIP_QUIET_S = 0.25, 0.6, 0.1, 2
 #: bytes of a full Ethernet frame, with an MTU of 1500
 _FRAME_BYTES = 1514
+#: round trips after the request in which nothing of the response can be acknowledged
+FIRST_ROUND = 0.95
 #: round trips after the request until start-up is over; and those that show its bursts
 _SETTLED, _BEGINNING = 60, 10
 
@@ -42,7 +44,7 @@ def initial_window(flow: Flow) -> Samples:
     A full packet has the size of that time: QUIC's packets grow once a probe for a larger MTU, a single packet, has
     arrived.
     """
-    sizes = numpy.sort(_sizes(flow, flow.request_s, flow.request_s + 0.95 * flow.base_rtt_s))
+    sizes = numpy.sort(_sizes(flow, flow.request_s, flow.request_s + FIRST_ROUND * flow.base_rtt_s))
     if not len(sizes):
         return one(0.0, flow.request_s)
     second = sizes[-2:][0]

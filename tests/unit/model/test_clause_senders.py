@@ -3,10 +3,12 @@
 Second 3 of a schedule is 2.9 here, because the first packet is sent at 0.1 s (made_senders.BEGAN_NS).
 """
 
+import dataclasses
 import itertools
 
+import numpy
 import pytest
-from made_senders import paced, permitted, timed, why_not, windows
+from made_senders import paced, permitted, seen, timed, why_not, windows
 
 from conformance.model import packets
 
@@ -59,6 +61,24 @@ def test_after_a_long_outage_the_window_is_the_least(clause, most):
     for window, right in ((2, True), (most + 2, False)):
         after = [4.42 + 0.001 * at for at in range(window)]
         assert permitted(clause, timed, [*full, 4.4, *[at + 0.04 for at in after]], outage=(2.9, 4.39)) is right
+
+
+@pytest.mark.parametrize(("handshake", "packets", "right"), [(3, 13, True), (3, 16, False), (0, 13, False)])
+def test_what_the_handshake_opened_is_no_initial_window(handshake, packets, right):
+    """Linux's BBR sends 13 packets, because three of the handshake are acknowledged before."""
+    sent = [
+        *[0.0] * handshake,
+        0.05,
+        *[0.2 + 0.0001 * at for at in range(packets)],
+        *[0.29 + 0.001 * at for at in range(60)],
+    ]
+    clause, found = seen("CL017", timed, sent)
+    sizes = found.packets.bytes.copy()
+    sizes[handshake] = 66  # an acknowledgement
+    asked = {"asked_ns": numpy.array([199_900_000]), "asked_bytes": numpy.array([400])}
+    found = dataclasses.replace(found, packets=dataclasses.replace(found.packets, bytes=sizes, **asked))
+    value = clause.observable.value(clause.observable.samples(found))
+    assert (value, value in clause.bound) == (packets - handshake, right)
 
 
 # --- reordering, losses and marks
