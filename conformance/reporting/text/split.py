@@ -167,7 +167,7 @@ def chart(predictions: Mapping[Path, Mapping[str, Prediction]], transfer_s: floa
     rows: list[dict[str, Any]] = [
         {
             "path": f"{path.id}  ({path.path_class})", "scheme": scheme, "connection": name,
-            "low": bounds and bounds[0], "utilization": bounds and bounds[1], "words": _short(bounds),
+            "low": bounds[0] if bounds else 0, "high": bounds[1] if bounds else 0, "words": _short(bounds),
         }
         for path, by_scheme in predictions.items()
         for scheme, prediction in by_scheme.items()
@@ -178,9 +178,10 @@ def chart(predictions: Mapping[Path, Mapping[str, Prediction]], transfer_s: floa
     base = altair.Chart().encode(
         y=altair.Y("scheme:N", title=None),
         yOffset=altair.YOffset("connection:N", sort=list(_NAMES.values())),
-        x=altair.X("utilization:Q", title="predicted utilization", scale=altair.Scale(domain=[0, 1])),
+        x=altair.X("high:Q", title="predicted utilization", scale=altair.Scale(domain=[0, 1])),
     )
-    colour = altair.Color("connection:N", sort=list(_NAMES.values()), scale=altair.Scale(scheme="tableau10"))
+    colour = altair.Color("connection:N", sort=list(_NAMES.values()), scale=altair.Scale(scheme="tableau10"),
+                          legend=altair.Legend(symbolOpacity=1))  # fmt: skip
     # If a transfer timed out, the rate is only known to be in a range, which is pale.
     most = base.mark_bar(opacity=0.35).encode(color=colour)
     least = base.mark_bar().encode(x=altair.X("low:Q"), color=colour)
