@@ -89,7 +89,9 @@ def read(path: pathlib.Path | str, stack: str, profile: str) -> list[tuple[str, 
     ]
     measured = [m for m in own if m.outcome is Outcome.OK]
     if not _as_judged([m for m in measured if m.trial.setting.profile == profile]):
-        raise UserError(f"{path} has no measurements of stack {stack} under profile {profile}", "measure it first")
+        raise UserError(
+            f"{path} has no measurements of stack {stack} under profile {profile} as it is now", "measure it first"
+        )
     # Trials that were unsupported or an error then make no baseline, nor does any cell that has one of them.
     bad = {(m.trial.scheme.algorithm, m.trial.setting) for m in own if m.outcome is not Outcome.OK}
     with located(path):

@@ -70,10 +70,7 @@ class CellResult:
 
     @property
     def status(self) -> str:
-        """The verdict's status as text; if no zone judges the cell: not judged, unsupported or error.
-
-        A trial that succeeded may lack the metric: older results have no counts of lost packets, say.
-        """
+        """The verdict's status; without one, and if no trial has the metric: not judged, unsupported or error."""
         if self.verdict:
             return str(self.verdict.status)
         if any(m.outcome in (Outcome.OK, Outcome.TIMEOUT) for m in self.measurements):

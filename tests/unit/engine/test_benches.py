@@ -27,3 +27,11 @@ def test_all_stacks_run_on_the_default_kernel_whatever_others_are_built(monkeypa
 def test_this_machine_has_one_kernel():
     with pytest.raises(UserError, match="--lab host runs on this machine's own kernel; leave out --kernel"):
         benches.find(benches.Choice(lab="host", kernel="default"))
+
+
+@pytest.mark.parametrize("name", ["stack", "client", "kernel", "interop_rootfs"])
+def test_an_empty_choice_is_not_the_default(name):
+    """A script's variable may be unset, and the default would be another stack or kernel than was meant."""
+    option = name.replace("_", "-")
+    with pytest.raises(UserError, match=f"--{option} is empty; give it a value, or leave it out"):
+        benches.find(benches.Choice(**{name: ""}))
