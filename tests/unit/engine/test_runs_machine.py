@@ -156,10 +156,12 @@ class Machine(stateful.RuleBasedStateMachine):
         # Each run waits for what the other is measuring.
         assert all(times == 1 for times in (rooms[0].made + rooms[1].made).values())
 
-    @stateful.precondition(lambda self: self._settled and self._path.read_bytes().endswith(b"\n"))
     @stateful.rule(share=st.floats(0, 1))
     def machine_that_dies_in_the_middle_of_a_line(self, share):
         """Cut the last line anywhere; all lines before it must still be read."""
+        # This is no precondition: which line is last depends on threads, and Hypothesis must see the same each time.
+        if not self._settled or not self._path.read_bytes().endswith(b"\n"):
+            return
         data = self._path.read_bytes()
         last = data.splitlines(keepends=True)[-1]
         self._path.write_bytes(data[: -len(last)] + last[: max(1, int(share * (len(last) - 1)))])
