@@ -201,10 +201,10 @@ def _beside(
     own = _own(measurements, algorithm, profile)
     if alone:
         own = [m for m in own if m.trial.setting in alone]
-    if not own:
-        raise UserError(
-            f"trials of another implementation are at no point of {algorithm}'s reference", "measure it there"
-        )
+        if not own:
+            raise UserError(
+                f"trials of another implementation are at no point of {algorithm}'s reference", "measure it there"
+            )
     return one_run(own, metric, "another implementation, in the same settings", alone)
 
 

@@ -44,7 +44,7 @@ def measured(measurements: Iterable[Measurement], setting: Setting, kernel_diges
 def _of_one_kind(measurement: Measurement) -> bool:
     """Return whether the kernel ran the same algorithm, by its own name for it, for all groups of flows.
 
-    Not so if that was not seen of a group, or if the trial had one flow alone.
+    Return False if the algorithm of a group was not seen, or if the trial had a single flow.
     """
     if not measurement.flows:
         return False

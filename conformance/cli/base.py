@@ -80,8 +80,13 @@ def finish(result: _R, form: str, show: Callable[[_R, Console], None], lines: It
 
 def print_document(result: Result) -> None:
     """Print a command's result as JSON; do not complain if the reader of standard output has gone."""
+    echo(json.dumps(result.to_json(), indent=1, allow_nan=False) + "\n")
+
+
+def echo(content: str | bytes) -> None:
+    """Write this to standard output as it is; do not complain if the reader of standard output has gone."""
     try:
-        click.echo(json.dumps(result.to_json(), indent=1, allow_nan=False))
+        click.echo(content, nl=False)
     except BrokenPipeError:
         silence(sys.stdout)
 

@@ -1,17 +1,15 @@
 """Commands that read results: reports, figures, exports, merging, and comparison with published cells."""
 
 import pathlib
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 import click
 
-from conformance.cli.base import FORMAT, finish, out_folder, progress_console
+from conformance.cli.base import FORMAT, echo, finish, out_folder, progress_console
 from conformance.model.errors import UserError
 from conformance.results.store import DEFAULT_RESULTS
 from conformance.support import extras, files
-from conformance.support.console import silence
 
 #: the forms that `export` writes; conformance/commands/export.py has their file names, but takes long to import
 FORMS = ("json", "csv", "parquet", "markdown", "badge-json", "badge-svg", "matrix", "bencher")
@@ -70,11 +68,7 @@ def export(form: str, results: Sequence[pathlib.Path], target: str | None, print
         raise UserError("--out - leaves no room for --format json on standard output", "name a file with --out")
     made = export.compute(form, results or (pathlib.Path(DEFAULT_RESULTS),))
     if target == "-":
-        try:
-            sys.stdout.buffer.write(made.content)
-            sys.stdout.buffer.flush()
-        except BrokenPipeError:
-            silence(sys.stdout)
+        echo(made.content)
         return
     finish(export.write(made, target), printed, lambda found, console: console.print(str(found.path), soft_wrap=True))
 

@@ -192,7 +192,8 @@ def compute(options: Options, notes: Notes) -> GateResult:
 
     found = measured(asked, left_s(_FOR_REPEATS if options.confirm else 0.0))
     findings = tuple(judged(asked, found, known, {a: bench.scheme(a).id for a in zones}))
-    again, repeated = (repeating(asked, findings) if options.confirm else None), {}
+    again = repeating(asked, findings) if options.confirm else None
+    repeated: Mapping[Key, Sequence[Measurement]] = {}
     if again:
         notes.say(f"{count(len(again.questions), 'new violation')}: measuring again with fresh seeds")
         repeated = measured(again, left_s())

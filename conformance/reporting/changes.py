@@ -62,7 +62,7 @@ def _rows(compared: Sequence[Compared]) -> Iterator[dict[str, Any]]:
 
 
 def _in_units(value: float, matters: float) -> float:
-    """Return a difference in units of what matters, within _MOST; if any difference matters, all are of _MOST."""
+    """Return a difference in units of what matters, at most _MOST. If `matters` is 0, any difference is _MOST."""
     if not value or math.isnan(value):
         return 0.0
     return max(-_MOST, min(_MOST, value / matters)) if matters else math.copysign(_MOST, value)

@@ -70,7 +70,7 @@ class CellResult:
 
     @property
     def status(self) -> str:
-        """The verdict's status; without one, and if no trial has the metric: not judged, unsupported or error."""
+        """The verdict's status; without a verdict: not judged, unsupported or error, by how the trials ended."""
         if self.verdict:
             return str(self.verdict.status)
         if any(m.outcome in (Outcome.OK, Outcome.TIMEOUT) for m in self.measurements):

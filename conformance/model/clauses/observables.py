@@ -19,7 +19,7 @@ from conformance.model.clauses import (
 from conformance.model.clauses.seen import Invisible, Observable, Seen
 from conformance.model.diagnosis import features
 from conformance.model.diagnosis.flow import Flow, loss_events
-from conformance.model.diagnosis.samples import Samples, burst_begins, samples
+from conformance.model.diagnosis.samples import Samples, burst_begins, one, samples
 from conformance.model.packets import ECT_1
 
 #: share of packets that are in bursts no longer than the reported one: a single longer burst says little
@@ -65,7 +65,7 @@ def _initial_window(seen: Seen) -> Samples:
         raise Invisible("nothing was sent in the first round trip")
     known = flow.known_s <= flow.request_s + features.FIRST_ROUND * flow.base_rtt_s
     opening = (flow.sent_s < flow.request_s) & ~flow.lost & known & (flow.bytes > _ACKNOWLEDGEMENT_BYTES)
-    return samples([(max(float(sent.values[0]) - int(opening.sum()), 0.0), flow.request_s)])
+    return one(max(float(sent.values[0]) - int(opening.sum()), 0.0), flow.request_s)
 
 
 def _burst(seen: Seen) -> Samples:

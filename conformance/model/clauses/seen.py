@@ -119,7 +119,7 @@ class Seen:
     def over_s(self) -> float:
         """When the transfer was over: long after the last packet if the sender fell silent before it was done.
 
-        If the trial does not say when it was over, return when the last packet arrived.
+        If the trial does not say when that was, it is when the last packet arrived.
         """
         return float(numpy.nanmax(self.out_s)) if self.ended_s is None else self.ended_s
 
