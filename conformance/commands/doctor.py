@@ -14,10 +14,10 @@ from conformance.commands.status import ExitStatus
 from conformance.kernel import build
 from conformance.kernel import store as kernels
 from conformance.lab import adapter, building, endings, manifest, memory, pki, virtual
-from conformance.lab import scratch as scratch_place
 from conformance.lab.manifest import GUEST_PATH
 from conformance.model.errors import UserError
 from conformance.support import files, limits, paths
+from conformance.support import scratch as scratch_place
 
 #: program -> Debian package
 _PROGRAMS = {

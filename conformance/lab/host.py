@@ -15,7 +15,6 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 
 from conformance.kernel.store import Kernel
 from conformance.lab import job
-from conformance.lab import scratch as scratch_place
 from conformance.lab.adapter import Adapter
 from conformance.lab.room import Batches, handfuls
 from conformance.lab.virtual import Group, follow
@@ -23,6 +22,7 @@ from conformance.model import digest as digests
 from conformance.model.errors import UserError
 from conformance.model.trial import Measurement, Trial
 from conformance.support import paths
+from conformance.support import scratch as scratch_place
 
 _NAMESPACES = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc"]
 #: time in s that trials take besides their transfers: start of the network, calibration, servers

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 
 from conformance.kernel import store
 from conformance.lab import allowance, cores, virtual
-from conformance.lab import scratch as scratch_place
 from conformance.model.errors import UserError
 from conformance.support import limits
+from conformance.support import scratch as scratch_place
 
 _WALL_TIMEOUT_S = 60
 _MARK = "parameters: "

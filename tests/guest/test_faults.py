@@ -130,7 +130,7 @@ def bench():
 def nothing_is_left_on_the_host():
     yield
     assert guests() == []
-    assert not list(pathlib.Path(tempfile.gettempdir()).glob(f"conformance-{os.getpid()}-*"))
+    assert not list(pathlib.Path(tempfile.gettempdir()).glob(f"conformance-scratch-{os.getpid()}-*"))
     places = (
         *(pathlib.Path(name) for name in ("/", "/etc", "/usr", "/run", "/tmp", "/var/tmp", "/var/log", "/dev/shm")),
         *(pathlib.Path.home(), paths.PACKAGE.parent, paths.cache(), paths.cache("adapters"), FOLDER),

@@ -17,13 +17,13 @@ from helpers import line
 from conformance.catalogue import documents
 from conformance.engine import benches, runs
 from conformance.lab import cores, host, job, virtual
-from conformance.lab import scratch as scratch_place
 from conformance.lab.adapter import load
 from conformance.model.emulation import tc_commands
 from conformance.model.setting import Cell
 from conformance.model.trial import Outcome
 from conformance.results import store
 from conformance.support import paths
+from conformance.support import scratch as scratch_place
 
 pytestmark = pytest.mark.guest
 
@@ -48,7 +48,7 @@ def go(bench, settings, seeds=(1,), algorithm="cubic", room=None, **options):
 
 def guests(pid=None):
     """Return the process ids of running guest kernels that process `pid`, by default this one, has started."""
-    mark = f"conformance-{pid or os.getpid()}-".encode()
+    mark = f"conformance-scratch-{pid or os.getpid()}-".encode()
     found = []
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         try:
@@ -248,7 +248,7 @@ def test_nothing_is_left_when_the_runner_is_killed(tmp_path):
         time.sleep(0.05)
     assert not guests(runner.pid)
     with scratch_place.folder() as scratch:  # making a folder removes what the killed process left
-        assert not list(scratch.parent.glob(f"conformance-{runner.pid}-*"))
+        assert not list(scratch.parent.glob(f"conformance-scratch-{runner.pid}-*"))
 
 
 @pytest.mark.parametrize(

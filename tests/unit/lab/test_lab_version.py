@@ -20,7 +20,7 @@ BESIDE = {
     "conformance/lab/cores.py": "lends cores of this machine",
     "conformance/lab/endings.py": "words for a user",
     "conformance/lab/memory.py": "where a guest's memory lies; results are the same",
-    "conformance/lab/scratch.py": "folders on the host's disk; guests find theirs under one name",
+    "conformance/support/scratch.py": "folders on the host's disk; guests find theirs under one name",
     "conformance/lab/room.py": "what a room is; the rooms themselves are covered",
     "conformance/lab/host_process.py": "runs `describe`, whose answer is part of the stack's digest",
     "conformance/lab/topology.py": "reads what a topology says, which is covered",
