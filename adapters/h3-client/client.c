@@ -25,6 +25,19 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#if NGTCP2_VERSION_NUM < 0x010000 /* Debian 12's has older names */
+#define ngtcp2_ccerr ngtcp2_connection_close_error
+#define ngtcp2_ccerr_set_application_error ngtcp2_connection_close_error_set_application_error
+#define ngtcp2_conn_decode_and_set_remote_transport_params ngtcp2_conn_decode_remote_transport_params
+
+static const ngtcp2_ccerr *ngtcp2_conn_get_ccerr(ngtcp2_conn *quic)
+{
+    static ngtcp2_ccerr theirs;
+    ngtcp2_conn_get_connection_close_error(quic, &theirs);
+    return &theirs;
+}
+#endif
+
 /* The libraries pass a callback more than it needs. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
@@ -101,7 +114,6 @@ static uint64_t tick_ns(void)
 static const char *why(int error)
 {
     unsigned status = gnutls_session_get_verify_cert_status(fetch.tls);
-    ngtcp2_connection_close_error theirs;
     gnutls_datum_t text;
     if (*fetch.problem)
         return fetch.problem;
@@ -112,8 +124,8 @@ static const char *why(int error)
         return (const char *)text.data;
     if (error != NGTCP2_ERR_DRAINING)
         return ngtcp2_strerror(error);
-    ngtcp2_conn_get_connection_close_error(fetch.quic, &theirs);
-    snprintf(fetch.problem, sizeof fetch.problem, "the server closed the connection (0x%lx)", theirs.error_code);
+    snprintf(fetch.problem, sizeof fetch.problem, "the server closed the connection (0x%lx)",
+             ngtcp2_conn_get_ccerr(fetch.quic)->error_code);
     return fetch.problem;
 }
 
@@ -327,7 +339,7 @@ static int send_parameters(gnutls_session_t tls, gnutls_buffer_t to)
 
 static int got_parameters(gnutls_session_t tls, const unsigned char *data, size_t length)
 {
-    return ngtcp2_conn_decode_remote_transport_params(fetch.quic, data, length) ? GNUTLS_E_INTERNAL_ERROR : 0;
+    return ngtcp2_conn_decode_and_set_remote_transport_params(fetch.quic, data, length) ? GNUTLS_E_INTERNAL_ERROR : 0;
 }
 
 static ngtcp2_conn *get_quic(ngtcp2_crypto_conn_ref *reference)
@@ -454,8 +466,8 @@ static void write_packets(void)
 static void hang_up(void)
 {
     uint8_t packet[DATAGRAM_BYTES];
-    ngtcp2_connection_close_error done;
-    ngtcp2_connection_close_error_set_application_error(&done, NGHTTP3_H3_NO_ERROR, NULL, 0);
+    ngtcp2_ccerr done;
+    ngtcp2_ccerr_set_application_error(&done, NGHTTP3_H3_NO_ERROR, NULL, 0);
     ngtcp2_ssize length =
         ngtcp2_conn_write_connection_close(fetch.quic, NULL, NULL, packet, sizeof packet, &done, fetch.now_ns);
     if (length > 0)

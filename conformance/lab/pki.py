@@ -16,7 +16,9 @@ from conformance.support import paths
 
 HOSTNAME = "server.test"
 _DAYS = "36500"
-_FOLDER = "pki-2"
+_FOLDER = "pki-3"
+#: without it, Python refuses an authority from 3.13 on
+_MAY_SIGN = ("-addext", "keyUsage=critical,keyCertSign,cRLSign")
 
 
 def exists() -> bool:
@@ -58,14 +60,13 @@ def _make(folder: pathlib.Path) -> None:
 
     (folder / "san").write_text(f"subjectAltName=DNS:{HOSTNAME}\nbasicConstraints=CA:FALSE\n")
     new_key = ("-newkey", "rsa:2048", "-nodes", "-sha256")
-    openssl("req", "-x509", *new_key, "-keyout", "ca.key", "-out", "ca.crt", "-days", _DAYS, "-set_serial", "1",
-            "-subj", "/CN=cc-conformance test CA")  # fmt: skip
-    openssl("req", "-x509", *new_key, "-keyout", "other.key", "-out", "other-ca.crt", "-days", _DAYS,
-            "-set_serial", "1", "-subj", "/CN=cc-conformance other CA")  # fmt: skip
+    for name, title in (("ca", "test CA"), ("other-ca", "other CA")):
+        openssl("req", "-x509", *new_key, "-keyout", f"{name}.key", "-out", f"{name}.crt", "-days", _DAYS,
+                "-set_serial", "1", "-subj", f"/CN=cc-conformance {title}", *_MAY_SIGN)  # fmt: skip
     openssl("req", *new_key, "-keyout", "server.key", "-out", "server.csr", "-subj", f"/CN={HOSTNAME}")
     openssl("x509", "-req", "-sha256", "-in", "server.csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-set_serial", "2",
             "-days", _DAYS, "-extfile", "san", "-out", "server.crt")  # fmt: skip
-    for name in ("san", "server.csr", "ca.key", "other.key"):
+    for name in ("san", "server.csr", "ca.key", "other-ca.key"):
         (folder / name).unlink()
     for file in folder.iterdir():
         file.chmod(0o644)
