@@ -112,7 +112,7 @@ mutants-record: kernel  ## keep the score of `make mutants` for `zones check`, a
 #: where the published lines are kept, and what the table of them is called
 PUBLISHED := reports/published
 
-published: kernel  ## measure every stack that is built here x algorithm, 10 Mbit/s, 5 trials, and publish it; it resumes (1 h)
+published: kernel  ## measure every stack that is built here x algorithm, 10 Mbit/s, 5 to 20 trials, and publish it; it resumes (hours)
 	$(CONFORMANCE) matrix --grid 10mbps --results results/published.jsonl
 	$(CONFORMANCE) publish results/published.jsonl --out $(PUBLISHED)
 	$(MAKE) site

@@ -61,34 +61,30 @@ _CCA = click.option(
     "--cca", required=True, help="Congestion control to ask the stack for, by its name in the manifest."
 )
 _GRID = click.option(
-    "--grid",
-    default="full",
-    show_default=True,
+    "--grid", default="full", show_default=True,
     help="Cells to measure: full, 10mbps ..., a zone's id, or cells separated by commas.",
-)
+)  # fmt: skip
 _PROFILE = click.option(
     "--profile", help="Queue, offload and so on: all but the cell (default: atc25 for TCP, packets for UDP)."
 )
 RESULTS = click.option(
-    "--results",
-    default=DEFAULT_RESULTS,
-    show_default=True,
+    "--results", default=DEFAULT_RESULTS, show_default=True,
     help="Results file: what it holds is not measured again, and new results are added.",
-)
+)  # fmt: skip
 WORKERS = click.option(
     "--workers", type=click.IntRange(1), help="How many guests run at a time (default: one for each core)."
 )
-FIRST_SEED = click.option(
-    "--first-seed", default=seeds.JUDGED, show_default=True, type=SEED,
-    help="Seed of the first trial; the default keeps clear of the references' seeds.",
-)  # fmt: skip
-_FRESH_SEED = click.option(
-    "--first-seed",
-    default=101,
-    show_default=True,
-    type=SEED,
-    help="Seed of the first trial; the default keeps clear of the references' seeds.",
-)
+
+
+def _first_seed(default: int) -> Callable[[Any], Any]:
+    return click.option(
+        "--first-seed", default=default, show_default=True, type=SEED,
+        help="Seed of the first trial; the default keeps clear of the references' seeds.",
+    )  # fmt: skip
+
+
+FIRST_SEED = _first_seed(seeds.JUDGED)
+_FRESH_SEED = _first_seed(101)
 
 EXECUTOR = click.option(
     "--executor", metavar="MODULE:FUNCTION", callback=lambda _, __, text: text and _factory(text),
@@ -119,6 +115,18 @@ def trials(default: int, what: str = "Trials of each cell.", least: int = 1) -> 
     return click.option(
         "--trials", default=default, show_default=True, type=click.IntRange(least, TRIALS.max), help=what
     )
+
+
+_MOST_TRIALS = click.option(
+    "--max-trials", "most_trials", type=TRIALS, show_default="--trials if that is given, else 20",
+    help="Most trials of a cell that is unclear.",
+)  # fmt: skip
+
+
+def _most(trials: int, most_trials: int | None) -> int:
+    """Return the most trials of a cell: if --trials is given without --max-trials, no more than it says."""
+    given = click.get_current_context().get_parameter_source("trials") is not ParameterSource.DEFAULT
+    return most_trials or (trials if given else last_look(trials))
 
 
 def with_choice(*names: str) -> Callable[[_Command], _Command]:
@@ -159,10 +167,7 @@ _ALL = ("stack", "client", "interop_rootfs", "kernel", "lab")
 @with_choice(*_ALL)
 @_GRID
 @trials(5, "Trials of each cell, to begin with.")
-@click.option(
-    "--max-trials", "most_trials", type=TRIALS, show_default="--trials if that is given, else 20",
-    help="Most trials of a cell that is unclear.",
-)  # fmt: skip
+@_MOST_TRIALS
 @FIRST_SEED
 @RESULTS
 @_PROFILE
@@ -188,12 +193,10 @@ def run(
 
     if overrides["offload"]:
         overrides["offload"] = overrides["offload"] == "on"
-    # If --trials is given without --max-trials, no cell gets more trials than it says.
-    given = click.get_current_context().get_parameter_source("trials") is not ParameterSource.DEFAULT
-    most_trials = most_trials or (trials if given else last_look(trials))
     found = run.compute(
-        algorithm, choice, grid=grid, trials=trials, most_trials=most_trials, results=results, profile=profile,
-        overrides=overrides, first_seed=first_seed, workers=workers, notes=notes(form), executor=executor,
+        algorithm, choice, grid=grid, trials=trials, most_trials=_most(trials, most_trials), results=results,
+        profile=profile, overrides=overrides, first_seed=first_seed, workers=workers, notes=notes(form),
+        executor=executor,
     )  # fmt: skip
     finish(found, form, terminal.show_measured)
 
@@ -310,7 +313,8 @@ def _refuse_ignored(**ways: bool) -> None:
 @click.argument("stacks", nargs=-1)
 @with_choice("client", "kernel")
 @click.option("--grid", help="full, 10mbps ..., or cells separated by commas (default: each zone's smoke cells).")
-@trials(5)
+@trials(5, "Trials of each cell, to begin with.")
+@_MOST_TRIALS
 @FIRST_SEED
 @RESULTS
 @WORKERS
@@ -318,7 +322,10 @@ def _refuse_ignored(**ways: bool) -> None:
     "--out", "target", type=click.Path(path_type=pathlib.Path), help="Also write the result to this file, as Markdown."
 )
 @FORMAT
-def matrix(choice: Choice, stacks: Sequence[str], target: pathlib.Path | None, form: str, **options: Any) -> None:
+def matrix(
+    choice: Choice, stacks: Sequence[str], trials: int, most_trials: int | None, target: pathlib.Path | None, form: str,
+    **options: Any,
+) -> None:  # fmt: skip
     """Judge every stack and algorithm, as a table.
 
     For each algorithm of every adapter, or of STACKS: whether it is built or why not, its verdict in the smoke cells
@@ -327,7 +334,8 @@ def matrix(choice: Choice, stacks: Sequence[str], target: pathlib.Path | None, f
     from conformance.commands import matrix
     from conformance.reporting.text import matrix as shown
 
-    found = matrix.compute(stacks, choice, notes=notes(form), **options)
+    most = _most(trials, most_trials)
+    found = matrix.compute(stacks, choice, trials=trials, most_trials=most, notes=notes(form), **options)
     if target:
         files.write(target, shown.markdown(found))
     finish(found, form, shown.show, [f"also as Markdown: {target}"] if target else ())

@@ -8,17 +8,16 @@ from typing import Any
 
 from conformance.catalogue import clause_record, clauses
 from conformance.commands import mutants
-from conformance.commands.measuring import answers
+from conformance.commands.measuring import confirmed
 from conformance.commands.result import Document, Done, document
 from conformance.commands.status import ExitStatus, of_verdicts
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
-from conformance.engine.plan import Judged, Plan, plan
+from conformance.engine.plan import Plan, plan
 from conformance.engine.questions import ClauseQuestion
 from conformance.model.clauses.document import Clause, Specification
 from conformance.model.clauses.verdict import ClauseVerdict
 from conformance.model.errors import UserError
-from conformance.model.family import not_confirmed
 from conformance.model.verdict import Status, last_look
 from conformance.support import spelling
 from conformance.support.notes import Notes
@@ -219,32 +218,11 @@ def _questions(
 
 def _judged(asked: Plan, bench: Bench, results: str, workers: int | None, notes: Notes) -> tuple[JudgedClause, ...]:
     """Measure, judge all questions together, and repeat each violation with fresh seeds. Raises UserError."""
-
-    def violates(one: Judged) -> bool:
-        return one.status is Status.VIOLATES
-
-    first = answers(asked, bench, results, workers, notes, new=violates)
-    alone = [one for answer in first for one in answer.judged]
-    together = {one.question: one for one in asked.together(alone)}
-    new = [one.question for one in together.values() if violates(one)]
-    if new:
-        again = asked.repeating(new)
-        repeated = [one for answer in answers(again, bench, results, workers, notes) for one in answer.judged]
-        together |= {one.question: _unless_repeated(together[one.question], one) for one in repeated}
+    _, judged = confirmed(asked, bench, results, workers, notes, lambda one: one.status is Status.VIOLATES)
     found = []
     for question in asked.questions:
-        verdict = together[question].verdict
+        verdict = judged[question].verdict
         assert isinstance(question, ClauseQuestion) and isinstance(verdict, ClauseVerdict)
         scheme = bench.scheme(question.algorithm).id
         found.append(JudgedClause(clause=question.clause, scheme=scheme, algorithm=question.algorithm, verdict=verdict))
     return tuple(found)
-
-
-def _unless_repeated(first: Judged, again: Judged) -> Judged:
-    """Return a violation unchanged if trials with fresh seeds violate, too, else as inconclusive."""
-    if again.status is Status.VIOLATES:
-        return first
-    assert isinstance(first.verdict, ClauseVerdict)
-    reason = not_confirmed(first.verdict, again.verdict)
-    verdict = dataclasses.replace(first.verdict, status=Status.INCONCLUSIVE, reason=reason, p=None)
-    return dataclasses.replace(first, verdict=verdict)

@@ -9,19 +9,20 @@ import pathlib
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
-from conformance.catalogue import documents
-from conformance.commands.measuring import answers
+from conformance.catalogue import documents, expectations
+from conformance.commands.measuring import confirmed
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches
 from conformance.engine.benches import Choice
 from conformance.engine.plan import Judged, Plan, plan
-from conformance.engine.questions import CellQuestion, Key, Question, cell_questions
+from conformance.engine.questions import CellQuestion, Key, cell_questions
 from conformance.lab import manifest
 from conformance.lab.manifest import Manifest
+from conformance.model import expectation, seeds
 from conformance.model import grid as grids
-from conformance.model import seeds
 from conformance.model.errors import UserError
+from conformance.model.expectation import Surprise
 from conformance.model.setting import Cell
 from conformance.model.trial import Measurement, Outcome
 from conformance.model.verdict import ALPHA, Status, Verdict, overall
@@ -79,17 +80,22 @@ def compute(
     *,
     grid: str | None,
     trials: int,
+    most_trials: int,
     results: str | pathlib.Path,
     workers: int | None,
     notes: Notes,
     first_seed: int = seeds.JUDGED,
 ) -> Matrix:
-    """Measure and judge `stacks`, or all that ship if it is empty. Progress goes to `notes`. Raise UserError."""
+    """Measure and judge `stacks`, or all that ship if it is empty. Progress goes to `notes`. Raise UserError.
+
+    As in a session of pytest, an unclear cell gets up to `most_trials`, and violations that are not known deviations
+    are repeated with fresh seeds.
+    """
     wanted = grids.cells(grid) if grid else None
     rows: list[Row] = []
     for about in [manifest.read(stack) for stack in stacks] or manifest.shipped():
         if about.offered():
-            rows += _rows(about, stacks, choice, wanted, trials, first_seed, results, workers, notes)
+            rows += _rows(about, stacks, choice, wanted, (trials, most_trials), first_seed, results, workers, notes)
     return Matrix(grid=grid, rows=tuple(rows))
 
 
@@ -98,7 +104,7 @@ def _rows(
     stacks: Sequence[str],
     choice: Choice,
     wanted: Sequence[Cell] | None,
-    trials: int,
+    trials: tuple[int, int],
     first_seed: int,
     results: str | pathlib.Path,
     workers: int | None,
@@ -114,21 +120,28 @@ def _rows(
         return
     asked = _plan(about.offered(), bench.profile, wanted, trials, first_seed)
     notes.say(f"{about.name}: {count(len(about.offered()), 'algorithm')}, {count(len(asked.work), 'cell')}")
+    known = expectations.of(bench)
+
+    def new(one: Judged) -> bool:
+        expected = expectation.find(known, one.question.zone.id, one.question.place)
+        return expectation.compare(one.verdict, expected) is Surprise.NEW
+
+    first, judged = confirmed(asked, bench, results, workers, notes, new)
     found: dict[str, dict[Key, Sequence[Measurement]]] = collections.defaultdict(dict)
-    judged: dict[Question, Judged] = {}
-    for answer in answers(asked, bench, results, workers, notes):
+    for answer in first:
         found[answer.algorithm][answer.key] = answer.measurements
-        judged.update((one.question, one) for one in answer.judged)
-    judged = {one.question: one for one in asked.together(judged.values())}
     for algorithm in about.offered():
         verdicts = [judged[question].verdict for question in asked.questions if question.algorithm == algorithm]
         yield _row(about, algorithm, [v for v in verdicts if isinstance(v, Verdict)], found[algorithm])
 
 
-def _plan(algorithms: Sequence[str], profile: str, wanted: Sequence[Cell] | None, trials: int, first_seed: int) -> Plan:
+def _plan(
+    algorithms: Sequence[str], profile: str, wanted: Sequence[Cell] | None, trials: tuple[int, int], first_seed: int
+) -> Plan:
     """Return the plan of a stack: the smoke cells of its zones, or the cells `wanted`.
 
-    A row is one verdict, so all of its cells are one family, whatever their zone.
+    `trials`: of a cell at first, and at most. A row is one verdict, so all of its cells are one family, whatever their
+    zone.
     """
     questions: list[CellQuestion] = []
     work: list[Key] = []
@@ -139,7 +152,11 @@ def _plan(algorithms: Sequence[str], profile: str, wanted: Sequence[Cell] | None
         cells = wanted or list(dict.fromkeys(question.setting.cell for question in own)) or [_ANY_CELL]
         questions += own
         work += [(algorithm, documents.profile(profile, cell)) for cell in cells]
-    return plan(questions, trials=trials, first_seed=first_seed, work=work, family=lambda question: question.algorithm)
+    first, most = trials
+    return plan(
+        questions, trials=first, most_trials=most, first_seed=first_seed, work=work,
+        family=lambda question: question.algorithm,
+    )  # fmt: skip
 
 
 def _zones(algorithm: str, profile: str) -> list[Zone]:

@@ -1,5 +1,6 @@
 """Execute a command's plan: show a progress bar, and write measurements to a results file."""
 
+import dataclasses
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -7,9 +8,11 @@ from conformance.engine import unused
 from conformance.engine.benches import Bench
 from conformance.engine.execute import Answer, execute
 from conformance.engine.plan import Judged, Plan, plan
-from conformance.engine.questions import Key
+from conformance.engine.questions import Key, Question
 from conformance.engine.workers import Executor
+from conformance.model.family import not_confirmed
 from conformance.model.trial import Measurement
+from conformance.model.verdict import Status
 from conformance.results.store import Store
 from conformance.support.console import count
 from conformance.support.notes import Notes
@@ -48,6 +51,35 @@ def answers(
         yield from execute(
             asked, bench, kept, workers=workers, executor=executor, on_trial=bar.follow, budget_s=budget_s, new=new
         )
+
+
+def confirmed(
+    asked: Plan,
+    bench: Bench,
+    results: str | pathlib.Path,
+    workers: int | None,
+    notes: Notes,
+    new: Callable[[Judged], bool],
+) -> tuple[list[Answer], dict[Question, Judged]]:
+    """Execute a Plan, judge each family together, and repeat `new` violations with fresh seeds. Raise UserError.
+
+    Return the Answers, and the verdicts by question. A violation that its repeat does not show again is inconclusive.
+    """
+    first = list(answers(asked, bench, results, workers, notes, new=new))
+    judged = {one.question: one for one in asked.together(one for answer in first for one in answer.judged)}
+    if violations := [one.question for one in judged.values() if new(one)]:
+        repeats = answers(asked.repeating(violations), bench, results, workers, notes)
+        for again in (one for answer in repeats for one in answer.judged):
+            judged[again.question] = _unless_repeated(judged[again.question], again)
+    return first, judged
+
+
+def _unless_repeated(violation: Judged, again: Judged) -> Judged:
+    """Return a violation unchanged if trials with fresh seeds violate, too, else as inconclusive."""
+    if again.status is Status.VIOLATES:
+        return violation
+    reason = not_confirmed(violation.verdict, again.verdict)
+    return dataclasses.replace(violation, verdict=violation.verdict.taken_back(reason))
 
 
 def measure(

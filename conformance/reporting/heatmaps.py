@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from conformance.catalogue import documents
-from conformance.model import digest, statistics
+from conformance.model import digest, seeds, statistics
 from conformance.model.errors import UserError
 from conformance.model.family import judge_zones
 from conformance.model.metric import Metric
@@ -29,9 +29,10 @@ _FEWEST = next(n for n in itertools.count(1) if 1 - 2 / 2**n >= CONFIDENCE)
 class CellResult:
     """The result of a cell. `value` is the median of the metric over the trials that ran, None if none ran.
 
-    `low` and `high` are the least and the greatest value. `interval` holds the median with 90 % confidence. It is None
-    if there are too few trials, or if transfers timed out (`late` of them): then value, low and high are upper bounds,
-    not numbers. `verdict` and `permitted` are None if no zone applies.
+    Only `measurements` has trials that repeat a violation with fresh seeds. `low` and `high` are the least and the
+    greatest value. `interval` holds the median with 90 % confidence. It is None if there are too few trials, or if
+    transfers timed out (`late` of them): then value, low and high are upper bounds, not numbers. `verdict` and
+    `permitted` are None if no zone applies.
     """
 
     cell: Cell
@@ -287,20 +288,20 @@ def _within(zone: Zone, measurements: Iterable[Measurement]) -> dict[Place, Sequ
 
 
 def _cell(cell: Cell, measurements: Sequence[Measurement], verdict: Verdict | None, metric: str) -> CellResult:
-    ran = [m for m in measurements if m.outcome in (Outcome.OK, Outcome.TIMEOUT)]
+    own, _ = seeds.repeats_apart(measurements)
+    ran = [m for m in own if m.outcome in (Outcome.OK, Outcome.TIMEOUT)]
     values = [value for value in (m.value(metric) for m in ran) if value is not None]
-    messages = [m.message for m in measurements if m.message]
     interval = statistics.median_interval(values, CONFIDENCE)
-    late = sum(m.outcome is Outcome.TIMEOUT for m in measurements)
+    late = sum(m.outcome is Outcome.TIMEOUT for m in own)
     return CellResult(
         cell=cell,
-        n=len(measurements),
+        n=len(own),
         value=statistics.median(values) if values else None,
         low=min(values, default=None),
         high=max(values, default=None),
         interval=interval if interval[0] > float("-inf") and not late else None,
         late=late,
-        message=messages[0] if messages else None,
+        message=next((m.message for m in measurements if m.message), None),
         unsupported=any(m.outcome is Outcome.UNSUPPORTED for m in measurements),
         verdict=verdict,
         permitted=verdict.permitted if verdict else None,

@@ -72,6 +72,10 @@ class ClauseVerdict:
         """The name of the clause in reports."""
         return self.clause_id
 
+    def taken_back(self, reason: str) -> "ClauseVerdict":
+        """Return this violation as inconclusive, after trials with fresh seeds did not show it again."""
+        return dataclasses.replace(self, status=Status.INCONCLUSIVE, reason=reason, p=None)
+
     @property
     def borderline(self) -> bool:
         """Whether the value is beyond the bound, but still inconclusive after the usual number of trials."""

@@ -1,5 +1,7 @@
 """`conformance matrix` and `bench --stacks`, with a room that behaves as each test says."""
 
+import dataclasses
+
 import pytest
 import rich.console
 from helpers import measurement, scheme
@@ -15,6 +17,22 @@ from conformance.model.trial import Outcome
 from conformance.reporting.text import matrix as reporting
 from conformance.reporting.text.progress import ConsoleNotes
 from conformance.support import schema
+
+#: a cell in which no deviation of ngtcp2's Reno is known
+CELL = "10mbps-40ms-1pct"
+
+
+class Half(Room):
+    """A room in which trials have half of the reference's utilization, except those with the seeds in `spared`."""
+
+    def __init__(self, spared):
+        super().__init__("default", {}, Outcome.OK, {})
+        self._spared = spared
+
+    def run(self, adapter, batches, cancelled):
+        for made in super().run(adapter, batches, cancelled):
+            half = {**made.metrics, "utilization": made.utilization / 2}
+            yield made if made.trial.seed in self._spared else dataclasses.replace(made, metrics=half)
 
 
 class FakeAdapter:
@@ -33,22 +51,22 @@ def shown(monkeypatch, tmp_path):
         def scheme(self, algorithm):
             return scheme(algorithm, stack="ngtcp2", kernel_digest="default")
 
-    def show(like=None, outcome=Outcome.OK, grid=None):
+    def show(like=None, outcome=Outcome.OK, grid=None, room=None, most=20):
         def bench(choice):
-            place = benches.Place(kernel=None, room=Room("default", like or {}, outcome, {}))
+            place = benches.Place(kernel=None, room=room or Room("default", like or {}, outcome, {}))
             return Bench(
                 choice=choice, adapter=FakeAdapter(), lab="virtual", place=lambda algorithm: place, lab_digest="7" * 16
             )
 
         monkeypatch.setattr(benches, "find", bench)
-        return table(tmp_path, grid)
+        return table(tmp_path, grid, most)
 
     return show
 
 
-def table(tmp_path, grid=None):
+def table(tmp_path, grid=None, most=20):
     console = rich.console.Console(record=True, width=250, markup=False)
-    arguments = {"grid": grid, "trials": 5, "results": tmp_path / "r.jsonl", "workers": 1}
+    arguments = {"grid": grid, "trials": 5, "most_trials": most, "results": tmp_path / "r.jsonl", "workers": 1}
     found = matrix.compute(["ngtcp2"], benches.Choice(), notes=ConsoleNotes(console), **arguments)
     assert found.exit_status == 0
     schema.check("matrix", found.to_json(), "matrix")
@@ -79,6 +97,19 @@ def test_a_grid_takes_the_place_of_the_smoke_cells(shown):
     assert shown(grid="10mbps").count("| conforms | 60 of 60 |") == 4
 
 
+@pytest.mark.parametrize(
+    ("most", "spared", "verdict"),
+    [
+        (5, {1001, 1002}, "inconclusive"),
+        (20, {1001, 1002}, "violates"),
+        (20, {1001, 1002, *range(11001, 11021)}, "inconclusive"),
+    ],
+)
+def test_an_unclear_cell_gets_more_trials_and_a_violation_is_repeated(shown, most, spared, verdict):
+    text = shown(grid=CELL, room=Half(spared), most=most)
+    assert f"| {verdict} |" in next(line for line in text.splitlines() if "| reno |" in line)
+
+
 def test_an_error_says_why(shown):
     assert "| error | 12 of 12: as asked" in shown(outcome=Outcome.ERROR)
 
@@ -92,9 +123,9 @@ def test_a_stack_that_is_not_built_says_how_to_build_it(monkeypatch, tmp_path):
 
 
 def test_an_algorithm_without_a_zone_is_only_measured():
-    asked = matrix._plan(["c4"], "atc25", None, 5, 1001)
+    asked = matrix._plan(["c4"], "atc25", None, (5, 5), 1001)
     assert (asked.questions, [setting.cell for _, setting in asked.work]) == ((), [Cell(10, 20, 0)])
-    asked = matrix._plan(["c4"], "atc25", [Cell(10, 1, 0), Cell(10, 5, 0)], 5, 1001)
+    asked = matrix._plan(["c4"], "atc25", [Cell(10, 1, 0), Cell(10, 5, 0)], (5, 5), 1001)
     assert (asked.questions, [setting.cell for _, setting in asked.work]) == ((), [Cell(10, 1, 0), Cell(10, 5, 0)])
 
 

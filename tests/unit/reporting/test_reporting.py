@@ -358,6 +358,13 @@ def test_what_rounding_would_hide_of_a_violation_is_seen_in_sentences_and_compar
     assert studies._example([miss]) == "10mbps-20ms-1pct: utilization 0.0578, permitted 0.0579..0.0951"
 
 
+def test_a_cells_numbers_leave_out_what_repeats_its_violation():
+    made = measurements([0.5] * 5)
+    made += [measurement(0.9, 1 + seeds.FRESH + at) for at in range(8)]
+    (result,) = heatmaps.all_series(made)[0].utilization.results.values()
+    assert (result.n, result.value, result.high, len(result.measurements)) == (5, 0.5, 0.5, 13)
+
+
 def test_criteria_without_measurements_say_so(series):
     answers = {a.criterion.section: a for a in rfc9743.answers(series, naming.labels(s.scheme for s in series))}
     assert len(answers) == 28
