@@ -13,7 +13,7 @@ from typing import IO, Any
 from conformance.lab import building, host_process, manifest, sources
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
-from conformance.model.trial import CLIENT, WITH_TREES
+from conformance.model.trial import CLIENT, WITH_TREES, is_version
 from conformance.support import files, paths, schema
 
 _DESCRIBE_TIMEOUT_S = 20
@@ -187,7 +187,8 @@ def _describe(program: pathlib.Path, build: pathlib.Path | None) -> tuple[str, f
 
     Text is made printable. Raises UserError.
     """
-    environment = {**os.environ, "CC_BUILD": str(build or "")}
+    # What it says has to be true of the programs that guests find.
+    environment = {**os.environ, "PATH": manifest.GUEST_PATH, "CC_BUILD": str(build or "")}
     aside = files.temp_folder()
     with tempfile.TemporaryFile(dir=aside) as out, tempfile.TemporaryFile(dir=aside) as err:
         try:
@@ -211,8 +212,10 @@ def _describe(program: pathlib.Path, build: pathlib.Path | None) -> tuple[str, f
             'make it print {"version": "...", "algorithms": [...]}',
         ) from None
     schema.check("description", data, f"`{program} describe`")
-    names = data.get("algorithms")
-    return _printable(data["version"]), None if names is None else frozenset(names)
+    version, names = _printable(data["version"]), data.get("algorithms")
+    if not is_version(version):
+        raise UserError(f"`{program} describe` names a program or library that is missing: {version}", "install it")
+    return version, None if names is None else frozenset(names)
 
 
 def _head(file: IO[bytes]) -> str:

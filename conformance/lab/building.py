@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from conformance.lab import host_process
+from conformance.lab import manifest as manifests
 from conformance.lab import sources as trees
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
@@ -50,7 +51,7 @@ class Recipe(trees.Built, Protocol):
 
 def missing(recipe: Mapping[str, Any]) -> list[str]:
     """Return the programs, header files and libraries that a manifest's "build" needs and this machine lacks."""
-    lacking = [tool for tool in recipe.get("needs", ()) if not shutil.which(tool)]
+    lacking = [tool for tool in recipe.get("needs", ()) if not manifests.which_to_build(tool)]
     roots = (pathlib.Path("/usr/include"), pathlib.Path("/usr/local/include"))
     lacking += [h for h in recipe.get("headers", ()) if not any((root / h).exists() for root in roots)]
     return lacking + [f"lib{name}" for name in recipe.get("libraries", ()) if not _has_library(name)]
@@ -146,7 +147,11 @@ def _loads(folder: pathlib.Path) -> bool:
 
 
 def _is_linked(program: pathlib.Path) -> bool:
+    """Return whether a program, if it is no script, finds its libraries."""
     try:
+        with open(program, "rb") as f:
+            if f.read(2) == b"#!":
+                return True
         done = subprocess.run([_LOADER, "--list", str(program)], capture_output=True, text=True)
     except OSError:
         return False
@@ -177,7 +182,8 @@ def _build(
         made = pathlib.Path(temporary, "build")
         made.mkdir()
         log = home.parent / f"{name}.log"
-        environment = {**os.environ, **_COUNT_ALOUD, **workshop.environment, "CC_BUILD": str(made)}
+        environment = {**os.environ, "PATH": manifests.build_path(), **_COUNT_ALOUD, **workshop.environment}
+        environment["CC_BUILD"] = str(made)
         progress(None, None, "")  # tells the caller that something is built, however soon it is done
         work = workshop.folder or pathlib.Path(temporary)
         status = _run([str(folder / recipe["program"])], work, environment, log, progress)

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import os
 import pathlib
 import re
 import shutil
@@ -106,6 +107,16 @@ def not_public() -> list[NotPublic]:
         data = schema.load("not-public", path)
         found.append(NotPublic(**{field.name: data[field.name] for field in dataclasses.fields(NotPublic)}))
     return found
+
+
+def build_path() -> str:
+    """Return where builds look for programs: where the user's shell does, then where guests do."""
+    return os.pathsep.join(filter(None, (os.environ.get("PATH"), GUEST_PATH)))
+
+
+def which_to_build(tool: str) -> str | None:
+    """Return the path at which builds find a program, or None."""
+    return shutil.which(tool, path=build_path())
 
 
 def which(tool: str) -> str | None:

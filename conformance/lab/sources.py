@@ -161,7 +161,7 @@ def _on_path(about: Built) -> Iterator[Source]:
     if not homes(about):
         return
     for name in dict.fromkeys(_ON_PATH.findall(_build_program(about))):
-        if there := shutil.which(name):
+        if there := manifest.which_to_build(name):
             place = pathlib.Path(there).resolve()
             yield Source(name=name, kind=Kind.PROGRAM, folder=place, tree=trees.read(place))
 
@@ -322,7 +322,7 @@ def workshop(stack: str, sources: Sequence[Source], system: str, afresh: bool) -
         for root, tree in {source.tree.root: source.tree for source in copied}.items():
             trees.follow(tree, copies[root])
         _stand_in(tools, work, kept / "target", [(s, copies[s.tree.root]) for s in copied])
-        environment = {"PATH": f"{tools}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
+        environment = {"PATH": f"{tools}{os.pathsep}{manifest.build_path()}"}
         environment |= {source.variable: str(source.folder) for source in sources if source.kind is Kind.HOME}
         places = {copy: root for root, copy in copies.items()}
         yield Workshop(folder=work, environment=environment, copies=places, sources=sources)
@@ -344,7 +344,7 @@ def _stand_in(
     about = {
         "work": str(work),
         "target": str(target),
-        "tools": {tool: real for tool in _TOOLS if (real := shutil.which(tool))},
+        "tools": {tool: real for tool in _TOOLS if (real := manifest.which_to_build(tool))},
         "crates": {source.name: place for source, place in places if source.kind is Kind.CRATE},
         "modules": {source.name: place for source, place in places if source.kind is Kind.MODULE},
     }

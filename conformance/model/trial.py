@@ -30,6 +30,11 @@ _WORD = re.compile(r"[A-Za-z]{3,}")
 SHORT_DIGEST = 8
 
 
+def is_version(text: str) -> bool:
+    """Return whether what a stack says can be its version, and is not a shell's message that a program is missing."""
+    return "not found" not in text
+
+
 def is_in_kernel(stack: str) -> bool:
     """Return whether a stack of this name is the kernel's TCP."""
     return stack == KERNEL_STACK or stack.startswith(f"{KERNEL_STACK}-")

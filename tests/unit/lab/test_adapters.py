@@ -1,6 +1,5 @@
 """The manifests that ship, without building or running anything of theirs."""
 
-import json
 import os
 import subprocess
 
@@ -127,56 +126,6 @@ def test_a_stack_that_is_not_public_has_a_place_and_says_so_in_one_line():
     with pytest.raises(UserError, match=r"stack bequant is unsupported: .* is not public: ") as found:
         manifest.read("bequant")
     assert "\n" not in str(found.value) and closed.source in str(found.value)
-
-
-@pytest.mark.parametrize("name", ["h3-client", "ngtcp2"])
-@pytest.mark.parametrize(
-    ("known", "version"),
-    [
-        (["libgnutls30 3.7.9"], "libgnutls30 3.7.9"),
-        (["libgnutls30 ", "libgnutls30t64 3.8.3"], "libgnutls30t64 3.8.3"),
-        (["libgnutls30 "], None),
-    ],
-)
-def test_the_version_of_gnutls_is_known_whatever_its_package_is_called(tmp_path, name, known, version):
-    """In Ubuntu 24.04, libgnutls30t64 provides libgnutls30, for which dpkg prints a name without a version."""
-    done = describe(tmp_path, name, [*known, "libngtcp2-9 0.12.1"])
-    if version is None:
-        assert done.returncode == 1 and "the version of GnuTLS is not known" in done.stderr
-    else:
-        assert json.loads(done.stdout)["version"] == f"{version}, libngtcp2-9 0.12.1"
-
-
-def describe(folder, name, packages, server="0.12.1+dfsg-1+deb12u1"):
-    """Let an adapter describe itself where dpkg knows these packages, each "name version"."""
-    dpkg = [f"[ \"$*\" != '-W -f ${{Version}} ngtcp2-server' ] || {{ printf %s '{server}'; exit; }}", "shift 3"]
-    dpkg += [f"for i; do case '{one}' in $i\\ *) echo '{one}' ;; esac; done" for one in packages]
-    return run_with(folder, {"dpkg-query": "\n".join(dpkg), "gtlsserver": ""}, name, name, "describe")
-
-
-def run_with(folder, stand_ins, stack, program, *arguments):
-    """Run a program of an adapter with stand-ins {program: shell script} in `folder`."""
-    for name, script in stand_ins.items():
-        (folder / name).write_text(f"#!/bin/sh\n{script}\n")
-        (folder / name).chmod(0o755)
-    environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
-    command = [paths.data("adapters", stack, program), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=environment)
-
-
-def test_the_common_client_names_its_library_whatever_its_release(tmp_path):
-    packages = ["libgnutls30t64 3.8.9", "libnghttp3-9 1.8.0", "libngtcp2-16 1.11.0", "libngtcp2-crypto-gnutls8 1.11.0"]
-    described = json.loads(describe(tmp_path, "h3-client", packages).stdout)
-    assert described["version"] == ", ".join(packages[:3])
-    without = describe(tmp_path, "h3-client", packages[:2])
-    assert without.returncode == 1 and without.stderr == "the version of ngtcp2 is not known\n"
-
-
-def test_ngtcp2_refuses_a_server_in_which_algorithms_are_called_otherwise(tmp_path):
-    """From 1.0 on, --cc=bbr is what 0.12 calls bbr2, or version 3."""
-    newer = describe(tmp_path, "ngtcp2", ["libgnutls30t64 3.8.9"], server="1.11.0-1+deb13u1")
-    assert newer.returncode == 1
-    assert newer.stderr == "ngtcp2-server is 1.11.0-1+deb13u1 here, not 0.12: take the stack ngtcp2-1.11\n"
 
 
 def from_suite(folder, sites):

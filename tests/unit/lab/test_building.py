@@ -145,6 +145,7 @@ def test_what_was_built_elsewhere_is_taken_where_its_libraries_are_and_not_when_
     brought.mkdir(parents=True)
     program = pathlib.Path("/bin/true").read_bytes()
     (brought / "program").write_bytes(program)
+    (brought / "script").write_text("#!/bin/sh\n")
     assert adapter.is_built(about)
     assert building.ensure(about, adapter.files_digest(about)) == brought
     for missing in (program.replace(b"libc.so.6", b"libx.so.6"), program.replace(b"GLIBC_2.34", b"GLIBC_2.99")):
@@ -154,6 +155,19 @@ def test_what_was_built_elsewhere_is_taken_where_its_libraries_are_and_not_when_
     assert here != brought
     (brought / "program").write_bytes(program)
     assert adapter.load(manifest).build == here
+
+
+def test_a_build_finds_what_the_user_has_and_then_what_guests_have(stack, tmp_path, monkeypatch):
+    """The PATH of Debian's ordinary users lacks sbin, and rustup's compiler is in their home."""
+    for folder, tools in (("home", ("cargo",)), ("sbin", ("cargo", "nginx"))):
+        (tmp_path / folder).mkdir()
+        for tool in tools:
+            (tmp_path / folder / tool).write_text(f"#!/bin/sh\necho {folder}\n")
+            (tmp_path / folder / tool).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/home")
+    monkeypatch.setattr("conformance.lab.manifest.GUEST_PATH", f"{tmp_path}/sbin:/usr/bin:/bin")
+    path = stack('echo "$(cargo), $(nginx)" > "$CC_BUILD/made"', needs=["cargo", "nginx"])
+    assert adapter.load(path).version == "home, sbin"
 
 
 def test_what_is_lacking_is_named_first(stack, monkeypatch):
