@@ -1,4 +1,4 @@
-"""Report stored results that a run does not use, because they were measured on another kernel.
+"""Report stored results that a run does not use: those of another kernel, and those of an unknown version of a stack.
 
 Results are found by digests. So after a kernel was built or rebuilt, trials that a results file seems to hold are made
 again; lines() tells the user why.
@@ -11,16 +11,20 @@ from conformance.engine.benches import Bench
 from conformance.engine.plan import Plan
 from conformance.model.trial import SHORT_DIGEST, Scheme
 from conformance.results.store import Store
-from conformance.support.console import one_line
+from conformance.support.console import count, one_line
 
 
 def lines(plan: Plan, bench: Bench, store: Store, *, named: bool = False) -> Iterator[str]:
-    """Yield a line for each kernel that a plan is measured on while the store has trials of the plan on other kernels.
+    """Yield a line if the store has results of an unknown version of a stack, and one for each kernel that a plan is
+    measured on while the store has trials of the plan on other kernels.
 
-    These are trials of the same build of the stack in the same settings, with the same seeds. Kernels that are not
+    The latter are trials of the same build of the stack in the same settings, with the same seeds. Kernels that are not
     built are passed over. `named`: count only trials on kernels of the same name, because kernels of other names may be
     different on purpose, as those of mutants are.
     """
+    if store.without_version:
+        number = count(store.without_version, "stored result")
+        yield f'{number} in {store.path} not used: the version of the stack in them is "not found"'
     schemes = {algorithm: bench.scheme(algorithm) for algorithm, _ in plan.work}
     work, seeds = set(plan.work), plan.seeds
     found: dict[str, collections.Counter[tuple[str, str]]] = collections.defaultdict(collections.Counter)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from conformance.model.errors import UserError, located
 from conformance.model.setting import Setting
-from conformance.model.trial import Measurement, Outcome, Scheme, Trial
+from conformance.model.trial import Measurement, Outcome, Scheme, Trial, is_version
 from conformance.results import compressed, lines, shapes
 from conformance.support import schema
 
@@ -140,7 +140,10 @@ def dumps(measurement: Measurement) -> bytes:
 
 
 class Store:
-    """A results file that lines are added to. Safe for threads and for processes."""
+    """A results file that lines are added to. Safe for threads and for processes.
+
+    `without_version`: how many of its lines are not used, since they do not say which version of the stack they are of.
+    """
 
     def __init__(self, path: pathlib.Path | str) -> None:
         self.path = pathlib.Path(path)
@@ -149,7 +152,7 @@ class Store:
         self._lock = threading.Lock()
         self._settled: dict[str, Measurement] = {}
         self._known: set[Kind] = set()
-        self._read_up_to = self._lines = 0
+        self._read_up_to = self._lines = self.without_version = 0
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.open("ab").close()
@@ -172,7 +175,9 @@ class Store:
             if not line.strip() or lines.cut_short(line, _BEGINNING):
                 continue
             measurement = _parse(line, f"{self.path}:{self._lines + number}", self._known)
-            if measurement.outcome in _SETTLED:
+            if not is_version(measurement.trial.scheme.stack_version):
+                self.without_version += 1
+            elif measurement.outcome in _SETTLED:
                 self._settled[measurement.trial.key] = measurement
         self._read_up_to += complete
         self._lines += data.count(b"\n", 0, complete)
@@ -195,7 +200,7 @@ class Store:
             size = 0
         if size < self._read_up_to:
             # The file was removed and created again. Its earlier results are still known.
-            self._read_up_to = self._lines = 0
+            self._read_up_to = self._lines = self.without_version = 0
         if size > self._read_up_to:
             self._catch_up()
 

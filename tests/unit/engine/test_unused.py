@@ -97,3 +97,18 @@ def test_kernels_of_other_names_may_be_others_on_purpose(said):
     made = [*trials(), *trials(3, kernel="cubic-beta-high", kernel_digest="1" * 16)]
     (line,) = said(made, named=True)
     assert line.endswith("; 5 stored results of Linux 6.12.0 are not used")
+
+
+def test_results_of_a_program_that_was_not_found_are_measured_again(said, tmp_path):
+    """What `describe` printed used to be taken for a version where the user's PATH lacked the stack's server."""
+    here = dataclasses.replace(scheme("cubic", **HERE), stack_version="linux-tcp: 38: nginx: not found, OpenSSL 3.0.19")
+    made = [dataclasses.replace(one, trial=dataclasses.replace(one.trial, scheme=here)) for one in trials(2)]
+    said(made)
+    file = tmp_path / "results.jsonl"
+    line = f'2 stored results in {file} not used: the version of the stack in them is "not found"'
+    assert said([]) == [line]
+    assert Store(file).find(made[0].trial) is None
+    good = dataclasses.replace(here, stack_version="nginx/1.22.1, OpenSSL 3.0.19")
+    again = dataclasses.replace(made[0], trial=dataclasses.replace(made[0].trial, scheme=good))
+    said([again])
+    assert Store(file).find(made[0].trial) == again

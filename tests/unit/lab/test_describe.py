@@ -175,9 +175,7 @@ def test_ngtcp2_refuses_a_server_in_which_algorithms_are_called_otherwise(descri
     """From 1.0 on, --cc=bbr is what 0.12 calls bbr2, or version 3."""
     newer = ("libgnutls30t64 3.8.9", "libnghttp3-9 1.8.0", "libngtcp2-16 1.11.0", "ngtcp2-server 1.11.0-1+deb13u1")
     parts, _ = parts_of("ngtcp2")
-    with pytest.raises(
-        UserError, match=r"ngtcp2-server is 1\.11\.0-1\+deb13u1 here, not 0\.12: take the stack "
-    ):
+    with pytest.raises(UserError, match=r"ngtcp2-server is 1\.11\.0-1\+deb13u1 here, not 0\.12: take the stack "):
         describe("ngtcp2", {**parts, "bin/dpkg-query": dpkg_query(*newer)})
 
 
