@@ -7,6 +7,7 @@ import collections
 import dataclasses
 import pathlib
 import statistics
+import types
 from collections.abc import Iterator, Mapping, Sequence
 
 from conformance.catalogue import documents, expectations
@@ -26,26 +27,26 @@ from conformance.model.expectation import Surprise
 from conformance.model.setting import Cell
 from conformance.model.trial import Measurement, Outcome
 from conformance.model.verdict import ALPHA, Status, Verdict, overall
-from conformance.model.zone import Zone, id_parts
+from conformance.model.zone import Zone
+from conformance.reporting.text.overview import words
 from conformance.support.console import count
 from conformance.support.notes import Notes
 
 #: where an algorithm without a zone is measured, to show that it runs
 _ANY_CELL = Cell(10, 20, 0)
-#: most cells that a row names
-_SHOWN = 2
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One adapter and algorithm. `status` is None if nothing was judged; `what` says why."""
+    """One adapter and algorithm: its worst verdict, how many of each there are, and `what` in words."""
 
     stack: str
     algorithm: str
     #: the stack's own name of the algorithm
     called: str
-    status: Status | None
+    status: Status
     what: str
+    count: Mapping[Status, int] = dataclasses.field(default_factory=dict)
     #: median wall seconds of a trial
     wall_s: float | None = None
 
@@ -67,7 +68,8 @@ class Matrix:
         rows = [
             {
                 **{name: getattr(row, name) for name in ("stack", "algorithm", "called", "what", "wall_s")},
-                "verdict": None if row.status is None else str(row.status),
+                "verdict": str(row.status),
+                "count": {str(status): n for status, n in row.count.items()},
             }
             for row in self.rows
         ]
@@ -173,30 +175,17 @@ def _row(
     walls = [m.host["wall_s"] for m in measurements if "wall_s" in m.host]
     wall_s = statistics.median(walls) if walls else None
 
-    def row(status: Status | None, what: str) -> Row:
-        called = about.called(algorithm)
-        return Row(stack=about.name, algorithm=algorithm, called=called, status=status, what=what, wall_s=wall_s)
+    def row(status: Status, what: str, count: Mapping[Status, int] = types.MappingProxyType({})) -> Row:
+        return Row(
+            stack=about.name, algorithm=algorithm, called=about.called(algorithm), status=status, what=what,
+            count=count, wall_s=wall_s,
+        )  # fmt: skip
 
     if verdicts:
-        status = overall(verdicts)
-        counted = collections.Counter(v.status for v in verdicts)[status]
-        what = f"{counted} of {len(verdicts)}"
-        if status in (Status.ERROR, Status.UNSUPPORTED):
-            what += f": {next(v.reason for v in verdicts if v.status is status)}"
-        elif not status.passes:
-            beside = [_beside(v) for v in verdicts if v.status is status]
-            more = f" and {len(beside) - _SHOWN} more" if len(beside) > _SHOWN else ""
-            what += f": {', '.join(beside[:_SHOWN])}{more}"
-        return row(status, what)
+        return row(overall(verdicts), words(verdicts), collections.Counter(verdict.status for verdict in verdicts))
     bad = next((m for m in measurements if m.outcome in (Outcome.ERROR, Outcome.UNSUPPORTED)), None)
     if bad is not None:
         return row(Status(str(bad.outcome)), bad.message or "")
     key = next((key for key in found if key[1].cell == _ANY_CELL), next(iter(found)))
     median = statistics.median(m.utilization for m in found[key] if m.utilization is not None)
-    return row(None, f"no zone; utilization {median:.3f} at {key[1].cell.id}")
-
-
-def _beside(verdict: Verdict) -> str:
-    kind = documents.marker(id_parts(verdict.zone_id)[1])
-    sign = "+" if (verdict.value or 0) > verdict.permitted.high else "-"
-    return f"{'' if kind == documents.KINDS[0] else f'{kind} '}{verdict.place.id} {sign}"
+    return row(Status.NOT_JUDGED, f"no zone; utilization {median:.3f} at {key[1].cell.id}")

@@ -27,22 +27,17 @@ class ExitStatus(enum.IntEnum):
     INTERRUPTED = 130
 
 
-_WORST_FIRST = (
-    ExitStatus.INTERRUPTED,
-    ExitStatus.MISUSE,
-    ExitStatus.VIOLATES,
-    ExitStatus.ERROR,
-    ExitStatus.UNKNOWN,
-    ExitStatus.DONE,
-)
 _OF_VERDICT = {
-    Status.CONFORMS: ExitStatus.DONE,
-    Status.COMPATIBLE: ExitStatus.DONE,
     Status.VIOLATES: ExitStatus.VIOLATES,
+    Status.ERROR: ExitStatus.ERROR,
     Status.INCONCLUSIVE: ExitStatus.UNKNOWN,
     Status.UNSUPPORTED: ExitStatus.UNKNOWN,
-    Status.ERROR: ExitStatus.ERROR,
+    Status.COMPATIBLE: ExitStatus.DONE,
+    Status.CONFORMS: ExitStatus.DONE,
+    Status.NOT_JUDGED: ExitStatus.DONE,
 }
+#: what ended the command early, then all others in the order of the verdicts
+_WORST_FIRST = (ExitStatus.INTERRUPTED, ExitStatus.MISUSE, *(_OF_VERDICT[status] for status in Status))
 #: a TIMEOUT counts as measured, because it bounds the utilization from above
 _OF_OUTCOME = {
     Outcome.OK: ExitStatus.DONE,
@@ -53,10 +48,7 @@ _OF_OUTCOME = {
 
 
 def worst(statuses: Iterable[ExitStatus]) -> ExitStatus:
-    """Return the worst of several statuses: a violation is worse than an error, an error worse than UNKNOWN.
-
-    A violation comes first because it is certain, whatever else failed. Without any status, return DONE.
-    """
+    """Return the worst of several statuses, in the order of the verdicts' Status; DONE if there are none."""
     found = set(statuses)
     return next((status for status in _WORST_FIRST if status in found), ExitStatus.DONE)
 

@@ -15,6 +15,7 @@ inside, and its confidence interval is not. The verdict then carries the least s
 (power.py).
 """
 
+import collections
 import dataclasses
 import enum
 import math
@@ -46,13 +47,17 @@ _NOT_COUNTED = f"in a cell that cannot detect a shift of {power.MUST_TELL:.0%}: 
 
 
 class Status(enum.StrEnum):
-    CONFORMS = "conforms"
-    #: the trials are too few, or spread too widely, to say more
-    COMPATIBLE = "compatible"
+    """What a verdict says, the worst first: a violation is certain, whatever else failed."""
+
     VIOLATES = "violates"
+    ERROR = "error"
     INCONCLUSIVE = "inconclusive"
     UNSUPPORTED = "unsupported"
-    ERROR = "error"
+    #: the trials are too few, or spread too widely, to say more
+    COMPATIBLE = "compatible"
+    CONFORMS = "conforms"
+    #: no zone judges it
+    NOT_JUDGED = "not judged"
 
     @property
     def passes(self) -> bool:
@@ -138,10 +143,16 @@ class ZoneVerdict:
         return false_alarms(self.family)
 
 
-#: the first of these that occurs among several verdicts is the verdict on all of them
-_WORST_FIRST = (
-    Status.ERROR, Status.VIOLATES, Status.UNSUPPORTED, Status.INCONCLUSIVE, Status.COMPATIBLE, Status.CONFORMS,
-)  # fmt: skip
+def worst(statuses: Iterable[Status]) -> Status:
+    """Return the worst of several statuses; NOT_JUDGED if there are none."""
+    there = set(statuses)
+    return next((status for status in Status if status in there), Status.NOT_JUDGED)
+
+
+def counts(statuses: Iterable[Status]) -> str:
+    """Return how many there are of each status, the worst first: "2 violates, 1 error, 27 conforms"."""
+    number = collections.Counter(statuses)
+    return ", ".join(f"{number[status]} {status}" for status in Status if number[status])
 
 
 class HasStatus(Protocol):
@@ -170,12 +181,11 @@ class ProfiledZone(Protocol):
 
 
 def overall(verdicts: Iterable[HasStatus]) -> Status:
-    """Return the Status of a zone from the verdicts on its cells: violates if one does, conforms if all do.
+    """Return the worst status of verdicts: that of a zone, from those on its cells.
 
     Verdicts that are not counted matter only if none is counted.
     """
-    found = {verdict.status for verdict in deciding(verdicts)}
-    return next(status for status in _WORST_FIRST if status in found)
+    return worst(verdict.status for verdict in deciding(verdicts))
 
 
 def deciding(verdicts: Iterable[_V]) -> list[_V]:

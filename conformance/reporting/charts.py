@@ -14,6 +14,7 @@ import vl_convert
 from conformance.model.metrics import METRICS
 from conformance.reporting.heatmaps import Heatmap
 from conformance.reporting.html import colours, compare, heatmap_table
+from conformance.reporting.marks import LOOKS
 from conformance.support.console import printable
 
 FORMATS = ("svg", "png", "pdf")
@@ -43,8 +44,8 @@ def rows(drawn: Heatmap) -> Iterator[dict[str, Any]]:
             "difference": result.difference,
             "difference_text": heatmap_table.signed(metric, result.difference),
             "difference_ink": colours.ink_of(colours.difference_step(metric, result.difference)),
-            "verdict": result.status,
-            "mark": colours.MARKS[result.status],
+            "verdict": str(result.status),
+            "mark": LOOKS[result.status].mark,
         }
 
 

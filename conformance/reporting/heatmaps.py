@@ -16,7 +16,7 @@ from conformance.model.metrics import others
 from conformance.model.place import Place
 from conformance.model.setting import Cell, Setting
 from conformance.model.trial import Measurement, Outcome, Scheme
-from conformance.model.verdict import CONFIDENCE, Status, Verdict, ZoneVerdict, false_alarms, overall
+from conformance.model.verdict import CONFIDENCE, Status, Verdict, ZoneVerdict, counts, false_alarms, overall
 from conformance.model.zone import Interval, Zone
 from conformance.reporting import naming, points
 from conformance.support.console import count
@@ -70,42 +70,23 @@ class CellResult:
         return self.verdict.words
 
     @property
-    def status(self) -> str:
+    def status(self) -> Status:
         """The verdict's status; without a verdict: not judged, unsupported or error, by how the trials ended."""
         if self.verdict:
-            return str(self.verdict.status)
+            return self.verdict.status
         if any(m.outcome in (Outcome.OK, Outcome.TIMEOUT) for m in self.measurements):
-            return "not judged"
-        return "unsupported" if self.unsupported else "error"
-
-
-#: the order in which lists name cells that do not conform
-_ORDER = ("violates", "error", "inconclusive", "unsupported")
+            return Status.NOT_JUDGED
+        return Status.UNSUPPORTED if self.unsupported else Status.ERROR
 
 
 def worst_first(result: CellResult) -> tuple[int, float]:
-    """Return a sort key: by _ORDER, then by the ratio between the median and the bound it crosses, largest first."""
-    order = _ORDER.index(result.status) if result.status in _ORDER else len(_ORDER)
+    """Return a sort key: by status, then by the ratio between the median and the bound it crosses, largest first."""
+    order = list(Status).index(result.status)
     value, permitted = result.value, result.permitted
     if value is None or permitted is None or value in permitted:
         return order, 0.0
     beyond, bound = (value, permitted.high) if value > permitted.high else (permitted.low, value)
     return order, -(beyond / bound) if bound else -math.inf
-
-
-#: statuses of cells other than conforming, in the order in which they are listed
-_OTHERS = ("compatible", "violates", "inconclusive", "error", "unsupported")
-
-
-def _worst(results: Iterable[CellResult]) -> str:
-    """Return the worst verdict as text; "not judged" if there is none."""
-    verdicts = [result.verdict for result in results if result.verdict]
-    return str(overall(verdicts)) if verdicts else "not judged"
-
-
-def _counted(status: str, n: int) -> str:
-    plural = {"violates": "violate", "error": "errors"}
-    return f"{n} {plural.get(status, status) if n > 1 else status}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -152,25 +133,25 @@ class Heatmap:
         return naming.trials_words(self.results.values())
 
     @property
-    def verdict(self) -> str:
-        """The worst verdict on the judged cells as text; "not judged" if there are none."""
-        return _worst(self.results.values())
+    def verdicts(self) -> list[Verdict]:
+        """The verdicts on its cells, without those that no zone judges."""
+        return [result.verdict for result in self.results.values() if result.verdict]
 
-    def count(self) -> collections.Counter[str]:
+    @property
+    def verdict(self) -> Status:
+        """The worst verdict on its cells."""
+        return overall(self.verdicts)
+
+    def count(self) -> collections.Counter[Status]:
         """Return {verdict's status: number of cells}, without cells that no zone judges."""
-        return collections.Counter(str(r.verdict.status) for r in self.results.values() if r.verdict)
+        return collections.Counter(verdict.status for verdict in self.verdicts)
 
     @property
     def words(self) -> str:
-        """How many cells have which verdict: "28 of 30 cells conform, 2 violate"; or that no zone judges them."""
-        count = self.count()
-        if not count:
-            n = len(self.results)
-            return f"{n} cell{'s' if n > 1 else ''} measured; no zone judges these settings"
-        conform = f"{count['conforms']} of {sum(count.values())} cells conform"
-        shown = sum(r.verdict is not None and not r.verdict.counted for r in self.results.values())
-        others = [_counted(status, count[status]) for status in _OTHERS if count[status]]
-        return ", ".join([conform, *others, *([f"{shown} of these not counted"] if shown else [])])
+        """How many cells have which verdict: "2 violates, 28 conforms"; or that no zone judges them."""
+        if not self.verdicts:
+            return f"{count(len(self.results), 'cell')} measured; no zone judges these settings"
+        return counts(verdict.status for verdict in self.verdicts)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -197,7 +178,7 @@ class Series:
 
     def is_told(self, heatmap: Heatmap, result: CellResult) -> bool:
         """Return whether this is an error or "unsupported" that utilization has in this cell, too: once is enough."""
-        again = heatmap is not self.utilization and result.status in ("error", "unsupported")
+        again = heatmap is not self.utilization and result.status in (Status.ERROR, Status.UNSUPPORTED)
         return again and result.status == self.utilization.results[result.cell].status
 
     @property
@@ -210,16 +191,21 @@ class Series:
     def scheme(self) -> Scheme:
         return self.utilization.scheme
 
-    def count(self) -> collections.Counter[str]:
+    def count(self) -> collections.Counter[Status]:
         """Return {status: number of cells} by the worst verdict on each cell, without cells that no zone judges."""
         verdicts = [[h.results[cell].verdict for h in self.heatmaps if cell in h.results] for cell in self.cells]
         judged = [[verdict for verdict in of_cell if verdict] for of_cell in verdicts]
-        return collections.Counter(str(overall(of_cell)) for of_cell in judged if of_cell)
+        return collections.Counter(overall(of_cell) for of_cell in judged if of_cell)
 
     @property
-    def verdict(self) -> str:
-        """The worst of the verdicts on all metrics, as text; "not judged" if there are none."""
-        return _worst(r for h in self.heatmaps for r in h.results.values())
+    def verdicts(self) -> list[Verdict]:
+        """The verdicts on all metrics of all cells."""
+        return [verdict for heatmap in self.heatmaps for verdict in heatmap.verdicts]
+
+    @property
+    def verdict(self) -> Status:
+        """The worst of the verdicts on all metrics."""
+        return overall(self.verdicts)
 
     @property
     def setting(self) -> Setting:

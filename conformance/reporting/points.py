@@ -13,7 +13,7 @@ from conformance.model.place import Place
 from conformance.model.rounding import digits_to_tell
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Scheme
-from conformance.model.verdict import Verdict
+from conformance.model.verdict import Status, Verdict
 from conformance.model.zone import Zone
 
 #: what trials that are judged together have in common: scheme, room, lab's digest
@@ -30,8 +30,8 @@ class Row:
     verdict: Verdict
 
     @property
-    def status(self) -> str:
-        return str(self.verdict.status)
+    def status(self) -> Status:
+        return self.verdict.status
 
     @property
     def title(self) -> str:

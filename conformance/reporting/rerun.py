@@ -10,6 +10,7 @@ from conformance.lab import manifest
 from conformance.model import seeds
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Trial
+from conformance.model.verdict import Status
 from conformance.reporting.heatmaps import Series
 from conformance.support import paths
 
@@ -54,7 +55,7 @@ def trial(measurement: Measurement) -> str | None:
 
 def why(series: Series) -> str | None:
     """Return the command that shows from traces what looks wrong with a series; None if it does not violate."""
-    if series.verdict != "violates":
+    if series.verdict is not Status.VIOLATES:
         return None
     made = next(m.trial for result in series.utilization.results.values() for m in result.measurements)
     if made.room != "virtual":

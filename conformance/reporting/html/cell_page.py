@@ -8,6 +8,7 @@ from conformance.model.errors import UserError
 from conformance.model.metrics import METRICS, UTILIZATION, lone
 from conformance.model.setting import Cell, Setting, exact
 from conformance.model.trial import Measurement
+from conformance.model.verdict import Status
 from conformance.reporting import rerun
 from conformance.reporting.heatmaps import CellResult, Heatmap, Series
 from conformance.reporting.html import heatmap_table, traces
@@ -113,7 +114,7 @@ def front(series: Series, cell: Cell) -> Measurement | None:
 
 def _telling(series: Series, cell: Cell) -> Heatmap:
     """Return the heatmap of the most telling metric: the first in which the cell violates, else utilization."""
-    violating = (h for h in series.heatmaps if h.results[cell].status == "violates")
+    violating = (h for h in series.heatmaps if h.results[cell].status is Status.VIOLATES)
     return next(violating, series.utilization)
 
 

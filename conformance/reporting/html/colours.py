@@ -2,7 +2,8 @@
 
 Values: viridis (S. van der Walt, N. Smith, 2015), whose lightness grows evenly, so it also works in print. Differences:
 PuOr of ColorBrewer (C. Brewer, 2002), safe for red-green blindness; in print, the sign in every cell tells the scale's
-ends apart. Verdicts: colours of Okabe and Ito (2008), never without their mark.
+ends apart. Verdicts: colours of Okabe and Ito (2008), never without their mark
+(marks.py).
 """
 
 from collections.abc import Sequence
@@ -15,13 +16,6 @@ Colour = tuple[int, int, int]
 STEPS = 21
 VIRIDIS = ("440154", "482475", "414487", "355f8d", "2a788e", "21918c", "22a884", "44bf70", "7ad151", "bddf26", "fde725")
 PUOR = ("2d004b", "542788", "8073ac", "b2abd2", "d8daeb", "f7f7f7", "fee0b6", "fdb863", "e08214", "b35806", "7f3b08")
-#: {verdict: the mark beside a number in a cell}
-MARKS = {
-    "conforms": "", "compatible": "≈", "violates": "✗", "inconclusive": "?", "unsupported": "-", "error": "!",
-    "not judged": "",
-}  # fmt: skip
-#: {verdict: its mark where there is more room, and conforming has a mark, too}
-SYMBOLS = {**MARKS, "conforms": "✓", "not judged": "·"}
 
 
 def value_step(metric: str, value: float | None) -> str:

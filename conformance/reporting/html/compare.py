@@ -10,6 +10,7 @@ from conformance.model.trial import SHORT_DIGEST
 from conformance.model.zone import Interval
 from conformance.reporting.heatmaps import CellResult, Series
 from conformance.reporting.html import colours, heatmap_table
+from conformance.reporting.marks import LOOKS
 
 #: one series in one cell of a table: (text, CSS class of its colour, status, mark, description)
 Value = tuple[str, str, str, str, str]
@@ -87,4 +88,4 @@ def _value(result: CellResult | None) -> Value | None:
         return None
     text = heatmap_table.value_text("utilization", result)
     step = colours.value_step("utilization", result.value)
-    return text, step, result.status, colours.MARKS[result.status], heatmap_table.about("utilization", result)
+    return text, step, result.status, LOOKS[result.status].mark, heatmap_table.about("utilization", result)

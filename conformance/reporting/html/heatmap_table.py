@@ -7,8 +7,10 @@ from conformance.model.metric import Timeout
 from conformance.model.metrics import METRICS
 from conformance.model.rounding import digits_to_tell
 from conformance.model.setting import Cell
+from conformance.model.verdict import Status
 from conformance.reporting.heatmaps import CellResult, Heatmap
 from conformance.reporting.html import colours
+from conformance.reporting.marks import LOOKS
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -135,7 +137,7 @@ def _measured(metric: str, result: CellResult, href: str) -> Box:
         text=value_text(metric, result),
         step=colours.value_step(metric, result.value),
         status=result.status,
-        mark=colours.MARKS[result.status],
+        mark=LOOKS[result.status].mark,
         about=about(metric, result),
         href=href,
     )
@@ -146,7 +148,7 @@ def _permitted(metric: str, result: CellResult) -> Box:
     return Box(
         text=permitted_text(metric, result),
         step=colours.value_step(metric, result.reference),
-        status="conforms",
+        status=Status.CONFORMS,
         mark="",
         about="",
         href="",
@@ -158,7 +160,7 @@ def _difference(metric: str, result: CellResult, href: str) -> Box:
         text=signed(metric, result.difference),
         step=_distance_step(result),
         status=result.status,
-        mark=colours.MARKS[result.status],
+        mark=LOOKS[result.status].mark,
         about=about(metric, result),
         href=href,
     )
@@ -232,10 +234,10 @@ def small(heatmap: Heatmap) -> Small:
 
 
 _STROKES = {
-    "violates": "M{x} {y}m1.5 1.5l7 7m0 -7l-7 7",
-    "inconclusive": "M{x} {y}m2 8l6 -6",
-    "error": "M{x} {y}m1.5 1.5h7v7h-7z",
-    "unsupported": "M{x} {y}m4 5h2",
+    Status.VIOLATES: "M{x} {y}m1.5 1.5l7 7m0 -7l-7 7",
+    Status.INCONCLUSIVE: "M{x} {y}m2 8l6 -6",
+    Status.ERROR: "M{x} {y}m1.5 1.5h7v7h-7z",
+    Status.UNSUPPORTED: "M{x} {y}m4 5h2",
 }
 
 

@@ -18,7 +18,7 @@ from conformance.model.place import Place
 from conformance.model.setting import Cell, exact
 from conformance.model.trial import CLIENT, Scheme
 from conformance.model.verdict import Status
-from conformance.reporting import heatmaps, naming, points, rerun
+from conformance.reporting import heatmaps, marks, naming, points, rerun
 from conformance.reporting.heatmaps import CellResult, Series
 from conformance.reporting.html import (
     cell_page,
@@ -57,7 +57,7 @@ class _Site:
     ) -> None:
         self._series, self._source, self._blamed, self._studies = series, source, blamed, studies
         self._points = points.rows(source.measurements)
-        judged = {s.scheme.algorithm for s in series if s.verdict != "not judged"}
+        judged = {s.scheme.algorithm for s in series if s.verdict is not Status.NOT_JUDGED}
         algorithms = dict.fromkeys(s.scheme.algorithm for s in series)
         # Algorithms that no zone judges come last, as the overview is wider than most windows.
         self._algorithms = sorted(algorithms, key=lambda algorithm: algorithm not in judged)
@@ -83,7 +83,7 @@ class _Site:
             "stacks": sorted({f"{s.scheme.stack} {s.scheme.stack_version} ({s.scheme.stack_digest})" for s in series}),
             "profiles": sorted({s.utilization.settings for s in series}),
             "trials": sum(file.trials for file in source.files),
-            "symbols": colours.SYMBOLS,
+            "symbols": marks.SYMBOLS,
             "metrics": METRICS,
             "scales": {name: f"{metric.full_scale:g}{metric.suffix}" for name, metric in METRICS.items()},
             "number": heatmap_table.number,
@@ -237,6 +237,6 @@ def _outside(series: Series) -> list[tuple[str, CellResult, str]]:
         (heatmap.metric, result, _href(series, result.cell))
         for heatmap in series.heatmaps
         for result in heatmap.results.values()
-        if result.status not in ("conforms", "compatible", "not judged") and not series.is_told(heatmap, result)
+        if not (result.status.passes or result.status is Status.NOT_JUDGED) and not series.is_told(heatmap, result)
     ]
     return sorted(found, key=lambda item: heatmaps.worst_first(item[1]))

@@ -1,18 +1,16 @@
 """Show how algorithms are judged by each other's zones (`conformance cross`) in a terminal."""
 
-import collections
 from typing import TYPE_CHECKING
 
 import rich.console
 import rich.table
 import rich.text
 
-from conformance.model.verdict import Status, false_alarms, overall
+from conformance.model.verdict import Status, counts, false_alarms, overall
+from conformance.reporting.marks import LOOKS
 
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
     from conformance.commands.cross import Cross
-
-_COLOURS = {Status.CONFORMS: "green", Status.VIOLATES: "red", Status.ERROR: "red"}
 
 
 def show(cross: "Cross", console: rich.console.Console) -> None:
@@ -27,10 +25,7 @@ def show(cross: "Cross", console: rich.console.Console) -> None:
         row: list[str | rich.text.Text] = [cross.schemes[algorithm]]
         for other in cross.algorithms:
             found = cross.verdicts[algorithm, other]
-            status = overall(found)
-            count = collections.Counter(v.status for v in found)[status]
-            colour = _COLOURS.get(status, "yellow")
-            row.append(rich.text.Text.assemble((str(status), colour), f" ({count} of {len(found)})"))
+            row.append(rich.text.Text(counts(verdict.status for verdict in found), LOOKS[overall(found)].style))
         table.add_row(*row)
     console.print(table)
     each = len(next(iter(cross.verdicts.values())))

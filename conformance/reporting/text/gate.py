@@ -17,7 +17,7 @@ import rich.console
 from conformance.model.expectation import UNEXPLAINED, Surprise
 from conformance.model.rounding import digits_to_tell
 from conformance.model.trial import Measurement
-from conformance.model.verdict import ALPHA, CONFIDENCE, Status, Verdict, decided, false_alarms
+from conformance.model.verdict import ALPHA, CONFIDENCE, Status, Verdict, counts, decided, false_alarms
 from conformance.reporting import heatmaps, points
 from conformance.reporting.html import site
 from conformance.reporting.text import compare as comparing
@@ -196,8 +196,7 @@ def _lines(outcome: "GateResult", quote: Callable[[str], str]) -> Iterator[str]:
         for line in (*comparing.sentences(outcome.features), *comparing.notes(outcome.features)):
             yield quote(line)
     for judged in outcome.judged:
-        by_status = judged.count()
-        parts = [f"{by_status[status]} {status}" for status in Status if by_status[status]] or ["nothing measured"]
+        parts = [counts(finding.verdict.status for finding in judged.findings) or "nothing measured"]
         if judged.unmeasured:
             named = ", ".join(cell.id for cell in judged.unmeasured[:_MOST_UNMEASURED])
             more = ", ..." if len(judged.unmeasured) > _MOST_UNMEASURED else ""

@@ -8,9 +8,11 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from conformance.model.metrics import METRICS
 from conformance.model.place import Place
+from conformance.model.verdict import Status
 from conformance.reporting import naming
 from conformance.reporting.heatmaps import Heatmap, Series
-from conformance.reporting.html import colours, heatmap_table
+from conformance.reporting.html import heatmap_table
+from conformance.reporting.marks import SYMBOLS
 from conformance.reporting.points import Row
 from conformance.support.console import count, printable
 
@@ -104,7 +106,7 @@ def _points(rows: Sequence[Row], known: Known) -> list[str]:
     for row in rows:
         words = known(row.zone.id, row.verdict.place)
         why = f"{row.verdict.words}; {words}" if words else row.verdict.words
-        mark = f"{colours.SYMBOLS[row.status]} {row.status}"
+        mark = f"{SYMBOLS[row.status]} {row.status}"
         value = f"{row.title} {row.measured}"
         made.append((code(row.scheme.id), row.zone.id, row.verdict.place.id, mark, value, row.permitted, code(why)))
     header = ("scheme", "zone", "point", "verdict", "measured", "permitted", "why")
@@ -116,8 +118,7 @@ def _verdicts(series: Series) -> list[str]:
 
 
 def _verdict(heatmap: Heatmap) -> str:
-    verdict = heatmap.verdict
-    return f"{METRICS[heatmap.metric].title}: {colours.SYMBOLS[verdict]} **{verdict}**: {heatmap.words}"
+    return f"{METRICS[heatmap.metric].title}: {SYMBOLS[heatmap.verdict]} {heatmap.words}"
 
 
 def _cells(series: Series, name: str, known: Known) -> list[str]:
@@ -125,7 +126,7 @@ def _cells(series: Series, name: str, known: Known) -> list[str]:
         (heatmap.metric, result)
         for heatmap in series.heatmaps
         for result in heatmap.results.values()
-        if result.status not in ("conforms", "not judged", "unsupported")
+        if result.status not in (Status.CONFORMS, Status.NOT_JUDGED, Status.UNSUPPORTED)
     ]
     if not found:
         return []
@@ -140,7 +141,7 @@ def _cells(series: Series, name: str, known: Known) -> list[str]:
         if result.verdict and (words := known(result.verdict.zone_id, result.cell)):
             why += f"; {words}"
         value = f"{METRICS[metric].title} {heatmap_table.number(metric, result.value, more)}"
-        mark = f"{colours.SYMBOLS[result.status]} {result.status}"
+        mark = f"{SYMBOLS[result.status]} {result.status}"
         rows.append((result.cell.id, mark, value, zone, code(why)))
     if len(found) > _MOST_CELLS:
         rows.append(("", "", "", "", f"and {len(found) - _MOST_CELLS} more: see the report"))

@@ -6,15 +6,15 @@ import rich.console
 import rich.table
 import rich.text
 
-from conformance.model.verdict import ALPHA, Status
+from conformance.model.verdict import ALPHA
+from conformance.reporting.marks import LOOKS
 from conformance.reporting.text.markdown import table
 
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
     from conformance.commands.matrix import Matrix, Row
 
 _RATE = f"false alarms in at most {ALPHA:.0%} of the runs of a row (Holm over its cells)"
-_COLOURS = {Status.CONFORMS: "green", Status.VIOLATES: "red", Status.ERROR: "red"}
-_HEADER = ("stack", "algorithm", "called", "verdict", "cells (+ above, - below the zone)", "wall s a trial")
+_HEADER = ("stack", "algorithm", "called", "verdict", "verdicts (+ above, - below the zone)", "wall s a trial")
 
 
 def show(matrix: "Matrix", console: rich.console.Console) -> None:
@@ -25,12 +25,11 @@ def show(matrix: "Matrix", console: rich.console.Console) -> None:
     drawn.add_column(_HEADER[-1], justify="right")
     last = None
     for row in matrix.rows:
-        colour = _COLOURS.get(row.status, "yellow") if row.status else "yellow"
         drawn.add_row(
             row.stack if row.stack != last else "",
             row.algorithm,
             row.called,
-            rich.text.Text(_verdict(row), colour),
+            rich.text.Text(row.status, LOOKS[row.status].style),
             row.what,
             _wall(row),
         )
@@ -41,12 +40,8 @@ def show(matrix: "Matrix", console: rich.console.Console) -> None:
 
 def markdown(matrix: "Matrix") -> str:
     """Return the same table as Markdown, for a page."""
-    rows = [(row.stack, row.algorithm, row.called, _verdict(row), row.what, _wall(row)) for row in matrix.rows]
+    rows = [(row.stack, row.algorithm, row.called, row.status, row.what, _wall(row)) for row in matrix.rows]
     return "\n".join([*table(_HEADER, rows), "", f"{_RATE[0].upper()}{_RATE[1:]}."]) + "\n"
-
-
-def _verdict(row: "Row") -> str:
-    return str(row.status or "not judged")
 
 
 def _wall(row: "Row") -> str:

@@ -2,12 +2,13 @@
 
 import collections
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
-from conformance.model.metrics import METRICS, UTILIZATION
+from conformance.catalogue import documents
 from conformance.model.setting import Cell
-from conformance.model.verdict import ALPHA
-from conformance.reporting.heatmaps import CellResult, Heatmap, Series
+from conformance.model.verdict import ALPHA, Status, Verdict, counts, overall
+from conformance.model.zone import id_parts
+from conformance.reporting.heatmaps import Series
 from conformance.reporting.text.markdown import table
 
 #: most cells named in a row
@@ -17,21 +18,21 @@ _ANY_CELL = Cell(10, 20, 0)
 _TITLE = "# Every stack and algorithm with its verdict"
 _ABOUT = """\
 A row is one algorithm of one stack, and its verdict is the worst that any zone gives it.
-*Called* is the stack's own name for the algorithm. `2 of 60` means that 2 of its 60 verdicts, one
-for each cell of each zone, are this worst one; the first of these cells follow.\
+*Called* is the stack's own name for the algorithm. The last column counts its verdicts, one for
+each cell of each zone, and names the first cells that have the worst one.\
 """
 _HEAD = ("stack", "algorithm", "called", "kernel", "verdict", "verdicts (+ above, - below the zone)")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Row:
-    """One stack and algorithm. `status`: its worst verdict, or "not judged"; `what`: how many of these, and where."""
+    """One stack and algorithm. `status`: its worst verdict; `what`: how many verdicts of each status, and where."""
 
     stack: str
     algorithm: str
     called: str
     kernel: str
-    status: str
+    status: Status
     what: str
 
 
@@ -57,34 +58,30 @@ def _row(series: Series, called: str) -> Row:
         called=called,
         kernel=series.scheme.kernel_release,
         status=series.verdict,
-        what=_judged(series) if series.count() else _not_judged(series),
+        what=words(series.verdicts) if series.verdicts else _not_judged(series),
     )
 
 
-def _judged(series: Series) -> str:
-    """Return how many verdicts are the worst one, and for which cells; for "error" or "unsupported", why."""
-    found = [(h, r, r.verdict) for h in series.heatmaps for r in h.results.values() if r.verdict]
-    worst = [(h, r, verdict) for h, r, verdict in found if r.status == series.verdict]
-    text = f"{len(worst)} of {len(found)}"
-    if series.verdict in ("error", "unsupported"):
-        reasons = collections.Counter(verdict.reason for _, _, verdict in worst)
+def words(verdicts: Sequence[Verdict]) -> str:
+    """Return how many verdicts there are of each status, and for which cells the worst; or why, if it is no verdict."""
+    worst = [verdict for verdict in verdicts if verdict.status is overall(verdicts)]
+    text = counts(verdict.status for verdict in verdicts)
+    if worst[0].status in (Status.ERROR, Status.UNSUPPORTED):
+        reasons = collections.Counter(verdict.reason for verdict in worst)
         return f"{text}: {reasons.most_common(1)[0][0]}"
-    if series.verdict == "conforms":
+    if worst[0].status.passes:
         return text
     more = f" and {len(worst) - _SHOWN} more" if len(worst) > _SHOWN else ""
-    return f"{text}: {', '.join(_beside(h, r) for h, r, _ in worst[:_SHOWN])}{more}"
+    return f"{text}: {', '.join(map(_beside, worst[:_SHOWN]))}{more}"
 
 
-def _beside(heatmap: Heatmap, result: CellResult) -> str:
+def _beside(verdict: Verdict) -> str:
     """Return the cell's name, with + if its median is above what is permitted, - if below, and no sign if inside."""
-    metric = METRICS[heatmap.metric]
-    named = result.cell.id if metric == UTILIZATION else f"{metric.noun} {result.cell.id}"
-    value, permitted = result.value, result.permitted
-    if value is None or permitted is None:
+    kind = documents.marker(id_parts(verdict.zone_id)[1])
+    named = verdict.place.id if kind == documents.KINDS[0] else f"{kind} {verdict.place.id}"
+    if verdict.value is None or verdict.value in verdict.permitted:
         return named
-    if value > permitted.high:
-        return f"{named} +"
-    return f"{named} -" if value < permitted.low else named
+    return f"{named} {'+' if verdict.value > verdict.permitted.high else '-'}"
 
 
 def _not_judged(series: Series) -> str:

@@ -11,17 +11,8 @@ from conformance.model.metrics import METRICS
 from conformance.model.verdict import Status
 from conformance.reporting import heatmaps, naming, rerun
 from conformance.reporting.html import heatmap_table
+from conformance.reporting.marks import LOOKS
 from conformance.support.console import one_line
-
-_MARKS = {
-    Status.CONFORMS: (" ", ""),
-    Status.VIOLATES: ("✗", "bold red"),
-    Status.COMPATIBLE: ("≈", ""),
-    Status.INCONCLUSIVE: ("?", "yellow"),
-    Status.UNSUPPORTED: ("-", "dim"),
-    Status.ERROR: ("!", "bold magenta"),
-}
-
 
 #: most cells that do not conform and are named, for each metric
 _MOST_NAMED = 4
@@ -50,7 +41,7 @@ def _name(series: heatmaps.Series, heatmap: heatmaps.Heatmap, console: rich.cons
     found = [
         result
         for result in heatmap.results.values()
-        if result.permitted and result.status != "conforms" and not series.is_told(heatmap, result)
+        if result.permitted and result.status is not Status.CONFORMS and not series.is_told(heatmap, result)
     ]
     for result in sorted(found, key=heatmaps.worst_first)[:_MOST_NAMED]:
         console.print(f"  {_named(heatmap.metric, result)}", soft_wrap=True, markup=False)
@@ -69,12 +60,12 @@ def _named(metric: str, result: heatmaps.CellResult) -> str:
         heatmap_table.number(metric, v, heatmap_table.more_digits(metric, result))
         for v in (judged, result.permitted.low, result.permitted.high)
     )
-    cause = "" if result.status == "violates" else f" ({result.cause})"
+    cause = "" if result.status is Status.VIOLATES else f" ({result.cause})"
     return str(one_line(f"{text}: {value}, permitted {low} to {high}{cause}"))
 
 
 def summary(heatmap: heatmaps.Heatmap) -> str:
-    """Return one sentence: how many cells conform, and the verdicts on the others."""
+    """Return the zone, or the metric if no zone judges it, and how many cells have which verdict."""
     if not heatmap.zone:
         return f"{METRICS[heatmap.metric].title}: {heatmap.words}"
     return f"zone {heatmap.zone.id}: {heatmap.words}"
@@ -99,7 +90,8 @@ def _table(heatmap: heatmaps.Heatmap, bandwidth: float) -> rich.table.Table:
 def _text(metric: str, result: heatmaps.CellResult | None) -> str | rich.text.Text:
     if result is None:
         return ""
-    mark, style = _MARKS[result.verdict.status] if result.verdict else (" ", "")
+    mark, style, _ = LOOKS[result.status] if result.verdict else LOOKS[Status.CONFORMS]
+    mark = mark or " "
     if result.value is None:
         return rich.text.Text(f"none {mark}", style=style or "dim")
     digits = heatmap_table.cell_digits(metric, result)

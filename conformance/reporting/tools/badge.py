@@ -1,29 +1,21 @@
-"""Make a badge of the worst verdict and how many judged cells have it: as JSON for shields.io, and as SVG."""
+"""Make a badge that counts verdicts, in the colour of the worst: as JSON for shields.io, and as SVG."""
 
-import collections
 import json
 from collections.abc import Sequence
 
 import jinja2
 
+from conformance.model.verdict import Status, counts, overall
 from conformance.reporting.heatmaps import Series
+from conformance.reporting.marks import LOOKS
 from conformance.support import paths
 
-#: {verdict: background}; white text on each has a contrast of at least 4.5 to 1
-_COLOURS = {
-    "conforms": "#00664a", "compatible": "#00664a", "violates": "#b33a00", "inconclusive": "#7a5200",
-    "error": "#8a2a6b", "unsupported": "#57606a", "not judged": "#57606a",
-}  # fmt: skip
-_WORST_FIRST = ("error", "violates", "inconclusive", "unsupported", "compatible", "conforms", "not judged")
 
-
-def message(all_series: Sequence[Series]) -> tuple[str, str]:
-    """Return (words, verdict) on all metrics of all series together."""
-    heatmaps = [heatmap for series in all_series for heatmap in series.heatmaps]
-    count: collections.Counter[str] = sum((heatmap.count() for heatmap in heatmaps), collections.Counter())
-    verdicts = {heatmap.verdict for heatmap in heatmaps if heatmap.count()} or {"not judged"}
-    worst = next(verdict for verdict in _WORST_FIRST if verdict in verdicts)
-    return (f"{worst}: {count[worst]} of {count.total()}" if count else worst), worst
+def message(all_series: Sequence[Series]) -> tuple[str, Status]:
+    """Return (how many verdicts of each status, the worst status) over all metrics of all series."""
+    verdicts = [verdict for series in all_series for verdict in series.verdicts]
+    worst = overall(verdicts)
+    return counts(verdict.status for verdict in verdicts) or str(worst), worst
 
 
 def label(all_series: Sequence[Series]) -> str:
@@ -39,8 +31,8 @@ def endpoint(all_series: Sequence[Series]) -> bytes:
         "schemaVersion": 1,
         "label": label(all_series),
         "message": words,
-        "color": _COLOURS[verdict].lstrip("#"),
-        "isError": verdict == "error",
+        "color": LOOKS[verdict].colour.lstrip("#"),
+        "isError": verdict is Status.ERROR,
     }
     return (json.dumps(document, indent=1, sort_keys=True) + "\n").encode()
 
@@ -56,7 +48,7 @@ def svg(all_series: Sequence[Series]) -> bytes:
     )
     left, right = _width(name), _width(words)
     page = environment.get_template("badge.svg").render(
-        label=name, message=words, colour=_COLOURS[verdict], left=left, right=right
+        label=name, message=words, colour=LOOKS[verdict].colour, left=left, right=right
     )
     return page.encode()
 

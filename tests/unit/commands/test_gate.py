@@ -131,7 +131,7 @@ def test_a_new_violation_fails_only_if_fresh_seeds_violate_too(run, tmp_path):
     # The results have both sets of seeds, and each run is judged by its own.
     for file in ("results/results.jsonl", "out/results.jsonl"):
         assert {m.trial.seed for m in store.read(tmp_path / file)} == {*range(1001, 1006), *range(11001, 11006)}
-    assert json.loads((tmp_path / "out/badge.json").read_text())["message"].startswith("inconclusive")
+    assert json.loads((tmp_path / "out/badge.json").read_text())["message"].startswith("3 inconclusive")
     strict = run("cubic", "--grid", CELLS, "--strict", kind="bad once")
     assert strict.exit_code == 4
     assert "gate cannot tell: 3 unknown of 6 verdicts (3 not confirmed)" in strict.output
@@ -393,7 +393,7 @@ def test_what_it_writes(run, tmp_path, known):
     assert (new["cell"], new["surprise"], new["expected"]) == ("10mbps-40ms-4pct", "not expected", None)
     assert (was_known["surprise"], was_known["expected"]["verdict"]) == (None, "violates")
     assert was_known["median"] == 0.001 and was_known["trials"] == 5
-    assert json.loads((out / "badge.json").read_text())["message"] == "violates: 6 of 6"
+    assert json.loads((out / "badge.json").read_text())["message"] == "6 violates"
     assert (out / "badge.svg").read_bytes().startswith(b"<svg")
     assert "violates" in (out / "site" / "index.html").read_text()
     assert len(store.read(out / "results.jsonl")) == 25  # two violations were measured again

@@ -80,7 +80,7 @@ def test_every_algorithm_has_a_row_with_its_verdict(shown):
     *rows, _, rate = text.splitlines()[2:]
     assert [line.split("|")[2].strip() for line in rows] == ["bbrv1", "bbrv2", "cubic", "reno"]
     assert rate == "False alarms in at most 1% of the runs of a row (Holm over its cells)."
-    assert text.count("| conforms | 12 of 12 |") == 4
+    assert text.count("| conforms | 12 conforms |") == 4
 
 
 @pytest.mark.slow
@@ -94,7 +94,7 @@ def test_what_is_outside_is_named_with_its_side(shown):
 
 @pytest.mark.slow
 def test_a_grid_takes_the_place_of_the_smoke_cells(shown):
-    assert shown(grid="10mbps").count("| conforms | 60 of 60 |") == 4
+    assert shown(grid="10mbps").count("| conforms | 60 conforms |") == 4
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_an_unclear_cell_gets_more_trials_and_a_violation_is_repeated(shown, mos
 
 
 def test_an_error_says_why(shown):
-    assert "| error | 12 of 12: as asked" in shown(outcome=Outcome.ERROR)
+    assert "| error | 12 error: as asked" in shown(outcome=Outcome.ERROR)
 
 
 def test_a_stack_that_is_not_built_says_how_to_build_it(monkeypatch, tmp_path):

@@ -95,6 +95,9 @@ def test_an_error_where_no_zone_judges_is_one():
         (Status.CONFORMS, Status.INCONCLUSIVE, ExitStatus.UNKNOWN),
         (Status.VIOLATES, Status.INCONCLUSIVE, ExitStatus.VIOLATES),
         (Status.INCONCLUSIVE, Status.CONFORMS, ExitStatus.VIOLATES),
+        (Status.VIOLATES, Status.ERROR, ExitStatus.VIOLATES),
+        (Status.CONFORMS, Status.ERROR, ExitStatus.ERROR),
+        (Status.CONFORMS, Status.UNSUPPORTED, ExitStatus.UNKNOWN),
     ],
 )
 def test_what_is_inconclusive_does_not_tell_algorithms_apart_or_mix_them_up(own, other, status):

@@ -293,7 +293,10 @@ def test_what_no_schema_can_say_is_checked(change, words):
         (["conforms", "conforms"], "conforms"),
         (["conforms", "inconclusive"], "inconclusive"),
         (["conforms", "inconclusive", "violates"], "violates"),
-        (["violates", "error"], "error"),
+        (["error", "violates", "conforms"], "violates"),
+        (["unsupported", "inconclusive", "error"], "error"),
+        (["compatible", "unsupported", "inconclusive"], "inconclusive"),
+        (["not judged", "conforms", "compatible"], "compatible"),
         (["unsupported"], "unsupported"),
     ],
 )

@@ -23,8 +23,10 @@ from conformance.model.metrics import lone
 from conformance.model.setting import Cell, end_to_end
 from conformance.model.studies.identify import Miss
 from conformance.model.trial import Outcome
+from conformance.model.verdict import Status
 from conformance.reporting import heatmaps, naming, rerun
 from conformance.reporting.html import colours, compare, heatmap_table, rfc9743, site, slugs
+from conformance.reporting.marks import LOOKS
 from conformance.reporting.text import markdown, scores, studies
 from conformance.reporting.tools import badge, export
 from conformance.results import store
@@ -207,7 +209,7 @@ def test_small_heatmaps_mark_what_does_not_conform_without_colour(series):
     classes = " ".join(name for name, _ in picture.paths)
     for status in ("violates", "inconclusive", "error"):
         assert f"mark {status}" in classes
-    assert "1 of 6 cells conform, 1 violates, 3 inconclusive, 1 error" in picture.about
+    assert "1 violates, 1 error, 3 inconclusive, 1 conforms" in picture.about
 
 
 # Colours
@@ -232,7 +234,8 @@ def test_steps_stay_on_their_scale():
 
 
 def test_badges_are_readable():
-    for colour in badge._COLOURS.values():
+    for status in Status:
+        colour = LOOKS[status].colour
         rgb = tuple(int(colour[at : at + 2], 16) for at in (1, 3, 5))
         assert colours.contrast(rgb, (255, 255, 255)) >= 4.5
 
@@ -393,7 +396,7 @@ def test_a_flow_beside_a_rival_answers_what_is_asked_of_two_flows_only(rival, ow
 
 
 def test_at_a_glance_a_cell_is_as_good_as_the_worse_of_its_verdicts(series):
-    rank = ["error", "violates", "unsupported", "inconclusive", "compatible", "conforms"]
+    rank = ["violates", "error", "inconclusive", "unsupported", "compatible", "conforms"]
     half_lost = {"interfaces": counted(2000, 1000)}
     made = measurements([0.0883] * 5, cell=Cell(10, 40, 4))
     lossy = heatmaps.all_series([dataclasses.replace(m, evidence=half_lost) for m in made])
@@ -457,10 +460,12 @@ def test_code_spans_hold_any_text(text):
         assert "`" * fence not in inside and found.endswith("`" * fence)
 
 
-def test_a_badge_counts_the_worst_verdict(series):
+def test_a_badge_counts_the_verdicts_and_no_failed_trial_hides_a_violation(series):
     document = json.loads(badge.endpoint(series))
-    assert document["schemaVersion"] == 1 and document["isError"]
-    assert document["message"].startswith("error: ")
+    assert document["schemaVersion"] == 1 and not document["isError"]
+    assert document["message"].startswith("1 violates, 2 error, ")
+    failed = [dataclasses.replace(m, outcome=Outcome.ERROR, message="as asked") for m in measurements([0.5] * 5)]
+    assert json.loads(badge.endpoint(heatmaps.all_series(failed)))["isError"]
     one = [of(series, "newalgo")]
     assert json.loads(badge.endpoint(one))["label"] == "newalgo conformance"
     assert json.loads(badge.endpoint(one))["message"] == "not judged"
@@ -504,7 +509,7 @@ def test_what_zones_of_other_metrics_say_is_in_every_report():
     inside = documents.zone_of("cubic").intervals[cell].basis.median
     counters = counted(1000, round(1000 - 10 * documents.zone_of("cubic", "loss").intervals[cell].basis.median))
     good = [dataclasses.replace(m, evidence={"interfaces": counters}) for m in measurements([inside] * 5, cell=cell)]
-    assert badge.message(heatmaps.all_series(good)) == ("conforms: 2 of 2", "conforms")
+    assert badge.message(heatmaps.all_series(good)) == ("2 conforms", "conforms")
     cell = documents.zone_of("cubic", "startup").cells[0]
     short = [
         dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=documents.profile("startup", cell)),
@@ -515,7 +520,7 @@ def test_what_zones_of_other_metrics_say_is_in_every_report():
     (series,) = [s for s in found if s.setting.profile == "startup"]
     assert (series.verdict, [h.metric for h in series.judged]) == ("violates", ["transfer_rtts"])
     assert badge.message(found)[1] == "violates"
-    assert "transfer: ✗ **violates**: 0 of 1 cells conform, 1 violate" in markdown.render(found)
+    assert "transfer: ✗ 1 violates" in markdown.render(found)
     assert export.summary(found, ())["schemes"][-1]["metrics"]["transfer_rtts"]["verdict"] == "violates"
     row = next(row for row in export.rows(found) if row["profile"] == "startup")
     assert row["transfer_rtts"] == pytest.approx(2.0)

@@ -1,0 +1,26 @@
+"""How each Status looks: its mark, its style in a terminal, and its colour on a badge, defined once."""
+
+from typing import NamedTuple
+
+from conformance.model.verdict import Status
+
+
+class Look(NamedTuple):
+    """`mark` stands beside a number. `style` is of rich. White text on `colour` has a contrast of at least 4.5 to 1."""
+
+    mark: str
+    style: str
+    colour: str
+
+
+LOOKS = {
+    Status.VIOLATES: Look("✗", "bold red", "#b33a00"),
+    Status.ERROR: Look("!", "bold magenta", "#8a2a6b"),
+    Status.INCONCLUSIVE: Look("?", "yellow", "#7a5200"),
+    Status.UNSUPPORTED: Look("-", "dim", "#57606a"),
+    Status.COMPATIBLE: Look("≈", "", "#00664a"),
+    Status.CONFORMS: Look("", "", "#00664a"),
+    Status.NOT_JUDGED: Look("", "dim", "#57606a"),
+}
+#: {status: its mark where there is more room, and every status has one}
+SYMBOLS = {status: look.mark for status, look in LOOKS.items()} | {Status.CONFORMS: "✓", Status.NOT_JUDGED: "·"}
