@@ -11,11 +11,18 @@ import pathlib
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 from conformance.catalogue import baseline as baselines
-from conformance.catalogue import documents, expectations, scenarios, separation
-from conformance.commands import blame, compare, compare_features, compare_places, compare_sides, tracing
+from conformance.catalogue import documents, expectations, scenarios
+from conformance.commands import (
+    blame,
+    compare,
+    compare_features,
+    compare_places,
+    compare_sides,
+    gate_order,
+    tracing,
+)
 from conformance.commands.compare_result import Comparison
 from conformance.commands.gate_findings import Finding, ZoneResult, confirmed, judged, repeating
 from conformance.commands.measuring import answers
@@ -282,14 +289,14 @@ def _plan(options: Options, bench: Bench, known: Sequence[Expected]) -> tuple[Pl
     """Return the plan, and {algorithm: the zones that it is judged by}. Raises UserError."""
     if options.baseline == "":
         raise UserError("--baseline is empty", "name a results file, or leave it out")
-    shard = shares(options.shard)
+    shard = gate_order.shares(options.shard)
     shipped = [zone for _, zone in documents.judging(bench.profile)]
     zones = _zones(options, bench, shipped)
     flat = list(itertools.chain.from_iterable(zones.values()))
     if options.grid != grids.SMOKE:
         grids.check(options.grid, flat, besides=[grids.SMOKE])
-    ordered = order(zones, shipped, options.grid)
-    work = share(ordered, *shard)
+    ordered = gate_order.order(zones, shipped, options.grid)
+    work = gate_order.share(ordered.work, *shard)
     if not work:
         named = f"no zone of {', '.join(zones)} has cells of {options.grid} in shard {options.shard}"
         raise UserError(named, "choose another --grid")
@@ -297,7 +304,8 @@ def _plan(options: Options, bench: Bench, known: Sequence[Expected]) -> tuple[Pl
     questions = _questions(flat, work)
     asked = plan(
         questions, trials=options.trials, most_trials=most, first_seed=options.first_seed, work=work,
-        beside=_questions(flat, ordered), known=expectation.violating(known, questions),
+        beside=_questions(flat, ordered.work), known=expectation.violating(known, questions),
+        urgent=ordered.urgent if options.budget else (),
     )  # fmt: skip
     asked.refuse_blind()
     return asked, zones
@@ -334,48 +342,6 @@ def _questions(zones: Iterable[Zone], work: Sequence[Key]) -> list[CellQuestion]
     ]
 
 
-def order(zones: Mapping[str, Sequence[Zone]], others: Sequence[Zone], grid: str) -> list[Key]:
-    """Return [(algorithm, Setting)], the most telling first: smoke places, then others, each by bytes (the cost).
-
-    Ties of an algorithm go to the place whose interval is farthest from other algorithms'. The first place of a zone
-    without smoke places comes right after the smoke places, so that a budget that ends early has a look at each zone.
-    `grid`: its name, or SMOKE for smoke cells and points only. Raises UserError.
-    """
-    ranked: list[tuple[tuple[Any, ...], Key]] = []
-    for algorithm, all_own in zones.items():
-        for profile in dict.fromkeys(zone.profile for zone in all_own):
-            own = [zone for zone in all_own if zone.profile == profile]
-            smoke = {place for zone in own for place in zone.smoke}
-            there = smoke if grid == grids.SMOKE else {p for zone in own for p in grids.within(grid, zone.places)}
-            settings = {at: scenarios.setting(profile, at) for at in there}
-            ranks = {
-                at: (setting.transfer_bytes, algorithm, -_telling(own, others, at), profile, at)
-                for at, setting in settings.items()
-            }
-            first = _first_looks(own, smoke, ranks)
-            ranked += [
-                ((at not in smoke, at not in first, *rank), (algorithm, settings[at])) for at, rank in ranks.items()
-            ]
-    return [key for _, key in sorted(ranked, key=lambda pair: pair[0])]
-
-
-def _first_looks(zones: Sequence[Zone], smoke: set[Place], ranks: Mapping[Place, Any]) -> set[Place]:
-    """Return the first place of each zone that has no smoke place among those that are ranked."""
-    places = ([at for at in zone.places if at in ranks] for zone in zones)
-    return {min(of_zone, key=ranks.__getitem__) for of_zone in places if of_zone and not smoke.intersection(of_zone)}
-
-
-def _telling(own: Sequence[Zone], others: Sequence[Zone], at: Place) -> float:
-    """Return how far apart this place sets an algorithm from the most similar one, in widths of its interval."""
-    widest: dict[str, float] = {}
-    for mine, theirs in itertools.product(own, others):
-        there = theirs.profile == mine.profile and at in mine.intervals and at in theirs.intervals
-        if there and theirs.metric == mine.metric and theirs.algorithm != mine.algorithm:
-            width = separation.gap(mine.intervals[at], theirs.intervals[at])
-            widest[theirs.algorithm] = max(width, widest.get(theirs.algorithm, width))
-    return min(widest.values(), default=0.0)
-
-
 def seconds(text: str | None) -> float | None:
     """Return the seconds of a length of time such as 10m, 90s or 1.5h; None for None. Raises UserError."""
     if text is None:
@@ -385,16 +351,3 @@ def seconds(text: str | None) -> float | None:
     if not 0 < found < math.inf:
         raise UserError(f"--budget {text} is not a usable length of time", "give one such as 90s, 10m or 1h")
     return found
-
-
-def shares(text: str) -> tuple[int, int]:
-    """Parse a shard such as 2/5, and return (which, of how many). Raises UserError."""
-    match = re.fullmatch(r"([1-9]\d{0,5})/([1-9]\d{0,5})", text.strip())
-    if not match or int(match[1]) > int(match[2]):
-        raise UserError(f"--shard {text} does not name a part", "give which of how many, such as 2/5")
-    return int(match[1]), int(match[2])
-
-
-def share(work: list[Key], which: int, of: int) -> list[Key]:
-    """Return every `of`-th piece of the work, so that each shard has its part of the most telling cells."""
-    return work[which - 1 :: of]

@@ -139,6 +139,7 @@ class Execution:
             on_trial=self._on_trial,
             looks=looks,
             executor=self._executor,
+            urgent=self.plan.urgent,
         )
 
     def _measure(self, keys: Sequence[Key], looks: Looks) -> None:

@@ -73,6 +73,8 @@ class Plan:
     families: Mapping[Question, int]
     #: questions about known deviations: if one passes, trials go on until that is sure
     known: frozenset[Question]
+    #: work that comes before all other work, even if that takes longer as a whole
+    urgent: frozenset[Key]
     glances: bool
     _about: Mapping[Key, tuple[Lone, ...]]
     _family_of: Callable[[Question], Hashable]
@@ -243,6 +245,7 @@ def plan(
     family: Callable[[Question], Hashable] = whole,
     beside: Iterable[Question] = (),
     known: Iterable[Question] = (),
+    urgent: Iterable[Key] = (),
 ) -> Plan:
     """Return the Plan of these questions.
 
@@ -250,7 +253,7 @@ def plan(
     None for `trials`. `work`: what is measured, and in which order; None for the questions' own settings. `family`
     returns the same value for all questions of one family. `beside`: questions that belong to these families, too, but
     are not asked here: another shard asks them, or the user chose only a part. `known`: questions about known
-    deviations. Raise UserError.
+    deviations. `urgent`: see Plan. Raise UserError.
     """
     asked = tuple(dict.fromkeys(questions))
     planned: dict[Hashable, list[Question]] = collections.defaultdict(list)
@@ -274,6 +277,7 @@ def plan(
         first_seed=first_seed,
         families={question: sizes[family(question)] for question in asked},
         known=frozenset(known),
+        urgent=frozenset(urgent),
         glances=glances,
         _about={key: tuple(found) for key, found in about.items()},
         _family_of=family,

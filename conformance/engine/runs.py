@@ -8,7 +8,7 @@ import contextlib
 import dataclasses
 import itertools
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Self
 
 from conformance.engine.benches import Bench
@@ -47,8 +47,9 @@ class Run:
     that `looks.then` returns for it are done next. Measurements in the store are available at once, without a guest.
     Cells of one algorithm and profile share guests, one on each core, which are fed cells in the given order until none
     is left. A pair that another run with the same results file is measuring is waited for, not measured again. With
-    `executor`, a function that makes an Executor, workers make the trials, `workers` handfuls of cells at a time.
-    `close()` ends the run at once: guests are killed, and measurements are kept.
+    `executor`, a function that makes an Executor, workers make the trials, `workers` handfuls of cells at a time. The
+    pairs in `urgent` come before all others (Work). `close()` ends the run at once: guests are killed, and measurements
+    are kept.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class Run:
         on_trial: Callable[[Progress], None] = lambda progress: None,
         looks: Looks | None = None,
         executor: Callable[[], Executor] | None = None,
+        urgent: Collection[Key] = (),
     ) -> None:
         self._remote = Executors(executor) if executor else None
         self._bench = bench.elsewhere(Room(bench.choice, self._remote)) if self._remote else bench
@@ -73,7 +75,7 @@ class Run:
         self.progress = Progress(self._threads, FIXED_BYTES[bench.adapter.manifest.transport])
         looks = looks or Looks(numbers=(len(seeds),))
         # Several zones may judge the same trials, so a key may be given more than once.
-        self._asked = {key: Task(key, seeds, looks) for key in dict.fromkeys(work)}
+        self._asked = {key: Task(key, seeds, looks, key in urgent) for key in dict.fromkeys(work)}
         #: the tasks that were asked for, and those that follow from them
         self._tasks: list[Task] = []
         self._work = Work(1 if executor else _WORTH_A_START)

@@ -36,13 +36,14 @@ class Looks:
 class Task:
     """A cell to be measured with the first `trials` of its seeds, of which `before` were asked for by earlier looks.
 
-    `found`: {seed: Measurement}. `unclear`: the measurements of the last look, if it was not clear. `release` gives up
-    the run's claim to the cell, which the run makes when it first takes the task.
+    `urgent`: see Work. `found`: {seed: Measurement}. `unclear`: the measurements of the last look, if it was not clear.
+    `release` gives up the run's claim to the cell, which the run makes when it first takes the task.
     """
 
     key: Key
     seeds: Sequence[int]
     looks: Looks
+    urgent: bool = False
     trials: int = dataclasses.field(init=False)
     before: int = 0
     found: dict[int, Measurement] = dataclasses.field(default_factory=dict)
@@ -70,11 +71,18 @@ class Group:
         """How many trials are waiting."""
         return sum(task.trials - task.before for task in self.waiting)
 
+    @property
+    def urgent_trials(self) -> int:
+        """How many trials of urgent tasks are waiting."""
+        return sum(task.trials - task.before for task in self.waiting if task.urgent)
+
 
 class Work:
     """Groups of tasks. Each thread joins one, takes tasks until none is left, and joins another.
 
-    `worth_joining`: how many trials must wait in a group before a thread joins others that already work on it.
+    `worth_joining`: how many trials must wait in a group before a thread joins others that already work on it. Urgent
+    tasks come before all others, even if that takes more guests: time may run out, and a thread may wait for a core so
+    long that another one would do everything else meanwhile.
     """
 
     def __init__(self, worth_joining: int) -> None:
@@ -89,15 +97,15 @@ class Work:
     def join(self) -> Group | None:
         """Return the group that an idle thread should work on until it calls leave(); None if there is none.
 
-        That is the first group without a thread that has enough trials to be worth a guest; otherwise the group with
-        the most trials for each thread, if it has enough; otherwise any group without a thread. So the few trials that
-        follow from others come last, together.
+        That is the first urgent group; otherwise the first group without a thread that has enough trials to be worth a
+        guest; otherwise the group with the most trials for each thread, if it has enough; otherwise any group without a
+        thread. So the few trials that follow from others come last, together.
         """
         with self._lock:
             waiting = [group for group in self._groups.values() if group.waiting]
             alone = [group for group in waiting if not group.threads]
             most = max(waiting, key=lambda group: group.trials / max(group.threads, 1), default=None)
-            found = next((group for group in alone if group.trials >= self._worth_joining), None)
+            found = self._urgent() or next((group for group in alone if group.trials >= self._worth_joining), None)
             if found is None and most is not None and most.trials >= self._worth_joining:
                 found = most
             if found is None:
@@ -106,15 +114,22 @@ class Work:
                 found.threads += 1
             return found
 
+    def _urgent(self) -> Group | None:
+        """Return the first group with urgent tasks that has no thread, or enough trials for another one."""
+        urgent = ((group, group.urgent_trials) for group in self._groups.values())
+        worth = (group for group, trials in urgent if trials >= (self._worth_joining if group.threads else 1))
+        return next(worth, None)
+
     def leave(self, group: Group) -> None:
         """Note that a thread no longer works on this group."""
         with self._lock:
             group.threads -= 1
 
     def take(self, group: Group) -> Task | None:
-        """Return the next task of a group; None if none is waiting."""
+        """Return the next task of a group; None if none is waiting, or the thread should join an urgent group."""
         with self._lock:
-            return group.waiting.popleft() if group.waiting else None
+            elsewhere = not group.urgent_trials and self._urgent()
+            return group.waiting.popleft() if group.waiting and not elsewhere else None
 
     def put(self, task: Task) -> None:
         """Add a task behind all others of its group."""

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import json
+import threading
 import types
 import xml.etree.ElementTree as xml
 
@@ -16,10 +17,11 @@ from helpers import EVIL
 from conformance.catalogue import documents, scenarios
 from conformance.catalogue import separation as apart
 from conformance.cli import main
-from conformance.commands import blame, gate, trace, tracing, why
+from conformance.commands import blame, gate, gate_order, trace, tracing, why
 from conformance.commands.gate_findings import Finding, ZoneResult
-from conformance.engine import benches
+from conformance.engine import benches, execute, plan
 from conformance.model import expectation, grid, trial
+from conformance.model import place as places
 from conformance.model.diagnosis import blame as model
 from conformance.model.diagnosis import feature_table
 from conformance.model.errors import UserError
@@ -258,17 +260,21 @@ def test_lengths_of_time():
 def test_smoke_cells_come_first_then_one_of_each_other_zone_then_cheap_ones_and_of_these_telling_ones():
     others = [zone for _, zone in documents.judging("atc25")]
     zones = {name: [zone for zone in others if zone.algorithm == name] for name in ("cubic", "reno")}
-    work = gate.order(zones, others, "full")
+    ordered = gate_order.order(zones, others, "full")
+    work = ordered.work
     further = sum(len(documents.zone_of("cubic", kind).cells) for kind in ("startup", "competing", "sawtooth-queue",
                                                                        "identify-queue", "pacing"))  # fmt: skip
     points = {(z.algorithm, z.profile, at) for own in zones.values() for z in own if z.digests for at in z.places}
     assert len(work) == len(set(work)) == 2 * (150 + further) + len(points)
     at_smoke = {(z.algorithm, z.profile, at) for own in zones.values() for z in own for at in z.smoke}
     smoke = [(algorithm, scenarios.setting(profile, at)) for algorithm, profile, at in at_smoke]
-    assert set(work[: len(smoke)]) == set(smoke) == set(gate.order(zones, others, grid.SMOKE))
+    assert (
+        set(work[: len(smoke)]) == set(smoke) == set(gate_order.order(zones, others, grid.SMOKE).work) == ordered.smoke
+    )
     rest = work[len(smoke) :]
     unlooked = {(z.algorithm, z.profile) for own in zones.values() for z in own} - {(a, p) for a, p, _ in at_smoke}
     first, rest = rest[: len(unlooked)], rest[len(unlooked) :]
+    assert ordered.urgent == {*smoke, *first}
     assert {(a, s.profile) for a, s in first} == unlooked >= {("cubic", "competing"), ("reno", "identify")}
     for algorithm, cheap in first:
         others_of_it = [s.transfer_bytes for a, s in rest if (a, s.profile) == (algorithm, cheap.profile)]
@@ -292,6 +298,32 @@ def test_smoke_cells_come_first_then_one_of_each_other_zone_then_cheap_ones_and_
     assert cheap == sorted(cheap, reverse=True)
 
 
+def test_smoke_cells_are_measured_in_order_even_if_one_of_two_guests_waits_for_a_core(tmp_path, monkeypatch):
+    """The other guest made only trials of the zone `bonded`, which were many, and none of the cells before it."""
+    zones = [zone for _, zone in documents.judging("packets") if zone.algorithm == "cubic"]
+    ordered = gate_order.order({"cubic": zones}, zones, grid.SMOKE)
+    profiles, enough = [], threading.Event()
+    cell = places.of(next(setting for _, setting in ordered.work if setting.network is None))
+
+    class OneCore(fake_room.Room):
+        def run(self, adapter, batches, cancelled):
+            for trials in batches:
+                if places.of(trials[0].setting) == cell:
+                    cancelled.wait(60)
+                    return
+                profiles.append(trials[0].setting.profile)
+                if len(profiles) == 12:
+                    enough.set()
+                yield from super().run(adapter, [trials], cancelled)
+
+    monkeypatch.setattr(benches, "find", benches.find)
+    fake_room.install("good", OneCore)
+    asked = plan.plan(trials=5, work=ordered.work, urgent=ordered.urgent)
+    with execute.Execution(asked, benches.find(), store.Store(tmp_path / "r.jsonl"), workers=2):
+        assert enough.wait(60)
+    assert profiles[:12] == ["short-flows", *["packets"] * 11]
+
+
 @pytest.mark.slow
 def test_zones_of_their_own_profiles_are_judged_too(run, tmp_path, monkeypatch):
     traced = []
@@ -312,7 +344,7 @@ def test_zones_of_their_own_profiles_are_judged_too(run, tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_shards_share_all_cells_out_once_and_merge_into_the_same_verdict(run, tmp_path):
     whole = [f"c{at}" for at in range(17)]
-    parts = [gate.share(whole, which, 5) for which in range(1, 6)]
+    parts = [gate_order.share(whole, which, 5) for which in range(1, 6)]
     assert sorted((c for part in parts for c in part), key=whole.index) == whole
     for which in (1, 2):
         done = run("cubic", "--grid", "10mbps", "--shard", f"{which}/2", "--results", f"{which}.jsonl")
@@ -736,5 +768,5 @@ def test_nothing_measured_is_no_pass():
     outcome = gate.GateResult(judged=(), strict=False)
     assert outcome.exit_status == 4
     with pytest.raises(UserError):
-        gate.shares("0/1")
+        gate_order.shares("0/1")
     assert expectation.find((), "cubic/heatmap", None) is None

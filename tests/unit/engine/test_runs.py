@@ -151,6 +151,25 @@ def test_a_thread_keeps_to_its_group_and_helps_where_that_is_worth_a_start():
     assert shared.take(reno) is task and shared.take(reno) is None
 
 
+def test_urgent_tasks_come_first_even_if_that_takes_more_guests():
+    shared = work.Work(worth_joining=8)
+    urgent, rest = tasks(FULL[:12]), tasks(FULL[12:])
+    for task in urgent:
+        task.urgent = True
+    few, many = tasks(FULL[:2], "reno"), tasks(FULL[:20], "bbr")
+    few[0].urgent = True
+    for task in [*urgent, *few, *many, *rest]:
+        shared.put(task)
+    cubic = shared.join()
+    assert shared.take(cubic) is urgent[0]
+    assert shared.join() is cubic  # and not the group of bbr, which is worth a guest and has no thread
+    assert [shared.take(cubic) for _ in urgent[1:]] == urgent[1:]
+    assert shared.take(cubic) is None  # urgent trials wait elsewhere, however few
+    reno = shared.join()
+    assert [shared.take(reno), shared.take(reno), shared.take(cubic)] == [few[0], few[1], rest[0]]
+    assert shared.take(shared.join()) is many[0]
+
+
 def made_in(seconds, cell, **host):
     return dataclasses.replace(measurement(cell=cell), host={"wall_s": seconds, **host})
 

@@ -1,0 +1,87 @@
+"""What a gate measures first: the smoke cells, then one of each other zone, then the cheap and telling ones; shards."""
+
+import dataclasses
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from conformance.catalogue import scenarios, separation
+from conformance.engine.questions import Key
+from conformance.model import grid as grids
+from conformance.model.errors import UserError
+from conformance.model.place import Place
+from conformance.model.zone import Zone
+
+#: stages of the order: smoke places, the first look at each other zone, the rest
+_SMOKE, _FIRST, _REST = range(3)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Order:
+    """What is measured, in order; which of it is at smoke places, and what comes before all the rest."""
+
+    work: Sequence[Key]
+    smoke: frozenset[Key]
+    urgent: frozenset[Key]
+
+
+def order(zones: Mapping[str, Sequence[Zone]], others: Sequence[Zone], grid: str) -> Order:
+    """Return the Order of these zones' places, the most telling first: smoke places, then others, each by bytes.
+
+    Bytes decide what a trial costs. Ties of an algorithm go to the place whose interval is farthest from other
+    algorithms'. The first place of a zone without smoke places comes right after the smoke places, so that a budget
+    that ends early has a look at each zone. `grid`: its name, or SMOKE for smoke cells and points only. Raises
+    UserError.
+    """
+    ranked: list[tuple[tuple[Any, ...], Key]] = []
+    for algorithm, all_own in zones.items():
+        for profile in dict.fromkeys(zone.profile for zone in all_own):
+            own = [zone for zone in all_own if zone.profile == profile]
+            smoke = {place for zone in own for place in zone.smoke}
+            there = smoke if grid == grids.SMOKE else {p for zone in own for p in grids.within(grid, zone.places)}
+            settings = {at: scenarios.setting(profile, at) for at in there}
+            ranks = {
+                at: (setting.transfer_bytes, algorithm, -_telling(own, others, at), profile, at)
+                for at, setting in settings.items()
+            }
+            first = _first_looks(own, smoke, ranks)
+            for at, rank in ranks.items():
+                stage = _SMOKE if at in smoke else _FIRST if at in first else _REST
+                ranked.append(((stage, *rank), (algorithm, settings[at])))
+    ranked.sort(key=lambda pair: pair[0])
+    return Order(
+        work=[key for _, key in ranked],
+        smoke=frozenset(key for (stage, *_), key in ranked if stage == _SMOKE),
+        urgent=frozenset(key for (stage, *_), key in ranked if stage != _REST),
+    )
+
+
+def _first_looks(zones: Sequence[Zone], smoke: set[Place], ranks: Mapping[Place, Any]) -> set[Place]:
+    """Return the first place of each zone that has no smoke place among those that are ranked."""
+    places = ([at for at in zone.places if at in ranks] for zone in zones)
+    return {min(of_zone, key=ranks.__getitem__) for of_zone in places if of_zone and not smoke.intersection(of_zone)}
+
+
+def _telling(own: Sequence[Zone], others: Sequence[Zone], at: Place) -> float:
+    """Return how far apart this place sets an algorithm from the most similar one, in widths of its interval."""
+    widest: dict[str, float] = {}
+    for mine, theirs in itertools.product(own, others):
+        there = theirs.profile == mine.profile and at in mine.intervals and at in theirs.intervals
+        if there and theirs.metric == mine.metric and theirs.algorithm != mine.algorithm:
+            width = separation.gap(mine.intervals[at], theirs.intervals[at])
+            widest[theirs.algorithm] = max(width, widest.get(theirs.algorithm, width))
+    return min(widest.values(), default=0.0)
+
+
+def shares(text: str) -> tuple[int, int]:
+    """Parse a shard such as 2/5, and return (which, of how many). Raises UserError."""
+    match = re.fullmatch(r"([1-9]\d{0,5})/([1-9]\d{0,5})", text.strip())
+    if not match or int(match[1]) > int(match[2]):
+        raise UserError(f"--shard {text} does not name a part", "give which of how many, such as 2/5")
+    return int(match[1]), int(match[2])
+
+
+def share(work: Sequence[Key], which: int, of: int) -> Sequence[Key]:
+    """Return every `of`-th piece of the work, so that each shard has its part of the most telling cells."""
+    return work[which - 1 :: of]
