@@ -1,10 +1,11 @@
 #!/bin/sh
 # Install what is missing: system packages (needs rights), then the virtual environment. Says what and why.
-# `setup.sh quic` also what the QUIC stack of the suite's own tests needs (adapters ngtcp2 and h3-client).
+# `setup.sh quic` also what the QUIC stack of the suite's own tests needs: adapter h3-client, and the adapter ngtcp2 on
+# systems with ngtcp2 0.12, or else ngtcp2-1.11.
 set -eu
 cd "$(dirname "$0")"
 
-missing=""
+missing="" stack=""
 need() { # need PROGRAM PACKAGE REASON
     PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin" command -v "$1" > /dev/null 2>&1 && return
     case " $missing " in *" $2 "*) return ;; esac
@@ -29,7 +30,16 @@ need openssl openssl "makes the certificates"
 [ -e /usr/include/stdio.h ] || { missing="$missing libc6-dev"; echo "setup: libc6-dev is missing: compiles the guest kernel"; }
 [ -e /usr/include/openssl/ssl.h ] || { missing="$missing libssl-dev"; echo "setup: libssl-dev is missing: compiles the client of linux-tcp"; }
 if [ "${1:-}" = quic ]; then
-    need gtlsserver ngtcp2-server "serves the QUIC transfers of the tests"
+    case $(. /etc/os-release && echo "$ID $VERSION_ID") in
+        "debian 12" | "ubuntu 24.04") need gtlsserver ngtcp2-server "serves the QUIC transfers of the tests" ;;
+        *)
+            stack=ngtcp2-1.11
+            ls /usr/lib/*/libev.so.4 > /dev/null 2>&1 || {
+                missing="$missing libev4"
+                echo "setup: libev4 is missing: used by the server of $stack"
+            }
+            ;;
+    esac
     for header in gnutls/crypto.h:libgnutls28-dev nghttp3/nghttp3.h:libnghttp3-dev ngtcp2/ngtcp2.h:libngtcp2-dev \
         ngtcp2/ngtcp2_crypto_gnutls.h:libngtcp2-crypto-gnutls-dev; do
         [ -e "/usr/include/${header%:*}" ] || {
@@ -49,10 +59,11 @@ if [ -n "$missing" ]; then
         exit 2
     elif [ "$(id -u)" = 0 ]; then
         as_root=""
-    elif sudo -n true 2> /dev/null; then
+    elif sudo -n true 2> /dev/null || { [ -t 0 ] && command -v sudo > /dev/null && sudo -v; }; then
         as_root="sudo"
     else
-        echo "setup: installing needs rights that you lack; ask for: apt-get install --no-install-recommends$missing" >&2
+        echo "setup: installing needs rights that you lack. As root, run this, then make again:" >&2
+        echo "apt-get update && apt-get install --no-install-recommends$missing" >&2
         exit 2
     fi
     $as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q
@@ -78,4 +89,8 @@ if [ ! -e .venv/ready ] || [ requirements.lock -nt .venv/ready ] || [ pyproject.
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
     touch .venv/ready
+fi
+
+if [ -n "$stack" ]; then
+    .venv/bin/conformance adapter build "$stack" || echo "setup: without $stack, tests over QUIC are skipped" >&2
 fi

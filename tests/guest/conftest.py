@@ -17,3 +17,15 @@ def bench_of():
             pytest.skip(str(error))
 
     return find
+
+
+@pytest.fixture(scope="session")
+def quic_bench():
+    """Return the bench of the system's ngtcp2 if that is 0.12, or else of ngtcp2-1.11 (`./setup.sh quic` has both)."""
+    obstacles = []
+    for stack in ("ngtcp2", "ngtcp2-1.11"):
+        try:
+            return benches.find(benches.Choice(stack=stack))
+        except UserError as error:
+            obstacles.append(str(error))
+    pytest.skip("; ".join(obstacles))

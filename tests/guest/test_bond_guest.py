@@ -108,8 +108,7 @@ def test_buffers_that_the_kernel_has_one_of_for_all_hosts_are_as_asked(bench):
 
 
 @pytest.mark.slow
-def test_a_stack_over_udp_goes_over_a_bond():
-    bench = benches.find(benches.Choice(stack="ngtcp2"))
-    (found,) = measure(bench, [{}], document(size=2_000_000, sender="stack"))
+def test_a_stack_over_udp_goes_over_a_bond(quic_bench):
+    (found,) = measure(quic_bench, [{}], document(size=2_000_000, sender="stack"))
     assert 10 < found.metrics["goodput_mbps"] <= 40
     assert found.evidence["bond"]["merge"]["reordered"] > 0

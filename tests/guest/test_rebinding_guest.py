@@ -29,11 +29,11 @@ def rebound(found, way):
     return next(one["impaired"] for one in found.links if one["direction"] == way)
 
 
-def test_a_quic_connection_outlives_another_port_and_another_address(bench_of):
+def test_a_quic_connection_outlives_another_port_and_another_address(quic_bench):
     """The server answers to the address of the latest packet, and validates that path (RFC 9000, section 9.3)."""
     asked = [(moves(how), 1) for how in WAYS]
     assert len({setting.guest_digest for setting, _ in asked}) == 1
-    made, again = (measure(bench_of("ngtcp2"), *order) for order in (asked, asked[::-1]))
+    made, again = (measure(quic_bench, *order) for order in (asked, asked[::-1]))
     assert [line(m) for m in made] == [line(m) for m in again[::-1]]
     for found in made:
         assert found.outcome is Outcome.OK, found.message

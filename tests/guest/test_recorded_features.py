@@ -1,5 +1,8 @@
 """The readings of Linux's algorithms that `python tests/score_why.py --record` kept equal those of traces today.
 
+With another nginx or OpenSSL than the goldens', losses fall on other packets: then the two are only alike, as `why`
+compares them.
+
 If this fails, traces are read differently than when mutants/why.json and zones/features.json were written. Record them
 anew.
 """
@@ -7,6 +10,7 @@ anew.
 import helpers
 import pytest
 import score_why
+import trials
 
 from conformance.catalogue import recorded_features
 from conformance.commands import tracing
@@ -25,5 +29,7 @@ def test_what_was_recorded_is_what_is_read(algorithm):
     if scheme != recorded:  # also if the kernel is not built
         pytest.skip(f"{scheme} would be traced; {recorded} was recorded")
     found = tracing.traced(bench, algorithm, tracing.plan(algorithm, runs.seeds(3)))
-    row = score_why.row(algorithm, ranking.readings(found.flows), found)
-    assert row == score_why.recorded_rows()[algorithm]
+    row, before = score_why.row(algorithm, ranking.readings(found.flows), found), score_why.recorded_rows()[algorithm]
+    assert not ranking.suspects(algorithm, *map(score_why.readings, (row, before)))
+    if bench.adapter.version == trials.recorded()["tcp-cubic"]["trial"]["scheme"]["stack_version"]:
+        assert row == before

@@ -187,10 +187,9 @@ def test_bodies_come_at_a_pace_and_after_silence(bench):
     assert first.metrics["completion_s"] == pytest.approx(ends[-1] - ours["start_s"], abs=0.03)
 
 
-def test_a_stack_over_quic_is_asked_on_one_connection(bench_of):
-    quic = bench_of("ngtcp2")
+def test_a_stack_over_quic_is_asked_on_one_connection(quic_bench):
     asked = network([{"name": "test", "requests": ASKED}], FIFO)
-    first, again = measure(quic, (asked, 1), (asked, 1))
+    first, again = measure(quic_bench, (asked, 1), (asked, 1))
     assert line(first) == line(again)
     (flow,) = first.flows
     made, ends = times(flow, "start_s"), times(flow, "end_s")

@@ -199,8 +199,8 @@ def test_acknowledgements_leave_in_slots(bench):
         assert keep == "all" or impaired["left"] < 260
 
 
-def test_two_passes_serve_a_stack_over_udp(bench_of):
+def test_two_passes_serve_a_stack_over_udp(quic_bench):
     flows = [{"name": "test", "seconds": 4}]
     waits = network(flows, FIFO, schedule=[change(at_s={"state": "start_up_ends"}, set={"loss_pct": 100}, for_s=0.5)])
-    (found,) = measure(bench_of("ngtcp2"), (waits, 1))
+    (found,) = measure(quic_bench, (waits, 1))
     assert 0 < found.evidence["triggered"]["start_up_ends"] < 2
