@@ -17,21 +17,31 @@ import fcntl
 import os
 import pathlib
 import random
+import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, TypeVar
 
 from conformance.model.errors import UserError
 from conformance.support import limits, paths
 
 _POLL_S = 0.02
+#: how long a run waits for others before it says so, in s
+_SILENT_S = 5.0
 #: for how long the idleness of cores is measured, and for how long the result is used, in s
 _LOOK_S, _BELIEVE_S = 0.1, 1.0
 #: a core counts as used by another run if some other free core has been idle for more than this many times as long
 _IDLER = 2
 _Key = TypeVar("_Key")
+
+
+class Waiting:
+    """What is said, once, when this run waits for cores that others hold; pytest's plugin replaces `say`."""
+
+    say: Callable[[str], object] = staticmethod(lambda line: print(line, file=sys.stderr))
+    was_said = False
 
 
 @contextlib.contextmanager
@@ -135,12 +145,30 @@ def _first_free(
 
     Raises UserError and OSError as one_core() does.
     """
+    began_s = time.monotonic()
     while cancelled is None or not cancelled.is_set():
         for key, file in files.items():
             if held := _held_if_free(key, file):
                 return held
+        if not Waiting.was_said and time.monotonic() - began_s > _SILENT_S:
+            _say_who_holds_cores()
         time.sleep(_POLL_S)
     raise UserError("interrupted while waiting for a core")
+
+
+def _say_who_holds_cores(locks: pathlib.Path = pathlib.Path("/proc/locks")) -> None:
+    """Say which other processes hold the cores, unless this process holds one itself.
+
+    A process in another container has no number here (proc_locks(5) leaves it out).
+    """
+    files = (_lock(_folder(), core) for core in limits.cores())
+    inodes = {str(file.stat().st_ino) for file in files if file.exists()}
+    rows = [line.split() for line in locks.read_text().splitlines()]
+    holders = {int(row[4]) for row in rows if row[1] == "FLOCK" and row[5].split(":")[-1] in inodes}
+    if os.getpid() not in holders:
+        Waiting.was_said = True
+        who = " or ".join(map(str, sorted(holders)))
+        Waiting.say(f"waiting for a core that {f'process {who}' if who else 'another run'} holds")
 
 
 def _held_if_free(key: _Key, file: pathlib.Path) -> contextlib.AbstractContextManager[_Key] | None:

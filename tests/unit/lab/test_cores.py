@@ -3,6 +3,8 @@
 import fcntl
 import itertools
 import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -74,6 +76,38 @@ def test_waiting_can_be_interrupted(one):
     cancelled.set()
     with pytest.raises(UserError, match="interrupted while waiting for a core"), cores.one_core(cancelled):
         raise AssertionError("a core was lent")
+
+
+def test_a_wait_for_another_process_names_it_once(one, monkeypatch):
+    said, cancelled = [], threading.Event()
+    monkeypatch.setattr(cores.Waiting, "say", said.append)
+    monkeypatch.setattr(cores.Waiting, "was_said", False)
+    monkeypatch.setattr(cores, "_SILENT_S", 0.0)
+    paths.cache("cores").mkdir(parents=True)
+    hold = "import fcntl, sys; f = open(sys.argv[1], 'w'); fcntl.flock(f, fcntl.LOCK_EX); print(flush=True); input()"
+    command = [sys.executable, "-c", hold, paths.cache("cores") / "core3.lock"]
+
+    def wait():
+        with pytest.raises(UserError, match="interrupted"), cores.one_core(cancelled):
+            raise AssertionError("a core was lent")
+
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        other.stdout.readline()
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        while not said:
+            time.sleep(0.001)
+        cancelled.set()
+        waiting.join()
+        other.communicate("\n")
+    assert said == [f"waiting for a core that process {other.pid} holds"] and cores.Waiting.was_said
+
+
+def test_a_run_that_has_a_core_says_nothing_of_waiting(one, monkeypatch):
+    """Its guests wait for one another if there are more workers than cores."""
+    monkeypatch.setattr(cores.Waiting, "say", pytest.fail)
+    with cores.one_core():
+        cores._say_who_holds_cores()
 
 
 @pytest.fixture
