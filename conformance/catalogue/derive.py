@@ -220,9 +220,13 @@ def _own(measurements: Sequence[Measurement], algorithm: str, profile: str) -> l
     if not own:
         trials = [m.trial for m in measurements if not m.trial.setting.segments]
         held = sorted({f"{trial.scheme.algorithm} under {trial.setting.profile}" for trial in trials})
+        options = sorted(
+            f"--{'scenario' if setting.network else 'profile'} {setting.profile}"
+            for setting in {t.setting.profile: t.setting for t in trials if t.scheme.algorithm == algorithm}.values()
+        )
         raise UserError(
             f"no measurements of {algorithm!r} under profile {profile} in these results",
-            f"they hold {', '.join(held) or 'none'}",
+            f"they hold {', '.join(held) or 'none'}" + (f": give {' or '.join(options)}" if options else ""),
         )
     return own
 

@@ -20,6 +20,7 @@ from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus
 from conformance.model.errors import UserError
 from conformance.model.verdict import MOST_TRIALS
+from conformance.support import spelling
 from conformance.support.console import Console, mistake, silence
 from conformance.support.notes import Notes
 
@@ -35,6 +36,15 @@ class Finite(click.FloatRange):
         if not math.isfinite(found):
             self.fail(f"{value} is not a finite number", param, ctx)
         return found
+
+
+class Name(click.Choice[str]):
+    """One of many names: a misspelt one is answered with the one that was meant, not with all of them."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value not in self.choices and (guess := spelling.did_you_mean(value, self.choices)):
+            self.fail(f"there is no {value!r}; {guess}", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 #: the option for what a command prints: text for people, or JSON by the schema of its name in conformance/schemas

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import click
 
-from conformance.cli.base import FORMAT, finish, progress_console, written
+from conformance.cli.base import FORMAT, Name, finish, progress_console, written
 from conformance.commands.status import ExitStatus
 from conformance.model.errors import UserError
 from conformance.model.metrics import METRICS, UTILIZATION
@@ -99,7 +99,7 @@ def zones_show(zone: str, form: str) -> None:
 )
 @click.option(
     "--metric",
-    type=click.Choice([*METRICS, "split"]),
+    type=Name([*METRICS, "split"]),
     default=UTILIZATION.name,
     show_default=True,
     help="What the zone judges; split: the predicted effect of a connection-splitting proxy.",

@@ -3,9 +3,9 @@
 import dataclasses
 
 import pytest
-from helpers import measurement, measurements, measurements_of, zone
+from helpers import measurement, measurements, measurements_of, trial, zone
 
-from conformance.catalogue import derive, separation
+from conformance.catalogue import derive, scenarios, separation
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.zone import Basis, Interval, Margin
@@ -62,5 +62,13 @@ def test_an_algorithm_that_was_not_measured_is_answered_with_those_that_were():
     held = [*measurements([0.5] * 5), *measurements([0.5] * 5, algorithm="vegas")]
     with pytest.raises(UserError, match="they hold cubic under atc25, vegas under atc25"):
         derive.derive(held, "vgeas", "V")
-    with pytest.raises(UserError, match="they hold none"):
+    with pytest.raises(UserError, match="they hold none$"):
         derive.derive([], "vgeas", "V")
+
+
+def test_a_forgotten_profile_or_scenario_is_named_with_its_option():
+    scenario = scenarios.find("fairness")
+    of_flows = dataclasses.replace(trial(), setting=scenario.setting(scenario.point({})))
+    held = [*measurements([0.5] * 5), dataclasses.replace(measurement(), trial=of_flows)]
+    with pytest.raises(UserError, match="give --profile atc25 or --scenario fairness$"):
+        derive.derive(held, "cubic", "V", profile="packets")

@@ -192,6 +192,13 @@ def test_a_users_mistake_is_one_line(results, arguments, words):
     assert "Traceback" not in shown.output + shown.stderr
 
 
+def test_a_misspelt_metric_is_answered_with_the_one_that_was_meant():
+    asked = ["zones", "derive", "r.jsonl", "--algorithm", "cubic", "--version-text", "v", "--out", "o", "--metric"]
+    for name, words in (("jain_indx", "there is no 'jain_indx'; did you mean jain_index?"), ("x", "is not one of")):
+        shown = click.testing.CliRunner().invoke(cli.main, [*asked, name])
+        assert shown.exit_code == 2 and words in shown.stderr
+
+
 def test_zones_derive_and_check_know_split_zones(results, tmp_path):
     path = results("r.jsonl", like_cubic(grid.cells("10mbps")))
     target = tmp_path / "split.json"
