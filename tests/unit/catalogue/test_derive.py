@@ -62,7 +62,7 @@ def test_an_algorithm_that_was_not_measured_is_answered_with_those_that_were():
     held = [*measurements([0.5] * 5), *measurements([0.5] * 5, algorithm="vegas")]
     with pytest.raises(UserError, match="they hold cubic under atc25, vegas under atc25"):
         derive.derive(held, "vgeas", "V")
-    with pytest.raises(UserError, match="they hold none$"):
+    with pytest.raises(UserError, match=r"they hold none$"):
         derive.derive([], "vgeas", "V")
 
 
@@ -70,5 +70,5 @@ def test_a_forgotten_profile_or_scenario_is_named_with_its_option():
     scenario = scenarios.find("fairness")
     of_flows = dataclasses.replace(trial(), setting=scenario.setting(scenario.point({})))
     held = [*measurements([0.5] * 5), dataclasses.replace(measurement(), trial=of_flows)]
-    with pytest.raises(UserError, match="give --profile atc25 or --scenario fairness$"):
+    with pytest.raises(UserError, match=r"give --profile atc25 or --scenario fairness$"):
         derive.derive(held, "cubic", "V", profile="packets")
