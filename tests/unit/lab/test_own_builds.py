@@ -216,3 +216,10 @@ def test_a_server_that_lacks_a_library_or_has_none_is_refused(own):
     ended = subprocess.run([*words, "all"], env=environment, capture_output=True, text=True)
     assert ended.returncode == 1
     assert ended.stderr.startswith("error: ") and "is linked statically" in ended.stderr
+
+
+@pytest.mark.parametrize("stack", ["aioquic", "google-quiche", "linux-tcp-h2-hypercorn"])
+def test_a_system_without_pip_is_told_how_to_get_it(own, stack):
+    (own / "scratch/pip.py").write_text("raise SystemExit(1)")  # found before the system's, if that has any
+    status, _, complaint = ask(own, stack, "build", cwd=own / "scratch")
+    assert (status, complaint) == (1, "error: /usr/bin/python3 has no pip: run `apt-get install python3-pip`")
