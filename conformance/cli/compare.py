@@ -73,7 +73,7 @@ def compare(
     metrics in cells are reported as same, moved or unclear. For one build on two kernels, or under two values of a
     sysctl, the command also says whether one serves for the other.
     """
-    from conformance.commands import compare, compare_sides, gate
+    from conformance.commands import compare, compare_sides, gate_budget
     from conformance.reporting.text import compare as shown
 
     if compare_sides.is_results(base) and compare_sides.is_results(head):
@@ -84,7 +84,7 @@ def compare(
         )  # fmt: skip
     first, second = (compare_sides.sysctls(text) if text else () for text in (base_sysctl, sysctl))
     asked = compare.Options(
-        algorithms=algorithms, choice=choice, budget_s=gate.seconds(budget), sysctls=(first, second), **options
+        algorithms=algorithms, choice=choice, budget_s=gate_budget.seconds(budget), sysctls=(first, second), **options
     )
     found = compare.compute(base, head, asked, notes(form))
     if target:

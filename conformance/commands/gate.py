@@ -6,10 +6,7 @@ by then are listed and never judged.
 
 import dataclasses
 import itertools
-import math
 import pathlib
-import re
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from conformance.catalogue import baseline as baselines
@@ -24,7 +21,8 @@ from conformance.commands import (
     tracing,
 )
 from conformance.commands.compare_result import Comparison
-from conformance.commands.gate_findings import Finding, ZoneResult, confirmed, judged, repeating
+from conformance.commands.gate_budget import Budget, Spent
+from conformance.commands.gate_findings import Evidence, Finding, ZoneResult, confirmed, evidence, judged, repeating
 from conformance.commands.measuring import answers
 from conformance.commands.result import Document
 from conformance.commands.status import ExitStatus, of_verdicts
@@ -44,7 +42,7 @@ from conformance.model.trial import Measurement
 from conformance.model.verdict import Status, Verdict, deciding, last_look
 from conformance.model.zone import Zone, judges
 from conformance.reporting.text import gate as reporting
-from conformance.support import files, spelling
+from conformance.support import files, limits, spelling
 from conformance.support.console import count, duration
 from conformance.support.notes import Notes
 
@@ -108,6 +106,8 @@ class GateResult:
     why_options: str | None = None
     #: features compared with the baseline's; None if that was not asked for, or there is no baseline
     features: Comparison | None = None
+    #: what the budget was spent on; None if there was none
+    spent: Spent | None = None
     #: how many cells share the chance of a false alarm, over all zones and shards
     family: int = 0
     #: all measurements that the result rests on
@@ -150,25 +150,27 @@ class GateResult:
         return reporting.to_json(self)
 
     @property
+    def evidence(self) -> Evidence:
+        return evidence(self.judged)
+
+    @property
     def exit_status(self) -> ExitStatus:
-        """The exit status. A gate that learned nothing does not pass, even if it is not strict."""
+        """The exit status. A gate without enough evidence does not pass, even if it is not strict."""
         if self.surprises or self.moved:
             return ExitStatus.VIOLATES
         if any(f.status is Status.ERROR and not f.as_expected for f in self.findings):
             return ExitStatus.ERROR
         findings = deciding(self.findings)
         statuses = {f.status for f in findings if not f.as_expected}
-        learned = any(status.passes for status in statuses) or any(f.as_expected for f in findings)
         known = of_verdicts(statuses) is ExitStatus.DONE and not any(judged.lacking for judged in self.judged)
         known = known and not any(f.surprise is Surprise.UNCONFIRMED for f in findings)
         known = known and (self.features is None or self.features.exit_status is ExitStatus.DONE)
-        return ExitStatus.DONE if learned and (known or not self.strict) else ExitStatus.UNKNOWN
+        return ExitStatus.DONE if self.evidence.enough and (known or not self.strict) else ExitStatus.UNKNOWN
 
 
 def compute(options: Options, notes: Notes) -> GateResult:
     """Measure and judge a stack; `notes` shows progress. Raises UserError."""
-    began = time.monotonic()
-    budget_s = seconds(options.budget)
+    budget = Budget(options.budget)
     bench = benches.find(options.choice)
     known = () if options.baseline else expectations.of(bench)
     asked, zones = _plan(options, bench, known)
@@ -184,29 +186,32 @@ def compute(options: Options, notes: Notes) -> GateResult:
     each = f"{options.trials} to {most} trials" if most > options.trials else count(most, "trial")
     notes.say(
         f"gate: {bench.adapter.name}, {', '.join(zones)}: {count(len(asked.work), 'cell')}, {each} each"
-        + (f", {duration(budget_s)}" if budget_s else "")
+        + (f", {duration(budget.wall_s)}" if budget.wall_s else "")
     )
-    compared = _features(options, bench, tuple(zones), budget_s, notes) if options.features else None
-
-    def left_s(kept: float = 0.0) -> float | None:
-        return None if budget_s is None else max(budget_s * (1 - kept) - (time.monotonic() - began), 0.1)
+    compared = _features(options, bench, tuple(zones), budget.wall_s, notes) if options.features else None
 
     def measured(plan: Plan, budget_s: float | None) -> dict[Key, Sequence[Measurement]]:
         made = answers(
-            plan, bench, options.results, options.workers, notes, budget_s=budget_s, executor=options.executor
-        )
+            plan, bench, options.results, options.workers, notes, budget_s=budget_s, executor=options.executor,
+            on_trial=budget.follow,
+        )  # fmt: skip
         return {answer.key: answer.measurements for answer in made}
 
-    found = measured(asked, left_s(_FOR_REPEATS if options.confirm else 0.0))
+    found = measured(asked, budget.left_s(_FOR_REPEATS if options.confirm else 0.0))
     findings = tuple(judged(asked, found, known, {a: bench.scheme(a).id for a in zones}))
+    needed_s = budget.needed_s(
+        {(zone.algorithm, scenarios.setting(zone.profile, place)) for zone, place in evidence(findings).undecided}
+    )
     again = repeating(asked, findings) if options.confirm else None
     repeated: Mapping[Key, Sequence[Measurement]] = {}
     if again:
         notes.say(f"{count(len(again.questions), 'new violation')}: measuring again with fresh seeds")
-        repeated = measured(again, left_s())
+        repeated = measured(again, budget.left_s())
         findings = tuple(confirmed(again, repeated, findings))
+    spent = budget.spent(options.workers or limits.workers(), needed_s, here=options.executor is None)
     if options.blame and not options.baseline:
-        for_blame_s = None if budget_s is None else max(left_s() or 0.0, _LEAST_BLAME_S)
+        left_s = budget.left_s()
+        for_blame_s = None if left_s is None else max(left_s, _LEAST_BLAME_S)
         findings = tuple(_blamed(findings, found, options, for_blame_s, notes))
     return GateResult(
         judged=findings,
@@ -216,6 +221,7 @@ def compute(options: Options, notes: Notes) -> GateResult:
         gone=expectation.gone_command(options.choice.stack, options.results, options.choice.options("stack")),
         why_options=options.choice.options() if options.can_look and not options.why else None,
         features=compared,
+        spent=spent,
         measurements=tuple(itertools.chain.from_iterable([*found.values(), *repeated.values()])),
     )
 
@@ -340,14 +346,3 @@ def _questions(zones: Iterable[Zone], work: Sequence[Key]) -> list[CellQuestion]
         for algorithm, setting in work
         if algorithm == zone.algorithm and judges(zone, setting, places.of(setting))
     ]
-
-
-def seconds(text: str | None) -> float | None:
-    """Return the seconds of a length of time such as 10m, 90s or 1.5h; None for None. Raises UserError."""
-    if text is None:
-        return None
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)(s|m|h)", text.strip())
-    found = float(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2]] if match else 0.0
-    if not 0 < found < math.inf:
-        raise UserError(f"--budget {text} is not a usable length of time", "give one such as 90s, 10m or 1h")
-    return found

@@ -52,6 +52,12 @@ class Finding:
     def counted(self) -> bool:
         return self.verdict.counted
 
+    @property
+    def decided(self) -> bool:
+        """Whether it says what the stack does: it is neither open, nor a violation that fresh seeds did not show."""
+        judged = self.status.passes or self.status is Status.VIOLATES
+        return self.as_expected or (judged and self.surprise is not Surprise.UNCONFIRMED)
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ZoneResult:
@@ -69,6 +75,39 @@ class ZoneResult:
 
     def count(self) -> collections.Counter[Status]:
         return collections.Counter(finding.verdict.status for finding in self.findings)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """The verdicts that a gate rests on: those at smoke places or, if it was asked for none of these, all.
+
+    Verdicts on places that do not count are left out.
+    """
+
+    smoke: bool
+    asked: int
+    #: the zones and places without a clear verdict
+    undecided: tuple[tuple[Zone, Place], ...]
+
+    @property
+    def decided(self) -> int:
+        return self.asked - len(self.undecided)
+
+    @property
+    def enough(self) -> bool:
+        """Whether a gate may pass: at least half is decided."""
+        return 0 < self.asked <= 2 * self.decided
+
+
+def evidence(results: Sequence[ZoneResult]) -> Evidence:
+    """Return the Evidence in these zones."""
+    smoke = {(r.zone.algorithm, r.zone.profile, place) for r in results for place in r.zone.smoke}
+    every = [(r.zone, place, False) for r in results for place in r.lacking]
+    every += [(r.zone, f.verdict.place, f.decided) for r in results for f in r.findings if f.counted]
+    at_smoke = [one for one in every if (one[0].algorithm, one[0].profile, one[1]) in smoke]
+    chosen = at_smoke or every
+    undecided = tuple((zone, place) for zone, place, decided in chosen if not decided)
+    return Evidence(smoke=bool(at_smoke), asked=len(chosen), undecided=undecided)
 
 
 def judged(

@@ -8,6 +8,7 @@ from conformance.engine import unused
 from conformance.engine.benches import Bench
 from conformance.engine.execute import Answer, execute
 from conformance.engine.plan import Judged, Plan, plan
+from conformance.engine.progress import Progress
 from conformance.engine.questions import Key, Question
 from conformance.engine.workers import Executor
 from conformance.model.family import not_confirmed
@@ -36,20 +37,27 @@ def answers(
     executor: Callable[[], Executor] | None = None,
     compares_kernels: bool = False,
     new: Callable[[Judged], bool] = lambda judged: False,
+    on_trial: Callable[[Progress], None] = lambda progress: None,
 ) -> Iterator[Answer]:
     """Yield the Answers of a Plan as they are completed, and show a progress bar. Raise UserError.
 
     After `budget_s` seconds, measuring stops; the next run makes the trials that were under way again. If the results
     file holds trials of this plan on another kernel, a note names the kernel that is used now; `compares_kernels` turns
     this off, for commands that use several kernels on purpose. `new` tells whether a verdict is a new violation: trials
-    that repeat it with fresh seeds are made in the same guests and kept in the file.
+    that repeat it with fresh seeds are made in the same guests and kept in the file. `on_trial` is called after each
+    trial.
     """
     kept = Store(results)
     for line in () if compares_kernels else unused.lines(asked, bench, kept):
         notes.say(line)
     with notes.bar("measuring", budget_s=budget_s) as bar:
+
+        def follow(progress: Progress) -> None:
+            bar.follow(progress)
+            on_trial(progress)
+
         yield from execute(
-            asked, bench, kept, workers=workers, executor=executor, on_trial=bar.follow, budget_s=budget_s, new=new
+            asked, bench, kept, workers=workers, executor=executor, on_trial=follow, budget_s=budget_s, new=new
         )
 
 

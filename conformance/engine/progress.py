@@ -3,7 +3,7 @@
 import collections
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from conformance.engine.questions import Key
 from conformance.model.setting import Setting
@@ -68,12 +68,17 @@ class Progress:
         """Return the relative cost of a trial of a setting, in bytes."""
         return self._fixed_bytes + setting.transfer_bytes
 
-    def remaining_s(self) -> float | None:
-        """Return the estimated seconds left, or None while too few trials were made to tell."""
+    def remaining_s(self, of: Collection[Key] | None = None) -> float | None:
+        """Return the estimated seconds left, of these keys alone if they are given.
+
+        Return None while too few trials were made to tell.
+        """
         with self._lock:
+            left = {key: trials for key, trials in self._left.items() if trials > 0 and (of is None or key in of)}
+            if not left:
+                return 0.0
             if self._made < _FEWEST:
                 return None
-            left = {key: trials for key, trials in self._left.items() if trials > 0}
             trials_s = self._trials_s / self._weight * sum(n * self._cost(key[1]) for key, n in left.items())
             calibrations_s = self._calibrations_s / len(self._begun) * len(left.keys() - self._begun)
             guests, begun = ({_guest(key) for key in keys} for keys in (left, self._begun))

@@ -25,10 +25,11 @@ from conformance.reporting.text import markdown
 from conformance.reporting.tools import badge, bencher, export, junit
 from conformance.results import merge, source, store
 from conformance.support import files
-from conformance.support.console import count, one_line
+from conformance.support.console import count, duration, one_line
 
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
     from conformance.commands.gate import GateResult
+    from conformance.commands.gate_budget import Spent
     from conformance.commands.gate_findings import Finding
 
 #: most findings, and most unmeasured cells, that are named; the site has the others
@@ -125,6 +126,12 @@ def to_json(outcome: "GateResult") -> dict[str, Any]:
         "baseline": outcome.baseline,
         "false_alarms": {"at_most": ALPHA, "cells": outcome.family} if outcome.findings else None,
         "features": None if outcome.features is None else outcome.features.to_json(),
+        "evidence": {
+            "smoke": outcome.evidence.smoke,
+            "asked": outcome.evidence.asked,
+            "decided": outcome.evidence.decided,
+        },
+        "spent": outcome.spent and dataclasses.asdict(outcome.spent),
         "zones": [
             {
                 "zone": judged.zone.id,
@@ -230,9 +237,37 @@ def _lines(outcome: "GateResult", quote: Callable[[str], str]) -> Iterator[str]:
             f"as the stack's expected.json says: {count(len(known), 'verdict')}"
             + (f"; {unexplained} of them {UNEXPLAINED}" if unexplained else "")
         )
+    if outcome.spent is not None:
+        yield _spent(outcome.spent)
+    if outcome.exit_status == _UNKNOWN and not outcome.evidence.enough:
+        yield f"a gate passes only if half of its {_asked(outcome)} are decided{_needed(outcome)}"
     if outcome.why_options is not None:
         for algorithm in dict.fromkeys(zone.algorithm for zone, _ in outcome.violating):
             yield quote(f"to see what looks wrong: conformance why {algorithm}{outcome.why_options}")
+
+
+def _spent(spent: "Spent") -> str:
+    wall = f"the budget: {duration(spent.wall_s)} of wall time"
+    if spent.share is None or spent.processor_s is None:
+        return f"{wall}; workers made the trials"
+    return f"{wall} on {count(spent.cores, 'core')}, {spent.share:.0%} of it processor time"
+
+
+def _asked(outcome: "GateResult") -> str:
+    """Return the verdicts that a gate rests on: "41 smoke verdicts"."""
+    evidence = outcome.evidence
+    return count(evidence.asked, "smoke verdict" if evidence.smoke else "verdict")
+
+
+def _needed(outcome: "GateResult") -> str:
+    """Return how much more time the undecided verdicts need, as the end of a sentence; "" if time was not limited."""
+    if outcome.spent is None:
+        return ""
+    if outcome.spent.needed_s is None:
+        return "; too few trials were made to tell how much more time that takes"
+    if not outcome.spent.needed_s:
+        return "; more time would not help"
+    return f"; the others need about {duration(outcome.spent.needed_s)} more, and the same command goes on from here"
 
 
 def _ending(outcome: "GateResult") -> str:
@@ -251,6 +286,8 @@ def _ending(outcome: "GateResult") -> str:
         open_ = (Status.INCONCLUSIVE, Status.UNSUPPORTED)
         unknown = sum(f.status in open_ or f.surprise is Surprise.UNCONFIRMED for f in others)
         text = f"cannot tell: {unknown} unknown {of}"
+        if not outcome.evidence.enough:
+            text = f"cannot tell: {outcome.evidence.decided or 'none'} of {_asked(outcome)} decided"
     elif outcome.moved:
         moved = f"{count(len(outcome.moved), 'feature')} moved"
         text = f"{end}: {moved}, {unexpected or 'nothing'} unexpected {of}"

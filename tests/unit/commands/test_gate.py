@@ -17,9 +17,10 @@ from helpers import EVIL
 from conformance.catalogue import documents, scenarios
 from conformance.catalogue import separation as apart
 from conformance.cli import main
-from conformance.commands import blame, gate, gate_order, trace, tracing, why
+from conformance.commands import blame, gate, gate_budget, gate_order, trace, tracing, why
 from conformance.commands.gate_findings import Finding, ZoneResult
 from conformance.engine import benches, execute, plan
+from conformance.engine.progress import Progress
 from conformance.model import expectation, grid, trial
 from conformance.model import place as places
 from conformance.model.diagnosis import blame as model
@@ -254,7 +255,7 @@ def test_mistakes_are_misuse(run, arguments, words):
 
 
 def test_lengths_of_time():
-    assert [gate.seconds(text) for text in ("90s", "10m", "1.5h", None)] == [90, 600, 5400, None]
+    assert [gate_budget.seconds(text) for text in ("90s", "10m", "1.5h", None)] == [90, 600, 5400, None]
 
 
 def test_smoke_cells_come_first_then_one_of_each_other_zone_then_cheap_ones_and_of_these_telling_ones():
@@ -477,6 +478,63 @@ def test_what_is_not_counted_fails_a_strict_gate_in_no_report():
     lacking = found((good, (Finding(verdict=one, expected=None),), (counted,)), strict=True)
     assert lacking.exit_status == 4
     assert len(list(xml.fromstring(tools_junit.render(lacking, shown.words)).iter("failure"))) == 1
+
+
+SMOKE = [place for place in documents.zone_of("cubic").smoke if place.bandwidth_mbps == 10]
+SMOKE_IDS = [place.id for place in SMOKE]
+OTHERS = "10mbps-1ms-4pct,10mbps-20ms-4pct,10mbps-40ms-4pct"
+
+
+@pytest.mark.parametrize(
+    ("grid_name", "measured", "kind", "status", "words"),
+    [
+        # Utilization is counted in seven of these cells, loss in three.
+        ("10mbps", SMOKE_IDS[:2], "good", 4, "gate cannot tell: 4 of 10 smoke verdicts decided ("),
+        ("10mbps", SMOKE_IDS[:3], "good", 0, "gate passes: nothing unexpected in 6 verdicts ("),
+        ("10mbps", SMOKE_IDS[:1], "bad", 1, "gate fails: 2 unexpected of 2 verdicts ("),
+        ("10mbps", ["10mbps-20ms-4pct"], "good", 4, "gate cannot tell: none of 10 smoke verdicts decided ("),
+        # Without smoke cells, all that was asked for counts.
+        (OTHERS, ["10mbps-20ms-4pct"], "good", 4, "gate cannot tell: 2 of 5 verdicts decided ("),
+        (OTHERS, ["10mbps-20ms-4pct", "10mbps-40ms-4pct"], "good", 0, "gate passes: nothing unexpected in 4 ver"),
+    ],
+)  # fmt: skip
+def test_a_gate_passes_only_if_half_of_the_smoke_verdicts_are_decided(run, grid_name, measured, kind, status, words):
+    """It passed with 2 of 41 verdicts, none of them on a smoke cell of utilization or loss."""
+    run("cubic", "--grid", ",".join(measured), kind=kind)
+    done = run("cubic", "--grid", grid_name, "--budget", "1s", kind=kind, room=Hangs)
+    assert (done.exit_code, words in done.output) == (status, True), done.output
+    assert ("more time that takes" in done.output) == (status == 4)
+    assert "s of wall time on " in done.output and "% of it processor time" in done.output
+
+
+def test_a_gate_says_how_much_more_time_its_smoke_verdicts_need():
+    zone, conforms = verdict("heatmap", Status.CONFORMS)
+    lacking = found((zone, (Finding(verdict=conforms, expected=None),), SMOKE))
+    spent = gate_budget.Spent(wall_s=60.0, cores=2, processor_s=12.0, needed_s=95.0)
+    outcome = dataclasses.replace(lacking, spent=spent)
+    assert outcome.exit_status == 4
+    assert list(shown._lines(outcome, str))[-2:] == [
+        "the budget: 1 min 00 s of wall time on 2 cores, 10% of it processor time",
+        "a gate passes only if half of its 7 smoke verdicts are decided; the others need about 1 min 35 s more, and"
+        " the same command goes on from here",
+    ]
+    assert (shown.to_json(outcome)["evidence"], shown.to_json(outcome)["spent"]["needed_s"]) == (
+        {"smoke": True, "asked": 7, "decided": 0}, 95.0,
+    )  # fmt: skip
+
+
+def test_the_time_that_is_needed_is_that_of_the_undecided_cells():
+    budget = gate_budget.Budget("10m")
+    cells = [("cubic", helpers.setting(cell)) for cell in SMOKE[:3]]
+    progress = Progress(clock=lambda: 0.0)
+    assert budget.needed_s(cells) is None
+    progress.expect(cells, 5)
+    budget.follow(progress)
+    assert budget.needed_s([]) == 0 and budget.needed_s(cells) is None
+    for _ in range(5):
+        made = helpers.measurement(cell=SMOKE[0])
+        progress.one_more(dataclasses.replace(made, host={"wall_s": 2.0}), fresh=True)
+    assert (budget.needed_s(cells), budget.needed_s(cells[1:2]), budget.needed_s(cells[:1])) == (20, 10, 0)
 
 
 def test_an_error_of_a_repeat_is_counted_and_told_once():
