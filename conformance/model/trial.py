@@ -1,7 +1,8 @@
 """Define Scheme, Trial and Measurement: what is tested, one run of it, and what came out.
 
-A Trial is a pure function of its fields: the same Trial gives the same Measurement, byte for byte, apart from `host`,
-which holds what depends on the machine (wall time). So results are stored under its `key`.
+A Trial is a pure function of its fields: where a stack's programs and libraries are the same, the same Trial gives the
+same Measurement, byte for byte, apart from `host`, which holds what depends on the machine (wall time). So results are
+stored under its `key`.
 """
 
 import dataclasses
