@@ -417,8 +417,9 @@ def test_jobs_that_build_the_guest_kernel_run_where_its_source_is():
     """Only the job `quick` runs on the machine itself, because Python's other versions are made for that."""
     jobs = load(".github/workflows/ci.yml")["jobs"]
     assert {name: job.get("container") for name, job in jobs.items()} == {
-        "quick": None, "test": "debian:12", "thorough": "debian:12",
+        "quick": None, "test": "${{ matrix.system }}", "thorough": "debian:12",
     }  # fmt: skip
+    assert jobs["test"]["strategy"]["matrix"] == {"system": ["debian:12", "debian:13"]}
     for job in jobs.values():
         if "container" in job:  # the container lacks even git and make
             first = job["steps"][0]["run"].split()
