@@ -4,7 +4,6 @@ import ctypes
 import dataclasses
 import os
 import platform
-import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -14,16 +13,11 @@ from conformance.commands.status import ExitStatus
 from conformance.kernel import build
 from conformance.kernel import store as kernels
 from conformance.lab import adapter, building, endings, manifest, memory, pki, virtual
-from conformance.lab.manifest import GUEST_PATH
 from conformance.model.errors import UserError
 from conformance.support import files, limits, paths
 from conformance.support import scratch as scratch_place
 
-#: program -> Debian package
-_PROGRAMS = {
-    "tc": "iproute2", "ip": "iproute2", "ifconfig": "net-tools", "bash": "bash", "mnexec": "mininet",
-    "nginx": "nginx-light", "openssl": "openssl",
-}  # fmt: skip
+_PROGRAMS = ("tc", "ip", "ifconfig", "bash", "mnexec", "nginx", "openssl")
 _PTRACE_TRACEME = 0
 _WHEEL = ", or install the wheel cc-conformance-kernel, which has it built (docs/install.md)"
 #: bytes of extended register state that our first kernel patch makes room for
@@ -76,9 +70,10 @@ def checks(lab: str = "virtual", kernel_name: str = kernels.DEFAULT_NAME) -> Ite
     yield _platform()
     yield _processor()
     yield _python()
-    for program, package in _PROGRAMS.items():
+    for program in _PROGRAMS:
         if program != "openssl" or not pki.exists():
-            found = shutil.which(program, path=GUEST_PATH)
+            found = manifest.which(program)
+            package = manifest.PACKAGES.get(program, program)
             yield Check(bool(found), f"{program}: {found or 'not found'}", f"apt-get install {package}")
     yield _mininet()
     yield _builds("linux-tcp")

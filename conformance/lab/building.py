@@ -182,14 +182,16 @@ def _build(
         made = pathlib.Path(temporary, "build")
         made.mkdir()
         log = home.parent / f"{name}.log"
-        environment = {**os.environ, "PATH": manifests.build_path(), **_COUNT_ALOUD, **workshop.environment}
+        environment = {**os.environ, "PATH": manifests.search_path(), **_COUNT_ALOUD, **workshop.environment}
         environment["CC_BUILD"] = str(made)
         progress(None, None, "")  # tells the caller that something is built, however soon it is done
         work = workshop.folder or pathlib.Path(temporary)
         status = _run([str(folder / recipe["program"])], work, environment, log, progress)
         if status != 0:
             log.write_bytes(os.fsencode(workshop.told(os.fsdecode(log.read_bytes()))))
-            raise Failed(f"{name} does not build: {_telling(log)}", f"see {log}", _last(log))
+            rust = _rust_needed(log)
+            mend = f"install Rust {rust} or later, with rustup" if rust else f"see {log}"
+            raise Failed(f"{name} does not build: {_telling(log)}", mend, _last(log))
         workshop.check()
         if not any(made.iterdir()):
             raise UserError(f"building {name} left nothing in CC_BUILD", f"fix its {recipe['program']}")
@@ -251,6 +253,12 @@ _ERROR = re.compile(r"\b(error|fatal|panicked)\b", re.IGNORECASE)
 _PANIC = re.compile(r"^thread '.*panicked at \S+:$")
 
 
+def _rust_needed(log: pathlib.Path) -> str | None:
+    """Return the version of Rust that a failed build's log asks for, the newest if crates ask for several."""
+    asked = re.findall(r"\brequires rustc (\d+)\.(\d+)", log.read_text(errors="replace"))
+    return ".".join(max(asked, key=lambda version: [int(part) for part in version])) if asked else None
+
+
 def _telling(log: pathlib.Path) -> str:
     """Return the line of a failed build's log that says most, printable and short.
 
@@ -260,4 +268,4 @@ def _telling(log: pathlib.Path) -> str:
     errors = [line for line in lines if _ERROR.search(line)]
     panics = [why for at, why in itertools.pairwise(lines) if _PANIC.search(at)]
     line = (panics or errors or lines[-1:] or ["it printed nothing"])[0]
-    return _printable(line)
+    return _printable(line).rstrip(":")

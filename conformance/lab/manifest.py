@@ -19,8 +19,13 @@ GUEST_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #: from this version of the contract on, a server answers, and a client makes, several requests on a connection
 SEVERAL_REQUESTS = 2
 
-#: {tool: what to install}: tools that Debian does not have in a version that today's stacks compile with
-_TOOLCHAINS = {"cargo": "Rust, with rustup", "go": "Go 1.21 or later"}
+#: {tool: what to install}: tools that Debian 12 does not have in a version that today's stacks compile with
+_TOOLCHAINS = {"cargo": "Rust 1.88 or later, with rustup", "go": "Go 1.21 or later"}
+#: {program: Debian package}, where their names differ
+PACKAGES = {
+    "gtlsserver": "ngtcp2-server", "ifconfig": "net-tools", "ip": "iproute2", "mnexec": "mininet",
+    "nginx": "nginx-light", "tc": "iproute2",
+}  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -75,13 +80,18 @@ class Manifest:
     def require(self) -> None:
         """Raise UserError naming what this machine lacks to run it."""
         if lacking := [tool for tool in self.needs if not which(tool)]:
-            raise UserError(f"stack {self.name} needs {', '.join(lacking)} on PATH", self.mend(lacking))
+            raise UserError(
+                f"stack {self.name} needs {', '.join(lacking)} on PATH",
+                f"{self.mend(lacking)}; `conformance doctor` checks everything else",
+            )
 
     def mend(self, lacking: Sequence[str]) -> str:
         """Return how to install programs and header files that are missing to run or build the stack."""
         if toolchains := [_TOOLCHAINS[tool] for tool in lacking if tool in _TOOLCHAINS]:
-            return f"install {' and '.join(toolchains)}: Debian 12's version is too old"
-        return f"run `apt-get install {' '.join(self.packages)}`" if self.packages else "install what is missing"
+            return f"install {' and '.join(toolchains)}"
+        named = [PACKAGES.get(tool, tool) for tool in lacking]
+        packages = named if set(named) <= set(self.packages) else self.packages
+        return f"run `apt-get install {' '.join(packages)}`" if packages else "install what is missing"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,14 +119,14 @@ def not_public() -> list[NotPublic]:
     return found
 
 
-def build_path() -> str:
-    """Return where builds look for programs: where the user's shell does, then where guests do."""
+def search_path() -> str:
+    """Return where to look for programs that run outside guests: where the user's shell does, then where guests do."""
     return os.pathsep.join(filter(None, (os.environ.get("PATH"), GUEST_PATH)))
 
 
 def which_to_build(tool: str) -> str | None:
     """Return the path at which builds find a program, or None."""
-    return shutil.which(tool, path=build_path())
+    return shutil.which(tool, path=search_path())
 
 
 def which(tool: str) -> str | None:

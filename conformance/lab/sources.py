@@ -322,7 +322,7 @@ def workshop(stack: str, sources: Sequence[Source], system: str, afresh: bool) -
         for root, tree in {source.tree.root: source.tree for source in copied}.items():
             trees.follow(tree, copies[root])
         _stand_in(tools, work, kept / "target", [(s, copies[s.tree.root]) for s in copied])
-        environment = {"PATH": f"{tools}{os.pathsep}{manifest.build_path()}"}
+        environment = {"PATH": f"{tools}{os.pathsep}{manifest.search_path()}"}
         environment |= {source.variable: str(source.folder) for source in sources if source.kind is Kind.HOME}
         places = {copy: root for root, copy in copies.items()}
         yield Workshop(folder=work, environment=environment, copies=places, sources=sources)

@@ -152,3 +152,23 @@ def test_packages_of_debian_are_refused_elsewhere_in_one_line(tmp_path):
     done = from_suite(tmp_path, "")
     assert done.returncode == 1
     assert done.stderr.startswith("error: bookworm-backports needs Debian") and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "lacking", "mend"),
+    [
+        ("linux-tcp", ["nginx"], "run `apt-get install nginx-light`"),
+        ("linux-tcp-h2", ["curl", "nginx"], "run `apt-get install curl nginx-light`"),
+        ("linux-tcp", ["cc"], "run `apt-get install gcc libc6-dev libssl-dev nginx-light`"),
+        ("quinn", ["cargo", "cc"], "install Rust 1.88 or later, with rustup"),
+    ],
+)
+def test_only_the_packages_of_what_is_missing_are_named_where_they_are_known(name, lacking, mend):
+    """Who installed a wheel needs no compiler, which other packages of a manifest are for."""
+    assert manifest.read(name).mend(lacking) == mend
+
+
+def test_a_stack_that_cannot_run_leads_to_the_check_of_everything(tmp_path, monkeypatch):
+    monkeypatch.setattr(manifest, "GUEST_PATH", str(tmp_path))
+    with pytest.raises(UserError, match="on PATH; run `apt-get install nginx-light`; `conformance doctor`"):
+        manifest.read("linux-tcp").require()

@@ -88,6 +88,11 @@ def test_is_readable_by_nobody_whatever_the_umask(stack):
             "; echo \"  thread 'main' (7) panicked at /b.rs:1:2:\"; echo '  no libclang here'; exit 1",
             "built does not build: no libclang here",
         ),
+        (
+            "echo 'error: rustc 1.85.1 is not supported by the following packages:'"
+            "; echo '  icu@2.1 requires rustc 1.9'; echo '  x@1.0 requires rustc 1.88.1'; exit 1",
+            r"rustc 1.85.1 is not supported by the following packages; install Rust 1\.88 or later, with rustup$",
+        ),
         ("exit 3", "it printed nothing"),
         ("true", "left nothing in CC_BUILD"),
     ],
