@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +11,7 @@ from typing import Any
 
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus
-from conformance.lab import proxy, proxy_network
+from conformance.lab import manifest, proxy, proxy_network
 from conformance.model.errors import UserError
 from conformance.model.proxy import PEPSAL, SPLITTER
 from conformance.support import paths
@@ -130,8 +131,9 @@ def _row(asked: Mapping[str, Any]) -> Row:
     about = {"case": asked["case"], "via": asked["via"], "about": _about(asked)}
     try:
         done = subprocess.run(
-            program, capture_output=True, text=True, timeout=_LONGEST_S, cwd=paths.PACKAGE.parent, check=False
-        )
+            program, capture_output=True, text=True, timeout=_LONGEST_S, cwd=paths.PACKAGE.parent, check=False,
+            env={**os.environ, "PATH": manifest.search_path()},  # tc is in sbin
+        )  # fmt: skip
         seen = json.loads(done.stdout)
     except (subprocess.TimeoutExpired, ValueError) as error:
         late = isinstance(error, subprocess.TimeoutExpired)

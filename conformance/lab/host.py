@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 
 from conformance.kernel.store import Kernel
-from conformance.lab import job
+from conformance.lab import job, manifest
 from conformance.lab.adapter import Adapter
 from conformance.lab.room import Batches, handfuls
 from conformance.lab.virtual import Group, follow
@@ -91,7 +91,7 @@ class HostRoom:
             process = Group(
                 [*_NAMESPACES, "sh", "-c", script],
                 scratch,
-                {"PATH": os.environ["PATH"], "LC_ALL": "C", "HOME": "/"},
+                {"PATH": manifest.GUEST_PATH, "LC_ALL": "C", "HOME": "/"},
             )
             try:
                 on_start(process)

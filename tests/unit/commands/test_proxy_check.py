@@ -90,6 +90,7 @@ def test_without_namespaces_or_pepsal_one_line_says_so(monkeypatch, tmp_path):
 def test_the_suites_splitter_outlives_its_links_and_keeps_its_bounds(monkeypatch):
     if why_not := proxy_network.allowed():
         pytest.skip(why_not)
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")  # an ordinary user's, who lacks sbin
     found = proxy_check.compute("splitter", down_s=(1,))
     assert found.left_out is None
     told = found.to_json()

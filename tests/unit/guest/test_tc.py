@@ -7,6 +7,7 @@ import signal
 import pytest
 
 from conformance.guest import tc
+from conformance.lab.manifest import GUEST_PATH
 
 
 class Node:
@@ -19,6 +20,7 @@ def node(monkeypatch):
     monkeypatch.setattr(tc, "inside", lambda node: contextlib.nullcontext())
     monkeypatch.setattr(tc, "_RUNNING", {})
     monkeypatch.setattr(os, "sched_setscheduler", lambda *args: None)
+    monkeypatch.setenv("PATH", GUEST_PATH)  # an ordinary user's lacks sbin
     yield Node()
     for pid in tc.pids():
         os.kill(pid, signal.SIGKILL)
