@@ -410,7 +410,17 @@ def test_the_workflow_grants_nothing_but_reading_and_runs_what_people_run():
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     made = [line.removeprefix("make ") for line in run if line.startswith("make ")]
     assert set(made) == {"quick", "coverage", "thorough"} <= set(targets)
-    assert ".ci/run" in run and "exec make test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    *steps, last = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    assert ".ci/run" in run and last == "exec make test" and ".ci/ordinary-user" in steps
+
+
+def test_the_run_of_an_ordinary_user_is_left_out_without_root_and_says_so(tmp_path):
+    (tmp_path / "id").write_text("#!/bin/sh\necho 1000\n")
+    (tmp_path / "id").chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    done = subprocess.run([ROOT / ".ci" / "ordinary-user"], env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "ordinary user: skipped, because only root can make a user\n"
 
 
 def test_jobs_that_build_the_guest_kernel_run_where_its_source_is():
