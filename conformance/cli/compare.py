@@ -41,6 +41,11 @@ from conformance.engine.benches import Choice
 )
 @click.option("--features/--no-features", default=True, help="Compare what `why` reads from traces (default), or not.")
 @click.option(
+    "--changes/--no-changes", default=None,
+    help="Compare networks and applications that change: outages, pauses, marks, disorder (default: if features are"
+    " exactly the same).",
+)  # fmt: skip
+@click.option(
     "--trials", type=TRIALS, help="Trials of each cell on each side (default: as few as can show that anything moved)."
 )
 @measuring.FIRST_SEED
@@ -54,7 +59,7 @@ from conformance.engine.benches import Choice
 )  # fmt: skip
 @click.option("--across-stacks", is_flag=True, help="Compare two different stacks, which is refused otherwise.")
 @click.option(
-    "--budget", default="2m", show_default=True, help="Stop measuring after this long, such as 90s, 10m or 1h."
+    "--budget", default="5m", show_default=True, help="Stop measuring after this long, such as 90s, 10m or 1h."
 )
 @measuring.RESULTS
 @measuring.WORKERS

@@ -10,6 +10,7 @@ import types
 from collections.abc import Mapping, Sequence
 
 from conformance.commands import tracing
+from conformance.commands.compare_measured import Spent
 from conformance.engine import runs
 from conformance.engine.benches import Bench
 from conformance.model.diagnosis import by_trial
@@ -32,14 +33,15 @@ Under = Mapping[str, Setting]
 def both(
     benches: Mapping[str, Bench], given: Mapping[str, Side], algorithm: str, seeds: Sequence[int], results: str,
     notes: Notes, workers: int | None = None, ends_s: float | None = None, *,
-    under: Mapping[str, Under] = types.MappingProxyType({}),
+    under: Mapping[str, Under] = types.MappingProxyType({}), spent: Spent | None = None,
 ) -> tuple[dict[str, Side], list[str]]:  # fmt: skip
     """Return ({role: Side}, problems as sentences) for the roles of `benches` and of `given`.
 
     Sides in `given` were read from files and are not traced. A single role is traced for later comparisons. Nothing is
     traced after `ends_s`, a time of time.monotonic(). `under`: {role: {cell's name: Setting}} of roles that are not
-    traced in tracing.settings(). Raises UserError.
+    traced in tracing.settings(). What is traced is added to `spent`. Raises UserError.
     """
+    spent = spent or Spent()
     kept, problems = Features(results), []
     looks = [list(seeds[:FIRST_LOOK]), list(seeds)]
     # The cell with few losses is traced first, because it shows beta and growth.
@@ -49,7 +51,7 @@ def both(
     for look in looks:
         differing = [cell for cell in order if look is looks[0] or not _alike(found, cell)]
         plans = {role: {cell: look for cell in differing} for role in benches}
-        problems += _trace(benches, plans, under, algorithm, kept, notes, workers, ends_s)
+        problems += _trace(benches, plans, under, algorithm, kept, notes, workers, ends_s, spent)
         for role, bench in benches.items():
             found[role] = _stored(bench, algorithm, {cell: seeds for cell in order}, under[role], kept)
     return level(found), list(dict.fromkeys(problems))
@@ -81,12 +83,14 @@ def _alike(sides: Mapping[str, Side], cell: str) -> bool:
 def _trace(
     benches: Mapping[str, Bench], plans: Mapping[str, Mapping[str, Sequence[int]]], under: Mapping[str, Under],
     algorithm: str, kept: Features, notes: Notes, workers: int | None,
-    ends_s: float | None,
+    ends_s: float | None, spent: Spent,
 ) -> list[str]:  # fmt: skip
     """Trace the planned trials that are not kept yet, and keep their features; return problems as sentences."""
-    missing = {}
+    missing: dict[str, dict[str, list[int]]] = {}
+    roles: dict[str, str] = {}
     for role, bench in benches.items():
         trials = _trials(bench, algorithm, plans[role], under[role])
+        roles |= {trial.key: role for of in trials.values() for trial in of}
         lacking = {cell: [t.seed for t in of if not kept.find(t)] for cell, of in trials.items()}
         if any(lacking.values()):
             missing[role] = lacking
@@ -99,11 +103,15 @@ def _trace(
     def keep(trial: Trial, flow: Flow) -> None:
         cell = names[trial.setting.cell]
         kept.add(TrialFeatures(trial=trial, cell=cell, sampled=by_trial.sampled(cell, flow)))
-        kept_bar.advance(f"{trial.scheme.id} at {trial.setting.cell.id}, seed {trial.seed}")
+        kept_bar.advance(f"{roles[trial.key]} at {trial.setting.cell.id}, seed {trial.seed}")
 
+    began_s = time.monotonic()
     with notes.bar("tracing", total=total, unit="traces", budget_s=left_s) as kept_bar:
+        kept_bar.stage(f"starting a guest for {' and one for '.join(missing)}")
         schemes = {role: (benches[role], algorithm) for role in missing}
         traced = tracing.traced_all(schemes, missing, workers=workers, budget_s=left_s, on_flow=keep, under=under)
+    made = sum(len(seeds) for role in traced.values() for seeds in role.flows.values())
+    spent.add(made, began_s)
     return [
         problem
         for role in traced.values()

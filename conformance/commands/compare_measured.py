@@ -1,11 +1,14 @@
 """Measure the sides of `conformance compare`, and turn their measurements into values of metrics."""
 
 import dataclasses
+import time
 from collections.abc import Mapping, Sequence
 
+from conformance.commands import compare_events
 from conformance.commands.measuring import answers
 from conformance.engine.benches import Bench
 from conformance.engine.plan import plan
+from conformance.engine.progress import Progress
 from conformance.engine.questions import Key
 from conformance.model.diagnosis.feature_table import FOLLOWS
 from conformance.model.metric import RELATIVE_MARGIN, Metric
@@ -23,33 +26,68 @@ class Measured:
     left_out: Mapping[Key, Measurement]
 
 
+@dataclasses.dataclass(kw_only=True)
+class Spent:
+    """How many trials were made, not found in files, and the wall seconds that they took."""
+
+    trials: int = 0
+    seconds: float = 0.0
+
+    def add(self, trials: int, since_s: float) -> None:
+        """Add trials that were made since a time of time.monotonic()."""
+        self.trials += trials
+        self.seconds += time.monotonic() - since_s if trials else 0.0
+
+    def estimate_s(self, trials: int) -> float | None:
+        """Return how long so many further trials take at the pace so far; None if it is not known."""
+        return self.seconds / self.trials * trials if self.trials else None
+
+
 def measured(
     bench: Bench, work: Sequence[Key], seeds: range, results: str, workers: int | None, notes: Notes,
-    budget_s: float | None = None,
-) -> Measured:  # fmt: skip
-    """Measure all seeds of each setting; settings not measured within `budget_s` seconds are in neither mapping.
+    budget_s: float | None, role: str, spent: Spent,
+) -> dict[Key, Sequence[Measurement]]:  # fmt: skip
+    """Return the measurements of all seeds of each setting that is measured within `budget_s` seconds.
 
-    Raises UserError.
+    `role` names the side in the progress bar; what is made is added to `spent`. Raises UserError.
     """
     asked = plan(trials=len(seeds), first_seed=seeds[0], work=work)
-    made = answers(asked, bench, results, workers, notes, budget_s=budget_s, compares_kernels=True)
+    began_s, fresh = time.monotonic(), 0
+
+    def count(progress: Progress) -> None:
+        nonlocal fresh
+        fresh = progress.fresh
+
+    made = answers(
+        asked, bench, results, workers, notes, budget_s=budget_s, compares_kernels=True, what=f"measuring {role}",
+        on_trial=count,
+    )  # fmt: skip
     found = {answer.key: answer.measurements for answer in made}
-    return sorted_out(found)
+    spent.add(fresh, began_s)
+    return found
 
 
 def sorted_out(found: Mapping[Key, Sequence[Measurement]]) -> Measured:
-    """Separate the settings whose trials all succeeded from the others."""
-    bad = {key: [m for m in made if m.outcome is not Outcome.OK] for key, made in found.items()}
+    """Separate the settings whose trials all succeeded from the others.
+
+    In networks that change, a trial fails only by an error: one that times out shows what a stack does, and a stack
+    that serves one body on a connection cannot pause.
+    """
+    bad = {
+        key: [m for m in made if m.outcome is Outcome.ERROR or not (m.outcome is Outcome.OK or changes)]
+        for key, made in found.items()
+        for changes in [compare_events.is_change(key[1])]
+    }
     return Measured(
         good={key: made for key, made in found.items() if not bad[key]},
         left_out={key: trials[0] for key, trials in bad.items() if trials},
     )
 
 
-def quantity(metric: Metric, algorithm: str, profile: str, place: Place, tolerance: Tolerance) -> Quantity:
+def quantity(metric: Metric, algorithm: str, profile: str, place: Place, matters: float) -> Quantity:
     """Return a metric in a cell or at a point as a Quantity; its weight says that it follows from other behavior."""
     return Quantity(
-        algorithm=algorithm, name=metric.name, place=place, profile=profile, tolerance=tolerance,
+        algorithm=algorithm, name=metric.name, place=place, profile=profile, tolerance=tolerance(metric, matters),
         digits=metric.digits + 1, unit=metric.unit, weight=FOLLOWS,
     )  # fmt: skip
 

@@ -17,6 +17,8 @@ from conformance.model.trial import Measurement, Scheme
 
 #: the default margin: how far apart cells may be if one side serves for the other, as a share of what zones permit
 MARGIN = 1.0
+#: what the two sides are called, wherever two builds are compared
+ROLES = ("base", "head")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +27,14 @@ class Side:
 
     given: str
     schemes: tuple[Scheme, ...]
+
+    @property
+    def name(self) -> str:
+        """The side as it was given, and its stack and version as far as that does not say them."""
+        builds = dict(scheme.id.split("/")[1:] for scheme in self.schemes)
+        if self.given in builds:
+            return f"{self.given} {builds[self.given]}"
+        return f"{self.given} ({', '.join(' '.join(build) for build in builds.items())})"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +48,19 @@ class LeftOut:
     def place(self) -> Place:
         """The cell, or the point of a scenario."""
         return places.of(self.measurement.setting)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Further:
+    """What would decide a comparison in which nothing is known to have moved.
+
+    `leading`: the unclear quantity that differs most. `trials`: of each side; None if more than a hundred are needed.
+    `seconds`: how long they take; None if that is not known.
+    """
+
+    leading: Compared | None
+    trials: int | None
+    seconds: float | None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,11 +82,33 @@ class Comparison:
     left_out: tuple[LeftOut, ...] = ()
     #: (algorithm, profile, place) that was not measured because the budget ended
     unmeasured: tuple[tuple[str, str, Place], ...] = ()
+    #: the same of cells that need not be measured if nothing differs in features, nor where networks change
+    rest: tuple[tuple[str, str, Place], ...] = ()
     #: sentences about traces that could not be made or read
     problems: tuple[str, ...] = ()
     #: sentences about what limits the comparison, such as results that a file lacks
     lacking: tuple[str, ...] = ()
     margin: float | None = None
+    #: {event: why} of events of model/events.py that never happened in what is compared; "" if they were not tried
+    never: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    #: whether --changes can make them happen
+    can_change: bool = False
+    further: Further | None = None
+
+    @property
+    def identical(self) -> bool:
+        """Whether every difference is exactly zero."""
+        return bool(self.compared) and all(c.identical for c in self.compared) and not self.one_sided
+
+    @property
+    def late(self) -> tuple[tuple[str, str, Place], ...]:
+        """What was not measured in time, and might show a difference."""
+        return self.unmeasured if self.identical else self.unmeasured + self.rest
+
+    @property
+    def undecided(self) -> int:
+        """How many quantities are unclear, or were seen on one side only."""
+        return len(self.of(Change.UNCLEAR)) + len(self.one_sided)
 
     def of(self, change: Change) -> list[Compared]:
         """Return the quantities with this change."""
@@ -82,7 +127,7 @@ class Comparison:
     def serves(self) -> bool:
         """Whether one side is shown to serve for the other: in every cell, with none left out and nothing moved."""
         cells = any(c.quantity.label is None for c in self.compared)
-        gaps = self.of(Change.MOVED) or self.left_out or self.unmeasured or self.not_shown
+        gaps = self.of(Change.MOVED) or self.left_out or self.late or self.not_shown
         return self.margin is not None and cells and not gaps
 
     def _equivalent(self, c: Compared) -> bool:
@@ -98,7 +143,7 @@ class Comparison:
 
     @property
     def exit_status(self) -> ExitStatus:
-        """VIOLATES if anything moved, else ERROR or UNKNOWN if something could not be compared, else DONE.
+        """VIOLATES if anything moved, else ERROR or UNKNOWN if something is unclear or was not compared, else DONE.
 
         With two kernels, it is also UNKNOWN if one is not shown to serve for the other.
         """
@@ -106,7 +151,7 @@ class Comparison:
             return ExitStatus.VIOLATES
         failed = of_outcomes(left.measurement.outcome for left in self.left_out)
         nothing = not self.compared and not self.same_build
-        unknown = nothing or self.blind or bool(self.left_out or self.unmeasured or self.problems)
+        unknown = nothing or self.blind or bool(self.undecided or self.left_out or self.late or self.problems)
         unknown |= self.margin is not None and not self.serves
         return worst((failed, ExitStatus.UNKNOWN if unknown else ExitStatus.DONE))
 
@@ -135,9 +180,13 @@ class Comparison:
             ],
             not_measured=[
                 {"algorithm": algorithm, "profile": profile, "cell": place.id}
-                for algorithm, profile, place in self.unmeasured
+                for algorithm, profile, place in self.unmeasured + self.rest
             ],
-            problems=list(self.problems), lacking=list(self.lacking),
+            problems=list(self.problems), lacking=list(self.lacking), never_happened=dict(self.never),
+            undecided=self.further and {
+                "leading": self.further.leading and self._json(self.further.leading),
+                "trials": self.further.trials, "seconds": self.further.seconds,
+            },
             kernels=None if self.margin is None else {
                 "margin": self.margin, "serves": self.serves,
                 "not_shown": [

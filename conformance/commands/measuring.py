@@ -37,6 +37,7 @@ def answers(
     executor: Callable[[], Executor] | None = None,
     compares_kernels: bool = False,
     new: Callable[[Judged], bool] = lambda judged: False,
+    what: str = "measuring",
     on_trial: Callable[[Progress], None] = lambda progress: None,
 ) -> Iterator[Answer]:
     """Yield the Answers of a Plan as they are completed, and show a progress bar. Raise UserError.
@@ -44,13 +45,13 @@ def answers(
     After `budget_s` seconds, measuring stops; the next run makes the trials that were under way again. If the results
     file holds trials of this plan on another kernel, a note names the kernel that is used now; `compares_kernels` turns
     this off, for commands that use several kernels on purpose. `new` tells whether a verdict is a new violation: trials
-    that repeat it with fresh seeds are made in the same guests and kept in the file. `on_trial` is called after each
-    trial.
+    that repeat it with fresh seeds are made in the same guests and kept in the file. `what` stands before the bar.
+    `on_trial` is called with the run's Progress after each trial.
     """
     kept = Store(results)
     for line in () if compares_kernels else unused.lines(asked, bench, kept):
         notes.say(line)
-    with notes.bar("measuring", budget_s=budget_s) as bar:
+    with notes.bar(what, budget_s=budget_s) as bar:
 
         def follow(progress: Progress) -> None:
             bar.follow(progress)

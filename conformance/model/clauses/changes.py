@@ -1,9 +1,10 @@
 """Define the features that `why --changes` adds: of outages, silence, little to send, marks and steps of the rate.
 
 Each feature is an observable of clauses, read in one of the clauses' networks, and reported like the features of
-model/diagnosis/feature_table.py.
+model/diagnosis/feature_table.py. `compare` reads some more.
 """
 
+import contextlib
 import dataclasses
 from collections.abc import Mapping
 
@@ -12,6 +13,7 @@ from conformance.model.clauses.observables import OBSERVABLES
 from conformance.model.clauses.seen import Invisible, Seen
 from conformance.model.diagnosis.feature_table import Feature
 from conformance.model.diagnosis.ranking import Reading, of_samples
+from conformance.model.diagnosis.samples import Samples
 from conformance.model.errors import UserError
 
 
@@ -34,6 +36,16 @@ NETWORKS: Mapping[str, Network] = {
     MARKS: _event("marks"),
     RATE_UP: Network(scenario="bbr-cases", point=(("case", "rate-up"),)),
     RATE_DOWN: Network(scenario="bbr-cases", point=(("case", "rate-down"),)),
+}
+ALL_MARKED, DISORDER = "marks on all packets", "packets five late"
+#: the networks in which two builds are compared, those of events that fewest other networks show first
+COMPARED_NETWORKS: Mapping[str, Network] = {
+    MARKS: NETWORKS[MARKS],
+    ALL_MARKED: _event("marks-all"),
+    OUTAGE: NETWORKS[OUTAGE],
+    IDLE: NETWORKS[IDLE],
+    DISORDER: _event("reordered-5"),
+    **NETWORKS,
 }
 #: weight of a feature that the network's event alone decides: as much as one that no other fault causes
 _ALONE = 3.0
@@ -76,6 +88,17 @@ FEATURES = (
             says="a rate ten times as high was used after {value} s",
             above="a rate that rises is used late", below="a rate that rises is used sooner"),
 )
+#: the features that two builds are compared by. Those that `why` lacks are no deviation from a reference: documents
+#: permit a fixed threshold of reordering, and a BBR that ignores marks.
+COMPARED = (
+    *FEATURES,
+    Feature(name="during", cell=DISORDER, label=("disorder", "disorder"), tolerance=0.2,
+            says="while some packets came five late, {value} of the link's rate arrived",
+            above="more of the rate", below="less of the rate"),
+    Feature(name="rate_when_marked", cell=ALL_MARKED, label=(None, "marks"), tolerance=0.2,
+            says="while all packets were marked, {value} of the link's rate arrived",
+            above="less of a response to marks", below="more of a response to marks"),
+)
 # fmt: on
 
 
@@ -92,14 +115,14 @@ class Changed:
 
 def readings(changed: Changed) -> dict[Feature, Reading]:
     """Return {Feature: Reading}, without features that no trial shows."""
-    found: dict[Feature, Reading] = {}
-    for feature in FEATURES:
-        samples = {}
-        for seed, seen in changed.seen.get(feature.cell, {}).items():
-            try:
-                samples[seed] = OBSERVABLES[feature.name].samples(seen)
-            except (Invisible, UserError):
-                continue
-        if reading := of_samples(feature, samples):
-            found[feature] = reading
+    found = {feature: of_samples(feature, samples(feature, changed.seen.get(feature.cell, {}))) for feature in FEATURES}
+    return {feature: reading for feature, reading in found.items() if reading is not None}
+
+
+def samples(feature: Feature, seen: Mapping[int, Seen]) -> dict[int, Samples]:
+    """Return {seed: a feature's samples} of the trials in its network that show it."""
+    found: dict[int, Samples] = {}
+    for seed, one in seen.items():
+        with contextlib.suppress(Invisible, UserError):
+            found[seed] = OBSERVABLES[feature.name].samples(one)
     return found

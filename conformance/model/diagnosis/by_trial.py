@@ -11,6 +11,7 @@ import numpy
 from conformance.model.diagnosis import features, ranking
 from conformance.model.diagnosis.feature_table import CELLS, FEATURES, PROFILE, Feature, label_of
 from conformance.model.diagnosis.flow import Flow
+from conformance.model.place import Place
 from conformance.model.studies.comparison import MATTERS, Quantity, Tolerance
 
 #: of one trial: {feature's name: its samples, in order of time}
@@ -32,15 +33,21 @@ def told(algorithm: str) -> list[Feature]:
     return [feature for feature in FEATURES if label_of(feature, algorithm) is not None]
 
 
-def quantity(feature: Feature, algorithm: str, matters: float = MATTERS) -> Quantity:
-    """Return a feature as a Quantity to compare; `matters`: the share of the feature's tolerance that counts."""
+def quantity(
+    feature: Feature, algorithm: str, matters: float = MATTERS, place: Place | None = None, profile: str = PROFILE
+) -> Quantity:
+    """Return a feature as a Quantity to compare; `matters`: the share of the feature's tolerance that counts.
+
+    `place`, `profile`: where it is read, if that is no cell of feature_table.py.
+    """
     tolerance = (
         Tolerance(relative=feature.tolerance**matters - 1)
         if feature.ratio
         else Tolerance(absolute=feature.tolerance * matters)
     )
     return Quantity(
-        algorithm=algorithm, name=feature.name, place=CELLS[feature.cell][0], profile=PROFILE, tolerance=tolerance,
+        algorithm=algorithm, name=feature.name, place=place or CELLS[feature.cell][0], profile=profile,
+        tolerance=tolerance,
         digits=feature.digits, weight=feature.weight, label=label_of(feature, algorithm),
     )  # fmt: skip
 
@@ -55,8 +62,13 @@ def values(feature: Feature, side: Side) -> dict[int, float]:
         if (kept := _kept(side)) is None:
             return {}
         by = kept
+    return {seed: value / by for seed, value in middles(feature, found).items()}
+
+
+def middles(feature: Feature, samples: Mapping[int, Sequence[float]]) -> dict[int, float]:
+    """Return {seed: the median of its samples, or the mean if the feature asks for that}, in order of seed."""
     middle = numpy.mean if feature.mean else numpy.median
-    return {seed: float(middle(samples)) / by for seed, samples in sorted(found.items())}
+    return {seed: float(middle(of)) for seed, of in sorted(samples.items())}
 
 
 def reading(feature: Feature, side: Side) -> ranking.Reading | None:
@@ -79,8 +91,7 @@ def sentence(feature: Feature, side: Side) -> str:
     found = reading(feature, side)
     if found is None:
         return ""
-    said = {name: f"{getattr(found, name):.{feature.digits}f}" for name in ("value", "low", "high")}
-    return feature.says.format(n=found.n, **said)
+    return found.says(feature)
 
 
 def _kept(side: Side) -> float | None:

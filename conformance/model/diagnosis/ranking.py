@@ -39,6 +39,14 @@ class Reading:
     #: (seed, seconds since the first packet) of a few samples near the value
     seen: tuple[tuple[int, float], ...]
 
+    def says(self, feature: Feature) -> str:
+        """Return the value in words."""
+        return feature.says.format(n=self.n, **self.numbers(feature))
+
+    def numbers(self, feature: Feature) -> dict[str, str]:
+        """Return value and quartiles as texts, by name."""
+        return {name: f"{getattr(self, name):.{feature.digits}f}" for name in ("value", "low", "high")}
+
 
 def read(feature: Feature, flows: Mapping[int, Flow]) -> Reading | None:
     """Return the Reading of a feature in {seed: Flow} of its cell; None if there are too few samples."""
@@ -102,11 +110,11 @@ class Evidence:
     def sentence(self) -> str:
         """What was measured, what the reference did, and what the difference would mean."""
         feature, ours = self.feature, self.ours
-        said = {name: f"{getattr(ours, name):.{feature.digits}f}" for name in ("value", "low", "high")}
-        meaning = (feature.above if ours.value > self.theirs.value else feature.below).format(**said)
+        meaning = feature.above if ours.value > self.theirs.value else feature.below
+        meaning = meaning.format(**ours.numbers(feature))
         # A value that a document gives was never measured.
         who = "the reference" if self.theirs.n else "the document"
-        return f"{feature.says.format(n=ours.n, **said)}, {who} {self.theirs.value:.{feature.digits}f}: {meaning}"
+        return f"{ours.says(feature)}, {who} {self.theirs.value:.{feature.digits}f}: {meaning}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -188,6 +188,21 @@ def fewest_trials(family: int, alpha: float = ALPHA) -> int:
     return next(n for n in itertools.count(1) if smallest_p(n) * max(family, 1) <= alpha)
 
 
+def trials_that_decide(compared: Compared, planned: int, most: int) -> int | None:
+    """Return how many trials a side would make an unclear quantity clear; None if even `most` would not.
+
+    If not all `planned` trials were made, it is these. Otherwise the medians are taken to stay where they are, and the
+    interval to shrink with the root of the number of trials, until the difference that matters is outside.
+    """
+    n = min(compared.n)
+    if n < planned:
+        return planned
+    half = (compared.interval[1] - compared.interval[0]) / 2
+    room = abs(abs(compared.difference) - compared.matters)
+    needed = n * (half / room) ** 2 if room else math.inf
+    return max(n + 1, math.ceil(needed)) if needed <= most else None
+
+
 def rank_sum_p(a: Sequence[float], b: Sequence[float]) -> float:
     """Return the two-sided p-value of the rank-sum test, from its permutation distribution given the ties.
 

@@ -1,15 +1,18 @@
 """Show the result of `conformance compare`, the largest changes first, in a terminal and as Markdown."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import rich.console
 import rich.table
 
+from conformance.model.clauses import changes
+from conformance.model.diagnosis import feature_table
 from conformance.model.metrics import METRICS
 from conformance.model.studies.comparison import ALPHA, CONFIDENCE, Change, Compared, Quantity
 from conformance.reporting.text import markdown
-from conformance.support.console import count, one_line
+from conformance.support.console import count, duration, one_line
 
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
     from conformance.commands.compare_result import Comparison
@@ -20,6 +23,9 @@ _RIGHT = _HEADER[3:]
 _MOST_UNCLEAR, _MOST_NAMED = 10, 6
 #: most quantities named in the sentence on whether one side serves for the other
 _MOST_OPEN = 3
+#: a budget that is proposed is the estimate times this: other work on the machine makes trials slower
+_DOUBT = 1.5
+_NEED_NOT_BE = "; as nothing else differs, it does not count"
 
 
 def show(found: "Comparison", console: rich.console.Console) -> None:
@@ -39,6 +45,8 @@ def show(found: "Comparison", console: rich.console.Console) -> None:
         for row in rows:
             table.add_row(*row)
         console.print(table)
+    if named := features_legend(found):
+        console.print(named, soft_wrap=True, style="dim")
     if left:
         console.print(left)
     for note in notes(found):
@@ -60,7 +68,8 @@ def lines(found: "Comparison") -> list[str]:
         names = ", ".join(dict.fromkeys(title(c.quantity) for c in same))
         told += ["", f"<details><summary>the same: {len(same)}</summary>", "", markdown.span(names), "", "</details>"]
     told += [f"- {markdown.span(note)}" for note in ["", *notes(found)] if note]
-    return [*told, "", markdown.span(legend(found))]
+    legends = filter(None, (legend(found), features_legend(found)))
+    return [*told, *(line for text in legends for line in ("", markdown.span(text)))]
 
 
 def render(found: "Comparison") -> str:
@@ -86,6 +95,16 @@ def sentences(found: "Comparison") -> Iterator[str]:
         yield f"{q.algorithm}: {q.label} moved from {_number(c, c.before)} to {_number(c, c.after)}: on head, {told}"
 
 
+def _change(c: Compared) -> str:
+    """Return a quantity with its values on base and head."""
+    return f"{title(c.quantity)} {_number(c, c.before)} -> {_number(c, c.after)} at {c.quantity.place.id}"
+
+
+def _listed(events: Iterable[str]) -> str:
+    *others, last = events
+    return f"{', '.join(others)} and {last}" if others else last
+
+
 def notes(found: "Comparison") -> Iterator[str]:
     """Yield what was not compared and why, and whether the kernel, not the stack, may have moved something."""
     for base, head in zip(*(side.schemes for side in found.sides), strict=True):
@@ -98,30 +117,65 @@ def notes(found: "Comparison") -> Iterator[str]:
     for left in found.left_out:
         m = left.measurement
         yield f"left out {m.trial.scheme.algorithm} at {left.place.id}: {left.side}: {m.outcome}: {m.message}"
-    if found.unmeasured:
-        named = ", ".join(place.id for _, _, place in found.unmeasured[:_MOST_NAMED])
-        more = ", ..." if len(found.unmeasured) > _MOST_NAMED else ""
-        yield f"not measured in time and not compared: {count(len(found.unmeasured), 'place')} ({named}{more})"
+    for late, why in ((found.late, " and not compared"), (found.rest if found.identical else (), _NEED_NOT_BE)):
+        if late:
+            named = ", ".join(place.id for _, _, place in late[:_MOST_NAMED])
+            more = ", ..." if len(late) > _MOST_NAMED else ""
+            yield f"not measured in time{why}: {count(len(late), 'place')} ({named}{more})"
     yield from (f"not looked at: {problem}" for problem in found.problems)
     yield from found.lacking
+    if found.compared:
+        untried = [event for event, why in found.never.items() if not why]
+        can = "; --changes makes them happen" if found.can_change else ""
+        if untried:
+            yield f"never happened in what was compared: {', '.join(untried)}{can}"
+        yield from (f"{event} never happened: {why}" for event, why in found.never.items() if why)
     if found.blind:
         yield f"these trials are too few to show that any of {len(found.compared)} quantities moved"
+    yield from further(found)
+
+
+def further(found: "Comparison") -> Iterator[str]:
+    """Yield what would decide, and how long that takes, if nothing is known to have moved."""
+    if found.further is None:
+        return
+    leading, trials, seconds = found.further.leading, found.further.trials, found.further.seconds
+    if trials is None:
+        yield "more than a hundred trials a side would be needed to decide; make the change larger, or --matters"
+        return
+    more = f"--trials {trials} " if leading is not None and trials > min(leading.n) and trials > found.trials else ""
+    if seconds is None:
+        yield f"no trial ended in time: run it again with {more}and a longer --budget"
+        return
+    budget_m = math.ceil(seconds * _DOUBT / 60)
+    what = f"{title(leading.quantity)}" if leading else "the rest"
+    yield (
+        f"about {duration(seconds)} more would decide {what}: run it again with {more}--budget {budget_m}m; what was"
+        " measured is kept"
+    )
 
 
 def ending(found: "Comparison") -> str:
     """Return the result in a few words."""
-    moved, unclear = len(found.of(Change.MOVED)), len(found.of(Change.UNCLEAR))
+    moved, same, unclear = len(found.of(Change.MOVED)), len(found.of(Change.SAME)), found.undecided
     if not found.compared:
         return "nothing can differ" if found.same_build else "nothing was compared"
-    if all(c.identical for c in found.compared):
-        return "nothing moved: every difference is exactly zero"
-    same = len(found.of(Change.SAME))
-    return f"{moved or 'nothing'} moved, {same} the same, {unclear} unclear"
+    if found.identical:
+        never = f" ({_listed(found.never)} never happened)" if found.never else ""
+        result = "undecided: every difference so far" if found.late else "nothing moved: every difference"
+        return f"{result} is exactly zero{never}"
+    if moved:
+        return f"{moved} moved, {same} the same, {unclear} unclear"
+    if not unclear:
+        return f"nothing moved: {same} the same"
+    leading = found.further and found.further.leading
+    candidate = f"; the leading candidate is {_change(leading)} (p {leading.p:.1g})" if leading else ""
+    return f"undecided: {unclear} of {len(found.compared)} unclear, {same} the same{candidate}"
 
 
 def summary(found: "Comparison") -> str:
     """Return one line that says what moved, between which sides, and at which error rate."""
-    first, second = found.sides
+    base, head = found.sides
     parts = []
     if found.same_build:
         parts.append(
@@ -129,7 +183,7 @@ def summary(found: "Comparison") -> str:
             " deterministic, so nothing can differ and nothing was measured"
         )
     if found.compared or not found.same_build:
-        parts.append(f"{first.given} -> {second.given}: {ending(found)}")
+        parts.append(f"base {base.name}, head {head.name}: {ending(found)}")
     if found.compared:
         rate = f"family-wise error rate {ALPHA:.0%} over {len(found.compared)} quantities"
         parts[-1] += f" (at most {found.trials} trials a side; {rate})"
@@ -166,10 +220,26 @@ def legend(found: "Comparison") -> str:
     )
 
 
+def features_legend(found: "Comparison") -> str:
+    """Return what the names of the features in the table mean; "" if it has none."""
+    meanings = {}
+    for c in _tabled(found, _MOST_UNCLEAR):
+        feature = next((f for f in (*feature_table.FEATURES, *changes.COMPARED) if f.name == c.quantity.name), None)
+        if c.quantity.label and feature:
+            says = feature.says.replace(" ({low}..{high})", "").format(value="X", n="N")
+            meanings[title(c.quantity)] = f"{title(c.quantity)}: {says}"
+    return f"what the features say, with X for the value: {'; '.join(meanings.values())}" if meanings else ""
+
+
+def _tabled(found: "Comparison", most_unclear: int) -> list[Compared]:
+    """Return what the table has a row for: all that moved, and some that is unclear."""
+    return [*found.of(Change.MOVED), *found.of(Change.UNCLEAR)[:most_unclear]]
+
+
 def _rows(found: "Comparison", most_unclear: int) -> Iterator[tuple[str, ...]]:
     """Yield a row for each quantity that moved, and for some that are unclear."""
     several = len({c.quantity.algorithm for c in found.compared}) > 1
-    for c in (*found.of(Change.MOVED), *found.of(Change.UNCLEAR)[:most_unclear]):
+    for c in _tabled(found, most_unclear):
         q = c.quantity
         name = f"{q.algorithm} {title(q)}" if several else title(q)
         where = q.place.id if q.label else f"{q.place.id} ({q.profile})"

@@ -11,10 +11,11 @@ import senders
 from helpers import measurements_of, scheme
 
 from conformance.catalogue import documents, scenarios
-from conformance.commands import compare, compare_places, compare_sides, cross, identify
+from conformance.commands import compare, compare_places, compare_sides, compare_work, cross, identify
 from conformance.commands import compare_result as compared_in
 from conformance.engine import benches
 from conformance.lab import manifest
+from conformance.model import events
 from conformance.model.errors import UserError
 from conformance.model.place import Point
 from conformance.model.setting import Cell, Setting
@@ -91,7 +92,7 @@ def world(monkeypatch, tmp_path):
     class Bench(benches.Bench):
         def scheme(self, algorithm):
             stack, kernel = self.choice.stack, self.place(algorithm).room.kernel
-            return scheme(algorithm, stack=stack, stack_digest=f"of {stack}", kernel_digest=kernel)
+            return scheme(algorithm, stack=stack, stack_version="1.0", stack_digest=f"of {stack}", kernel_digest=kernel)
 
     def make(like=None, outcome=Outcome.OK, shift=None, offers=(), noise=None):
         def bench(choice):
@@ -241,15 +242,146 @@ def test_two_builds_that_behave_alike_are_measured_twice_and_two_kernels_as_ofte
     """
     shared = world(shift={"a": 1.0, "b": 1.0})
     options, notes = asked(shared)
-    alike = {"few": {seed: {"kept": [0.7] * 5} for seed in (1, 2)}}
-    monkeypatch.setattr(compare.compare_features, "both", lambda *_, **__: ({"base": alike, "head": alike}, []))
-    found = compare.compute("@a", head, dataclasses.replace(options, features=True), notes)
+    features_are(monkeypatch, ALIKE, ALIKE)
+    found = compare.compute("@a", head, dataclasses.replace(options, features=True, changes=False), notes)
     n = n or found.trials
     assert {c.quantity.name: c.n for c in found.compared} == {
         "kept": (2, 2), "utilization": (n, n), "lost_pct": (n, n),
     }  # fmt: skip
     assert found.exit_status == 0
     assert (found.to_json()["kernels"] is None) == (n == 2)
+
+
+def features_are(monkeypatch, base, head, problems=()):
+    """Let traces show these features, {cell's name: {seed: samples}}, of the two sides."""
+    both = {"base": base, "head": head}, list(problems)
+    monkeypatch.setattr(compare_work.compare_features, "both", lambda *_, **__: both)
+
+
+def features_of(kept=0.7, seeds=(1, 2)):
+    return {cell: {seed: {"kept": [kept + seed / 1000] * 5} for seed in seeds} for cell in ("few", "clean", "many")}
+
+
+ALIKE = features_of()
+
+
+def changes_are(monkeypatch, **kept_of_mark):
+    """Let each kernel leave this share of its window after a mark, and everything else be the same."""
+
+    def values(feature, measurements):
+        of = kept_of_mark[measurements[0].trial.scheme.kernel_digest] if feature.name == "kept_of_mark" else 1.0
+        return {m.trial.seed: of + m.trial.seed / 1e5 for m in measurements} if of else {}
+
+    monkeypatch.setattr(compare_work.compare_events, "values", values)
+
+
+def built_again(world, **changes):
+    """Compare two builds that behave alike in cells, in the smoke tier."""
+    shared = world(shift={"a": 1.0, "b": 1.0})
+    options, notes = asked(shared, **{"features": True, "grid": "smoke", **changes})
+    return compare.compute("fake@a", "fake-1.11@b", options, notes), notes
+
+
+def test_a_build_that_is_deaf_to_marks_is_found_where_nothing_else_differs(world, monkeypatch):
+    features_are(monkeypatch, ALIKE, ALIKE)
+    changes_are(monkeypatch, a=0.7, b=1.02)
+    found, _ = built_again(world)
+    (moved,) = found.of(Change.MOVED)
+    assert (moved.quantity.label, moved.quantity.name, moved.n) == ("marks", "kept_of_mark", (8, 8))
+    assert all(c.identical and c.n == (2, 2) for c in found.compared if c is not moved)
+    assert found.exit_status == 1 and not found.never
+    text = shown(compared.show, found)
+    assert "cubic: marks moved from 0.71 to 1.03" in text
+    assert "base fake@a (fake 1.0), head fake-1.11@b (fake-1.11 1.0): 1 moved" in text
+    assert "what the features say, with X for the value: marks: kept of mark: N marks left X of its window" in text
+    schema.check("compare", found.to_json(), "compare")
+
+
+def test_a_change_of_a_comment_ends_well_even_if_cells_are_not_reached(world, monkeypatch):
+    features_are(monkeypatch, ALIKE, ALIKE)
+    changes_are(monkeypatch, a=0.7, b=0.7)
+    of = compare_work.compare_measured.measured
+
+    def measured(bench, work, *rest):
+        return of(bench, work, *rest) if compare_work.compare_events.is_change(work[0][1]) else {}
+
+    monkeypatch.setattr(compare_work.compare_measured, "measured", measured)
+    found, _ = built_again(world)
+    assert found.exit_status == 0 and found.rest and not found.never
+    text = shown(compared.show, found)
+    assert "nothing moved: every difference is exactly zero (at most" in text
+    assert "not measured in time; as nothing else differs, it does not count: 12 places" in text
+    assert len(found.to_json()["not_measured"]) == 12
+    # Cells that were named, and cells without the changes, count.
+    named, _ = built_again(world, features=True, changes=False)
+    assert named.exit_status == 4 and len(named.unmeasured) == 12
+
+
+def test_networks_that_change_are_named_where_they_are_not_compared(world, monkeypatch):
+    features_are(monkeypatch, features_of(0.7, range(1, 9)), features_of(0.8, range(1, 9)))
+    changes_are(monkeypatch, a=0.7, b=1.02)
+    found, _ = built_again(world)
+    assert [c.quantity.label for c in found.of(Change.MOVED)] == ["beta"]
+    assert found.exit_status == 1 and list(found.never) == list(events.EVENTS)
+    named = "never happened in what was compared: CE marks, outages, idle times, disorder; --changes makes them happen"
+    assert named in shown(compared.show, found)
+    both, _ = built_again(world, changes=True)
+    assert {c.quantity.label for c in both.of(Change.MOVED)} == {"beta", "marks"} and not both.never
+
+
+def test_a_stack_that_sends_no_ect_is_said_to_be_unmarked(world, monkeypatch):
+    features_are(monkeypatch, ALIKE, ALIKE)
+    changes_are(monkeypatch, a=None, b=None)
+    monkeypatch.setattr(compare_work.compare_events, "why_invisible", lambda *_: "it sends no packet with ECT")
+    found, _ = built_again(world)
+    assert found.exit_status == 0 and found.never == {events.MARKS: "it sends no packet with ECT"}
+    text = shown(compared.show, found)
+    assert "CE marks never happened: it sends no packet with ECT" in text
+    assert "every difference is exactly zero (CE marks never happened)" in text
+
+
+def test_what_is_unclear_is_undecided_with_the_leading_candidate_and_the_time_that_decides(world, monkeypatch):
+    """Two of eight trials were traced in time, so nothing can be shown to have moved."""
+    features_are(monkeypatch, features_of(0.7), features_of(0.8))
+    monkeypatch.setattr(compare_work.Spent, "estimate_s", lambda _, trials: 2.0 * trials)
+    found, _ = built_again(world)
+    assert found.exit_status == 4
+    assert (found.further.leading.quantity.name, found.further.trials) == ("kept", found.trials)
+    # Six more traces of each side, at two seconds a trial.
+    assert found.further.seconds == 2 * 2 * (found.trials - 2)
+    text = shown(compared.show, found)
+    assert "undecided: 1 of " in text
+    assert "the leading candidate is beta: kept 0.70 -> 0.80 at 10mbps-20ms-0.3pct (p 1)" in text
+    assert "more would decide beta: kept: run it again with --budget 1m; what was measured is kept" in text
+    assert "### Congestion control: undecided" in compared.render(found)
+    schema.check("compare", found.to_json(), "compare")
+
+
+def test_cells_that_were_not_traced_are_named(world, monkeypatch):
+    features_are(monkeypatch, {"few": ALIKE["few"]}, {"few": ALIKE["few"]})
+    found, _ = built_again(world, grid="none")
+    assert [place.id for _, _, place in found.unmeasured] == ["10mbps-40ms-0pct", "10mbps-20ms-3pct"]
+    assert found.exit_status == 4 and list(found.never) == list(events.EVENTS)
+    nothing = built_again(world, grid="none", features=False)[0]
+    assert not nothing.compared and nothing.exit_status == 4
+
+
+def test_what_is_done_and_where_base_and_head_are_is_said_before_anything_is_measured(world, monkeypatch):
+    features_are(monkeypatch, ALIKE, ALIKE)
+    _, notes = built_again(world, budget_s=0.0)
+    first, second, *_ = notes.console.export_text().splitlines()
+    assert first.startswith(
+        "compare: looking up base fake@a and head fake-1.11@b; what is not built may be built first"
+    )
+    assert second.startswith(
+        "compare: base fake@a (fake 1.0), head fake-1.11@b (fake-1.11 1.0): cubic: features, then 12"
+    )
+
+
+def test_results_are_not_made_to_change(world, tmp_path):
+    results = in_lab(tmp_path / "a.jsonl", "1" * 16)
+    with pytest.raises(UserError, match="results are compared by what they hold; leave out --changes"):
+        compare.compute(results, "@b", *asked(world(), changes=True, across_stacks=True))
 
 
 def noisy(world, **changes):
@@ -284,9 +416,9 @@ def test_cells_that_a_budget_leaves_out_do_not_serve(world):
 
 
 def test_a_metric_that_one_side_alone_has_is_named_and_not_shown_to_be_equal(world, monkeypatch):
-    of = compare.compare_measured.values
+    of = compare_work.compare_measured.values
     monkeypatch.setattr(
-        compare.compare_measured, "values",
+        compare_work.compare_measured, "values",
         lambda metric, made: {} if metric.name == "lost_pct" and made[0].trial.scheme.kernel_digest == "b" else (
             of(metric, made)
         ),
@@ -360,7 +492,7 @@ def test_a_sysctl_is_set_for_its_side_alone_and_makes_another_side_of_one_build(
     """Both sides are one build on one kernel, so with the same sysctls nothing could differ."""
     traced = {}
 
-    def features(*_, under):
+    def features(*_, under, **__):
         traced.update(under)
         return {"base": {}, "head": {}}, []
 
@@ -375,7 +507,7 @@ def test_a_sysctl_is_set_for_its_side_alone_and_makes_another_side_of_one_build(
     set_to = {(s.cell.id, dict(s.sysctls)["net.ipv4.tcp_tso_rtt_log"]) for s in (*kept, *traced["head"].values())}
     assert {(cell, value) for cell in cells for value in ("0", "9")} <= set_to
     assert {dict(s.sysctls).get("net.ipv4.tcp_tso_rtt_log") for s in traced["head"].values()} == {"9"}
-    assert traced["base"] == compare.tracing.settings()
+    assert traced["base"] == compare_work.tracing.settings()
 
 
 def test_a_sysctl_changes_what_trials_of_a_scenario_are_known_by(world):
@@ -406,7 +538,7 @@ def test_features_are_traced_under_the_sysctls_of_their_side(world, monkeypatch)
         world(), grid=compare_places.NO_CELLS, features=True, sysctls=((), compare_sides.sysctls("net.ipv4.tcp_ecn=1"))
     )
     compare.compute("@a", "@b", options, notes)
-    usual = {dict(s.sysctls).get("net.ipv4.tcp_ecn") for s in compare.tracing.settings().values()}
+    usual = {dict(s.sysctls).get("net.ipv4.tcp_ecn") for s in compare_work.tracing.settings().values()}
     assert found == {"base": usual, "head": {"1"}} and usual != {"1"}
 
 

@@ -202,3 +202,18 @@ def test_holm_is_monotone_and_between_the_p_value_and_bonferroni(p_values):
     assert min(adjusted) == pytest.approx(min(1.0, min(p_values) * len(p_values)))
     ranks = sorted(range(len(p_values)), key=lambda i: p_values[i])
     assert all(adjusted[a] <= adjusted[b] for a, b in itertools.pairwise(ranks))
+
+
+def test_as_many_trials_are_proposed_as_would_make_an_unclear_quantity_clear():
+    unclear = one([0.50, 0.52, 0.48, 0.51], [0.51, 0.53, 0.50, 0.49], matters=0.02)
+    assert unclear.change is Change.UNCLEAR
+    assert comparison.trials_that_decide(unclear, planned=8, most=100) == 8
+    # It differs by 0.005, and the interval's half is 0.03: it is to be as narrow as the 0.015 that are left.
+    half = (unclear.interval[1] - unclear.interval[0]) / 2
+    expected = math.ceil(4 * (half / (unclear.matters - unclear.difference)) ** 2)
+    assert comparison.trials_that_decide(unclear, planned=4, most=100) == expected > 4
+    assert comparison.trials_that_decide(unclear, planned=4, most=expected - 1) is None
+    on_the_edge = dataclasses.replace(unclear, after=unclear.before + unclear.matters)
+    assert comparison.trials_that_decide(on_the_edge, planned=4, most=100) is None
+    too_few = dataclasses.replace(unclear, interval=(-math.inf, math.inf))
+    assert comparison.trials_that_decide(too_few, planned=4, most=100) is None

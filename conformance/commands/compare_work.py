@@ -1,0 +1,212 @@
+"""A comparison under way: measure what is missing of both sides, and collect the values of each quantity.
+
+Features come first, as they cost a known time and name the cause. If they are the same on both sides, networks that
+change come next, because a difference can hide there. Cells are the rest.
+"""
+
+import dataclasses
+import functools
+import time
+from collections.abc import Callable, Sequence
+
+from conformance.catalogue import documents
+from conformance.commands import compare_events, compare_features, compare_measured, tracing
+from conformance.commands.compare_measured import Measured, Spent
+from conformance.commands.compare_result import ROLES, LeftOut
+from conformance.commands.compare_sides import Results, Stack
+from conformance.engine.questions import Key
+from conformance.model import events
+from conformance.model import grid as grids
+from conformance.model import place as places
+from conformance.model.diagnosis import by_trial, feature_table
+from conformance.model.metric import Metric
+from conformance.model.metrics import METRICS, named
+from conformance.model.place import Place
+from conformance.model.studies.comparison import Quantity, Values
+from conformance.model.trial import Measurement
+from conformance.support.notes import Notes
+
+#: cells that are measured on both sides before the next ones, so that a budget that ends leaves no side far behind
+_CELLS_AT_A_TIME = 4
+#: (algorithm, profile, place)
+Where = tuple[str, str, Place]
+
+
+@dataclasses.dataclass(kw_only=True)
+class Work:
+    """What is asked for, and what was found so far; see compare.Options for the first fields."""
+
+    both: tuple[Stack | Results, Stack | Results]
+    grid: str
+    features: bool
+    #: whether networks that change are compared; None: if features are the same on both sides
+    changes: bool | None
+    matters: float
+    results: str
+    workers: int | None
+    seeds: range
+    #: a time of time.monotonic()
+    ends_s: float | None
+    notes: Notes
+    #: whether each cell gets all trials, even if both sides look alike
+    thorough: bool
+    values: dict[Quantity, tuple[Values, Values]] = dataclasses.field(default_factory=dict)
+    sentences: dict[Quantity, str] = dataclasses.field(default_factory=dict)
+    one_sided: list[tuple[Quantity, str]] = dataclasses.field(default_factory=list)
+    left_out: list[LeftOut] = dataclasses.field(default_factory=list)
+    #: what was not measured in time; `rest`: the same of cells that need not be, if nothing else differs
+    unmeasured: list[Where] = dataclasses.field(default_factory=list)
+    rest: list[Where] = dataclasses.field(default_factory=list)
+    problems: list[str] = dataclasses.field(default_factory=list)
+    lacking: list[str] = dataclasses.field(default_factory=list)
+    #: {event: why it did not happen in what is compared, as far as that is known} of model/events.py
+    never: dict[str, str] = dataclasses.field(default_factory=lambda: dict.fromkeys(events.EVENTS, ""))
+    spent: Spent = dataclasses.field(default_factory=Spent)
+
+    def compare(self, algorithm: str, cells: Sequence[Key]) -> None:
+        """Collect the values of an algorithm's features, then those that changes show, then those of its cells.
+
+        Raises UserError.
+        """
+        alike = self._features(algorithm) if self.features else False
+        changing = alike if self.changes is None else self.changes
+        if changing:
+            self._measure(compare_events.keys(algorithm), alike, self.unmeasured)
+        named = self.grid != grids.SMOKE
+        self._measure(cells, alike, self.unmeasured if named or not (alike and changing) else self.rest)
+
+    def _features(self, algorithm: str) -> bool:
+        """Collect the values of an algorithm's features; return whether they are the same on both sides."""
+        stacks = {role: s.bench for role, s in zip(ROLES, self.both, strict=True) if isinstance(s, Stack)}
+        given = {role: s.traits(algorithm) for role, s in zip(ROLES, self.both, strict=True) if isinstance(s, Results)}
+        without = [s.given for s in self.both if isinstance(s, Results) and not s.traits(algorithm)]
+        if without:
+            self.lacking.append(f"{' and '.join(without)}: no features of {algorithm}, so none are compared")
+            return False
+        under = {
+            role: {name: side.under(setting) for name, setting in tracing.settings().items()}
+            for role, side in zip(ROLES, self.both, strict=True)
+            if isinstance(side, Stack)
+        }
+        found, problems = compare_features.both(
+            stacks, given, algorithm, self.seeds, self.results, self.notes, self.workers, self.ends_s, under=under,
+            spent=self.spent,
+        )  # fmt: skip
+        self.problems += problems
+        before, after = (found[role] for role in ROLES)
+        untraced = [c for c in feature_table.cells(algorithm) if stacks and not (before.get(c) and after.get(c))]
+        if not problems:
+            self.unmeasured += [(algorithm, feature_table.PROFILE, feature_table.CELLS[c][0]) for c in untraced]
+        alike = bool(before) and not untraced
+        for feature in by_trial.told(algorithm):
+            quantity = by_trial.quantity(feature, algorithm, self.matters)
+            values = by_trial.values(feature, before), by_trial.values(feature, after)
+            self._keep(quantity, *values)
+            alike &= dict(values[0]) == dict(values[1])
+            if quantity in self.values:
+                self.sentences[quantity] = by_trial.sentence(feature, after)
+        return alike
+
+    def _measure(self, work: Sequence[Key], alike: bool, late: list[Where]) -> None:
+        """Collect what each setting shows; settings that are not measured in time are added to `late`.
+
+        If both sides are `alike` so far, each setting gets two trials first, and all trials only if these differ.
+        """
+        for at in range(0, len(work), _CELLS_AT_A_TIME):
+            some = work[at : at + _CELLS_AT_A_TIME]
+            few = self._same(some) if alike and not self.thorough else []
+            look = self._measured(few, self.seeds[: compare_features.FIRST_LOOK])
+            full = self._measured([key for key in some if key not in few], self.seeds)
+            good = [{**a.good, **b.good} for a, b in zip(look, full, strict=True)]
+            bad = [{**a.left_out, **b.left_out} for a, b in zip(look, full, strict=True)]
+            for key in some:
+                failed = [
+                    LeftOut(side=role, measurement=of[key]) for role, of in zip(ROLES, bad, strict=True) if key in of
+                ]
+                self.left_out += failed
+                if all(key in of for of in good):
+                    self._compare(key, [of[key] for of in good])
+                elif not failed:
+                    late.append((key[0], key[1].profile, places.of(key[1])))
+
+    def _measured(self, work: Sequence[Key], seeds: range) -> list[Measured]:
+        """Return the measurements of some settings on both sides, made in the time that is left. Raises UserError."""
+        found = []
+        for role, side in zip(ROLES, self.both, strict=True):
+            left_s = None if self.ends_s is None else self.ends_s - time.monotonic()
+            if isinstance(side, Results):
+                held = side.measured(work[0][0]) if work else {}
+                found.append(compare_measured.sorted_out({key: held[key] for key in work if key in held}))
+            elif not work or (left_s is not None and left_s <= 0):
+                found.append(Measured(good={}, left_out={}))
+            else:
+                asked = {(algorithm, side.under(setting)): (algorithm, setting) for algorithm, setting in work}
+                made = compare_measured.measured(
+                    side.bench, list(asked), seeds, self.results, self.workers, self.notes, left_s, role, self.spent
+                )
+                # The settings of the two sides may differ in sysctls; they are compared under the setting without.
+                found.append(compare_measured.sorted_out({asked[key]: trials for key, trials in made.items()}))
+        return found
+
+    def _same(self, work: Sequence[Key]) -> list[Key]:
+        """Measure two trials of each setting on each side, and return the settings in which the sides do not differ."""
+        first, second = self._measured(work, self.seeds[: compare_features.FIRST_LOOK])
+        return [
+            key
+            for key in work
+            if key in first.good and key in second.good
+            if all(read(first.good[key]) == read(second.good[key]) for read in self._shown(key).values())
+        ]
+
+    def _compare(self, key: Key, measurements: Sequence[Sequence[Measurement]]) -> None:
+        """Collect what a setting shows on both sides."""
+        compared = len(self.values)
+        for quantity, read in self._shown(key).items():
+            self._keep(quantity, *(read(of) for of in measurements))
+        features = compare_events.quantities(*key, self.matters) if compare_events.is_change(key[1]) else {}
+        for event in events.of(key[1]) & self.never.keys():
+            if len(self.values) > compared:
+                del self.never[event]
+            else:
+                self.never[event] = compare_events.why_invisible(measurements[0], features.values())
+        self.sentences |= {
+            quantity: compare_events.sentence(feature, measurements[1])
+            for quantity, feature in features.items()
+            if quantity in self.values
+        }
+
+    def _shown(self, key: Key) -> dict[Quantity, Callable[[Sequence[Measurement]], Values]]:
+        return shown(self.both, key, self.matters)
+
+    def _keep(self, quantity: Quantity, before: Values, after: Values) -> None:
+        """Collect a quantity that both sides have, or list it as one-sided if only one side has it."""
+        if before and after:
+            self.values[quantity] = before, after
+        elif before or after:
+            self.one_sided.append((quantity, ROLES[0] if before else ROLES[1]))
+
+
+def shown(
+    both: Sequence[Stack | Results], key: Key, matters: float
+) -> dict[Quantity, Callable[[Sequence[Measurement]], Values]]:
+    """Return {Quantity: function from a side's measurements to its values} of what a setting shows."""
+    algorithm, setting = key
+    if compare_events.is_change(setting):
+        return {
+            quantity: functools.partial(compare_events.values, feature)
+            for quantity, feature in compare_events.quantities(algorithm, setting, matters).items()
+        }
+    return {
+        compare_measured.quantity(metric, algorithm, setting.profile, places.of(setting), matters): functools.partial(
+            compare_measured.values, metric
+        )
+        for metric in _metrics(both, setting.profile)
+    }
+
+
+def _metrics(both: Sequence[Stack | Results], profile: str) -> list[Metric]:
+    """Return the metrics of all zones under a profile, whether or not the algorithm has zones."""
+    profiles = {side.bench.profile for side in both if isinstance(side, Stack)} or set(documents.PROFILES.values())
+    kinds = {kind for usual in profiles for kind, under in documents.kinds(usual).items() if under == profile}
+    names = {documents.metric_of(kind) for kind in kinds} or {"utilization", "lost_pct"}
+    return [named(name) for name in METRICS if name in names]
