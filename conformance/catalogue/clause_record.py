@@ -7,6 +7,7 @@ from typing import Any
 
 from conformance.model.clauses.document import Clause
 from conformance.model.clauses.verdict import ClauseVerdict
+from conformance.model.verdict import Status
 from conformance.support import files, paths, schema
 
 #: a clause, a scheme and the verdict, as they are in the record
@@ -24,6 +25,16 @@ def load() -> list[Entry]:
     file = path()
     found: list[Entry] = schema.load("clause-record", file)["record"] if file.exists() else []
     return found
+
+
+def judged(stack: str, algorithm: str) -> list[Entry]:
+    """Return the entries with a clear verdict on a stack's algorithm, in order. Raises UserError."""
+    return [
+        one
+        for one in load()
+        if one["who"] == stack and one["scheme"].partition("/")[0] == algorithm
+        if one["verdict"] in (Status.CONFORMS, Status.VIOLATES)
+    ]
 
 
 def entry(clause: Clause, scheme: str, verdict: ClauseVerdict) -> Entry:

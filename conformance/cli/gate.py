@@ -106,7 +106,7 @@ def gate(
 
 def _report(result: "GateResult", options: "Options", console: Console, notes: Notes) -> None:
     """Write reports, say what looks wrong and keep traces, each if it was asked for. Raises UserError."""
-    from conformance.commands import trace
+    from conformance.commands import gate_findings, trace
     from conformance.reporting.text import gate as shown
     from conformance.reporting.text.trace import show as show_trace
     from conformance.reporting.tools import github
@@ -125,7 +125,13 @@ def _report(result: "GateResult", options: "Options", console: Console, notes: N
         from conformance.reporting.text.why import show as show_why
 
         algorithms = [zone.algorithm for zone, _ in result.violating]
-        reports = why.of_violations(algorithms, options.choice, notes, lambda report: show_why(report, console))
+        reports = why.of_violations(
+            algorithms,
+            options.choice,
+            notes,
+            lambda report: show_why(report, console),
+            gate_findings.failing(result.judged),
+        )
         if target and reports:
             shown.add_why(result, drawn, reports, target, why.write)
     if options.annotations:

@@ -5,6 +5,7 @@ import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from conformance.commands.blame import Violation
 from conformance.engine.plan import Plan
 from conformance.engine.questions import CellQuestion, Key
 from conformance.model import expectation
@@ -108,6 +109,16 @@ def evidence(results: Sequence[ZoneResult]) -> Evidence:
     chosen = at_smoke or every
     undecided = tuple((zone, place) for zone, place, decided in chosen if not decided)
     return Evidence(smoke=bool(at_smoke), asked=len(chosen), undecided=undecided)
+
+
+def failing(results: Iterable[ZoneResult]) -> list[Violation]:
+    """Return the violations that fail a gate, each with its median."""
+    return [
+        Violation(zone=result.zone, place=finding.verdict.place, values=(finding.last.value,))
+        for result in results
+        for finding in result.findings
+        if finding.surprise.fails and finding.last.status is Status.VIOLATES and finding.last.value is not None
+    ]
 
 
 def judged(

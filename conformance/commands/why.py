@@ -10,12 +10,14 @@ import functools
 import json
 import pathlib
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from conformance.catalogue import documents, recorded_features
 from conformance.catalogue.recorded_features import Recorded
-from conformance.commands import common, tracing, why_changes
+from conformance.commands import common, failing_clauses, tracing, why_changes
+from conformance.commands.blame import Violation
+from conformance.commands.failing_clauses import FailingClauses
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus
 from conformance.commands.tracing import Traced
@@ -24,11 +26,13 @@ from conformance.engine.benches import Choice
 from conformance.model.clauses import changes as changed_features
 from conformance.model.clauses.changes import Changed
 from conformance.model.diagnosis import blame as _blame
-from conformance.model.diagnosis import feature_table, features, ranking
+from conformance.model.diagnosis import explaining, feature_table, features, ranking
+from conformance.model.diagnosis.explaining import Difference
 from conformance.model.diagnosis.feature_table import FEW, MANY
 from conformance.model.errors import UserError
 from conformance.model.metric import RELATIVE_MARGIN
 from conformance.model.metrics import UTILIZATION
+from conformance.model.setting import Cell
 from conformance.reporting.text import why as showing
 from conformance.support import extras, files
 from conformance.support.notes import Notes
@@ -36,6 +40,8 @@ from conformance.support.notes import Notes
 #: how many traces of each cell are made unless the user asks for another number (see tracing.plan)
 USUAL_TRIALS = 3
 _MOST_ALGORITHMS = 2
+#: the feature that is the rate of a whole transfer
+_RATE = "throughput"
 
 
 class Untraced(Exception):
@@ -136,8 +142,11 @@ def look(
     if reference is not None and not reference.flows:
         why_not = _words(reference.problems) or reference.unsupported
         raise Untraced(ExitStatus.ERROR, f"the reference: {why_not}")
-    recorded = recorded_features.find(algorithm) if no_reference else None
-    return Report(algorithm=algorithm, stack=ours, reference=reference, no_reference=no_reference, recorded=recorded)
+    return Report(
+        algorithm=algorithm, stack=ours, reference=reference, no_reference=no_reference,
+        recorded=recorded_features.find(algorithm) if no_reference else None,
+        clauses=failing_clauses.of(ours.scheme, choice),
+    )  # fmt: skip
 
 
 def _words(problems: Sequence[str]) -> str:
@@ -151,22 +160,26 @@ def of_violations(
     choice: Choice,
     notes: Notes,
     show: Callable[["Report"], None],
+    violations: Iterable[Violation] = (),
 ) -> dict[str, "Report"]:
     """Return {algorithm: Report} for the first few of these algorithms, which violate a zone.
 
-    `show` is called with each Report as soon as it is known; progress goes to `notes`.
+    `violations`: what the Reports are to explain. `show` is called with each Report as soon as it is known; progress
+    goes to `notes`.
 
     A Report that cannot be made is only noted: it must neither fail the command nor hide the violation. An interrupt
     ends the search, and the Reports made by then are returned: the verdicts are complete without them.
     """
-    algorithms, found = list(dict.fromkeys(algorithms)), {}
+    algorithms, found, violations = list(dict.fromkeys(algorithms)), {}, list(violations)
     for at, algorithm in enumerate(algorithms):
         again = f"`conformance why {algorithm}{choice.options()}`"
         if at == _MOST_ALGORITHMS:
             notes.say(f"not examined: {', '.join(algorithms[at:])}; begin with {again}")
             break
         try:
-            found[algorithm] = look(algorithm, choice, runs.seeds(USUAL_TRIALS), None, notes)
+            report = look(algorithm, choice, runs.seeds(USUAL_TRIALS), None, notes)
+            own = tuple(one for one in violations if one.zone.algorithm == algorithm)
+            found[algorithm] = dataclasses.replace(report, violations=own)
             show(found[algorithm])
         except (UserError, Untraced) as why_not:
             notes.say(f"{algorithm}: what looks wrong is not known: {why_not}")
@@ -180,7 +193,8 @@ def of_violations(
 class Report:
     """The readings of a stack and of its reference, and the suspects. `no_reference`: why no reference was traced.
 
-    `recorded`: the recorded features that are used instead; None if none were recorded.
+    `recorded`: the recorded features that are used instead; None if none were recorded. `violations`: what is to be
+    explained, if a session or gate found it. `clauses`: which of them the stack fails; None if nobody asked.
     """
 
     algorithm: str
@@ -190,6 +204,8 @@ class Report:
     recorded: Recorded | None = None
     #: {role: what was seen in networks that change and with an application that pauses}; empty if not requested
     changed: Mapping[str, Changed] = dataclasses.field(default_factory=dict)
+    violations: tuple[Violation, ...] = ()
+    clauses: FailingClauses | None = None
 
     @functools.cached_property
     def ours(self) -> Mapping[Any, Any]:
@@ -210,6 +226,34 @@ class Report:
     def suspects(self) -> Sequence[ranking.Suspect]:
         """What looks wrong, the likeliest cause first."""
         return list(ranking.suspects(self.algorithm, self.ours, self.theirs))
+
+    @functools.cached_property
+    def unexplained(self) -> Sequence[tuple[Difference, Mapping[str, str]]]:
+        """The differences of rate that no suspect explains, each with {suspect's label: why not}."""
+        asked = self._violated() if self.violations else self._traced()
+        found = [(one, explaining.unexplained(one, self.suspects)) for one in asked]
+        return [(one, why_not) for one, why_not in found if why_not is not None]
+
+    def _violated(self) -> Iterator[Difference]:
+        """Yield the rates of lone flows that violate a zone, beside its basis."""
+        for one in self.violations:
+            if one.zone.metric == UTILIZATION.name and one.why_not is None:
+                ours, theirs = statistics.median(one.values), one.zone.intervals[one.place].basis.median
+                yield self._difference(one.setting.cell, one.setting.transfer_s, ours, theirs)
+
+    def _traced(self) -> Iterator[Difference]:
+        """Yield the rates of the traced cells that differ beyond noise, and by more than zones permit."""
+        for feature in self.ours.keys() & self.theirs.keys():
+            if feature.name != _RATE:
+                continue
+            ours, theirs = self.ours[feature], self.theirs[feature]
+            one = self._difference(*feature_table.CELLS[feature.cell], ours.value, theirs.value)
+            if one.size > RELATIVE_MARGIN and ranking.difference(feature, ours, theirs) >= 1:
+                yield one
+
+    def _difference(self, cell: Cell, seconds: float, ours: float, theirs: float) -> Difference:
+        readings = [{feature.id: reading for feature, reading in of.items()} for of in (self.ours, self.theirs)]
+        return explaining.difference(cell.id, cell, seconds, ours, theirs, readings)
 
     @functools.cached_property
     def blame(self) -> _blame.Blame | None:
@@ -282,6 +326,8 @@ class Report:
                 for feature, reading in self.ours.items()
             },
             "blame": self.blame and {"cell": feature_table.CELLS[MANY][0].id, **self.blame.to_json()},
+            "unexplained": [{**dataclasses.asdict(one), "why_not": dict(why_not)} for one, why_not in self.unexplained],
+            "clauses": self.clauses and self.clauses.to_json(),
             "problems": self.problems,
         }
 

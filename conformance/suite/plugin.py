@@ -177,7 +177,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     }
     # With a baseline, the stack is compared with its earlier self, but `why` compares with the reference.
     why_too = option.lab == "virtual" and not (option.no_why or option.baseline)
-    if option.keep_traces or why_too:
+    if option.keep_traces or not option.baseline:
         plugins["conformance-violations"] = Violations(config, why_too, blame_too=why_too and not option.no_blame)
     for name, plugin in plugins.items():
         config.pluginmanager.register(plugin, name)

@@ -1,15 +1,21 @@
-"""Explain violations at the end of a session: what they are due to, and what looks wrong; and keep traces of some
-(`--keep-traces`).
+"""Explain violations at the end of a session: what they are due to, what looks wrong, which clauses the stack fails.
+
+With `--keep-traces`, traces of some are kept, too.
 """
+
+from collections.abc import Collection
 
 import pytest
 from _pytest.junitxml import xml_key
 
 from conformance.catalogue import documents
-from conformance.commands import blame, trace
+from conformance.commands import blame, failing_clauses, trace
+from conformance.engine import benches
 from conformance.model import place as places
+from conformance.model.errors import UserError
 from conformance.model.place import Place
 from conformance.model.verdict import Status
+from conformance.reporting.text import clause
 from conformance.reporting.text.progress import ConsoleNotes
 from conformance.reporting.text.trace import show as show_trace
 from conformance.suite import summary
@@ -34,14 +40,14 @@ class Violations:
             if one.status == Status.VIOLATES and not one.unconfirmed:
                 place = places.parse(one.place)
                 self._places[one.algorithm, one.profile, place] = None
-                if self._blame_too:
+                if self._why_too:
                     zone = documents.zone(documents.zone_path(one.zone_id))
                     self._violations.append(blame.Violation(zone=zone, place=place, values=tuple(one.values)))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, exitstatus: int) -> None:
         """Find what violations are due to, before JUnit's XML is written."""
-        if not self._violations or exitstatus == pytest.ExitCode.INTERRUPTED:
+        if not (self._violations and self._blame_too) or exitstatus == pytest.ExitCode.INTERRUPTED:
             return
         self._blamed = blame.of_violations(
             self._violations, chosen(self._option), ConsoleNotes(Console()), workers=self._option.workers
@@ -62,14 +68,31 @@ class Violations:
         if not self._places:
             return
         try:
-            self._look(terminalreporter)
+            explained = self._look(terminalreporter)
+            self._point_to_clauses(terminalreporter, explained)
         except KeyboardInterrupt:
             terminalreporter.write_line(
                 "interrupted while looking for what looks wrong: the verdicts above are complete;"
                 f" `conformance why ALGORITHM{chosen(self._option).options()}` looks again"
             )
 
-    def _look(self, terminalreporter: pytest.TerminalReporter) -> None:
+    def _point_to_clauses(self, terminalreporter: pytest.TerminalReporter, explained: Collection[str]) -> None:
+        """Name the clauses that fail for each algorithm that violates; reports on the `explained` ones did so."""
+        left = [a for a in dict.fromkeys(algorithm for algorithm, _, _ in self._places) if a not in explained]
+        if not left:
+            return
+        terminalreporter.section("clauses")
+        choice = chosen(self._option)
+        for algorithm in left:
+            try:
+                scheme = benches.find(choice).scheme(algorithm)
+                terminalreporter.write_line(clause.failing(failing_clauses.of(scheme, choice)))
+            except UserError as why_not:
+                terminalreporter.write_line(f"{algorithm}: which clauses fail is not known: {why_not}")
+
+    def _look(self, terminalreporter: pytest.TerminalReporter) -> Collection[str]:
+        """Say what looks wrong, and keep traces, as far as asked; return the algorithms that were looked at."""
+        explained: Collection[str] = ()
         choice, console = chosen(self._option), Console()
         notes = ConsoleNotes(console)
         if self._why_too:
@@ -78,9 +101,12 @@ class Violations:
 
             terminalreporter.section("what looks wrong")
             algorithms = [algorithm for algorithm, _, _ in self._places]
-            why.of_violations(algorithms, choice, notes, lambda report: show_why(report, console))
+            explained = why.of_violations(
+                algorithms, choice, notes, lambda report: show_why(report, console), self._violations
+            )
         if self._option.keep_traces:
             terminalreporter.section("traces")
             folder = self._option.keep_traces
             seed = self._option.first_seed
             trace.keep_some(self._places, choice, folder, seed, notes, lambda kept: show_trace(kept, console))
+        return explained

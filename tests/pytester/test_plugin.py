@@ -175,6 +175,14 @@ def test_a_cell_gets_more_trials_until_it_is_clear(suite, pytester):
     )
 
 
+@dataclasses.dataclass(frozen=True)
+class Faked:
+    """A report on an algorithm, with what it is to explain."""
+
+    said: str
+    violations: tuple = ()
+
+
 def test_what_violates_is_traced_to_say_what_looks_wrong(suite, pytester):
     def fake(patch):
         def look(algorithm, choice, seeds, target, notes):
@@ -182,22 +190,30 @@ def test_what_violates_is_traced_to_say_what_looks_wrong(suite, pytester):
                 raise UserError("no guest kernel")
             if algorithm == "bbrv1":
                 raise why.Untraced(4, "no bbr here")
-            return f"suspect of {algorithm}: beta, {len(seeds)} traces"
+            return Faked(said=f"suspect of {algorithm}: beta, {len(seeds)} traces")
 
         patch(why, "look", look)
-        patch(why.showing, "show", lambda report, console: console.print(report))
+        patch(why.showing, "show", lambda report, console: console.print(report.said, len(report.violations)))
 
     ask = "-o", "addopts=--strict-markers --no-blame", "-m", "(cubic or reno or bbrv1) and heatmap", *GRID
     said = suite(*ask, kind="bad", more=fake).stdout
-    said.fnmatch_lines(["*what looks wrong*", "*: beta, 3 traces"])
-    said.fnmatch_lines(["bbrv1: what looks wrong is not known: no bbr here", "suspect of cubic: beta, 3 traces"])
+    said.fnmatch_lines(["*what looks wrong*", "*: beta, 3 traces*"])
+    said.fnmatch_lines(["bbrv1: what looks wrong is not known: no bbr here", "suspect of cubic: beta, 3 traces 2"])
     said.fnmatch_lines(["not examined: reno; begin with `conformance why reno`"])
     said = suite(*ask[:3], "(cubic or reno) and heatmap", *GRID, kind="bad", more=fake).stdout
     said.fnmatch_lines(["reno: what looks wrong is not known: no guest kernel"])
     assert "what looks wrong" not in suite(*ask, "--results", "good.jsonl", more=fake).stdout.str()
-    assert (
-        "what looks wrong" not in suite(*ask, "--no-why", "--results", "bad.jsonl", kind="bad", more=fake).stdout.str()
-    )
+    said = suite(*ask, "--no-why", "--results", "bad.jsonl", kind="bad", more=fake).stdout
+    assert "what looks wrong" not in said.str()
+
+
+def test_a_session_of_a_stack_that_violates_names_the_clauses_that_it_fails(suite):
+    """Reports of `why` name them as well; here nothing is traced."""
+    options = "-o", "addopts=--strict-markers --no-why", "-m", "bbrv1 and heatmap", *GRID
+    said = suite(*options, kind="bad").stdout
+    command = "`conformance clause run --algorithm bbrv1` judges it"
+    said.fnmatch_lines(["*= clauses =*", f"clauses: no verdict on bbrv1/fake/* is recorded; {command}"])
+    assert "clauses: " not in suite(*options, "--results", "good.jsonl").stdout.str()
 
 
 @pytest.fixture

@@ -13,6 +13,10 @@ from conformance.reporting.text import clause_table
 
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
     from conformance.commands.clause import Listed, Ran, Shown, Tabled
+    from conformance.commands.failing_clauses import FailingClauses
+
+#: most clauses that a stack fails and that are named in a line
+_MOST_FAILED = 6
 
 
 def headline(scheme: str, clause: Clause, verdict: ClauseVerdict) -> str:
@@ -52,6 +56,20 @@ def evidence(clause: Clause, one: Evidence) -> str:
     """Return a sample's value, and where in a trial it was seen."""
     value = f"{one.value:.{clause.observable.digits}f} {clause.observable.unit}".strip()
     return f"{value} at {one.at_s:.6f} s of seed {one.seed}, packet {one.packet}"
+
+
+def failing(found: "FailingClauses") -> str:
+    """Return which clauses a stack fails, and the command that judges the build at hand."""
+    judge = f"`{found.command}` judges it"
+    if found.version is None:
+        return f"clauses: no verdict on {found.scheme} is recorded; {judge}"
+    named = [f"{clause.id} ({clause.source}, {clause.level})" for clause in found.failed[:_MOST_FAILED]]
+    more = f" and {len(found.failed) - _MOST_FAILED} more" if len(found.failed) > _MOST_FAILED else ""
+    of = found.scheme if found.recorded else f"version {found.version}"
+    fails = f"{len(found.failed)} of {found.judged} clauses{': ' * bool(named)}{', '.join(named)}{more}"
+    show = f"; `conformance clause show {found.failed[0].id}` says what one asks for" if named else ""
+    other = "" if found.recorded else f"; this is {found.scheme}: {judge}"
+    return f"clauses: {of} fails {fails}, as recorded{show}{other}"
 
 
 def show_listed(listed: "Listed", console: rich.console.Console) -> None:

@@ -12,7 +12,7 @@ import rich.text
 from conformance.model.diagnosis import feature_table, features, flow
 from conformance.model.diagnosis.ranking import Evidence, Suspect
 from conformance.model.diagnosis.samples import Samples
-from conformance.reporting.text import markdown
+from conformance.reporting.text import clause, markdown
 from conformance.support.console import printable
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: most pieces of evidence shown for a suspect; all are in why.json
 _MOST_EVIDENCE = 3
+#: most differences that no suspect explains; all are in why.json
+_MOST_UNEXPLAINED = 3
 _POINTS, _LOSSES = 500, 400
 #: two strokes, as an SVG path: the chart library's own "cross" is an outline, which at this size looks like a disc
 _CROSS = "M-1,-1L1,1M-1,1L1,-1"
@@ -49,8 +51,12 @@ def show(report: "Report", console: rich.console.Console) -> None:
         console.print(table)
     if text := _blamed(report):
         console.print(text, soft_wrap=True)
+    for text in _unexplained(report):
+        console.print(text, style="yellow", soft_wrap=True)
     facts = [_fact(report, function) for function in (features.packet_fill, features.ack_ratio)]
     console.print(f"also: {'; '.join(fact for fact in facts if fact)}", soft_wrap=True)
+    if report.clauses:
+        console.print(clause.failing(report.clauses), soft_wrap=True)
     for problem in report.problems:
         console.print(f"not looked at: {problem}", style="yellow", soft_wrap=True)
 
@@ -63,6 +69,9 @@ def lines(report: "Report") -> Iterator[str]:
         yield f"- **{suspect.label}** {suspect.weight:.1f}: {'. '.join(_evidence(report, suspect))}"
     if text := _blamed(report):
         yield f"- {text}"
+    yield from (f"- {text}" for text in _unexplained(report))
+    if report.clauses:
+        yield f"- {markdown.span(clause.failing(report.clauses))}"
     for problem in report.problems:
         yield f"- not looked at: {markdown.span(problem)}"
 
@@ -80,6 +89,16 @@ def _blamed(report: "Report") -> str | None:
     if found is None or found.permitted[0] <= found.total.value <= found.permitted[1]:
         return None
     return f"rate at {feature_table.CELLS[feature_table.MANY][0].id}, {found.sentence}"
+
+
+def _unexplained(report: "Report") -> Iterator[str]:
+    """Yield a sentence for each difference of rate that no suspect explains."""
+    for one, why_not in report.unexplained[:_MOST_UNEXPLAINED]:
+        reasons = "; ".join(f"{label}: {reason}" for label, reason in why_not.items())
+        rates = f"at {one.where} it had {one.ours:.2f} of the link's rate, the reference {one.theirs:.2f}"
+        yield f"no suspect explains this: {rates}{f' ({reasons})' if reasons else ''}"
+    if more := len(report.unexplained) - _MOST_UNEXPLAINED:
+        yield from [f"and {more} more that no suspect explains"] if more > 0 else []
 
 
 def _title(report: "Report") -> str:

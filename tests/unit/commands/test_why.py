@@ -15,8 +15,8 @@ import senders
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.catalogue import recorded_features
-from conformance.commands import tracing, why
+from conformance.catalogue import documents, recorded_features
+from conformance.commands import blame, failing_clauses, tracing, why
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches
 from conformance.lab import kernel_variant
@@ -325,6 +325,77 @@ def test_a_report_is_shown_drawn_and_written():
     same = why.Report(algorithm="reno", stack=report.reference, reference=report.reference)
     showing.show(same, console)
     assert "nothing looks wrong" in console.export_text()
+
+
+def read(**values):
+    """Return {Feature: Reading} of these values, each named after a feature's id with _ for -."""
+    by_id = {feature.id.replace("-", "_"): feature for feature in feature_table.FEATURES}
+    return {
+        by_id[name]: ranking.Reading(value=value, low=value, high=value, n=5, spread=0.0, seen=((1, 0.0),))
+        for name, value in values.items()
+    }
+
+
+def reported(ours, theirs, **rest):
+    """Return the Report on these readings, and what is shown of it."""
+    flow = senders.flow(senders.Sender())
+    flows = {cell: {1: flow} for cell in feature_table.CELLS}
+    stack = tracing.Traced(scheme=benches.find().scheme("bbrv3"), flows=flows, problems=[])
+    report = why.Report(algorithm="bbrv3", stack=stack, reference=None, no_reference="not built", **rest)
+    report.__dict__.update(ours=ours, theirs=theirs)  # in place of what would be read from the flows
+    console = rich.console.Console(record=True, width=300, markup=False)
+    showing.show(report, console)
+    schema.check("why", json.loads(json.dumps(report.to_json())), "why.json")
+    return report, console.export_text()
+
+
+START_UP = {"start_up_time_clean": 5, "start_up_burst_clean": 2.9}
+LINUX = {"start_up_time_clean": 4, "start_up_burst_clean": 1.7}
+
+
+def test_suspects_that_do_not_explain_the_violation_are_said_not_to():
+    """Bursts in start-up cannot make a transfer at 3 % of loss faster."""
+    zone = documents.zone(documents.shipped_path("bbrv3/heatmap-packets"))
+    place = next(p for p in zone.intervals if p.id == "10mbps-80ms-3pct")
+    violation = blame.Violation(zone=zone, place=place, values=(0.73, 0.74, 0.75))
+    report, text = reported(read(**START_UP), read(**LINUX), violations=(violation,))
+    assert [suspect.label for suspect in report.suspects] == ["pacing"]
+    assert "no suspect explains this: at 10mbps-80ms-3pct it had 0.74 of the link's rate, the reference 0.5" in text
+    assert "(pacing: it acts in start-up alone, " in text
+    assert any("no suspect explains this" in line for line in showing.lines(report))
+
+
+def test_without_a_violation_the_rates_of_the_traces_are_to_be_explained():
+    _, text = reported(read(throughput_many=0.74, **START_UP), read(throughput_many=0.57, **LINUX))
+    assert "no suspect explains" not in text  # a response to losses is a suspect
+    report, text = reported(read(throughput_clean=0.80, **LINUX), read(throughput_clean=0.97, **LINUX))
+    assert "no suspect explains" not in text
+    assert [one.label for one in report.suspects] == ["response"]
+    _, text = reported(read(**START_UP), read(**LINUX))
+    assert "no suspect explains" not in text
+
+
+@pytest.mark.parametrize(
+    ("stack", "version", "words"),
+    [
+        ("ngtcp2-1.11", "1.11.0", "clauses: bbrv3/ngtcp2-1.11/1.11.0 fails 6 of "),
+        (
+            "ngtcp2-1.11",
+            "1.12.0",
+            "this is bbrv3/ngtcp2-1.11/1.12.0: `conformance clause run --algorithm bbrv3 --stack",
+        ),
+        (
+            "none-such",
+            "1.0",
+            "no verdict on bbrv3/none-such/1.0 is recorded; `conformance clause run --algorithm bbrv3",
+        ),
+    ],
+)
+def test_the_clauses_that_a_stack_fails_are_named_with_the_command_that_judges(stack, version, words):
+    found = failing_clauses.of(helpers.scheme("bbrv3", stack=stack, stack_version=version), benches.Choice(stack=stack))
+    _, text = reported(read(**START_UP), read(**LINUX), clauses=found)
+    assert words in text
+    assert ("BBR04 (" in text and "`conformance clause show " in text) == (stack != "none-such")
 
 
 @pytest.mark.slow

@@ -1,0 +1,48 @@
+"""Say which clauses a stack fails, as far as that is recorded, and which command judges the build at hand."""
+
+import dataclasses
+from typing import Any
+
+from conformance.catalogue import clause_record, clauses
+from conformance.engine.benches import Choice
+from conformance.model.clauses.document import Clause
+from conformance.model.trial import Scheme
+from conformance.model.verdict import Status
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class FailingClauses:
+    """The clauses that a scheme fails, MUSTs first: `failed` of `judged` ones, recorded of `version` (None: of none).
+
+    `command` judges the build at hand.
+    """
+
+    scheme: str
+    failed: tuple[Clause, ...]
+    judged: int
+    version: str | None
+    command: str
+
+    @property
+    def recorded(self) -> bool:
+        """Whether the verdicts are of this very version."""
+        return self.version is not None and self.scheme.endswith(f"/{self.version}")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return its part of a document of schemas/why.json."""
+        return {
+            "failed": [clause.id for clause in self.failed], "judged": self.judged, "version": self.version,
+            "command": self.command,
+        }  # fmt: skip
+
+
+def of(scheme: Scheme, choice: Choice) -> FailingClauses:
+    """Return the clauses that a scheme fails. Raises UserError."""
+    record = clause_record.judged(scheme.stack, scheme.algorithm)
+    failed = [clauses.find(one["clause"]) for one in record if one["verdict"] == Status.VIOLATES]
+    failed.sort(key=lambda clause: not clause.level.upper().startswith("MUST"))
+    return FailingClauses(
+        scheme=scheme.id, failed=tuple(failed),
+        judged=len(record), version=record[-1]["scheme"].split("/")[2] if record else None,
+        command=f"conformance clause run --algorithm {scheme.algorithm}{choice.options()}",
+    )  # fmt: skip
