@@ -165,8 +165,9 @@ def _changes(both: tuple[Stack | Results, Stack | Results], options: Options, ma
         if options.changes:
             raise UserError("results are compared by what they hold", "leave out --changes")
         return False
-    # Of two kernels, it is asked whether cells come out alike.
-    return False if options.changes is None and margin is not None else options.changes
+    if options.changes is None and (margin is not None or not options.features):
+        return False  # of two kernels, it is asked whether cells come out alike; without features, nothing is known
+    return options.changes
 
 
 def _further(work: Work, compared: Sequence[Compared], trials: int) -> Further | None:

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from conformance.catalogue import documents, scenarios
+from conformance.commands import gate_order
 from conformance.commands.compare_sides import Results, Stack
 from conformance.engine.questions import Key
 from conformance.model import grid as grids
@@ -45,11 +46,12 @@ def chosen(both: Sequence[Stack | Results], algorithm: str, grid: str, profile: 
         settings = [scenarios.setting(named, place) for named, place in _named(grid, profile or usual)]
         return Chosen(keys=[(algorithm, setting) for setting in settings], lacking=[])
     own = [zone for _, zone in documents.judging(usual) if zone.algorithm == algorithm]
-    smoke = {(profile or zone.profile, cell) for zone in own for cell in zone.smoke if isinstance(cell, Cell)}
-    cells = sorted(smoke) or [(profile or usual, cell) for cell in _WITHOUT_ZONES]
-    settings = [documents.profile(under, cell) for under, cell in cells]
-    # A trial costs by its bytes. With the smallest first, a budget that ends early leaves out few cells.
-    settings.sort(key=lambda setting: setting.transfer_bytes)
+    # The cells that tell most come first, so that a budget that ends early leaves out the others.
+    ranked = gate_order.order({algorithm: own}, [zone for _, zone in documents.judging(usual)], grids.SMOKE).work
+    smoke = [setting for _, setting in ranked if setting.network is None]
+    cells = [(profile or setting.profile, setting.cell) for setting in smoke]
+    cells = cells or [(profile or usual, cell) for cell in _WITHOUT_ZONES]
+    settings = [documents.profile(under, cell) for under, cell in dict.fromkeys(cells)]
     of_points = [zone for zone in own if any(isinstance(place, Point) for place in zone.smoke)]
     lacking = [
         f"{algorithm}: no points of scenarios are compared: name a zone of points with --grid, such as {zone.id}"

@@ -94,7 +94,7 @@ class Work:
         )  # fmt: skip
         self.problems += problems
         before, after = (found[role] for role in ROLES)
-        untraced = [c for c in feature_table.cells(algorithm) if stacks and not (before.get(c) and after.get(c))]
+        untraced = [c for c in feature_table.cells(algorithm) if not all(found[role].get(c) for role in stacks)]
         if not problems:
             self.unmeasured += [(algorithm, feature_table.PROFILE, feature_table.CELLS[c][0]) for c in untraced]
         alike = bool(before) and not untraced
@@ -160,12 +160,12 @@ class Work:
 
     def _compare(self, key: Key, measurements: Sequence[Sequence[Measurement]]) -> None:
         """Collect what a setting shows on both sides."""
-        compared = len(self.values)
+        before = len(self.values) + len(self.one_sided)
         for quantity, read in self._shown(key).items():
             self._keep(quantity, *(read(of) for of in measurements))
         features = compare_events.quantities(*key, self.matters) if compare_events.is_change(key[1]) else {}
         for event in events.of(key[1]) & self.never.keys():
-            if len(self.values) > compared:
+            if len(self.values) + len(self.one_sided) > before:
                 del self.never[event]
             else:
                 self.never[event] = compare_events.why_invisible(measurements[0], features.values())

@@ -19,6 +19,8 @@ if TYPE_CHECKING:  # for annotations only: a renderer may name a command's resul
 
 _HEADER = ("", "what", "where", "base", "head", "head - base", "p")
 _RIGHT = _HEADER[3:]
+#: columns that wrap in a narrow terminal, but not to one letter a line, nor within the name of a cell
+_LEAST_WIDTH = {"what": 12, "where": len("10mbps-20ms-0.3pct")}
 #: most unclear quantities in a table, and most unmeasured places in a note; the JSON has all
 _MOST_UNCLEAR, _MOST_NAMED = 10, 6
 #: most quantities named in the sentence on whether one side serves for the other
@@ -37,10 +39,9 @@ def show(found: "Comparison", console: rich.console.Console) -> None:
     if rows:
         table = rich.table.Table()
         for name in _HEADER:
-            words = name in ("what", "where")  # these wrap in a narrow terminal, but not to one letter a line
             table.add_column(
-                name, justify="right" if name in _RIGHT else "left", overflow="fold", no_wrap=not words,
-                min_width=12 if words else None,
+                name, justify="right" if name in _RIGHT else "left", overflow="fold", no_wrap=name not in _LEAST_WIDTH,
+                min_width=_LEAST_WIDTH.get(name),
             )  # fmt: skip
         for row in rows:
             table.add_row(*row)
@@ -161,7 +162,7 @@ def ending(found: "Comparison") -> str:
     if not found.compared:
         return "nothing can differ" if found.same_build else "nothing was compared"
     if found.identical:
-        never = f" ({_listed(found.never)} never happened)" if found.never else ""
+        never = f"; {_listed(found.never)} never happened" if found.never else ""
         result = "undecided: every difference so far" if found.late else "nothing moved: every difference"
         return f"{result} is exactly zero{never}"
     if moved:
@@ -170,7 +171,7 @@ def ending(found: "Comparison") -> str:
         return f"nothing moved: {same} the same"
     leading = found.further and found.further.leading
     candidate = f"; the leading candidate is {_change(leading)} (p {leading.p:.1g})" if leading else ""
-    return f"undecided: {unclear} of {len(found.compared)} unclear, {same} the same{candidate}"
+    return f"undecided: {unclear} unclear, {same} the same{candidate}"
 
 
 def summary(found: "Comparison") -> str:

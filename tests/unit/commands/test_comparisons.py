@@ -337,7 +337,17 @@ def test_a_stack_that_sends_no_ect_is_said_to_be_unmarked(world, monkeypatch):
     assert found.exit_status == 0 and found.never == {events.MARKS: "it sends no packet with ECT"}
     text = shown(compared.show, found)
     assert "CE marks never happened: it sends no packet with ECT" in text
-    assert "every difference is exactly zero (CE marks never happened)" in text
+    assert "every difference is exactly zero; CE marks never happened" in text
+
+
+def test_a_build_that_no_longer_sends_ect_is_undecided(world, monkeypatch):
+    features_are(monkeypatch, ALIKE, ALIKE)
+    changes_are(monkeypatch, a=0.7, b=None)
+    found, _ = built_again(world)
+    assert found.exit_status == 4 and not found.never
+    text = shown(compared.show, found)
+    assert "marks: kept of mark at delay_ms=20,event=marks,seconds=6 was seen on base only: unclear" in text
+    assert "undecided: 1 unclear" in text
 
 
 def test_what_is_unclear_is_undecided_with_the_leading_candidate_and_the_time_that_decides(world, monkeypatch):
@@ -350,7 +360,7 @@ def test_what_is_unclear_is_undecided_with_the_leading_candidate_and_the_time_th
     # Six more traces of each side, at two seconds a trial.
     assert found.further.seconds == 2 * 2 * (found.trials - 2)
     text = shown(compared.show, found)
-    assert "undecided: 1 of " in text
+    assert "undecided: 1 unclear, " in text
     assert "the leading candidate is beta: kept 0.70 -> 0.80 at 10mbps-20ms-0.3pct (p 1)" in text
     assert "more would decide beta: kept: run it again with --budget 1m; what was measured is kept" in text
     assert "### Congestion control: undecided" in compared.render(found)

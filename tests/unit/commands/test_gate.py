@@ -1,6 +1,7 @@
 """`conformance gate`: order, budget, shards, exit statuses and what it writes; the room is a fake."""
 
 import dataclasses
+import functools
 import itertools
 import json
 import threading
@@ -604,13 +605,16 @@ def traces(monkeypatch):
     def make(beta):
         taken = []
 
+        @functools.cache
+        def flow(seed):
+            return senders.flow(senders.Sender(beta=beta, lost=senders.every(400 + 7 * (seed % 1000))))
+
         def traced_all(schemes, plans, *, on_flow, **_):
             for role, (bench, algorithm) in schemes.items():
-                for seed in plans[role].get(feature_table.FEW, ()):
-                    sender = senders.Sender(beta=beta, lost=senders.every(400 + 7 * (seed % 1000)))
-                    (trial,) = bench.trials(algorithm, tracing.settings()[feature_table.FEW], [seed])
-                    on_flow(trial, senders.flow(sender))
-                    taken.append(seed)
+                for cell, seeds in plans[role].items():
+                    for made in bench.trials(algorithm, tracing.settings()[cell], seeds):
+                        on_flow(made, flow(made.seed))
+                taken.extend(plans[role].get(feature_table.FEW, ()))
             return {}
 
         monkeypatch.setattr(tracing, "traced_all", traced_all)
