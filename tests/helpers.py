@@ -181,7 +181,7 @@ def facts(size=12_500_000, **changes):
         "sampled": {"trace": {}, "tcp_info": {"min_rtt_ms": 40.0}, "congestion_control": None,
                     "queue_mean_bytes": 10.0, "queue_peak_bytes": 20,
                     "queue_peak_packets": 1},
-        "qdiscs": [],
+        "qdiscs": [], "exchange": None,
     }  # fmt: skip
     return {**good, **changes}
 

@@ -7,52 +7,36 @@ that one of them takes there. A burst of n packets then builds a queue of nearly
 
 from __future__ import annotations
 
-import dataclasses
 import socket
-import time
 
-from conformance.guest.capture import Capture
 from conformance.guest.seen import BurstsSeen
-from conformance.guest.trial import run_trial
+from conformance.guest.watched import packets, run_watched
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
+    from conformance.guest.capture import Capture
     from conformance.guest.seen import TrialFacts
     from conformance.guest.stage import Stage, Transfer
 
 #: share of a packet's time at the bottleneck within which the next one leaves "at once", and share of the packets that
 #: BurstsSeen.usual covers
 _AT_ONCE, _USUAL = 0.1, 0.99
-#: frames must be longer than this many bytes to count; a pure acknowledgement is shorter
-_LEAST_BYTES = 100
-_ETHERNET_BYTES, _SOURCE = 14, slice(26, 30)
 
 
-def run_watched(stage: Stage, transfer: Transfer, bandwidth_mbps: float) -> TrialFacts:
-    """Run one trial as run_trial() does, and measure the server's bursts. Raises Fault.
+def run_counting(stage: Stage, transfer: Transfer, bandwidth_mbps: float) -> TrialFacts:
+    """Run one trial as run_trial() does, and measure the server's bursts. Raises Fault."""
+    server = socket.inet_aton(stage.topology.addresses["server"])
 
-    Capturing makes no system call while the trial runs, so it does not change the trial.
-    """
+    def examine(capture: Capture) -> dict[str, Any]:
+        sent = ((at_ns, size) for at_ns, size, source in packets(capture) if source == server)
+        found = lengths(sent, bandwidth_mbps)
+        return {"bursts": summary(found, capture.unseen())}
+
     # Where the server's packets enter the emulator, before any queue: its own link has no delay.
-    tap = stage.topology.segments[-1].queues[1]
-    capture = Capture(stage.net[tap.node], tap.name, transfer.transfer_bytes, int(time.time()) * 1_000_000_000)
-    try:
-        facts = run_trial(stage, transfer)
-        if facts.transfer is None:
-            return facts
-        server = socket.inet_aton(stage.topology.addresses["server"])
-        sent = (
-            (seconds * 10**9 + nanoseconds, length)
-            for seconds, nanoseconds, length, frame in capture.frames()
-            if length > _LEAST_BYTES and frame[_SOURCE] == server
-        )
-        bursts = lengths(sent, bandwidth_mbps)
-        seen = summary(bursts, capture.unseen())
-    finally:
-        capture.close()
-    return dataclasses.replace(facts, transfer=dataclasses.replace(facts.transfer, bursts=seen))
+    return run_watched(stage, transfer, stage.topology.segments[-1].queues[1], examine)
 
 
 def lengths(sent: Iterable[tuple[int, int]], bandwidth_mbps: float) -> list[int]:

@@ -21,7 +21,8 @@ if __name__ == "__main__":
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 from conformance.guest import calibrate, netns, probe, protocol, proxy, shared_main, shared_network, tc
-from conformance.guest.bursts import run_watched
+from conformance.guest.bursts import run_counting
+from conformance.guest.exchange import MOST_BYTES, run_timed
 from conformance.guest.process import few_descriptors, kill_descendants, prepare_harness, set_oom_score
 from conformance.guest.shared_stage import SharedStage
 from conformance.guest.stage import Stage, transfer
@@ -205,7 +206,9 @@ def _run_cell(stage: Stage, index: int, cell: protocol.CellJob, emit: Emit) -> N
                 target = os.path.join(stage.scratch, "trace", f"{index}-{trial.seed}")
                 facts = run_traced(stage, own, target)
             elif job.bursts:
-                facts = run_watched(stage, own, cell.links[cell.bottleneck].bandwidth_mbps)
+                facts = run_counting(stage, own, cell.links[cell.bottleneck].bandwidth_mbps)
+            elif stage.virtual and own.transfer_bytes <= MOST_BYTES:
+                facts = run_timed(stage, own)
             else:
                 facts = run_trial(stage, own)
         except Fault as fault:

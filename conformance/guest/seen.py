@@ -123,13 +123,27 @@ class BurstsSeen:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class ExchangeSeen:
+    """When packets passed the client, in seconds since the first of them; pure acknowledgements do not count.
+
+    `asked_s`: of each packet that the client sent after the server's first one and before the body, its time, and the
+    time by which so much had come after it that the body had begun. `whole_s`: the packet with which as many bytes had
+    come as the body has. `last_s`: the server's last one.
+    """
+
+    asked_s: tuple[tuple[float, float], ...]
+    whole_s: float
+    last_s: float
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class TransferSeen:
     """What was seen of a transfer after the server was ready.
 
     `half_time`: counters of the client's interfaces when half of the timeout had passed, None if the transfer ended
     before. `qdiscs` is what tc shows. `system_calls`: of the whole guest, None if its kernel does not count them.
-    `captured`, of a traced trial: {name of the capture: (frames, frames that did not fit)}. `bursts`: None if they were
-    not measured.
+    `captured`, of a traced trial: {name of the capture: (frames, frames that did not fit)}. `bursts` and `exchange`:
+    None if they were not measured.
     """
 
     timed_out: bool
@@ -142,6 +156,7 @@ class TransferSeen:
     proxy: ProcessSeen | None
     captured: dict[str, tuple[int, int]]
     bursts: BurstsSeen | None
+    exchange: ExchangeSeen | None
 
     def __post_init__(self) -> None:
         known = self.counters.before.interfaces["client"].keys()

@@ -299,8 +299,21 @@ class SplitterSeen:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class SentSeen:
+    """The packets and bytes that left a node, headers included, and the TCP segments that its kernel says it sent."""
+
+    packets: int
+    bytes: int
+    segments: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class SharedFacts:
-    """The facts of one trial of flows that share a network. `captured`: (frames, lost frames) by side, if requested."""
+    """The facts of one trial of flows that share a network.
+
+    `captured`: (frames, lost frames) by side, if requested. `sent`: of the servers of the stack's groups, in order, and
+    then of the splitters.
+    """
 
     seed: int
     virtual_s: float
@@ -313,6 +326,7 @@ class SharedFacts:
     captured: dict[str, tuple[int, int]]
     bond: BondSeen | None
     splitters: tuple[SplitterSeen, ...]
+    sent: tuple[SentSeen, ...]
 
     def __post_init__(self) -> None:
         require(bool(self.groups) and bool(self.links), "a trial without flows or links")

@@ -17,6 +17,7 @@ import time
 from conformance.guest import bonding, folders, kernel_flows, netns, programs, round_trips, tc, trial
 from conformance.guest.flow_looks import FLOW_COLUMNS, Algorithm, Connections, table
 from conformance.guest.kernel_flows import LOOK_NS, KernelGroup, first_known
+from conformance.guest.outgoing import Outgoing
 from conformance.guest.process import StackProcess, kill_descendants
 from conformance.guest.shared_job import DirectionSeen, FlowSeen, GroupSeen, SharedFacts
 from conformance.guest.shared_network import by_address
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 #: ns from when all is ready until the trial begins, longer than the programs of all groups take to start; and the step
 #: in ns that its begin is rounded up to
 _LEAD_NS, _STEP_NS = 500_000_000, 128_000_000
+#: s within which what an earlier trial's senders have queued on their own hosts has left these
+_DRAIN_S = 1
 #: clients connect from this port on, each from ports of its own
 FIRST_CLIENT_PORT = 40_000
 
@@ -45,7 +48,7 @@ FIRST_CLIENT_PORT = 40_000
 def run(stage: SharedStage, asked: SharedTrial) -> SharedFacts:
     """Carry out one trial, and return what was seen of it. Raises Fault."""
     net, job = stage.stage.net, stage.stage.job
-    _fresh_start(stage, asked)
+    outgoing = _fresh_start(stage, asked)
     with contextlib.ExitStack() as cleanup:
         cleanup.callback(lambda: kill_descendants(trial.own_pids(net)))
         began_ns, calls = time.monotonic_ns(), trial.system_calls()
@@ -57,7 +60,7 @@ def run(stage: SharedStage, asked: SharedTrial) -> SharedFacts:
             return SharedFacts(
                 seed=asked.seed, virtual_s=_s(time.monotonic_ns() - began_ns), elapsed_s=0.0, timed_out=False,
                 system_calls=trial.system_calls(calls), links=_links(stage, [], [], {}), changes=(), captured={},
-                bond=None, splitters=(),
+                bond=None, splitters=(), sent=(),
                 groups=tuple(group.seen() if group else GroupSeen(algorithm=None, server=None, ready=True, flows=())
                              for group in stacks),
             )  # fmt: skip
@@ -91,6 +94,8 @@ def run(stage: SharedStage, asked: SharedTrial) -> SharedFacts:
             captured={name: capture.write(path) for path, (name, capture) in captures.items()}, bond=bonded,
             splitters=split,
             groups=tuple(group for group in seen if group),
+            # It is read last, since reading takes virtual time.
+            sent=outgoing.seen(),
         )  # fmt: skip
 
 
@@ -103,7 +108,8 @@ def _sleep_until(at_ns: int) -> None:
         time.sleep(left_ns / 1e9)
 
 
-def _fresh_start(stage: SharedStage, asked: SharedTrial) -> None:
+def _fresh_start(stage: SharedStage, asked: SharedTrial) -> Outgoing:
+    """Recreate folders, set queues, and start the clock. Return what counts the packets of the trial's senders."""
     for group, sender, clients in zip(stage.network.groups, stage.place.senders, stage.place.receivers, strict=True):
         for host in (sender, *clients) if group.stack else ():
             folders.renew(stage.of_host(host, sender))
@@ -124,9 +130,15 @@ def _fresh_start(stage: SharedStage, asked: SharedTrial) -> None:
     if stage.place.bond is not None and asked.bond is not None:
         for node, own in bonding.fresh_start(stage.place.bond, asked.bond).items():
             lines.setdefault(node, []).extend(own)
+    pairs = zip(stage.network.groups, stage.place.senders, strict=True)
+    nodes = [host.node for group, host in pairs if group.stack] + [place.node for place in stage.place.splitters]
+    # The clock is not aligned yet, so this takes no time of the trial.
+    time.sleep(_DRAIN_S)
+    outgoing = Outgoing([stage.stage.net[node] for node in nodes])
     trial.start_clock(stage.stage, asked.seed)
     for node, own in lines.items():
         tc.run(stage.stage.net[node], own)
+    return outgoing
 
 
 def _kernel_groups(

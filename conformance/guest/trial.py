@@ -91,6 +91,7 @@ def run_trial(stage: Stage, transfer: Transfer) -> TrialFacts:
             proxy=proxy.seen() if proxy else None,
             captured={},
             bursts=None,
+            exchange=None,
         )
         if rival and not rival.running:
             raise Fault("the rival's transfer ended during the trial: run it again, and report it if it happens again")

@@ -33,6 +33,12 @@ def claim(of_seconds=lambda s: s, of_bytes=lambda b: b):
     return lambda: print(result(of_seconds(fetch()), of_bytes(size())))
 
 
+def claim_a_late_handshake():
+    """Fetch the body, but report a handshake that took half of the time."""
+    seconds = fetch()
+    print(result(seconds, handshake_s=seconds / 2))
+
+
 def say(text):
     """Return a client that prints `text` as its result, with SECONDS and BYTES replaced by the true values."""
     text = text if isinstance(text, bytes) else text.encode()
@@ -223,6 +229,27 @@ def inflate():
         received = 0
         while received < size() // 10:
             received += len(connection.recv(1 << 16))
+    print(result(time.monotonic() - began))
+
+
+def send_beside(connection, size):
+    """Send a hundredth of the body over the connection, and the rest by UDP at 9 Mbit/s."""
+    connection.sendall(bytes(size // 100))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as beside:
+        beside.connect((connection.getpeername()[0], elsewhere_port()))
+        for left in range(size - size // 100, 0, -1400):
+            beside.send(bytes(min(left, 1400)))
+            time.sleep(0.00125)
+
+
+def fetch_beside():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as beside:
+        beside.bind(("", elsewhere_port()))
+        began, received = time.monotonic(), 0
+        with connect() as connection:
+            connection.sendall(b"GET /%d HTTP/1.1\r\n\r\n" % size())
+            while received < size():
+                received += len((connection if received < size() // 100 else beside).recv(1 << 16))
     print(result(time.monotonic() - began))
 
 

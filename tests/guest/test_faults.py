@@ -18,6 +18,7 @@ import threading
 import pytest
 from helpers import line
 from test_guest import guests
+from test_scenario_guest import FIFO, network
 
 from conformance.catalogue import documents
 from conformance.engine import benches
@@ -50,6 +51,7 @@ GROUPS = {
         "negative-time": (ERROR, "reports a completion time of -0."),
         "before-the-transfer": (ERROR, "but only 0 crossed its link"),
         "compressed": (ERROR, "crossed its link"),
+        "late-handshake": (ERROR, "from the end of the handshake to the last byte, but its packets show"),
     },
     "results": {
         "says-nan": (ERROR, NO_RESULT + '{"bytes": '),
@@ -112,6 +114,7 @@ GROUPS = {
         "another-for-a-while": (ERROR, "the server of hostile sent with reno instead of cubic"),
         "side-door": (ERROR, "nothing shows that it used cubic"),
         "four-connections": (ERROR, "the client of hostile opened 4 connections instead of one"),
+        "beside": (ERROR, "the server of hostile sent beside its connection: "),
         # These cannot be seen from outside (docs/security.md).
         "other-bytes": (OK, None),
         "plain": (OK, None),
@@ -216,3 +219,12 @@ def test_who_spins_without_end_is_ended_by_the_clock_on_the_wall(bench):
         found = next(measurements)
     assert found.outcome is ERROR
     assert found.message == ALONE["spins"]
+
+
+def test_bytes_beside_the_connection_are_an_error_in_a_scenario_too(bench):
+    asked = [network([{"name": "test", "bytes": sizes()[name]}], FIFO) for name in ("beside", "none")]
+    batches = [bench.trials("cubic", setting, [1]) for setting in asked]
+    beside, good = bench.place("cubic").room.run(bench.adapter, batches, threading.Event())
+    assert beside.outcome is ERROR
+    assert beside.message.startswith("the server of hostile (group test) sent beside its connection: ")
+    assert good.outcome is OK, good.message

@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import typing
 
-from conformance.model.emulation import client_report, congestion
+from conformance.model.emulation import beside, client_report, congestion, handshake, tc_commands
 from conformance.model.trial import Measurement, Outcome, Trial
 
 #: the client's clock may start this much later, and stop this much earlier, than the harness's, in s, plus 2 %
@@ -37,7 +37,9 @@ def measurement(trial: Trial, facts: Facts, network: Facts, host: Facts) -> Meas
     `network` is the guest's network event (sysctls, offload, kernel as read back), and `host` is what depends on the
     machine.
     """
-    case = Case(trial=trial, facts=facts, network=network)
+    trace = facts["sampled"]["trace"] if facts["ready"] else {}
+    looks = list(zip(trace.get("t_s", ()), trace.get("bytes_acked", ()), strict=True))
+    case = Case(trial=trial, facts=facts, network=network, looks=looks)
     fault = next(filter(None, (check(case) for check in CHECKS)), None)
     if fault:
         return Measurement(trial=trial, outcome=fault.outcome, message=fault.message, host=dict(host))
@@ -65,6 +67,8 @@ class Case:
     most_mbps: float | None = None
     #: bytes that may pass in one burst beyond that rate
     burst_bytes: int = BURST_BYTES
+    #: (seconds since the client's process started, bytes that had come)
+    looks: collections.abc.Sequence[tuple[float, float | None]] = ()
 
     @property
     def stack(self) -> str:
@@ -204,6 +208,17 @@ def _several_connections(case: Case) -> Fault | None:
     return Fault(f"the client of {case.stack} opened {opened} connections instead of one")
 
 
+def _beside_the_connection(case: Case) -> Fault | None:
+    # The kernel does not know the packets of a stack in user space from others (docs/security.md).
+    if case.network.get("kernel_algorithm") is None:
+        return None
+    nodes = {"server": f"the server of {case.stack}", **({"router": "the proxy"} if case.facts.get("proxy") else {})}
+    for node, name in nodes.items():
+        if why := beside.problem(beside.sent(case.facts["counters"], node)):
+            return Fault(f"{name} {why}")
+    return None
+
+
 #: The first check that finds a fault names the cause: later ones may fail because of it.
 CHECKS: tuple[collections.abc.Callable[[Case], Fault | None], ...] = (
     _not_carried_out,
@@ -219,6 +234,7 @@ CHECKS: tuple[collections.abc.Callable[[Case], Fault | None], ...] = (
     _other_algorithm,
     _passed_by_the_proxy,
     _several_connections,
+    _beside_the_connection,
 )
 
 
@@ -244,7 +260,8 @@ def lie(case: Case) -> str | None:
             return why
     if 8 * (size - case.burst_bytes) / seconds > rate * _RATE_SLACK:
         return f"reports {8 * size / seconds / 1e6:.3g} Mbit/s over a link of {rate / 1e6:g} Mbit/s"
-    return None
+    rtt_s = tc_commands.rtt_s(case.trial.setting.cell)
+    return handshake.too_late(case.report, case.looks) or handshake.lie(case.report, case.facts["exchange"], rtt_s)
 
 
 # --- wording

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from conformance.model.emulation import (
+    beside,
     bonded,
     calibration,
     congestion,
@@ -139,6 +140,8 @@ def _faults(trial: Trial, shared: Network, facts: Facts, network: Facts) -> Iter
             yield from _stack_faults(trial, group, of, facts, network)
         else:
             yield from _kernel_faults(trial, group, of)
+    if network["kernel_algorithm"] is not None:
+        yield from map(credibility.Fault, beside.problems(trial.scheme.stack, shared, facts["sent"]))
 
 
 def _direction_problems(shared: Network, link: Link, way: str, seen: Facts, facts: Facts) -> Iterator[str]:
@@ -238,10 +241,12 @@ def _case(trial: Trial, group: Flows, seen: Facts, network: Facts) -> Case:
     before, after = ({"interfaces": {"client": {"up": {"rx_bytes": n}}}} for n in (0, seen["arrived_bytes"]))
     facts = {
         "client": seen["client"], "timed_out": False, "counters": {"before": before, "after": after},
-        "transfer_bytes": size, "elapsed_s": seen["end_s"] - seen["start_s"],
+        "transfer_bytes": size, "elapsed_s": seen["end_s"] - seen["start_s"], "exchange": None,
     }  # fmt: skip
-    burst_bytes = credibility.BURST_BYTES + sum(bursts)
-    return Case(trial=trial, facts=facts, network=network, most_mbps=most_mbps, burst_bytes=burst_bytes)
+    burst_bytes, table = credibility.BURST_BYTES + sum(bursts), seen["looks"]
+    columns = table.get("t_s", ()), table.get("acked_bytes", ())
+    looks = [(t_s - seen["start_s"], n) for t_s, n in zip(*columns, strict=True)]
+    return Case(trial=trial, facts=facts, network=network, most_mbps=most_mbps, burst_bytes=burst_bytes, looks=looks)
 
 
 # --- flows

@@ -32,7 +32,7 @@ def facts_of(seed=1, ready=True):
     whole = dict.fromkeys((field.name for field in dataclasses.fields(seen.TcpInfo)), 1)
     sampled = {**flat["sampled"], "tcp_info": whole, "proxy": None}
     made = {
-        **{name: flat[name] for name in ("timed_out", "elapsed_s", "half_time", "qdiscs")},
+        **{name: flat[name] for name in ("timed_out", "elapsed_s", "half_time", "qdiscs", "exchange")},
         "sampled": sampled, "counters": counters, "system_calls": 7, "proxy": None, "captured": {}, "bursts": None,
     }  # fmt: skip
     data = {

@@ -121,6 +121,60 @@ def test_several_connections_are_not_one(opened, outcome):
     assert made(given).outcome is Outcome.OK
 
 
+def sending(packets, size, segments, again=0, node="server", **changes):
+    """Return the facts of a trial in which so much left a node."""
+    given = copy.deepcopy(facts(sampled=sampled(proxy=None), **changes))
+    for when, share in (("before", 0), ("after", 1)):
+        counters = given["counters"][when]
+        out = {"tx_packets": share * packets, "tx_bytes": share * size}
+        counters["interfaces"] = {**counters["interfaces"], node: {"eth0": out}}
+        names = ("Tcp.OutSegs", "Tcp.RetransSegs", "Tcp.ActiveOpens")
+        counters[node] = {name: share * n for name, n in zip(names, (segments, again, 1), strict=True)}
+    return given
+
+
+def beside(given, **network):
+    return measurement(trial(), given, {**NETWORK, "kernel_algorithm": "cubic", **network}, {})
+
+
+@pytest.mark.parametrize(
+    ("packets", "size", "segments", "again"),
+    [
+        (8668, 13_117_143, 8650, 18),  # a trial of linux-tcp
+        (4823, 12_943_013, 8650, 73),  # with segmentation offload, a packet holds several segments
+        (8, 4000, 0, 0),  # ICMP
+        (26_000 + 268, 39_700_000, 26_000, 0),  # so few packets change no verdict
+    ],
+)
+def test_what_tcp_explains_is_the_connections(packets, size, segments, again):
+    assert beside(sending(packets, size, segments, again)).message is None
+
+
+@pytest.mark.parametrize(
+    ("packets", "size", "segments"),
+    [
+        (8700, 12_700_000, 90),  # 1 % goes over TCP
+        (220, 12_700_000, 90),  # the same in super-packets
+        (17_300, 13_400_000, 8650),  # a segment with few bytes beside each datagram
+        (30, 32_000, 18),  # a short transfer
+    ],
+)
+def test_what_left_beside_the_connection_is_an_error(packets, size, segments):
+    found = beside(sending(packets, size, segments))
+    assert found.outcome is Outcome.ERROR
+    assert f"the server of linux-tcp sent beside its connection: {packets} packets" in found.message
+    assert f"only {segments} TCP segments" in found.message
+    # A stack in user space has no TCP of the kernel's.
+    assert beside(sending(packets, size, segments), kernel_algorithm=None).outcome is Outcome.OK
+
+
+def test_a_proxy_sends_only_what_its_connections_do():
+    proxy = {"exit_status": None, "stdout": "", "stderr": ""}
+    assert beside(sending(9000, 13_000_000, 12_800, node="router", proxy=proxy)).outcome is Outcome.OK
+    found = beside(sending(9000, 13_000_000, 90, node="router", proxy=proxy))
+    assert (found.outcome, "the proxy sent beside its connection" in found.message) == (Outcome.ERROR, True)
+
+
 @pytest.mark.parametrize("who", ["server", "client"])
 def test_status_127_is_unsupported(who):
     given = copy.deepcopy(facts(**{who: client(exit_status=127)}, ready=who == "client"))

@@ -174,7 +174,7 @@ def test_each_segment_is_calibrated_and_a_wrong_one_named():
 
 def split_facts(proxy_status=None, connections=1, **changes):
     made = copy.deepcopy(facts())
-    router = {"Tcp.ActiveOpens": connections, "Tcp.PassiveOpens": connections}
+    router = {"Tcp.ActiveOpens": connections, "Tcp.PassiveOpens": connections, "Tcp.OutSegs": 0, "Tcp.RetransSegs": 0}
     made["counters"]["before"]["router"] = dict.fromkeys(router, 0)
     made["counters"]["after"]["router"] = router
     made["proxy"] = {"exit_status": proxy_status, "stdout": "", "stderr": "it broke\n" if proxy_status else ""}

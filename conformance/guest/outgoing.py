@@ -1,0 +1,40 @@
+"""Count what nodes send, and how many TCP segments their kernels say that they sent."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from conformance.guest import netns
+from conformance.guest.shared_job import SentSeen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from conformance.guest.netns import Node
+
+
+class Outgoing:
+    """What nodes have sent since this was made."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._nodes = nodes
+        self._before = [_total(node) for node in nodes]
+
+    def seen(self) -> tuple[SentSeen, ...]:
+        """Return what each node has sent."""
+        found = []
+        for node, before in zip(self._nodes, self._before, strict=True):
+            grown = {name: count - getattr(before, name) for name, count in dataclasses.asdict(_total(node)).items()}
+            found.append(SentSeen(**grown))
+        return tuple(found)
+
+
+def _total(node: Node) -> SentSeen:
+    # The interfaces come first: a segment is counted before its packet, so what is sent meanwhile has been explained.
+    out = netns.interface_counters(node).values()
+    return SentSeen(
+        packets=sum(one.tx_packets for one in out),
+        bytes=sum(one.tx_bytes for one in out),
+        segments=sum(netns.snmp_counters(node, ("Tcp.OutSegs", "Tcp.RetransSegs")).values()),
+    )
