@@ -21,13 +21,16 @@ from conformance.model.errors import UserError
 from conformance.support import files, paths
 
 DEFAULT_NAME = "default"
-#: the commands that build the kernels that algorithms and studies ask for by name; users have to get BBR's patches
-#: themselves (docs/bbr-kernels.md), while the patch of `fixed` ships (docs/studies.md)
+#: the commands that build the kernels that algorithms and studies ask for by name; the patch of `fixed` ships
+#: (docs/studies.md)
 _HOW = {
     DEFAULT_NAME: "conformance kernel build",
-    "bbrv2": "conformance kernel build bbrv2 --source linux-source-6.1 --patch BBR2.patch",
-    "bbrv3": "conformance kernel build bbrv3 --source linux-source-6.12 --patch BBR3.patch",
+    "bbrv2": "conformance kernel build bbrv2 --source linux-source-6.1 --patch bbr2.patch",
+    "bbrv3": "conformance kernel build bbrv3 --source linux-source-6.12 --patch bbr3.patch",
 }
+#: where users get the patches that do not ship: files of _PATCHES (docs/bbr-kernels.md)
+_PUBLIC = {"bbrv2": "6.1/0001-bbr2.patch", "bbrv3": "6.12/0002-bbr3.patch"}
+_PATCHES = "https://github.com/CachyOS/kernel-patches"
 #: name of the kernel whose patch ships with the suite
 _FIXED = "fixed"
 _SERIES = re.compile(r"\d+\.\d+\Z")
@@ -141,7 +144,8 @@ def find(name: str = DEFAULT_NAME) -> Kernel:
         if kernel.name == name:
             return kernel
     built = ", ".join(k.name for k in kernels()) or "none"
-    raise UserError(f"no guest kernel named {name!r} is built (built: {built})", f"run `{how_to_build(name)}`")
+    patch = f"; its patch is {_PUBLIC[name]} of {_PATCHES} (docs/bbr-kernels.md)" if name in _PUBLIC else ""
+    raise UserError(f"no guest kernel named {name!r} is built (built: {built})", f"run `{how_to_build(name)}`{patch}")
 
 
 def how_to_build(name: str) -> str:

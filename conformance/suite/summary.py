@@ -7,7 +7,7 @@ a cell is then repeated with fresh seeds, as any new violation is.
 
 import collections
 import dataclasses
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -28,6 +28,9 @@ At = tuple[str, str]
 TOLD = "conformance_verdict"
 #: the same for a check of the split part, or a clause
 SPLIT_TOLD = "conformance_split_verdict"
+NOT_CONFIRMED = "not confirmed"
+#: the labels of verdicts that say something about the stack
+_SAYING = {*(str(status) for status in Status if status.passes or status is Status.VIOLATES), NOT_CONFIRMED}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +39,8 @@ class Told:
 
     `known`: whether it is known to violate. `family`: how many cells share the session's chance of a false alarm.
     `unconfirmed`: whether it violates, alone or with all cells taken together, but not with fresh seeds. `unsplit`: why
-    a path was not measured split, or None. `values`: the trials' values on which the verdict rests.
+    a path was not measured split, or None. `values`: the trials' values on which the verdict rests. `reason`: why the
+    verdict is what it is.
     """
 
     zone_id: str
@@ -50,13 +54,14 @@ class Told:
     unconfirmed: bool = False
     unsplit: str | None = None
     values: Sequence[float] = ()
+    reason: str = ""
     #: the words that stand before `zone_id` in the summary
     noun: str = "zone"
 
     @property
     def label(self) -> str:
         """The word under which the summary counts it."""
-        return "not confirmed" if self.unconfirmed else self.status
+        return NOT_CONFIRMED if self.unconfirmed else self.status
 
 
 def told(
@@ -73,7 +78,7 @@ def told(
         Told(
             zone_id=zone.id, place=verdict.place.id, status=str(verdict.status), algorithm=zone.algorithm,
             profile=zone.profile, family=family, p=verdict.p, known=known, unconfirmed=unconfirmed,
-            values=tuple(values),
+            values=tuple(values), reason=verdict.reason,
         )
     )  # fmt: skip
 
@@ -86,6 +91,7 @@ def split_told(
         Told(
             zone_id=question.zone.id, place=question.place, status=str(verdict.status), algorithm=question.algorithm,
             profile=question.zone.profile, family=family, unconfirmed=unconfirmed, unsplit=unsplit,
+            reason=verdict.reason,
         )
     )  # fmt: skip
 
@@ -103,7 +109,7 @@ def clause_told(
             zone_id=clause.specification, place=f"{clause.id} {question.algorithm}", status=str(verdict.status),
             algorithm=question.algorithm, profile=question.setting.profile, family=family,
             p=verdict.p if verdict.status is Status.VIOLATES and not unconfirmed else None,
-            known=known, unconfirmed=unconfirmed, noun="clauses of",
+            known=known, unconfirmed=unconfirmed, reason=verdict.reason, noun="clauses of",
         )
     )  # fmt: skip
 
@@ -120,8 +126,13 @@ class Zones:
         self._not_repeated: list[str] = []
         #: {zone's id: {place: Told}}
         self._found: dict[str, dict[str, Told]] = collections.defaultdict(dict)
+        #: whether any test, of this suite or not, ran to its end
+        self._ran = False
+        #: whether the session ends without saying anything about the stack
+        self._nothing = False
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._ran |= report.when == "call" and (report.passed or hasattr(report, "wasxfail"))
         for attribute in (TOLD, SPLIT_TOLD):
             if value := getattr(report, attribute, None):
                 one = Told(**value)
@@ -158,7 +169,10 @@ class Zones:
         return dict(late)
 
     def lines(self) -> Iterator[str]:
-        """Yield one line for each zone, and one for the session."""
+        """Yield one line for each zone, with why cells say nothing about the stack, and one for the session.
+
+        If no test says anything, yield all reasons once, at the end.
+        """
         late = self.late()
         for zone_id, places in sorted(self._found.items()):
             here = [place for place in places if (zone_id, place) in late]
@@ -173,8 +187,13 @@ class Zones:
                 + (f"; not confirmed with fresh seeds: {', '.join(again)}" if again else "")
                 + (f"; no path was measured split: {unsplit}" if unsplit else "")
             )
+            if not self._nothing:
+                yield from _reasons((one for place, one in places.items() if place not in here), most=1)
         yield f"the session: {false_alarms(self._family())}"
         yield from self._not_repeated
+        if self._nothing:
+            yield f"nothing was judged, so the exit status is {int(pytest.ExitCode.NO_TESTS_COLLECTED)}:"
+            yield from _reasons(self._all())
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self._found:
@@ -189,6 +208,9 @@ class Zones:
             self._repeat()
         if self.upgraded() and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        said = self._ran or any(one.label in _SAYING for one in self._all())
+        if self._found and not said and session.exitstatus == pytest.ExitCode.OK:
+            self._nothing, session.exitstatus = True, pytest.ExitCode.NO_TESTS_COLLECTED
 
     def _repeat(self) -> None:
         """Repeat violations that only all cells taken together show. One that cannot be repeated stays a violation."""
@@ -211,6 +233,21 @@ class Zones:
                 self._found[zone_id][place] = dataclasses.replace(self._found[zone_id][place], unconfirmed=True)
 
 
+def _reasons(tolds: Iterable[Told], most: int | None = None) -> Iterator[str]:
+    """Yield a line for each reason why verdicts say nothing; of each kind, at most the `most` most common reasons."""
+    by_label: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
+    for one in tolds:
+        if one.label not in _SAYING and one.reason:
+            by_label[one.label][one.reason] += 1
+    for label, reasons in by_label.items():
+        shown = reasons.most_common(most)
+        left = reasons.total() - sum(n for _, n in shown)
+        for reason, n in shown:
+            remedy = " (--max-trials allows more)" if reason.endswith("more trials needed") else ""
+            others = f"; {left} for other reasons, which -rs lists" if left else ""
+            yield one_line(f"  {n} {label}: {reason}{remedy}{others}")
+
+
 def _words(count: Mapping[str, int]) -> str:
-    named = [*map(str, Status), "not confirmed"]
+    named = [*map(str, Status), NOT_CONFIRMED]
     return ", ".join(f"{count[name]} {name}" for name in named if count[name])

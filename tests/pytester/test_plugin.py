@@ -162,6 +162,38 @@ def test_unsupported_and_inconclusive_are_skipped_with_their_reason(suite):
     )
 
 
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+def test_a_session_that_judges_nothing_says_why_once_and_ends_as_if_it_had_no_tests(process, pytester, workers):
+    """It ended with 0 and without a reason, as after 12 of 12 tests of BBRv3 for lack of its kernel."""
+    asked = "-m", "cubic and (heatmap or loss)", *GRID, *workers
+    result = process(*asked, kind="unsupported")
+    result.assert_outcomes(skipped=4)
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    result.stdout.fnmatch_lines(
+        ["nothing was judged, so the exit status is 5:", "  4 unsupported: not offered (5 of 5 trials)"]
+    )
+    assert str(result.stdout).count("not offered") == 1
+    # A test of the user's own that passes makes it a session like any other.
+    own = pytester.makepyfile("import pytest\n@pytest.mark.cubic\n@pytest.mark.heatmap\ndef test_own(): pass\n")
+    beside = process(*asked, own, kind="unsupported")
+    beside.assert_outcomes(skipped=4, passed=1)
+    assert beside.ret == pytest.ExitCode.OK
+
+
+def test_a_session_that_selects_tests_of_its_own_alone_or_runs_none_ends_as_pytest_does(suite, pytester):
+    own = pytester.makepyfile("import pytest\ndef test_own(): pytest.skip('no reason')\n")
+    assert suite("-m", "not cubic and not reno", own).ret == pytest.ExitCode.OK
+    assert suite("-m", "cubic and heatmap", *GRID, "--collect-only", kind="unsupported").ret == pytest.ExitCode.OK
+
+
+def test_each_zone_says_why_it_leaves_cells_open(suite):
+    result = suite("-m", "cubic and (heatmap or loss)", *GRID, kind="unclear")
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(
+        ["zone cubic/heatmap: 2 inconclusive", "  2 inconclusive: * more trials needed (--max-trials allows more)"]
+    )
+
+
 def test_a_cell_gets_more_trials_until_it_is_clear(suite, pytester):
     result = suite("-m", "cubic and heatmap", *GRID, "--max-trials", "8", "--results", "r.jsonl", kind="clear later")
     result.assert_outcomes(passed=2)
@@ -331,7 +363,7 @@ def test_holm_is_taken_over_what_was_planned_not_over_what_arrived():
     for family, late in ((66, {("cubic/heatmap", "a")}), (67, set())):
         zones = summary.Zones()
         said = told("a", "inconclusive", 3.77e-5, False, family)
-        zones.pytest_runtest_logreport(types.SimpleNamespace(**{summary.TOLD: dataclasses.asdict(said)}))
+        zones.pytest_runtest_logreport(types.SimpleNamespace(when="setup", **{summary.TOLD: dataclasses.asdict(said)}))
         assert zones.late() == late
 
 
@@ -383,7 +415,7 @@ def test_a_cell_that_only_holm_finds_in_violation_fails_the_session_unless_it_is
         *((c, "conforms", None) for c in CELLS),
     ):
         zones.pytest_runtest_logreport(
-            types.SimpleNamespace(**{summary.TOLD: dataclasses.asdict(told(cell, status, p, known))})
+            types.SimpleNamespace(when="setup", **{summary.TOLD: dataclasses.asdict(told(cell, status, p, known))})
         )
     assert zones.upgraded() == ({} if known else {"cubic/heatmap": ["b"]})
     assert list(zones.lines()) == [
@@ -406,7 +438,7 @@ def late_zones(repeat):
     zones = summary.Zones(repeat)
     for cell, status, p in (("a", "violates", 1e-9), ("b", "inconclusive", 3.77e-5)):
         said = dataclasses.asdict(told(cell, status, p, known=False))
-        zones.pytest_runtest_logreport(types.SimpleNamespace(**{summary.TOLD: said}))
+        zones.pytest_runtest_logreport(types.SimpleNamespace(when="setup", **{summary.TOLD: said}))
     return zones
 
 

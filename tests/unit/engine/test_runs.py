@@ -331,7 +331,7 @@ def test_an_algorithm_whose_kernel_is_not_built_is_unsupported_and_says_what_to_
     with runs.Run(bench, kept, [("bbrv3", setting())], [1]) as run:
         (found,) = run.result("bbrv3", setting())
     assert found.outcome is Outcome.UNSUPPORTED
-    assert "run `conformance kernel build bbrv3 --source linux-source-6.12 --patch BBR3.patch`" in found.message
+    assert "run `conformance kernel build bbrv3 --source linux-source-6.12 --patch bbr3.patch`" in found.message
     try:
         benches.find(benches.Choice(kernel="bbrv3"))
         raise AssertionError("a kernel that was named and is not built was accepted")

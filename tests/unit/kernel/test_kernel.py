@@ -27,7 +27,10 @@ def test_no_kernel_names_the_command_that_builds_one(own_cache):
         store.find()
     for name, command in (
         ("default", "build`"),
-        ("bbrv3", "build bbrv3 --source linux-source-6.12 --patch BBR3.patch`"),
+        (
+            "bbrv3",
+            "build bbrv3 --source linux-source-6.12 --patch bbr3.patch`; its patch is 6.12/0002-bbr3.patch of https://",
+        ),
         ("6.12", "build 6.12 --source linux-source-6.12`"),
         ("7.2", "build 7.2 --source linux-source-7.2`"),
         ("mine", "build mine`"),
