@@ -5,7 +5,7 @@ Exit statuses, of every command and of CI's gate (docs/ci.md):
 0    conforms, or done
 1    something violates; for `gate`: a violation is not expected, or an expected one no longer happens
 2    misuse: the user can fix it; the line on standard error says how
-3    an error of emulator, guest or adapter: nothing is known about the stack
+3    an error of emulator, guest, adapter or the suite itself: nothing is known about the stack
 4    inconclusive, unsupported (for `gate`: or not measured in time) and nothing worse. Without --strict, `gate` ignores
      these as long as half of the smoke verdicts are decided
 130  interrupted; the same command again resumes

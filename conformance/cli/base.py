@@ -9,7 +9,9 @@ import math
 import pathlib
 import signal
 import sys
+import tempfile
 import threading
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NoReturn, TypeVar
 
@@ -21,7 +23,7 @@ from conformance.commands.status import ExitStatus
 from conformance.model.errors import UserError
 from conformance.model.verdict import MOST_TRIALS
 from conformance.support import spelling
-from conformance.support.console import Console, mistake, silence
+from conformance.support.console import Console, mistake, one_line, silence
 from conformance.support.notes import Notes
 
 out = Console()
@@ -137,6 +139,8 @@ def _ended_as_interrupted() -> Iterator[None]:
 
 #: errors of writing to standard output: disk full, quota, broken device; errors of other files name the file
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+#: how much of an unexpected error's message is printed; its log has all of it
+_MOST_LETTERS = 200
 
 
 class Group(click.Group):
@@ -161,15 +165,19 @@ class Group(click.Group):
                 return super().invoke(ctx)
         except UserError as error:
             _refuse(ctx, error)
-        except OSError as error:
-            if error.filename is not None or error.errno not in _FULL:
-                raise
-            silence(sys.stdout)
-            why = f"cannot write to standard output: {error.strerror}"
-            _refuse(ctx, UserError(why, "free some space, or write elsewhere"))
         except KeyboardInterrupt:
             err.print("conformance: interrupted; run the same command again to resume")
             ctx.exit(ExitStatus.INTERRUPTED)
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise  # click has an exit status for each of these
+        except Exception as error:
+            if isinstance(error, OSError) and error.filename is None and error.errno in _FULL:
+                silence(sys.stdout)
+                why = f"cannot write to standard output: {error.strerror}"
+                _refuse(ctx, UserError(why, "free some space, or write elsewhere"))
+            _report(error)
+            # Python's own status would be 1, which means that a stack violates.
+            ctx.exit(ExitStatus.ERROR)
 
 
 def _refuse_empty(args: Iterable[str]) -> None:
@@ -183,6 +191,21 @@ def _refuse(ctx: click.Context, error: UserError) -> NoReturn:
     """Show a user's mistake, and exit."""
     err.print(f"conformance: {mistake(error)}", style="red", soft_wrap=True)
     ctx.exit(ExitStatus.MISUSE)
+
+
+def _report(error: Exception) -> None:
+    """Write the traceback of a fault of the suite to a log, and say where that is; if there is no log, print it."""
+    text = "".join([f"conformance {__version__}: {sys.argv}\n", *traceback.format_exception(error)])
+    try:
+        with tempfile.NamedTemporaryFile("w", prefix="conformance-crash-", suffix=".log", delete=False) as log:
+            log.write(text)
+        lines = f"log {log.name}"
+    except OSError:
+        err.print(text, soft_wrap=True)
+        lines = "lines above"
+    what = one_line(f"{type(error).__name__}: {error}")[:_MOST_LETTERS]
+    why = f"conformance: the suite itself failed ({what}), so nothing is known about the stack"
+    err.print(f"{why}; please report this, with the {lines}", style="red", soft_wrap=True)
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

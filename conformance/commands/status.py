@@ -19,7 +19,7 @@ class ExitStatus(enum.IntEnum):
     VIOLATES = 1
     #: the user can correct it; the line on standard error says how
     MISUSE = 2
-    #: the emulator, the guest or the adapter failed: nothing is known about the stack
+    #: the emulator, the guest, the adapter or the suite itself failed: nothing is known about the stack
     ERROR = 3
     #: something is inconclusive, unsupported or was not measured, and nothing is worse
     UNKNOWN = 4

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import tempfile
 
 import click.testing
 import pytest
@@ -261,3 +262,25 @@ def test_a_number_of_trials_that_was_asked_for_is_not_exceeded(run, monkeypatch,
     monkeypatch.setattr(command, "compute", compute)
     assert run("run", "cubic", *options).exit_code == 0
     assert asked == [numbers]
+
+
+def test_a_crash_of_the_suite_is_an_error_and_names_its_log(run, results, monkeypatch, tmp_path):
+    """Python's own status for it, 1, would mean that a stack violates."""
+    monkeypatch.setattr(store, "scan", lambda *_: {}["\x1b[31m"])
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    found = run("report", results)
+    assert found.exit_code == 3
+    (line,) = found.output.splitlines()
+    assert "please report this" in line
+    assert "\x1b" not in line
+    (log,) = tmp_path.glob("conformance-crash-*.log")
+    assert str(log) in line
+    assert "Traceback" in log.read_text()
+
+
+def test_a_crash_whose_log_cannot_be_written_prints_its_traceback(run, results, monkeypatch):
+    monkeypatch.setattr(store, "scan", lambda *_: {}["x"])
+    monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
+    found = run("report", results)
+    assert found.exit_code == 3
+    assert "Traceback" in found.output
