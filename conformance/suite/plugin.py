@@ -23,6 +23,7 @@ from conformance.model.errors import UserError
 from conformance.suite import late, options, summary, xdist
 from conformance.suite.cases import CLAUSE, SPLIT, cases, check_mark_expression, matching
 from conformance.suite.clause_items import ClauseItem
+from conformance.suite.faults import Faults
 from conformance.suite.items import SESSION, CellItem, JudgedItem, LabFault, SplitItem
 from conformance.suite.progress import Ticker
 from conformance.suite.session import Session
@@ -167,6 +168,7 @@ def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Ite
 @pytest.hookimpl(trylast=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
     config = session.config
+    config.pluginmanager.register(Faults(), "conformance-faults")
     if hasattr(config, "workerinput"):
         return
     option = config.option

@@ -16,6 +16,7 @@ from conformance.commands import why
 from conformance.model.errors import UserError
 from conformance.model.verdict import Status
 from conformance.suite import options, summary
+from conformance.suite.items import JudgedItem
 from conformance.support import paths
 
 pytestmark = pytest.mark.slow
@@ -145,6 +146,35 @@ def test_an_emulator_fault_is_an_error_not_a_failure(suite):
     result = suite("-m", "cubic and heatmap", *GRID, kind="error")
     result.assert_outcomes(errors=2)
     result.stdout.fnmatch_lines(["error: the guest died*"])
+
+
+@pytest.mark.parametrize("phase", ["setup", "runtest"])
+def test_a_fault_of_the_suite_in_a_test_is_an_internal_error_not_a_failure(suite, phase):
+    broken = functools.partial({}.__getitem__, "x")
+    result = suite("-m", "cubic and heatmap", *GRID, more=lambda patch: patch(JudgedItem, phase, lambda self: broken()))
+    assert result.ret == pytest.ExitCode.INTERNAL_ERROR
+
+
+@pytest.mark.parametrize(("kind", "status"), [("good", 3), ("bad", 1)])
+def test_a_fault_of_the_suite_at_the_end_looks_like_no_violation_and_hides_none(suite, kind, status):
+    def broken(*_):
+        raise KeyError("x")
+
+    result = suite(
+        "-m", "cubic and heatmap", *GRID, kind=kind, more=lambda patch: patch(summary.Zones, "lines", broken)
+    )
+    assert result.ret == status
+    result.stdout.fnmatch_lines(["INTERNALERROR> KeyError: 'x'"])
+
+
+def test_a_users_mistake_at_the_end_is_one_line(suite):
+    def broken(*_):
+        raise UserError("no space", "free some")
+
+    result = suite("-m", "cubic and heatmap", *GRID, more=lambda patch: patch(summary.Zones, "lines", broken))
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stdout.fnmatch_lines(["ERROR: no space; free some"])
+    result.stdout.no_fnmatch_line("*INTERNALERROR*")
 
 
 def test_unsupported_and_inconclusive_are_skipped_with_their_reason(suite):
