@@ -98,10 +98,9 @@ def profile_names() -> tuple[str, ...]:
 @functools.cache
 def profile_document(name: str) -> Mapping[str, Any]:
     """Return a profile's document, read and checked once and not for each cell. Raises UserError."""
-    path = paths.data("zones", "profiles", f"{name}.json")
-    if not path.exists():
-        raise UserError(f"profile {name!r} is not known", f"choose one of {', '.join(profile_names())}")
-    document: Mapping[str, Any] = schema.load("profile", path)
+    if name not in profile_names():  # which may be no name that a file can have
+        raise UserError(f"profile {name!r:.100} is not known", f"choose one of {', '.join(profile_names())}")
+    document: Mapping[str, Any] = schema.load("profile", paths.data("zones", "profiles", f"{name}.json"))
     return document
 
 
@@ -182,7 +181,7 @@ def zone_path(zone_id: str) -> pathlib.Path:
 def shipped_path(zone_id: str) -> pathlib.Path:
     """Return the file of the zone with this id. Raises UserError if no such zone ships."""
     path = zone_path(zone_id)
-    if not path.is_file():
+    if not paths.exists(path):
         ids = [f"{file.parent.name}/{file.stem}" for file in zone_files("*")]
         alike = [known for known in ids if known.startswith(zone_id)] if zone_id else []
         listed = "`conformance zones check` lists those that ship"

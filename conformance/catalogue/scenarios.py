@@ -79,7 +79,7 @@ def _beside(folder: pathlib.Path) -> Callable[[str], bytes]:
     def load(name: str) -> bytes:
         for place in (folder, paths.data("scenarios")):
             try:
-                return (place / name).read_bytes()
+                return schema.read_bytes(place / name, schema.MOST_TRACE_BYTES)
             except OSError as error:
                 why = error.strerror or str(error)
             except ValueError as error:  # not a valid name of a file

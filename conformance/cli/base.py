@@ -175,6 +175,8 @@ class Group(click.Group):
                 silence(sys.stdout)
                 why = f"cannot write to standard output: {error.strerror}"
                 _refuse(ctx, UserError(why, "free some space, or write elsewhere"))
+            if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+                _refuse(ctx, UserError(f"{error.filename!s:.100}: {error.strerror}", "give a shorter name"))
             _report(error)
             # Python's own status would be 1, which means that a stack violates.
             ctx.exit(ExitStatus.ERROR)

@@ -1,12 +1,12 @@
 """Commands that read results: reports, figures, exports, merging, and comparison with published cells."""
 
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import click
 
-from conformance.cli.base import FORMAT, echo, finish, out_folder, progress_console
+from conformance.cli.base import FORMAT, echo, err, finish, out_folder, progress_console
 from conformance.model.errors import UserError
 from conformance.results.store import DEFAULT_RESULTS
 from conformance.support import extras, files
@@ -19,7 +19,15 @@ _RESULTS = click.argument("results", nargs=-1, type=click.Path(path_type=pathlib
 def _source(results: Sequence[pathlib.Path]) -> Any:
     from conformance.results import source
 
-    return source.Source(results or (pathlib.Path(DEFAULT_RESULTS),))
+    read = source.Source(results or (pathlib.Path(DEFAULT_RESULTS),))
+    _warn(read.left_out)
+    return read
+
+
+def _warn(left_out: Iterable[str]) -> None:
+    """Print which lines were left out, where it cannot mix with an export on standard output."""
+    for text in left_out:
+        err.print(text, style="yellow", soft_wrap=True)
 
 
 @click.command()
@@ -66,7 +74,7 @@ def export(form: str, results: Sequence[pathlib.Path], target: str | None, print
 
     if target == "-" and printed == "json":
         raise UserError("--out - leaves no room for --format json on standard output", "name a file with --out")
-    made = export.compute(form, results or (pathlib.Path(DEFAULT_RESULTS),))
+    made = export.compute(form, _source(results))
     if target == "-":
         echo(made.content)
         return
@@ -158,8 +166,7 @@ def merge(results: Sequence[pathlib.Path], target: pathlib.Path, form: str) -> N
     from conformance.commands import merge
 
     found = merge.compute(results, target)
-    for text in found.left_out:
-        progress_console(form).print(text, style="yellow", soft_wrap=True)
+    _warn(found.left_out)
     finish(found, form, lambda found, console: console.print(f"{target}: {found.trials} trials", soft_wrap=True))
 
 

@@ -16,6 +16,7 @@ from conformance.model.errors import UserError
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Scheme
 from conformance.results import features, store
+from conformance.support import paths
 
 _RESULTS = (".jsonl", ".jsonl.xz", ".jsonl.gz")
 #: the version at the end of a stack's name: ngtcp2-1.11 is another version of the stack ngtcp2
@@ -134,7 +135,9 @@ def parse(text: str, choice: Choice, sysctls: Sysctls = ()) -> Stack | Results:
         return Results(
             given=text, measurements=store.read(path), features=features.read(features.beside(path)),
         )  # fmt: skip
-    stack, at, kernel = (text, "", "") if path.exists() else text.rpartition("@") if "@" in text else (text, "", "")
+    stack, at, kernel = (
+        (text, "", "") if paths.exists(path) else text.rpartition("@") if "@" in text else (text, "", "")
+    )
     if at and not kernel:
         raise UserError(f"{text}: the name of a kernel must follow the @", "give STACK@KERNEL, such as quinn@6.1")
     chosen = dataclasses.replace(choice, stack=stack or choice.stack)

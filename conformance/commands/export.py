@@ -2,7 +2,7 @@
 
 import dataclasses
 import pathlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from conformance.commands.result import Document, Done, document
 from conformance.lab import manifest
@@ -39,9 +39,8 @@ class Exported(Done):
         return document("export", self.exit_status, form=self.form, path=path, bytes=len(self.content))
 
 
-def compute(form: str, results: Sequence[pathlib.Path]) -> Exported:
-    """Convert results files to one of FORMS. Raises UserError."""
-    source = Source(results)
+def compute(form: str, source: Source) -> Exported:
+    """Convert results to one of FORMS. Raises UserError."""
     series = heatmaps.all_series(source.measurements)
     made: dict[str, Callable[[], bytes]] = {
         "json": lambda: export.summary_json(series, source.files),

@@ -1,29 +1,53 @@
 """Read results files that were compressed for keeping (.xz, .gz). Lines are never added to them."""
 
-import atexit
 import functools
 import gzip
 import lzma
 import os
 import pathlib
-import shutil
 import tempfile
 import zlib
-from collections.abc import Callable
-from typing import BinaryIO, cast
+from collections.abc import Callable, Iterator
+from typing import BinaryIO
 
 from conformance.model.errors import UserError
+from conformance.results import lines
 from conformance.support import files
 
-_OPENERS: dict[str, Callable[[pathlib.Path], BinaryIO]] = {
-    ".xz": lambda path: cast(BinaryIO, lzma.open(path)),
-    ".gz": lambda path: cast(BinaryIO, gzip.open(path)),
-}
+#: A file holds at most one line of the longest kind, or this many times its own size. Lines of results shrink to
+#: between a twentieth and a tenth.
+_MOST_TIMES = 200
+#: the most bytes of memory to decompress with; the largest preset of `xz` takes 65 MB
+_MEMORY = 100_000_000
+_BLOCK = 1 << 20
+
+
+def _xz(path: pathlib.Path) -> Iterator[bytes]:
+    """Yield what an .xz file holds. The library's own file objects allow a file to ask for 4 GB of memory."""
+    with open(path, "rb") as packed:
+        stream = None
+        while block := packed.read(_BLOCK):
+            while block := block if stream else block.lstrip(b"\0"):  # zeros may stand between streams
+                stream = stream or lzma.LZMADecompressor(memlimit=_MEMORY)
+                yield stream.decompress(block, _BLOCK)
+                while not (stream.eof or stream.needs_input):
+                    yield stream.decompress(b"", _BLOCK)
+                block, stream = (stream.unused_data, None) if stream.eof else (b"", stream)
+        if stream:
+            raise EOFError("it ends early")
+
+
+def _gz(path: pathlib.Path) -> Iterator[bytes]:
+    with gzip.open(path) as unpacked:
+        yield from iter(lambda: unpacked.read(_BLOCK), b"")
+
+
+_UNPACKED: dict[str, Callable[[pathlib.Path], Iterator[bytes]]] = {".xz": _xz, ".gz": _gz}
 
 
 def is_compressed(path: str | os.PathLike[str]) -> bool:
     """Return whether the file's name says that it is compressed."""
-    return pathlib.Path(path).suffix in _OPENERS
+    return pathlib.Path(path).suffix in _UNPACKED
 
 
 def open_plain(path: str | os.PathLike[str]) -> BinaryIO:
@@ -37,25 +61,28 @@ def open_plain(path: str | os.PathLike[str]) -> BinaryIO:
     if not is_compressed(path):
         return open(path, "rb")
     about = path.stat()
-    return open(_copy(path, about.st_mtime_ns, about.st_size).name, "rb")
+    # Opened anew, so that each reader has an offset of its own.
+    return open(f"/proc/self/fd/{_copy(path, about.st_mtime_ns, about.st_size).fileno()}", "rb")
 
 
 @functools.lru_cache(maxsize=64)
-def _copy(path: pathlib.Path, changed_ns: int, size: int) -> "tempfile._TemporaryFileWrapper[bytes]":
-    """Return a decompressed copy of the file, which is deleted when this function's cache drops it."""
-    copy = tempfile.NamedTemporaryFile(prefix="conformance-results-", dir=files.temp_folder())
+def _copy(path: pathlib.Path, changed_ns: int, size: int) -> BinaryIO:
+    """Return a decompressed copy of the file, without a name: nothing is left of it when its process ends, even when
+    that is killed.
+    """
+    most, held = max(lines.LONGEST, _MOST_TIMES * size), 0
+    copy = tempfile.TemporaryFile(dir=files.temp_folder())
     try:
-        with _OPENERS[path.suffix](path) as packed:
-            shutil.copyfileobj(packed, copy)
+        for block in _UNPACKED[path.suffix](path):
+            held += len(block)
+            if held > most:
+                why = f"cannot read results {path}: {size} bytes hold more than {most / 1e6:g} MB"
+                raise UserError(why, "decompress it if you trust it")
+            copy.write(block)
     except (lzma.LZMAError, EOFError, gzip.BadGzipFile, zlib.error) as error:
-        copy.close()
         raise UserError(f"cannot read results {path}: it is damaged, or not in {path.suffix} format: {error}") from None
     copy.flush()
     return copy
-
-
-# Delete the copies at the interpreter's end, before it unloads the modules that this needs.
-atexit.register(_copy.cache_clear)
 
 
 def compress(lines: bytes) -> bytes:

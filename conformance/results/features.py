@@ -72,7 +72,7 @@ def _lines(path: pathlib.Path) -> Iterator[TrialFeatures | None]:
         return
     try:
         with open(path, "rb") as f:
-            for number, line in enumerate(f, 1):
+            for number, line in lines.each(f, path):
                 # A line without a newline is still being written. The trial of a line that was cut short is traced
                 # again.
                 if line.endswith(b"\n") and line.strip() and not lines.cut_short(line, _BEGINNING):
@@ -83,9 +83,10 @@ def _lines(path: pathlib.Path) -> Iterator[TrialFeatures | None]:
 
 def _parse(line: bytes, where: str) -> TrialFeatures | None:
     try:
-        data = json.loads(line, parse_constant=schema.refuse)
+        data = json.loads(line, parse_constant=schema.refuse, object_pairs_hook=schema.once)
     except (ValueError, RecursionError) as error:
         raise UserError(f"{where}: not a JSON line: {error}", "remove the file: traces are then taken again") from None
+    schema.check_values(data, where)
     schema.check("features", data, where)
     if data["reader"] != reader():
         return None

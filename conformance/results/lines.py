@@ -5,6 +5,13 @@ import fcntl
 import json
 import os
 import pathlib
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from conformance.model.errors import UserError
+
+#: the most bytes of a line; that of a trial with a million packets has 8 MB
+LONGEST = 10_000_000
 
 
 def append(path: pathlib.Path, line: bytes) -> None:
@@ -20,6 +27,17 @@ def append(path: pathlib.Path, line: bytes) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     finally:
         os.close(fd)
+
+
+def each(file: BinaryIO, where: object, number: int = 1) -> Iterator[tuple[int, bytes]]:
+    """Yield (number, line) of the lines from here on; the first has this number. Raises UserError, which names `where`,
+    if a line is longer than LONGEST.
+    """
+    while line := file.readline(LONGEST + 1):
+        if len(line) > LONGEST:
+            raise UserError(f"{where}:{number}: the line is longer than {LONGEST / 1e6:g} MB")
+        yield number, line
+        number += 1
 
 
 def is_beginning(line: bytes, beginning: bytes) -> bool:

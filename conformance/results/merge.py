@@ -5,7 +5,6 @@ the same trial, must not become one verdict. The merged file depends on what is 
 """
 
 import dataclasses
-import functools
 import pathlib
 from collections.abc import Callable, Iterable
 
@@ -55,20 +54,14 @@ def merge(
     """
     found: dict[str, _Line] = {}
     runs: Runs = {}
-    cut_short = 0
-
-    def left_out(path: pathlib.Path, number: int) -> None:
-        nonlocal cut_short
-        cut_short += 1
-        say(f"{path}:{number}: left out because it was cut short: its trial has to be run again")
-
+    cut_short: list[str] = []
     files_read = list(dict.fromkeys(pathlib.Path(file) for file in sources))
     for path in files_read:
-        for number, at, measurement in store.scan(path, functools.partial(left_out, path)):
+        for number, at, measurement in store.scan(path, cut_short.append):
             _check_alike(runs, measurement, f"{path}:{number}")
             try:
                 line, key = _line(measurement, path, at), measurement.trial.key
-            except ValueError as error:  # about a number that no float holds and that JSON cannot express
+            except (ValueError, RecursionError) as error:  # a number that JSON cannot express, or too deep a nesting
                 raise UserError(f"{path}:{number}: {error}") from None
             other = found.get(key)
             if other and other.settled and line.settled and other.seen != line.seen:
@@ -77,8 +70,10 @@ def merge(
                     "equal trials give equal results: measure it again, and find out what differs between the machines",
                 )
             found[key] = min(line, other, key=lambda known: known.rank) if other else line
+    for text in cut_short:
+        say(text)
     if not found:
-        raise store.nothing_in(files_read, cut_short, "name files that hold results")
+        raise store.nothing_in(files_read, len(cut_short), "name files that hold results")
     _write(sorted(found.values(), key=lambda line: line.order), target)
     return len(found)
 

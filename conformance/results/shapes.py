@@ -46,6 +46,7 @@ def check(measurement: Measurement) -> None:
                 if not isinstance(record[key], of_type):
                     raise ValueError(f"/{kind}/{at}/{key} is {record[key]!r:.40}, not {of_type.__name__}")
             _check(record, kind, f"/{kind}/{at}")
+    _check(measurement.host, "host", "/host")
     for name, value in measurement.evidence.items():
         _check_evidence(name, value, f"/evidence/{name}")
 

@@ -38,17 +38,19 @@ class Source:
         found: dict[str, tuple[pathlib.Path, int, int, Measurement]] = {}
         files: list[File] = []
         shared: dict[Any, Any] = {}
-        cut_short: list[int] = []
+        left_out: list[str] = []
         for path in dict.fromkeys(pathlib.Path(p) for p in paths):
             trials = 0
-            for number, at, measurement in store.scan(path, cut_short.append):
+            for number, at, measurement in store.scan(path, left_out.append):
                 found[measurement.trial.key] = path, number, at, _lean(measurement, shared)
                 trials += 1
             with open(path, "rb") as f:
                 digest = hashlib.file_digest(f, "sha256").hexdigest()[:16]
             files.append(File(name=path.name, digest=digest, trials=trials))
         if not found:
-            raise store.nothing_in(paths, len(cut_short), "measure first, for example with `conformance run cubic`")
+            raise store.nothing_in(paths, len(left_out), "measure first, for example with `conformance run cubic`")
+        #: in words, the lines that were cut short
+        self.left_out = tuple(left_out)
         self.files = tuple(files)
         self.measurements = [measurement for *_, measurement in found.values()]
         self._where = {key: (path, number, at) for key, (path, number, at, _) in found.items()}

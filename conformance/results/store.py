@@ -9,6 +9,7 @@ import pathlib
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from conformance.model.errors import UserError, located
 from conformance.model.setting import Setting
@@ -24,8 +25,9 @@ DEFAULT_RESULTS = "results/results.jsonl"
 _SETTLED = {Outcome.OK, Outcome.TIMEOUT, Outcome.UNSUPPORTED}
 #: the first bytes of every line that add() writes
 _BEGINNING = b'{"evidence":'
-#: an escaped surrogate: only lines with one are searched for lone surrogates, value by value, which takes long
-_MAY_BE_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+#: ASCII that may stand for a character that no text should have; only lines with it, or with other characters than
+#: ASCII, are searched value by value, which takes long
+_ESCAPE = re.compile(r"\\[bfru]|\x7f")
 
 
 def read(*paths: pathlib.Path | str) -> list[Measurement]:
@@ -47,22 +49,22 @@ def nothing_in(paths: Iterable[pathlib.Path | str], cut_short: int, mend: str) -
 
 
 def scan(
-    path: pathlib.Path | str, cut_short: Callable[[int], None] = lambda number: None
+    path: pathlib.Path | str, say: Callable[[str], None] = lambda text: None
 ) -> Iterator[tuple[int, int, Measurement]]:
     """Yield (line number, offset of the line in bytes, Measurement) of every line, in order.
 
     Lines are read one at a time, because files may be larger than memory. If the name ends in .xz or .gz, numbers and
-    offsets are those of the decompressed lines. `cut_short` is called with the numbers of lines that a crash or a full
-    disk cut short, which are skipped. Raises UserError naming file and line.
+    offsets are those of the decompressed lines. Lines that a crash or a full disk cut short are skipped, and
+    `say` is told which. Raises UserError naming file and line.
     """
     known: set[Kind] = set()
     try:
         with compressed.open_plain(path) as f:
             at = 0
-            for number, line in enumerate(f, 1):
+            for number, line in lines.each(f, path):
                 # A line without a newline is still being written, or was cut short.
                 if not line.endswith(b"\n") or lines.cut_short(line, _BEGINNING):
-                    cut_short(number)
+                    say(f"{path}:{number}: left out because it was cut short: its trial has to be run again")
                 elif line.strip():
                     yield number, at, _parse(line, f"{path}:{number}", known)
                 at += len(line)
@@ -75,7 +77,7 @@ def read_at(path: pathlib.Path | str, at: int) -> Measurement:
     try:
         with compressed.open_plain(path) as f:
             f.seek(at)
-            return _parse(f.readline(), f"{path}: byte {at}", set())
+            return _parse(f.readline(lines.LONGEST), f"{path}: byte {at}", set())
     except OSError as error:
         raise UserError(f"cannot read results {path}: {error.strerror}") from None
 
@@ -85,7 +87,7 @@ def _parse(line: bytes, where: str, known: set[Kind]) -> Measurement:
     try:
         # Decoded here, because json.loads() accepts bytes with lone surrogates.
         text = line.decode("utf-8")
-        data = json.loads(text, parse_constant=schema.refuse)
+        data = json.loads(text, parse_constant=schema.refuse, object_pairs_hook=schema.once)
     except (ValueError, RecursionError) as error:
         # The parser's own line number is always 1 here, and would contradict that of the file.
         why = f"{error.msg}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)
@@ -95,27 +97,46 @@ def _parse(line: bytes, where: str, known: set[Kind]) -> Measurement:
         raise UserError(f"{where}: written by another version of the suite ({written:.40})", "give another --results")
     if written != "measurement/1":
         raise UserError(f'{where}: not a result line: "schema" must be "measurement/1"')
-    if _MAY_BE_HALF.search(text):
-        schema.check_values(data, where)
     try:
+        if not text.isascii() or _ESCAPE.search(text):
+            data = {name: part if name == "trial" else _stripped(part) for name, part in data.items()}
+            schema.check_values(data, where)
         with located(where):
             measurement = Measurement.from_json(data)
         trial = measurement.trial
         # Checking every line by the schema would take minutes, so it is done once for all trials that are alike.
         if (kind := (trial.scheme, trial.setting, trial.room, measurement.outcome)) not in known:
             schema.check("measurement", data, where)
+            schema.check_values({"trial": data["trial"]}, where)
             known.add(kind)
+        if measurement.packets is not None:
+            schema.check("measurement", measurement.packets, f"{where}: /packets", "packets")
         _check_values(measurement)
         return measurement
+    except RecursionError:
+        raise UserError(f"{where}: nested too deeply") from None
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        schema.check_values(data, where)
         schema.check("measurement", data, where)
         raise UserError(f"{where}: {type(error).__name__}: {error}") from None
+
+
+def _stripped(value: Any) -> Any:
+    """Return a value in whose texts spaces replace control characters: a stack may have said them, and other programs
+    may print them to a terminal.
+    """
+    if isinstance(value, dict):
+        return {schema.CONTROL.sub(" ", name): _stripped(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return list(map(_stripped, value))
+    return schema.CONTROL.sub(" ", value) if isinstance(value, str) else value
 
 
 def _check_values(measurement: Measurement) -> None:
     """Check values that differ from trial to trial and that are calculated with. Raises ValueError, TypeError, ..."""
     trial = measurement.trial
-    if type(trial.seed) is not int or not all(type(part) is dict for part in (measurement.evidence, measurement.host)):
+    texts = trial.lab_digest, measurement.message or ""
+    if type(trial.seed) is not int or not all(type(text) is str for text in texts):
         raise TypeError("not of the schema's types")
     shapes.check(measurement)
     if measurement.outcome is Outcome.OK and measurement.utilization is None:
@@ -169,19 +190,18 @@ class Store:
         """Read the lines that were added since the last call, and return what follows the last complete line."""
         with open(self.path, "rb") as f:
             f.seek(self._read_up_to)
-            data = f.read()
-        complete = data.rfind(b"\n") + 1
-        for number, line in enumerate(data[:complete].split(b"\n"), 1):
-            if not line.strip() or lines.cut_short(line, _BEGINNING):
-                continue
-            measurement = _parse(line, f"{self.path}:{self._lines + number}", self._known)
-            if not is_version(measurement.trial.scheme.stack_version):
-                self.without_version += 1
-            elif measurement.outcome in _SETTLED:
-                self._settled[measurement.trial.key] = measurement
-        self._read_up_to += complete
-        self._lines += data.count(b"\n", 0, complete)
-        return data[complete:]
+            for number, line in lines.each(f, self.path, self._lines + 1):
+                if not line.endswith(b"\n"):
+                    return line
+                if line.strip() and not lines.cut_short(line, _BEGINNING):
+                    measurement = _parse(line, f"{self.path}:{number}", self._known)
+                    if not is_version(measurement.trial.scheme.stack_version):
+                        self.without_version += 1
+                    elif measurement.outcome in _SETTLED:
+                        self._settled[measurement.trial.key] = measurement
+                self._read_up_to += len(line)
+                self._lines = number
+        return b""
 
     def find(self, trial: Trial) -> Measurement | None:
         """Return the settled measurement of this trial, whichever process made it, or None. Raises UserError."""
@@ -213,6 +233,9 @@ class Store:
         """Append one line. Raises UserError if it cannot be written, leaving what was there intact."""
         schema.check("measurement", measurement.to_json(), f"measurement {measurement.trial.key}")
         line = dumps(measurement)
+        if len(line) > lines.LONGEST:
+            why = f"the line of trial {measurement.trial.key} has {len(line) / 1e6:g} MB"
+            raise UserError(why, f"choose a shorter transfer: lines of up to {lines.LONGEST / 1e6:g} MB are read")
         with self._lock:
             try:
                 lines.append(self.path, line)

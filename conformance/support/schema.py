@@ -1,9 +1,15 @@
-"""Validate documents against the schemas that ship with the suite; errors name file, place and expectation."""
+"""Validate documents against the schemas that ship with the suite; errors name file, place and expectation.
 
+Others write documents, too, so size and depth are bounded (docs/security.md), and so is the search for errors.
+"""
+
+import collections
 import functools
+import itertools
 import json
 import pathlib
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from conformance.model.errors import UserError
@@ -13,14 +19,42 @@ from conformance.support import paths
 Place = tuple[str | int, ...]
 #: bound on the size of any number: Python's integers are unbounded, but what is computed from them is not
 LARGEST = 1e300
+#: the most bytes of a document, and of a file that a scenario names
+_MOST_BYTES, MOST_TRACE_BYTES = 4_000_000, 8_000_000
+#: how deep values may be nested; the documents that ship are nested up to 8 deep
+_DEEPEST = 50
+#: how many errors each keyword of a schema finds in a value: an error takes 3 kB, and one is shown
+_MOST_ERRORS = 10
+#: control characters except tab and newline, and characters that switch the direction of text
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 @functools.cache
 def _validator(name: str, field: str | None = None) -> Any:
+    document = json.loads((paths.PACKAGE / "schemas" / f"{name}.json").read_text())
+    return _class()(document if field is None else document["properties"][field])
+
+
+@functools.cache
+def _class() -> Any:
+    """Return the class of validators, which search each value for a few errors only."""
     import jsonschema  # late: the host room also runs where only the standard library is installed
 
-    document = json.loads((paths.PACKAGE / "schemas" / f"{name}.json").read_text())
-    return jsonschema.Draft202012Validator(document if field is None else document["properties"][field])
+    keywords = {**jsonschema.Draft202012Validator.VALIDATORS, "uniqueItems": _unique}
+    extend: Callable[..., Any] = jsonschema.validators.extend
+    return extend(jsonschema.Draft202012Validator, {keyword: _few(find) for keyword, find in keywords.items()})
+
+
+def _few(find: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
+    return lambda *of: itertools.islice(find(*of) or (), _MOST_ERRORS)
+
+
+def _unique(validator: Any, _wanted: bool, value: Any, _schema: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield an error if a list has an item twice. The library's own check of unlike items takes quadratic time."""
+    import jsonschema
+
+    if validator.is_type(value, "array") and len({json.dumps(one, sort_keys=True) for one in value}) < len(value):
+        yield jsonschema.ValidationError("an item appears twice")
 
 
 def pattern(name: str, field: str) -> str:
@@ -70,7 +104,7 @@ def ordered(name: str, data: Any) -> Any:
 def read(path: pathlib.Path) -> Any:
     """Return the JSON document at `path`, whatever it holds. Raises UserError."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_bytes(path, _MOST_BYTES).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
     try:
@@ -83,8 +117,18 @@ def read(path: pathlib.Path) -> Any:
     return data
 
 
+def read_bytes(path: pathlib.Path, most: int) -> bytes:
+    """Return the content of a file. Raises OSError, and UserError if it has more than `most` bytes."""
+    with open(path, "rb") as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise UserError(f"cannot read {path}: it has more than {most / 1e6:g} MB")
+    return content
+
+
 def check_values(data: Any, where: object) -> None:
-    """Reject what JSON Schema cannot: duplicate names, numbers too large for a float, lone surrogates.
+    """Reject what JSON Schema cannot: duplicate names, numbers too large for a float, deep nesting, characters that no
+    text should have.
 
     Raises UserError naming `where` and the JSON pointer.
     """
@@ -98,23 +142,38 @@ class _Twice:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        found[name] = _Twice() if name in found else value
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        found[_repeated(pairs)] = _Twice()
     return found
+
+
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a dict, as `object_pairs_hook` of json.loads(). Raises ValueError if a name appears twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError(f"the name {_repeated(pairs)!r:.40} appears twice")
+    return found
+
+
+def _repeated(pairs: list[tuple[str, Any]]) -> str:
+    return collections.Counter(name for name, _ in pairs).most_common(1)[0][0]
 
 
 def _why_not(parts: Place, value: object) -> str | None:
     """Return what is wrong with a value or its name, in words; None if nothing is."""
     if isinstance(value, _Twice):
         return "the name appears twice"
+    if len(parts) > _DEEPEST:
+        return f"nested more than {_DEEPEST} deep"
     if isinstance(value, (int, float)) and not abs(value) < LARGEST:
         return f"{_shorten(str(value), 40)} is not between {-LARGEST:g} and {LARGEST:g}"
+    text = "".join(text for text in (*parts[-1:], value) if isinstance(text, str))
     try:
-        "".join(text for text in (*parts[-1:], value) if isinstance(text, str)).encode("utf-8")
+        text.encode("utf-8")
     except UnicodeEncodeError:
         return "half of a character (a lone surrogate) is not text"  # JSON can escape that: RFC 8259, section 8.2
-    return None
+    return "control characters are not text" if CONTROL.search(text) else None
 
 
 def _pointer(parts: Sequence[str | int]) -> str:
@@ -126,14 +185,21 @@ def _pointer(parts: Sequence[str | int]) -> str:
 
 def _places(data: Any) -> Iterator[tuple[Place, Any]]:
     """Yield (place, value) for every value in a document, however deep."""
-    rest: list[tuple[Place, Any]] = [((), data)]
+    yield (), data
+    rest = [_inner((), data)]  # iterators, because a list of all that is left would take more memory than the document
     while rest:
-        parts, value = rest.pop()
-        yield parts, value
-        if isinstance(value, dict):
-            rest += (((*parts, key), inner) for key, inner in value.items())
-        elif isinstance(value, list):
-            rest += (((*parts, at), inner) for at, inner in enumerate(value))
+        for parts, value in rest[-1]:
+            yield parts, value
+            if isinstance(value, (dict, list)):
+                rest.append(_inner(parts, value))
+                break
+        else:
+            rest.pop()
+
+
+def _inner(parts: Place, value: Any) -> Iterator[tuple[Place, Any]]:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return (((*parts, step), inner) for step, inner in items)
 
 
 def refuse(constant: str) -> NoReturn:

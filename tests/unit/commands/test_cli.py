@@ -60,6 +60,11 @@ def results(tmp_path):
         (("run", "cubic", "--transfer-s", "nan"), "nan is not a finite number"),
         (("run", "cubic", "--stack", "~nobody-is-called-so/adapter.json"), "No such file"),
         (("run", "cubic", "--stack", "a" * 300), "File name too long"),
+        (("run", "cubic", "--profile", "a" * 300), "is not known; choose one of"),
+        (("compare", "a" * 300, "quinn"), "File name too long"),
+        (("run", "cubic", "--interop-rootfs", "a" * 300), "File name too long; give a shorter name"),
+        (("kernel", "digest", "--patch", "a" * 300), "File name too long; give a shorter name"),
+        (("zones", "show", "cubic/" + "a" * 300), "File name too long"),
         (("study", "show", "a" * 300), "there is no study 'aaa"),
         (("scenario", "show", "a" * 300), "there is no scenario 'aaa"),
         (("zones", "check", "a" * 300), "File name too long"),
@@ -284,3 +289,12 @@ def test_a_crash_whose_log_cannot_be_written_prints_its_traceback(run, results, 
     found = run("report", results)
     assert found.exit_code == 3
     assert "Traceback" in found.output
+
+
+@pytest.mark.parametrize(("command", "more"), [("report", ("--no-terminal",)), ("export", ("csv", "--out", "-"))])
+def test_a_line_that_was_cut_short_is_named(run, results, command, more):
+    results.write_bytes(results.read_bytes()[:-40])
+    found = run(command, *more, results)
+    assert found.exit_code == 0
+    assert f"{results}:5: left out because it was cut short" in found.stderr
+    assert "cut short" not in found.stdout

@@ -4,6 +4,7 @@ import json
 import lzma
 import math
 import pathlib
+import re
 import resource
 import subprocess
 import sys
@@ -16,9 +17,13 @@ from helpers import JSON, counted, measurement, measurements, places, replaced
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from conformance.catalogue import scenarios
 from conformance.model.errors import UserError
+from conformance.model.place import Point
 from conformance.model.trial import Outcome
-from conformance.results import store
+from conformance.reporting import heatmaps
+from conformance.reporting.tools import export
+from conformance.results import compressed, lines, merge, source, store
 
 
 @pytest.fixture
@@ -157,7 +162,9 @@ import resource, signal, sys
 sys.path.insert(0, {str(pathlib.Path(helpers.__file__).parent)!r})
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, ({size + 100}, {size + 100}))
-from conformance.results import store
+from conformance.reporting import heatmaps
+from conformance.reporting.tools import export
+from conformance.results import compressed, lines, merge, source, store
 from conformance.model.errors import UserError
 from helpers import measurement
 try:
@@ -213,4 +220,106 @@ def test_a_damaged_gz_file_is_named(tmp_path):
     packed[40:46] = b"\xff" * 6
     path.write_bytes(packed)
     with pytest.raises(UserError, match=r"z\.jsonl\.gz: it is damaged, or not in \.gz format"):
+        store.read(path)
+
+
+def test_a_compressed_file_of_several_streams_is_read_whole(tmp_path):
+    path = tmp_path / "results.jsonl.xz"
+    first, second = (lzma.compress(store.dumps(m)) for m in (measurement(0.5, 1), measurement(0.5, 2)))
+    path.write_bytes(first + bytes(8) + second)
+    assert [m.trial.seed for m in store.read(path)] == [1, 2]
+    path.write_bytes(first + second[:-20])
+    with pytest.raises(UserError, match="damaged"):
+        store.read(path)
+
+
+@pytest.mark.parametrize("pack", [lzma.compress, gzip.compress])
+def test_what_a_small_file_decompresses_to_is_bounded(tmp_path, monkeypatch, pack):
+    monkeypatch.setattr(lines, "LONGEST", 1_000_000)
+    path = tmp_path / f"results.jsonl.{'xz' if pack is lzma.compress else 'gz'}"
+    path.write_bytes(pack(b" " * 3_000_000))
+    with pytest.raises(UserError, match=r"bytes hold more than 1 MB; decompress it"):
+        store.read(path)
+
+
+def test_a_compressed_file_may_not_ask_for_much_memory(tmp_path):
+    path = tmp_path / "results.jsonl.xz"
+    path.write_bytes(lzma.compress(b"\n", filters=[{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 1 << 27}]))
+    with pytest.raises(UserError, match="limit"):
+        store.read(path)
+
+
+def test_reading_compressed_results_leaves_no_file_behind_however_it_ends(tmp_path, monkeypatch):
+    path = tmp_path / "results.jsonl.xz"
+    path.write_bytes(lzma.compress(store.dumps(measurement(0.5, 1))))
+    (tmp_path / "scratch").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "scratch"))
+    with compressed.open_plain(path) as one, compressed.open_plain(path) as other:
+        assert list((tmp_path / "scratch").iterdir()) == []
+        assert one.read() == other.read() == store.dumps(measurement(0.5, 1))
+
+
+@pytest.mark.parametrize("read", [store.read, store.Store])
+def test_a_line_that_is_too_long_is_named(path, monkeypatch, read):
+    store.Store(path).add(measurement(0.5, 1))
+    with open(path, "ab") as f:
+        f.write(b'{"evidence":' + b" " * 100_000)  # a line without its end would pass for one that was cut short
+    monkeypatch.setattr(lines, "LONGEST", 50_000)
+    with pytest.raises(UserError, match=r"results\.jsonl:2: the line is longer than 0\.05 MB"):
+        read(path)
+
+
+def test_a_line_that_is_too_long_is_not_added(path, monkeypatch):
+    kept = store.Store(path)
+    monkeypatch.setattr(lines, "LONGEST", 100)
+    with pytest.raises(UserError, match="choose a shorter transfer"):
+        kept.add(measurement(0.5, 1))
+    assert path.read_bytes() == b""
+
+
+def test_a_name_that_appears_twice_is_refused(path, tmp_path):
+    store.Store(path).add(measurement(0.5, 1))
+    path.write_text(path.read_text().replace('"outcome":"ok"', '"outcome":"error","outcome":"ok"'))
+    for read in (store.read, store.Store, lambda path: merge.merge([path], tmp_path / "merged.jsonl")):
+        with pytest.raises(UserError, match=r"results\.jsonl:1: .* the name 'outcome' appears twice"):
+            read(path)
+
+
+def test_a_number_that_no_float_holds_is_named_with_file_and_line(path):
+    died = measurement(outcome=Outcome.ERROR, message="died")
+    setting = scenarios.setting("fairness", Point.parse("flows=2"))
+    store.Store(path).add(dataclasses.replace(died, trial=dataclasses.replace(died.trial, setting=setting)))
+    point = re.compile(r'("point":\{"[^"]+":)[^,}]+')
+    assert point.search(path.read_text())
+    path.write_text(point.sub(r"\g<1>1e999", path.read_text()))
+    for read in (store.read, store.Store, lambda path: source.Source([path])):
+        with pytest.raises(UserError, match=r"results\.jsonl:1: /trial/setting/point/.*: inf is not between"):
+            read(path)
+
+
+@pytest.mark.parametrize("character", ["\x1b", "\x9b", "\x07", "\u202e"])
+@pytest.mark.parametrize("escaped", [True, False])
+def test_control_characters_of_others_results_are_stripped(path, character, escaped):
+    found = dataclasses.replace(
+        measurement(0.5, 1), message=f"a{character}[31m", host={"wall_s": 1, f"x{character}": [character]}
+    )
+    if not escaped and character in "\x1b\x07":
+        pytest.skip("JSON has these as escapes only")
+    path.parent.mkdir()
+    path.write_text(json.dumps(found.to_json(), ensure_ascii=escaped) + "\n")
+    (kept,) = store.read(path)
+    assert kept.message == "a [31m"
+    assert kept.host == {"wall_s": 1, "x ": [" "]}
+    assert character not in export.csv_bytes(heatmaps.all_series([kept])).decode()
+
+
+def test_control_characters_in_what_names_a_trial_are_refused(path):
+    """They cannot be stripped: the trial's key would be another one."""
+    trial = measurement(0.5, 1).trial
+    trial = dataclasses.replace(
+        trial, setting=dataclasses.replace(trial.setting, sysctls=(("net.ipv4.a", "1\x1b[2J"),))
+    )
+    path.parent.mkdir()
+    path.write_bytes(store.dumps(dataclasses.replace(measurement(0.5, 1), trial=trial)))
+    with pytest.raises(UserError, match=r"results\.jsonl:1: /trial/setting/sysctls/net\.ipv4\.a: control characters"):
         store.read(path)

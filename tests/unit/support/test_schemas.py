@@ -5,7 +5,8 @@ import json
 import jsonschema
 import pytest
 
-from conformance.support import paths
+from conformance.model.errors import UserError
+from conformance.support import paths, schema
 
 SCHEMAS = sorted((paths.PACKAGE / "schemas").glob("*.json"))
 
@@ -19,3 +20,45 @@ def test_schemas_satisfy_their_metaschema(path):
 
 def test_there_are_schemas():
     assert len(SCHEMAS) >= 11
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"a": ' * 400 + "1" + "}" * 400, "/a/a/.*: nested more than 50 deep"),
+        ("[" * 100_000, "nested too deeply"),
+        ("[1, 1e999]", "/1: inf is not between"),
+        ('{"a": 1, "b": {"c": 1, "d": 2, "c": 3}}', "/b/c: the name appears twice"),
+        ('["\\u001b[31m"]', "/0: control characters are not text"),
+        ('{"\\u202e": 1}', "control characters are not text"),
+    ],
+)
+def test_what_no_schema_can_refuse_is_refused(tmp_path, text, words):
+    path = tmp_path / "document.json"
+    path.write_text(text)
+    with pytest.raises(UserError, match=words):
+        schema.read(path)
+
+
+def test_a_document_is_read_up_to_its_bound():
+    with pytest.raises(UserError, match="cannot read /dev/zero: it has more than 4 MB"):
+        schema.read("/dev/zero")
+
+
+@pytest.mark.parametrize("items", [[1] * 20_000, [1, "a"] * 10_000], ids=["alike", "unlike"])
+def test_of_many_errors_few_are_made(monkeypatch, items):
+    """An error takes 3 kB, and a list of 600 kB has 300,000 of them."""
+    made = []
+    errors = jsonschema.exceptions
+    init = errors._Error.__init__
+    monkeypatch.setattr(errors._Error, "__init__", lambda self, *a, **b: made.append(1) or init(self, *a, **b))
+    document = {"version": 1, "expected": [{"zone": "a/b", "cells": items, "verdict": "violates", "reason": "x"}] * 20}
+    with pytest.raises(UserError, match="/expected/"):
+        schema.check("expected", document, "here")
+    assert len(made) < 1000
+
+
+def test_items_that_are_alike_are_refused():
+    entry = {"zone": "a/b", "cells": ["x", "x"], "verdict": "violates", "reason": "x"}
+    with pytest.raises(UserError, match="an item appears twice"):
+        schema.check("expected", {"version": 1, "expected": [entry]}, "here")
