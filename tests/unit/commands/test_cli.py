@@ -64,7 +64,7 @@ def results(tmp_path):
         (("compare", "a" * 300, "quinn"), "File name too long"),
         (("run", "cubic", "--interop-rootfs", "a" * 300), "File name too long; give a shorter name"),
         (("kernel", "digest", "--patch", "a" * 300), "File name too long; give a shorter name"),
-        (("zones", "show", "cubic/" + "a" * 300), "File name too long"),
+        (("zones", "show", "cubic/" + "a" * 300), "cannot read cubic/aaa"),
         (("study", "show", "a" * 300), "there is no study 'aaa"),
         (("scenario", "show", "a" * 300), "there is no scenario 'aaa"),
         (("zones", "check", "a" * 300), "File name too long"),
