@@ -27,7 +27,7 @@ _SETTLED = {Outcome.OK, Outcome.TIMEOUT, Outcome.UNSUPPORTED}
 _BEGINNING = b'{"evidence":'
 #: ASCII that may stand for a character that no text should have; only lines with it, or with other characters than
 #: ASCII, are searched value by value, which takes long
-_ESCAPE = re.compile(r"\\[bfru]|\x7f")
+_ESCAPE = re.compile(r"\\[bfnru]|\x7f")
 
 
 def read(*paths: pathlib.Path | str) -> list[Measurement]:

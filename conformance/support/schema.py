@@ -25,8 +25,8 @@ _MOST_BYTES, MOST_TRACE_BYTES = 4_000_000, 8_000_000
 _DEEPEST = 50
 #: how many errors each keyword of a schema finds in a value: an error takes 3 kB, and one is shown
 _MOST_ERRORS = 10
-#: control characters except tab and newline, and characters that switch the direction of text
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+#: control characters except tab, and characters that switch the direction of text
+CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 @functools.cache

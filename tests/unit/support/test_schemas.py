@@ -31,6 +31,7 @@ def test_there_are_schemas():
         ('{"a": 1, "b": {"c": 1, "d": 2, "c": 3}}', "/b/c: the name appears twice"),
         ('["\\u001b[31m"]', "/0: control characters are not text"),
         ('{"\\u202e": 1}', "control characters are not text"),
+        ('["a\\n"]', "/0: control characters are not text"),
     ],
 )
 def test_what_no_schema_can_refuse_is_refused(tmp_path, text, words):
