@@ -62,7 +62,7 @@ if [ -n "$missing" ]; then
     elif sudo -n true 2> /dev/null || { [ -t 0 ] && command -v sudo > /dev/null && sudo -v; }; then
         as_root="sudo"
     else
-        echo "setup: installing needs rights that you lack. As root, run this, then make again:" >&2
+        echo "setup: installing needs rights that you lack. As root, run this, and then try again:" >&2
         echo "apt-get update && apt-get install --no-install-recommends$missing" >&2
         exit 2
     fi
