@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from conformance.catalogue import clauses, documents
-from conformance.lab import sources
+from conformance.lab import cores, sources
 from conformance.model.errors import UserError
 from conformance.suite import late, options, summary, xdist
 from conformance.suite.cases import CLAUSE, SPLIT, cases, check_mark_expression, matching
@@ -62,7 +62,18 @@ def pytest_load_initial_conftests() -> Generator[None, None, None]:
         files.temp_folder()
     except UserError as error:
         raise pytest.UsageError(mistake(error)) from None
+    cores.Waiting.say = functools.partial(_print, _uncaptured())
     return (yield)
+
+
+@functools.cache
+def _uncaptured() -> int:
+    """Return a file descriptor for stderr that pytest, which has not begun to capture output yet, leaves alone."""
+    return os.dup(2)
+
+
+def _print(descriptor: int, line: str) -> None:
+    os.write(descriptor, f"\n{line}\n".encode())
 
 
 def pytest_configure(config: pytest.Config) -> None:

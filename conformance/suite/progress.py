@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from conformance.lab import cores
 from conformance.suite.cases import CLAUSE, kinds
 from conformance.suite.items import SESSION, JudgedItem
 from conformance.support.console import duration
@@ -31,7 +30,6 @@ class Ticker:
 
     def _begin(self, total: int) -> None:
         self._total, self._last = total, time.monotonic()
-        cores.Waiting.say = self._write
 
     def pytest_runtest_logfinish(self, nodeid: str, location: Any) -> None:
         self._done += any(f"::{kind}[" in nodeid for kind in (*kinds(), CLAUSE))
@@ -42,13 +40,10 @@ class Ticker:
         self._last = now
         left_s = self._left_s()
         left = "" if left_s is None else f", about {duration(left_s)} left"
-        self._write(f"{self._done} of {self._total} tests{left}")
-
-    def _write(self, line: str) -> None:
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
             reporter.ensure_newline()
-            reporter.write_line(line)
+            reporter.write_line(f"{self._done} of {self._total} tests{left}")
 
     def _left_s(self) -> float | None:
         """Return the seconds that are left, or None.

@@ -726,3 +726,13 @@ def test_a_users_mistake_is_one_line(suite, process, pytester, arguments, words)
     shown = result.stderr.str() + result.stdout.str()
     assert words in shown
     assert "Traceback" not in shown
+
+
+def test_a_wait_for_cores_is_shown_while_a_test_waits(pytester):
+    """What a test prints is captured, and not shown if the test passes."""
+    pytester.makepyfile(
+        "from conformance.lab import cores\n\ndef test():\n    cores.Waiting.say('waiting for a core')\n"
+    )
+    result = pytester.runpytest_subprocess()
+    result.assert_outcomes(passed=1)
+    result.stderr.fnmatch_lines(["waiting for a core"])
