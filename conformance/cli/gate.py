@@ -64,6 +64,10 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option("--annotations", is_flag=True, help="Also print what fails as annotations for GitHub (::error ...).")
 @click.option(
+    "--clauses", is_flag=True,
+    help="Also judge the clauses of RFCs and drafts that apply; a violation fails unless it is on record.",
+)  # fmt: skip
+@click.option(
     "--features", is_flag=True,
     help="Also read features from traces (beta, growth ...), and fail if one moved from --baseline's.",
 )  # fmt: skip

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import pathlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from conformance.catalogue import clause_record, clauses
@@ -170,7 +170,7 @@ def run(
     else:
         bench = benches.find(choice)
         called = {algorithm: algorithm for algorithm in bench.adapter.manifest.offered()}
-    questions = _questions(_chosen(what), bench, called, algorithms)
+    questions = questions_about(bench, called, what, algorithms)
     if not questions:
         raise UserError(
             f"none of these clauses applies to what {who} offers",
@@ -181,7 +181,7 @@ def run(
         work=[question.key for question in questions],
     )  # fmt: skip
     asked.refuse_blind()
-    judged = _judged(asked, bench, results, workers, notes)
+    judged = judged_clauses(asked, bench, results, workers, notes)
     recorded = (
         clause_record.record(who, [clause_record.entry(j.clause, j.scheme, j.verdict) for j in judged])
         if record
@@ -200,29 +200,36 @@ def _chosen(what: Sequence[str]) -> list[Clause]:
     return list(found.values())
 
 
-def _questions(
-    chosen: Iterable[Clause], bench: Bench, called: Mapping[str, str], named: Sequence[str]
+def questions_about(
+    bench: Bench, called: Mapping[str, str], what: Sequence[str] = (), named: Sequence[str] = ()
 ) -> list[ClauseQuestion]:
-    """Return the questions of these clauses about the algorithms of a stack to which they apply.
+    """Return the questions of clauses about the algorithms of a stack to which they apply. Raises UserError.
 
-    If algorithms are `named`, only these are asked about, and also where they are controls. `called`: {algorithm: what
-    the adapter calls it} of those that the adapter has.
+    `called`: {algorithm: what the adapter calls it} of those that the adapter has. `what`: ids or specifications; by
+    default, all clauses. If algorithms are `named`, only these are asked about, and also where they are controls.
     """
     return [
         ClauseQuestion(clause=clause, setting=clauses.setting(clause.network), algorithm=called[algorithm], twice=True)
-        for clause in chosen
+        for clause in _chosen(what)
         if bench.adapter.manifest.transport in clause.transports
         for algorithm in clause.judged_of(called, named)
     ]
 
 
-def _judged(asked: Plan, bench: Bench, results: str, workers: int | None, notes: Notes) -> tuple[JudgedClause, ...]:
-    """Measure, judge all questions together, and repeat each violation with fresh seeds. Raises UserError."""
-    _, judged = confirmed(asked, bench, results, workers, notes, lambda one: one.status is Status.VIOLATES)
+def judged_clauses(
+    asked: Plan, bench: Bench, results: str, workers: int | None, notes: Notes,
+    left_s: Callable[[], float | None] = lambda: None,
+) -> tuple[JudgedClause, ...]:  # fmt: skip
+    """Measure, judge all questions together, and repeat each violation with fresh seeds. Raises UserError.
+
+    `left_s` returns the seconds left; clauses that are not measured by then are left out.
+    """
+    _, judged = confirmed(asked, bench, results, workers, notes, lambda one: one.status is Status.VIOLATES, left_s)
     found = []
     for question in asked.questions:
-        verdict = judged[question].verdict
-        assert isinstance(question, ClauseQuestion) and isinstance(verdict, ClauseVerdict)
-        scheme = bench.scheme(question.algorithm).id
-        found.append(JudgedClause(clause=question.clause, scheme=scheme, algorithm=question.algorithm, verdict=verdict))
+        if question in judged:
+            verdict = judged[question].verdict
+            assert isinstance(question, ClauseQuestion) and isinstance(verdict, ClauseVerdict)
+            scheme, clause = bench.scheme(question.algorithm).id, question.clause
+            found.append(JudgedClause(clause=clause, scheme=scheme, algorithm=question.algorithm, verdict=verdict))
     return tuple(found)

@@ -17,11 +17,13 @@ from conformance.commands import (
     compare_features,
     compare_places,
     compare_sides,
+    gate_clauses,
     gate_order,
     tracing,
 )
 from conformance.commands.compare_result import Comparison
 from conformance.commands.gate_budget import Budget, Spent
+from conformance.commands.gate_clauses import Clauses
 from conformance.commands.gate_findings import Evidence, Finding, ZoneResult, confirmed, evidence, judged, repeating
 from conformance.commands.measuring import answers
 from conformance.commands.result import Document
@@ -48,6 +50,8 @@ from conformance.support.notes import Notes
 
 #: the share of a budget that is reserved for repeating new violations
 _FOR_REPEATS = 0.1
+#: the share of what is left of a budget that clauses may take, before the cells
+_FOR_CLAUSES = 0.5
 #: seconds to find what violations are due to, even if the budget is used up: it takes about so long
 _LEAST_BLAME_S = 30.0
 
@@ -83,6 +87,8 @@ class Options:
     blame: bool = True
     #: whether to print what fails as GitHub's workflow commands, too
     annotations: bool = False
+    #: whether to judge the clauses of documents, too
+    clauses: bool = False
     #: whether to compare features, which `why` reads from traces, with the baseline's, too
     features: bool = False
 
@@ -106,6 +112,8 @@ class GateResult:
     why_options: str | None = None
     #: features compared with the baseline's; None if that was not asked for, or there is no baseline
     features: Comparison | None = None
+    #: the verdicts on clauses; None if they were not asked for
+    clauses: Clauses | None = None
     #: what the budget was spent on; None if there was none
     spent: Spent | None = None
     #: how many cells share the chance of a false alarm, over all zones and shards
@@ -156,16 +164,20 @@ class GateResult:
     @property
     def exit_status(self) -> ExitStatus:
         """The exit status. A gate without enough evidence does not pass, even if it is not strict."""
-        if self.surprises or self.moved:
+        if self.surprises or self.moved or (self.clauses is not None and self.clauses.new):
             return ExitStatus.VIOLATES
         if any(f.status is Status.ERROR and not f.as_expected for f in self.findings):
+            return ExitStatus.ERROR
+        if self.clauses is not None and self.clauses.exit_status is ExitStatus.ERROR:
             return ExitStatus.ERROR
         findings = deciding(self.findings)
         statuses = {f.status for f in findings if not f.as_expected}
         known = of_verdicts(statuses) is ExitStatus.DONE and not any(judged.lacking for judged in self.judged)
         known = known and not any(f.surprise is Surprise.UNCONFIRMED for f in findings)
         known = known and (self.features is None or self.features.exit_status is ExitStatus.DONE)
-        return ExitStatus.DONE if self.evidence.enough and (known or not self.strict) else ExitStatus.UNKNOWN
+        known = known and (self.clauses is None or self.clauses.exit_status is ExitStatus.DONE)
+        enough = self.evidence.enough and not (self.clauses is not None and self.clauses.nothing)
+        return ExitStatus.DONE if enough and (known or not self.strict) else ExitStatus.UNKNOWN
 
 
 def compute(options: Options, notes: Notes) -> GateResult:
@@ -189,6 +201,13 @@ def compute(options: Options, notes: Notes) -> GateResult:
         + (f", {duration(budget.wall_s)}" if budget.wall_s else "")
     )
     compared = _features(options, bench, tuple(zones), budget.wall_s, notes) if options.features else None
+    clauses = None
+    if options.clauses:
+        clauses = gate_clauses.judge(
+            bench, tuple(zones), gate_order.shares(options.shard), notes, budget.share_s(_FOR_CLAUSES),
+            trials=options.trials, most_trials=asked.looks[-1], first_seed=options.first_seed, results=options.results,
+            workers=options.workers,
+        )  # fmt: skip
 
     def measured(plan: Plan, budget_s: float | None) -> dict[Key, Sequence[Measurement]]:
         made = answers(
@@ -221,6 +240,7 @@ def compute(options: Options, notes: Notes) -> GateResult:
         gone=expectation.gone_command(options.choice.stack, options.results, options.choice.options("stack")),
         why_options=options.choice.options() if options.can_look and not options.why else None,
         features=compared,
+        clauses=clauses,
         spent=spent,
         measurements=tuple(itertools.chain.from_iterable([*found.values(), *repeated.values()])),
     )

@@ -5,7 +5,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from conformance.engine.progress import Progress
 from conformance.engine.questions import Key
@@ -44,6 +44,14 @@ class Budget:
         if self.wall_s is None:
             return None
         return max(self.wall_s * (1 - kept) - (time.monotonic() - self._began_s), 0.1)
+
+    def share_s(self, share: float) -> Callable[[], float | None]:
+        """Return a function that returns what is left of this share of the seconds that are left now."""
+        left_s = self.left_s()
+        if left_s is None:
+            return lambda: None
+        end_s = time.monotonic() + left_s * share
+        return lambda: max(end_s - time.monotonic(), 0.1)
 
     def follow(self, progress: Progress) -> None:
         """Note how far measuring is."""

@@ -449,7 +449,7 @@ def test_a_cell_that_only_holm_finds_in_violation_fails_the_session_unless_it_is
         )
     assert zones.upgraded() == ({} if known else {"cubic/heatmap": ["b"]})
     assert list(zones.lines()) == [
-        "zone cubic/heatmap: 64 conforms, 2 violates; violates, all cells taken together: b",
+        "zone cubic/heatmap: 2 violates, 64 conforms; violates, all cells taken together: b",
         "the session: false alarms in at most 1% of runs (Holm over 67 cells)",
     ]
     session = ended()

@@ -20,6 +20,7 @@ from conformance.model.trial import Measurement
 from conformance.model.verdict import ALPHA, CONFIDENCE, Status, Verdict, counts, decided, false_alarms
 from conformance.reporting import heatmaps, points
 from conformance.reporting.html import site
+from conformance.reporting.text import clause as clause_text
 from conformance.reporting.text import compare as comparing
 from conformance.reporting.text import markdown
 from conformance.reporting.tools import badge, bencher, export, junit
@@ -30,6 +31,7 @@ from conformance.support.console import count, duration, one_line
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
     from conformance.commands.gate import GateResult
     from conformance.commands.gate_budget import Spent
+    from conformance.commands.gate_clauses import Clauses
     from conformance.commands.gate_findings import Finding
 
 #: most findings, and most unmeasured cells, that are named; the site has the others
@@ -131,6 +133,7 @@ def to_json(outcome: "GateResult") -> dict[str, Any]:
             "asked": outcome.evidence.asked,
             "decided": outcome.evidence.decided,
         },
+        "clauses": outcome.clauses and outcome.clauses.to_json(),
         "spent": outcome.spent and dataclasses.asdict(outcome.spent),
         "zones": [
             {
@@ -237,6 +240,8 @@ def _lines(outcome: "GateResult", quote: Callable[[str], str]) -> Iterator[str]:
             f"as the stack's expected.json says: {count(len(known), 'verdict')}"
             + (f"; {unexplained} of them {UNEXPLAINED}" if unexplained else "")
         )
+    if outcome.clauses is not None:
+        yield from map(quote, _clauses(outcome.clauses))
     if outcome.spent is not None:
         yield _spent(outcome.spent)
     if outcome.exit_status == _UNKNOWN and not outcome.evidence.enough:
@@ -244,6 +249,20 @@ def _lines(outcome: "GateResult", quote: Callable[[str], str]) -> Iterator[str]:
     if outcome.why_options is not None:
         for algorithm in dict.fromkeys(zone.algorithm for zone, _ in outcome.violating):
             yield quote(f"to see what looks wrong: conformance why {algorithm}{outcome.why_options}")
+
+
+def _clauses(clauses: "Clauses") -> Iterator[str]:
+    """Yield how many clauses have which verdict, then the new violations with their evidence."""
+    by_status = collections.Counter(one.verdict.status for one in clauses.judged)
+    parts = [f"{by_status[status]} {status}" for status in Status if by_status[status]] or ["none measured"]
+    known = ", ".join(f"{one.clause.id} ({one.algorithm})" for one in clauses.known)
+    parts += [f"{len(clauses.unmeasured)} not measured in time"] if clauses.unmeasured else []
+    yield f"clauses: {', '.join(parts)}" + (f"; violated as on record: {known}" if known else "")
+    for one in clauses.new:
+        first, *further = clause_text.headline(one.scheme, one.clause, one.verdict).splitlines()
+        yield first
+        yield from (f"{_FURTHER}{line.strip()}" for line in further)
+        yield from (f"{_FURTHER}{title:10} {text}" for title, text in clause_text.lines(one.clause, one.verdict))
 
 
 def _spent(spent: "Spent") -> str:
@@ -288,6 +307,9 @@ def _ending(outcome: "GateResult") -> str:
         text = f"cannot tell: {unknown} unknown {of}"
         if not outcome.evidence.enough:
             text = f"cannot tell: {outcome.evidence.decided or 'none'} of {_asked(outcome)} decided"
+    elif outcome.clauses is not None and outcome.clauses.new:
+        broken = f"{count(len(outcome.clauses.new), 'clause')} violated"
+        text = f"{end}: {broken}, {unexpected or 'nothing'} unexpected {of}"
     elif outcome.moved:
         moved = f"{count(len(outcome.moved), 'feature')} moved"
         text = f"{end}: {moved}, {unexpected or 'nothing'} unexpected {of}"
@@ -298,6 +320,7 @@ def _ending(outcome: "GateResult") -> str:
     beside = [
         *([f"{unconfirmed} not confirmed"] if unconfirmed else []),
         *(["features unclear"] if outcome.features is not None and outcome.features.exit_status == _UNKNOWN else []),
+        *(["no clause decided"] if outcome.clauses is not None and outcome.clauses.nothing else []),
         *([f"{known} as expected.json says"] if known else []),
         *([f"{left} not measured in time"] if left else []),
     ]

@@ -12,6 +12,7 @@ from conformance.model.verdict import Status
 
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
     from conformance.commands.gate import GateResult
+    from conformance.commands.gate_clauses import Clauses
     from conformance.commands.gate_findings import Finding, ZoneResult
 
 #: characters that XML 1.0 must not contain (W3C, section 2.2), but that a stack's text may
@@ -42,6 +43,8 @@ def render(outcome: "GateResult", words: Callable[["Finding"], str]) -> bytes:
         _count(suite)
     if outcome.features is not None:
         _features(root, outcome.features.compared)
+    if outcome.clauses is not None:
+        _clauses(root, outcome.clauses)
     xml.indent(root)
     written: bytes = xml.tostring(root, encoding="utf-8", xml_declaration=True)
     return written + b"\n"
@@ -64,6 +67,19 @@ def _features(root: xml.Element, compared: Iterable[Compared]) -> None:
         if kind:
             text = f"{quantity.label}: {c.before:.4g} to {c.after:.4g}"
             xml.SubElement(case, kind, type=str(c.change), message=_xml(text))
+    _count(suite)
+
+
+def _clauses(root: xml.Element, clauses: "Clauses") -> None:
+    """Add a suite of clauses: a new violation is a failure, an error is one, and what is not known is skipped."""
+    suite = xml.SubElement(root, "testsuite", name="clauses")
+    for one in clauses.judged:
+        status = one.verdict.status
+        case = xml.SubElement(suite, "testcase", classname=f"{one.algorithm}.clauses", name=one.clause.id)
+        _property(case, "verdict", str(status))
+        if not status.passes:
+            kind = "failure" if one in clauses.new else "error" if status is Status.ERROR else "skipped"
+            xml.SubElement(case, kind, type=str(status), message=_xml(f"{one.verdict.reason}: {one.clause.text}"))
     _count(suite)
 
 

@@ -1,0 +1,93 @@
+"""`conformance gate --clauses`: what fails, what is on record, and what there was no time for; the room is a fake."""
+
+import json
+import xml.etree.ElementTree as xml
+
+import click.testing
+import fake_room
+import pytest
+from test_clause_command import HALVES, Packets
+
+from conformance.catalogue import clause_record, clauses
+from conformance.cli import main
+from conformance.commands import clause as command
+from conformance.commands import gate_budget
+from conformance.engine import benches
+from conformance.support import schema
+
+CELLS = "10mbps-20ms-4pct,10mbps-40ms-4pct"
+
+
+class Both(Packets):
+    """A room that makes packets for clauses, of a Reno whose beta is `kind`, and good measurements for cells.
+
+    Without a beta, it makes no packets and waits until it is told to end.
+    """
+
+    def run(self, adapter, batches, cancelled):
+        for trials in batches:
+            if not trials[0].setting.packets:
+                yield from fake_room.Room("good").run(adapter, [trials], cancelled)
+            elif self.kind:
+                yield from super().run(adapter, [trials], cancelled)
+            else:
+                cancelled.wait(60)
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Return a function that runs the gate with one clause, and returns what it did and its gate.json."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(benches, "find", benches.find)
+    monkeypatch.setattr(command, "_chosen", lambda what: [clauses.find(HALVES)])
+    monkeypatch.setattr(clause_record, "path", lambda: tmp_path / "record.json")
+
+    def call(beta, *arguments):
+        fake_room.install(beta, Both)
+        options = "--grid", CELLS, "--clauses", "--no-why", "--out", "out", *arguments
+        done = click.testing.CliRunner().invoke(main, ["gate", "reno", *options])
+        schema.load("gate", tmp_path / "out" / "gate.json")
+        return done, json.loads((tmp_path / "out" / "gate.json").read_text())["clauses"]
+
+    return call
+
+
+def test_a_clause_that_is_kept_passes(run):
+    done, found = run("0.5")
+    assert done.exit_code == 0 and "clauses: 1 conforms\n" in done.output, done.output
+    assert [(one["clause"], one["verdict"], one["known"]) for one in found["judged"]] == [(HALVES, "conforms", False)]
+
+
+def test_a_clause_that_is_violated_fails_and_is_shown_with_its_evidence(run, tmp_path):
+    done, _ = run("0.7")
+    assert done.exit_code == 1, done.output
+    assert "violates CL012 (RFC 9002, 7.3.2, MUST): above the document's bound" in done.output
+    assert "clause     On a loss" in done.output and "seen       0.7" in done.output
+    assert "gate fails: 1 clause violated, nothing unexpected of 4 verdicts" in done.output
+    suites = xml.parse(tmp_path / "out" / "junit.xml").getroot()
+    assert len(suites.findall("testsuite[@name='clauses']/testcase[@name='CL012']/failure")) == 1
+
+
+def test_a_violation_on_record_of_the_stack_is_named_and_does_not_fail(run):
+    entry = {
+        "clause": HALVES, "scheme": "reno/fake/1", "verdict": "violates", "reason": "r", "value": 0.7,
+        "interval": None, "trials": 5, "seen": None,
+    }  # fmt: skip
+    clause_record.record("another", [entry])
+    assert run("0.7")[0].exit_code == 1
+    clause_record.record("fake", [entry])
+    done, found = run("0.7")
+    assert done.exit_code == 0 and "; violated as on record: CL012 (reno)" in done.output, done.output
+    assert found["judged"][0]["known"] is True
+
+
+def test_a_gate_that_had_no_time_for_any_clause_cannot_tell(run):
+    done, found = run("", "--budget", "2s")
+    assert done.exit_code == 4, done.output
+    assert found == {"judged": [], "not_measured": [HALVES]}
+    assert "clauses: none measured, 1 not measured in time" in done.output and "no clause decided" in done.output
+
+
+def test_clauses_get_a_share_of_what_is_left():
+    assert gate_budget.Budget(None).share_s(0.5)() is None
+    assert 299 < gate_budget.Budget("10m").share_s(0.5)() <= 300
