@@ -61,7 +61,8 @@ def test_the_common_client_makes_at_most_1_6_system_calls_a_packet(bench, tmp_pa
     if not shutil.which("strace"):
         pytest.skip("strace is not installed")
     folder = tmp_path / "counted"
-    shutil.copytree(paths.PACKAGE.parent / "adapters" / "h3-client", folder)
+    for name, place in (("h3-client", folder), ("common", tmp_path / "common")):
+        shutil.copytree(paths.PACKAGE.parent / "adapters" / name, place)
     (folder / "counted").write_text(COUNTED)
     (folder / "counted").chmod(0o755)
     about = json.loads((folder / "adapter.json").read_text()) | {"name": "counted", "program": "counted"}
