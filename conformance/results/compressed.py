@@ -76,7 +76,7 @@ def _copy(path: pathlib.Path, changed_ns: int, size: int) -> BinaryIO:
         for block in _UNPACKED[path.suffix](path):
             held += len(block)
             if held > most:
-                why = f"cannot read results {path}: {size} bytes hold more than {most / 1e6:g} MB"
+                why = f"cannot read results {path}: {size} bytes hold more than {most / 1e6:.0f} MB"
                 raise UserError(why, "decompress it if you trust it")
             copy.write(block)
     except (lzma.LZMAError, EOFError, gzip.BadGzipFile, zlib.error) as error:
