@@ -15,6 +15,7 @@ from conformance.model import statistics
 from conformance.model.metrics import METRICS
 from conformance.model.place import Point
 from conformance.model.trial import Measurement, Scheme
+from conformance.reporting import recorded
 from conformance.reporting.heatmaps import Series
 from conformance.reporting.html import rfc9743_figures as figures
 from conformance.reporting.html.rfc9743_criteria import CRITERIA, NOT, Criterion
@@ -157,16 +158,14 @@ def _of_clauses(criterion: Criterion, record: Sequence[clause_record.Entry], sch
     for clause_id in criterion.clauses:
         clause = by_id[clause_id]
         for one in record:
-            if one["clause"] != clause_id or one["scheme"] not in schemes or one["who"].startswith("mutant "):
+            if one["clause"] != clause_id or one["scheme"] not in schemes or recorded.of_mutant(one):
                 continue
-            digits = clause.observable.digits
-            value = "" if one["value"] is None else f"{one['value']:.{digits}f} {clause.observable.unit}".strip()
             rows.append(
                 (
                     Row(scheme=one["scheme"], where=f"{clause.id} ({clause.source})", texts=()),
                     {
-                        "observable": clause.observable.title, "measured": value,
-                        "permitted": clause.bound.words(digits), "recorded verdict": one["verdict"],
+                        "observable": clause.observable.title, "measured": recorded.value(clause, one),
+                        "permitted": clause.bound.words(clause.observable.digits), "recorded verdict": one["verdict"],
                     },
                 )
             )  # fmt: skip
