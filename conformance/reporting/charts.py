@@ -149,7 +149,7 @@ def comparison(section: compare.Section) -> altair.FacetChart:
     ]
     chart: altair.FacetChart = (
         altair.layer(*layers)
-        .properties(width=130, height=90)
+        .properties(width=170, height=120)
         .facet(
             row=altair.Row("bandwidth:N", title=None, sort=altair.SortField("bandwidth_mbps")),
             column=altair.Column("delay:N", title=None, sort=altair.SortField("delay_ms")),

@@ -85,7 +85,7 @@ def of_cell(series: Series, cell: Cell, source: Source) -> Detail:
     shown = chosen.get("median", utilization.measurements[0])
     return Detail(
         anchor=anchor(cell),
-        title=f"{cell.one_way_delay_ms:g} ms, {cell.loss_pct:g} % loss",
+        title=cell.id,
         utilization=utilization,
         others=tuple((h.metric, h.results[cell]) for h in series.heatmaps[1:]),
         lines=tuple(heatmap_table.about(h.metric, h.results[cell]).split("\n", 1)[1] for h in series.heatmaps),

@@ -12,6 +12,8 @@ from conformance.reporting.heatmaps import CellResult, Series
 from conformance.reporting.html import colours, heatmap_table
 from conformance.reporting.marks import LOOKS
 
+#: most series in one chart
+_MOST_IN_CHART = 6
 #: one series in one cell of a table: (text, CSS class of its colour, status, mark, description)
 Value = tuple[str, str, str, str, str]
 
@@ -35,6 +37,19 @@ class Section:
     names: tuple[str, ...]
     rows: tuple[Row, ...]
 
+    @property
+    def parts(self) -> list["Section"]:
+        """The same in parts of few series, each for a chart: nobody can tell more lines apart."""
+        of = -(-len(self.series) // _MOST_IN_CHART)
+        size = -(-len(self.series) // of)
+        return [
+            dataclasses.replace(
+                self, series=self.series[at : at + size], names=self.names[at : at + size],
+                rows=tuple(dataclasses.replace(row, values=row.values[at : at + size]) for row in self.rows),
+            )
+            for at in range(0, len(self.series), size)
+        ]  # fmt: skip
+
 
 def sections(all_series: Iterable[Series]) -> list[Section]:
     """Return one Section for each profile's digest, in order of appearance."""
@@ -55,13 +70,14 @@ def _section(found: Sequence[Series]) -> Section:
 
 
 def _names(found: Sequence[Series]) -> list[str]:
-    """Return names of stack, working trees and kernel; to tell equal ones apart, add a digest of stack or series."""
-    names = [f"{'+'.join((s.scheme.stack, *s.scheme.trees))} on {s.scheme.kernel_release}" for s in found]
-    for digests in ([s.scheme.stack_digest for s in found], [s.digest for s in found]):
-        names = [
-            name if names.count(name) == 1 else f"{name} ({digest[:SHORT_DIGEST]})"
-            for name, digest in zip(names, digests, strict=True)
-        ]
+    """Return names of stack and working trees; to tell equal ones apart, add the kernel or a digest."""
+    names = ["+".join((s.scheme.stack, *s.scheme.trees)) for s in found]
+    for more in (
+        [f" on {s.scheme.kernel_release}" for s in found],
+        [f" ({s.scheme.stack_digest[:SHORT_DIGEST]})" for s in found],
+        [f" ({s.digest[:SHORT_DIGEST]})" for s in found],
+    ):
+        names = [name if names.count(name) == 1 else name + end for name, end in zip(names, more, strict=True)]
     return names
 
 
@@ -78,8 +94,9 @@ def _row(cell: Cell, found: Sequence[Series]) -> Row:
 
 
 def _bounds(permitted: Interval, medians: Sequence[float]) -> str:
-    """Return the bounds with enough digits to show which medians are outside."""
+    """Return the bounds with enough digits, as far as a column has room, to show which medians are outside."""
     digits = digits_to_tell(medians, permitted.low, permitted.high, UTILIZATION.digits)
+    digits = min(digits, UTILIZATION.digits + 2)
     return f"{permitted.low:.{digits}f} to {permitted.high:.{digits}f}"
 
 

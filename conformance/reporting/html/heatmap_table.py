@@ -35,10 +35,6 @@ class Grid:
     rows: tuple[tuple[Box | None, ...], ...]
 
 
-def cell_words(cell: Cell) -> str:
-    return f"{cell.bandwidth_mbps:g} Mbit/s, {cell.one_way_delay_ms:g} ms, {cell.loss_pct:g} % loss"
-
-
 def number(metric: str, value: float | None, more: int = 0) -> str:
     """Return a metric's value with its unit and `more` digits beyond those in cells; "none" if it is not known."""
     return METRICS[metric].text(value, more)
@@ -91,7 +87,7 @@ def signed(metric: str, difference: float | None) -> str:
 def about(metric: str, result: CellResult) -> str:
     """Return one cell's result in words: trials, interval, zone, verdict."""
     name = METRICS[metric].title
-    lines, more = [cell_words(result.cell)], more_digits(metric, result, 2)
+    lines, more = [result.cell.id], more_digits(metric, result, 2)
     if result.value is None:
         lines.append(f"{result.status}: {result.message or 'nothing was measured'}")
         return "\n".join(lines)

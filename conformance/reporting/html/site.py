@@ -4,6 +4,7 @@ No page contains the time, so the same results give the same bytes. There is a p
 its bandwidths with all of its cells: 1,500 pages of one cell each would be as large, and harder to search and print.
 """
 
+import collections
 import functools
 import pathlib
 import types
@@ -18,10 +19,11 @@ from conformance.model.place import Place
 from conformance.model.setting import Cell, exact
 from conformance.model.trial import CLIENT, Scheme
 from conformance.model.verdict import Status
-from conformance.reporting import heatmaps, marks, naming, points, rerun
+from conformance.reporting import heatmaps, marks, naming, points, recorded, rerun
 from conformance.reporting.heatmaps import CellResult, Series
 from conformance.reporting.html import (
     cell_page,
+    clause_pages,
     colours,
     compare,
     heatmap_table,
@@ -59,8 +61,9 @@ class _Site:
         self._points = points.rows(source.measurements)
         judged = {s.scheme.algorithm for s in series if s.verdict is not Status.NOT_JUDGED}
         algorithms = dict.fromkeys(s.scheme.algorithm for s in series)
-        # Algorithms that no zone judges come last, as the overview is wider than most windows.
-        self._algorithms = sorted(algorithms, key=lambda algorithm: algorithm not in judged)
+        self._algorithms = sorted(algorithms, key=lambda name: (name not in judged, _place(name)))
+        main = [name for name in self._algorithms if name in judged] or self._algorithms
+        self._documents, self._clauses = clause_pages.of({m.trial.scheme.stack for m in source.measurements})
         self._environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(paths.data("reports", "templates")),
             autoescape=True,
@@ -72,23 +75,29 @@ class _Site:
         self._predicted = split_page.of_series(series)
         self._names = naming.labels([*(s.scheme for s in series), *(m.trial.scheme for m in source.measurements)])
         self._environment.globals |= {
+            "algorithms": self._algorithms,
+            "main_algorithms": main,
+            "judged": [s for s in series if s.verdict is not Status.NOT_JUDGED],
+            "clauses": self._clauses,
+            "documents": self._documents,
+            "document_page": clause_pages.of_document,
+            "stack_page": clause_pages.of_stack,
             "has_split": bool(self._predicted),
             "studies": self._studies,
             "study_totals": study_page.totals(self._studies),
             "of_points": self._points,
             "version": __version__,
-            "files": source.files,
+            "result_files": [f"{one.name} ({one.trials} lines, SHA-256 {one.digest}…)" for one in source.files],
             "labs": sorted({s.utilization.lab_digest for s in series}),
             "kernels": sorted({f"Linux {s.scheme.kernel_release} ({s.scheme.kernel_digest})" for s in series}),
             "stacks": sorted({f"{s.scheme.stack} {s.scheme.stack_version} ({s.scheme.stack_digest})" for s in series}),
             "profiles": sorted({s.utilization.settings for s in series}),
             "trials": sum(file.trials for file in source.files),
-            "symbols": marks.SYMBOLS,
+            "symbols": {**{str(status): mark for status, mark in marks.SYMBOLS.items()}, recorded.NOT_VISIBLE: "·"},
             "metrics": METRICS,
             "scales": {name: f"{metric.full_scale:g}{metric.suffix}" for name, metric in METRICS.items()},
             "number": heatmap_table.number,
             "more_digits": heatmap_table.more_digits,
-            "cell_words": heatmap_table.cell_words,
             "small": heatmap_table.small,
             "how_far": heatmap_table.how_far,
             "full_distance": f"{colours.FULL_DISTANCE:g}",
@@ -123,6 +132,7 @@ class _Site:
             "rfc9743.html",
             self._render("rfc9743.html", answers=rfc9743.answers(self._series, self._names, self._source.measurements)),
         )
+        yield from self._clause_pages()
         if self._studies:
             yield "studies.html", self._render("studies.html")
         for page in self._studies:
@@ -138,7 +148,7 @@ class _Site:
                 yield _cells_page(one, bandwidth), self._cells(one, bandwidth)
         parquet = extras.installed("parquet")
         if self._points:
-            yield "shared.html", self._render("shared.html")
+            yield "shared.html", self._shared()
         yield "data.html", self._render("data.html", columns=export.columns(), parquet=parquet)
         yield "data/summary.json", export.summary_json(self._series, self._source.files)
         yield "data/summary.md", markdown.render(self._series, of_points=self._points).encode()
@@ -148,6 +158,26 @@ class _Site:
         if parquet:
             yield "data/cells.parquet", export.parquet_bytes(self._series)
         yield "data/summary.schema.json", (paths.PACKAGE / "schemas" / "summary.json").read_bytes()
+
+    def _shared(self) -> bytes:
+        """Return the page of points, with those that have a verdict: rows without one tell a reader nothing."""
+        verdicts = (Status.VIOLATES, Status.COMPATIBLE, Status.CONFORMS)
+        told = sorted(
+            (row for row in self._points if row.status in verdicts), key=lambda row: verdicts.index(row.status)
+        )
+        others = collections.Counter(row.status for row in self._points if row.status not in verdicts)
+        return self._render("shared.html", told=told, others=others)
+
+    def _clause_pages(self) -> Iterator[tuple[str, bytes]]:
+        if not self._clauses.rows:
+            return
+        violations = self._clauses.of(status=Status.VIOLATES)
+        of_musts = [stack for stack in violations.stacks if violations.of(stack=stack).musts]
+        yield "clauses.html", self._render("clauses.html", violating=violations.stacks, violating_must=of_musts)
+        for document in self._documents:
+            yield clause_pages.of_document(document), self._render("clause_document.html", document=document)
+        for stack in self._clauses.stacks:
+            yield clause_pages.of_stack(stack), self._render("clause_stack.html", stack=stack)
 
     def _style(self) -> bytes:
         text = (paths.data("reports", "templates") / "style.css").read_text(encoding="utf-8")
@@ -190,7 +220,7 @@ class _Site:
         )
 
     def _compare(self, algorithm: str, series: Sequence[Series]) -> bytes:
-        sections = [(section, _figure(section)) for section in compare.sections(series)]
+        sections = [(section, _figures(section)) for section in compare.sections(series)]
         return self._render("compare.html", algorithm=algorithm, sections=sections, href=_href)
 
 
@@ -199,13 +229,23 @@ def _shown(value: object) -> object:
     return printable(value) if isinstance(value, str) and not isinstance(value, markupsafe.Markup) else value
 
 
-def _figure(section: compare.Section) -> markupsafe.Markup | None:
-    """Return a section's chart; None if the extra `figures`, which draws it, is not installed."""
+def _figures(section: compare.Section) -> list[markupsafe.Markup]:
+    """Return a section's charts; none if the extra `figures`, which draws them, is not installed."""
     if not extras.installed("figures"):
-        return None
+        return []
     from conformance.reporting import charts
 
-    return markupsafe.Markup(charts.svg(charts.comparison(section)))  # safe: it has numbers and our own words only
+    # Safe: they have numbers and our own words only.
+    return [markupsafe.Markup(charts.svg(charts.comparison(part))) for part in section.parts]
+
+
+#: the algorithms that people look for first
+_FIRST = ("cubic", "reno", "bbrv3", "bbrv2", "bbrv1")
+
+
+def _place(algorithm: str) -> tuple[int, str]:
+    """Return the place of an algorithm among others: those of _FIRST come first."""
+    return _FIRST.index(algorithm) if algorithm in _FIRST else len(_FIRST), algorithm
 
 
 def own_version(scheme: Scheme) -> str:

@@ -9,7 +9,10 @@ from conformance.catalogue import documents, scenarios
 from conformance.model.place import Point
 from conformance.model.trial import Trial
 from conformance.reporting import heatmaps, points
+from conformance.reporting.html import site
 from conformance.reporting.text import markdown
+from conformance.results import store
+from conformance.results.source import Source
 
 AT = Point((("flows", 2),))
 VALUE = {
@@ -72,3 +75,13 @@ def test_a_row_says_none_where_nothing_is_known(value):
     (row,) = [row for row in points.rows(trials({"jain_index": 0.5})) if row.zone.metric == "jain_index"]
     changed = dataclasses.replace(row, verdict=dataclasses.replace(row.verdict, value=value))
     assert changed.measured == ("none" if value is None else "0.500")
+
+
+def test_the_page_has_the_rows_with_a_verdict_and_counts_the_others(tmp_path):
+    kept = store.Store(tmp_path / "results.jsonl")
+    for made in (*trials({"jain_index": 0.5}), *trials({}, n=3, stack="few")):
+        kept.add(made)
+    page = (site.write(Source([kept.path]), tmp_path / "site").parent / "shared.html").read_text()
+    assert "cubic/linux-tcp/" in page and "cubic/few/" not in page
+    assert page.index("violates</span>") < page.index("conforms</span>")
+    assert "1 of 3 verdicts is a violation" in page and "3 of 6 rows have no verdict and are not shown" in page

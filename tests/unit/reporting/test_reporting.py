@@ -187,7 +187,7 @@ def test_paths_of_two_segments_are_not_cells():
 
 def test_words_of_a_cell_hold_trials_interval_zone_and_verdict(series):
     words = heatmap_table.about("utilization", of(series).utilization.results[CELL])
-    assert "10 Mbit/s, 20 ms, 1 % loss" in words
+    assert words.startswith("10mbps-20ms-1pct\n")
     assert "utilization 0.4200, median of 5; 90 % interval 0.4000 to 0.4400" in words
     assert "conforms, inside the zone" in words
     assert "too few trials" in heatmap_table.about("utilization", of(series).utilization.results[Cell(20, 20, 0)])
@@ -344,6 +344,14 @@ def test_comparison_is_of_one_profile_and_every_cell(series):
     assert [value[0] for value in row.values] == ["0.42"] * 3 and row.span == "0.00"
     lonely = next(r for r in section.rows if r.cell == Cell(20, 20, 0))
     assert sum(value is not None for value in lonely.values) == 1 and lonely.span == ""
+
+
+def test_a_comparison_draws_few_series_in_a_chart():
+    made = [m for at in range(14) for m in measurements([0.4] * 5, stack=f"stack-{at:02}")]
+    (section,) = compare.sections(heatmaps.all_series(made))
+    assert [len(part.series) for part in section.parts] == [5, 5, 4]
+    assert [name for part in section.parts for name in part.names] == list(section.names)
+    assert [value for part in section.parts for value in part.rows[0].values] == list(section.rows[0].values)
 
 
 def test_what_rounding_would_hide_of_a_violation_is_seen_in_sentences_and_comparisons():

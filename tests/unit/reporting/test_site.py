@@ -11,12 +11,13 @@ import pytest
 from helpers import measurement, measurements, results_file
 
 from conformance import __version__
+from conformance.catalogue import clause_record, clauses
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.split import split_paths, split_rates
 from conformance.model.trial import Outcome
 from conformance.reporting import benchmark, charts, heatmaps
-from conformance.reporting.html import compare, site, split_page
+from conformance.reporting.html import clause_pages, compare, site, split_page
 from conformance.results import store
 from conformance.results.source import Source
 
@@ -113,6 +114,55 @@ def test_a_front_page_groups_by_algorithm_and_counts(built):
     assert "CUBIC as in RFC 9438" in text
     assert "1 violates, 1 error, 3 inconclusive, 1 conforms" in text
     assert "No zone judges this algorithm." in text  # for prague and newalgo
+
+
+def test_a_pill_says_what_it_counts_and_the_algorithms_people_look_for_come_first(built):
+    text = (built / "index.html").read_text()
+    table = text[text.index('<table class="overview">') :].partition("</table>")[0]
+    assert re.findall(r'<th scope="col"><a href="#\d+">(\w+)', table) == ["cubic"]  # no zone judges the others
+    assert re.search(r'class="chip violates">.*utilization violates 1/6<', table)
+    assert "2 more algorithms, which no zone judges: newalgo, prague" in text
+    first = sorted(["bbrv1", "vegas", "bbrv3", "reno", "bbrv2", "cubic"], key=site._place)
+    assert first == ["cubic", "reno", "bbrv3", "bbrv2", "bbrv1", "vegas"]
+
+
+def test_cells_have_one_name(built):
+    for path, page in pages(built).items():
+        text = " ".join("".join(page.text).split())
+        assert not re.search(r"\d Mbit/s, \d+ ms|\d ms, \d(\.\d)? % loss", text), path.name
+
+
+def test_clauses_have_pages_by_stack_and_by_document_with_packets(built):
+    (violation, *_) = [
+        one
+        for one in clause_record.load()
+        if one["who"] == "linux-tcp" and one["verdict"] == "violates" and one["scheme"].startswith("cubic/")
+    ]
+    seen = f"seed {violation['seen']['seed']}, packet {violation['seen']['packet']}, at "
+    clause = clauses.find(violation["clause"])
+    (document,) = [one for one in clauses.specifications() if one.name == clause.specification]
+    by_document = Page(built / clause_pages.of_document(document))
+    assert clause.id in by_document.ids and seen in "".join(by_document.text)
+    by_stack = Page(built / "clauses-of-linux-tcp.html")
+    assert seen in "".join(by_stack.text)
+    assert f"{clause_pages.of_document(document)}#{clause.id}" in by_stack.links
+    (scheme,) = (p for p in built.glob("cubic-linux-tcp-*.html") if "mbps" not in p.name)
+    for page in (scheme, built / "index.html", built / "clauses.html"):
+        assert "clauses-of-linux-tcp.html" in {link.partition("#")[0] for link in Page(page).links}, page.name
+    assert not list(built.glob("clauses-of-quinn*"))  # it was not measured for this report
+
+
+def test_a_pill_of_clauses_counts_the_decided_ones():
+    clause = clauses.find("CL001")
+
+    def part(*verdicts):
+        entries = [{"who": "x", "scheme": "reno/x/1", "verdict": v, "value": v != "hidden" or None} for v in verdicts]
+        hidden = [{**one, "verdict": "inconclusive"} if one["verdict"] == "hidden" else one for one in entries]
+        return clause_pages.Part(rows=tuple(clause_pages.Row(clause=clause, entry=one) for one in hidden))
+
+    assert part("conforms", "violates", "error", "hidden").words == "violates 1/2"
+    assert part("conforms", "inconclusive").words == "conforms 1/1"
+    assert (part("hidden", "hidden").worst, part("hidden", "hidden").words) == ("not visible", "not visible 2")
 
 
 def test_what_was_not_seen_is_said_and_not_drawn(built):

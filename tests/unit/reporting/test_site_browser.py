@@ -81,13 +81,13 @@ def test_from_the_front_page_to_a_cell_and_the_numbers_are_those_of_the_results(
     assert page.locator("h1").inner_text() == "cubic/linux-tcp/6.12.0"
     values = measured(results, "10mbps-20ms-1pct")
     median = statistics.median(values)
-    link = page.locator("#main table.heat").first.locator("a[aria-label*='10 Mbit/s, 20 ms, 1 % loss']")
+    link = page.locator("#main table.heat").first.locator("a[aria-label*='10mbps-20ms-1pct']")
     assert link.inner_text() == f"{median:.2f}"
     assert f"utilization {median:.4f}, median of {len(values)}" in link.get_attribute("aria-label")
     link.click()
     assert page.url.endswith("#20ms-1pct")
     section = page.locator("section:target")
-    assert section.locator("h2").inner_text().startswith("20 ms, 1 % loss")
+    assert section.locator("h2").inner_text().startswith("10mbps-20ms-1pct")
     assert f"utilization {median:.4f}" in section.inner_text()
     section.locator("summary").click()
     shown = section.locator("table.list tbody tr td:nth-child(3)").all_inner_texts()
@@ -100,7 +100,7 @@ def test_from_the_front_page_to_a_cell_and_the_numbers_are_those_of_the_results(
 def test_a_failed_cell_says_why_and_shows_no_number(open_page, built):
     (name,) = (p.name for p in built.glob("cubic-linux-tcp-*.html") if "mbps" not in p.name)
     page = open_page(name)
-    link = page.locator("table.heat").first.locator("a[aria-label*='80 ms, 1 % loss']")
+    link = page.locator("table.heat").first.locator("a[aria-label*='10mbps-80ms-1pct']")
     assert link.inner_text() == "!"
     assert "the server died: <script>alert('x')</script>" in link.get_attribute("aria-label")
 
@@ -140,7 +140,8 @@ def test_the_keyboard_skips_the_header_and_reaches_everything(open_page):
 
 def names(built):
     """Return the names of a page of each kind, and of the pages of the stack that has a script as its name."""
-    kinds = ["index.html", "rfc9743.html", "data.html", "compare-cubic.html"]
+    kinds = ["index.html", "clauses.html", "clauses-of-linux-tcp.html", "clauses-rfc9406.html"]
+    kinds += ["rfc9743.html", "data.html", "compare-cubic.html"]
     return kinds + sorted(p.name for p in built.glob("cubic-*.html") if "evil" in p.name or "linux" in p.name)
 
 
@@ -159,6 +160,27 @@ def test_no_page_shuts_anyone_out(open_page, built, viewport, scheme):
         ]
         assert serious == [], (name, json.dumps(serious, indent=1))
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+
+
+#: widths at which tables of verdicts are in view whole
+WHOLE = [{"width": 1400, "height": 900}, {"width": 400, "height": 900}]
+
+
+@pytest.mark.parametrize("viewport", WHOLE, ids=["1400 px", "400 px"])
+@pytest.mark.parametrize("name", ["index.html", "clauses.html", "clauses-of-linux-tcp.html"])
+def test_tables_of_verdicts_are_not_cut(open_page, viewport, name):
+    page = open_page(name, viewport)
+    wider = "[...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth).length"
+    assert page.locator(".scroll").count() and page.evaluate(wider) == 0
+
+
+@pytest.mark.parametrize("viewport", WHOLE, ids=["1400 px", "400 px"])
+def test_the_zone_stays_beside_whatever_stack_is_in_view(open_page, viewport):
+    page = open_page("compare-cubic.html", viewport)
+    zone = page.locator("table.compare td.zone").first
+    before = zone.bounding_box()["x"]
+    page.locator(".scroll:has(table.compare)").first.evaluate("e => { e.style.width = '18rem'; e.scrollLeft = 60; }")
+    assert abs(zone.bounding_box()["x"] - before) < 2
 
 
 @pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])

@@ -1,0 +1,141 @@
+"""Prepare the site's pages of clauses: what a stack does by each document, and which stacks keep each clause.
+
+The verdicts are those of clauses/record.json on the stacks that a report is about.
+"""
+
+import collections
+import dataclasses
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from conformance.catalogue import clause_record, clauses
+from conformance.model.clauses.document import Clause, Specification
+from conformance.model.verdict import Status
+from conformance.reporting import recorded
+from conformance.reporting.html import slugs
+from conformance.reporting.recorded import Entry
+
+#: the order in which pages list verdicts
+_ORDER = ("violates", "error", "inconclusive", "conforms", recorded.NOT_VISIBLE, "unsupported")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Row:
+    """A recorded verdict on a clause."""
+
+    clause: Clause
+    entry: Entry
+
+    @property
+    def stack(self) -> str:
+        return str(self.entry["who"])
+
+    @property
+    def scheme(self) -> str:
+        return str(self.entry["scheme"])
+
+    @property
+    def algorithm(self) -> str:
+        return self.scheme.partition("/")[0]
+
+    @property
+    def status(self) -> str:
+        return recorded.status(self.entry)
+
+    @property
+    def permitted(self) -> str:
+        return self.clause.bound.words(self.clause.observable.digits)
+
+    @property
+    def measured(self) -> str:
+        return recorded.measured(self.clause, self.entry)
+
+    @property
+    def example(self) -> str:
+        return recorded.example(self.entry)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Part:
+    """What is recorded about a part of all: a stack, a clause, a document, or several of these."""
+
+    rows: tuple[Row, ...]
+
+    @property
+    def count(self) -> collections.Counter[str]:
+        """The number of verdicts by status, in the order in which pages list them."""
+        found = collections.Counter(row.status for row in self.rows)
+        return collections.Counter({status: found[status] for status in _ORDER if found[status]})
+
+    @property
+    def worst(self) -> str:
+        """The status that its pill shows: violates if there is one, conforms if not, else the first that there is."""
+        count = self.count
+        return next((status for status in (Status.VIOLATES, Status.CONFORMS) if count[status]), next(iter(count)))
+
+    @property
+    def words(self) -> str:
+        """How many of the decided verdicts are violations, or conform: "violates 8/52"."""
+        count, worst = self.count, self.worst
+        decided = count[Status.VIOLATES] + count[Status.CONFORMS]
+        if not decided:
+            return f"{worst} {count[worst]}"
+        return f"{worst} {count[worst]}/{decided}"
+
+    @property
+    def musts(self) -> int:
+        """How many violations are of a MUST or a MUST NOT."""
+        return sum(row.status == Status.VIOLATES and row.clause.level.startswith("MUST") for row in self.rows)
+
+    def of(
+        self, *, stack: str | None = None, specification: Specification | None = None, clause: Clause | None = None,
+        algorithm: str | None = None, status: str | None = None,
+    ) -> "Part":  # fmt: skip
+        """Return the part with these; None stands for any."""
+        return Part(
+            rows=tuple(
+                row
+                for row in self.rows
+                if stack in (None, row.stack)
+                and (specification is None or row.clause.specification == specification.name)
+                and (clause is None or row.clause.id == clause.id)
+                and algorithm in (None, row.algorithm)
+                and status in (None, row.status)
+            )
+        )
+
+    @property
+    def by_status(self) -> Iterator[tuple[str, "Part"]]:
+        """Yield (status, its part), violations first."""
+        return ((status, self.of(status=status)) for status in self.count)
+
+    @property
+    def stacks(self) -> list[str]:
+        return sorted({row.stack for row in self.rows})
+
+
+def of(stacks: Collection[str]) -> tuple[Sequence[Specification], Part]:
+    """Return all documents, and what is recorded about these stacks. Raises UserError."""
+    # RFCs come before drafts.
+    specifications = sorted(clauses.specifications(), key=lambda one: not one.document.startswith("RFC"))
+    by_id = {clause.id: clause for one in specifications for clause in one.clauses}
+    return specifications, Part(rows=tuple(_rows(by_id, clause_record.load(), stacks)))
+
+
+def _rows(by_id: dict[str, Clause], record: Iterable[Entry], stacks: Collection[str]) -> Iterator[Row]:
+    found = [
+        Row(clause=by_id[one["clause"]], entry=one)
+        for one in record
+        if one["who"] in stacks and one["clause"] in by_id and not recorded.of_mutant(one)
+    ]
+    at = {clause_id: place for place, clause_id in enumerate(by_id)}
+    yield from sorted(found, key=lambda row: (at[row.clause.id], _ORDER.index(row.status), row.stack, row.algorithm))
+
+
+def of_stack(stack: str) -> str:
+    """Return the name of the page about a stack."""
+    return f"clauses-of-{slugs.of_name(stack)}.html"
+
+
+def of_document(specification: Specification) -> str:
+    """Return the name of the page about a document."""
+    return f"clauses-{slugs.of_name(specification.name)}.html"
