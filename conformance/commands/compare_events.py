@@ -3,6 +3,7 @@
 Transfers over constant networks show none of it: a build that is deaf to marks behaves there as any other.
 """
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 
 from conformance.catalogue import clauses
@@ -80,6 +81,7 @@ def _samples(feature: Feature, measurements: Sequence[Measurement]) -> dict[int,
     return changes.samples(feature, seen)
 
 
+@functools.cache
 def _names() -> Mapping[Setting, str]:
     return {clauses.setting(network): name for name, network in changes.COMPARED_NETWORKS.items()}
 
