@@ -3,6 +3,9 @@
 For that, all goldens of the default kernel must be compared. Other kernels need not be built.
 
 python tests/golden/attest.py              replay; attest, or name the first trial and field that differ (status 1)
+python tests/golden/attest.py --rebuilt stack
+                                           compare all but the digests of stacks (or of the kernel); if all are equal,
+                                           record them as those of the present builds, and attest
 python tests/golden/attest.py --raise      replay and record: the present sources get a lab version of their own
 python tests/golden/attest.py --record     replay and record under the present version: for new goldens, and for
                                            kernels or stacks that were rebuilt; the sources must be attested
@@ -23,6 +26,7 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--raise", dest="raised", action="store_true", help="record under a new lab version")
+    how.add_argument("--rebuilt", choices=trials.BUILT, action="append", help="leave the digests of these builds out")
     how.add_argument("--record", action="store_true", help="record under the present lab version")
     options = parser.parse_args(arguments)
     if options.record and not trials.attested():
@@ -32,6 +36,8 @@ def main(arguments=None):
     for replayed in trials.replay():
         replays.append(replayed)
         name, before = replayed.golden.name, recorded.get(replayed.golden.name)
+        if options.rebuilt and before is not None and replayed.line:
+            before = trials.as_built(replayed.line, before, options.rebuilt)
         why_not = replayed.why_not or ("not recorded yet" if before is None else trials.obstacle(replayed.line, before))
         difference = None if why_not else trials.first_difference(before, replayed.line)
         if why_not:
@@ -55,6 +61,8 @@ def main(arguments=None):
     if names := lacking.pop(DEFAULT_NAME, []):
         print(f"attest: not compared: {', '.join(names)}; build what they name above, or record them with --record")
         return 2
+    if options.rebuilt:
+        trials.record(replays)
     version.attest(version.current_version())
     print(f"the present sources make the results of lab version {version.current_version()}{_but(lacking)}")
     return 0

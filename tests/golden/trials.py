@@ -23,6 +23,8 @@ from conformance.model.proxy import Proxy
 from conformance.model.scenario import Scenario
 from conformance.model.setting import Cell
 
+#: what may be built anew, and then has another digest
+BUILT = ("kernel", "stack")
 RECORDED = pathlib.Path(__file__).with_name("trials.jsonl")
 _PATH = (Cell(10, 20, 0), Cell(10, 5, 1))
 
@@ -270,12 +272,17 @@ def record(replays):
 
 def obstacle(line, before):
     """Return why two lines of one golden cannot be compared (they are of different builds), or None if they can."""
-    for name in ("kernel_digest", "stack_digest"):
-        was, now = before["trial"]["scheme"][name], line["trial"]["scheme"][name]
+    for what in BUILT:
+        was, now = (of["trial"]["scheme"][f"{what}_digest"] for of in (before, line))
         if was != now:
-            what = name.removesuffix("_digest")
             return f"recorded with another build of the {what} ({was}, here {now})"
     return None
+
+
+def as_built(line, before, rebuilt):
+    """Return a recorded line with the digests of the replay, for those of BUILT that are `rebuilt`."""
+    digests = {f"{what}_digest": line["trial"]["scheme"][f"{what}_digest"] for what in rebuilt}
+    return {**before, "trial": {**before["trial"], "scheme": {**before["trial"]["scheme"], **digests}}}
 
 
 def first_difference(before, now, pointer=""):
