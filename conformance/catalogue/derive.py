@@ -287,7 +287,8 @@ def entry(
     rests_on = (*measured, *(said[0] if said else ()))
     low, high = interval(rests_on, metric, margin)
     permitted = Interval(low=low, high=high, bases=rests_on, margin=margin)
-    counted = counts_all or not permitted.basis.values or tells_enough(permitted, metric, bool(said))
+    tells = counts_all or not permitted.basis.values or tells_enough(permitted, metric, bool(said))
+    counted = tells and margin.relative <= power.MUST_TELL
     return {
         **({"point": place.to_json()} if isinstance(place, Point) else place.to_json()),
         "low": low,

@@ -142,6 +142,11 @@ def _check_bases(
         if basis.n > trials:
             raise UserError(f"{pointer}/bases/{at}: {basis.n} trials, but its reference has {trials} per cell")
     _check_bounds(permitted, derive.interval(permitted.bases, zone.metric, permitted.margin), pointer)
+    if permitted.counted and permitted.margin.relative > MUST_TELL:
+        raise UserError(
+            f"{pointer}/counted: it is counted with {permitted.margin.words}; above {100 * MUST_TELL:.0f} %, it cannot"
+            " tell enough", "derive the zone again",
+        )  # fmt: skip
     if permitted.basis.values and permitted.counted != derive.tells_enough(
         permitted, zone.metric, documented is not None
     ):

@@ -327,7 +327,7 @@ def _nearest(
     by_id = {zone.id: zone for zone in zones}
     found = []
     for verdict in verdicts:
-        if not verdict.counted or verdict.value is None:
+        if verdict.status is Status.NOT_JUDGED or verdict.value is None:
             continue
         zone = by_id[verdict.zone_id]
         trials = measured[zone.profile, verdict.place][: verdict.n]

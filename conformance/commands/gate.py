@@ -41,7 +41,7 @@ from conformance.model.expectation import Expected, Surprise
 from conformance.model.place import Place
 from conformance.model.studies.comparison import Change, Compared
 from conformance.model.trial import Measurement
-from conformance.model.verdict import Status, Verdict, deciding, last_look
+from conformance.model.verdict import Status, Verdict, last_look
 from conformance.model.zone import Zone, judges
 from conformance.reporting.text import gate as reporting
 from conformance.support import files, limits, spelling
@@ -134,10 +134,6 @@ class GateResult:
     def surprises(self) -> list[Finding]:
         return [finding for finding in self.findings if finding.surprise.fails]
 
-    def decides(self, finding: Finding) -> bool:
-        """Return whether a finding without a clear verdict counts for the exit status (verdict.deciding())."""
-        return any(one is finding for one in deciding(self.findings))
-
     @property
     def violating(self) -> list[tuple[Zone, Place]]:
         """The zones and places of the violations that fail."""
@@ -170,10 +166,9 @@ class GateResult:
             return ExitStatus.ERROR
         if self.clauses is not None and self.clauses.exit_status is ExitStatus.ERROR:
             return ExitStatus.ERROR
-        findings = deciding(self.findings)
-        statuses = {f.status for f in findings if not f.as_expected}
-        known = of_verdicts(statuses) is ExitStatus.DONE and not any(judged.lacking for judged in self.judged)
-        known = known and not any(f.surprise is Surprise.UNCONFIRMED for f in findings)
+        statuses = {f.status for f in self.findings if not f.as_expected}
+        known = of_verdicts(statuses) is ExitStatus.DONE and not any(judged.unmeasured for judged in self.judged)
+        known = known and not self.unconfirmed
         known = known and (self.features is None or self.features.exit_status is ExitStatus.DONE)
         known = known and (self.clauses is None or self.clauses.exit_status is ExitStatus.DONE)
         enough = self.evidence.enough and not (self.clauses is not None and self.clauses.nothing)
@@ -322,12 +317,14 @@ def _plan(options: Options, bench: Bench, known: Sequence[Expected]) -> tuple[Pl
     if options.grid != grids.SMOKE:
         grids.check(options.grid, flat, besides=[grids.SMOKE])
     ordered = gate_order.order(zones, shipped, options.grid)
-    work = gate_order.share(ordered.work, *shard)
+    own = gate_order.share(ordered.work, *shard)
+    questions = _questions(flat, own)
+    judgeable = {question.key for question in questions if question.judgeable}
+    work = [key for key in own if key in judgeable]
     if not work:
-        named = f"no zone of {', '.join(zones)} has cells of {options.grid} in shard {options.shard}"
+        named = f"no zone of {', '.join(zones)} judges cells of {options.grid} in shard {options.shard}"
         raise UserError(named, "choose another --grid")
     most = last_look(options.trials, options.most_trials)
-    questions = _questions(flat, work)
     asked = plan(
         questions, trials=options.trials, most_trials=most, first_seed=options.first_seed, work=work,
         beside=_questions(flat, ordered.work), known=expectation.violating(known, questions),

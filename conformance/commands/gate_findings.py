@@ -50,10 +50,6 @@ class Finding:
         return self.last.status
 
     @property
-    def counted(self) -> bool:
-        return self.verdict.counted
-
-    @property
     def decided(self) -> bool:
         """Whether it says what the stack does: it is neither open, nor a violation that fresh seeds did not show."""
         judged = self.status.passes or self.status is Status.VIOLATES
@@ -62,17 +58,12 @@ class Finding:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ZoneResult:
-    """A zone's cells of this run: those that were measured in time, and those that were not."""
+    """A zone's cells of this run: those that were measured in time or cannot be judged, and those that were not."""
 
     zone: Zone
     scheme_id: str
     findings: tuple[Finding, ...]
     unmeasured: tuple[Place, ...]
-
-    @property
-    def lacking(self) -> list[Place]:
-        """The places that count and were not measured in time."""
-        return [place for place in self.unmeasured if self.zone.intervals[place].counted]
 
     def count(self) -> collections.Counter[Status]:
         return collections.Counter(finding.verdict.status for finding in self.findings)
@@ -103,8 +94,13 @@ class Evidence:
 def evidence(results: Sequence[ZoneResult]) -> Evidence:
     """Return the Evidence in these zones."""
     smoke = {(r.zone.algorithm, r.zone.profile, place) for r in results for place in r.zone.smoke}
-    every = [(r.zone, place, False) for r in results for place in r.lacking]
-    every += [(r.zone, f.verdict.place, f.decided) for r in results for f in r.findings if f.counted]
+    every = [(r.zone, place, False) for r in results for place in r.unmeasured]
+    every += [
+        (r.zone, f.verdict.place, f.decided)
+        for r in results
+        for f in r.findings
+        if f.verdict.status is not Status.NOT_JUDGED
+    ]
     at_smoke = [one for one in every if (one[0].algorithm, one[0].profile, one[1]) in smoke]
     chosen = at_smoke or every
     undecided = tuple((zone, place) for zone, place, decided in chosen if not decided)
@@ -129,7 +125,9 @@ def judged(
 ) -> Iterator[ZoneResult]:
     """Yield a ZoneResult for each zone of a Plan. `schemes`: {algorithm: scheme's id}."""
     judged = {
-        (question.zone.id, question.place): asked.judge(question, {question.setting: measured[question.key]}).measured
+        (question.zone.id, question.place): asked.judge(question, {question.setting: measured[question.key]}).measured[
+            question.setting
+        ]
         for question in _of_cells(asked)
         if question.key in measured
     }
@@ -144,14 +142,12 @@ def judged(
                 Finding(
                     verdict=verdicts[zone.id].verdicts[question.place],
                     expected=expectation.find(known, zone.id, question.place),
-                    timeouts=sum(
-                        m.outcome is Outcome.TIMEOUT for m in judged[zone.id, question.place][question.setting]
-                    ),
+                    timeouts=sum(m.outcome is Outcome.TIMEOUT for m in judged.get((zone.id, question.place), ())),
                 )
                 for question in own
-                if question.key in measured
+                if question.key in measured or not question.judgeable
             ),
-            unmeasured=tuple(question.place for question in own if question.key not in measured),
+            unmeasured=tuple(q.place for q in own if q.key not in measured and q.judgeable),
         )
 
 

@@ -58,9 +58,10 @@ def order(zones: Mapping[str, Sequence[Zone]], others: Sequence[Zone], grid: str
 
 
 def _first_looks(zones: Sequence[Zone], smoke: set[Place], ranks: Mapping[Place, Any]) -> set[Place]:
-    """Return the first place of each zone that has no smoke place among those that are ranked."""
-    places = ([at for at in zone.places if at in ranks] for zone in zones)
-    return {min(of_zone, key=ranks.__getitem__) for of_zone in places if of_zone and not smoke.intersection(of_zone)}
+    """Return the first place that is judged, of each zone that has no smoke place, among those that are ranked."""
+    without = (zone for zone in zones if not any(at in smoke and at in ranks for at in zone.places))
+    places = ([at for at in zone.places if at in ranks and zone.intervals[at].counted] for zone in without)
+    return {min(of_zone, key=ranks.__getitem__) for of_zone in places if of_zone}
 
 
 def _telling(own: Sequence[Zone], others: Sequence[Zone], at: Place) -> float:

@@ -8,7 +8,7 @@ from conformance.catalogue import documents
 from conformance.commands import common
 from conformance.commands.measuring import amount, answers
 from conformance.commands.result import Document, document
-from conformance.commands.status import ExitStatus, of_verdicts
+from conformance.commands.status import ExitStatus, of_outcomes, of_verdicts, worst
 from conformance.engine import benches
 from conformance.engine.benches import Choice
 from conformance.engine.plan import plan
@@ -18,7 +18,7 @@ from conformance.model import seeds
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell, Setting
 from conformance.model.trial import Measurement, Outcome
-from conformance.model.verdict import Status, deciding
+from conformance.model.verdict import Status
 from conformance.model.zone import Zone
 from conformance.reporting import heatmaps
 from conformance.reporting.heatmaps import CellResult, Series
@@ -118,18 +118,8 @@ def _complain(notes: Notes, cell: Cell, measurements: Sequence[Measurement]) -> 
 
 
 def exit_status(results: Iterable[CellResult]) -> ExitStatus:
-    """Return the ExitStatus of CellResults, judged or not. Of cells that are not counted, only errors matter."""
+    """Return the ExitStatus of CellResults: of their verdicts, and of the trials' outcomes where nothing is judged."""
     every = list(results)
-    judged = [result.verdict for result in every if result.verdict is not None]
-    errors = [verdict.status for verdict in judged if verdict.status is Status.ERROR]
-    unjudged = [_unjudged(result) for result in every if result.verdict is None]
-    return of_verdicts([*(verdict.status for verdict in deciding(judged)), *errors, *unjudged])
-
-
-def _unjudged(result: CellResult) -> Status:
-    """Return the status of a cell that no zone judges: CONFORMS if it has a value and no trial failed."""
-    if any(m.outcome is Outcome.ERROR for m in result.measurements):
-        return Status.ERROR
-    if result.value is not None:
-        return Status.CONFORMS  # measured, and no zone judges it
-    return Status.UNSUPPORTED if result.unsupported else Status.ERROR
+    verdicts = [result.verdict.status for result in every if result.verdict is not None]
+    not_judged = (r for r in every if r.verdict is None or r.verdict.status is Status.NOT_JUDGED)
+    return worst((of_verdicts(verdicts), of_outcomes(m.outcome for r in not_judged for m in r.measurements)))

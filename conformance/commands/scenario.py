@@ -80,7 +80,7 @@ class PointRan:
             "verdicts": [
                 {
                     "zone": one.zone_id, "verdict": str(one.status), "reason": one.words, "median": one.value,
-                    "permitted": [one.permitted.low, one.permitted.high], "counted": one.counted,
+                    "permitted": [one.permitted.low, one.permitted.high],
                 }
                 for one in self.verdicts
             ],

@@ -71,8 +71,17 @@ class ShownZone(Done):
         zone = self.zone
         return document(
             "zones-show", self.exit_status, id=zone.id, metric=zone.metric, profile=zone.profile,
-            margin_rule=zone.margin_rule["text"], references=zone.references,
-            permitted=[{**_where(place), **_interval(interval)} for place, interval in zone.intervals.items()],
+            references=zone.references,
+            permitted=[
+                {
+                    **_where(place), **_interval(interval), "judged": interval.counted,
+                    "margin": {
+                        "relative": interval.margin.relative, "absolute": interval.margin.absolute,
+                        "set_by": list(interval.margin.set_by),
+                    },
+                }
+                for place, interval in zone.intervals.items()
+            ],
         )  # fmt: skip
 
 

@@ -47,13 +47,13 @@ def whole(question: Question) -> Hashable:
 def _members(questions: Iterable[Question]) -> set[Hashable]:
     """Return the members of a family: its counted cells, and the settings that split checks and clauses rest on.
 
-    A cell that is not counted is no member, because it cannot violate.
+    A cell that is not judged is no member, because it cannot violate.
     """
     return {
         (question.zone.id, question.algorithm, setting)
         for question in questions
         for setting in question.settings
-        if not isinstance(question, CellQuestion) or question.zone.intervals[question.place].counted
+        if question.judgeable
     }
 
 
@@ -133,9 +133,7 @@ class Plan:
         return question.settings
 
     def is_settled(self, judged: Judged) -> bool:
-        """Return whether a verdict needs no more trials. Cells that are not counted have only the first look."""
-        if isinstance(judged.verdict, Verdict) and not judged.verdict.counted:
-            return True
+        """Return whether a verdict needs no more trials."""
         if isinstance(judged.verdict, ClauseVerdict):
             if judged.verdict.trials < self.trials:
                 return judged.verdict.absent or judged.status in (Status.ERROR, Status.UNSUPPORTED)
@@ -218,12 +216,12 @@ class Plan:
         """Return {zone's id: ZoneVerdict} on these measurements, each family judged together. Raise UserError."""
         asked = [question for question in self.questions if isinstance(question, CellQuestion)]
         zones = {question.zone.id: question.zone for question in asked}
-        there = [question for question in asked if question.key in measured]
+        there = [question for question in asked if question.key in measured or not question.judgeable]
         for zone_id, zone in zones.items():
-            everything = [m for q in there if q.zone.id == zone_id for m in measured[q.key]]
+            everything = [m for q in there if q.zone.id == zone_id for m in measured.get(q.key, ())]
             if everything:
                 verdicts.obstacle(zone, everything)
-        alone = [self.judge(question, {question.setting: measured[question.key]}) for question in there]
+        alone = [self.judge(question, {question.setting: measured.get(question.key, ())}) for question in there]
         found: dict[str, dict[Place, Verdict]] = {zone_id: {} for zone_id in zones}
         for judged in self.together(alone):
             if isinstance(judged.question, CellQuestion) and isinstance(judged.verdict, Verdict):
@@ -264,7 +262,7 @@ def plan(
     for question in dict.fromkeys((*asked, *beside)):
         planned[family(question)].append(question)
     sizes = {key: max(len(_members(group)), 1) for key, group in planned.items()}
-    own = [(question.algorithm, setting) for question in asked for setting in question.settings]
+    own = [(question.algorithm, setting) for question in asked if question.judgeable for setting in question.settings]
     check_trials(trials)
     own_clauses = [question.clause for question in asked if isinstance(question, ClauseQuestion)]
     optional = any(clause.observable.optional for clause in own_clauses)

@@ -5,6 +5,7 @@ A question about a zone is about one place, or about one check of the zone's spl
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar
 
 from conformance.catalogue import documents, scenarios
 from conformance.model import place as places
@@ -55,6 +56,11 @@ class CellQuestion(_OfOneSetting):
     def place(self) -> Place:
         return places.of(self.setting)
 
+    @property
+    def judgeable(self) -> bool:
+        """Whether the cell can tell enough to be judged; if not, no trial is worth its time."""
+        return self.zone.intervals[self.place].counted
+
     def judge(self, measured: Measured, family: int, more: bool) -> Verdict:
         return verdicts.judge(self.zone, self.place, measured[self.setting], family, more)
 
@@ -67,6 +73,7 @@ class SplitQuestion:
     check: Check = dataclasses.field(hash=False)
     cells: tuple[Setting, ...]
     split_path: Setting | None
+    judgeable: ClassVar[bool] = True
 
     @property
     def algorithm(self) -> str:
@@ -112,6 +119,7 @@ class ClauseQuestion(_OfOneSetting):
 
     clause: Clause = dataclasses.field(hash=False)
     twice: bool = False
+    judgeable: ClassVar[bool] = True
 
     @property
     def zone(self) -> Clause:

@@ -99,6 +99,9 @@ class Expected:
         return self.zone_id == zone_id and (self.cells is None or cell in self.cells)
 
 
+_NOT_KNOWN = (Status.ERROR, Status.INCONCLUSIVE, Status.NOT_JUDGED)
+
+
 class Surprise(enum.StrEnum):
     """How a verdict on a cell, or on a split check, compares with what was expected."""
 
@@ -115,14 +118,14 @@ class Surprise(enum.StrEnum):
 
 
 def compare(verdict: Judged, expected: Expected | None, again: Judged | None = None) -> Surprise:
-    """Return how a verdict compares with its Expected or None; inconclusive and error are never a surprise.
+    """Return how a verdict compares with its Expected or None; what is not known is never a surprise.
 
     `again`: the verdict on trials with fresh seeds, if a new violation was repeated. A known violation counts as gone
     only if the verdict is sure, by the interval at SURE instead of CONFIDENCE. Otherwise a cell on a bound would come
     and go by chance.
     """
     if expected is not None:
-        if expected.fits(verdict.status) or verdict.status in (Status.INCONCLUSIVE, Status.ERROR):
+        if expected.fits(verdict.status) or verdict.status in _NOT_KNOWN:
             return Surprise.NONE
         if verdict.status.passes:
             gone = expected.verdict == Known.UNSUPPORTED or (expected.verdict == Known.VIOLATES and verdict.sure)

@@ -38,9 +38,6 @@ class Counted(Protocol):
     @property
     def p(self) -> float | None: ...
 
-    @property
-    def counted(self) -> bool: ...
-
 
 class HasReason(Protocol):
     """A verdict that says why."""
@@ -154,7 +151,7 @@ def last_step(p_values: Sequence[float], family: int) -> int:
 
 def together(found: Sequence[Counted], family: int) -> int:
     """Return the family size at which to judge each of these verdicts of a family of this size, by last_step()."""
-    return last_step([1.0 if verdict.p is None else verdict.p for verdict in found if verdict.counted], family)
+    return last_step([verdict.p for verdict in found if verdict.p is not None], family)
 
 
 def judge_zones(held: Sequence[Held], family: int | None = None) -> list[ZoneVerdict]:
@@ -167,7 +164,7 @@ def judge_zones(held: Sequence[Held], family: int | None = None) -> list[ZoneVer
     for zone, measured in held:
         if everything := [m for measurements in measured.values() for m in measurements]:
             verdicts.obstacle(zone, everything)
-    # A cell that is not counted cannot violate.
+    # A cell that is not judged cannot violate.
     size = max(sum(zone.intervals[place].counted for zone, measured in held for place in measured), family or 1)
     apart = [
         (zone, place, *repeats_apart(measurements))
@@ -196,7 +193,6 @@ def _at_first_clear(
         looks,
         available,
         lambda n, more: verdicts.judge(zone, place, measurements[:n], family, more),
-        lambda v: v.status is not Status.INCONCLUSIVE or not v.counted,  # not counted: one look, as in a session
         ends=True,
     )
     if found.status.passes:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:  # numpy is imported late: it takes long, and few verdicts nee
 POWER = 0.8
 #: the shift that a cell must tell to be counted: a scheme that has this share less, or this share more
 MUST_TELL = 0.3
+#: why a cell that does not tell it is not judged
+BLIND = f"a shift of {100 * MUST_TELL:.0f} % cannot be detected"
 #: the most trials of a cell, and the most questions, in a usual session: what zones can tell is stated for these
 TRIALS, QUESTIONS = 20, 400
 _DRAWS = 200

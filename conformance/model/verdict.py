@@ -1,6 +1,6 @@
 """Judge measurements of a place by a zone: judge(zone, place, measurements) -> Verdict.
 
-The function is pure, and there are six verdicts. Only a violation is ever relabelled, by taken_back().
+The function is pure, and there are seven verdicts. Only a violation is ever relabelled, by taken_back().
 
 A verdict compares medians with medians. A scheme *conforms* if its median's confidence interval
 (statistics.median_interval) is inside the cell's interval, which reaches from the least to the greatest median of all
@@ -20,7 +20,7 @@ import dataclasses
 import enum
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from conformance.model import chance, modes, power, statistics
 from conformance.model import place as places
@@ -43,7 +43,6 @@ LOOKS = 4
 MOST_TRIALS = 10_000
 #: the most trials of one cell unless another number is asked for
 USUALLY_MOST = 20
-_NOT_COUNTED = f"in a cell that cannot detect a shift of {power.MUST_TELL:.0%}: shown and not counted"
 
 
 class Status(enum.StrEnum):
@@ -56,7 +55,7 @@ class Status(enum.StrEnum):
     #: the trials are too few, or spread too widely, to say more
     COMPATIBLE = "compatible"
     CONFORMS = "conforms"
-    #: no zone judges it
+    #: no zone judges it, or the cell cannot tell enough (Interval.counted)
     NOT_JUDGED = "not judged"
 
     @property
@@ -88,11 +87,6 @@ class Verdict:
     #: whether it conforms by the wider interval (SURE), too, so that a known deviation counts as gone
     sure: bool = False
 
-    @property
-    def counted(self) -> bool:
-        """Whether the verdict on the zone depends on it: the cell can tell enough."""
-        return self.permitted.counted
-
     def taken_back(self, reason: str) -> "Verdict":
         """Return this violation as inconclusive, after trials with fresh seeds did not show it again."""
         return dataclasses.replace(self, status=Status.INCONCLUSIVE, reason=reason, p=None)
@@ -106,7 +100,7 @@ class Verdict:
     def borderline(self) -> bool:
         """Whether its median is outside, and it is still unclear after as many trials as a cell usually has at most."""
         outside = self.value is not None and self.value not in self.permitted
-        return self.status is Status.INCONCLUSIVE and self.n >= USUALLY_MOST and outside and self.counted
+        return self.status is Status.INCONCLUSIVE and self.n >= USUALLY_MOST and outside
 
 
 def level(family: float) -> float:
@@ -122,7 +116,7 @@ def false_alarms(family: int, by: str = "Holm") -> str:
 
 def decided(statuses: Iterable[Status]) -> bool:
     """Say whether any of these statuses says something of the stack."""
-    return bool(set(statuses) - {Status.UNSUPPORTED, Status.ERROR})
+    return bool(set(statuses) - {Status.UNSUPPORTED, Status.ERROR, Status.NOT_JUDGED})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -161,12 +155,6 @@ class HasStatus(Protocol):
     @property
     def status(self) -> Status: ...
 
-    @property
-    def counted(self) -> bool: ...
-
-
-_V = TypeVar("_V", bound=HasStatus)
-
 
 class ProfiledZone(Protocol):
     """A Zone or a SplitZone."""
@@ -181,17 +169,8 @@ class ProfiledZone(Protocol):
 
 
 def overall(verdicts: Iterable[HasStatus]) -> Status:
-    """Return the worst status of verdicts: that of a zone, from those on its cells.
-
-    Verdicts that are not counted matter only if none is counted.
-    """
-    return worst(verdict.status for verdict in deciding(verdicts))
-
-
-def deciding(verdicts: Iterable[_V]) -> list[_V]:
-    """Return the verdicts that decide on a zone and on an exit status: the counted ones, or all if none is counted."""
-    every = list(verdicts)
-    return [verdict for verdict in every if verdict.counted] or every
+    """Return the worst status of verdicts: that of a zone, from those on its cells."""
+    return worst(verdict.status for verdict in verdicts)
 
 
 def last_look(first: int, most: int | None = None) -> int:
@@ -248,11 +227,22 @@ def judge(
     not be left out of a median. Raises UserError if the measurements are of more than one scheme or of another profile:
     unlike runs are never pooled.
     """
-    more = more and zone.intervals[place].counted  # a cell that is not counted gets no more trials
     verdict = _assess(zone, place, measurements, more)
+    if not zone.intervals[place].counted:
+        return _not_judged(verdict)
     if verdict.p is not None and verdict.p > level(family):
         verdict = _unclear(verdict, family)
     return verdict if more else _with_power(verdict, zone.metric, family)
+
+
+def _not_judged(verdict: Verdict) -> Verdict:
+    """Return a verdict on a cell that cannot tell enough: it keeps what was measured, and says nothing of the stack."""
+    permitted = verdict.permitted
+    spread = "" if permitted.margin.relative > power.MUST_TELL else f"; trials of {permitted.basis.reference} spread"
+    reason = f"{power.BLIND} here: {permitted.margin.words}{spread}"
+    if verdict.n and verdict.value is None:
+        reason += f"; {verdict.reason}"
+    return dataclasses.replace(verdict, status=Status.NOT_JUDGED, reason=reason, p=None, sure=False)
 
 
 def _with_power(verdict: Verdict, metric: str, family: int) -> Verdict:
@@ -325,6 +315,8 @@ def status_of(
     zone: Zone, place: Place, values: Sequence[float], family: int, timed_out: Sequence[bool] | None = None
 ) -> Status:
     """Return what judge() would say of trials of full packets that gave these values, if no more trials follow."""
+    if not zone.intervals[place].counted:
+        return Status.NOT_JUDGED
     found = _compare(zone.metric, zone.intervals[place], values, timed_out or [False] * len(values))
     unclear = found["p"] is not None and found["p"] > level(family)
     return Status.INCONCLUSIVE if unclear else Status(found["status"])
@@ -349,8 +341,6 @@ def _compare(
         return {**found, "p": min(1.0, 2 * found["p"], p)}
     if p > ALPHA:
         return found
-    if not permitted.counted:
-        return {**found, "status": Status.INCONCLUSIVE, "reason": f"{shares.words}, {_NOT_COUNTED}", "sure": False}
     return {**found, "status": Status.VIOLATES, "reason": f"another mode: {shares.words}", "p": p, "sure": False}
 
 
@@ -373,7 +363,7 @@ def _compare_medians(
     if permitted.low <= interval[0] and interval[1] <= permitted.high:
         return {**found(Status.CONFORMS, "inside the zone"), "sure": _is_sure(permitted, lowest, highest)}
     where = f"{'below' if value < permitted.low else 'above'} the zone"
-    if permitted.counted and (interval[1] < permitted.low or interval[0] > permitted.high):
+    if interval[1] < permitted.low or interval[0] > permitted.high:
         below = interval[1] < permitted.low
         p = chance.below(highest, permitted) if below else chance.above(lowest, permitted)
         return found(Status.VIOLATES, where, p)
@@ -383,8 +373,6 @@ def _compare_medians(
         return found(Status.INCONCLUSIVE, "a transfer timed out, so only a bound is known")
     if value in permitted:
         return found(*undecided_inside(more))
-    if not permitted.counted:
-        return found(Status.INCONCLUSIVE, f"{where}, {_NOT_COUNTED}")
     return found(Status.INCONCLUSIVE, f"{where}, but not clear of its bounds: more trials needed")
 
 

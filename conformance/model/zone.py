@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 from conformance.model import digest, metrics, statistics
 from conformance.model.errors import UserError, located
-from conformance.model.metric import Measured
+from conformance.model.metric import Measured, Metric
 from conformance.model.place import Place, Point
 from conformance.model.place import of as place_of_setting
 from conformance.model.setting import Cell, Setting
@@ -78,17 +78,34 @@ def kind_of(place: Place, metric: str = metrics.UTILIZATION.name) -> str:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Margin:
-    """How far an honest implementation may be from a basis: a share of it, plus an amount in the metric's unit."""
+    """How far an honest implementation may be from a basis: a share of it, plus an amount in the metric's unit.
+
+    `set_by`: the implementations whose spread made it wider than the least margin of all zones (margins.py). `unit`: of
+    the amount.
+    """
 
     relative: float
     absolute: float
+    set_by: tuple[str, ...] = dataclasses.field(default=(), compare=False)
+    unit: str = dataclasses.field(default="", compare=False)
 
     @classmethod
-    def of(cls, rule: Mapping[str, Any], place: Place | None = None) -> "Margin":
+    def of(cls, rule: Mapping[str, Any], place: Place | None = None, metric: Metric = metrics.UTILIZATION) -> "Margin":
         """Return the margin of a zone's margin rule; of a place, that of its kind if the rule has kinds."""
         kinds: Mapping[str, Mapping[str, Any]] = rule.get("kinds", {})
         own = rule if place is None else kinds.get(place.id) or kinds.get(kind_of(place)) or rule
-        return cls(relative=own["relative"], absolute=own.get("absolute", rule["absolute"]))
+        relative, absolute = own["relative"], own.get("absolute", rule["absolute"])
+        wider = relative > rule["relative"] or absolute > rule["absolute"]
+        return cls(
+            relative=relative, absolute=absolute, set_by=tuple(own.get("implementations", ())) if wider else (),
+            unit=" percentage points" if metric.unit == "%" else metric.suffix,
+        )  # fmt: skip
+
+    @property
+    def words(self) -> str:
+        """How wide it is and what set it, as a part of a sentence."""
+        why = f"to reach the farthest of {', '.join(self.set_by)}" if self.set_by else "by the rule for all zones"
+        return f"margin {100 * self.relative:,.0f} % and {self.absolute:g}{self.unit} {why}"
 
     def below(self, value: float) -> float:
         return value * (1 - self.relative) - self.absolute
@@ -326,7 +343,7 @@ def from_json(data: Mapping[str, Any], where: object) -> Zone:
         if place in intervals:
             raise UserError(f"{pointer}: {named[:-1]} {place.id} is listed twice")
         within = f" in {named[:-1]} {place.id}"
-        margin = Margin.of(data["margin_rule"], place)
+        margin = Margin.of(data["margin_rule"], place, metrics.METRICS[data["metric"]])
         intervals[place] = interval_from_json(entry, data["references"], margin, pointer, within)
         if "digest" in entry:
             digests[place] = entry["digest"]

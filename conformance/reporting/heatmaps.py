@@ -134,7 +134,7 @@ class Heatmap:
 
     @property
     def verdicts(self) -> list[Verdict]:
-        """The verdicts on its cells, without those that no zone judges."""
+        """The verdicts on the cells of its zone."""
         return [result.verdict for result in self.results.values() if result.verdict]
 
     @property
@@ -143,8 +143,9 @@ class Heatmap:
         return overall(self.verdicts)
 
     def count(self) -> collections.Counter[Status]:
-        """Return {verdict's status: number of cells}, without cells that no zone judges."""
-        return collections.Counter(verdict.status for verdict in self.verdicts)
+        """Return {verdict's status: number of cells}, without cells that are not judged."""
+        judged = (verdict.status for verdict in self.verdicts)
+        return collections.Counter(status for status in judged if status is not Status.NOT_JUDGED)
 
     @property
     def words(self) -> str:
@@ -174,7 +175,7 @@ class Series:
     @property
     def judged(self) -> tuple[Heatmap, ...]:
         """The heatmaps in which a zone judges cells; all heatmaps if there are none."""
-        return tuple(h for h in self.heatmaps if h.count()) or self.heatmaps
+        return tuple(h for h in self.heatmaps if h.verdicts) or self.heatmaps
 
     def is_told(self, heatmap: Heatmap, result: CellResult) -> bool:
         """Return whether this is an error or "unsupported" that utilization has in this cell, too: once is enough."""
@@ -192,10 +193,10 @@ class Series:
         return self.utilization.scheme
 
     def count(self) -> collections.Counter[Status]:
-        """Return {status: number of cells} by the worst verdict on each cell, without cells that no zone judges."""
+        """Return {status: number of cells} by the worst verdict on each cell, without cells that are not judged."""
         verdicts = [[h.results[cell].verdict for h in self.heatmaps if cell in h.results] for cell in self.cells]
-        judged = [[verdict for verdict in of_cell if verdict] for of_cell in verdicts]
-        return collections.Counter(overall(of_cell) for of_cell in judged if of_cell)
+        of_cells = (overall(verdict for verdict in of_cell if verdict) for of_cell in verdicts)
+        return collections.Counter(status for status in of_cells if status is not Status.NOT_JUDGED)
 
     @property
     def verdicts(self) -> list[Verdict]:

@@ -1,11 +1,12 @@
 """Name schemes, settings and numbers of trials as reports show them."""
 
 import collections
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
 
 from conformance.model.setting import Setting
 from conformance.model.trial import SHORT_DIGEST, Scheme
+from conformance.model.zone import Interval
 from conformance.support.console import count
 
 
@@ -14,6 +15,28 @@ class HasTrials(Protocol):
 
     @property
     def n(self) -> int: ...
+
+
+class HasIntervals(Protocol):
+    """A Zone or a SplitZone."""
+
+    @property
+    def intervals(self) -> Mapping[Any, Interval]: ...
+
+
+#: most places that are named with their margin
+_MOST_PLACES = 4
+
+
+def margins(zone: HasIntervals, noun: str = "cell") -> list[str]:
+    """Return each margin of a zone, in words, with the places that have it, the margin of most places first."""
+    found: dict[str, list[str]] = {}
+    for place, permitted in zone.intervals.items():
+        found.setdefault(permitted.margin.words, []).append(place.id)
+    return [
+        f"{', '.join(places) if len(places) <= _MOST_PLACES else count(len(places), noun)}: {words}"
+        for words, places in sorted(found.items(), key=lambda one: -len(one[1]))
+    ]
 
 
 def labels(schemes: Iterable[Scheme]) -> dict[Scheme, str]:

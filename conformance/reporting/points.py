@@ -45,10 +45,10 @@ class Row:
 
     @property
     def permitted(self) -> str:
-        """The bounds, in the metric's unit."""
+        """The bounds, in the metric's unit, and the margin."""
         metric, more = METRICS[self.zone.metric], self._more_digits
         low, high = (metric.text(bound, more) for bound in (self.verdict.permitted.low, self.verdict.permitted.high))
-        return f"{low.removesuffix(metric.suffix)} to {high}"
+        return f"{low.removesuffix(metric.suffix)} to {high} ({self.verdict.permitted.margin.words})"
 
     @property
     def _more_digits(self) -> int:

@@ -180,7 +180,9 @@ class JudgedItem(pytest.Item):
         if self.surprise is Surprise.UNCONFIRMED and self.again is not None:
             reason = f"not confirmed: {verdict.status} ({verdict.reason}); again with fresh seeds: {self.again.status}"
             (pytest.fail if self.strict else pytest.skip)(reason)
-        if verdict.status is Status.INCONCLUSIVE and not (self.strict and verdict.counted):
+        if verdict.status is Status.NOT_JUDGED:
+            pytest.skip(f"not judged: {verdict.reason}")
+        if verdict.status is Status.INCONCLUSIVE and not self.strict:
             pytest.skip("; ".join([f"inconclusive: {verdict.reason}", *(text for _, text in self.lines()[:1])]))
         if not verdict.status.passes:
             raise Violation(explain(self))
@@ -232,7 +234,7 @@ class CellItem(JudgedItem):
         return (
             ("measured", f"{self.zone.metric} {v.value:.{digits}f} (median of {v.n} trials; {interval})"),
             ("permitted", _permitted(v, "its earlier self" if baseline else "the reference itself", digits)),
-            ("basis", f"{_basis(v.permitted.basis, baseline)}; {self.zone.margin_rule['text']}"),
+            ("basis", f"{_basis(v.permitted.basis, baseline)}; {v.permitted.margin.words}"),
         )
 
 
@@ -272,7 +274,7 @@ class SplitItem(JudgedItem):
         return (
             ("measured", "; ".join(values)),
             ("permitted", "; ".join(map(_permitted, wrong))),
-            ("basis", f"{_basis(wrong[0].permitted.basis)}; {self.zone.margin_rule['text']}"),
+            ("basis", f"{_basis(wrong[0].permitted.basis)}; {wrong[0].permitted.margin.words}"),
         )
 
 

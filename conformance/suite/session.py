@@ -72,7 +72,10 @@ class Session:
         self._execution = Execution(self.plan, bench, store, workers=workers, ahead=not of_xdist, new=self._is_new)
 
     def ask(self, question: Question) -> Judged:
-        """Wait for the answer to a test's question. Raise UserError."""
+        """Wait for the answer to a test's question, if it can be judged at all. Raise UserError."""
+        if isinstance(question, CellQuestion) and not question.judgeable:
+            verdict = question.judge({question.setting: ()}, self.plan.families[question], more=False)
+            return Judged(question=question, verdict=verdict, measured={})
         return self._execution.ask(question)
 
     def repeat(self, judged: Judged) -> Judged | None:

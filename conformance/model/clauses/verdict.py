@@ -64,8 +64,6 @@ class ClauseVerdict:
     hidden: bool = False
     absent: bool = False
     sure: bool = False
-    #: as of a cell's verdict; a clause's verdict always counts
-    counted: bool = True
 
     @property
     def zone_id(self) -> str:

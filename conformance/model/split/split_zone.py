@@ -187,8 +187,6 @@ class Finding:
     p: float | None = None
     #: see verdict.Verdict
     sure: bool = False
-    #: as of a cell's verdict; a Finding always counts
-    counted: bool = True
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -202,8 +200,6 @@ class SplitVerdict:
     reason: str
     findings: tuple[Finding, ...] = ()
     n: int = 0
-    #: as of a Finding
-    counted: bool = True
 
     @property
     def sure(self) -> bool:

@@ -106,7 +106,8 @@ def about(metric: str, result: CellResult) -> str:
     if result.permitted:
         more = more_digits(metric, result)
         low, high = (number(metric, edge, more) for edge in (result.permitted.low, result.permitted.high))
-        lines.append(f"permitted {low} to {high}: {result.status}, {result.cause}")
+        margin = "" if result.status is Status.NOT_JUDGED else f" ({result.permitted.margin.words})"
+        lines.append(f"permitted {low} to {high}{margin}: {result.status}, {result.cause}")
     return "\n".join(lines)
 
 

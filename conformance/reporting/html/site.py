@@ -108,6 +108,7 @@ class _Site:
             "algorithm_page": algorithm_page,
             "title_of": title_of,
             "own_version": own_version,
+            "margins_of": naming.margins,
             "due_to": self._due_to,
         }
 

@@ -155,7 +155,6 @@ def _cell(finding: "Finding") -> dict[str, Any]:
     return {
         "cell": verdict.place.id,
         **_verdict(verdict),
-        "counted": verdict.counted,
         "would_tell": verdict.told and {"less": verdict.told.down, "more": verdict.told.up},
         "timeouts": finding.timeouts,
         "permitted": [verdict.permitted.low, verdict.permitted.high],
@@ -210,7 +209,7 @@ def _lines(outcome: "GateResult", quote: Callable[[str], str]) -> Iterator[str]:
         if judged.unmeasured:
             named = ", ".join(cell.id for cell in judged.unmeasured[:_MOST_UNMEASURED])
             more = ", ..." if len(judged.unmeasured) > _MOST_UNMEASURED else ""
-            parts.append(f"{len(judged.unmeasured)} not measured in time and not judged ({named}{more})")
+            parts.append(f"{len(judged.unmeasured)} not measured in time ({named}{more})")
         yield f"zone {judged.zone.id}, {quote(judged.scheme_id)}: {', '.join(parts)}"
     if decided(finding.verdict.status for finding in outcome.findings):
         yield f"the gate: {false_alarms(outcome.family)}"
@@ -224,7 +223,7 @@ def _lines(outcome: "GateResult", quote: Callable[[str], str]) -> Iterator[str]:
     others = [f for f in outcome.findings if f.surprise is not Surprise.UNCONFIRMED]
     failing = [f for f in others if f.surprise.fails or f.status is Status.ERROR]
     if outcome.strict:
-        failing += [f for f in others if f.status is Status.INCONCLUSIVE and outcome.decides(f)]
+        failing += [f for f in others if f.status is Status.INCONCLUSIVE]
     for finding in failing[:_MOST_NAMED]:
         first, *further = _told(finding)
         yield quote(first)
@@ -291,7 +290,7 @@ def _needed(outcome: "GateResult") -> str:
 
 def _ending(outcome: "GateResult") -> str:
     """Return how the gate ends, and how many verdicts decide that: "fails: 1 unexpected of 68 verdicts (...)"."""
-    findings = outcome.findings
+    findings = [finding for finding in outcome.findings if finding.status is not Status.NOT_JUDGED]
     unconfirmed = len(outcome.unconfirmed)
     others = [f for f in findings if not f.as_expected]
     unexpected, known = len(outcome.surprises), sum(finding.as_expected for finding in findings)
@@ -359,5 +358,5 @@ def _figures(verdict: Verdict) -> str:
     return (
         f"; median {verdict.value:.{digits}f} of {verdict.n} trials"
         f" ({CONFIDENCE:.0%} interval {low:.{digits}f}..{high:.{digits}f}),"
-        f" permitted {permitted.low:.{digits}f}..{permitted.high:.{digits}f}"
+        f" permitted {permitted.low:.{digits}f}..{permitted.high:.{digits}f} ({permitted.margin.words})"
     )

@@ -137,6 +137,7 @@ def _cells(series: Series, name: str, known: Known) -> list[str]:
         permitted, more = result.permitted, heatmap_table.more_digits(metric, result)
         edges: tuple[float, ...] = (permitted.low, permitted.high) if permitted else ()
         zone = " to ".join(heatmap_table.number(metric, edge, more) for edge in edges)
+        zone += f" ({permitted.margin.words})" if permitted else ""
         why = result.cause
         if result.verdict and (words := known(result.verdict.zone_id, result.cell)):
             why += f"; {words}"

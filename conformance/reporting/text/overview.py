@@ -69,7 +69,7 @@ def words(verdicts: Sequence[Verdict]) -> str:
     if worst[0].status in (Status.ERROR, Status.UNSUPPORTED):
         reasons = collections.Counter(verdict.reason for verdict in worst)
         return f"{text}: {reasons.most_common(1)[0][0]}"
-    if worst[0].status.passes:
+    if worst[0].status.passes or worst[0].status is Status.NOT_JUDGED:
         return text
     more = f" and {len(worst) - _SHOWN} more" if len(worst) > _SHOWN else ""
     return f"{text}: {', '.join(map(_beside, worst[:_SHOWN]))}{more}"

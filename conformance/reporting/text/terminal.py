@@ -60,8 +60,10 @@ def _named(metric: str, result: heatmaps.CellResult) -> str:
         heatmap_table.number(metric, v, heatmap_table.more_digits(metric, result))
         for v in (judged, result.permitted.low, result.permitted.high)
     )
-    cause = "" if result.status is Status.VIOLATES else f" ({result.cause})"
-    return str(one_line(f"{text}: {value}, permitted {low} to {high}{cause}"))
+    if result.status is Status.NOT_JUDGED:
+        return str(one_line(f"{text}: {value} ({result.cause})"))
+    cause = "" if result.status is Status.VIOLATES else f"{result.cause}; "
+    return str(one_line(f"{text}: {value}, permitted {low} to {high} ({cause}{result.permitted.margin.words})"))
 
 
 def summary(heatmap: heatmaps.Heatmap) -> str:

@@ -9,10 +9,12 @@ import rich.measure
 import rich.table
 import rich.text
 
-from conformance.model.power import POWER
+from conformance.model.power import BLIND, POWER
 from conformance.model.split.split_zone import SplitZone
 from conformance.model.verdict import Status
 from conformance.model.zone import Interval, Zone
+from conformance.reporting import naming
+from conformance.reporting.marks import SYMBOLS
 from conformance.reporting.text import markdown, terminal
 
 if TYPE_CHECKING:
@@ -35,7 +37,12 @@ def show_zone(found: "ShownZone", console: rich.console.Console) -> None:
     """Draw what a zone permits in each cell or place, and the reference's median."""
     zone = found.zone
     under, noun = ("scenario", "point") if isinstance(zone, Zone) and zone.digests else ("profile", "cell")
-    console.print(f"{zone.id}: {zone.metric} under {under} {zone.profile}; {zone.margin_rule['text']}", soft_wrap=True)
+    console.print(f"{zone.id}: {zone.metric} under {under} {zone.profile}", soft_wrap=True)
+    console.print("permitted: the least to the greatest median of the bases, widened by the cell's margin")
+    for line in naming.margins(zone, noun if isinstance(zone, Zone) else "place"):
+        console.print(line, soft_wrap=True)
+    if not all(permitted.counted for permitted in zone.intervals.values()):
+        console.print(f"{SYMBOLS[Status.NOT_JUDGED]} not judged, because {BLIND} there", soft_wrap=True)
     for name, about in zone.references.items():
         console.print(f"reference {name}: {about['scheme']}, {about['trials']} trials a {noun}; {about['what']}")
     if not isinstance(zone, Zone):
@@ -105,7 +112,8 @@ def _drawn(interval: Interval | None, metric: str, to: str = "..", before: str =
     if interval is None:
         return rich.text.Text()
     median = interval.basis.median
-    text = f"{_short(interval.low)}{to}{_short(interval.high)}{before}({_short(median)})"
+    mark = "" if interval.counted else SYMBOLS[Status.NOT_JUDGED]
+    text = f"{_short(interval.low)}{to}{_short(interval.high)}{before}({_short(median)}){mark}"
     return rich.text.Text(text, style=terminal.shade(median) if metric == "utilization" else "")
 
 

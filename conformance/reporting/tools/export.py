@@ -243,6 +243,5 @@ def _cell(result: CellResult) -> dict[str, Any]:
         "permitted": [result.permitted.low, result.permitted.high] if result.permitted else None,
         "verdict": result.status,
         "reason": result.verdict.reason if result.verdict else result.message,
-        "counted": result.verdict.counted if result.verdict else False,
         "would_tell": told and {"less": told.down, "more": told.up},
     }

@@ -50,6 +50,22 @@ def with_cell(at=8, basis=None, of=0, **changes):
     return document
 
 
+def test_a_cell_with_a_margin_above_30_percent_is_not_counted(tmp_path):
+    """Its trials are not known here, so that nothing but the margin says so."""
+    document = json.loads(SHIPPED.with_name("loss-packets.json").read_text())
+    path = tmp_path / "loss-packets.json"
+    path.write_text(json.dumps(document))
+    lint.check(path)
+    (cell,) = [one for one in document["cells"] if (one["one_way_delay_ms"], one["loss_pct"]) == (80, 0)]
+    values = cell["bases"][0].pop("values")
+    median = statistics.median(values)
+    cell["bases"][0] |= {"n": len(values), "median": median, "min": median, "max": median}
+    assert not cell.pop("counted")
+    path.write_text(json.dumps(document))
+    with pytest.raises(UserError, match=r"counted with margin 173 % .* to reach the farthest of aioquic.*; above 30"):
+        lint.check(path)
+
+
 def ranged(**changes):
     """Return the document with a cell as in zones whose trials are no longer known, with a range instead of values."""
     document = copy.deepcopy(DOCUMENT)

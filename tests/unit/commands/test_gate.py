@@ -98,15 +98,29 @@ def _counted(zones, grid_name="full"):
     return sum(zone.intervals[cell].counted for zone in zones for cell in grid.within(grid_name, zone.places))
 
 
-def test_a_cell_that_cannot_tell_is_shown_and_fails_nothing(run, tmp_path):
+def test_a_cell_that_cannot_tell_is_not_judged_and_fails_nothing(run, tmp_path):
     cell = "10mbps-20ms-1pct"
     of = {kind: documents.zone_of("cubic", kind).intervals[Cell.parse(cell)] for kind in ("heatmap", "loss")}
     assert of["heatmap"].counted and not of["loss"].counted
     assert run("cubic", "--grid", cell, "--out", "out", kind="bad").exit_code == 1
     utilization, loss = (zone["cells"][0] for zone in json.loads((tmp_path / "out/gate.json").read_text())["zones"])
-    assert (utilization["counted"], utilization["verdict"]) == (True, "violates")
-    assert (loss["counted"], loss["verdict"], loss["surprise"]) == (False, "inconclusive", None)
-    assert "shown and not counted" in loss["reason"]
+    assert utilization["verdict"] == "violates"
+    assert (loss["verdict"], loss["surprise"], loss["median"] is not None) == ("not judged", None, True)
+    assert "margin 10 % and 0.3 percentage points" in loss["reason"]
+    (suite,) = [s for s in xml.parse(tmp_path / "out/junit.xml").iter("testsuite") if "loss" in s.get("name")]
+    assert (suite.get("failures"), suite.get("skipped")) == ("0", "1")
+
+
+def test_no_trial_is_spent_on_what_no_zone_can_judge(run, tmp_path):
+    heatmap, loss = (documents.zone_of("bbrv2", kind) for kind in ("heatmap", "loss"))
+    judged = next(c for c, of in heatmap.intervals.items() if c.bandwidth_mbps == 10 and of.counted)
+    blind = next(c for c, of in heatmap.intervals.items() if not of.counted and not loss.intervals[c].counted)
+    done = run("bbrv2", "--grid", f"{judged.id},{blind.id}", "--format", "json")
+    of_blind = [c for zone in json.loads(done.stdout)["zones"] for c in zone["cells"] if c["cell"] == blind.id]
+    assert {(c["verdict"], c["trials"]) for c in of_blind} == {("not judged", 0)} and len(of_blind) >= 2
+    assert {m.trial.setting.cell for m in store.read(tmp_path / "results" / "results.jsonl")} == {judged}
+    alone = run("bbrv2", "--grid", blind.id)
+    assert alone.exit_code == 2 and f"judges cells of {blind.id}" in alone.output
 
 
 def test_a_shard_knows_how_much_all_shards_judge(run):
@@ -230,7 +244,9 @@ def test_without_names_all_that_the_stack_offers_and_zones_exist_for(run):
     assert done.exit_code == 0
     assert "gate: fake, cubic, reno: " in done.output
     judged = [zone for _, zone in documents.judging("atc25") if zone.algorithm in ("cubic", "reno") and zone.smoke]
-    assert done.output.count(" conforms\n") == len(judged)
+    blind = [zone for zone in judged if not any(zone.intervals[at].counted for at in zone.smoke)]
+    said = [line for line in done.output.splitlines() if line.startswith("zone ")]
+    assert sum(" conforms" in line for line in said) == len(judged) - len(blind) < len(said) == len(judged)
 
 
 @pytest.mark.parametrize(
@@ -241,7 +257,7 @@ def test_without_names_all_that_the_stack_offers_and_zones_exist_for(run):
         (("cubic", "--budget", "0m"), "--budget 0m"),
         (("cubic", "--shard", "3/2"), "--shard 3/2 does not name a part; give which of how many, such as 2/5"),
         (("cubic", "--grid", "10mbps-20ms-1pct,10mbps-7ms-0pct"), "no zone of cubic has 10mbps-7ms-0pct; `conformance"),
-        (("cubic", "--grid", "10mbps-20ms-1pct", "--shard", "2/2"), "has cells of 10mbps-20ms-1pct in shard 2/2"),
+        (("cubic", "--grid", "10mbps-20ms-1pct", "--shard", "2/2"), "judges cells of 10mbps-20ms-1pct in shard 2/2"),
         (("cubic", "--tier", "smok"), "grid 'smok' is not known; choose smoke, full, 10mbps"),
         (("cubic", "--trials", "0"), "Invalid value for '--trials'"),
         (("cubic", "--stack", "missing"), "stack 'missing' is not known"),
@@ -354,7 +370,7 @@ def test_shards_share_all_cells_out_once_and_merge_into_the_same_verdict(run, tm
     assert merge.merge(["1.jsonl", "2.jsonl"], "all.jsonl") == 5 * 48
     # All trials are in the results, so the room, which is now a bad one, is not asked.
     done = run("cubic", "--grid", "10mbps", "--results", "all.jsonl", "--out", "out", kind="bad")
-    assert done.exit_code == 0 and "30 conforms" in done.output, done.output
+    assert done.exit_code == 0 and "29 conforms, 1 not judged" in done.output
     assert (tmp_path / "out" / "results.jsonl").read_bytes() == (tmp_path / "all.jsonl").read_bytes()
 
 
@@ -374,21 +390,22 @@ def test_only_what_was_measured_in_time_is_judged(run, tmp_path):
     suites = xml.parse(tmp_path / "out" / "junit.xml").getroot()
     cases = suites.findall("testsuite/testcase")
     missing = [case for case in cases if case.find("skipped[@type='not measured']") is not None]
+    blind = [case for case in cases if case.find("skipped[@type='not judged']") is not None]
     skipped = sum(case in missing for case in suites[0].findall("testcase"))
     assert 20 <= skipped < 30
-    assert f"{30 - skipped} conforms, {skipped} not measured in time and not judged (10mbps-" in done.output
+    assert f"{29 - skipped} conforms, 1 not judged, {skipped} not measured in time (10mbps-" in done.output
     assert (
-        f"gate passes: nothing unexpected in {len(cases) - len(missing)} verdicts"
+        f"gate passes: nothing unexpected in {len(cases) - len(missing) - len(blind)} verdicts"
         f" ({len(missing)} not measured in time)" in done.output
     )
     assert run(*options, "--strict", room=Slow).exit_code == 4
     # The next run continues from there.
-    assert "30 conforms" in run("cubic", "--tier", "10mbps").output
+    assert "29 conforms, 1 not judged" in run("cubic", "--tier", "10mbps").output
     # Stored results are judged however short the budget is; the run does not wait for the rest of each guest's list.
     lines = (tmp_path / "results" / "results.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "few.jsonl").write_text("".join(line for line in lines if '"one_way_delay_ms":20' in line))
     again = run("cubic", "--tier", "10mbps", "--budget", "1s", "--workers", 1, "--results", "few.jsonl", room=Hangs)
-    assert "5 conforms, 25 not measured in time" in again.output
+    assert "5 conforms, 1 not judged, 24 not measured in time" in again.output
 
 
 def test_what_was_seen_of_an_unclear_cell_in_time_is_inconclusive(run):
@@ -465,16 +482,16 @@ def found(*results, strict=False):
     )
 
 
-def test_what_is_not_counted_fails_a_strict_gate_in_no_report():
+def test_what_is_not_judged_fails_a_strict_gate_in_no_report():
     good, one = verdict("heatmap", Status.CONFORMS)
-    other, unclear = verdict("loss", Status.INCONCLUSIVE)
-    second = next(cell for cell, of in other.intervals.items() if not of.counted and cell != unclear.place)
+    other, not_judged = verdict("loss", Status.NOT_JUDGED)
     outcome = found((good, (Finding(verdict=one, expected=None),), ()),
-                    (other, (Finding(verdict=unclear, expected=None),), (second,)), strict=True)  # fmt: skip
+                    (other, (Finding(verdict=not_judged, expected=None),), ()), strict=True)  # fmt: skip
     assert outcome.exit_status == 0
     junit = xml.fromstring(tools_junit.render(outcome, shown.words))
-    assert (len(list(junit.iter("failure"))), len(list(junit.iter("skipped")))) == (0, 2)
-    assert "inconclusive" not in "".join(line for line in shown._lines(outcome, str) if not line.startswith("zone "))
+    assert (len(list(junit.iter("failure"))), len(list(junit.iter("skipped")))) == (0, 1)
+    assert "not judged" not in "".join(line for line in shown._lines(outcome, str) if not line.startswith("zone "))
+    assert "in 1 verdict" in shown._ending(outcome)
     counted = next(cell for cell, of in good.intervals.items() if of.counted and cell != one.place)
     lacking = found((good, (Finding(verdict=one, expected=None),), (counted,)), strict=True)
     assert lacking.exit_status == 4
@@ -491,7 +508,7 @@ OTHERS = "10mbps-1ms-4pct,10mbps-20ms-4pct,10mbps-40ms-4pct"
     [
         # Utilization is counted in seven of these cells, loss in three.
         ("10mbps", SMOKE_IDS[:2], "good", 4, "gate cannot tell: 4 of 10 smoke verdicts decided ("),
-        ("10mbps", SMOKE_IDS[:3], "good", 0, "gate passes: nothing unexpected in 6 verdicts ("),
+        ("10mbps", SMOKE_IDS[:3], "good", 0, "gate passes: nothing unexpected in 5 verdicts ("),
         ("10mbps", SMOKE_IDS[:1], "bad", 1, "gate fails: 2 unexpected of 2 verdicts ("),
         ("10mbps", ["10mbps-20ms-4pct"], "good", 4, "gate cannot tell: none of 10 smoke verdicts decided ("),
         # Without smoke cells, all that was asked for counts.

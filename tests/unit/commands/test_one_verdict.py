@@ -50,9 +50,8 @@ def test_a_look_that_nobody_asked_for_decides_nothing(command, tmp_path, monkeyp
     assert click.testing.CliRunner().invoke(main, asked).exit_code == 0
 
 
-def _verdict(status, counted=True, place=CELL):
-    permitted = dataclasses.replace(PERMITTED, counted=counted)
-    return Verdict(status=status, zone_id="z", place=place, permitted=permitted, reason="", n=5, value=0.5)
+def _verdict(status, place=CELL):
+    return Verdict(status=status, zone_id="z", place=place, permitted=PERMITTED, reason="", n=5, value=0.5)
 
 
 def _exit_statuses(*verdicts):
@@ -72,13 +71,22 @@ def _exit_statuses(*verdicts):
     )
 
 
-def test_of_what_is_not_counted_only_an_error_has_a_part_in_an_exit_status():
-    done, unknown, error = ExitStatus.DONE, ExitStatus.UNKNOWN, ExitStatus.ERROR
-    passes, unclear = _verdict(Status.CONFORMS), _verdict(Status.INCONCLUSIVE)
-    assert _exit_statuses(passes, _verdict(Status.INCONCLUSIVE, counted=False)) == (done, done, done)
-    assert _exit_statuses(passes, _verdict(Status.ERROR, counted=False)) == (error, error, error)
-    assert _exit_statuses(unclear, _verdict(Status.COMPATIBLE, counted=False)) == (unknown, unknown, unknown)
-    assert _exit_statuses(_verdict(Status.COMPATIBLE, counted=False)) == (done, done, done)
+def test_what_is_not_judged_has_no_part_in_an_exit_status():
+    done, unknown, fails = ExitStatus.DONE, ExitStatus.UNKNOWN, ExitStatus.VIOLATES
+    not_judged = _verdict(Status.NOT_JUDGED)
+    assert _exit_statuses(_verdict(Status.CONFORMS), not_judged) == (done, done, done)
+    assert _exit_statuses(_verdict(Status.VIOLATES), not_judged) == (fails, fails, fails)
+    # A gate that learned nothing does not pass; `run` has measured what it was asked to.
+    assert _exit_statuses(not_judged) == (done, unknown, unknown)
+
+
+def test_a_failed_trial_in_a_cell_that_is_not_judged_is_an_error_of_run():
+    failed = measurement(outcome=Outcome.ERROR)
+    result = CellResult(
+        cell=CELL, n=1, value=None, low=None, high=None, interval=None, late=0, message="", unsupported=False,
+        verdict=_verdict(Status.NOT_JUDGED), permitted=PERMITTED, measurements=(failed,),
+    )  # fmt: skip
+    assert running.exit_status([result]) is ExitStatus.ERROR
 
 
 def test_an_error_where_no_zone_judges_is_one():
@@ -139,7 +147,7 @@ def test_holm_counts_no_cell_that_is_not_counted():
     zones = summary.Zones()
     for question in asked.questions:
         verdict = asked.judge(question, {question.setting: measured[question.key]}).verdict
-        report = type("Report", (), {})()
+        report = type("Report", (), {"when": "setup"})()
         setattr(report, summary.TOLD, summary.told(verdict, None, judged, asked.families[question], False))
         zones.pytest_runtest_logreport(report)
     late = {place for _, place in zones.late()}

@@ -7,6 +7,7 @@ import pytest
 from helpers import zone, zone_on
 
 from conformance.model.margins import spreads
+from conformance.model.metrics import METRICS
 from conformance.model.place import Point
 from conformance.model.setting import Cell
 from conformance.model.zone import Basis, Margin, kind_of
@@ -123,6 +124,17 @@ def test_a_rule_with_kinds_has_a_margin_for_each():
     rule = {"relative": 0.1, "absolute": 0.001, "kinds": {KIND: {"relative": 0.17}}}
     assert Margin.of(rule, CELLS[0]) == Margin(relative=0.17, absolute=0.001)
     assert Margin.of(rule, Cell(10, 20, 0)) == Margin.of(rule) == Margin(relative=0.1, absolute=0.001)
+
+
+def test_a_margin_says_how_wide_it_is_and_what_set_it():
+    kinds = {"10mbps-1ms-0pct": {"relative": 27.958, "implementations": ["aioquic", "quinn"]},
+             KIND: {"relative": 0.1, "implementations": ["aioquic", "quinn"]}}  # fmt: skip
+    rule = {"relative": 0.1, "absolute": 0.3, "kinds": kinds}
+    words = [Margin.of(rule, cell, METRICS["lost_pct"]).words for cell in (Cell(10, 1, 0), Cell(10, 20, 2))]
+    assert words == [
+        "margin 2,796 % and 0.3 percentage points to reach the farthest of aioquic, quinn",
+        "margin 10 % and 0.3 percentage points by the rule for all zones",
+    ]
 
 
 def test_who_was_measured_is_said_of_each_kind():

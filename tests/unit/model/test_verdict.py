@@ -1,5 +1,6 @@
 import copy
 import dataclasses
+import statistics
 
 import pytest
 from helpers import CELL, measurement, measurements, measurements_of, setting, zone, zone_on
@@ -12,7 +13,7 @@ from conformance.model.errors import UserError
 from conformance.model.family import judge_zones
 from conformance.model.setting import Cell
 from conformance.model.trial import Outcome
-from conformance.model.verdict import ALPHA, LOOKS, Status, Verdict, judge, looks, overall
+from conformance.model.verdict import ALPHA, LOOKS, Status, Verdict, judge, looks, overall, status_of
 from conformance.model.zone import Basis
 
 ZONE = zone(0.4, 0.6)
@@ -183,20 +184,28 @@ def test_cells_are_judged_together_by_holm():
     assert judge(made, cell, measured[cell], family=67).status is Status.INCONCLUSIVE
 
 
-def test_a_cell_that_is_not_counted_is_shown_and_decides_nothing():
+@pytest.mark.parametrize("values", [[0.2] * 5, [0.5] * 5, [0.5, 0.5, 0.57, 0.6, 0.6], [0.5] * 3])
+def test_a_cell_that_is_not_counted_is_not_judged_whatever_was_measured(values):
     permitted = zone_on(Basis.of("r", REFERENCE)).intervals[CELL]
     other = Cell(10, 40, 1)
-    judged = zone(intervals={CELL: permitted, other: dataclasses.replace(permitted, counted=False)})
-    outside = measurements([0.2] * 5, cell=other)
-    found = judge_zones([(judged, {CELL: measurements([0.5] * 5), other: outside})])[0]
-    assert found.verdicts[other].status is Status.INCONCLUSIVE
-    assert "shown and not counted" in found.verdicts[other].reason
-    # The median is outside and its interval is not, and still no more trials follow.
-    (unclear,) = judge_zones([(judged, {other: measurements([0.5, 0.5, 0.57, 0.6, 0.6], cell=other)})])
-    assert "shown and not counted" in unclear.verdicts[other].reason
+    margin = dataclasses.replace(permitted.margin, relative=27.96, set_by=("quinn",))
+    judged = zone(intervals={CELL: permitted, other: dataclasses.replace(permitted, counted=False, margin=margin)})
+    beside = measurements(values, cell=other)
+    (found,) = judge_zones([(judged, {CELL: measurements([0.5] * 5), other: beside})])
+    not_judged = found.verdicts[other]
+    assert (not_judged.status, not_judged.value) == (Status.NOT_JUDGED, statistics.median(values))
+    assert "margin 2,796 % " in not_judged.reason and "quinn" in not_judged.reason
     assert (found.status, found.family) == (Status.CONFORMS, 1)
-    # By itself, the cell is just inconclusive.
-    assert judge_zones([(judged, {other: outside})])[0].status is Status.INCONCLUSIVE
+    assert judge_zones([(judged, {other: beside})])[0].status is Status.NOT_JUDGED
+    assert status_of(judged, other, values, family=1) is Status.NOT_JUDGED
+
+
+def test_a_failed_trial_is_named_where_nothing_is_judged():
+    judged = zone(intervals={CELL: dataclasses.replace(ZONE.intervals[CELL], counted=False)})
+    failed = [measurement(outcome=Outcome.ERROR, message="the guest died")]
+    found = judge(judged, CELL, failed)
+    assert found.status is Status.NOT_JUDGED and "the guest died" in found.reason
+    assert judge(judged, CELL, []).status is Status.NOT_JUDGED
 
 
 @pytest.mark.slow

@@ -404,7 +404,7 @@ def test_a_flow_beside_a_rival_answers_what_is_asked_of_two_flows_only(rival, ow
 
 
 def test_at_a_glance_a_cell_is_as_good_as_the_worse_of_its_verdicts(series):
-    rank = ["violates", "error", "inconclusive", "unsupported", "compatible", "conforms"]
+    rank = ["violates", "error", "inconclusive", "unsupported", "compatible", "conforms", "not judged"]
     half_lost = {"interfaces": counted(2000, 1000)}
     made = measurements([0.0883] * 5, cell=Cell(10, 40, 4))
     lossy = heatmaps.all_series([dataclasses.replace(m, evidence=half_lost) for m in made])
@@ -414,7 +414,7 @@ def test_at_a_glance_a_cell_is_as_good_as_the_worse_of_its_verdicts(series):
             for cell in one.cells
             if any(h.results[cell].verdict for h in one.heatmaps)
         }
-        assert one.count() == collections.Counter(worst.values())
+        assert one.count() == collections.Counter(status for status in worst.values() if status != "not judged")
         assert one.verdict == (min(worst.values(), key=rank.index) if worst else "not judged")
     assert any(one.verdict != one.utilization.verdict or one.count() != one.utilization.count() for one in lossy)
 
@@ -471,7 +471,7 @@ def test_code_spans_hold_any_text(text):
 def test_a_badge_counts_the_verdicts_and_no_failed_trial_hides_a_violation(series):
     document = json.loads(badge.endpoint(series))
     assert document["schemaVersion"] == 1 and not document["isError"]
-    assert document["message"].startswith("1 violates, 2 error, ")
+    assert document["message"].startswith("1 violates, 1 error, ")
     failed = [dataclasses.replace(m, outcome=Outcome.ERROR, message="as asked") for m in measurements([0.5] * 5)]
     assert json.loads(badge.endpoint(heatmaps.all_series(failed)))["isError"]
     one = [of(series, "newalgo")]
@@ -517,7 +517,7 @@ def test_what_zones_of_other_metrics_say_is_in_every_report():
     inside = documents.zone_of("cubic").intervals[cell].basis.median
     counters = counted(1000, round(1000 - 10 * documents.zone_of("cubic", "loss").intervals[cell].basis.median))
     good = [dataclasses.replace(m, evidence={"interfaces": counters}) for m in measurements([inside] * 5, cell=cell)]
-    assert badge.message(heatmaps.all_series(good)) == ("2 conforms", "conforms")
+    assert badge.message(heatmaps.all_series(good)) == ("1 conforms, 1 not judged", "conforms")
     cell = documents.zone_of("cubic", "startup").cells[0]
     short = [
         dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=documents.profile("startup", cell)),
