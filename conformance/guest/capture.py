@@ -66,6 +66,8 @@ class Capture:
             program = struct.pack("=H6xQ", 1, ctypes.addressof(keep))
             self._socket.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, program)
         self._ring = mmap.mmap(self._socket.fileno(), size, mmap.MAP_SHARED, mmap.PROT_READ)
+        # A rival's process is forked, and a fork that inherits such a ring kills the guest (User-Mode Linux).
+        self._ring.madvise(mmap.MADV_DONTFORK)
         self._blocks, self._block_bytes, self._epoch_ns = blocks, block_bytes, epoch_ns
         self._socket.bind((interface, _ETH_P_ALL))
 
