@@ -153,6 +153,7 @@ def test_controllers_of_the_adapter_are_those_it_names():
 def test_the_adapter_finds_the_one_that_it_builds_upon():
     shared = manifest.read(str(FOLDER / "aioquic")).shares
     assert all((FOLDER / "aioquic" / place).exists() for place in shared)
+    assert (FOLDER / "aioquic" / shared[0] / "build").exists()
     assert f"/{shared[0]}\n" in (FOLDER / "aioquic" / "build").read_text()
 
 

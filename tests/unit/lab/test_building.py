@@ -332,13 +332,11 @@ def test_what_the_client_of_a_stack_lacks_is_told_before_the_stack_is_built(stac
 
 
 def test_a_program_whose_name_no_file_can_have_is_no_program(stack):
-    for name in ("a\0b", "a" * 300):
+    for name, why in (("a\0b", "control characters are not text"), ("a" * 300, ".* is not an executable file")):
         path = pathlib.Path(stack("true"))
         about = json.loads(path.read_text())
         path.write_text(json.dumps({**about, "program": name}))
-        with pytest.raises(
-            UserError, match=r"adapter\.json: /program: (.* is not an executable file|control characters)"
-        ):
+        with pytest.raises(UserError, match=rf"adapter\.json: /program: {why}"):
             adapter.load(str(path))
 
 
