@@ -172,8 +172,9 @@ def stack(request, tmp_path_factory):
     (www / "secret").write_text("not a body")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
+    # Reno, because a user of a kernel with another default may not choose CUBIC (tcp_allowed_congestion_control).
     variables = {
-        **os.environ, "CC_ALGORITHM": "cubic", "CC_CALLED": "cubic", "CC_ADDRESS": "127.0.0.1", "CC_PORT": str(port),
+        **os.environ, "CC_ALGORITHM": "reno", "CC_CALLED": "reno", "CC_ADDRESS": "127.0.0.1", "CC_PORT": str(port),
         "CC_HOSTNAME": pki.HOSTNAME, "CC_BYTES": str(SIZE), "CC_WWW": str(www), "CC_SCRATCH": str(folder),
         "CC_CERT": f"{certificates}/server.crt", "CC_KEY": f"{certificates}/server.key",
         "CC_CA": f"{certificates}/ca.crt", "CC_BUILD": str(build or ""),
