@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -115,7 +116,7 @@ def load(stack: str, client: str = COMMON, given: Sequence[str] = ()) -> Adapter
                 "choose another with --client",
             )
     own = files_digest(about)
-    build = building.ensure(about, own, sources=trees) if about.build else None
+    build = building.ensure(about, own, sources=trees, taken=_taken(about)) if about.build else None
     version, has = _describe(about.folder / about.program, build)
     if trees:
         version += WITH_TREES + ", ".join(source.label for source in trees)
@@ -167,7 +168,20 @@ def build(
         return None
     own = files_digest(about)
     again = again or any(tree.kind in (sources.Kind.HOME, sources.Kind.PROGRAM) for tree in trees)
-    return building.ensure(about, own, asked=True, again=again, progress=progress, sources=trees)
+    return building.ensure(
+        about, own, asked=True, again=again, progress=progress, sources=trees, taken=_taken(about, asked=True)
+    )
+
+
+def _taken(about: manifest.Manifest, asked: bool = False) -> dict[str, str]:
+    """Return {variable: folder} of the builds of other adapters that a build takes, built if need be."""
+    others = {name: manifest.read(name) for name in about.takes}
+    return {
+        f"CC_BUILD_{re.sub('[^A-Z0-9]', '_', name.upper())}": str(
+            building.ensure(other, files_digest(other), asked=asked)
+        )
+        for name, other in others.items()
+    }
 
 
 def is_built(about: manifest.Manifest) -> bool:
@@ -179,7 +193,8 @@ def is_built(about: manifest.Manifest) -> bool:
 
 def files_digest(about: manifest.Manifest) -> str:
     """Return a digest of all files that determine what the stack is."""
-    return _files_digest(_own_files(*about.places()))
+    others = [place for name in about.takes for place in manifest.read(name).places()]
+    return _files_digest(_own_files(*about.places(), *others))
 
 
 def _describe(program: pathlib.Path, build: pathlib.Path | None) -> tuple[str, frozenset[str] | None]:

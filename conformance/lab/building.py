@@ -6,8 +6,11 @@ import os
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
+import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -30,6 +33,18 @@ _TAIL_BYTES = 4096
 _LOG_BYTES = 64 << 20
 #: how many of the last lines of a failed build's log are shown
 _LAST_LINES = 12
+
+
+#: how often a build that nobody asked for says how far it is
+_SAY_EVERY_S = 15
+#: the type of the part of an ELF file that says which libraries it needs (elf(5))
+_PT_DYNAMIC = 2
+
+
+class Unasked:
+    """What is said of a build that nobody asked for; pytest's plugin replaces `say`."""
+
+    say: Callable[[str], object] = staticmethod(lambda line: print(line, file=sys.stderr, flush=True))
 
 
 class NotBuilt(UserError):
@@ -77,13 +92,15 @@ def ensure(
     again: bool = False,
     progress: Progress = lambda done, total, line: None,
     sources: Sequence[trees.Source] = (),
+    taken: Mapping[str, str] = {},
 ) -> pathlib.Path:
     """Return the folder with what a manifest's "build" made. Build it now if necessary; `again`: build it in any case.
 
     The folder is named after a digest of the adapter's files, of the working trees `sources`, and of the system that it
     was built on and for. Compilers are not part of the digest: what is built also runs where there are none. A build
-    that fetches from a package registry is only made when `asked` for. `progress`: see adapter.build(). Raises
-    UserError; the log of a failed build is kept and named.
+    that fetches from a package registry is only made when `asked` for, unless the manifest says "unasked". `progress`:
+    see adapter.build(). `taken`: variables for the build. Raises UserError; the log of a failed build is kept and
+    named.
     """
     name, recipe = manifest.name, manifest.build or {}
     files_digest = with_sources(files_digest, sources)
@@ -92,7 +109,9 @@ def ensure(
         return found  # another build of this stack, from other sources, may hold the lock for minutes
     if lacking := missing(recipe):
         raise UserError(f"building {name} needs {', '.join(lacking)}", manifest.mend(lacking))
-    if recipe.get("fetches") and not asked:
+    if recipe.get("unasked") and not asked:
+        progress = _say_now_and_then(name)
+    elif recipe.get("fetches") and not asked:
         shipped = manifest.path == paths.data("adapters", name, "adapter.json")
         command = f"conformance adapter build {name if shipped else manifest.path}{trees.options(sources)}"
         what = f" with {', '.join(source.label for source in sources)}" if sources else ""
@@ -108,12 +127,28 @@ def ensure(
             if again or not home.exists():
                 _sweep(home.parent, name)
                 with trees.workshop(name, sources, _system(), again) as workshop:
-                    _build(name, manifest.folder, recipe, home, progress, workshop)
+                    _build(name, manifest.folder, recipe, home, progress, workshop, taken)
     except OSError as error:
         raise UserError(
             f"cannot build {name} in {home.parent}: {error.strerror}", "free space there, or make it writable"
         ) from None
     return home
+
+
+def _say_now_and_then(name: str) -> Progress:
+    """Return a function that says, in a line now and then, how far a build is."""
+    said_s = 0.0
+
+    def say(done: int | None, total: int | None, line: str) -> None:
+        nonlocal said_s
+        if time.monotonic() - said_s >= _SAY_EVERY_S:
+            said_s = time.monotonic()
+            how_far = f" {done} of {total} steps" if total else ""
+            Unasked.say(
+                f"building {name}, which is kept for the next time (some minutes):{how_far} {line}".rstrip(" :")
+            )
+
+    return say
 
 
 def with_sources(files_digest: str, sources: Sequence[trees.Source]) -> str:
@@ -147,15 +182,24 @@ def _loads(folder: pathlib.Path) -> bool:
 
 
 def _is_linked(program: pathlib.Path) -> bool:
-    """Return whether a program, if it is no script, finds its libraries."""
+    """Return whether a program, if it needs any libraries, finds them."""
     try:
-        with open(program, "rb") as f:
-            if f.read(2) == b"#!":
-                return True
+        if not _is_dynamic(program):
+            return True
         done = subprocess.run([_LOADER, "--list", str(program)], capture_output=True, text=True)
     except OSError:
         return False
     return done.returncode == 0 and "not found" not in done.stdout + done.stderr
+
+
+def _is_dynamic(file: pathlib.Path) -> bool:
+    """Return whether a file is a program of 64 bits or a library, and not linked statically."""
+    head = file.read_bytes()[:4096]
+    if not head.startswith(b"\x7fELF\2"):
+        return False
+    (start,) = struct.unpack_from("<Q", head, 32)
+    size, count = struct.unpack_from("<HH", head, 54)
+    return any(struct.unpack_from("<I", head, start + size * at)[0] == _PT_DYNAMIC for at in range(count))
 
 
 def _system() -> str:
@@ -174,7 +218,7 @@ def _sweep(parent: pathlib.Path, name: str) -> None:
 
 def _build(
     name: str, folder: pathlib.Path, recipe: Mapping[str, Any], home: pathlib.Path, progress: Progress,
-    workshop: trees.Workshop,
+    workshop: trees.Workshop, taken: Mapping[str, str],
 ) -> None:  # fmt: skip
     # The build is made in another folder and moved into place as a whole. No adapter's name has a plus in it; a colon
     # would split the lists of folders (LD_LIBRARY_PATH) that compilers make.
@@ -182,7 +226,7 @@ def _build(
         made = pathlib.Path(temporary, "build")
         made.mkdir()
         log = home.parent / f"{name}.log"
-        environment = {**os.environ, "PATH": manifests.search_path(), **_COUNT_ALOUD, **workshop.environment}
+        environment = {**os.environ, "PATH": manifests.search_path(), **_COUNT_ALOUD, **workshop.environment, **taken}
         environment["CC_BUILD"] = str(made)
         progress(None, None, "")  # tells the caller that something is built, however soon it is done
         work = workshop.folder or pathlib.Path(temporary)

@@ -60,6 +60,11 @@ class Manifest:
         """Return the folder, and each file or folder that it shares: all that determines what the stack is."""
         return [self.folder, *(self.folder / share for share in self.shares)]
 
+    @property
+    def takes(self) -> tuple[str, ...]:
+        """The names of the adapters whose builds this one's build uses."""
+        return tuple((self.build or {}).get("takes", ()))
+
     def offered(self) -> list[str]:
         """Return the suite's names of the algorithms that the manifest lists, in its order."""
         return list(self.kernel_algorithms or self.algorithms or ())

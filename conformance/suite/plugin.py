@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from conformance.catalogue import clauses, documents
-from conformance.lab import cores, sources
+from conformance.lab import building, cores, sources
 from conformance.model.errors import UserError
 from conformance.suite import late, options, summary, xdist
 from conformance.suite.cases import CLAUSE, SPLIT, cases, check_mark_expression, matching
@@ -62,7 +62,7 @@ def pytest_load_initial_conftests() -> Generator[None, None, None]:
         files.temp_folder()
     except UserError as error:
         raise pytest.UsageError(mistake(error)) from None
-    cores.Waiting.say = functools.partial(_print, _uncaptured())
+    cores.Waiting.say = building.Unasked.say = functools.partial(_print, _uncaptured())
     return (yield)
 
 

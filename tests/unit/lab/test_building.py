@@ -236,6 +236,50 @@ def test_a_build_that_fetches_waits_until_it_is_asked_for(stack, own_cache):
     assert adapter.load(manifest).version == "1"
 
 
+def test_a_build_that_need_not_be_asked_for_says_that_it_takes_a_while(stack, own_cache, monkeypatch):
+    said = []
+    monkeypatch.setattr(building.Unasked, "say", said.append)
+    manifest = stack('echo 1 > "$CC_BUILD/made"', fetches=True, unasked=True)
+    assert adapter.load(manifest).version == adapter.load(manifest).version == "1"
+    assert said == ["building built, which is kept for the next time (some minutes)"]
+
+
+def test_a_build_takes_what_another_adapter_built_and_is_another_stack_if_that_changes(
+    stack, own_cache, tmp_path, monkeypatch
+):
+    """The other one is built first."""
+    first = pathlib.Path(stack('echo 1 > "$CC_BUILD/made"'))
+    read_shipped = adapter.manifest.read
+    monkeypatch.setattr(
+        adapter.manifest, "read", lambda name: read_shipped(str(first) if name == "the-other" else name)
+    )
+    second = tmp_path / "second"
+    shutil.copytree(first.parent, second)
+    about = json.loads(first.read_text())
+    (second / "adapter.json").write_text(
+        json.dumps({**about, "name": "second", "build": {"program": "build", "takes": ["the-other"]}})
+    )
+    (second / "build").write_text('#!/bin/sh\ncp "$CC_BUILD_THE_OTHER/made" "$CC_BUILD"\n')
+    before = adapter.load(str(second))
+    assert before.version == "1"
+    (first.parent / "build").write_text('#!/bin/sh\necho 2 > "$CC_BUILD/made"\n')
+    assert not adapter.is_built(read_shipped(str(second)))
+    after = adapter.load(str(second))
+    assert after.version == "2" and after.digest != before.digest
+
+
+def test_a_program_that_is_linked_statically_needs_no_library(stack, own_cache, tmp_path):
+    manifest = stack('echo here > "$CC_BUILD/made"')
+    about = read(manifest)
+    brought = own_cache / "adapters" / building.brought("built", adapter.files_digest(about))
+    brought.mkdir(parents=True)
+    (tmp_path / "main.c").write_text("int main(void) { return 0; }")
+    command = ["cc", "-static", "-o", str(brought / "program"), str(tmp_path / "main.c")]
+    subprocess.run(command, check=True)
+    (brought / "LICENSES").write_text("Do what you like.")
+    assert building.ensure(about, adapter.files_digest(about)) == brought
+
+
 def test_a_build_can_be_asked_for_again(stack, own_cache):
     manifest = stack('date +%N > "$CC_BUILD/made"')
     first = adapter.load(manifest)
@@ -320,14 +364,12 @@ def test_who_fetches_is_the_users_choice(stack, tmp_path):
 def test_what_the_client_of_a_stack_lacks_is_told_before_the_stack_is_built(stack, own_cache, monkeypatch):
     path = pathlib.Path(stack('echo 1 > "$CC_BUILD/made"'))
     path.write_text(json.dumps({**json.loads(path.read_text()), "client": "h3-client"}))
-    monkeypatch.setattr(building, "missing", lambda recipe: list(recipe.get("headers", ()))[:1])
+    monkeypatch.setattr(building, "missing", lambda recipe: list(recipe.get("needs", ()))[:1])
     out = io.StringIO()
     made = adapter_new.build([str(path)], False, ConsoleNotes(rich.console.Console(file=out, width=500)))
     lacking, *_, built = out.getvalue().splitlines()
     assert (made.exit_status, kept(own_cache)) == (0, [pathlib.Path(made.items[0].path).name])
-    assert (
-        f"{path} is tested with h3-client, which cannot be built: building h3-client needs gnutls/crypto.h" in lacking
-    )
+    assert f"{path} is tested with h3-client, which cannot be built: building h3-client needs apt-get" in lacking
     assert "run `apt-get install" in lacking and built.startswith(f"{path}: 1; built")
 
 
