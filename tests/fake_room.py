@@ -11,7 +11,6 @@ from helpers import counted, overflows, scheme
 
 from conformance.catalogue import documents
 from conformance.engine import benches
-from conformance.model import place as places
 from conformance.model import seeds
 from conformance.model.emulation import tc_commands
 from conformance.model.errors import UserError
@@ -71,7 +70,7 @@ def made(trial, kind):
         return Measurement(trial=trial, outcome=Outcome.ERROR, message="the guest died")
     if kind == "unsupported":
         return Measurement(trial=trial, outcome=Outcome.UNSUPPORTED, message="not offered")
-    if trial.setting.network is not None:
+    if not trial.setting.of_profile:
         return made_shared(trial, kind)
     if profile in ("startup", "competing", "sawtooth", "identify", "pacing", "loss-threshold"):
         return made_further(trial, kind)
@@ -123,7 +122,7 @@ def made_further(trial, kind):
 
 def made_shared(trial, kind):
     """Return a Measurement of flows that share a network. If the kind is good, it suits the scenario's zones."""
-    setting, at = trial.setting, places.of(trial.setting)
+    setting, at = trial.setting, trial.setting.point
     zones = documents.zones_for(trial.scheme.algorithm, setting)
     usual = {
         "jain_index": 0.9, "unequal_pct": 10.0, "harm_pct": 20.0, "share": 0.5, "fct_p50_s": 1.0, "dropped_pct": 1.0,

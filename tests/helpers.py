@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from conformance.catalogue import documents, own_kind
 from conformance.model.emulation.tc_commands import bdp_bytes
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
+from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Outcome, Scheme, Trial
 from conformance.model.zone import Basis, Interval, Margin, Zone, hull
 
@@ -18,6 +19,11 @@ CELL = Cell(10, 20, 1)
 
 def setting(cell=CELL, **overrides):
     return documents.profile("atc25", cell, **overrides)
+
+
+def changed(setting, **changes):
+    """Return what a setting's profile would say with other values."""
+    return Setting.of_form(dataclasses.replace(setting.cell_form, **changes))
 
 
 def scheme(algorithm="cubic", **changes):

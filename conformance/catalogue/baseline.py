@@ -12,7 +12,6 @@ import pathlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from conformance.catalogue import derive, documents, own_kind, scenarios
-from conformance.model import place as places
 from conformance.model import zone as zones
 from conformance.model.errors import UserError, located
 from conformance.model.setting import Setting
@@ -64,7 +63,7 @@ def _as_judged(measurements: Sequence[Measurement]) -> list[Measurement]:
 
 def _is_judged(setting: Setting) -> bool:
     try:
-        return setting == scenarios.setting(setting.profile, places.of(setting))
+        return setting == scenarios.setting(setting.profile, setting.point)
     except UserError:
         return False  # a point that the scenario no longer has
 

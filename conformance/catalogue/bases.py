@@ -16,6 +16,7 @@ import numpy
 from conformance.model import played
 from conformance.model.emulation import tc_commands
 from conformance.model.metrics import BACK_TO_BACK, UTILIZATION
+from conformance.model.place import Cell
 from conformance.model.setting import Setting
 from conformance.model.zone import REFERENCE_PACKET_BYTES, SMALL_PACKET_BYTES, Basis
 
@@ -32,9 +33,9 @@ def documented(algorithm: str, metric: str, setting: Setting) -> tuple[tuple[Bas
     """Return (the bases that documents give for a metric in a setting, the factor of small packets); None if there are
     none.
 
-    No document says what flows that share a network do.
+    Documents say nothing of networks that are not those of cells.
     """
-    if setting.network is not None:
+    if not isinstance(setting.point, Cell):
         return None
     if metric == UTILIZATION.name:
         return played_bases(algorithm, setting)

@@ -10,7 +10,7 @@ from typing import Any
 
 from conformance.catalogue import bases, derive, derive_split, documents
 from conformance.model import zone as zones
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.split.split_paths import Path
 from conformance.model.split.split_zone import PREDICTIONS
 from conformance.model.zone import Margin, Zone

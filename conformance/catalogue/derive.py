@@ -14,12 +14,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from conformance.catalogue import bases, documents, own_kind, scenarios
-from conformance.model import place as places
 from conformance.model import power, verdict, zone
 from conformance.model.errors import UserError
 from conformance.model.metric import RELATIVE_MARGIN
 from conformance.model.metrics import METRICS, UTILIZATION
-from conformance.model.place import Place, Point
+from conformance.model.place import Cell, Point
 from conformance.model.scenario import Scenario
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Outcome
@@ -103,15 +102,15 @@ def derive(
             raise UserError(f"two of these results files are of {name}", "give one file for each implementation")
         references[name], by_reference[name] = about, further
     rule = margin_rule(metric, head["id"])
-    settings: dict[Place, Setting] = {}
+    settings: dict[Point, Setting] = {}
     for setting in values:
-        place = places.of(setting)
+        place = setting.point
         if settings.setdefault(place, setting) != setting:
             raise UserError(
                 f"results hold two versions of {profile} at {place.id}", "give results of one version of the scenario"
             )
     said = {} if baseline else _said(algorithm, metric, settings)
-    of_scenario = any(isinstance(place, Point) for place in settings)
+    of_scenario = not all(isinstance(place, Cell) for place in settings)
     entries = [
         entry(place, measured, metric, Margin.of(rule, place), said.get(place), baseline)
         | ({"digest": settings[place].profile_digest} if of_scenario else {})
@@ -136,8 +135,8 @@ def derive(
 
 
 def _said(
-    algorithm: str, metric: str, settings: Mapping[Place, Setting]
-) -> dict[Place, tuple[tuple[Basis, ...], float]]:
+    algorithm: str, metric: str, settings: Mapping[Point, Setting]
+) -> dict[Point, tuple[tuple[Basis, ...], float]]:
     """Return {place: (bases that documents give there, the factor of small packets)}, where there are any."""
     asked = {place: bases.documented(algorithm, metric, setting) for place, setting in settings.items()}
     return {place: found for place, found in asked.items() if found}
@@ -149,7 +148,7 @@ def _measured(setting: Setting, by_reference: Mapping[str, Mapping[Setting, Sequ
     return [Basis.of(name, [round(value, 4) for value in values]) for name, values in there.items()]
 
 
-def _smoke_points(scenario: str, there: Iterable[Place]) -> list[str]:
+def _smoke_points(scenario: str, there: Iterable[Point]) -> list[str]:
     """Return the ids of those points in `there` that are in a scenario's grid `smoke`."""
     if scenario not in scenarios.files():
         return []
@@ -221,7 +220,7 @@ def _own(measurements: Sequence[Measurement], algorithm: str, profile: str) -> l
         trials = [m.trial for m in measurements if not m.trial.setting.segments]
         held = sorted({f"{trial.scheme.algorithm} under {trial.setting.profile}" for trial in trials})
         options = sorted(
-            f"--{'scenario' if setting.network else 'profile'} {setting.profile}"
+            f"--{'profile' if isinstance(setting.point, Cell) else 'scenario'} {setting.profile}"
             for setting in {t.setting.profile: t.setting for t in trials if t.scheme.algorithm == algorithm}.values()
         )
         raise UserError(
@@ -276,11 +275,11 @@ def _profile_digest(setting: Setting) -> str:
     """Return what all settings of one run have in common: the profile's digest, or a scenario's name, because each of
     its points has a digest of its own.
     """
-    return setting.profile_digest if setting.network is None else setting.profile
+    return setting.profile_digest if setting.of_profile else setting.profile
 
 
 def entry(
-    place: Place, measured: Sequence[Basis], metric: str, margin: Margin, said: tuple[tuple[Basis, ...], float] | None,
+    place: Point, measured: Sequence[Basis], metric: str, margin: Margin, said: tuple[tuple[Basis, ...], float] | None,
     counts_all: bool,
 ) -> dict[str, Any]:  # fmt: skip
     """Return a zone's entry for a cell or a point, computed from measured bases and what documents say (`said`)."""
@@ -290,7 +289,7 @@ def entry(
     tells = counts_all or not permitted.basis.values or tells_enough(permitted, metric, bool(said))
     counted = tells and margin.relative <= power.MUST_TELL
     return {
-        **({"point": place.to_json()} if isinstance(place, Point) else place.to_json()),
+        **({"point": place.to_json()} if not isinstance(place, Cell) else place.to_json()),
         "low": low,
         "high": high,
         **({} if counted else {"counted": False}),

@@ -23,7 +23,8 @@ from conformance.model import grid, statistics
 from conformance.model.errors import UserError
 from conformance.model.metric import RELATIVE_MARGIN
 from conformance.model.metrics import METRICS
-from conformance.model.setting import Cell, Setting
+from conformance.model.place import Cell
+from conformance.model.setting import Setting
 from conformance.model.split import split_document, split_paths, split_rates, split_zone
 from conformance.model.split.split_paths import Path
 from conformance.model.trial import Measurement

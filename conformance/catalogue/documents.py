@@ -3,59 +3,30 @@
 import dataclasses
 import functools
 import pathlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from conformance.catalogue import scenarios
 from conformance.model import grid
-from conformance.model import place as places
 from conformance.model import zone as zones
 from conformance.model.errors import UserError
+from conformance.model.legacy import CellForm
 from conformance.model.metrics import METRICS
+from conformance.model.place import Cell, end_to_end
 from conformance.model.proxy import Proxy
-from conformance.model.setting import RIVAL_TOPOLOGY, Cell, Setting, end_to_end
+from conformance.model.setting import Setting
 from conformance.model.split import split_document
 from conformance.model.split import split_zone as split_zones
 from conformance.support import paths, schema, spelling
 
-#: the topology of paths of two segments, in topologies/
-PATH_TOPOLOGY = "two_segment"
 
+def profile(name: str, cell: Cell, **overrides: Any) -> Setting:
+    """Return the Setting of a profile at a cell. Raises UserError.
 
-def profile(
-    name: str,
-    cell: Cell,
-    queue: str | None = None,
-    offload: bool | None = None,
-    transfer_s: float | None = None,
-    sysctls: Mapping[str, str] | Iterable[tuple[str, str]] = (),
-    rival: str | None = None,
-) -> Setting:
-    """Return the Setting of a profile at `cell`; other arguments replace the profile's own, or add to them.
-
-    Raises UserError.
+    `overrides`: what replaces the profile's own queue, offload, transfer_s or rival, unless it is None; and `sysctls`
+    to add.
     """
-    data = profile_document(name)
-    rival = rival or data.get("rival")
-    return Setting(
-        cell=cell,
-        profile=data["name"],
-        queue=data["queue"] if queue is None else queue,
-        offload=data["offload"] if offload is None else offload,
-        transfer_s=data["transfer_s"] if transfer_s is None else transfer_s,
-        timeout_s=data["timeout_s"],
-        topology=RIVAL_TOPOLOGY if rival else data["topology"],
-        host_queue=data["host_queue"],
-        rival=rival,
-        bursts=data.get("bursts", False),
-        sysctls=tuple(sorted({**data["sysctls"], **dict(sysctls)}.items())),
-    )
-
-
-@functools.lru_cache(maxsize=1024)
-def profile_or_none(name: str, cell: Cell) -> Setting | None:
-    """Return the Setting of a profile at `cell`, or None if the suite does not know the profile."""
-    known = any(path.stem == name for path in paths.data("zones", "profiles").glob("*.json"))
-    return profile(name, cell) if known else None
+    return Setting.of_form(_form(name, overrides, cell=cell))
 
 
 def path(
@@ -65,10 +36,34 @@ def path(
 
     Raises UserError.
     """
-    one = profile(name, end_to_end(segments), **overrides)
-    return dataclasses.replace(
-        one, topology=PATH_TOPOLOGY, segments=tuple(segments), proxy=proxy, queue_sized_by=queue_sized_by
-    )
+    segments = tuple(segments)
+    own = {"cell": end_to_end(segments), "segments": segments, "proxy": proxy, "queue_sized_by": queue_sized_by}
+    return Setting.of_form(_form(name, overrides, **own))
+
+
+def _form(name: str, overrides: Mapping[str, Any], **changes: Any) -> CellForm:
+    """Return what a profile says, with changes."""
+    given = {key: override for key, override in overrides.items() if override is not None}
+    base = _profile(name)
+    sysctls = tuple(sorted({**dict(base.sysctls), **dict(given.pop("sysctls", ()))}.items()))
+    return dataclasses.replace(base, **{**given, **changes, "sysctls": sysctls})
+
+
+@functools.cache
+def _profile(name: str) -> CellForm:
+    """Return what a profile says at the first of its cells. Raises UserError."""
+    if name not in profile_names():  # which may be no name that a file can have
+        raise UserError(f"profile {name!r:.100} is not known", f"choose one of {', '.join(profile_names())}")
+    scenario = scenarios.find(name)
+    form = scenario.setting(scenario.point({})).cell_form
+    assert form is not None, "a profile has one link and the axes of cells"
+    return form
+
+
+@functools.lru_cache(maxsize=1024)
+def profile_or_none(name: str, cell: Cell) -> Setting | None:
+    """Return the Setting of a profile at `cell`, or None if the suite does not know the profile."""
+    return profile(name, cell) if name in profile_names() else None
 
 
 def split_path(name: str, segments: Sequence[Cell]) -> Setting:
@@ -92,16 +87,7 @@ def _margins(path: pathlib.Path, _changed: int) -> Mapping[str, Any]:
 
 def profile_names() -> tuple[str, ...]:
     """Return the names of the profiles that ship."""
-    return tuple(sorted(path.stem for path in paths.data("zones", "profiles").glob("*.json")))
-
-
-@functools.cache
-def profile_document(name: str) -> Mapping[str, Any]:
-    """Return a profile's document, read and checked once and not for each cell. Raises UserError."""
-    if name not in profile_names():  # which may be no name that a file can have
-        raise UserError(f"profile {name!r:.100} is not known", f"choose one of {', '.join(profile_names())}")
-    document: Mapping[str, Any] = schema.load("profile", paths.data("zones", "profiles", f"{name}.json"))
-    return document
+    return tuple(scenarios.profiles())
 
 
 #: kinds of zones that stacks are judged by, named after their files: utilization and loss over the grid
@@ -359,7 +345,7 @@ def zones_for(algorithm: str, setting: Setting) -> list[zones.Zone]:
     For a setting at a point of a scenario, these are the zones that have this very point.
     """
     found = [zone(path) for path in judging_files() if path.parent.name == algorithm]
-    return [zone for zone in found if zone.digest_at(places.of(setting)) == setting.profile_digest]
+    return [zone for zone in found if zone.digest_at(setting.point) == setting.profile_digest]
 
 
 def split_zones_for(algorithm: str, profile_digest: str) -> list[split_zones.SplitZone]:

@@ -10,7 +10,7 @@ from conformance.lab import manifest
 from conformance.model import expectation
 from conformance.model.errors import UserError, located
 from conformance.model.expectation import Expected
-from conformance.model.place import Place
+from conformance.model.place import Point
 from conformance.model.trial import Scheme
 from conformance.model.zone import Zone, id_parts
 from conformance.support import schema
@@ -66,7 +66,7 @@ def of(bench: Bench) -> tuple[Expected, ...]:
     return tuple(e for e in load(bench.choice.stack) if bench.scheme(id_parts(e.zone_id)[0]).kernel_digest)
 
 
-def places(zone_id: str) -> frozenset[Place | str]:
+def places(zone_id: str) -> frozenset[Point | str]:
     """Return what an entry may be about: places of a zone that ships, or ids of its checks. Raise UserError."""
     zone = documents.any_zone(documents.zone_path(zone_id))
     return frozenset(zone.places if isinstance(zone, Zone) else (check.id for check in zone.checks))

@@ -13,7 +13,7 @@ from conformance.model import grid
 from conformance.model import zone as zones
 from conformance.model.errors import UserError, located
 from conformance.model.metrics import METRICS
-from conformance.model.place import Place
+from conformance.model.place import Point
 from conformance.model.power import MUST_TELL
 from conformance.model.setting import Setting
 from conformance.model.split import split_document
@@ -84,14 +84,14 @@ def check(path: pathlib.Path | str) -> Zone | SplitZone:
     return zone
 
 
-def _setting(zone: Zone | SplitZone, path: pathlib.Path, place: Place) -> Setting:
+def _setting(zone: Zone | SplitZone, path: pathlib.Path, place: Point) -> Setting:
     with located(f"{path}: /{'scenario' if isinstance(zone, Zone) and zone.digests else 'profile'}"):
         return scenarios.setting(zone.profile, place)
 
 
-def _check_point(zone: Zone, pointer: str, place: Place, setting: Setting) -> None:
+def _check_point(zone: Zone, pointer: str, place: Point, setting: Setting) -> None:
     """Check that a point names all axes of its scenario, and that this is still what the reference ran."""
-    if dict(setting.point) != place.to_json():
+    if setting.point != place:
         raise UserError(f"{pointer}/point: it lacks axes of scenario {zone.profile}", "derive the zone again")
     if setting.profile_digest != zone.digest_at(place):
         now = f"scenario {zone.profile} now has digest {setting.profile_digest} at this point"

@@ -15,10 +15,9 @@ from typing import Any
 
 from conformance.catalogue import documents, own_kind
 from conformance.model import grid, verdict
-from conformance.model import place as places
 from conformance.model.errors import UserError
 from conformance.model.metrics import METRICS
-from conformance.model.place import Place
+from conformance.model.place import Point
 from conformance.model.studies.mutants import Where
 from conformance.model.trial import Measurement, Outcome
 from conformance.model.zone import Zone, id_parts
@@ -51,7 +50,7 @@ class Measured:
     mutant: str
     profile: str
     profile_digest: str
-    cell: Place
+    cell: Point
     values: Mapping[str, list[float]]
     timed_out: Sequence[bool]
 
@@ -99,7 +98,7 @@ def measured(mutant_id: str, measurements: Sequence[Measurement]) -> Measured | 
         mutant=mutant_id,
         profile=setting.profile,
         profile_digest=setting.profile_digest,
-        cell=places.of(setting),
+        cell=setting.point,
         values={name: found for name, found in values.items() if len(found) == len(measurements)},
         timed_out=[m.outcome is Outcome.TIMEOUT for m in measurements],
     )
@@ -108,7 +107,7 @@ def measured(mutant_id: str, measurements: Sequence[Measurement]) -> Measured | 
 @functools.cache
 def _load(at: pathlib.Path, _changed: int) -> tuple[Measured, ...]:
     try:
-        return tuple(Measured(**{**row, "cell": places.parse(row["cell"])}) for row in schema.read(at))
+        return tuple(Measured(**{**row, "cell": Point.parse(row["cell"])}) for row in schema.read(at))
     except (ValueError, KeyError, TypeError, AttributeError, UserError) as error:
         why = f"{at}: not a record of mutants: {type(error).__name__}: {error}"
         raise UserError(why, "write it again with `conformance mutants --record`") from None

@@ -9,7 +9,6 @@ import statistics
 from collections.abc import Iterable, Sequence
 
 from conformance.catalogue import documents
-from conformance.model import place as places
 from conformance.model import shared_metrics
 from conformance.model.errors import UserError
 from conformance.model.metrics import METRICS
@@ -85,7 +84,7 @@ def known(setting: Setting, algorithm: str | None = None) -> OwnKind | None:
     """Return the OwnKind that zones that ship have in a setting: that of `algorithm`'s zone, else the first; None if
     there is none. Raises UserError.
     """
-    at = places.of(setting)
+    at = setting.point
     zones = [documents.zone(path) for path in documents.judging_files()]
     found = {
         zone.algorithm: zone.own_kind[at]

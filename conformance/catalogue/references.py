@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator
 
 from conformance.catalogue import documents
-from conformance.model import place as places
 from conformance.model import zone as zones
 from conformance.model.setting import Setting
 from conformance.model.studies.claims import Seen
@@ -35,7 +34,7 @@ def _at(setting: Setting, judging: Iterable[Zone]) -> Iterator[tuple[str, Seen]]
     """Yield (metric, what the zone's reference has) for each zone that judges a setting."""
     if setting.segments:
         return
-    place = places.of(setting)
+    place = setting.point
     for zone in judging:
         if zones.judges(zone, setting, place):
             yield zone.metric, _seen(zone.intervals[place].basis)

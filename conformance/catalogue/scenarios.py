@@ -1,14 +1,12 @@
-"""Read scenarios: documents that ship, documents that a user gives, and profiles in the form of scenarios."""
+"""Read scenarios: documents that ship, profiles among them, and documents that a user gives."""
 
 import functools
 import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from conformance.catalogue import documents
-from conformance.model import legacy
 from conformance.model.errors import UserError, located
-from conformance.model.place import Place, Point
+from conformance.model.place import Point
 from conformance.model.scenario import Scenario
 from conformance.model.setting import Setting
 from conformance.support import paths, schema, spelling
@@ -18,22 +16,24 @@ ZONE, SMOKE = "zone", "smoke"
 
 
 def files() -> dict[str, pathlib.Path]:
-    """Return {name: file} of the scenarios that ship."""
+    """Return {name: file} of the scenarios that ship, without profiles."""
     return {path.stem: path for path in sorted(paths.data("scenarios").glob("*.json"))}
 
 
+def profiles() -> dict[str, pathlib.Path]:
+    """Return {name: file} of the profiles that ship: scenarios whose points are cells."""
+    return {path.stem: path for path in sorted(paths.data("zones", "profiles").glob("*.json"))}
+
+
 def names() -> tuple[str, ...]:
-    """Return the names of all scenarios that ship, and of the profiles, each of which is a scenario of one flow."""
-    return (*files(), *documents.profile_names())
+    """Return the names of all scenarios that ship, profiles last."""
+    return (*files(), *profiles())
 
 
 def find(what: str) -> Scenario:
     """Return the Scenario with this name, or in this file. Raises UserError naming the file and the JSON pointer."""
-    shipped = files()
-    if what in shipped:
-        return read(shipped[what])
-    if what in documents.profile_names():
-        return Scenario.from_json(legacy.scenario_of_profile(documents.profile_document(what)), _check)
+    if what in names():
+        return read((files() | profiles())[what])
     path = pathlib.Path(what)
     if path.suffix == ".json" or paths.exists(path):
         return read(path)
@@ -41,21 +41,19 @@ def find(what: str) -> Scenario:
     raise UserError(f"there is no scenario {what!r}", spelling.mend(what, names(), mend))
 
 
-@functools.lru_cache(maxsize=1024)
-def setting(profile: str, place: Place) -> Setting:
-    """Return the Setting of a profile at a cell, or of a scenario that ships at a point. Raises UserError."""
-    if isinstance(place, Point):
-        scenario = _shipped(profile)
-        return scenario.setting(scenario.point(dict(place.values)))
-    return documents.profile(profile, place)
+@functools.lru_cache(maxsize=4096)
+def setting(name: str, point: Point) -> Setting:
+    """Return the Setting of a scenario that ships at a point. Raises UserError."""
+    scenario = shipped(name)
+    return scenario.setting(scenario.point(dict(point.values)))
 
 
 @functools.cache
-def _shipped(name: str) -> Scenario:
+def shipped(name: str) -> Scenario:
     """Return a scenario that ships, read once and not for each of its points. Raises UserError."""
-    if name not in files():
-        raise UserError(f"scenario {name!r} is not known", f"choose one of {', '.join(files())}")
-    return read(files()[name])
+    if name not in names():
+        raise UserError(f"scenario {name!r} is not known", f"choose one of {', '.join(names())}")
+    return find(name)
 
 
 def read(path: pathlib.Path) -> Scenario:

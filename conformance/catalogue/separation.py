@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
 from conformance.catalogue import derive, documents
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.zone import Interval, Zone
 from conformance.support import schema
 

@@ -17,7 +17,7 @@ from conformance.engine.benches import Bench, Choice
 from conformance.lab import building, manifest
 from conformance.lab.virtual import VirtualRoom
 from conformance.model.errors import UserError
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.trial import Measurement, Outcome
 from conformance.reporting import benchmark
 from conformance.reporting.benchmark import SiteCost

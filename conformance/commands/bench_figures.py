@@ -22,7 +22,7 @@ from conformance.engine.progress import Progress
 from conformance.engine.questions import Key
 from conformance.model import grid
 from conformance.model.errors import UserError
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.trial import Measurement, Outcome
 from conformance.results import store
 from conformance.support.console import seconds_of

@@ -17,7 +17,7 @@ from conformance.model.diagnosis.blame import Blame, NotAttributed, Side
 from conformance.model.diagnosis.feature_table import FEW, is_bbr
 from conformance.model.diagnosis.flow import Flow
 from conformance.model.errors import UserError
-from conformance.model.place import Place, Point
+from conformance.model.place import Cell, Point
 from conformance.model.setting import Setting
 from conformance.model.zone import Basis, Zone
 from conformance.support.notes import Notes
@@ -26,7 +26,7 @@ from conformance.support.notes import Notes
 TRIALS, _CELLS_A_ZONE, _MOST_CELLS = 3, 2, 4
 
 #: what identifies a violation: the zone's id, and the place
-Key = tuple[str, Place]
+Key = tuple[str, Point]
 Found = Mapping[Key, Blame | NotAttributed]
 
 
@@ -35,7 +35,7 @@ class Violation:
     """A place that violates a zone, and the values of the zone's metric that were judged."""
 
     zone: Zone
-    place: Place
+    place: Point
     values: tuple[float, ...]
 
     @property
@@ -52,7 +52,7 @@ class Violation:
         """Why no capture could show what this violation is due to; None if one can."""
         if self.zone.metric not in model.RATES:
             return f"{self.zone.metric} is not a rate"
-        if isinstance(self.place, Point) or self.setting.rival:
+        if not isinstance(self.place, Cell) or self.setting.rival:
             return "only the rate of a lone flow in a cell is examined"
         if not all(value > 0 for value in self.values):
             return "nothing was transferred"

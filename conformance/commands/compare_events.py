@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from conformance.catalogue import clauses
 from conformance.engine.questions import Key
-from conformance.model import place as places
 from conformance.model.clauses import changes
 from conformance.model.clauses.observables import OBSERVABLES
 from conformance.model.clauses.seen import Invisible, Seen
@@ -37,7 +36,7 @@ def is_change(setting: Setting) -> bool:
 
 def quantities(algorithm: str, setting: Setting, matters: float) -> dict[Quantity, Feature]:
     """Return {Quantity: the Feature that it is} of what a setting of keys() shows; `matters`: as in by_trial."""
-    place = places.of(setting)
+    place = setting.point
     return {
         by_trial.quantity(feature, algorithm, matters, place, setting.profile): feature
         for feature in _features(algorithm, _names()[setting])

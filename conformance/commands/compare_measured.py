@@ -12,7 +12,7 @@ from conformance.engine.progress import Progress
 from conformance.engine.questions import Key
 from conformance.model.diagnosis.feature_table import FOLLOWS
 from conformance.model.metric import RELATIVE_MARGIN, Metric
-from conformance.model.place import Place
+from conformance.model.place import Point
 from conformance.model.studies.comparison import Quantity, Tolerance
 from conformance.model.trial import Measurement, Outcome
 from conformance.support.notes import Notes
@@ -84,7 +84,7 @@ def sorted_out(found: Mapping[Key, Sequence[Measurement]]) -> Measured:
     )
 
 
-def quantity(metric: Metric, algorithm: str, profile: str, place: Place, matters: float) -> Quantity:
+def quantity(metric: Metric, algorithm: str, profile: str, place: Point, matters: float) -> Quantity:
     """Return a metric in a cell or at a point as a Quantity; its weight says that it follows from other behavior."""
     return Quantity(
         algorithm=algorithm, name=metric.name, place=place, profile=profile, tolerance=tolerance(metric, matters),

@@ -8,10 +8,9 @@ from conformance.commands import gate_order
 from conformance.commands.compare_sides import Results, Stack
 from conformance.engine.questions import Key
 from conformance.model import grid as grids
-from conformance.model import place as places
 from conformance.model.errors import UserError
-from conformance.model.place import Point
-from conformance.model.setting import Cell, Setting
+from conformance.model.place import Cell, Point
+from conformance.model.setting import Setting
 from conformance.model.zone import Zone
 from conformance.support.console import count
 
@@ -48,11 +47,11 @@ def chosen(both: Sequence[Stack | Results], algorithm: str, grid: str, profile: 
     own = [zone for _, zone in documents.judging(usual) if zone.algorithm == algorithm]
     # The cells that tell most come first, so that a budget that ends early leaves out the others.
     ranked = gate_order.order({algorithm: own}, [zone for _, zone in documents.judging(usual)], grids.SMOKE).work
-    smoke = [setting for _, setting in ranked if setting.network is None]
+    smoke = [setting for _, setting in ranked if isinstance(setting.point, Cell)]
     cells = [(profile or setting.profile, setting.cell) for setting in smoke]
     cells = cells or [(profile or usual, cell) for cell in _WITHOUT_ZONES]
     settings = [documents.profile(under, cell) for under, cell in dict.fromkeys(cells)]
-    of_points = [zone for zone in own if any(isinstance(place, Point) for place in zone.smoke)]
+    of_points = [zone for zone in own if not all(isinstance(place, Cell) for place in zone.smoke)]
     lacking = [
         f"{algorithm}: no points of scenarios are compared: name a zone of points with --grid, such as {zone.id}"
         for zone in of_points[:1]
@@ -72,19 +71,19 @@ def _held(both: Sequence[Stack | Results], algorithm: str, grid: str, profile: s
         lacking.append(f"{algorithm}: {count(alone, 'place')} not compared, because only one file has results there")
     if grid not in (grids.SMOKE, grids.FULL):
         # Cells match under any profile that the files hold.
-        wanted = {(named if isinstance(place, Point) else None, place) for named, place in _named(grid, "")}
+        wanted = {(None if isinstance(place, Cell) else named, place) for named, place in _named(grid, "")}
         keys = [key for key in keys if _place_of(key[1]) in wanted]
     if profile is not None:
         keys = [key for key in keys if key[1].profile == profile]
     return Chosen(keys=keys, lacking=lacking)
 
 
-def _place_of(setting: Setting) -> tuple[str | None, places.Place]:
-    place = places.of(setting)
-    return setting.profile if isinstance(place, Point) else None, place
+def _place_of(setting: Setting) -> tuple[str | None, Point]:
+    place = setting.point
+    return None if isinstance(place, Cell) else setting.profile, place
 
 
-def _named(grid: str, profile: str) -> list[tuple[str, places.Place]]:
+def _named(grid: str, profile: str) -> list[tuple[str, Point]]:
     """Return [(profile, place)] of a grid's cells, or of the cells or points of a zone's id. Raises UserError."""
     if "/" in grid:
         found = documents.any_zone(documents.shipped_path(grid))

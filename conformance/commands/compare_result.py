@@ -8,9 +8,8 @@ from typing import Any
 from conformance.commands import common, compare_measured
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus, of_outcomes, worst
-from conformance.model import place as places
 from conformance.model.metrics import METRICS
-from conformance.model.place import Place
+from conformance.model.place import Point
 from conformance.model.studies import comparison
 from conformance.model.studies.comparison import Change, Compared, Quantity
 from conformance.model.trial import Measurement, Scheme
@@ -45,9 +44,9 @@ class LeftOut:
     measurement: Measurement
 
     @property
-    def place(self) -> Place:
+    def place(self) -> Point:
         """The cell, or the point of a scenario."""
-        return places.of(self.measurement.setting)
+        return self.measurement.setting.point
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,9 +80,9 @@ class Comparison:
     one_sided: tuple[tuple[Quantity, str], ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     #: (algorithm, profile, place) that was not measured because the budget ended
-    unmeasured: tuple[tuple[str, str, Place], ...] = ()
+    unmeasured: tuple[tuple[str, str, Point], ...] = ()
     #: the same of cells that need not be measured if nothing differs in features, nor where networks change
-    rest: tuple[tuple[str, str, Place], ...] = ()
+    rest: tuple[tuple[str, str, Point], ...] = ()
     #: sentences about traces that could not be made or read
     problems: tuple[str, ...] = ()
     #: sentences about what limits the comparison, such as results that a file lacks
@@ -101,7 +100,7 @@ class Comparison:
         return bool(self.compared) and all(c.identical for c in self.compared) and not self.one_sided
 
     @property
-    def late(self) -> tuple[tuple[str, str, Place], ...]:
+    def late(self) -> tuple[tuple[str, str, Point], ...]:
         """What was not measured in time, and might show a difference."""
         return self.unmeasured if self.identical else self.unmeasured + self.rest
 

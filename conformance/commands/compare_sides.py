@@ -38,9 +38,7 @@ class Stack:
     def under(self, setting: Setting) -> Setting:
         """Return a setting with this side's sysctls. Raises UserError if a sysctl's name does not begin with `net.`."""
         sysctls = tuple(sorted((dict(setting.sysctls) | dict(self.sysctls)).items()))
-        # In a scenario they belong to the network as well, which identifies its trials.
-        network = setting.network and dataclasses.replace(setting.network, sysctls=sysctls)
-        return dataclasses.replace(setting, sysctls=sysctls, network=network)
+        return dataclasses.replace(setting, network=dataclasses.replace(setting.network, sysctls=sysctls))
 
     def algorithms(self) -> list[str]:
         """Return the algorithms that the stack offers, by this suite's names."""

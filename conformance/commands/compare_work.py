@@ -17,11 +17,10 @@ from conformance.commands.compare_sides import Results, Stack
 from conformance.engine.questions import Key
 from conformance.model import events
 from conformance.model import grid as grids
-from conformance.model import place as places
 from conformance.model.diagnosis import by_trial, feature_table
 from conformance.model.metric import Metric
 from conformance.model.metrics import METRICS, named
-from conformance.model.place import Place
+from conformance.model.place import Point
 from conformance.model.studies.comparison import Quantity, Values
 from conformance.model.trial import Measurement
 from conformance.support.notes import Notes
@@ -29,7 +28,7 @@ from conformance.support.notes import Notes
 #: cells that are measured on both sides before the next ones, so that a budget that ends leaves no side far behind
 _CELLS_AT_A_TIME = 4
 #: (algorithm, profile, place)
-Where = tuple[str, str, Place]
+Where = tuple[str, str, Point]
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -127,7 +126,7 @@ class Work:
                 if all(key in of for of in good):
                     self._compare(key, [of[key] for of in good])
                 elif not failed:
-                    late.append((key[0], key[1].profile, places.of(key[1])))
+                    late.append((key[0], key[1].profile, key[1].point))
 
     def _measured(self, work: Sequence[Key], seeds: range) -> list[Measured]:
         """Return the measurements of some settings on both sides, made in the time that is left. Raises UserError."""
@@ -197,7 +196,7 @@ def shown(
             for quantity, feature in compare_events.quantities(algorithm, setting, matters).items()
         }
     return {
-        compare_measured.quantity(metric, algorithm, setting.profile, places.of(setting), matters): functools.partial(
+        compare_measured.quantity(metric, algorithm, setting.profile, setting.point, matters): functools.partial(
             compare_measured.values, metric
         )
         for metric in _metrics(both, setting.profile)

@@ -13,7 +13,7 @@ from conformance.engine.benches import Choice
 from conformance.engine.plan import plan
 from conformance.engine.questions import CellQuestion, Question
 from conformance.model.errors import UserError
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.verdict import ALPHA, Status, Verdict, overall
 from conformance.model.zone import Zone
 from conformance.support.notes import Notes

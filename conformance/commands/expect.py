@@ -14,7 +14,6 @@ from conformance.engine.plan import plan
 from conformance.engine.questions import CellQuestion, SplitQuestion, split_question
 from conformance.lab import manifest
 from conformance.model import expectation
-from conformance.model import place as places
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected, JudgedZone
 from conformance.model.family import at_first_clear, judge_zones, looks_at, looks_of, unless_repeated
@@ -209,7 +208,7 @@ def _verdicts(algorithm: str, measured: Measured) -> Iterator[JudgedZone]:
     cells: list[CellQuestion] = []
     splits: list[SplitQuestion] = []
     for digest in {setting.profile_digest: None for setting in measured}:
-        settings = {places.of(setting): setting for setting in measured if setting.profile_digest == digest}
+        settings = {setting.point: setting for setting in measured if setting.profile_digest == digest}
         cells += [
             CellQuestion(zone=zone, setting=setting, algorithm=algorithm)
             for zone in documents.zones_for(algorithm, next(iter(settings.values())))

@@ -16,7 +16,7 @@ from conformance.catalogue import documents
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus
 from conformance.model.errors import UserError, located
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.statistics import bias_and_rms
 from conformance.model.trial import Measurement, Outcome
 from conformance.results import store

@@ -35,10 +35,9 @@ from conformance.engine.questions import CellQuestion, Key
 from conformance.engine.workers import Executor
 from conformance.model import expectation, seeds
 from conformance.model import grid as grids
-from conformance.model import place as places
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected, Surprise
-from conformance.model.place import Place
+from conformance.model.place import Point
 from conformance.model.studies.comparison import Change, Compared
 from conformance.model.trial import Measurement
 from conformance.model.verdict import Status, Verdict, last_look
@@ -135,7 +134,7 @@ class GateResult:
         return [finding for finding in self.findings if finding.surprise.fails]
 
     @property
-    def violating(self) -> list[tuple[Zone, Place]]:
+    def violating(self) -> list[tuple[Zone, Point]]:
         """The zones and places of the violations that fail."""
         return [
             (judged.zone, finding.verdict.place)
@@ -361,5 +360,5 @@ def _questions(zones: Iterable[Zone], work: Sequence[Key]) -> list[CellQuestion]
         CellQuestion(zone=zone, setting=setting, algorithm=algorithm)
         for zone in zones
         for algorithm, setting in work
-        if algorithm == zone.algorithm and judges(zone, setting, places.of(setting))
+        if algorithm == zone.algorithm and judges(zone, setting, setting.point)
     ]

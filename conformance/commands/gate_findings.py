@@ -11,7 +11,7 @@ from conformance.engine.questions import CellQuestion, Key
 from conformance.model import expectation
 from conformance.model.diagnosis.blame import Blame, NotAttributed
 from conformance.model.expectation import Expected, Surprise
-from conformance.model.place import Place
+from conformance.model.place import Point
 from conformance.model.trial import Measurement, Outcome
 from conformance.model.verdict import Status, Verdict
 from conformance.model.zone import Zone
@@ -63,7 +63,7 @@ class ZoneResult:
     zone: Zone
     scheme_id: str
     findings: tuple[Finding, ...]
-    unmeasured: tuple[Place, ...]
+    unmeasured: tuple[Point, ...]
 
     def count(self) -> collections.Counter[Status]:
         return collections.Counter(finding.verdict.status for finding in self.findings)
@@ -79,7 +79,7 @@ class Evidence:
     smoke: bool
     asked: int
     #: the zones and places without a clear verdict
-    undecided: tuple[tuple[Zone, Place], ...]
+    undecided: tuple[tuple[Zone, Point], ...]
 
     @property
     def decided(self) -> int:
@@ -174,7 +174,7 @@ def confirmed(
 
     A repeat that the budget ended before it was clear does not count: its violation fails as if it was not repeated.
     """
-    found: dict[tuple[str, Place], Verdict] = {}
+    found: dict[tuple[str, Point], Verdict] = {}
     for question in _of_cells(again):
         if question.key in measured:
             judged = again.judge(question, {question.setting: measured[question.key]})

@@ -10,7 +10,7 @@ from conformance.catalogue import scenarios, separation
 from conformance.engine.questions import Key
 from conformance.model import grid as grids
 from conformance.model.errors import UserError
-from conformance.model.place import Place
+from conformance.model.place import Point
 from conformance.model.zone import Zone
 
 #: stages of the order: smoke places, the first look at each other zone, the rest
@@ -57,14 +57,14 @@ def order(zones: Mapping[str, Sequence[Zone]], others: Sequence[Zone], grid: str
     )
 
 
-def _first_looks(zones: Sequence[Zone], smoke: set[Place], ranks: Mapping[Place, Any]) -> set[Place]:
+def _first_looks(zones: Sequence[Zone], smoke: set[Point], ranks: Mapping[Point, Any]) -> set[Point]:
     """Return the first place that is judged, of each zone that has no smoke place, among those that are ranked."""
     without = (zone for zone in zones if not any(at in smoke and at in ranks for at in zone.places))
     places = ([at for at in zone.places if at in ranks and zone.intervals[at].counted] for zone in without)
     return {min(of_zone, key=ranks.__getitem__) for of_zone in places if of_zone}
 
 
-def _telling(own: Sequence[Zone], others: Sequence[Zone], at: Place) -> float:
+def _telling(own: Sequence[Zone], others: Sequence[Zone], at: Point) -> float:
     """Return how far apart this place sets an algorithm from the most similar one, in widths of its interval."""
     widest: dict[str, float] = {}
     for mine, theirs in itertools.product(own, others):

@@ -13,7 +13,7 @@ from conformance.commands.status import ExitStatus, of_outcomes, worst
 from conformance.engine import benches, runs
 from conformance.engine.benches import Choice
 from conformance.model.errors import UserError
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.studies import identify as model
 from conformance.model.studies.identify import Score
 from conformance.model.studies.identify_rates import Rates, rates

@@ -24,7 +24,7 @@ from conformance.model import expectation, seeds
 from conformance.model import grid as grids
 from conformance.model.errors import UserError
 from conformance.model.expectation import Surprise
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.trial import Measurement, Outcome
 from conformance.model.verdict import ALPHA, Status, Verdict, overall
 from conformance.model.zone import Zone

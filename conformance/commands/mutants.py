@@ -28,9 +28,8 @@ from conformance.kernel import store as kernels
 from conformance.lab import adapter, kernel_variant, manifest
 from conformance.lab.virtual import VirtualRoom
 from conformance.model import grid as grids
-from conformance.model import place as places
 from conformance.model.errors import UserError
-from conformance.model.place import Place
+from conformance.model.place import Point
 from conformance.model.studies import mutants
 from conformance.model.studies.mutants import Finding, Mutant, Outcome
 from conformance.model.trial import Measurement
@@ -42,9 +41,9 @@ from conformance.support.console import count, duration
 from conformance.support.notes import Bar, Notes
 
 #: (name of a profile or scenario, a cell or point of it)
-Where = tuple[str, Place]
+Where = tuple[str, Point]
 #: what mutants did: {(mutant, profile, cell): what was measured}
-Did = dict[tuple[str, str, Place], Measured]
+Did = dict[tuple[str, str, Point], Measured]
 #: the share of the mutants that `make mutants` requires to be detected
 LEAST_DETECTED = 0.9
 _PATCHED_KERNEL = "mutants"
@@ -264,7 +263,7 @@ def measure(
 ) -> dict[Where, Sequence[Measurement]]:
     """Return {(profile, cell): measurements}, stored or made now; a cell gets more trials while it is inconclusive."""
     found = execute(asked(algorithm, zones, options, where), bench, kept, workers=options.workers, on_trial=on_trial)
-    return {(answer.setting.profile, places.of(answer.setting)): answer.measurements for answer in found}
+    return {(answer.setting.profile, answer.setting.point): answer.measurements for answer in found}
 
 
 def work(algorithm: str, where: Collection[Where]) -> list[Key]:

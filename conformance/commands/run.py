@@ -16,7 +16,8 @@ from conformance.engine.questions import CellQuestion
 from conformance.engine.workers import Executor
 from conformance.model import seeds
 from conformance.model.errors import UserError
-from conformance.model.setting import Cell, Setting
+from conformance.model.place import Cell
+from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Outcome
 from conformance.model.verdict import Status
 from conformance.model.zone import Zone

@@ -20,7 +20,7 @@ from conformance.engine.workers import Executor
 from conformance.lab import shared
 from conformance.model import metrics, shared_metrics
 from conformance.model.errors import UserError
-from conformance.model.place import Point, parse_values
+from conformance.model.place import Cell, Point, parse_values
 from conformance.model.scenario import Scenario
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Outcome
@@ -184,7 +184,7 @@ def _questions(algorithm: str, settings: Iterable[Setting]) -> list[CellQuestion
     return [
         CellQuestion(zone=zone, setting=setting, algorithm=algorithm)
         for setting in settings
-        if setting.network is not None
+        if not isinstance(setting.point, Cell)
         for zone in documents.zones_for(algorithm, setting)
     ]
 
@@ -219,7 +219,7 @@ def _point(scenario: Scenario, texts: Sequence[str]) -> Point:
 def _check_memory(setting: Setting, stack: str) -> None:
     """Raise UserError if the guest of a network would not fit into this machine's free memory."""
     free_mb = limits.free_memory_mb()
-    if setting.network is not None and free_mb is not None:
+    if free_mb is not None:
         shared.check_memory(setting.network, stack, free_mb)
 
 
@@ -239,8 +239,10 @@ def _ran(point: Point, measurements: Sequence[Measurement], verdicts: Sequence[V
 
 def _figures(measurements: Sequence[Measurement]) -> Iterator[Figure]:
     """Yield the figures of each group that have a value; for a lone transfer, those of the transfer."""
-    network = measurements[0].setting.network if measurements else None
-    if network is None:
+    if not measurements:
+        return
+    network = measurements[0].setting.network
+    if not measurements[0].flows:
         for metric in metrics.lone():
             yield from _figure("", metric.name, [one.value(metric.name) for one in measurements])
         return
@@ -302,5 +304,5 @@ def show(what: str, points: Sequence[str]) -> Shown:
     scenario = scenarios.find(what)
     point = _point(scenario, points)
     setting = scenario.setting(point)
-    memory_mb = None if setting.network is None else shared.memory_mb(setting.network)
+    memory_mb = None if setting.cell_form else shared.memory_mb(setting.network)
     return Shown(scenario=scenario, point=point, setting=setting, memory_mb=memory_mb)

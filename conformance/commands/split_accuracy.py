@@ -14,7 +14,7 @@ from conformance.engine import benches, runs
 from conformance.engine.benches import Choice
 from conformance.lab import proxy as proxies
 from conformance.model.errors import UserError
-from conformance.model.setting import Cell, end_to_end
+from conformance.model.place import Cell, end_to_end
 from conformance.model.split import accuracy, split_paths
 from conformance.model.split.accuracy import Accuracy, Panel
 from conformance.model.trial import Measurement, Outcome

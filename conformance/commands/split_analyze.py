@@ -11,15 +11,12 @@ from conformance.commands.result import Document, Done, document
 from conformance.model import grid as grids
 from conformance.model import grouping
 from conformance.model.errors import UserError
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.split import interpolation, split_paths, split_rates
 from conformance.model.split.split_paths import Path, PathClass
 from conformance.model.split.split_rates import Count, Filter, Prediction, Rates
 from conformance.model.trial import Measurement
 from conformance.results import store
-
-#: the topology of cells, from which predictions are made; results of two segments are only compared with predictions
-_TOPOLOGY = "one_segment"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +32,8 @@ class Chosen:
     def __contains__(self, measurement: Measurement) -> bool:
         setting, scheme = measurement.trial.setting, measurement.trial.scheme
         return (
-            setting.topology == _TOPOLOGY
+            isinstance(setting.point, Cell)
+            and not setting.rival
             and (not self.algorithms or scheme.algorithm in self.algorithms)
             and self.stack in (None, scheme.stack)
             and self.kernel in (None, scheme.kernel, scheme.kernel_release, scheme.kernel_digest)

@@ -13,7 +13,8 @@ from conformance.engine import benches, runs
 from conformance.engine.benches import Choice
 from conformance.lab import proxy as proxies
 from conformance.model import seeds, statistics
-from conformance.model.setting import Setting, parse_path
+from conformance.model.place import parse_path
+from conformance.model.setting import Setting
 from conformance.model.split import split_paths
 from conformance.model.trial import Measurement, Outcome, Scheme
 from conformance.support.notes import Notes

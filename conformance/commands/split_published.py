@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from conformance.commands import fidelity
 from conformance.model import grid as grids
 from conformance.model.errors import UserError
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.split import split_paths, split_rates
 from conformance.model.split.split_rates import Count, Filter, Prediction, Rates
 from conformance.support import paths

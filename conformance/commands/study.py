@@ -197,7 +197,7 @@ def _too_large(study: Study, points: Iterable[StudyPoint]) -> dict[StudyPoint, s
     found = {}
     for point in points:
         network = study.setting(point).network
-        needed = 0 if network is None else shared.memory_mb(network, point.stack)
+        needed = shared.memory_mb(network, point.stack)
         if free_mb is not None and needed > free_mb:
             found[point] = f"its guest needs {needed} MB, but only {free_mb} MB are free"
     return found

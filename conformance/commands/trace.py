@@ -30,8 +30,7 @@ from conformance.guest import protocol
 from conformance.lab import allowance, endings, job, virtual
 from conformance.model import grid as grids
 from conformance.model.errors import UserError
-from conformance.model.place import Place
-from conformance.model.setting import Cell
+from conformance.model.place import Cell, Point
 from conformance.model.trial import Measurement, Trial
 from conformance.support import files, limits
 from conformance.support.notes import Notes
@@ -143,7 +142,7 @@ def keep(folder: pathlib.Path | None, target: pathlib.Path, measurement: Measure
 
 
 def keep_some(
-    places: Iterable[tuple[str, str, Place]], choice: Choice, folder: str | pathlib.Path, seed: int, notes: Notes,
+    places: Iterable[tuple[str, str, Point]], choice: Choice, folder: str | pathlib.Path, seed: int, notes: Notes,
     show: Callable[[Traced], None],
 ) -> None:  # fmt: skip
     """Trace this seed in the first few of `places`, (algorithm, profile, Cell), into FOLDER/ALGORITHM-CELL.

@@ -32,7 +32,7 @@ from conformance.model.diagnosis.feature_table import FEW, MANY
 from conformance.model.errors import UserError
 from conformance.model.metric import RELATIVE_MARGIN
 from conformance.model.metrics import UTILIZATION
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.reporting.text import why as showing
 from conformance.support import extras, files
 from conformance.support.notes import Notes

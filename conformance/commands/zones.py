@@ -8,8 +8,7 @@ from conformance.catalogue import documents, lint, mutant_record, separation
 from conformance.commands.result import Document, Done, document
 from conformance.commands.status import ExitStatus
 from conformance.model.errors import UserError
-from conformance.model.place import Place
-from conformance.model.setting import Cell
+from conformance.model.place import Cell, Point
 from conformance.model.split import split_zone
 from conformance.model.split.split_zone import SplitZone
 from conformance.model.zone import Interval, Zone
@@ -109,11 +108,11 @@ class ZoneDifference:
 
     names: tuple[str, str]
     zones: tuple[Zone | SplitZone, Zone | SplitZone]
-    intervals: tuple[tuple[Place | split_zone.Place, Interval | None, Interval | None], ...]
+    intervals: tuple[tuple[Point | split_zone.Place, Interval | None, Interval | None], ...]
     rules: tuple[Change, ...]
     references: tuple[Change, ...]
-    smoke_removed: tuple[Place, ...]
-    smoke_added: tuple[Place, ...]
+    smoke_removed: tuple[Point, ...]
+    smoke_added: tuple[Point, ...]
 
     @property
     def exit_status(self) -> ExitStatus:
@@ -134,7 +133,7 @@ class ZoneDifference:
         )  # fmt: skip
 
 
-def _where(place: Place | split_zone.Place) -> dict[str, Any]:
+def _where(place: Point | split_zone.Place) -> dict[str, Any]:
     if isinstance(place, split_zone.Place):
         return {"where": place.where, "what": place.what}
     return {"where": place.id, "what": None}

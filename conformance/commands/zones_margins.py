@@ -9,10 +9,9 @@ from collections.abc import Collection, Iterable, Mapping
 
 from conformance.catalogue import documents
 from conformance.commands.result import Document, Done, document
-from conformance.model import place as places
 from conformance.model.errors import UserError
 from conformance.model.margins import Median, Spread, spreads
-from conformance.model.place import Place
+from conformance.model.place import Point
 from conformance.model.trial import Measurement, Outcome
 from conformance.model.verdict import packet_bytes
 from conformance.model.zone import Zone, judges, kind_of
@@ -80,7 +79,7 @@ def compute(results: Iterable[pathlib.Path], record: bool = False) -> Margins:
     return Margins(zones=found, path=path() if record else None)
 
 
-def _honest(medians: Mapping[Place, Median], zone: Zone, faults: Collection[str]) -> dict[Place, Median]:
+def _honest(medians: Mapping[Point, Median], zone: Zone, faults: Collection[str]) -> dict[Point, Median]:
     """Return the medians without places of the kinds in which the stack is known to depart from the document."""
     return {place: median for place, median in medians.items() if kind_of(place, zone.metric) not in faults}
 
@@ -91,21 +90,21 @@ def _of_scenarios(algorithm: str) -> list[Zone]:
     return [one for one in found if isinstance(one, Zone) and one.digests and one.algorithm == algorithm]
 
 
-def _medians(held: Iterable[Measurement], algorithm: str, stack: str, zone: Zone) -> dict[Place, Median]:
+def _medians(held: Iterable[Measurement], algorithm: str, stack: str, zone: Zone) -> dict[Point, Median]:
     """Return {place: Median} of the zone's metric over a stack's completed trials of an algorithm.
 
     Raise UserError if they are of several builds, kernels, rooms or lab versions.
     """
-    by_place: dict[Place, list[Measurement]] = collections.defaultdict(list)
+    by_place: dict[Point, list[Measurement]] = collections.defaultdict(list)
     for m in held:
         setting = m.trial.setting
         if (m.trial.scheme.stack, m.trial.scheme.algorithm, m.outcome) != (stack, algorithm, Outcome.OK):
             continue
-        if not setting.segments and judges(zone, setting, place := places.of(setting)):
+        if not setting.segments and judges(zone, setting, place := setting.point):
             by_place[place].append(m)
     if len({m.trial.run for own in by_place.values() for m in own}) > 1:
         raise UserError(f"results of {stack}'s {algorithm} are from runs that differ", "give results of one run")
-    found: dict[Place, Median] = {}
+    found: dict[Point, Median] = {}
     for place, measurements in by_place.items():
         values = [value for m in measurements if (value := zone.value(m)) is not None]
         if values:

@@ -12,7 +12,7 @@ from conformance.commands.status import ExitStatus
 from conformance.model import power, verdict
 from conformance.model.errors import UserError
 from conformance.model.metrics import UTILIZATION
-from conformance.model.place import Place
+from conformance.model.place import Point
 from conformance.model.power import Told
 from conformance.model.verdict import Status
 from conformance.model.zone import Zone
@@ -28,11 +28,11 @@ class ZonePower:
     """The shifts that a zone detects in each cell; `slower`: how many cells give each verdict on the SLOWER stack."""
 
     zone: Zone
-    cells: Mapping[Place, Told]
+    cells: Mapping[Point, Told]
     slower: Mapping[Status, int]
 
     @property
-    def not_counted(self) -> tuple[Place, ...]:
+    def not_counted(self) -> tuple[Point, ...]:
         """The cells that detect too little to be counted."""
         return tuple(cell for cell in self.cells if not self.zone.intervals[cell].counted)
 

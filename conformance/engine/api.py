@@ -5,10 +5,9 @@ import pathlib
 from collections.abc import Iterable
 
 from conformance.catalogue import documents
-from conformance.model import place as places
 from conformance.model.errors import UserError
 from conformance.model.family import judge_zones
-from conformance.model.place import Place
+from conformance.model.place import Point
 from conformance.model.trial import Measurement
 from conformance.model.verdict import ZoneVerdict
 from conformance.model.zone import Zone, judges
@@ -25,9 +24,9 @@ def judge(zone: Zone, measurements: Iterable[Measurement]) -> ZoneVerdict:
 
     Raise UserError if there is nothing to judge, and for measurements of more than one scheme or another profile.
     """
-    by_place: dict[Place, list[Measurement]] = collections.defaultdict(list)
+    by_place: dict[Point, list[Measurement]] = collections.defaultdict(list)
     for measurement in measurements:
-        place = places.of(measurement.trial.setting)
+        place = measurement.trial.setting.point
         if judges(zone, measurement.trial.setting, place):
             by_place[place].append(measurement)
     if not by_place:

@@ -18,7 +18,7 @@ from conformance.model import verdict as verdicts
 from conformance.model.clauses import verdict as clauses
 from conformance.model.clauses.verdict import ClauseVerdict
 from conformance.model.errors import UserError
-from conformance.model.place import Place
+from conformance.model.place import Point
 from conformance.model.setting import Setting
 from conformance.model.split.split_zone import SplitVerdict
 from conformance.model.trial import Measurement
@@ -196,7 +196,7 @@ class Plan:
 
     def refuse_blind(self) -> None:
         """Raise UserError if the plan has too few trials to ever show a violation: the session could only pass."""
-        places: dict[str, list[Place]] = collections.defaultdict(list)
+        places: dict[str, list[Point]] = collections.defaultdict(list)
         split_paths: dict[str, list[Interval | None]] = collections.defaultdict(list)
         for question in self.questions:
             if isinstance(question, CellQuestion):
@@ -222,7 +222,7 @@ class Plan:
             if everything:
                 verdicts.obstacle(zone, everything)
         alone = [self.judge(question, {question.setting: measured.get(question.key, ())}) for question in there]
-        found: dict[str, dict[Place, Verdict]] = {zone_id: {} for zone_id in zones}
+        found: dict[str, dict[Point, Verdict]] = {zone_id: {} for zone_id in zones}
         for judged in self.together(alone):
             if isinstance(judged.question, CellQuestion) and isinstance(judged.verdict, Verdict):
                 found[judged.question.zone.id][judged.question.place] = judged.verdict

@@ -8,13 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from conformance.catalogue import documents, scenarios
-from conformance.model import place as places
 from conformance.model import verdict as verdicts
 from conformance.model.clauses import verdict as clauses
 from conformance.model.clauses.document import Clause
 from conformance.model.clauses.verdict import ClauseVerdict
-from conformance.model.place import Place
-from conformance.model.setting import Cell, Setting
+from conformance.model.place import Cell, Point
+from conformance.model.setting import Setting
 from conformance.model.split import split_zone
 from conformance.model.split.split_zone import PathCheck, ShareCheck, SplitVerdict, SplitZone
 from conformance.model.trial import Measurement
@@ -53,8 +52,8 @@ class CellQuestion(_OfOneSetting):
     zone: Zone = dataclasses.field(hash=False)
 
     @property
-    def place(self) -> Place:
-        return places.of(self.setting)
+    def place(self) -> Point:
+        return self.setting.point
 
     @property
     def judgeable(self) -> bool:
@@ -139,7 +138,7 @@ Question = CellQuestion | SplitQuestion | ClauseQuestion
 Lone = CellQuestion | ClauseQuestion
 
 
-def cell_questions(zone: Zone, at: Iterable[Place]) -> list[CellQuestion]:
+def cell_questions(zone: Zone, at: Iterable[Point]) -> list[CellQuestion]:
     """Return a zone's questions at those of the places `at` that it has, under its own profile. Raise UserError."""
     return [
         CellQuestion(zone=zone, setting=scenarios.setting(zone.profile, place), algorithm=zone.algorithm)

@@ -39,7 +39,7 @@ def needed_mb(trial: Trial, trace: str | None = None) -> int:
     The figures were measured: see docs/containers.md. `trace`: as in job.write().
     """
     setting = trial.setting
-    if setting.network is not None:
+    if setting.cell_form is None:
         return _of_network(setting.network, setting.packets)
     captured = trace or ("heads" if setting.packets else None)
     return _GUEST_MB + (0 if captured is None else _captures_mb(setting.transfer_bytes / 2**20, captured))

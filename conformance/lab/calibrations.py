@@ -56,7 +56,6 @@ def _is_good(setting: Setting, observed: Observed) -> bool:
 
 
 def _place(trial: Trial, cell: protocol.CellJob, probing: protocol.Probing) -> pathlib.Path:
-    setting = trial.setting
     depends_on = {
         "room": trial.room,
         "lab": trial.lab_digest,
@@ -64,7 +63,7 @@ def _place(trial: Trial, cell: protocol.CellJob, probing: protocol.Probing) -> p
         "probing": wire.to_json(probing),
         "links": wire.to_json(cell.links),
         "tc": wire.to_json(cell.tc),
-        **{name: setting.to_json().get(name) for name in _OF_THE_SETTING},
+        **{name: trial.setting.to_json().get(name) for name in _OF_THE_SETTING},
     }
     digest = digests.of_value(depends_on)
     return folder() / digest[:2] / f"{digest}.json"

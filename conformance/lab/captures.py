@@ -37,11 +37,12 @@ class Captures(NamedTuple):
 @functools.cache
 def captures_of(setting: Setting) -> Captures:
     """Return where the packets of a setting's trials are captured. Raises UserError."""
-    if setting.network is not None:
+    form = setting.cell_form
+    if form is None:
         group = setting.network.flows.index(setting.network.tested)
         addresses = (ipaddress.ip_address(text).packed for text in (f"10.0.{group}.1", f"10.1.{group}.1"))
         return Captures(SHARED_SENT, SHARED_CAME, *addresses)
-    network = topology.of(setting)
+    network = topology.of(form)
     (segment,) = network.segments
     names = {interface: name for name, interface in network.taps.items()}
     came, sent = (names[interface] for interface in segment.queues)
@@ -78,7 +79,7 @@ def with_delivery(
     a packet has. If packets are missing, the measurement becomes an error.
     """
     network = measurement.trial.setting.network
-    if measurement.outcome not in _SAYS_SOMETHING or network is None or transport != "tcp":
+    if measurement.outcome not in _SAYS_SOMETHING or transport != "tcp":
         return measurement
     from conformance.model import delivery
 

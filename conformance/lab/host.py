@@ -65,7 +65,7 @@ class HostRoom:
         on_start: Callable[[Group], object] = lambda process: None,
     ) -> Iterator[Measurement]:
         for handful in handfuls(batches):
-            if any(trials[0].setting.network is not None for trials in handful):
+            if any(trials[0].setting.cell_form is None for trials in handful):
                 raise UserError("flows that share a network are measured in virtual time only", "leave out --lab host")
             owed: Sequence[Sequence[Trial]] = handful
             while owed and not cancelled.is_set():

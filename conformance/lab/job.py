@@ -13,7 +13,7 @@ from conformance.lab.adapter import Adapter
 from conformance.lab.room import Batches
 from conformance.model.emulation import calibration, congestion, credibility, shared_facts, tc_commands
 from conformance.model.errors import UserError
-from conformance.model.proxy import SPLITTER
+from conformance.model.proxy import SPLITTER, Proxy
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Outcome, Trial
 from conformance.support import paths
@@ -53,9 +53,9 @@ def write(
         raise UserError("the suite's own code changed while it was measuring", "run the same command again")
     setting, on_host = first.setting, first.room == "host"
     shutil.copytree(pki.ensure(), scratch / "pki")
-    network = None
-    if setting.network is None:
-        shutil.copy(paths.data("topologies", f"{setting.topology}.py"), scratch / "topology.py")
+    network, form = None, setting.cell_form
+    if form is not None:
+        shutil.copy(paths.data("topologies", f"{form.topology}.py"), scratch / "topology.py")
     elif probe or trace:
         raise UserError("flows that share a network can be neither probed nor traced", "trace one flow alone")
     else:
@@ -77,11 +77,11 @@ def write(
         timeout_s=setting.timeout_s,
         sysctls=dict(setting.sysctls),
         offload=setting.offload,
-        host_queue=setting.host_queue,
+        host_queue=setting.network.tested.host_queue,
         queue_handle=tc_commands.QUEUE_HANDLE,
-        proxy=_proxy(setting, adapter, scratch),
-        rival=setting.rival,
-        bursts=setting.bursts,
+        proxy=_proxy(form.proxy if form else None, adapter, scratch),
+        rival=form.rival if form else None,
+        bursts=setting.network.bursts,
         network=network,
         probing=_probing(setting),
         probe=probe,
@@ -127,15 +127,15 @@ def _tuple(names: collections.abc.Iterable[str] | None) -> tuple[str, ...] | Non
     return None if names is None else tuple(names)
 
 
-def _proxy(setting: Setting, adapter: Adapter, scratch: pathlib.Path) -> protocol.ProxyProgram | None:
-    """Return how to run the setting's proxy, and copy its program to the scratch folder; None if it has none."""
-    if setting.proxy is None:
+def _proxy(own: Proxy | None, adapter: Adapter, scratch: pathlib.Path) -> protocol.ProxyProgram | None:
+    """Return how to run a proxy, and copy its program to the scratch folder; None if there is none."""
+    if own is None:
         return None
     if adapter.manifest.transport != "tcp":
         raise UserError(f"a proxy splits TCP, but {adapter.name} serves over {adapter.manifest.transport}")
-    shutil.copy(proxy.program(setting.proxy), scratch / "proxy")
-    options = tuple(proxy.options(setting.proxy, adapter.manifest.port))
-    return protocol.ProxyProgram(file="proxy", ours=setting.proxy.program == SPLITTER, options=options)
+    shutil.copy(proxy.program(own), scratch / "proxy")
+    options = tuple(proxy.options(own, adapter.manifest.port))
+    return protocol.ProxyProgram(file="proxy", ours=own.program == SPLITTER, options=options)
 
 
 def _own(adapter: Adapter, at: pathlib.Path | str) -> protocol.Program:
@@ -152,18 +152,19 @@ def _client(adapter: Adapter, at: pathlib.Path | str) -> protocol.Program:
 
 def cell_of(trials: collections.abc.Sequence[Trial]) -> protocol.CellJob:
     """Return what a guest has to know about the trials of one cell, the calibration included."""
-    setting = trials[0].setting
-    links = range(len(setting.links))
+    form = trials[0].setting.cell_form
+    assert form is not None, "shared.cell_of() is for all other trials"
+    links = range(len(form.links))
 
     def own(trial: Trial) -> tuple[tuple[str, ...], ...]:
-        return tuple(tuple(tc_commands.tc_lines(setting, link, delay_off_ns(trial.seed, link))) for link in links)
+        return tuple(tuple(tc_commands.tc_lines(form, link, delay_off_ns(trial.seed, link))) for link in links)
 
     return protocol.CellJob(
         calibrate=True,
-        transfer_bytes=setting.transfer_bytes,
-        bottleneck=setting.bottleneck,
-        links=tuple(protocol.Link(**link.to_json()) for link in setting.links),
-        tc=tuple(tuple(tc_commands.tc_lines(setting, link)) for link in links),
+        transfer_bytes=trials[0].setting.transfer_bytes,
+        bottleneck=form.bottleneck,
+        links=tuple(protocol.Link(**link.to_json()) for link in form.links),
+        tc=tuple(tuple(tc_commands.tc_lines(form, link)) for link in links),
         trials=tuple(protocol.TrialJob(seed=trial.seed, tc=own(trial)) for trial in trials),
     )
 
@@ -211,7 +212,7 @@ class Reader:
         """Add the trials of one more cell to those that are owed; return the cell to feed to the guest."""
         first = trials[0]
         cell: Fed
-        alone = first.setting.network is None
+        alone = first.setting.cell_form is not None
         cell = self._calibrated(first, cell_of(trials)) if alone else shared.cell_of(trials)
         self._owed.append({trial.seed: trial for trial in trials})
         self._firsts.append(first)
@@ -271,7 +272,7 @@ class Reader:
                 self._hops[index] = wire.to_json(hops)
             case protocol.TrialFailed(index=index, seed=seed, message=message):
                 if trial := self._take(index, seed):
-                    alone = trial.setting.network is None
+                    alone = trial.setting.cell_form is not None
                     yield self._error(trial, (self._uncalibrated(index) if alone else None) or message, host)
             case protocol.Unsupported(message=message):
                 yield from self._unsupported(message, host)
@@ -285,7 +286,7 @@ class Reader:
         """
         network, evidence = found.trial.setting.network, found.evidence
         folder = self._captures_of(index, found.trial)
-        if network is None or not network.states or not evidence or folder is None:
+        if not network.states or not evidence or folder is None:
             return found
         try:
             times = two_passes.times(found.trial, folder, self._adapter.manifest.transport, whole)
@@ -298,7 +299,7 @@ class Reader:
     ) -> Measurement:
         """Add when the bytes of the tested group's first flow arrived, if its network asks for that."""
         network = found.trial.setting.network
-        if network is None or not network.delivery or network.states:
+        if not network.delivery or network.states:
             return found
         transport, folder = self._adapter.manifest.transport, self._captures_of(index, found.trial)
         return captures.with_delivery(found, folder, unseen, transport, elapsed_s)
@@ -331,7 +332,7 @@ class Reader:
         self, measurement: Measurement, index: int, unseen: collections.abc.Mapping[str, int]
     ) -> Measurement:
         setting = measurement.trial.setting
-        if not setting.packets or (setting.network is not None and setting.network.states):
+        if not setting.packets or setting.network.states:
             return measurement
         transport, folder = self._adapter.manifest.transport, self._captures_of(index, measurement.trial)
         return captures.with_packets(measurement, folder, unseen, transport)

@@ -112,12 +112,12 @@ def is_by_stack(group: Flows, stack: str) -> bool:
 
 def lacks_tcp(setting: Setting, adapter: Adapter) -> bool:
     """Return whether a setting has splitters, which split TCP, and the adapter does not serve over TCP."""
-    return bool(setting.network and setting.network.splitters) and adapter.manifest.transport != "tcp"
+    return bool(setting.network.splitters) and adapter.manifest.transport != "tcp"
 
 
 def why_not(setting: Setting, adapter: Adapter) -> str | None:
     """Return why an adapter cannot take part in a setting; None if it can."""
-    groups = setting.network.flows if setting.network else ()
+    groups = setting.network.flows
     if lacks_tcp(setting, adapter):
         return f"a splitter splits TCP, but {adapter.name} serves over {adapter.manifest.transport}"
     if not any(group.requests and is_by_stack(group, adapter.name) for group in groups):
@@ -146,8 +146,6 @@ def cell_of(trials: Sequence[Trial]) -> shared_job.SharedCell:
 def _tried(trial: Trial) -> Iterator[tuple[int, int, Impairments]]:
     """Yield (link, direction, impairments) of all impairments that a trial's setting ever has, each once."""
     network = trial.setting.network
-    if network is None:
-        return
     for at, link in enumerate(network.links):
         for number, way in enumerate(WAYS):
             yield from ((at, number, asked) for asked in network.impairments(link, way) if not asked.none)
@@ -157,7 +155,7 @@ def hop_problems(trial: Trial, observed: Sequence[Mapping[str, Any]]) -> list[st
     """Return what the hops of a trial's setting did to probe packets (shared_job.HopSeen) that was not requested."""
     network, found = trial.setting.network, []
     tried = list(_tried(trial))
-    if network is None or len(observed) != len(tried):
+    if len(observed) != len(tried):
         return ["the guest did not say what happened to impaired packets"] if tried else []
     for (at, way, asked), seen in zip(tried, observed, strict=True):
         where = f"({network.links[at].name}, {WAYS[way]})"
@@ -167,8 +165,6 @@ def hop_problems(trial: Trial, observed: Sequence[Mapping[str, Any]]) -> list[st
 
 def _trial(trial: Trial) -> shared_job.SharedTrial:
     network, seed = trial.setting.network, trial.seed
-    if network is None:
-        raise ValueError("a setting whose flows share nothing")
     lasts_s = network.tested.end_s or trial.setting.timeout_s
     off_ns = [_off_ns(at, seed) for at in range(len(network.links))]
     return shared_job.SharedTrial(

@@ -14,7 +14,6 @@ from conformance.lab.room import Batches
 from conformance.model.diagnosis import pcap
 from conformance.model.errors import UserError
 from conformance.model.schedule import STATES
-from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Outcome, Trial
 
 #: in the guest (shared_network.py, kernel_flows.py): addresses of a group's sender and of its first receiver, and the
@@ -70,20 +69,16 @@ def run(once: Callable[[Batches], Iterator[Measurement]], batches: Batches) -> I
 
 
 def _states(trial: Trial) -> tuple[str, ...]:
-    return trial.setting.network.states if trial.setting.network is not None else ()
+    return trial.setting.network.states
 
 
 def second_pass(trial: Trial, times: Times) -> Trial:
     """Return a trial with times instead of states. Raises UserError if a state never came, or came too late."""
     setting, network = trial.setting, trial.setting.network
-    if network is None:
-        raise ValueError("a trial without a schedule")
     for state in network.states:
         if state not in times:
             raise UserError(f"state {state} never came in the first pass: {STATES[state]}", "wait for another")
-    then = network.at(times)
-    second = Setting.shared(setting.profile, then, setting.point, setting.timeout_s)
-    return dataclasses.replace(trial, setting=dataclasses.replace(second, packets=setting.packets))
+    return dataclasses.replace(trial, setting=dataclasses.replace(setting, network=network.at(times)))
 
 
 def _second(trial: Trial, found: Measurement, times: Times) -> Measurement:
@@ -103,8 +98,6 @@ def times(trial: Trial, folder: pathlib.Path, transport: str, whole: bool) -> Ti
     from conformance.model.diagnosis import flow as flows
 
     network = trial.setting.network
-    if network is None:
-        raise ValueError("a trial without a schedule")
     tested = network.tested
     at = network.flows.index(tested)
     protocol = _PROTOCOLS[transport if tested.is_stack else "tcp"]

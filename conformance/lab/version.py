@@ -46,6 +46,7 @@ SOURCES = (
     "conformance/model/links.py",
     "conformance/model/network.py",
     "conformance/model/packets.py",
+    "conformance/model/place.py",
     "conformance/model/proxy.py",
     "conformance/model/rate_trace.py",
     "conformance/model/records.py",

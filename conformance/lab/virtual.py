@@ -217,8 +217,8 @@ class VirtualRoom:
                 yield from (Measurement(trial=trial, outcome=Outcome.UNSUPPORTED, message=why) for trial in first)
                 continue
             supply.give_back([first])
-            network = first[0].setting.network
-            memory_mb = None if network is None else shared.memory_mb(network, adapter.name)
+            setting = first[0].setting
+            memory_mb = None if setting.cell_form else shared.memory_mb(setting.network, adapter.name)
             alone = first[0].setting.packets and memory_mb is None
             memory = _MEMORY if memory_mb is None else f"{memory_mb}M"
             how = {"memory": CAPTURING_MEMORY, "trace": "heads"} if alone else {"memory": memory}
@@ -256,11 +256,10 @@ class _Shift:
             self._feeder.feed(self._reader.add(trials))
 
     def _is_too_small_for(self, trial: Trial) -> bool:
-        network = trial.setting.network
         if (
-            network is not None
+            trial.setting.cell_form is None
             and self._memory_mb is not None
-            and shared.memory_mb(network, trial.scheme.stack) > self._memory_mb
+            and shared.memory_mb(trial.setting.network, trial.scheme.stack) > self._memory_mb
         ):
             return True
         return limits.memory_mb() is not None and allowance.needed_mb(trial) > self._allowed_mb

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 
 from conformance.model import chance, modes
 from conformance.model.metrics import METRICS
-from conformance.model.place import Place
+from conformance.model.place import Point
 from conformance.model.trial import Measurement, Outcome
 from conformance.model.verdict import level, permitted_to
 from conformance.model.zone import Zone
 
 
-def approach(zone: Zone, place: Place, measurements: Sequence[Measurement], family: int) -> float:
+def approach(zone: Zone, place: Point, measurements: Sequence[Measurement], family: int) -> float:
     """Return how near a place's measurements come to a violation: their p-value over the one that a violation needs.
 
     A result of 1 or less suffices for a violation if the interval of the median is outside as well. The greatest

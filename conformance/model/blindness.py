@@ -8,13 +8,13 @@ from collections.abc import Iterable
 
 from conformance.model import statistics
 from conformance.model.errors import UserError
-from conformance.model.place import Place
+from conformance.model.place import Point
 from conformance.model.split.split_zone import SplitZone
 from conformance.model.verdict import CONFIDENCE, level
 from conformance.model.zone import Interval, Zone
 
 
-def trials_to_violate(zone: Zone, family: int, places: Iterable[Place] | None = None) -> int:
+def trials_to_violate(zone: Zone, family: int, places: Iterable[Point] | None = None) -> int:
     """Return the fewest trials with which any of these places (None: of all) can violate, if all trials are outside.
 
     `family`: how many places are judged. A place that is not counted cannot violate; the result is 0 if none is
@@ -24,7 +24,7 @@ def trials_to_violate(zone: Zone, family: int, places: Iterable[Place] | None = 
     return min((_fewest(permitted, family) for permitted in asked if permitted.counted), default=0)
 
 
-def refuse_blind(zone: Zone, family: int, most: int, places: Iterable[Place] | None = None) -> None:
+def refuse_blind(zone: Zone, family: int, most: int, places: Iterable[Point] | None = None) -> None:
     """Raise UserError if `most` trials can never show that a zone is violated at any of these places.
 
     `places`, `family`: see trials_to_violate().

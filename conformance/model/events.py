@@ -16,8 +16,6 @@ EVENTS = (MARKS, OUTAGE, IDLE, DISORDER)
 def of(setting: Setting) -> frozenset[str]:
     """Return the EVENTS that happen in a setting. A mark needs a sender that sends ECT, too."""
     network = setting.network
-    if network is None:
-        return frozenset()
     happens = {
         MARKS: any(_marks(network, direction) for link in network.links for _, direction in link.directions)
         or any(one.mark_pct or one.ecn == ALL_CE for one in _impairments(network)),

@@ -11,8 +11,8 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from conformance.model import place as places
 from conformance.model.errors import UserError, located
+from conformance.model.place import Point
 from conformance.model.verdict import Status
 from conformance.model.zone import id_parts
 
@@ -21,7 +21,7 @@ UNEXPLAINED = "not explained yet"
 
 
 #: a cell, a point of a scenario, or the id of a check of a split zone
-Place = places.Place | str
+Place = Point | str
 
 
 def ordered(cells: Iterable[Place]) -> list[Place]:
@@ -171,7 +171,7 @@ def violating(entries: Sequence[Expected], questions: Iterable[_Q]) -> list[_Q]:
 def _cells(zone_id: str, texts: Iterable[str]) -> frozenset[Place]:
     """Return what `texts` name in a zone: cells or points, or, in a split zone, checks by their ids."""
     split = id_parts(zone_id)[1].startswith("split")
-    return frozenset(texts if split else map(places.parse, texts))
+    return frozenset(texts if split else map(Point.parse, texts))
 
 
 def from_json(data: Mapping[str, Any], where: object) -> tuple[Expected, ...]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from conformance.model import verdict as verdicts
-from conformance.model.place import Place
+from conformance.model.place import Point
 from conformance.model.seeds import repeats_apart
 from conformance.model.split.split_zone import SplitVerdict
 from conformance.model.trial import Measurement
@@ -25,7 +25,7 @@ USUAL_LOOKS = verdicts.looks(5, verdicts.last_look(5))
 #: with this many settings, it is unlikely that all are unclear at a run's first look
 _MANY = 4
 #: a zone and its measurements, which are judged together: {place: measurements of one scheme}
-Held = tuple[Zone, Mapping[Place, Sequence[Measurement]]]
+Held = tuple[Zone, Mapping[Point, Sequence[Measurement]]]
 _K = TypeVar("_K")
 _T = TypeVar("_T")
 _V = TypeVar("_V", bound=HasStatus)
@@ -174,7 +174,7 @@ def judge_zones(held: Sequence[Held], family: int | None = None) -> list[ZoneVer
     looks = looks_of({own[0].trial.setting: len(own) for _, _, own, _ in apart if own}.values())
     first = [_at_first_clear(zone, place, own, size, looks) for zone, place, own, _ in apart]
     strict = together(first, size)
-    by_zone: dict[str, dict[Place, Verdict]] = collections.defaultdict(dict)
+    by_zone: dict[str, dict[Point, Verdict]] = collections.defaultdict(dict)
     for (zone, place, own, again), verdict in zip(apart, first, strict=True):
         if verdict.status is Status.INCONCLUSIVE:
             verdict = verdicts.judge(zone, place, own[: verdict.n], strict)
@@ -185,7 +185,7 @@ def judge_zones(held: Sequence[Held], family: int | None = None) -> list[ZoneVer
 
 
 def _at_first_clear(
-    zone: Zone, place: Place, measurements: Sequence[Measurement], family: int, looks: Sequence[int]
+    zone: Zone, place: Point, measurements: Sequence[Measurement], family: int, looks: Sequence[int]
 ) -> Verdict:
     available = len(measurements)
     looks = looks_at([available], looks)

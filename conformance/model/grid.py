@@ -9,8 +9,7 @@ import re
 from collections.abc import Collection, Iterable
 
 from conformance.model.errors import UserError
-from conformance.model.place import Place, Point
-from conformance.model.setting import Cell
+from conformance.model.place import Cell, Point
 from conformance.model.zone import Zone
 
 BANDWIDTHS_MBPS = (10, 20, 30, 40, 50)
@@ -34,7 +33,7 @@ def _bandwidths(name: str) -> tuple[int, ...]:
     return tuple(b for b in BANDWIDTHS_MBPS if one and int(one.group(1)) == b)
 
 
-def within(name: str, of_zone: Iterable[Place]) -> tuple[Place, ...]:
+def within(name: str, of_zone: Iterable[Point]) -> tuple[Point, ...]:
     """Return the places of a zone that a grid's name selects: all, cells of a bandwidth, or those named.
 
     Zones with few cells have other cells than the grids have. A grid of a bandwidth has no points of scenarios. Raises
@@ -58,7 +57,7 @@ def check(name: str, zones: Collection[Zone], besides: Iterable[str] = ()) -> No
         )
 
 
-def places(name: str, besides: Iterable[str] = ()) -> tuple[Place, ...]:
+def places(name: str, besides: Iterable[str] = ()) -> tuple[Point, ...]:
     """Return the cells of a grid, as cells() does, or points by id (flows=2; flows=4). Raises UserError."""
     if "=" in name:
         return tuple(dict.fromkeys(Point.parse(part.strip()) for part in filter(str.strip, name.split(";"))))

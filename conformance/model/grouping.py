@@ -1,11 +1,10 @@
 """Group measurements by scheme, and refuse those that must not be mixed, naming what differs."""
 
 import collections
-import dataclasses
 from collections.abc import Iterable
 
 from conformance.model.errors import UserError
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.trial import Measurement, Trial
 
 
@@ -53,9 +52,10 @@ def _difference(one: Trial, other: Trial) -> tuple[str, str, str, str] | None:
     if one.scheme.stack_digest != other.scheme.stack_digest:
         mine, theirs = (f"{t.scheme.stack_version} (digest {t.scheme.stack_digest})" for t in (one, other))
         return "stacks", mine, theirs, "give results of one of them"
-    for name in (field.name for field in dataclasses.fields(a) if field.name != "cell"):
-        if getattr(a, name) != getattr(b, name):
-            mine, theirs = repr(getattr(a, name)), repr(getattr(b, name))
+    ours, other_says = a.to_json(), b.to_json()
+    for name in (name for name in ours | other_says if name != "cell"):
+        if ours.get(name) != other_says.get(name):
+            mine, theirs = repr(ours.get(name)), repr(other_says.get(name))
             return f"profile {a.profile} with {name}", mine, theirs, "give results of one of them"
     for name in ("room", "lab_digest"):
         if getattr(one, name) != getattr(other, name):

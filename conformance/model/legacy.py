@@ -1,171 +1,226 @@
-"""Convert between networks and the form of Setting from before there were scenarios, which only this module knows.
+"""Keep the form that settings had before there were scenarios: stored results, keys and digests have it to this day.
 
-If a network can be expressed in that form, its Setting's JSON, and so every digest and every key of a stored result, is
-as it was then. Such a network is one link of equal directions with one flow of the stack under test, perhaps beside a
-rival that was there first; or two such links with a router between them, perhaps with a proxy on it. The Settings of
-all other networks are made by Setting.shared().
+It says what a profile says at a cell, or over a path of two segments. `canonical` writes it, for settings at such
+points; `CellForm.from_json` reads it. All other settings are written as a scenario's name, a point and a network.
 """
 
-import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
 
 from conformance.model.errors import UserError
 from conformance.model.flow_group import Flows, Start
 from conformance.model.links import Direction, Link, Queue
 from conformance.model.network import Network
-from conformance.model.proxy import Proxy
-from conformance.model.setting import RIVAL_TOPOLOGY, Cell, Setting, end_to_end
+from conformance.model.place import Cell, CellPath, end_to_end, number
+from conformance.model.proxy import Proxy, Splitter, check_algorithm
 
-#: fields of a scenario's document that are not fields of its network
-FIELDS = ("boxes",)
-#: names of the topologies of one link, and of two
-_ONE, _TWO = "one_segment", "two_segment"
+if TYPE_CHECKING:
+    from conformance.model.setting import Setting
+
+#: names of the topologies: one link, two of them, and one that a rival shares
+ONE_SEGMENT, TWO_SEGMENTS, RIVAL_TOPOLOGY = "one_segment", "two_segment", "dumbbell"
+#: whose BDP sizes the queue of a path's link: the whole path's, as in the published testbed, or that of the link's own
+#: segment
+QUEUE_SIZED_BY = ("path", "segment")
 #: when the flow under test begins beside a rival, which has the path to itself until then
 _BESIDE_A_RIVAL = Start(at_s=5, spread_s=5)
-_PLAIN_QUEUES = ("red", "fq_codel", "codel", "cake", "pie", "policer")
+#: nodes of a network: at its ends, and the router of a path
+_CLIENT, _SERVER, _ROUTER = "left", "right", "middle"
+#: {number of links: (name, ends) of each}
+_LINKS: Mapping[int, tuple[tuple[str, tuple[str, str]], ...]] = {
+    1: (("bottleneck", (_CLIENT, _SERVER)),),
+    2: (("client", (_CLIENT, _ROUTER)), ("server", (_ROUTER, _SERVER))),
+}
+#: names of the flow under test and of its rival
+_FLOWS = ("test", "rival")
 
 
-def setting(name: str, network: Network, boxes: Sequence[Mapping[str, Any]], timeout_s: float) -> Setting | None:
-    """Return the Setting of the older form that says the same as a network with its boxes; None if there is none."""
-    links = network.links
-    impaired = any(way.impairments is not None for link in links for _, way in link.directions)
-    if network.schedule or network.delivery or network.round_trips or impaired:
+def seconds(name: str, given: float) -> int | float:
+    """Return a number of seconds in its shortest form. Raises UserError if a trial cannot last so long."""
+    if not isinstance(given, (int, float)) or not 0 < given <= 100_000:
+        raise UserError(f"{name} is {given!r}", "it must be a number of seconds above 0, at most 100000")
+    return number(given)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CellForm:
+    """What a profile says at a cell or over a path, whose end-to-end cell `cell` then is. Raises UserError.
+
+    `segments`: none, or two, the client's side first. `rival`: the kernel's name of the congestion control of a second
+    flow, which starts first and fills the bottleneck. `bursts`: whether the server's link is captured, to see how many
+    packets it sends at once. `packets`: whether a measurement keeps the packets of the flow.
+    """
+
+    cell: Cell
+    profile: str
+    queue: str
+    offload: bool
+    transfer_s: float
+    timeout_s: float
+    host_queue: str | None
+    sysctls: tuple[tuple[str, str], ...]
+    segments: tuple[Cell, ...] = ()
+    queue_sized_by: str = "path"
+    proxy: Proxy | None = None
+    rival: str | None = None
+    bursts: bool = False
+    packets: bool = False
+
+    def __post_init__(self) -> None:
+        if self.rival is not None and self.segments:
+            raise UserError("a path of two segments cannot have a rival", "choose a profile without one")
+        if self.rival is not None:
+            check_algorithm("rival", self.rival)
+        if self.queue_sized_by not in QUEUE_SIZED_BY:
+            raise UserError(f"queue_sized_by is {self.queue_sized_by!r}", f"choose {' or '.join(QUEUE_SIZED_BY)}")
+        if not self.segments and (self.proxy or self.queue_sized_by != "path"):
+            raise UserError("a proxy, and queues sized by segment, need a path of two segments")
+        if self.segments and self.cell != end_to_end(self.segments):
+            raise UserError(f"{self.point.id} is not a path of two segments that add up to {self.cell.id}")
+        for name in ("transfer_s", "timeout_s"):
+            object.__setattr__(self, name, seconds(name, getattr(self, name)))
+        if self.host_queue not in (None, "fq"):
+            raise UserError(f"host_queue is {self.host_queue!r}", "it must be null or fq")
+
+    @property
+    def point(self) -> Cell | CellPath:
+        return CellPath(self.segments) if self.segments else self.cell
+
+    @property
+    def topology(self) -> str:
+        return RIVAL_TOPOLOGY if self.rival else TWO_SEGMENTS if self.segments else ONE_SEGMENT
+
+    @property
+    def links(self) -> tuple[Cell, ...]:
+        """The cells of its links, the client's first: one cell, or the two of a path."""
+        return self.segments or (self.cell,)
+
+    @property
+    def bottleneck(self) -> int:
+        """Index of the slowest link, where the transfer's data queues. Ties go to the link nearest the server."""
+        return max(range(len(self.links)), key=lambda i: (-self.links[i].bandwidth_mbps, i))
+
+    @property
+    def network(self) -> Network:
+        """The network that it describes. Raises UserError."""
+        test = Flows(
+            name=_FLOWS[0], ends=(_CLIENT, _SERVER), seconds_at_rate=self.transfer_s, host_queue=self.host_queue,
+            start=_BESIDE_A_RIVAL if self.rival else Start(),
+        )  # fmt: skip
+        rival = Flows(
+            name=_FLOWS[1], ends=test.ends, sender="kernel", algorithm=self.rival, judged=False,
+            host_queue=self.host_queue,
+        )  # fmt: skip
+        return Network(
+            links=tuple(
+                self._link(name, ends, cell)
+                for (name, ends), cell in zip(_LINKS[len(self.links)], self.links, strict=True)
+            ),
+            flows=(test, rival) if self.rival else (test,),
+            offload=self.offload,
+            bursts=self.bursts,
+            sysctls=self.sysctls,
+            splitters=(Splitter(node=_ROUTER, proxy=self.proxy),) if self.proxy else (),
+        )
+
+    def _link(self, name: str, ends: tuple[str, str], cell: Cell) -> Link:
+        rtt_ms = 2 * cell.one_way_delay_ms if self.queue_sized_by == "segment" else None
+        queue = dataclasses.replace(Queue.parse(self.queue), rtt_ms=rtt_ms)
+        both = Direction(
+            rate_mbps=cell.bandwidth_mbps, delay_ms=cell.one_way_delay_ms, loss_pct=cell.loss_pct, queue=queue
+        )
+        return Link(name=name, ends=ends, data=both, acks=both)
+
+    @classmethod
+    def of(cls, setting: "Setting") -> Self | None:
+        """Return the form of a setting; None if it has none."""
+        network, point = setting.network, setting.point
+        test, queue = network.tested, network.links[0].data.queue
+        if not isinstance(point, (Cell, CellPath)) or queue is None or test.seconds_at_rate is None:
+            return None
+        segments = point.segments if isinstance(point, CellPath) else ()
+        rivals = [group.algorithm for group in network.flows if not group.judged]
+        if (segments and rivals) or (network.splitters and not segments):
+            return None
+        form = cls(
+            cell=end_to_end(segments) if isinstance(point, CellPath) else point,
+            profile=setting.profile,
+            queue=queue.text,
+            offload=network.offload,
+            transfer_s=test.seconds_at_rate,
+            timeout_s=setting.timeout_s,
+            host_queue=test.host_queue,
+            sysctls=network.sysctls,
+            segments=segments,
+            queue_sized_by="path" if queue.rtt_ms is None or not segments else "segment",
+            proxy=network.splitters[0].proxy if network.splitters else None,
+            rival=rivals[0] if rivals else None,
+            bursts=network.bursts,
+            packets=setting.packets,
+        )
+        return form if form.network == network else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the form as it is digested: what was added later is left out where it has no use."""
+        document = {
+            **dataclasses.asdict(self), "topology": self.topology, "sysctls": dict(self.sysctls),
+            "cell": self.cell.to_json(), "segments": [cell.to_json() for cell in self.segments],
+        }  # fmt: skip
+        unused = () if self.segments else ("segments", "queue_sized_by", "proxy")
+        absent = [name for name in ("rival", "bursts", "packets") if not document[name]]
+        return {name: value for name, value in document.items() if name not in (*unused, *absent)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Return the form that to_json() wrote. Raises UserError."""
+        form = cls(
+            **{name: value for name, value in data.items() if name != "topology"}
+            | {
+                "cell": Cell(**data["cell"]),
+                "sysctls": tuple(sorted(data["sysctls"].items())),
+                "segments": tuple(Cell(**cell) for cell in data.get("segments", ())),
+                "proxy": Proxy(**data["proxy"]) if data.get("proxy") else None,
+            }
+        )
+        if form.topology != data["topology"]:
+            raise UserError(f"topology {data['topology']} does not go with rival {form.rival}", "measure it again")
+        return form
+
+
+def at_cells(network: Network) -> tuple[Cell | CellPath, Network] | None:
+    """Return (the point, the network with a profile's names) of a network that has the shape of a profile's; or None.
+
+    What else a profile cannot say is left to CellForm.of().
+    """
+    links, flows = network.links, network.flows
+    ends = (links[0].ends[0], links[-1].ends[1])
+    straight = len(links) == 1 or (len(links) == 2 and links[0].ends[1] == links[1].ends[0])
+    if not straight or len(flows) > len(_FLOWS) or any(group.ends != ends for group in flows):
         return None
-    cells = [_cell(link) for link in links]
-    queue = _queue(links[0].data)
-    test, rival = _flows(network.flows, bool(boxes) or len(links) == 2)
-    if test is None or queue is None or None in cells or len(links) != 1 + (rival is None and bool(boxes)):
+    if any(link.data.rate_mbps is None for link in links):
         return None
-    if any(_queue(link.data) != queue for link in links) or test.seconds_at_rate is None:
-        return None
-    own = [cell for cell in cells if cell is not None]
-    split = _split(links, boxes) if len(links) == 2 else {}
-    if split is None:
-        return None
-    return Setting(
-        cell=end_to_end(own) if split else own[0],
-        profile=name,
-        queue=queue,
-        offload=network.offload,
-        bursts=network.bursts,
-        transfer_s=test.seconds_at_rate,
-        timeout_s=timeout_s,
-        topology=_TWO if split else RIVAL_TOPOLOGY if rival else _ONE,
-        host_queue=test.host_queue,
-        sysctls=network.sysctls,
-        rival=rival,
-        **({"segments": tuple(own), **split} if split else {}),
+    cells = [Cell(link.data.rate_mbps or 0, link.data.delay_ms, link.data.loss_pct) for link in links]
+    renamed = dataclasses.replace(
+        network,
+        links=tuple(
+            dataclasses.replace(link, name=name, ends=between)
+            for link, (name, between) in zip(links, _LINKS[len(links)], strict=True)
+        ),
+        flows=tuple(
+            dataclasses.replace(group, name=name, ends=(_CLIENT, _SERVER))
+            for group, name in zip(flows, _FLOWS, strict=False)
+        ),
+        splitters=tuple(dataclasses.replace(splitter, node=_ROUTER) for splitter in network.splitters),
     )
+    return (CellPath(tuple(cells)) if len(cells) > 1 else cells[0]), renamed
 
 
-def _cell(link: Link) -> Cell | None:
-    """Return the Cell that describes all of a link except its queue; None if no Cell does."""
-    if link.data != link.acks or link.data.limiter != "htb" or link.data.rate_mbps is None:
-        return None
-    if link.data.delay_packets is not None or link.data.burst_bytes is not None:
-        return None
-    return Cell(link.data.rate_mbps, link.data.delay_ms, link.data.loss_pct)
-
-
-def _queue(direction: Direction) -> str | None:
-    """Return the name that a Setting has for a queue; None if it has none."""
-    queue = direction.queue
-    if queue is None:
-        return None
-    plain = Queue(kind=queue.kind, rtt_ms=queue.rtt_ms)
-    if queue == plain and queue.kind in _PLAIN_QUEUES:
-        return queue.kind
-    if queue.size is None or queue.ecn is not None:
-        return None
-    if queue.kind != "pfifo" and not (queue.kind == "bfifo" and queue.in_bdp):
-        return None
-    # Neither tc nor a queue's name takes an exponent.
-    size = f"{queue.size:g}"
-    return f"{queue.kind}:{size}" if "e" not in size and float(size) == queue.size else None
-
-
-def _flows(groups: Sequence[Flows], split: bool) -> tuple[Flows | None, str | None]:
-    """Return the stack's flow and its rival's algorithm; the flow is None if a Setting cannot express the groups."""
-    test = groups[0]
-    plain = Flows(
-        name=test.name, ends=test.ends, seconds_at_rate=test.seconds_at_rate, start=test.start,
-        host_queue=test.host_queue,
-    )  # fmt: skip
-    if test != plain or len(groups) > 2:
-        return None, None
-    if len(groups) == 1:
-        return (test, None) if test.start == Start() else (None, None)
-    rival = groups[1]
-    beside = Flows(
-        name=rival.name, ends=rival.ends, sender="kernel", algorithm=rival.algorithm, judged=False,
-        host_queue=test.host_queue,
-    )  # fmt: skip
-    if split or rival != beside or rival.algorithm is None or test.start != _BESIDE_A_RIVAL:
-        return None, None
-    return (test, rival.algorithm) if rival.ends == test.ends else (None, None)
-
-
-def _split(links: Sequence[Link], boxes: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Return a split path's fields of Setting from two links and their box; None if a Setting cannot express them.
-
-    The box has "node", "does" ("split" or "route") and options.
-    """
-    first, second = links
-    if len(boxes) != 1 or first.ends[1] != second.ends[0] or boxes[0]["node"] != first.ends[1]:
-        return None
-    options = dict(boxes[0].get("options", {}))
-    by = {_sized_by(link, links) for link in links}
-    if len(by) != 1 or None in by:
-        return None
-    proxy = None
-    if boxes[0]["does"] == "split":
-        try:
-            proxy = Proxy(**options)
-        except TypeError:
-            raise UserError("/boxes/0/options: a splitter has no such options", "docs/proxy.md lists them") from None
-    return {"proxy": proxy, "queue_sized_by": by.pop()}
-
-
-def _sized_by(link: Link, links: Sequence[Link]) -> str | None:
-    """Return whose BDP sizes a link's queue: "path" if no round trip is given, "segment" if its own; else None."""
-    rtt_ms = link.data.queue.rtt_ms if link.data.queue else None
-    if rtt_ms is None:
-        return "path"
-    return "segment" if math.isclose(rtt_ms, 2 * link.data.delay_ms) else None
-
-
-def scenario_of_profile(profile: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the scenario's document that is equivalent to a profile's, with a cell's three quantities as axes.
-
-    Its Setting at each cell is the profile's own: scenario.setting(point) == documents.profile(name, cell).
-    """
-    kind, _, size = profile["queue"].partition(":")
-    direction = {
-        "rate_mbps": 10, "delay_ms": 20, "loss_pct": 0,
-        "queue": {"kind": kind, **({"size": float(size)} if size else {})},
-    }  # fmt: skip
-    host = {"host_queue": profile["host_queue"]} if profile["host_queue"] else {}
-    test = {"name": "test", "sender": "stack", "seconds_at_rate": profile["transfer_s"], **host}
-    flows = [test]
-    if profile.get("rival"):
-        test["start"] = _BESIDE_A_RIVAL.to_json()
-        flows.append({"name": "rival", "sender": "kernel", "algorithm": profile["rival"], "judged": False, **host})
-    return {
-        "name": profile["name"],
-        "title": profile["title"],
-        "timeout_s": profile["timeout_s"],
-        "offload": profile["offload"],
-        **({"bursts": True} if profile.get("bursts") else {}),
-        "sysctls": dict(profile["sysctls"]),
-        "links": [{"name": "bottleneck", "ends": ["left", "right"], "data": direction, "acks": dict(direction)}],
-        "flows": flows,
-        "axes": [
-            {"name": name, "sets": [f"/links/0/{way}/{field}" for way in ("data", "acks")], "values": list(values)}
-            for name, field, values in (
-                ("bandwidth_mbps", "rate_mbps", (10, 20, 30, 40, 50)),
-                ("one_way_delay_ms", "delay_ms", (20, 1, 40, 60, 80, 100)),
-                ("loss_pct", "loss_pct", (0, 1, 2, 3, 4)),
-            )
-        ],
-    }
+def canonical(setting: "Setting") -> dict[str, Any]:
+    """Return what the digests of a setting, and the keys of its trials, are made of."""
+    form = setting.cell_form
+    if form is not None:
+        return form.to_json()
+    point = dict(sorted(setting.point.values))
+    about = {"scenario": setting.profile, "point": point, "timeout_s": setting.timeout_s}
+    return {**about, "network": setting.network.to_json(), **({"packets": True} if setting.packets else {})}

@@ -4,10 +4,13 @@ Each record's JSON leaves out fields that have their default value, so a field t
 """
 
 import dataclasses
+import math
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Self
 
+from conformance.model.errors import UserError
 from conformance.model.impairments import Impairments
+from conformance.model.place import exact
 from conformance.model.records import sparse
 
 #: names of a link's two directions
@@ -32,6 +35,8 @@ _SIZED = ("bfifo", "pfifo")
 _MARKING = ("fq_codel", "codel", "pie", "cake")
 #: disciplines that can mark packets that stood in them for longer than a fixed time
 _THRESHOLD = ("fq_codel", "codel", "dualpi2")
+#: the largest size of a queue, in packets or bytes, that the kernel can count
+_LARGEST_QUEUE = 2**32 - 1
 #: the discipline of RFC 9332: a queue for L4S, in which it marks, coupled with one for all other packets
 DUAL = "dualpi2"
 
@@ -56,6 +61,37 @@ class Queue:
 
     def to_json(self) -> dict[str, Any]:
         return sparse(self)
+
+    @property
+    def text(self) -> str:
+        """The discipline and its size, as in "bfifo:1": what `parse` reads back if the queue has no more than that."""
+        return self.kind if self.size is None else f"{self.kind}:{exact(self.size)}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the queue of a discipline's name and its size in the default unit, as in "bfifo:1". Raises UserError.
+
+        Of the disciplines that may have a size, only those that must have one are given one here.
+        """
+        kind, _, size = text.partition(":")
+        if kind not in QUEUES or kind == DUAL:
+            known = ", ".join(name for name in QUEUES if name != DUAL)
+            raise UserError(f"queue {text!r} is not known", f"choose one of {known}")
+        if bool(size) != (kind in _SIZED):
+            form = f"{kind}:SIZE, SIZE in {QUEUES[kind][0]}" if kind in _SIZED else kind
+            raise UserError(f"queue {text!r} is not of the form {form}")
+        if not size:
+            return cls(kind=kind)
+        unit = QUEUES[kind][0]
+        try:
+            positive = math.isfinite(float(size)) and float(size) > 0
+        except ValueError:
+            positive = False
+        if not positive or (unit == "packets" and not size.isdigit()):
+            raise UserError(f"queue {text!r}: the size must be a positive number of {unit}")
+        if float(size) > _LARGEST_QUEUE:
+            raise UserError(f"queue {text!r}: the size is too large", f"give at most {_LARGEST_QUEUE} {unit}")
+        return cls(kind=kind, size=float(size))
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """Yield (JSON pointer from this queue, what is wrong)."""

@@ -32,7 +32,7 @@ class Measured(Protocol):
 def lost_pct(measured: Measured) -> float | None:
     """Return the loss in percent by the interfaces' own counters, which is known whatever the stack says of itself."""
     interfaces = measured.evidence.get("interfaces")
-    if not interfaces or measured.setting.proxy:  # a proxy splits one transfer into two
+    if not interfaces or measured.setting.network.splitters:  # a proxy splits one transfer into two
         return None
     sent: int = sum(counters["tx_bytes"] for counters in interfaces["server"].values())
     came: int = sum(counters["rx_bytes"] for counters in interfaces["client"].values())
@@ -81,7 +81,7 @@ def loss_events_per_min(measured: Measured) -> float | None:
     """
     completion_s: float | None = measured.metrics.get("completion_s")
     looks = _looks(measured.evidence)
-    if not looks or not completion_s or measured.setting.proxy:
+    if not looks or not completion_s or measured.setting.network.splitters:
         return None
     starts_s = _loss_events_s(looks, tc_commands.rtt_s(measured.setting.cell))
     if len(starts_s) < 5:

@@ -26,7 +26,7 @@ from typing import Any
 
 from conformance.model.metric import RELATIVE_MARGIN, Metric
 from conformance.model.metrics import METRICS
-from conformance.model.place import Place
+from conformance.model.place import Point
 from conformance.model.zone import Zone, kind_of
 
 #: tolerance when margins are rounded up to whole percent, in percent
@@ -63,7 +63,7 @@ class Spread:
         }  # fmt: skip
 
 
-def spreads(zone: Zone, medians: Mapping[str, Mapping[Place, Median]]) -> list[Spread]:
+def spreads(zone: Zone, medians: Mapping[str, Mapping[Point, Median]]) -> list[Spread]:
     """Return the Spread of each kind of a zone's places; `medians`: {implementation: {place: Median}}.
 
     Places with medians of fewer than two implementations are left out.

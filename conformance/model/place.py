@@ -1,19 +1,35 @@
-"""Define the places at which zones have intervals: a Cell of a grid, or a Point of a scenario.
+"""Define the points of scenarios, at which zones have intervals and trials are made.
 
-Both have an id that is read back exactly. Code that judges, repeats, expects or reports takes either; only code that
-draws grids needs cells.
+A Point has a value for each axis. Its id is read back exactly. Points of a profile have names of their own: a Cell is
+named by its rate, delay and loss, and a CellPath by the cells of its two segments.
 """
 
 import dataclasses
+import math
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from conformance.model.errors import UserError
-from conformance.model.setting import Cell, Setting
 
 #: the types of values that an axis may set
 Value = int | float | str | bool
+#: the axes of a profile
+CELL_AXES = ("bandwidth_mbps", "one_way_delay_ms", "loss_pct")
+#: a number in an id, as `exact` writes it or as a person may write it instead
+NUMBER = r"-?[\d.]+(?:e-?\d+)?"
+_CELL = re.compile(rf"({NUMBER})mbps-({NUMBER})ms-({NUMBER})pct")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?(e-?\d+)?\Z")
+
+
+def number(value: float) -> int | float:
+    """Return the shortest form of a number: 10 for 10.0, so that equal settings read and digest alike."""
+    return int(value) if float(value).is_integer() else float(value)
+
+
+def exact(value: float) -> str:
+    """Return a number as ids have it: short, and read back as exactly the same number."""
+    return repr(number(value))
 
 
 def plain(value: Value) -> Value:
@@ -37,6 +53,8 @@ def parse_value(written: str) -> Value:
 
 def parse_values(written: str) -> dict[str, Value]:
     """Return {axis: value} of a point's id, or of some of its parts. Raises UserError."""
+    if _CELL.fullmatch(written):
+        return dict(Cell.parse(written).values)
     given = {}
     for part in filter(None, written.split(",")):
         name, sign, value = part.partition("=")
@@ -52,6 +70,18 @@ class Point:
 
     values: tuple[tuple[str, Value], ...]
 
+    @classmethod
+    def of(cls, values: Mapping[str, Value]) -> "Point":
+        """Return the point of these values, a Cell if they are those of one. Raises UserError."""
+        if values.keys() == set(CELL_AXES):
+            return Cell(**values)  # type: ignore[arg-type]  # it refuses what is no number
+        return Point(tuple(values.items()))
+
+    @classmethod
+    def parse(cls, text: str) -> "Point":
+        """Return the point of an id, its axes by name. Raises UserError."""
+        return Point.of(dict(sorted(parse_values(text).items()))) if "=" in text else Cell.parse(text)
+
     @property
     def id(self) -> str:
         """The text that `parse` reads back: equal points, and no others, have equal ids."""
@@ -62,26 +92,97 @@ class Point:
 
     @property
     def by_name(self) -> "Point":
-        """The same point with its axes sorted by name, as settings and zones have it."""
-        return Point(tuple(sorted(self.values)))
-
-    @classmethod
-    def parse(cls, written: str) -> Self:
-        """Return the point of an id, its axes by name. Raises UserError."""
-        return cls(tuple(sorted(parse_values(written).items())))
+        """The same point with its axes sorted by name, as settings and zones have it; those of profiles as they are."""
+        return Point(tuple(sorted(self.values))) if type(self) is Point else self
 
     def to_json(self) -> dict[str, Any]:
         return dict(self.values)
 
 
-Place = Cell | Point
+@dataclasses.dataclass(frozen=True, order=True)
+class Cell(Point):
+    """A point of a profile: the rate, delay and loss of its one link, in both directions.
+
+    `one_way_delay_ms`: the round-trip time is twice that.
+    """
+
+    values: tuple[tuple[str, Value], ...] = dataclasses.field(init=False, repr=False, compare=False)
+    bandwidth_mbps: float
+    one_way_delay_ms: float
+    loss_pct: float
+
+    def __post_init__(self) -> None:
+        for name, low, high, why in (
+            ("bandwidth_mbps", 0.1, 10_000, "must be from 0.1 to 10000"),
+            ("one_way_delay_ms", 0, 10_000, "must be from 0 to 10000"),
+            ("loss_pct", 0, 50, "must be from 0 to 50: no transfer ends beyond that"),
+        ):
+            value = getattr(self, name)
+            # A comparison, as math.isfinite() raises for integers that no float holds.
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < math.inf:
+                raise UserError(f"{name} is {value!r}", "it must be a number")
+            if not low <= value <= high:
+                raise UserError(f"{name} is {value!r:.20}", f"it {why}")
+            object.__setattr__(self, name, number(value))
+        object.__setattr__(self, "values", tuple((name, getattr(self, name)) for name in CELL_AXES))
+
+    @property
+    def id(self) -> str:
+        """Its name, which `parse` reads back: equal cells, and no others, have equal names."""
+        return f"{exact(self.bandwidth_mbps)}mbps-{exact(self.one_way_delay_ms)}ms-{exact(self.loss_pct)}pct"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the Cell of a name. Raises UserError."""
+        match = _CELL.fullmatch(text)
+        if not match:
+            raise UserError(f"cell {text!r} is not of the form 10mbps-20ms-1pct")
+        try:
+            return cls(*(float(x) for x in match.groups()))
+        except ValueError:
+            raise UserError(f"cell {text!r} is not of the form 10mbps-20ms-1pct") from None
 
 
-def of(setting: Setting) -> Place:
-    """Return the place of a setting: its cell, or its point of a scenario."""
-    return setting.cell if setting.network is None else Point(setting.point)
+@dataclasses.dataclass(frozen=True, order=True)
+class CellPath(Point):
+    """A point of a profile over a path of two segments with a router between them, the client's side first."""
+
+    values: tuple[tuple[str, Value], ...] = dataclasses.field(init=False, repr=False, compare=False)
+    segments: tuple[Cell, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.segments) != 2:
+            raise UserError(f"{self.id} is not a path of two segments")
+        sides = zip(("client", "server"), self.segments, strict=True)
+        values = tuple((f"{side}_{name}", value) for side, cell in sides for name, value in cell.values)
+        object.__setattr__(self, "values", values)
+
+    @property
+    def id(self) -> str:
+        """The names of its segments' cells."""
+        return "+".join(cell.id for cell in self.segments)
 
 
-def parse(written: str) -> Place:
-    """Return the Cell or the Point of an id. Raises UserError."""
-    return Point.parse(written) if "=" in written else Cell.parse(written)
+def end_to_end(segments: Sequence[Cell]) -> Cell:
+    """Return the end-to-end Cell of segments in a row: the smallest bandwidth, the sum of delays, the loss of all.
+
+    A packet may be lost in each segment, independently: l1 + l2 - l1 l2 for two. The result is the same in any order,
+    and for any grouping up to rounding. Raises UserError if it is no Cell (loss above 50 %).
+    """
+    kept = math.prod(1 - cell.loss_pct / 100 for cell in segments)
+    return Cell(
+        min(cell.bandwidth_mbps for cell in segments),
+        round(math.fsum(cell.one_way_delay_ms for cell in segments), 9),
+        round(100 * (1 - kept), 9),
+    )
+
+
+def parse_path(text: str) -> tuple[Cell, Cell]:
+    """Return the two segments of a CellPath's id. Raises UserError."""
+    parts = text.split("+")
+    if len(parts) != 2:
+        raise UserError(
+            f"path {text!r} is not of the form 10mbps-20ms-0pct+50mbps-60ms-1pct", "name the client's side first"
+        )
+    first, second = (Cell.parse(part.strip()) for part in parts)
+    return first, second

@@ -63,7 +63,7 @@ def move_gap_s(measured: Measured, group: str | None) -> float | None:
     early or stays silent to its end, the gap lasts until its planned end.
     """
     network, flows = measured.setting.network, flows_of(measured, group)
-    if network is None or not flows:
+    if not flows:
         return None
     groups: dict[str, Flows] = {one.name: one for one in network.flows}
     ways = {(link.name, way) for flow in flows for link, way in network.towards_client(groups[flow["group"]])}

@@ -101,7 +101,7 @@ class Scenario:
             )
             for one in data.get("axes", ())
         )
-        base = {name: data[name] for name in (*_NETWORK, *legacy.FIELDS) if name in data}
+        base = {name: data[name] for name in (*_NETWORK, "boxes") if name in data}
         for at, axis in enumerate(axes):
             where = f"/axes/{at}"
             if axis.name in [other.name for other in axes[:at]]:
@@ -137,7 +137,7 @@ class Scenario:
                 known = f"its axes are {', '.join(names)}" if names else "it has none"
                 raise UserError(f"scenario {self.name} has no axis {name!r}", known)
         values = [(axis, plain(given.get(axis.name, axis.values[0]))) for axis in self.axes]
-        return Point(tuple((axis.name, value) for axis, value in values if axis.names(value)))
+        return Point.of({axis.name: value for axis, value in values if axis.names(value)})
 
     def values(self, point: Point) -> dict[str, Value]:
         """Return the value of every axis at a point, including axes that it does not name."""
@@ -208,10 +208,7 @@ class Scenario:
         return network
 
     def setting(self, point: Point) -> Setting:
-        """Return the Setting at a point, in the form from before there were scenarios if that says the same.
-
-        legacy.py knows that form. Raises UserError.
-        """
+        """Return the Setting at a point. Raises UserError."""
         # A study's claims ask for the same few points thousands of times, and each time the schema would be checked.
         if point not in self._settings:
             self._settings[point] = self._setting(point)
@@ -222,18 +219,20 @@ class Scenario:
         return {}
 
     def _setting(self, point: Point) -> Setting:
-        found, network = self.document(point), self.network(point)
-        boxes = found.get("boxes", ())
-        known = None if network.bond else legacy.setting(self.name, network, boxes, self.timeout_s)
-        if known is not None:
-            return known
+        network, boxes = self.network(point), self.document(point).get("boxes", ())
         if network.delivery and network.tested.count > 1:
             raise UserError(
                 "/delivery: it follows one flow, but the judged group has several", "give the group one flow"
             )
-        if network.bursts:
+        setting = Setting(profile=self.name, point=point, network=network, timeout_s=self.timeout_s)
+        # Results of such networks have always been those of a cell, or of a path if there is a box on its router.
+        if not network.schedule and len(network.links) == 1 + len(boxes) and (known := legacy.at_cells(network)):
+            as_cell = dataclasses.replace(setting, point=known[0], network=known[1])
+            if as_cell.cell_form is not None:
+                return as_cell
+        if network.bursts and setting.cell_form is None:
             raise UserError("/bursts: packets sent at once are counted only for a flow that is alone", "leave it out")
-        return Setting.shared(self.name, network, point.values, self.timeout_s)
+        return setting
 
 
 #: fields of a document that describe its network

@@ -69,7 +69,7 @@ def link_utilization(measured: Measured, group: str | None) -> float | None:
     flows = flows_of(measured, group)
     sizes, ends = _all(flows, "bytes"), _all(flows, "end_s")
     network = measured.setting.network
-    if network is None or sizes is None or ends is None:
+    if sizes is None or ends is None:
         return None
     start_s, end_s = min(flow["start_s"] for flow in flows), max(ends)
     if end_s <= start_s:
@@ -113,7 +113,7 @@ def latency_mean_ms(measured: Measured, group: str | None) -> float | None:
     """Return the mean round trip of data packets: that of the empty path plus the mean delay of the queue."""
     network = measured.setting.network
     delays = (bottleneck(measured, group) or {}).get("queue_delay_ms")
-    if network is None or delays is None:
+    if delays is None:
         return None
     value: float = 1000 * network.rtt_s(_group_of(network, group)) + delays["mean"]
     return value
@@ -165,8 +165,6 @@ def queue_delay_ms(quantile: str) -> OfGroup:
 def bottleneck(measured: Measured, group: str | None) -> Record | None:
     """Return the record of the link that limits a group; None if nothing does."""
     network = measured.setting.network
-    if network is None:
-        return None
     found = network.bottleneck(_group_of(network, group))
     if found is None:
         return None

@@ -23,11 +23,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from conformance.model import chance, modes, power, statistics
-from conformance.model import place as places
 from conformance.model.errors import UserError
 from conformance.model.metric import Timeout
 from conformance.model.metrics import METRICS
-from conformance.model.place import Place
+from conformance.model.place import Point
 from conformance.model.trial import Measurement, Outcome
 from conformance.model.zone import Interval, Zone
 
@@ -75,7 +74,7 @@ class Verdict:
 
     status: Status
     zone_id: str
-    place: Place
+    place: Point
     permitted: Interval
     reason: str
     n: int = 0
@@ -124,7 +123,7 @@ class ZoneVerdict:
     """The verdicts on the cells or points of a zone, taken together. `family`: how many could have violated it."""
 
     zone_id: str
-    verdicts: Mapping[Place, Verdict]
+    verdicts: Mapping[Point, Verdict]
     family: int
 
     @property
@@ -165,7 +164,7 @@ class ProfiledZone(Protocol):
     @property
     def profile(self) -> str: ...
 
-    def digest_at(self, place: Place) -> str | None: ...
+    def digest_at(self, place: Point) -> str | None: ...
 
 
 def overall(verdicts: Iterable[HasStatus]) -> Status:
@@ -193,9 +192,9 @@ def obstacle(zone: ProfiledZone, measurements: Sequence[Measurement]) -> tuple[S
 
     Raises UserError if they are of more than one scheme, or under another profile or scenario than the zone's.
     """
-    settings = {m.trial.setting: places.of(m.trial.setting) for m in measurements}
+    settings = {m.trial.setting: m.trial.setting.point for m in measurements}
     # The digest differs from point to point of a scenario; the one that a point must have is checked below.
-    profiles = {setting.profile_digest for setting in settings if setting.network is None}
+    profiles = {setting.profile_digest for setting in settings if setting.of_profile}
     runs = {m.trial.run for m in measurements}
     if len(runs) > 1 or len(profiles) > 1:
         where = ", ".join(sorted({place.id for place in settings.values()})[:2])
@@ -203,7 +202,7 @@ def obstacle(zone: ProfiledZone, measurements: Sequence[Measurement]) -> tuple[S
     for setting, place in settings.items():
         asked = zone.digest_at(place)
         if setting.profile_digest != asked:
-            what = "profile" if setting.network is None else "scenario"
+            what = "profile" if setting.of_profile else "scenario"
             raise UserError(
                 f"zone {zone.id} was measured under another {zone.profile} {what} (digest {asked})"
                 f" than these results ({setting.profile_digest})",
@@ -218,7 +217,7 @@ def obstacle(zone: ProfiledZone, measurements: Sequence[Measurement]) -> tuple[S
 
 
 def judge(
-    zone: Zone, place: Place, measurements: Sequence[Measurement], family: int = 1, more: bool = False
+    zone: Zone, place: Point, measurements: Sequence[Measurement], family: int = 1, more: bool = False
 ) -> Verdict:
     """Judge one cell or point of a zone by the measurements of one scheme; `family` questions are judged in all.
 
@@ -261,7 +260,7 @@ def _unclear(verdict: Verdict, family: int) -> Verdict:
     return dataclasses.replace(verdict, status=Status.INCONCLUSIVE, reason=reason)
 
 
-def _assess(zone: Zone, place: Place, measurements: Sequence[Measurement], more: bool = False) -> Verdict:
+def _assess(zone: Zone, place: Point, measurements: Sequence[Measurement], more: bool = False) -> Verdict:
     """Return the Verdict as if any `p` were small enough for a violation."""
     permitted = zone.intervals[place]
 
@@ -270,7 +269,7 @@ def _assess(zone: Zone, place: Place, measurements: Sequence[Measurement], more:
 
     if not measurements:
         return verdict(Status.ERROR, "nothing was measured")
-    if {places.of(m.trial.setting) for m in measurements} != {place}:
+    if {m.trial.setting.point for m in measurements} != {place}:
         raise UserError(f"measurements of {zone.noun}s other than {place.id}", f"judge each {zone.noun} by itself")
     in_the_way = obstacle(zone, measurements)
     if in_the_way:
@@ -306,13 +305,13 @@ def packet_bytes(measurements: Iterable[Measurement]) -> float | None:
     return statistics.median(sizes) if sizes else None
 
 
-def violates(zone: Zone, place: Place, values: Sequence[float], timed_out: Sequence[bool], family: int) -> bool:
+def violates(zone: Zone, place: Point, values: Sequence[float], timed_out: Sequence[bool], family: int) -> bool:
     """Say whether judge() would call these values of the zone's metric a violation, in trials of full packets."""
     return status_of(zone, place, values, family, timed_out) is Status.VIOLATES
 
 
 def status_of(
-    zone: Zone, place: Place, values: Sequence[float], family: int, timed_out: Sequence[bool] | None = None
+    zone: Zone, place: Point, values: Sequence[float], family: int, timed_out: Sequence[bool] | None = None
 ) -> Status:
     """Return what judge() would say of trials of full packets that gave these values, if no more trials follow."""
     if not zone.intervals[place].counted:

@@ -15,9 +15,8 @@ from typing import Any, Protocol, TypeVar
 from conformance.model import digest, metrics, statistics
 from conformance.model.errors import UserError, located
 from conformance.model.metric import Measured, Metric
-from conformance.model.place import Place, Point
-from conformance.model.place import of as place_of_setting
-from conformance.model.setting import Cell, Setting
+from conformance.model.place import Cell, Point
+from conformance.model.setting import Setting
 
 #: payload of a full segment on Ethernet with TCP timestamps, as the references send them
 REFERENCE_PACKET_BYTES = 1448
@@ -61,7 +60,7 @@ class Basis:
         )  # fmt: skip
 
 
-def kind_of(place: Place, metric: str = metrics.UTILIZATION.name) -> str:
+def kind_of(place: Point, metric: str = metrics.UTILIZATION.name) -> str:
     """Return the kind of a place for a metric, in words or as its id: these are the kinds of margin_rule (margins.py).
 
     Without random loss, the loss is what start-up overshoots by, which depends on the delay and on whether slow start
@@ -90,7 +89,7 @@ class Margin:
     unit: str = dataclasses.field(default="", compare=False)
 
     @classmethod
-    def of(cls, rule: Mapping[str, Any], place: Place | None = None, metric: Metric = metrics.UTILIZATION) -> "Margin":
+    def of(cls, rule: Mapping[str, Any], place: Point | None = None, metric: Metric = metrics.UTILIZATION) -> "Margin":
         """Return the margin of a zone's margin rule; of a place, that of its kind if the rule has kinds."""
         kinds: Mapping[str, Mapping[str, Any]] = rule.get("kinds", {})
         own = rule if place is None else kinds.get(place.id) or kinds.get(kind_of(place)) or rule
@@ -233,18 +232,18 @@ class Zone:
     profile_digest: str
     margin_rule: Mapping[str, Any]
     references: Mapping[str, Mapping[str, Any]]
-    intervals: Mapping[Place, Interval]
-    smoke: tuple[Place, ...]
-    digests: Mapping[Place, str] = dataclasses.field(default_factory=dict)
-    own_kind: Mapping[Place, OwnKind] = dataclasses.field(default_factory=dict)
+    intervals: Mapping[Point, Interval]
+    smoke: tuple[Point, ...]
+    digests: Mapping[Point, str] = dataclasses.field(default_factory=dict)
+    own_kind: Mapping[Point, OwnKind] = dataclasses.field(default_factory=dict)
 
     def value(self, measured: Measured) -> float | None:
         """Return the value of its metric in a measurement, None if it was not seen."""
-        beside = self.own_kind.get(place_of_setting(measured.setting))
+        beside = self.own_kind.get(measured.setting.point)
         return metrics.named(self.metric).value(measured, beside.mbps if beside else None)
 
     @property
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[Point, ...]:
         """All places that it has intervals for."""
         return tuple(self.intervals)
 
@@ -263,7 +262,7 @@ class Zone:
         """What its places are called."""
         return "point" if self.digests else "cell"
 
-    def digest_at(self, place: Place) -> str | None:
+    def digest_at(self, place: Point) -> str | None:
         """Return the digest of the settings that it judges at a place; None if it judges none there."""
         return self.digests.get(place) if self.digests else self.profile_digest
 
@@ -283,7 +282,7 @@ class Permits(Protocol[P]):
 
 
 def differing(one: "Permits[P]", other: "Permits[P]") -> Iterator[tuple[P, Interval | None, Interval | None]]:
-    """Yield (cell or Place, interval or None in `one`, and in `other`) where two zones permit different values."""
+    """Yield (cell or Point, interval or None in `one`, and in `other`) where two zones permit different values."""
     for place in {**one.intervals, **other.intervals}:
         a, b = one.intervals.get(place), other.intervals.get(place)
         if a is None or b is None or (a.low, a.high) != (b.low, b.high):
@@ -332,9 +331,9 @@ def from_json(data: Mapping[str, Any], where: object) -> Zone:
     """Build a Zone from a document that satisfies the schema; `where` names it in errors. Raises UserError."""
     with located(f"{where}: /metric"):
         metrics.named(data["metric"])
-    intervals: dict[Place, Interval] = {}
-    digests: dict[Place, str] = {}
-    own_kind: dict[Place, OwnKind] = {}
+    intervals: dict[Point, Interval] = {}
+    digests: dict[Point, str] = {}
+    own_kind: dict[Point, OwnKind] = {}
     named, entries = ("points", data["points"]) if "points" in data else ("cells", data["cells"])
     for at, entry in enumerate(entries):
         pointer = f"{where}: /{named}/{at}"
@@ -351,10 +350,10 @@ def from_json(data: Mapping[str, Any], where: object) -> Zone:
             if "own_kind" not in entry:
                 raise UserError(f"{pointer}: own_kind is missing{within}, and {data['metric']} needs it", _DERIVE_ANEW)
             own_kind[place] = OwnKind(**entry["own_kind"])
-    smoke: list[Place] = []
+    smoke: list[Point] = []
     for at, text in enumerate(data["smoke"]):
         with located(f"{where}: /smoke/{at}"):
-            smoke.append(Point.parse(text) if digests else Cell.parse(text))
+            smoke.append(Point.parse(text))
             if smoke[-1] not in intervals:
                 raise UserError(f"{named[:-1]} {text} has no interval")
     return Zone(
@@ -373,13 +372,13 @@ def from_json(data: Mapping[str, Any], where: object) -> Zone:
     )
 
 
-def place_of(entry: Mapping[str, Any]) -> Place:
+def place_of(entry: Mapping[str, Any]) -> Point:
     """Return the Cell or the Point of an entry. Raises UserError."""
     if "point" in entry:
         return Point(tuple(sorted(entry["point"].items())))
     return Cell(entry["bandwidth_mbps"], entry["one_way_delay_ms"], entry["loss_pct"])
 
 
-def judges(zone: Zone, setting: Setting, place: Place) -> bool:
+def judges(zone: Zone, setting: Setting, place: Point) -> bool:
     """Say whether a zone has an interval for measurements of a setting, which is at `place`."""
     return place in zone.intervals and zone.digest_at(place) == setting.profile_digest

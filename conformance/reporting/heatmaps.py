@@ -13,8 +13,8 @@ from conformance.model.errors import UserError
 from conformance.model.family import judge_zones
 from conformance.model.metric import Metric
 from conformance.model.metrics import others
-from conformance.model.place import Place
-from conformance.model.setting import Cell, Setting
+from conformance.model.place import Cell, Point
+from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Outcome, Scheme
 from conformance.model.verdict import CONFIDENCE, Status, Verdict, ZoneVerdict, counts, false_alarms, overall
 from conformance.model.zone import Interval, Zone
@@ -245,7 +245,7 @@ def heatmap(
     by_cell = _by_cell(measurements)
     if zone and whole is None and (judged := _within(zone, measurements)):
         (whole,) = judge_zones([(zone, judged)])
-    verdicts: Mapping[Place, Verdict] = whole.verdicts if whole else {}
+    verdicts: Mapping[Point, Verdict] = whole.verdicts if whole else {}
     return Heatmap(
         scheme=first.scheme,
         setting=first.setting,
@@ -265,7 +265,7 @@ def _by_cell(measurements: Iterable[Measurement]) -> dict[Cell, list[Measurement
     return by_cell
 
 
-def _within(zone: Zone, measurements: Iterable[Measurement]) -> dict[Place, Sequence[Measurement]]:
+def _within(zone: Zone, measurements: Iterable[Measurement]) -> dict[Point, Sequence[Measurement]]:
     """Return {cell: measurements} of the cells that a zone judges.
 
     Lines that were published for a study lack evidence; they are left out if the metric is computed from evidence.
@@ -308,10 +308,10 @@ def all_series(
     """
     everything: dict[_Group, list[Measurement]] = collections.defaultdict(list)
     known = list(measurements)
-    for m in (m for m in known if not m.trial.setting.segments and m.trial.setting.network is None):
+    for m in (m for m in known if isinstance(m.trial.setting.point, Cell)):
         everything[m.trial.scheme, m.trial.setting.profile_digest, m.trial.room, m.trial.lab_digest].append(m)
     groups = {group: _with_evidence(found) for group, found in everything.items()}
-    if not groups and (or_none or any(m.trial.setting.network for m in known)):
+    if not groups and (or_none or not all(m.trial.setting.segments for m in known)):
         return []
     if not groups:
         raise UserError("these results are only of paths with two segments", "use `conformance split`")

@@ -6,10 +6,9 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
 from conformance.catalogue import documents
-from conformance.model import place as places
 from conformance.model.family import judge_zones
 from conformance.model.metrics import METRICS
-from conformance.model.place import Place
+from conformance.model.place import Cell, Point
 from conformance.model.rounding import digits_to_tell
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Scheme
@@ -18,7 +17,7 @@ from conformance.model.zone import Zone
 
 #: what trials that are judged together have in common: scheme, room, lab's digest
 Run = tuple[Scheme, str, str]
-_Measured = Mapping[Place, Sequence[Measurement]]
+_Measured = Mapping[Point, Sequence[Measurement]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +69,12 @@ def sizes(measurements: Iterable[Measurement]) -> dict[Run, int]:
     return {
         run: sum(map(_counted, itertools.repeat(run[0].algorithm), here))
         for run, here in settings.items()
-        if any(setting.network is not None for setting in here)
+        if not all(isinstance(setting.point, Cell) for setting in here)
     }
 
 
 def _counted(algorithm: str, setting: Setting) -> int:
-    at = places.of(setting)
+    at = setting.point
     permitted = (zone.intervals.get(at) for zone in documents.zones_for(algorithm, setting))
     return sum(interval is not None and interval.counted for interval in permitted)
 
@@ -87,13 +86,13 @@ def rows(measurements: Iterable[Measurement]) -> list[Row]:
     """
     known = list(measurements)
     family = sizes(known)
-    held: dict[Run, dict[str, tuple[Zone, dict[Place, list[Measurement]]]]] = collections.defaultdict(dict)
+    held: dict[Run, dict[str, tuple[Zone, dict[Point, list[Measurement]]]]] = collections.defaultdict(dict)
     for setting, of_setting in _by_setting(known).items():
         zones = {a: documents.zones_for(a, setting) for a in {m.trial.scheme.algorithm for m in of_setting}}
         for m in of_setting:
             for zone in zones[m.trial.scheme.algorithm]:
                 _, found = held[m.trial.run].setdefault(zone.id, (zone, collections.defaultdict(list)))
-                found[places.of(setting)].append(m)
+                found[setting.point].append(m)
     made = []
     for run, by_zone in held.items():
         judged: list[tuple[Zone, _Measured]] = list(by_zone.values())
@@ -106,6 +105,6 @@ def _by_setting(measurements: Iterable[Measurement]) -> dict[Setting, list[Measu
     """Return {setting: its measurements} of flows that share a network."""
     found: dict[Setting, list[Measurement]] = collections.defaultdict(list)
     for m in measurements:
-        if m.trial.setting.network is not None:
+        if not m.trial.setting.of_profile:
             found[m.trial.setting].append(m)
     return found

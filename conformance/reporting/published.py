@@ -53,7 +53,7 @@ def write_scenarios(read: source.Source, target: pathlib.Path) -> list[pathlib.P
     """
     by_stack: dict[str, list[Measurement]] = collections.defaultdict(list)
     for measurement in read.measurements:
-        if measurement.trial.setting.network is not None and measurement.metrics:
+        if not measurement.trial.setting.of_profile and measurement.metrics:
             by_stack[measurement.trial.scheme.stack].append(_bare(measurement))
     found = []
     for stack, made in sorted(by_stack.items()):

@@ -13,8 +13,7 @@ from conformance.catalogue import baseline, clauses, documents
 from conformance.engine.questions import ClauseQuestion, Question, cell_questions, split_question
 from conformance.model import grid as grids
 from conformance.model.errors import UserError
-from conformance.model.place import Point
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.split.split_zone import SplitZone
 from conformance.model.zone import Zone
 from conformance.suite import options
@@ -139,7 +138,7 @@ def _cell_cases(zones: list[tuple[str, Zone]], grid: str, stack: str) -> Iterato
     asked = ((zone.profile, place) for _, zone in zones for place in grids.within(grid, zone.places))
     # Points of two scenarios may have the same name, so these are kept apart. A cell is one network under any profile,
     # so its cases stay together.
-    for profile, place in dict.fromkeys((p if isinstance(at, Point) else None, at) for p, at in asked):
+    for profile, place in dict.fromkeys((None if isinstance(at, Cell) else p, at) for p, at in asked):
         for kind, zone in zones:
             if profile not in (None, zone.profile):
                 continue

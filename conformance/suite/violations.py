@@ -11,9 +11,8 @@ from _pytest.junitxml import xml_key
 from conformance.catalogue import documents
 from conformance.commands import blame, failing_clauses, trace
 from conformance.engine import benches
-from conformance.model import place as places
 from conformance.model.errors import UserError
-from conformance.model.place import Place
+from conformance.model.place import Point
 from conformance.model.verdict import Status
 from conformance.reporting.text import clause
 from conformance.reporting.text.progress import ConsoleNotes
@@ -29,7 +28,7 @@ class Violations:
     def __init__(self, config: pytest.Config, why_too: bool, blame_too: bool) -> None:
         self._config, self._option, self._why_too, self._blame_too = config, config.option, why_too, blame_too
         #: (algorithm, profile or scenario, place), in the order they were found
-        self._places: dict[tuple[str, str, Place], None] = {}
+        self._places: dict[tuple[str, str, Point], None] = {}
         self._violations: list[blame.Violation] = []
         self._blamed: blame.Found = {}
 
@@ -38,7 +37,7 @@ class Violations:
         if told and report.failed:
             one = summary.Told(**told)
             if one.status == Status.VIOLATES and not one.unconfirmed:
-                place = places.parse(one.place)
+                place = Point.parse(one.place)
                 self._places[one.algorithm, one.profile, place] = None
                 if self._why_too:
                     zone = documents.zone(documents.zone_path(one.zone_id))

@@ -11,7 +11,7 @@ import pathlib
 
 from conformance.catalogue import clauses, documents, scenarios
 from conformance.model import digest
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.trial import Scheme, Trial
 from conformance.results import store
 from conformance.support import paths

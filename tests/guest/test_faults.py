@@ -24,7 +24,7 @@ from conformance.catalogue import documents
 from conformance.engine import benches
 from conformance.guest import protocol
 from conformance.lab import job, virtual
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.trial import Outcome
 from conformance.support import paths
 

@@ -7,8 +7,8 @@ import pytest
 from conformance.catalogue import documents
 from conformance.engine import benches
 from conformance.kernel import store as kernels
+from conformance.model.place import Cell
 from conformance.model.scenario import Scenario
-from conformance.model.setting import Cell
 from conformance.model.trial import Outcome
 
 pytestmark = [

@@ -19,7 +19,7 @@ from conformance.engine import benches, runs
 from conformance.lab import cores, host, job, virtual
 from conformance.lab.adapter import load
 from conformance.model.emulation import tc_commands
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.trial import Outcome
 from conformance.results import store
 from conformance.support import paths

@@ -9,7 +9,7 @@ from conformance.catalogue import documents
 from conformance.commands import identify
 from conformance.engine import benches
 from conformance.kernel import store as kernels
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.trial import Outcome
 from conformance.reporting.text import studies
 from conformance.reporting.text.progress import ConsoleNotes

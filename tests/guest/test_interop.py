@@ -17,7 +17,7 @@ from helpers import setting
 from conformance.engine import benches
 from conformance.lab import adapter, image
 from conformance.model.errors import UserError
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.trial import Outcome
 
 SOURCE = pathlib.Path(helpers.__file__).parent / "interop_endpoint.c"

@@ -10,7 +10,7 @@ from test_guest import go
 
 from conformance.catalogue import documents
 from conformance.engine import benches
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.trial import Outcome
 from conformance.support import paths
 

@@ -10,8 +10,9 @@ from helpers import line
 from conformance.catalogue import documents, scenarios
 from conformance.engine import benches
 from conformance.model import metrics
+from conformance.model.place import Cell, Point
 from conformance.model.scenario import Scenario
-from conformance.model.setting import Cell, Setting
+from conformance.model.setting import Setting
 from conformance.model.trial import Outcome
 
 pytestmark = pytest.mark.guest
@@ -102,7 +103,9 @@ def test_a_flow_alone_is_a_flow_alone(bench):
     made = scenarios.find(profile)
     network = made.network(made.point({"bandwidth_mbps": 10, "one_way_delay_ms": 20, "loss_pct": 0}))
     test = dataclasses.replace(network.flows[0], seconds_at_rate=8)
-    shared = Setting.shared("alone", dataclasses.replace(network, flows=(test,)), (), alone.timeout_s)
+    shared = Setting(
+        profile="alone", network=dataclasses.replace(network, flows=(test,)), point=Point(()), timeout_s=alone.timeout_s
+    )
     (before,), (now,) = measure(bench, (alone, 1)), measure(bench, (shared, 1))
     assert now.metrics["bytes"] == before.metrics["bytes"]
     for name, within in (

@@ -9,8 +9,8 @@ import pytest
 from conformance.catalogue import documents
 from conformance.engine import benches
 from conformance.lab import job, proxy
+from conformance.model.place import Cell
 from conformance.model.proxy import Proxy
-from conformance.model.setting import Cell
 from conformance.model.trial import Measurement, Outcome
 from conformance.results import store
 from conformance.support import paths

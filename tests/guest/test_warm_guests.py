@@ -13,7 +13,7 @@ from test_guest import go, guests, short
 from conformance.engine import benches
 from conformance.lab import calibrations, virtual
 from conformance.model import grid
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.trial import Outcome
 
 pytestmark = pytest.mark.guest

@@ -27,7 +27,9 @@ from conformance.commands import mutants
 from conformance.commands.export import called
 from conformance.lab import manifest
 from conformance.model.errors import UserError, located
-from conformance.model.setting import Cell, Proxy, Setting
+from conformance.model.place import Cell
+from conformance.model.proxy import Proxy
+from conformance.model.setting import Setting
 from conformance.reporting import heatmaps, points
 from conformance.reporting.text import overview
 from conformance.reporting.tools import export
@@ -265,7 +267,7 @@ CASES = {
     "features": ("r.features.jsonl", json.loads(features.dumps(FEATURES)), _read_features),
     "zone": ("startup.json", _json("zones", "cubic", "startup.json"), _read_zone),
     "split-zone": ("split-packets.json", _json("zones", "reno", "split-packets.json"), _read_zone),
-    "profile": ("atc25.json", _json("zones", "profiles", "atc25.json"), lambda path: schema.load("profile", path)),
+    "profile": ("atc25.json", _json("zones", "profiles", "atc25.json"), _read_scenario),
     "expected": ("expected.json", EXPECTED, _read_expected),
     "adapter": ("adapter.json", ADAPTER, _read_adapter),
     "mutants": ("mutants.json", MUTANTS, _read_mutants),

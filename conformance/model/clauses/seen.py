@@ -111,8 +111,6 @@ class Seen:
     def base_rtt_s(self) -> float:
         """The round-trip time of the empty path, by the setting."""
         network = self.setting.network
-        if network is None:
-            return 2 * self.setting.cell.one_way_delay_ms / 1000
         return network.rtt_s(network.tested)
 
     @functools.cached_property
@@ -151,7 +149,7 @@ class Seen:
     def entries(self) -> tuple[Entry, ...]:
         """The entries of the schedule, with their times. Raises Invisible if there is none, or a time is not known."""
         network = self.setting.network
-        if network is None or not network.schedule:
+        if not network.schedule:
             raise Invisible("nothing happens to the path")
         if set(network.states) - set(self.triggered):
             raise Invisible("it is not known when the state began that the change waited for")
@@ -179,8 +177,6 @@ class Seen:
     @functools.cached_property
     def _forward_s(self) -> float:
         network = self.setting.network
-        if network is None:
-            return self.base_rtt_s / 2
         ways = network.towards_client(network.tested)
         return float(sum(link.direction(way).delay_ms for link, way in ways) / 1000)
 

@@ -23,7 +23,7 @@ from conformance.model.clauses.seen import Absent, Invisible, Seen, never_came
 from conformance.model.diagnosis.samples import Samples
 from conformance.model.errors import UserError
 from conformance.model.family import USUAL_LOOKS
-from conformance.model.place import Place
+from conformance.model.place import Point
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement
 from conformance.model.verdict import CONFIDENCE, SURE, Status, level
@@ -89,7 +89,7 @@ class _Asked:
     profile: str
     digest: str
 
-    def digest_at(self, place: Place) -> str | None:
+    def digest_at(self, place: Point) -> str | None:
         return self.digest
 
 

@@ -11,7 +11,7 @@ import numpy
 from conformance.model.diagnosis import features, ranking
 from conformance.model.diagnosis.feature_table import CELLS, FEATURES, PROFILE, Feature, label_of
 from conformance.model.diagnosis.flow import Flow
-from conformance.model.place import Place
+from conformance.model.place import Point
 from conformance.model.studies.comparison import MATTERS, Quantity, Tolerance
 
 #: of one trial: {feature's name: its samples, in order of time}
@@ -34,7 +34,7 @@ def told(algorithm: str) -> list[Feature]:
 
 
 def quantity(
-    feature: Feature, algorithm: str, matters: float = MATTERS, place: Place | None = None, profile: str = PROFILE
+    feature: Feature, algorithm: str, matters: float = MATTERS, place: Point | None = None, profile: str = PROFILE
 ) -> Quantity:
     """Return a feature as a Quantity to compare; `matters`: the share of the feature's tolerance that counts.
 

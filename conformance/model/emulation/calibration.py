@@ -10,7 +10,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from conformance.model.setting import Cell, Setting
+from conformance.model.place import Cell
+from conformance.model.setting import Setting
 
 #: what was seen of a link (conformance/guest/seen.py: LinkSeen); what tc shows of a queue; {node: {sysctl: value}}
 LinkSeen = Mapping[str, Any]
@@ -87,12 +88,13 @@ def problems(setting: Setting, observed: Sequence[LinkSeen]) -> list[str]:
 
     `observed`: for each link, the client's first, what was seen (conformance/guest/calibrate.py) and its "qdiscs".
     """
-    if len(observed) != len(setting.links):
-        return [f"{len(observed)} links were calibrated, but the setting has {len(setting.links)}"]
+    form = setting.cell_form
+    if form is None or len(observed) != len(form.links):
+        return [f"{len(observed)} links were calibrated, but the setting has {len(setting.network.links)}"]
     found: list[str] = []
-    for cell, seen, side in zip(setting.links, observed, ("client", "server"), strict=False):
-        where = f" ({side}'s segment)" if setting.segments else ""
-        found += [f"{problem}{where}" for problem in _link_problems(cell, setting.queue, seen)]
+    for cell, seen, side in zip(form.links, observed, ("client", "server"), strict=False):
+        where = f" ({side}'s segment)" if form.segments else ""
+        found += [f"{problem}{where}" for problem in _link_problems(cell, form.queue, seen)]
     return found
 
 

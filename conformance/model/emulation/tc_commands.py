@@ -8,7 +8,8 @@ queue never overflows (the testbed's held 1000 packets).
 import math
 
 from conformance.model.errors import UserError
-from conformance.model.setting import Cell, Setting
+from conformance.model.legacy import CellForm
+from conformance.model.place import Cell
 
 #: handle of the queue under test, in tc's hexadecimal notation
 QUEUE_HANDLE = "10"
@@ -47,7 +48,7 @@ def red_parameters_of(bdp: float) -> dict[str, int]:
     }
 
 
-def tc_lines(setting: Setting, link: int = 0, delay_off_ns: int = 0) -> list[str]:
+def tc_lines(setting: CellForm, link: int = 0, delay_off_ns: int = 0) -> list[str]:
     """Return the tc commands, without the leading `tc`, for an egress interface of a link, which they name {dev}.
 
     Each link of a split path keeps its own rate, delay and loss. As in the published testbed, the queues of both are

@@ -6,7 +6,7 @@ from typing import Any
 
 from conformance.model import grid
 from conformance.model.errors import UserError, located
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.split import split_paths as model
 from conformance.model.split import split_rates
 from conformance.model.split.split_zone import PREDICTIONS, Check, PathCheck, ShareCheck, SplitZone

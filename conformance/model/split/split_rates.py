@@ -11,7 +11,7 @@ from typing import Self
 
 from conformance.model import statistics
 from conformance.model.errors import UserError
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.split import split_paths
 from conformance.model.trial import Measurement, Outcome
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from conformance.model import grid, verdict
 from conformance.model.errors import UserError
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.split import split_paths as model
 from conformance.model.split import split_rates
 from conformance.model.split.split_rates import Bounds
@@ -332,15 +332,15 @@ def _obstacle(
 def _judge_path(
     zone: SplitZone, check: PathCheck, through: Sequence[Measurement], family: int, more: bool
 ) -> verdict.Verdict:
-    """Judge a measured path like a heatmap cell, keyed by its end-to-end cell."""
-    cell, measured = through[0].trial.setting.cell, check.measured
+    """Judge a measured path like a heatmap cell, keyed by its point."""
+    point, measured = through[0].trial.setting.point, check.measured
     assert measured is not None  # else there is nothing to judge by
     alone = Zone(
         id=zone.id, algorithm=zone.algorithm, metric="utilization", profile=zone.profile,
         profile_digest=zone.path_profile_digest or "", margin_rule=zone.margin_rule, references=zone.references,
-        intervals={cell: measured}, smoke=(),
+        intervals={point: measured}, smoke=(),
     )  # fmt: skip
-    return verdict.judge(alone, cell, through, family, more)
+    return verdict.judge(alone, point, through, family, more)
 
 
 def _finding(of_path: verdict.Verdict, value: float, interval: Bounds) -> Finding:

@@ -27,7 +27,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy
 
 from conformance.model import statistics
-from conformance.model.place import Place
+from conformance.model.place import Point
 
 #: the chance that anything is said to have moved although nothing did
 ALPHA = 0.01
@@ -65,7 +65,7 @@ class Quantity:
 
     algorithm: str
     name: str
-    place: Place
+    place: Point
     profile: str
     tolerance: Tolerance
     digits: int = 3

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from conformance.model import statistics
 from conformance.model.metric import Timeout
 from conformance.model.metrics import METRICS
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.trial import Measurement, Outcome
 from conformance.model.verdict import permitted_to
 from conformance.model.zone import Interval, Zone

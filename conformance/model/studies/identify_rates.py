@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from conformance.model import statistics
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.studies.identify import Miss, Score, conclusion, miss
 from conformance.model.zone import Basis, Zone
 

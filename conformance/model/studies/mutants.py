@@ -9,10 +9,9 @@ import enum
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from conformance.model import place as places
 from conformance.model import statistics
 from conformance.model.errors import UserError
-from conformance.model.place import Place
+from conformance.model.place import Point
 from conformance.model.verdict import Status, Verdict
 from conformance.model.zone import Interval, Zone
 
@@ -47,14 +46,14 @@ class Expected:
     """In a cell under a profile, a metric lies on a `side`, "below" or "above", of the algorithm without the bug."""
 
     profile: str
-    cell: Place
+    cell: Point
     metric: str
     side: str
 
     @classmethod
     def of_json(cls, data: Mapping[str, str]) -> "Expected":
         """Return the Expected of an entry of the document. Raises UserError if its cell is not one."""
-        cell = places.parse(data["cell"])
+        cell = Point.parse(data["cell"])
         return cls(profile=data["profile"], cell=cell, metric=data["metric"], side=data["side"])
 
     def shows(self, with_bug: Sequence[float], without: Sequence[float]) -> bool:
@@ -99,7 +98,7 @@ def choose(mutants: Sequence[Mutant], ids: Sequence[str]) -> Sequence[Mutant]:
 
 
 #: a profile or a scenario, and a cell or a point of it
-Where = tuple[str, Place]
+Where = tuple[str, Point]
 T = TypeVar("T")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from conformance.model import grid as grids
 from conformance.model.errors import UserError
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.split import split_paths, split_rates
 from conformance.model.split.split_paths import Path, PathClass
 from conformance.model.split.split_rates import Filter, Rates

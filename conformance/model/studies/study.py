@@ -214,10 +214,11 @@ class _Reader:
         if METRICS[str(metric)].against is not None:
             raise UserError(f"{metric} is known only with a zone, so not in a study", "choose another metric")
         at = self._point(rest)
-        network = self._scenarios[at.scenario].setting(at.point).network
-        if (METRICS[str(metric)].of_group is None) != (network is None):
+        setting = self._scenarios[at.scenario].setting(at.point)
+        network = setting.network
+        if (METRICS[str(metric)].of_group is None) != setting.of_profile:
             raise UserError(f"{metric} is not a metric of {at.scenario}", "see docs/scenario-metrics.md")
-        names = [one.name for one in network.flows] if network else []
+        names = [one.name for one in network.flows]
         if group is not None and group not in names:
             raise UserError(f"{at.scenario} has no group {group!r}", f"it has {', '.join(names) or 'none'}")
         of_phase = None if phase is None else _phase(phase, str(metric), network)

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from conformance.lab import topology
 from conformance.model.errors import UserError
 from conformance.model.metrics import METRICS, UTILIZATION, lone
-from conformance.model.setting import Cell, Setting, exact
+from conformance.model.place import Cell, exact
+from conformance.model.setting import Setting
 from conformance.model.trial import Measurement
 from conformance.model.verdict import Status
 from conformance.reporting import rerun
@@ -154,11 +155,9 @@ def _row(measurement: Measurement, style: str) -> Trial:
 
 
 def _bottleneck(setting: Setting) -> str | None:
-    """Return the interface at which data for the client queue; None if results name a topology that is not known."""
-    try:
-        return topology.of(setting).segments[0].queues[0].name
-    except UserError:
-        return None
+    """Return the interface at which data for the client queue; None if no topology that ships has it."""
+    form = setting.cell_form
+    return topology.of(form).segments[0].queues[0].name if form else None
 
 
 def _facts(measurement: Measurement) -> Iterator[tuple[str, str]]:

@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 from conformance.model.metrics import UTILIZATION
+from conformance.model.place import Cell
 from conformance.model.rounding import digits_to_tell
-from conformance.model.setting import Cell
 from conformance.model.trial import SHORT_DIGEST
 from conformance.model.zone import Interval
 from conformance.reporting.heatmaps import CellResult, Series

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 
 from conformance.model.metric import Timeout
 from conformance.model.metrics import METRICS
+from conformance.model.place import Cell
 from conformance.model.rounding import digits_to_tell
-from conformance.model.setting import Cell
 from conformance.model.verdict import Status
 from conformance.reporting.heatmaps import CellResult, Heatmap
 from conformance.reporting.html import colours

@@ -104,8 +104,8 @@ def _runs(measurements: Iterable[Measurement]) -> Runs:
     found: dict[tuple[Scheme, str], dict[Point, list[Measurement]]] = collections.defaultdict(dict)
     for one in measurements:
         setting = one.trial.setting
-        if setting.network is not None and one.metrics:
-            found[one.trial.scheme, setting.profile].setdefault(Point(setting.point), []).append(one)
+        if not setting.of_profile and one.metrics:
+            found[one.trial.scheme, setting.profile].setdefault(setting.point, []).append(one)
     return found
 
 
@@ -135,7 +135,7 @@ def _span(
     metric, medians = METRICS[name], []
     for measured in of_points.values():
         network = measured[0].trial.setting.network
-        if network is None or not criterion.network(network):
+        if not criterion.network(network):
             continue
         if not others:
             values = [own_kind.value(one, name) for one in measured]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from conformance.model import statistics
 from conformance.model.network import Network
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.reporting.heatmaps import Series
 
 #: a buffer of at least this many bandwidth-delay products lets a standing queue show; a smaller one hides it

@@ -15,8 +15,7 @@ import markupsafe
 
 from conformance import __version__
 from conformance.model.metrics import METRICS
-from conformance.model.place import Place
-from conformance.model.setting import Cell, exact
+from conformance.model.place import Cell, Point, exact
 from conformance.model.trial import CLIENT, Scheme
 from conformance.model.verdict import Status
 from conformance.reporting import heatmaps, marks, naming, points, recorded, rerun
@@ -39,7 +38,7 @@ from conformance.support import extras, files, paths
 from conformance.support.console import printable
 
 #: {(zone's id, cell or point): the cause of a violation, in words}
-Blamed = Mapping[tuple[str, Place], str]
+Blamed = Mapping[tuple[str, Point], str]
 
 
 def write(source: Source, target: pathlib.Path, blamed: Blamed = types.MappingProxyType({})) -> pathlib.Path:

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.split import split_paths, split_rates
 from conformance.reporting.heatmaps import Series
 
@@ -50,7 +50,7 @@ class Predicted:
 
 def of_series(all_series: Iterable[Series]) -> list[Predicted]:
     """Return the Predicted of each Series whose cells make paths of two segments; others are left out."""
-    made = (_predicted(series) for series in all_series if series.setting.topology == "one_segment")
+    made = (_predicted(series) for series in all_series if not series.setting.rival)
     return [predicted for predicted in made if predicted is not None]
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from conformance.model.metrics import METRICS
-from conformance.model.place import Place
+from conformance.model.place import Point
 from conformance.model.verdict import Status
 from conformance.reporting import naming
 from conformance.reporting.heatmaps import Heatmap, Series
@@ -19,7 +19,7 @@ from conformance.support.console import count, printable
 #: most verdicts listed for a scheme: nobody reads a long comment to the end
 _MOST_CELLS = 20
 #: function from a zone's id and a cell or point to the deviation that is known there, in words, or None
-Known = Callable[[str, Place], str | None]
+Known = Callable[[str, Point], str | None]
 
 
 class Raw(str):

@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 
 from conformance.catalogue import documents
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.verdict import ALPHA, Status, Verdict, counts, overall
 from conformance.model.zone import id_parts
 from conformance.reporting.heatmaps import Series

@@ -84,9 +84,6 @@ def show_shown(shown: "Shown", console: rich.console.Console) -> None:
         console.print(f"grid {name}: {count(len(points), 'point')}", soft_wrap=True)
     console.print(f"at {shown.point.id or 'its one point'}:", soft_wrap=True)
     network = shown.setting.network
-    if network is None:
-        console.print(f"  one flow, as under profile {shown.setting.profile}, at {shown.setting.id}", soft_wrap=True)
-        return
     for link in network.links:
         for way, direction in link.directions:
             console.print(f"  link {link.name}, {way}: {_words(direction.to_json())}", soft_wrap=True)
@@ -100,7 +97,8 @@ def show_shown(shown: "Shown", console: rich.console.Console) -> None:
         about = {key: value for key, value in group.to_json().items() if key not in ("name", "ends")}
         rtt_ms = 1000 * network.rtt_s(group)
         console.print(f"  flows {group.name}: {_words(about)}; round trip {rtt_ms:g} ms", soft_wrap=True)
-    console.print(f"  a guest of {shown.memory_mb} MB", soft_wrap=True)
+    if shown.memory_mb is not None:
+        console.print(f"  a guest of {shown.memory_mb} MB", soft_wrap=True)
 
 
 def _words(record: dict[str, object]) -> str:

@@ -11,7 +11,7 @@ from conformance import __version__
 from conformance.model import statistics
 from conformance.model.metric import Metric
 from conformance.model.metrics import LOST_PCT, UTILIZATION, others
-from conformance.model.setting import Cell, number
+from conformance.model.place import Cell, number
 from conformance.model.trial import Measurement, Outcome
 from conformance.model.verdict import ALPHA
 from conformance.reporting.heatmaps import CellResult, Heatmap, Series

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from conformance.model.expectation import Surprise
-from conformance.model.place import Place
+from conformance.model.place import Point
 from conformance.model.studies.comparison import Change, Compared
 from conformance.model.verdict import Status
 
@@ -103,7 +103,7 @@ def _kind(finding: "Finding", strict: bool) -> str | None:
     }.get(status)  # fmt: skip
 
 
-def _case(suite: xml.Element, judged: "ZoneResult", cell: Place) -> xml.Element:
+def _case(suite: xml.Element, judged: "ZoneResult", cell: Point) -> xml.Element:
     return xml.SubElement(suite, "testcase", classname=_xml(judged.zone.id.replace("/", ".")), name=cell.id)
 
 

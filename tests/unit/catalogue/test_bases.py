@@ -9,7 +9,7 @@ from helpers import measurements
 from conformance.catalogue import bases, carry_over, derive, documents, lint
 from conformance.model.emulation import tc_commands
 from conformance.model.errors import UserError
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.verdict import judge
 
 CELL, OTHER = Cell(10, 20, 1), Cell(10, 20, 0)

@@ -7,7 +7,7 @@ from helpers import measurement, measurements, measurements_of, trial, zone
 
 from conformance.catalogue import derive, scenarios, separation
 from conformance.model.errors import UserError
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.zone import Basis, Interval, Margin
 
 CELLS = [Cell(10, 1, 0), Cell(10, 20, 0), Cell(20, 1, 0)]

@@ -20,9 +20,8 @@ from conformance.lab import manifest
 from conformance.model import expectation, grid
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected, Surprise, compare
-from conformance.model.place import Point
+from conformance.model.place import Cell, Point
 from conformance.model.seeds import FRESH
-from conformance.model.setting import Cell
 from conformance.model.trial import Outcome
 from conformance.model.verdict import Status, Verdict, ZoneVerdict
 from conformance.reporting.text import expect as showing

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from conformance.catalogue import derive, derive_split, documents, lint
 from conformance.commands import zones
 from conformance.model.errors import UserError
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.zone import id_parts
 from conformance.reporting.text import zones as shown_zones
 from conformance.support import paths, schema
@@ -108,7 +108,7 @@ def ranged(**changes):
         (ranged(min=0.18), "/cells/8/bases/0/median: 0.17.* is not between its minimum and maximum"),
         (changed(smoke=[], cells=DOCUMENT["cells"][:1]), "/cells: cell 10mbps-1ms-1pct of the grid is missing"),
         (changed(metric="lost_pct"), "/metric: 'lost_pct', but zones called heatmap-packets are about utilization"),
-        (changed(profile="atc26"), "/profile: profile 'atc26' is not known"),
+        (changed(profile="atc26"), "/profile: scenario 'atc26' is not known"),
         (changed(smoke=["x"]), "/smoke/0: cell 'x' is not of the form"),
         (with_cell(low=float("nan")), "/cells/8/low: nan is not between -1e"),
         (with_cell(high=10**400), "/cells/8/high: 1000.*0 is not between -1e"),

@@ -14,8 +14,7 @@ from conformance.engine.questions import cell_questions
 from conformance.model import expectation, grid
 from conformance.model import zone as zones
 from conformance.model.errors import UserError
-from conformance.model.place import Point
-from conformance.model.setting import Cell, Setting
+from conformance.model.place import Cell, Point
 from conformance.model.trial import Trial
 from conformance.suite import cases
 
@@ -239,7 +238,7 @@ def test_a_marker_of_an_algorithm_alone_asks_where_a_margin_was_measured():
 def test_two_versions_of_a_scenario_make_no_zone():
     of_one = measurements(points=POINTS[:1])
     setting = of_one[0].setting
-    other = Setting.shared(setting.profile, dataclasses.replace(setting.network, offload=False), setting.point, 99)
+    other = dataclasses.replace(setting, network=dataclasses.replace(setting.network, offload=False), timeout_s=99)
     of_other = [dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=other)) for m in of_one]
     with pytest.raises(UserError, match="two versions of fairness at flows=2"):
         derive.derive([*of_one, *of_other], "cubic", "CUBIC", "jain_index", "fairness", "fairness-jain")

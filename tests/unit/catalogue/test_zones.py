@@ -11,8 +11,7 @@ from conformance import cli
 from conformance.catalogue import derive, documents, scenarios
 from conformance.model import grid
 from conformance.model.errors import UserError
-from conformance.model.place import Point
-from conformance.model.setting import Cell
+from conformance.model.place import Cell, Point
 from conformance.model.verdict import Status, judge
 from conformance.model.zone import Basis
 

@@ -13,7 +13,7 @@ from conformance import cli
 from conformance.catalogue import documents
 from conformance.commands import split_accuracy, split_measure
 from conformance.engine import benches
-from conformance.model.setting import Cell, end_to_end
+from conformance.model.place import Cell, end_to_end
 from conformance.model.split import accuracy, split_zone
 from conformance.model.trial import Measurement, Outcome
 from conformance.reporting import split_charts
@@ -130,7 +130,7 @@ def test_the_command_compares_paths_with_their_segments(monkeypatch, tmp_path):
     assert status == 0
     paths = [setting for _, setting in work if setting.segments]
     assert len(paths) == 50
-    assert all(setting.proxy for setting in paths)
+    assert all(setting.network.splitters for setting in paths)
     assert len(work) - len(paths) == 35
     assert "cubic/linux-tcp/6.12.0" in text
     assert overall(text) == ["50", "0", "20.0%", "+20.0%", "+20.0%"]

@@ -15,7 +15,7 @@ from conformance.commands.status import ExitStatus
 from conformance.engine import benches
 from conformance.kernel.store import Kernel
 from conformance.model.emulation.contract import Clause
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.trial import Outcome
 from conformance.reporting.benchmark import SiteCost
 from conformance.results import store

@@ -17,8 +17,8 @@ from conformance.engine import benches
 from conformance.lab import manifest
 from conformance.model import events
 from conformance.model.errors import UserError
-from conformance.model.place import Point
-from conformance.model.setting import Cell, Setting
+from conformance.model.place import Cell, Point
+from conformance.model.setting import Setting
 from conformance.model.studies.comparison import Change
 from conformance.model.trial import Outcome
 from conformance.reporting.text import compare as compared

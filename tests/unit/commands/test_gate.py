@@ -23,12 +23,11 @@ from conformance.commands.gate_findings import Finding, ZoneResult
 from conformance.engine import benches, execute, plan
 from conformance.engine.progress import Progress
 from conformance.model import expectation, grid, trial
-from conformance.model import place as places
 from conformance.model.diagnosis import blame as model
 from conformance.model.diagnosis import feature_table
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.verdict import Status, Verdict
 from conformance.reporting.text import gate as shown
 from conformance.reporting.text import trace as trace_text
@@ -321,12 +320,12 @@ def test_smoke_cells_are_measured_in_order_even_if_one_of_two_guests_waits_for_a
     zones = [zone for _, zone in documents.judging("packets") if zone.algorithm == "cubic"]
     ordered = gate_order.order({"cubic": zones}, zones, grid.SMOKE)
     profiles, enough = [], threading.Event()
-    cell = places.of(next(setting for _, setting in ordered.work if setting.network is None))
+    cell = next(setting.point for _, setting in ordered.work if setting.of_profile)
 
     class OneCore(fake_room.Room):
         def run(self, adapter, batches, cancelled):
             for trials in batches:
-                if places.of(trials[0].setting) == cell:
+                if trials[0].setting.point == cell:
                     cancelled.wait(60)
                     return
                 profiles.append(trials[0].setting.profile)

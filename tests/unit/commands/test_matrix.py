@@ -13,7 +13,7 @@ from conformance.commands import matrix
 from conformance.engine import benches
 from conformance.lab import adapter, manifest
 from conformance.model.errors import UserError
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.trial import Outcome
 from conformance.reporting.text import matrix as reporting
 from conformance.reporting.text.progress import ConsoleNotes

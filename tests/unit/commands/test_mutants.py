@@ -20,7 +20,7 @@ from conformance.lab import kernel_variant, manifest
 from conformance.lab.virtual import command
 from conformance.model.errors import UserError
 from conformance.model.metrics import METRICS
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.studies import mutants as model
 from conformance.model.studies.mutants import Finding, Outcome
 from conformance.model.verdict import Status, judge

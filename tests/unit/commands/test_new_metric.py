@@ -18,7 +18,7 @@ from conformance.model import zone as zone_model
 from conformance.model.errors import UserError
 from conformance.model.metric import Metric
 from conformance.model.metrics import METRICS
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.verdict import Status, judge
 from conformance.reporting import heatmaps
 from conformance.reporting.html import cell_page

@@ -18,7 +18,7 @@ from conformance.engine import benches
 from conformance.engine.plan import plan
 from conformance.engine.questions import cell_questions, split_question
 from conformance.model.errors import UserError
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.trial import Outcome
 from conformance.model.verdict import Status, Verdict
 from conformance.model.zone import Basis

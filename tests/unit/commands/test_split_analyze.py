@@ -6,13 +6,13 @@ import json
 import click.testing
 import pytest
 import rich.console
-from helpers import measurements
+from helpers import changed, measurements
 
 from conformance import cli
 from conformance.commands import split_analyze, split_published
 from conformance.model import grid, grouping
 from conformance.model.errors import UserError
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.split import split_rates
 from conformance.reporting.text import split as drawing
 from conformance.results import store
@@ -23,9 +23,7 @@ CELL = Cell(10, 20, 1)
 
 def with_setting(measurements, **changes):
     return [
-        dataclasses.replace(
-            m, trial=dataclasses.replace(m.trial, setting=dataclasses.replace(m.trial.setting, **changes))
-        )
+        dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=changed(m.trial.setting, **changes)))
         for m in measurements
     ]
 
@@ -115,7 +113,7 @@ def test_what_was_not_measured_is_unknown(results):
 
 def test_two_segment_results_are_no_cells(results):
     ours = like_cubic([CELL])
-    path = results("r.jsonl", [*ours, *with_setting(ours, topology="two_segment")])
+    path = results("r.jsonl", [*ours, *with_setting(ours, segments=(Cell(10, 10, 1), Cell(10, 10, 0)))])
     assert len(split_analyze.load([path])["cubic/linux-tcp/6.12.0"][CELL]) == 5
 
 

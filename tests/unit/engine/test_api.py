@@ -66,6 +66,6 @@ def test_measurements_are_judged_by_the_cells_that_a_zone_has():
 
 def conformance_cell():
     """Return a cell that the zone of the helpers lacks."""
-    from conformance.model.setting import Cell
+    from conformance.model.place import Cell
 
     return Cell(10, 40, 1)

@@ -14,7 +14,7 @@ from conformance.engine.execute import Execution, execute
 from conformance.engine.plan import plan
 from conformance.engine.questions import CellQuestion, cell_questions, split_question
 from conformance.model.errors import UserError
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.split import split_zone
 from conformance.model.split.split_zone import PathCheck
 from conformance.model.verdict import Status

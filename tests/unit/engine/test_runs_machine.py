@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from conformance.engine import benches, runs
 from conformance.engine.work import Looks
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.trial import Measurement, Outcome
 from conformance.results import store
 

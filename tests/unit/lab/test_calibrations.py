@@ -4,12 +4,12 @@ import concurrent.futures
 import dataclasses
 
 import pytest
-from helpers import setting, trial
+from helpers import changed, setting, trial
 from test_reader import BATCHES, CELLS, KERNELS_OWN, STORY, link_of
 
 from conformance.guest import protocol, wire
 from conformance.lab import calibrations, job
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.trial import Outcome
 
 
@@ -35,7 +35,7 @@ def test_what_is_remembered_comes_back_as_it_was(folder):
 
 
 def other(**changes):
-    return dataclasses.replace(trial(), setting=dataclasses.replace(setting(), **changes))
+    return dataclasses.replace(trial(), setting=changed(setting(), **changes))
 
 
 @pytest.mark.parametrize("same", [trial(seed=5), trial(algorithm="reno"), trial(stack="quinn"), other(transfer_s=3)])
@@ -48,7 +48,7 @@ def test_seed_algorithm_stack_and_length_do_not_matter(same):
     "unlike",
     [
         trial(kernel_digest="8" * 16), trial(lab_digest="8" * 16), other(offload=False), other(host_queue="fq"),
-        other(queue="bfifo:1"), other(sysctls=(("net.ipv4.tcp_sack", "0"),)), other(topology="dumbbell", rival="cubic"),
+        other(queue="bfifo:1"), other(sysctls=(("net.ipv4.tcp_sack", "0"),)), other(rival="cubic"),
         dataclasses.replace(trial(), room="host"),
     ],
 )  # fmt: skip

@@ -104,7 +104,7 @@ def test_who_waits_for_a_core_is_seen(tmp_path, monkeypatch):
 
 def test_a_guest_ends_before_trials_that_need_more_memory_than_it_has(shift, monkeypatch):
     def needs(mb, batch):
-        setting, scheme = types.SimpleNamespace(network=mb), types.SimpleNamespace(stack="quinn")
+        setting, scheme = types.SimpleNamespace(network=mb, cell_form=None), types.SimpleNamespace(stack="quinn")
         return [types.SimpleNamespace(setting=setting, scheme=scheme) for _ in batch]
 
     monkeypatch.setattr(virtual.shared, "memory_mb", lambda network, stack: network)

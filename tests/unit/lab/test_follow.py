@@ -12,6 +12,7 @@ from conformance.kernel.store import Kernel
 from conformance.lab import host, virtual
 from conformance.model.errors import UserError
 from conformance.model.network import Network
+from conformance.model.place import Point
 from conformance.model.setting import Setting
 from conformance.support import limits
 
@@ -64,6 +65,8 @@ def test_flows_that_share_a_network_are_not_measured_in_real_time():
             "flows": [{"name": "test", "bytes": 1}],
         }
     )
-    asked = dataclasses.replace(helpers.trial(), setting=Setting.shared("s", network, (("flows", 1),), 60))
+    asked = dataclasses.replace(
+        helpers.trial(), setting=Setting(profile="s", network=network, point=Point((("flows", 1),)), timeout_s=60)
+    )
     with pytest.raises(UserError, match="measured in virtual time only; leave out --lab host"):
         next(host.HostRoom().run(None, [[asked]], threading.Event()))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.model.emulation import calibration
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 
 CELL = Cell(10, 20, 1)
 QDISCS = [

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.model import statistics
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.studies import comparison
 from conformance.model.studies.comparison import Change, Quantity, Tolerance
 

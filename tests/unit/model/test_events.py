@@ -6,8 +6,7 @@ from conformance.catalogue import clauses, documents, scenarios
 from conformance.model import events
 from conformance.model.clauses import changes
 from conformance.model.diagnosis.feature_table import label_of
-from conformance.model.place import Point
-from conformance.model.setting import Cell
+from conformance.model.place import Cell, Point
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from conformance.engine.plan import plan
 from conformance.engine.questions import cell_questions
 from conformance.model import statistics
 from conformance.model.family import USUAL_LOOKS, first_clear, judge_zones, last_step, looks_of
+from conformance.model.place import Cell
 from conformance.model.seeds import FRESH, JUDGED, repeats_apart
-from conformance.model.setting import Cell
 from conformance.model.verdict import ALPHA, LOOKS, Status, judge
 from conformance.model.zone import Basis, Margin, hull
 

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 from helpers import measurements, zone
 
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.studies import identify
 from conformance.model.trial import Outcome
 

@@ -8,8 +8,7 @@ from helpers import zone, zone_on
 
 from conformance.model.margins import spreads
 from conformance.model.metrics import METRICS
-from conformance.model.place import Point
-from conformance.model.setting import Cell
+from conformance.model.place import Cell, Point
 from conformance.model.zone import Basis, Margin, kind_of
 
 CELLS = [Cell(10, 20, 1), Cell(10, 40, 2)]

@@ -13,8 +13,8 @@ from conformance.catalogue import bases, documents
 from conformance.model import lone_metrics, metrics
 from conformance.model.errors import UserError
 from conformance.model.metrics import METRICS
+from conformance.model.place import Cell
 from conformance.model.rounding import digits_to_tell
-from conformance.model.setting import Cell
 from conformance.support import paths
 
 

@@ -15,8 +15,9 @@ from conformance.model import grid
 from conformance.model.emulation import calibration, tc_commands
 from conformance.model.emulation.credibility import measurement
 from conformance.model.errors import UserError
+from conformance.model.place import Cell, CellPath, end_to_end, parse_path
 from conformance.model.proxy import Proxy
-from conformance.model.setting import Cell, Setting, end_to_end, parse_path, path_id
+from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Outcome, Trial
 from conformance.support import schema
 
@@ -61,14 +62,14 @@ def test_a_path_survives_json_and_the_schema(first, second, sized_by, proxy):
 
 @given(st.sampled_from(grid.cells("full")), st.sampled_from(grid.cells("full")))
 def test_a_path_survives_its_id(first, second):
-    assert parse_path(path_id((first, second))) == (first, second)
+    assert parse_path(CellPath((first, second)).id) == (first, second)
 
 
 @given(any_cell, any_cell)
 @example(Cell(10, 20.5, 1.23), Cell(10, 3.25, 4.56))
 @example(Cell(1234.5678, 1e-05, 1e-300), Cell(1234.5678, 1e-05, 1e-300))
 def test_any_path_survives_its_id_and_so_does_what_it_comes_to(first, second):
-    assert parse_path(path_id((first, second))) == (first, second)
+    assert parse_path(CellPath((first, second)).id) == (first, second)
     with contextlib.suppress(UserError):  # delays and losses may add up to more than a cell may have
         whole = end_to_end((first, second))
         assert Cell.parse(whole.id) == whole
@@ -121,15 +122,15 @@ def test_the_transfer_is_sized_by_the_bottleneck():
 
 
 def test_data_queue_at_the_slowest_link_or_at_the_first_of_equals():
-    assert path().bottleneck == 0
-    assert path(segments=(SERVERS, CLIENTS)).bottleneck == 1
-    assert path(segments=(CLIENTS, CLIENTS)).bottleneck == 1
-    assert setting().bottleneck == 0
+    assert path().cell_form.bottleneck == 0
+    assert path(segments=(SERVERS, CLIENTS)).cell_form.bottleneck == 1
+    assert path(segments=(CLIENTS, CLIENTS)).cell_form.bottleneck == 1
+    assert setting().cell_form.bottleneck == 0
 
 
 def test_as_published_the_whole_path_sizes_both_queues_and_each_link_keeps_its_rate():
     """Both queues are sized by the BDP of 2 (20 + 60) ms x 10 Mbit/s = 200,000 bytes, as in the ATC'25 testbed."""
-    lines = [tc_commands.tc_lines(path(), link) for link in (0, 1)]
+    lines = [tc_commands.tc_lines(path().cell_form, link) for link in (0, 1)]
     assert lines[0] == [
         "qdisc add dev {dev} root handle 1: netem limit 1000000 delay 20000us loss 1%",
         "qdisc add dev {dev} parent 1: handle 5: htb default 1",
@@ -149,7 +150,7 @@ def test_as_published_the_whole_path_sizes_both_queues_and_each_link_keeps_its_r
 def test_sized_by_segment_each_link_is_what_it_is_alone(first, second, queue):
     made = path(segments=(first, second), queue=queue, queue_sized_by="segment")
     for link, cell in enumerate((first, second)):
-        assert tc_commands.tc_lines(made, link) == tc_commands.tc_lines(setting(cell, queue=queue))
+        assert tc_commands.tc_lines(made.cell_form, link) == tc_commands.tc_lines(setting(cell, queue=queue).cell_form)
 
 
 def observed(cell, **changes):

@@ -13,8 +13,7 @@ from conformance.model import zone as zones
 from conformance.model.errors import UserError
 from conformance.model.family import judge_zones
 from conformance.model.metrics import METRICS
-from conformance.model.place import Point
-from conformance.model.setting import Cell
+from conformance.model.place import Cell, Point
 from conformance.model.trial import Trial
 from conformance.model.verdict import Status, judge
 
@@ -43,19 +42,19 @@ def trials(value, n=8, **changes):
 @given(st.dictionaries(st.from_regex(r"[a-z][a-z0-9_]{0,5}", fullmatch=True), VALUES, min_size=1, max_size=4))
 def test_the_id_of_a_place_is_exact(values):
     point = Point(tuple((name, places.plain(value)) for name, value in sorted(values.items())))
-    assert places.parse(point.id) == point
-    assert places.parse(Cell(10, 20.5, 1).id) == Cell(10, 20.5, 1)
+    assert Point.parse(point.id) == point
+    assert Point.parse(Cell(10, 20.5, 1).id) == Cell(10, 20.5, 1)
 
 
 @pytest.mark.parametrize("text", ["flows=", "=2", "flows=2,others", "10mbps-20ms"])
 def test_what_is_no_place_is_refused(text):
     with pytest.raises(UserError, match="is not of the form"):
-        places.parse(text)
+        Point.parse(text)
 
 
 def test_a_setting_is_at_its_cell_or_at_its_point():
-    assert places.of(helpers.setting()) == helpers.CELL
-    assert places.of(scenarios.setting("fairness", AT)) == AT
+    assert helpers.setting().point == helpers.CELL
+    assert scenarios.setting("fairness", AT).point == AT
     assert scenarios.setting("atc25", helpers.CELL) == helpers.setting()
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from conformance.catalogue import bases, documents
 from conformance.model import played, response_functions
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 
 LOSS = st.floats(1e-4, 0.05)
 #: a path whose link is never the limit

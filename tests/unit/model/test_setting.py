@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from conformance.catalogue import documents
 from conformance.model import grid
 from conformance.model.errors import UserError
-from conformance.model.setting import Cell, Setting
+from conformance.model.place import Cell
+from conformance.model.setting import Setting
 
 cells = st.builds(
     Cell,

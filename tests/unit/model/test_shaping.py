@@ -6,7 +6,7 @@ from conformance.model.emulation import shaping, tc_commands
 from conformance.model.errors import UserError
 from conformance.model.links import Direction, Queue
 from conformance.model.network import Network
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 
 BFIFO = Queue(kind="bfifo", size=1)
 
@@ -36,7 +36,7 @@ def test_one_link_with_htb_has_the_chain_of_a_cell():
     )
     from conformance.catalogue import documents
 
-    asked = tc_commands.tc_lines(documents.profile("packets", cell), delay_off_ns=77)
+    asked = tc_commands.tc_lines(documents.profile("packets", cell).cell_form, delay_off_ns=77)
     assert shaping.tc_lines(both, direction, 77) == asked
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from conformance.model.emulation import shared_facts
 from conformance.model.network import Network
+from conformance.model.place import Point
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Outcome
 from conformance.support import schema
@@ -92,7 +93,7 @@ def measured(*changes, network=SEEN_NETWORK, flows=NETWORK):
         for step in steps:
             holder = holder[step]
         holder[last] = value
-    setting = Setting.shared("test", flows, (("flows", 1),), 60)
+    setting = Setting(profile="test", network=flows, point=Point((("flows", 1),)), timeout_s=60)
     trial = dataclasses.replace(helpers.trial(), setting=setting)
     return shared_facts.measurement(trial, found, network, {})
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from conformance.model import grid
 from conformance.model.errors import UserError
-from conformance.model.setting import Cell, end_to_end
+from conformance.model.place import Cell, end_to_end
 from conformance.model.split import interpolation, split_paths, split_rates
 from conformance.model.split.split_paths import Path, PathClass, compose_on_grid
 from conformance.model.split.split_rates import Filter, Rates

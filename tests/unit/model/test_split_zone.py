@@ -8,7 +8,7 @@ import random
 import statistics
 
 import pytest
-from helpers import measurements, scheme
+from helpers import changed, measurements, scheme
 
 from conformance.catalogue import derive, derive_split, documents
 from conformance.model import grid
@@ -238,7 +238,7 @@ def through(values, path, outcome=Outcome.OK, message=None, **overrides):
     """Return trials over a split path; `overrides` change its setting."""
     made = []
     for m in measurements(values, outcome=outcome, message=message):
-        setting = dataclasses.replace(documents.split_path("atc25", path.segments), **overrides)
+        setting = changed(documents.split_path("atc25", path.segments), **overrides)
         made.append(dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=setting)))
     return made
 

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.catalogue import studies
 from conformance.model.errors import UserError
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.studies import outcome, study_results
 from conformance.model.studies.claims import NotSeen, Verdict
 from conformance.model.trial import Measurement, Outcome, Trial
@@ -104,7 +104,7 @@ def test_a_study_has_points_of_two_tiers(tmp_path):
     assert len(study.points["full"]) == 9
     slow = next(point for point in study.points["full"] if point.scenario == "slow")
     assert study.setting(slow).cell.bandwidth_mbps == 1
-    assert study.setting(study.points["full"][-1]).network is None  # a profile's cell, with the digest it always had
+    assert study.setting(study.points["full"][-1]).of_profile  # with the digest that it always had
 
 
 @pytest.mark.parametrize(

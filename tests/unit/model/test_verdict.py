@@ -11,7 +11,7 @@ from conformance.model import zone as zones
 from conformance.model.approach import approach
 from conformance.model.errors import UserError
 from conformance.model.family import judge_zones
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.trial import Outcome
 from conformance.model.verdict import ALPHA, LOOKS, Status, Verdict, judge, looks, overall, status_of
 from conformance.model.zone import Basis

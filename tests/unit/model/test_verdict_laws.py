@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from conformance.model.family import judge_zones
 from conformance.model.metrics import lone
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.trial import Outcome
 from conformance.model.verdict import Status, judge, overall
 from conformance.model.zone import Basis, Interval, Margin

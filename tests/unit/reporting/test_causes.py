@@ -5,7 +5,7 @@ import io
 import pytest
 from helpers import measurements, measurements_of
 
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.trial import Outcome
 from conformance.reporting import heatmaps
 from conformance.reporting.html import colours, heatmap_table, traces

@@ -9,7 +9,7 @@ from helpers import measurements, measurements_of, results_file, scheme
 
 from conformance.catalogue import studies
 from conformance.model.errors import UserError
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.studies import outcome, study_results
 from conformance.model.trial import Outcome
 from conformance.reporting import heatmaps, published
@@ -100,7 +100,7 @@ def test_a_study_s_file_holds_one_build_of_an_algorithm(folder):
     one, other = Cell(10, 20, 1), Cell(10, 20, 2)
     path = published.write_study(study, of("1" * 16, one, other), folder)
     before = path.read_bytes()
-    with pytest.raises(UserError, match=r"holds atc25, cubic, .*loss_pct=2.* and not in these results"):
+    with pytest.raises(UserError, match=r"holds atc25, cubic, 10mbps-20ms-2pct, .*and not in these results"):
         published.write_study(study, of("2" * 16, one), folder)
     assert path.read_bytes() == before
     published.write_study(study, of("2" * 16, one, algorithm="bbrv1"), folder)  # another algorithm's kernel may differ

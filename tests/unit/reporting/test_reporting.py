@@ -13,14 +13,26 @@ import hypothesis
 import hypothesis.strategies as st
 import pyarrow.parquet
 import pytest
-from helpers import CELL, EVIL, counted, measurement, measurements, measurements_of, results_file, scheme, setting, zone
+from helpers import (
+    CELL,
+    EVIL,
+    changed,
+    counted,
+    measurement,
+    measurements,
+    measurements_of,
+    results_file,
+    scheme,
+    setting,
+    zone,
+)
 
 from conformance.catalogue import clause_record, documents
 from conformance.cli import main, measuring
 from conformance.model import digest, seeds
 from conformance.model.errors import UserError
 from conformance.model.metrics import lone
-from conformance.model.setting import Cell, end_to_end
+from conformance.model.place import Cell, end_to_end
 from conformance.model.studies.identify import Miss
 from conformance.model.trial import Outcome
 from conformance.model.verdict import Status
@@ -178,7 +190,7 @@ def test_what_timed_out_is_shown_as_a_bound(series):
 
 def test_paths_of_two_segments_are_not_cells():
     segments = (Cell(10, 20, 0), Cell(50, 60, 1))
-    path = dataclasses.replace(setting(), cell=end_to_end(segments), segments=segments)
+    path = changed(setting(), cell=end_to_end(segments), segments=segments)
     made = dataclasses.replace(measurement(), trial=dataclasses.replace(measurement().trial, setting=path))
     with pytest.raises(UserError, match="only of paths with two segments"):
         heatmaps.all_series([made])
@@ -325,7 +337,7 @@ def test_what_no_command_makes_is_said():
     assert rerun.cell(apart) == (None, "conformance run takes consecutive seeds, but these 3 from 101 to 104 have gaps")
 
     def under(**changes):
-        trial = dataclasses.replace(measurement().trial, setting=dataclasses.replace(setting(), **changes))
+        trial = dataclasses.replace(measurement().trial, setting=changed(setting(), **changes))
         return [dataclasses.replace(measurement(), trial=trial)]
 
     assert "sysctls" in rerun.cell(under(sysctls=(("net.ipv4.tcp_sack", "0"),)))[1]

@@ -13,7 +13,7 @@ from helpers import measurement, measurements, results_file
 from conformance import __version__
 from conformance.catalogue import clause_record, clauses
 from conformance.model.errors import UserError
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.split import split_paths, split_rates
 from conformance.model.trial import Outcome
 from conformance.reporting import benchmark, charts, heatmaps

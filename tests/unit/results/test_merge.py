@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from conformance.catalogue import documents
 from conformance.model.errors import UserError
-from conformance.model.setting import Cell
+from conformance.model.place import Cell
 from conformance.model.trial import Outcome
 from conformance.results import merge, store
 

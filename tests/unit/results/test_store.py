@@ -316,9 +316,7 @@ def test_control_characters_of_others_results_are_stripped(path, character, esca
 def test_control_characters_in_what_names_a_trial_are_refused(path):
     """They cannot be stripped: the trial's key would be another one."""
     trial = measurement(0.5, 1).trial
-    trial = dataclasses.replace(
-        trial, setting=dataclasses.replace(trial.setting, sysctls=(("net.ipv4.a", "1\x1b[2J"),))
-    )
+    trial = dataclasses.replace(trial, setting=helpers.changed(trial.setting, sysctls=(("net.ipv4.a", "1\x1b[2J"),)))
     path.parent.mkdir()
     path.write_bytes(store.dumps(dataclasses.replace(measurement(0.5, 1), trial=trial)))
     with pytest.raises(UserError, match=r"results\.jsonl:1: /trial/setting/sysctls/net\.ipv4\.a: control characters"):
