@@ -1,9 +1,9 @@
 """A real QUIC stack in a guest: an ngtcp2 of Debian, with the common client. Tests are skipped if it is missing."""
 
-import json
 import re
 import shutil
 
+import common_client
 import pytest
 from helpers import line, setting
 from test_guest import go
@@ -12,7 +12,6 @@ from conformance.catalogue import documents
 from conformance.engine import benches
 from conformance.model.place import Cell
 from conformance.model.trial import Outcome
-from conformance.support import paths
 
 pytestmark = pytest.mark.guest
 
@@ -41,9 +40,8 @@ def test_a_transfer_is_measured_and_repeatable(bench):
 
 
 #: a wrapper of the common client, which fails on purpose to report its numbers of system calls and datagrams
-COUNTED = r"""#!/bin/sh
+COUNTED = r"""
 datagrams() { awk '$1 == "Udp:" && $2 ~ /^[0-9]/ {print $2}' /proc/net/snmp; }
-[ "$1" = client ] || exec "$(dirname "$0")/h3-client" "$@"
 before=$(datagrams)
 strace -f -c -U calls,name -o "$CC_SCRATCH/calls" "$CC_BUILD/client" >&2 || exit 1
 packets=$(($(datagrams) - before))
@@ -60,14 +58,8 @@ def test_the_common_client_makes_at_most_1_6_system_calls_a_packet(bench, tmp_pa
     """
     if not shutil.which("strace"):
         pytest.skip("strace is not installed")
-    folder = tmp_path / "counted"
-    for name, place in (("h3-client", folder), ("common", tmp_path / "common")):
-        shutil.copytree(paths.PACKAGE.parent / "adapters" / name, place)
-    (folder / "counted").write_text(COUNTED)
-    (folder / "counted").chmod(0o755)
-    about = json.loads((folder / "adapter.json").read_text()) | {"name": "counted", "program": "counted"}
-    (folder / "adapter.json").write_text(json.dumps(about))
-    counted = benches.find(benches.Choice(stack=bench.adapter.name, client=str(folder / "adapter.json")))
+    client = common_client.adapter(tmp_path / "counted", COUNTED)
+    counted = benches.find(benches.Choice(stack=bench.adapter.name, client=client))
     (found,) = go(counted, [documents.profile("packets", Cell(10, 20, 0))])
     calls, packets = map(int, re.search(r"calls (\d+) packets (\d+)", found.message).groups())
     assert packets > 8000

@@ -7,6 +7,13 @@ from typing import Any
 #: a client's report, as read from JSON
 Facts = Mapping[str, Any]
 
+#: what a client reports of a connection
+_OF_CONNECTION = ("start_s", "handshake_s", "end_s", "early_data", "migration", "resets")
+#: {what a client reports of a migration that its server makes impossible: why}
+_IMPOSSIBLE = {"forbidden": "forbids migration", "no connection ID": "gives no connection ID to migrate with"}
+_MIGRATIONS = (None, "begun", "validated", "failed", *_IMPOSSIBLE)
+_EARLY_DATA = (None, "accepted", "refused")
+
 
 def report_of(stdout: str) -> Facts | None:
     """Return the result line that a client printed last; None if it is not a valid one."""
@@ -20,7 +27,37 @@ def report_of(stdout: str) -> Facts | None:
         return None
     if seconds > 0 and handshake is not None and not 0 <= handshake <= seconds:
         return None
+    if not all(_is_connection(one) for one in _connections(report)):
+        return None
     return report
+
+
+def why_unsupported(report: Facts) -> str | None:
+    """Return what a client was asked for and the server does not support, as the end of a sentence; None if nothing."""
+    words = (_IMPOSSIBLE.get(connection["migration"]) for connection in _connections(report))
+    return next(filter(None, words), None)
+
+
+def _connections(report: Facts) -> list[Any]:
+    """Return what a report of the contract's version 3 says of each connection."""
+    connections = report.get("connections", [])
+    return connections if isinstance(connections, list) else [connections]
+
+
+def _is_connection(one: Any) -> bool:
+    """Return whether this is a connection's record (docs/contract.md)."""
+    try:
+        start, *others, early_data, migration, resets = (one[name] for name in _OF_CONNECTION)
+    except (KeyError, TypeError):
+        return False
+    return (
+        all(_is_number(time) for time in (start, *others))
+        and 0 <= start <= min(others)
+        and early_data in _EARLY_DATA
+        and migration in _MIGRATIONS
+        and isinstance(resets, list)
+        and all(isinstance(code, str) for code in resets)
+    )
 
 
 def _refuse(constant: str) -> None:

@@ -185,6 +185,11 @@ def _client_lies(case: Case) -> Fault | None:
     return Fault(f"the client of {case.stack} {why}") if why else None
 
 
+def _not_supported(case: Case) -> Fault | None:
+    why = client_report.why_unsupported(case.report) if case.completed and case.report else None
+    return Fault(f"the server of {case.stack} {why}", Outcome.UNSUPPORTED) if why else None
+
+
 def _other_algorithm(case: Case) -> Fault | None:
     name, found = case.network.get("kernel_algorithm"), case.facts["sampled"]["congestion_control"]
     why = congestion.not_as_set(name, found, case.facts["elapsed_s"])
@@ -231,6 +236,7 @@ CHECKS: tuple[collections.abc.Callable[[Case], Fault | None], ...] = (
     _client_did_not_end,
     _client_failed,
     _client_lies,
+    _not_supported,
     _other_algorithm,
     _passed_by_the_proxy,
     _several_connections,

@@ -14,6 +14,7 @@ from conformance.model.emulation import (
     beside,
     bonded,
     calibration,
+    client_report,
     congestion,
     credibility,
     impairing,
@@ -221,6 +222,8 @@ def _stack_faults(trial: Trial, group: Flows, of: Facts, facts: Facts, network: 
                 yield credibility.Fault(f"{where}: the client of {stack} ended before its time was up")
             elif lie := credibility.lie(case) or request_facts.lie(group, case.report or {}):
                 yield credibility.Fault(f"{where}: the client of {stack} {lie}")
+            elif case.report and (why := client_report.why_unsupported(case.report)):
+                yield credibility.Fault(f"{where}: the server of {stack} {why}", Outcome.UNSUPPORTED)
         elif shared and not seen["arrived_bytes"] and not shared.interferes(group):
             lasted_s = (facts["elapsed_s"] if seen["end_s"] is None else seen["end_s"]) - seen["start_s"]
             if lasted_s > _LONG_ENOUGH_S:

@@ -1,0 +1,58 @@
+"""The common client acknowledges as it is asked to, as counters of its interface show (CC_ACKS in docs/contract.md)."""
+
+import common_client
+import pytest
+from helpers import setting
+from test_guest import go
+
+from conformance.engine import benches
+from conformance.model.setting import Cell
+from conformance.model.trial import Outcome
+
+pytestmark = pytest.mark.guest
+
+#: longer than any gap of these transfers
+LONGEST_S = 0.4
+
+
+@pytest.fixture(params=["usual", "quinn"])
+def server(request, quic_bench, bench_of):
+    """Two servers that share no code: an ngtcp2 and quinn."""
+    return quic_bench if request.param == "usual" else bench_of("quinn")
+
+
+def counted(server, folder, mbps, rtt_ms, policy):
+    """Return how many packets a client got, how many it sent, and how long the transfer took in ms.
+
+    The client's windows are a little more than the path holds, so nothing is lost.
+    """
+    window = int(1.3 * mbps * 1e6 / 8 * rtt_ms / 1e3)
+    client = common_client.with_variables(
+        folder / "acks", CC_ACKS=f"{policy} {LONGEST_S}", CC_WINDOWS=f"{window} {window}"
+    )
+    bench = benches.find(benches.Choice(stack=server.adapter.name, client=client))
+    (found,) = go(bench, [setting(Cell(mbps, rtt_ms, 0), offload=False, transfer_s=1)], algorithm="reno")
+    assert found.outcome is Outcome.OK, found.message
+    (counters,) = (c for name, c in found.evidence["interfaces"]["client"].items() if name == "client-eth0")
+    assert counters["rx_packets"] > 80 * mbps
+    return counters["rx_packets"], counters["tx_packets"], found.metrics["completion_s"] * 1000
+
+
+@pytest.mark.parametrize("mbps", [10, 100])
+@pytest.mark.parametrize("packets", [1, 2, 10, 25])
+def test_one_acknowledgement_is_sent_for_so_many_packets(server, tmp_path, mbps, packets):
+    """Also where many packets arrive together, which for the client's usual policy are one."""
+    came, sent, took_ms = counted(server, tmp_path, mbps, 100, f"packets {packets}")
+    # The handshake takes a dozen, and new credit comes each half window.
+    others = 12 + 2 * took_ms / 100
+    assert came / packets * 0.98 < sent < came / packets + others
+
+
+@pytest.mark.parametrize("mbps", [10, 100])
+@pytest.mark.parametrize("share", [0.25, 0.5])
+def test_one_acknowledgement_is_sent_for_a_share_of_the_round_trip(server, tmp_path, mbps, share):
+    """The queue may make the round trip 1.3 times as long as on an empty path, and a wait begins with a packet."""
+    rtt_ms = 40
+    _, sent, took_ms = counted(server, tmp_path, mbps, rtt_ms, f"rtt {share}")
+    periods = took_ms / (rtt_ms * share)
+    assert 0.6 * periods < sent < periods + 12 + 2 * took_ms / rtt_ms
