@@ -186,7 +186,7 @@ def cells(named: str) -> tuple[Cell, ...]:
     found = any_zone(shipped_path(named))
     if not isinstance(found, zones.Zone):
         raise UserError(f"zone {named} is about paths, not cells", "`conformance split measure` measures paths")
-    if found.digests:
+    if not found.of_cells:
         run = f"`conformance scenario run {found.profile} --grid zone`"
         raise UserError(f"zone {named} is about points of a scenario, not cells", f"{run} measures points")
     return found.cells
@@ -281,7 +281,7 @@ def by_algorithm(zone: zones.Zone) -> zones.Zone:
     whose margin rests on what honest implementations were seen to differ by. None of them is in the smoke tier, which
     is for a first verdict within a minute.
     """
-    if not zone.digests:
+    if zone.of_cells:
         return zone
     measured = zone.margin_rule.get("kinds", {})
     counted = {

@@ -74,10 +74,10 @@ def check(path: pathlib.Path | str) -> Zone | SplitZone:
     _check_rule(zone, path, derive.margin_rule(zone.metric, zone.id))
     for at, (place, permitted) in enumerate(zone.intervals.items()):
         setting = _setting(zone, path, place)
-        if zone.digests:
-            _check_point(zone, f"{path}: /points/{at}", place, setting)
-        else:
+        if zone.of_cells:
             _check_digest(zone, path, "profile_digest", setting)
+        else:
+            _check_point(zone, f"{path}: /points/{at}", place, setting)
         documented = bases.documented(zone.algorithm, zone.metric, setting)
         with located(path, f", in {zone.noun} {place.id}"):
             _check_bases(zone, permitted, documented, f"/{zone.noun}s/{at}")
@@ -85,7 +85,7 @@ def check(path: pathlib.Path | str) -> Zone | SplitZone:
 
 
 def _setting(zone: Zone | SplitZone, path: pathlib.Path, place: Point) -> Setting:
-    with located(f"{path}: /{'scenario' if isinstance(zone, Zone) and zone.digests else 'profile'}"):
+    with located(f"{path}: /{'scenario' if isinstance(zone, Zone) and not zone.of_cells else 'profile'}"):
         return scenarios.setting(zone.profile, place)
 
 

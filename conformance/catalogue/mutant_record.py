@@ -158,7 +158,7 @@ def check(whole: Zone, file: object, anew: bool = False) -> str:
     rejected, cells, own = _rejected(zone)
     if not cells:
         return "tried on no mutants"
-    if zone.digests and not rejected and not any(permitted.counted for permitted in zone.intervals.values()):
+    if not zone.of_cells and not rejected and not any(permitted.counted for permitted in zone.intervals.values()):
         return "counts no points and rejects no mutants"
     accepted = {mutant for mutant, n in cells.items() if n == len(zone.intervals)} - rejected
     if not rejected:
@@ -212,7 +212,7 @@ def _rejected(zone: Zone) -> tuple[set[str], collections.Counter[str], bool]:
     """
     tried = [(one, outside) for one in load() if (outside := one.outside(zone)) is not None]
     own = [(one.mutant, outside) for one, outside in tried if one.algorithm == zone.algorithm]
-    if zone.digests and not any(outside for _, outside in own):
+    if not zone.of_cells and not any(outside for _, outside in own):
         own = []
     judged = own or [(one.mutant, outside) for one, outside in tried]
     cells = collections.Counter(mutant for mutant, _ in judged)

@@ -98,6 +98,6 @@ def value(measurement: Measurement, metric: str) -> float | None:
     """Return the value of a metric in a measurement, by the OwnKind of zones that ship if needed. Raises UserError."""
     row = METRICS[metric]
     if row.against is None:
-        return row.of(measurement)
+        return row.value(measurement)
     beside = known(measurement.trial.setting, measurement.trial.scheme.algorithm)
     return row.value(measurement, beside.mbps if beside else None)

@@ -151,7 +151,7 @@ def _quic(choice: Choice) -> Iterator[Figure]:
 
 def _whole(choice: Choice) -> Iterator[Figure]:
     bench = benches.find(choice)
-    points = {documents.marker(kind) for kind, zone in documents.judging(bench.profile) if zone.digests}
+    points = {documents.marker(kind) for kind, zone in documents.judging(bench.profile) if not zone.of_cells}
     yield _pytest(_WITHOUT_POINTS, f"cubic and not ({' or '.join(sorted(points))})", choice, _WITHOUT_POINTS_S)
     yield _pytest(_ALL_OF_CUBIC, "cubic", choice, None)
     work = [("cubic", documents.profile(bench.profile, cell)) for cell in grid.cells("full")]

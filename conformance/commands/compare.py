@@ -122,7 +122,7 @@ def of_sides(base: Stack | Results, head: Stack | Results, options: Options, not
     )
     measures = any(isinstance(side, Stack) for side in both)
     if measures and asked:
-        cells = count(sum(len(chosen[algorithm].keys) for algorithm in asked), "cell")
+        cells = count(sum(len(chosen[algorithm].keys) for algorithm in asked), "place")
         within = f", {duration(options.budget_s)} at most" if options.budget_s else ""
         notes.say(
             f"compare: base {first.name}, head {second.name}: {', '.join(asked)}:"

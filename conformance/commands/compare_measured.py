@@ -99,5 +99,5 @@ def tolerance(metric: Metric, share: float) -> Tolerance:
 
 def values(metric: Metric, measurements: Sequence[Measurement]) -> dict[int, float]:
     """Return {seed: value}, in order of seed, of the measurements that have the metric."""
-    found = {m.trial.seed: metric.of(m) for m in measurements}
+    found = {m.trial.seed: metric.value(m) for m in measurements}
     return {seed: value for seed, value in sorted(found.items()) if value is not None}

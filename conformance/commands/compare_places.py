@@ -45,18 +45,17 @@ def chosen(both: Sequence[Stack | Results], algorithm: str, grid: str, profile: 
         settings = [scenarios.setting(named, place) for named, place in _named(grid, profile or usual)]
         return Chosen(keys=[(algorithm, setting) for setting in settings], lacking=[])
     own = [zone for _, zone in documents.judging(usual) if zone.algorithm == algorithm]
-    # The cells that tell most come first, so that a budget that ends early leaves out the others.
+    # The places that tell most come first, so that a budget that ends early leaves out the others.
     ranked = gate_order.order({algorithm: own}, [zone for _, zone in documents.judging(usual)], grids.SMOKE).work
-    smoke = [setting for _, setting in ranked if isinstance(setting.point, Cell)]
-    cells = [(profile or setting.profile, setting.cell) for setting in smoke]
-    cells = cells or [(profile or usual, cell) for cell in _WITHOUT_ZONES]
-    settings = [documents.profile(under, cell) for under, cell in dict.fromkeys(cells)]
-    of_points = [zone for zone in own if not all(isinstance(place, Cell) for place in zone.smoke)]
-    lacking = [
-        f"{algorithm}: no points of scenarios are compared: name a zone of points with --grid, such as {zone.id}"
-        for zone in of_points[:1]
-    ]
-    return Chosen(keys=[(algorithm, setting) for setting in settings], lacking=lacking)
+    asked = (setting if profile is None else _under(profile, setting) for _, setting in ranked)
+    settings = list(dict.fromkeys(setting for setting in asked if setting is not None))
+    settings = settings or [documents.profile(profile or usual, cell) for cell in _WITHOUT_ZONES]
+    return Chosen(keys=[(algorithm, setting) for setting in settings], lacking=[])
+
+
+def _under(profile: str, setting: Setting) -> Setting | None:
+    """Return the setting at the same cell under a profile; None for points that are no cells."""
+    return documents.profile(profile, setting.point) if isinstance(setting.point, Cell) else None
 
 
 def _held(both: Sequence[Stack | Results], algorithm: str, grid: str, profile: str | None) -> Chosen:
@@ -87,6 +86,6 @@ def _named(grid: str, profile: str) -> list[tuple[str, Point]]:
     """Return [(profile, place)] of a grid's cells, or of the cells or points of a zone's id. Raises UserError."""
     if "/" in grid:
         found = documents.any_zone(documents.shipped_path(grid))
-        if isinstance(found, Zone) and found.digests:
+        if isinstance(found, Zone) and not found.of_cells:
             return [(found.profile, point) for point in found.intervals]
     return [(profile, cell) for cell in documents.cells(grid)]

@@ -87,7 +87,7 @@ def _honest(medians: Mapping[Point, Median], zone: Zone, faults: Collection[str]
 def _of_scenarios(algorithm: str) -> list[Zone]:
     """Return the zones of an algorithm over points of scenarios."""
     found = [documents.any_zone(one) for one in documents.judging_files()]
-    return [one for one in found if isinstance(one, Zone) and one.digests and one.algorithm == algorithm]
+    return [one for one in found if isinstance(one, Zone) and not one.of_cells and one.algorithm == algorithm]
 
 
 def _medians(held: Iterable[Measurement], algorithm: str, stack: str, zone: Zone) -> dict[Point, Median]:

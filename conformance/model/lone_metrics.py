@@ -3,10 +3,10 @@
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from conformance.model.emulation import queue_counts, tc_commands
-from conformance.model.setting import Setting
+from conformance.model.shared_metrics import Measured
 
 #: the interface by which a lone transfer's data leave the bottleneck
 _BOTTLENECK = "to_client"
@@ -14,19 +14,6 @@ _BOTTLENECK = "to_client"
 #: them, and a sender learns of a drop one round trip later
 _LOSS_EVENT_RTTS = 3
 _DROPPED = "queue_dropped_packets"
-
-
-class Measured(Protocol):
-    """The part of a Measurement (model/trial.py) that these functions read."""
-
-    @property
-    def setting(self) -> Setting: ...
-
-    @property
-    def metrics(self) -> Mapping[str, Any]: ...
-
-    @property
-    def evidence(self) -> Mapping[str, Any]: ...
 
 
 def lost_pct(measured: Measured) -> float | None:

@@ -3,23 +3,12 @@
 import dataclasses
 import enum
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable
 
-from conformance.model import lone_metrics, shared_metrics
+from conformance.model.shared_metrics import Measured, OfGroup
 
 #: the least relative margin of a zone, as a share of the bases' least and greatest median, for every metric
 RELATIVE_MARGIN = 0.10
-
-
-class Measured(lone_metrics.Measured, Protocol):
-    """The part of a Measurement (model/trial.py) that metrics are computed from: of a lone transfer or many flows."""
-
-    @property
-    def flows(self) -> Sequence[Mapping[str, Any]]: ...
-
-    @property
-    def links(self) -> Sequence[Mapping[str, Any]]: ...
 
 
 class Timeout(enum.StrEnum):
@@ -45,9 +34,8 @@ class Metric:
     None if a missing value is a fault of the lab. column: the prefix of its further columns in exports.
     against: for a metric that compares with what other flows have beside their own kind (Zone.own_kind), the function
     of a measurement and of that goodput; `of` is then None of every measurement.
-    of: its value in a measurement, None if it was not seen. of_group: for flows that share a network, its value of one
-    group, or, with None, of the judged flows, which is then what `of` returns, too; None for a metric of a lone
-    transfer.
+    of: its value in a measurement, of one group of flows or, with None, of those that are judged; None if it was not
+    seen. of_transfer: whether it is a metric of a transfer that is alone in a cell, rather than of groups of flows.
     """
 
     name: str
@@ -66,14 +54,17 @@ class Metric:
     timeout: Timeout = Timeout.UNKNOWN
     missing: str | None = None
     column: str
-    of: Callable[[Measured], float | None]
-    of_group: shared_metrics.OfGroup | None = None
+    of: OfGroup
+    of_transfer: bool = False
     against: Callable[[Measured, float], float | None] | None = None
 
-    def value(self, measured: Measured, own_kind_mbps: float | None = None) -> float | None:
-        """Return its value in a measurement; a metric with `against` needs what others have beside their own kind."""
+    def value(self, measured: Measured, own_kind_mbps: float | None = None, group: str | None = None) -> float | None:
+        """Return its value in a measurement, of one group or of the judged flows.
+
+        A metric with `against` needs what others have beside their own kind.
+        """
         if self.against is None:
-            return self.of(measured)
+            return self.of(measured, group)
         return None if own_kind_mbps is None else self.against(measured, own_kind_mbps)
 
     @property
@@ -101,7 +92,7 @@ def shared(
     name: str,
     title: str,
     heading: str,
-    of: shared_metrics.OfGroup,
+    of: OfGroup,
     *,
     digits: int = 1,
     margin: float,
@@ -111,12 +102,10 @@ def shared(
     missing: str | None = None,
     only_above: bool = False,
     only_below: bool = False,
-    lone: Callable[[Measured], float | None] | None = None,
 ) -> Metric:
-    """Return a metric of flows that share a network; `lone` is its function for a transfer alone, if it has one."""
+    """Return a metric of groups of flows."""
     return Metric(
         name=name, title=title, noun=title, heading=heading, unit=unit, digits=digits, most=most, margin=margin,
         only_above=only_above, only_below=only_below, full_scale=full_scale, full_difference=full_scale / 3,
-        missing=missing, column=name, of_group=of,
-        of=lambda measured: lone(measured) if lone and not measured.flows else of(measured, None),
+        missing=missing, column=name, of=of,
     )  # fmt: skip

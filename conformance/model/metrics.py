@@ -33,7 +33,8 @@ UTILIZATION = Metric(
     full_difference=0.3,
     timeout=Timeout.UPPER_BOUND,
     column="utilization",
-    of=lambda measured: measured.metrics.get("utilization"),
+    of=lambda measured, group: measured.metrics.get("utilization"),
+    of_transfer=True,
 )
 LOST_PCT = Metric(
     name="lost_pct",
@@ -47,7 +48,8 @@ LOST_PCT = Metric(
     full_scale=8.0,
     full_difference=3.0,
     column="lost",
-    of=lone_metrics.lost_pct,
+    of=lambda measured, group: lone_metrics.lost_pct(measured),
+    of_transfer=True,
 )
 BACK_TO_BACK = Metric(
     name="back_to_back_packets",
@@ -62,7 +64,8 @@ BACK_TO_BACK = Metric(
     full_scale=20.0,
     full_difference=10.0,
     column="at_once",
-    of=lambda measured: measured.metrics.get("back_to_back_packets"),
+    of=lambda measured, group: measured.metrics.get("back_to_back_packets"),
+    of_transfer=True,
 )
 #: {name: Metric}, in the order of reports; every report shows the first two, and others only if a zone judges them
 METRICS: Mapping[str, Metric] = {
@@ -81,7 +84,8 @@ METRICS: Mapping[str, Metric] = {
             full_scale=1.0,
             full_difference=0.3,
             column="queue",
-            of=lone_metrics.queue_mean_bdp,
+            of=lambda measured, group: lone_metrics.queue_mean_bdp(measured),
+            of_transfer=True,
         ),
         Metric(
             name="transfer_rtts",
@@ -95,7 +99,8 @@ METRICS: Mapping[str, Metric] = {
             full_difference=3.0,
             missing="its client does not say when the handshake ended",
             column="transfer",
-            of=lone_metrics.transfer_rtts,
+            of=lambda measured, group: lone_metrics.transfer_rtts(measured),
+            of_transfer=True,
         ),
         BACK_TO_BACK,
         Metric(
@@ -109,7 +114,8 @@ METRICS: Mapping[str, Metric] = {
             full_scale=30.0,
             full_difference=10.0,
             column="loss_events",
-            of=lone_metrics.loss_events_per_min,
+            of=lambda measured, group: lone_metrics.loss_events_per_min(measured),
+            of_transfer=True,
         ),
         _shared(
             "group_goodput_mbps",
@@ -241,11 +247,12 @@ METRICS: Mapping[str, Metric] = {
             "marked_pct",
             "marked",
             "Share of the bottleneck's packets that it marked (ECN CE), %",
-            shared_metrics.marked_pct,
+            lambda measured, group: (
+                shared_metrics.marked_pct(measured, group) if measured.flows else lone_metrics.marked_pct(measured)
+            ),
             digits=2,
             margin=0.2,
             full_scale=10.0,
-            lone=lone_metrics.marked_pct,
         ),
         _share(
             "dropped_pct",
@@ -288,8 +295,7 @@ METRICS: Mapping[str, Metric] = {
             full_difference=100.0 / 3,
             missing="no zone says what the others have beside their own kind",
             column="harm_pct",
-            of=lambda measured: None,
-            of_group=lambda measured, group: None,
+            of=lambda measured, group: None,
             against=shared_metrics.harm_pct,
         ),
         *(
@@ -354,7 +360,7 @@ def named(name: str) -> Metric:
 
 def lone() -> list[Metric]:
     """Return the metrics of a lone transfer."""
-    return [metric for metric in METRICS.values() if not metric.of_group]
+    return [metric for metric in METRICS.values() if metric.of_transfer]
 
 
 def others() -> list[Metric]:
@@ -364,4 +370,4 @@ def others() -> list[Metric]:
 
 def shared() -> dict[str, shared_metrics.OfGroup]:
     """Return {name: function of a group} for the metrics of flows that share a network, in the order of reports."""
-    return {name: metric.of_group for name, metric in METRICS.items() if metric.of_group is not None}
+    return {name: metric.of for name, metric in METRICS.items() if not metric.of_transfer}

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from conformance.model.flow_group import Flows
 from conformance.model.network import Network
 from conformance.model.schedule import Occasion, carried_bytes
+from conformance.model.setting import Setting
 
 Record = Mapping[str, Any]
 #: flows have converged when each stays this near its share, for so many seconds (RFC 9743 leaves both open)
@@ -21,10 +22,16 @@ _TIMESTAMPS = "net.ipv4.tcp_timestamps"
 
 
 class Measured(Protocol):
-    """The part of a Measurement that these functions read."""
+    """The part of a Measurement (model/trial.py) that functions of metrics read."""
 
     @property
-    def setting(self) -> Any: ...
+    def setting(self) -> Setting: ...
+
+    @property
+    def metrics(self) -> Record: ...
+
+    @property
+    def evidence(self) -> Record: ...
 
     @property
     def flows(self) -> Sequence[Record]: ...

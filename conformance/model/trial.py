@@ -233,4 +233,4 @@ class Measurement:
 
     def value(self, metric: str) -> float | None:
         """Return the value of a metric by its name in the table (model/metrics.py), or None if it was not seen."""
-        return METRICS[metric].of(self)
+        return METRICS[metric].value(self)

@@ -14,9 +14,10 @@ from typing import Any, Protocol, TypeVar
 
 from conformance.model import digest, metrics, statistics
 from conformance.model.errors import UserError, located
-from conformance.model.metric import Measured, Metric
+from conformance.model.metric import Metric
 from conformance.model.place import Cell, Point
 from conformance.model.setting import Setting
+from conformance.model.shared_metrics import Measured
 
 #: payload of a full segment on Ethernet with TCP timestamps, as the references send them
 REFERENCE_PACKET_BYTES = 1448
@@ -219,9 +220,8 @@ class OwnKind:
 class Zone:
     """A zone: one metric of one algorithm. `smoke`: the places that tell it from other algorithms at small cost.
 
-    For a zone over points of a scenario, `profile` is the scenario's name, and `digests` has the digest of the setting
-    at each point: the zone belongs to the scenario as it was when its reference was measured. Other zones have no
-    digests.
+    `profile`: the name of the profile or scenario. The zone belongs to it as it was when its reference was measured:
+    `digests` has the digest of the setting at each of its points, `profile_digest` that of all that it has not.
     """
 
     id: str
@@ -248,6 +248,11 @@ class Zone:
         return tuple(self.intervals)
 
     @property
+    def of_cells(self) -> bool:
+        """Whether its places are cells, and not points of another scenario."""
+        return all(isinstance(place, Cell) for place in (*self.intervals, *self.digests))
+
+    @property
     def cells(self) -> tuple[Cell, ...]:
         """Its cells; none for a scenario's zone."""
         return tuple(self.by_cell)
@@ -260,11 +265,11 @@ class Zone:
     @property
     def noun(self) -> str:
         """What its places are called."""
-        return "point" if self.digests else "cell"
+        return "cell" if self.of_cells else "point"
 
-    def digest_at(self, place: Point) -> str | None:
-        """Return the digest of the settings that it judges at a place; None if it judges none there."""
-        return self.digests.get(place) if self.digests else self.profile_digest
+    def digest_at(self, place: Point) -> str:
+        """Return the digest that a setting must have at a place."""
+        return self.digests.get(place, self.profile_digest)
 
     @property
     def summary(self) -> str:

@@ -55,7 +55,7 @@ def grid_and_zones(option: Options) -> tuple[str, list[tuple[str, Zone]]]:
 def cases(option: Options) -> Iterator[Case]:
     """Yield the cases of all algorithms, algorithm by algorithm. Raise UserError for a mistake in the options."""
     grid, zones = grid_and_zones(option)
-    zones = [(kind, _asked_of(option, kind, zone) if zone.digests else zone) for kind, zone in zones]
+    zones = [(kind, zone if zone.of_cells else _asked_of(option, kind, zone)) for kind, zone in zones]
     stack = options.stack_name(option)
     splits = {}
     if not option.baseline:

@@ -54,7 +54,7 @@ def test_each_link_gets_its_share_and_the_fuller_one_is_the_bound(bench):
     split = found.evidence["bond"]["split"]
     assert split["one"] == pytest.approx(0.9 * split["came"], abs=100)
     assert 0.7 * MOST_MBPS["9:1"] < found.metrics["goodput_mbps"] <= MOST_MBPS["9:1"]
-    assert 0.7 < metrics.METRICS["link_utilization"].of(found) <= 1
+    assert 0.7 < metrics.METRICS["link_utilization"].value(found) <= 1
 
 
 def test_duplicates_lose_what_both_links_lose(bench):
@@ -95,7 +95,7 @@ def test_a_bonded_flow_meets_a_flow_of_each_link(bench):
     (found,) = measure(bench, [{}], beside)
     assert all(flow["goodput_mbps"] > 0.5 for flow in found.flows)
     assert sum(flow["goodput_mbps"] for flow in found.flows) <= 40
-    assert 1 / 3 <= metrics.METRICS["jain_index"].of(found) <= 1
+    assert 1 / 3 <= metrics.METRICS["jain_index"].value(found) <= 1
 
 
 def test_buffers_that_the_kernel_has_one_of_for_all_hosts_are_as_asked(bench):

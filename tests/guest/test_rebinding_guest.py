@@ -22,7 +22,7 @@ def moves(how, flow=FLOW):
 
 
 def gap_s(found):
-    return METRICS["move_gap_s"].of_group(found, "test")
+    return METRICS["move_gap_s"].value(found, group="test")
 
 
 def rebound(found, way):

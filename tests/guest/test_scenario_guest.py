@@ -91,8 +91,8 @@ def test_bytes_of_all_flows_are_what_the_links_counters_say(bench):
 
 def test_equal_flows_share_a_fair_queue_equally(bench):
     (found,) = measure(bench, (network([kernels(4, seconds=15)], FAIR), 1))
-    assert metrics.METRICS["jain_index"].of(found) > 0.99
-    assert metrics.METRICS["queue_delay_p50_ms"].of(found) < 20
+    assert metrics.METRICS["jain_index"].value(found) > 0.99
+    assert metrics.METRICS["queue_delay_p50_ms"].value(found) < 20
     assert 0.93 < found.utilization < 0.96
 
 
@@ -219,7 +219,7 @@ def test_round_trips_are_those_of_the_path_and_of_what_holds_acknowledgements_ba
         slotted = dataclasses.replace(link, acks=dataclasses.replace(link.acks, slot_ms=slot_ms))
         made = dataclasses.replace(made, network=dataclasses.replace(made.network, links=(slotted,)))
     (found,) = measure(bench, (made, 1))
-    mean, least, most = (metrics.METRICS[f"round_trip_{which}_ms"].of(found) for which in ("mean", "least", "most"))
+    mean, least, most = (metrics.METRICS[f"round_trip_{which}_ms"].value(found) for which in ("mean", "least", "most"))
     # A trial's delays are up to 10 us off in each direction.
     assert 19.975 <= least <= mean <= most
     link = next(one for one in found.links if one["direction"] == "data")

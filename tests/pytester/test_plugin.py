@@ -114,7 +114,7 @@ def test_a_cell_that_tells_too_little_is_not_judged_and_costs_no_trial(suite, py
 def test_the_smoke_tier_is_at_most_12_cells_and_no_point_of_a_scenario_unless_it_is_named(suite, algorithm):
     n = sum(len(documents.zone_of(algorithm, kind).smoke) for kind in documents.KINDS)
     assert 4 <= n <= 12
-    own = [zone for _, zone in documents.judging("atc25") if zone.algorithm == algorithm and zone.digests]
+    own = [zone for _, zone in documents.judging("atc25") if zone.algorithm == algorithm and not zone.of_cells]
     assert all(1 <= len(zone.smoke) <= 2 for zone in own)
     suite("-m", f"{algorithm} and smoke").assert_outcomes(passed=n)
     if fair := [zone for zone in own if zone.id.partition("/")[2].startswith("fairness-")]:
@@ -598,7 +598,7 @@ def test_it_works_under_xdist(process, tmp_path_factory):
     # The file is elsewhere, because the first process creates it and the others would take its path for that of a test.
     results = tmp_path_factory.mktemp("elsewhere") / "r.jsonl"
     result = process("-m", "cubic", "--grid", "10mbps", "-n", "2", "--results", str(results))
-    zones = [zone for _, zone in documents.judging("atc25") if zone.algorithm == "cubic" and not zone.digests]
+    zones = [zone for _, zone in documents.judging("atc25") if zone.algorithm == "cubic" and zone.of_cells]
     blind = sum(not zone.intervals[at].counted for zone in zones for at in grids.within("10mbps", zone.places))
     result.assert_outcomes(passed=70 + 30 - blind, skipped=blind)
     result.stdout.fnmatch_lines(["zone cubic/heatmap: 29 conforms, 1 not judged", "zone cubic/split: 10 conforms"])

@@ -109,10 +109,9 @@ def _look(
 def seen(measurements: Sequence[Measurement], name: str, group: str | None) -> Seen | NotSeen:
     """Return what trials say about a metric of a group; NotSeen with the reason if a trial failed or lacks it."""
     metric = METRICS[name]
-    of_group = metric.of_group
     if bad := next((one for one in measurements if one.outcome not in _ANY), None):
         return NotSeen(bad.message or str(bad.outcome))
-    values = [metric.of(one) if of_group is None else of_group(one, group) for one in measurements]
+    values = [metric.of(one, group) for one in measurements]
     late = next((one for one in measurements if one.outcome is Outcome.TIMEOUT), None)
     if late is not None and metric.timeout is Timeout.UNKNOWN:
         return NotSeen(late.message or "the transfer timed out")

@@ -216,7 +216,7 @@ class _Reader:
         at = self._point(rest)
         setting = self._scenarios[at.scenario].setting(at.point)
         network = setting.network
-        if (METRICS[str(metric)].of_group is None) != setting.of_profile:
+        if METRICS[str(metric)].of_transfer != setting.of_profile:
             raise UserError(f"{metric} is not a metric of {at.scenario}", "see docs/scenario-metrics.md")
         names = [one.name for one in network.flows]
         if group is not None and group not in names:

@@ -141,7 +141,7 @@ def _span(
             values = [own_kind.value(one, name) for one in measured]
         else:
             groups = [group.name for group in network.flows if not group.judged]
-            values = [metric.of_group(one, group) for one in measured for group in groups if metric.of_group]
+            values = [metric.of(one, group) for one in measured for group in groups]
         if known := [value for value in values if value is not None]:
             medians.append(statistics.median(known))
     return figures.span(medians, f".{metric.digits}f", metric.suffix, "points")

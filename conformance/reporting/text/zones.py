@@ -36,7 +36,7 @@ def show_checked(one: "CheckedZone", console: rich.console.Console) -> None:
 def show_zone(found: "ShownZone", console: rich.console.Console) -> None:
     """Draw what a zone permits in each cell or place, and the reference's median."""
     zone = found.zone
-    under, noun = ("scenario", "point") if isinstance(zone, Zone) and zone.digests else ("profile", "cell")
+    under, noun = ("scenario", "point") if isinstance(zone, Zone) and not zone.of_cells else ("profile", "cell")
     console.print(f"{zone.id}: {zone.metric} under {under} {zone.profile}", soft_wrap=True)
     console.print("permitted: the least to the greatest median of the bases, widened by the cell's margin")
     for line in naming.margins(zone, noun if isinstance(zone, Zone) else "place"):
@@ -48,7 +48,7 @@ def show_zone(found: "ShownZone", console: rich.console.Console) -> None:
     if not isinstance(zone, Zone):
         console.print(_places(zone))
         return
-    if zone.digests:
+    if not zone.of_cells:
         console.print(_points(zone))
     for bandwidth in sorted({cell.bandwidth_mbps for cell in zone.cells}):
         console.print(_fitting(zone, bandwidth, console))

@@ -101,7 +101,7 @@ def _others() -> Iterator[Column]:
     """Yield the columns of the metrics that few zones judge: median and verdict."""
     for metric in others():
         unit = f", in {metric.unit}" if metric.unit else ""
-        yield Column(metric.name, _NUMBER, f"median of the {metric.noun}{unit}", _median_of(metric.of))
+        yield Column(metric.name, _NUMBER, f"median of the {metric.noun}{unit}", _median_of(metric.value))
         verdict = f"verdict on the {metric.noun}, if a zone judges it"
         yield Column(f"{metric.column}_verdict", _TEXT, verdict, _verdict(metric))
 

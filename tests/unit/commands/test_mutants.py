@@ -20,7 +20,7 @@ from conformance.lab import kernel_variant, manifest
 from conformance.lab.virtual import command
 from conformance.model.errors import UserError
 from conformance.model.metrics import METRICS
-from conformance.model.place import Cell
+from conformance.model.place import Cell, Point
 from conformance.model.studies import mutants as model
 from conformance.model.studies.mutants import Finding, Outcome
 from conformance.model.verdict import Status, judge
@@ -39,6 +39,7 @@ NEWER_ZONES = set(
     re.findall(r"`([a-z-]+)`", _PAGE.partition("No mutant was tried yet on the zones")[2].partition(", and")[0])
 )
 A, B, C = Cell(10, 20, 0), Cell(10, 20, 1), Cell(10, 20, 2)
+POINTS = Point((("flows", 2),)), Point((("flows", 4),))
 
 
 # The corpus.
@@ -451,8 +452,8 @@ def test_a_score_in_markdown_holds_whatever_a_mutant_is_called(tmp_path):
 # What `zones check` knows.
 
 
-def did(mutant, cell, value, n=5, **changes):
-    made = measurements_of("utilization", [value] * n, cell=cell)
+def did(mutant, at, value, n=5, **changes):
+    made = measurements_of("utilization", [value] * n, cell=at)
     return dataclasses.replace(mutant_record.measured(mutant, made), **changes)
 
 
@@ -476,12 +477,13 @@ def test_a_zone_that_accepts_every_mutant_it_was_tried_on_is_refused(recorded):
 
 def test_a_zone_that_counts_no_point_is_asked_to_reject_none(recorded):
     blind = dataclasses.replace(zone().intervals[A_CELL], counted=False)
-    made = zone(intervals=dict.fromkeys((A, B), blind))
-    recorded(did("cubic-a", A, 0.5), did("cubic-a", B, 0.5))
-    of_points = dataclasses.replace(made, digests=dict.fromkeys((A, B), made.profile_digest))
+    of_points, of_cells = (zone(intervals=dict.fromkeys(places, blind)) for places in (POINTS, (A, B)))
+    recorded(*(did("cubic-a", A_CELL, 0.5, cell=point) for point in POINTS))
+    of_points = dataclasses.replace(of_points, id="cubic/fairness-jain")
     assert mutant_record.check(of_points, "z.json") == "counts no points and rejects no mutants"
+    recorded(did("cubic-a", A, 0.5), did("cubic-a", B, 0.5))
     with pytest.raises(UserError, match="accepts every mutant"):
-        mutant_record.check(made, "z.json")
+        mutant_record.check(of_cells, "z.json")
 
 
 def test_a_zone_of_an_algorithm_without_mutants_is_tried_on_all_others(recorded):
@@ -496,13 +498,16 @@ def test_a_zone_of_an_algorithm_without_mutants_is_tried_on_all_others(recorded)
 
 def test_one_metric_of_a_scenario_may_show_only_what_others_mutants_do(recorded):
     """The algorithm's own mutants may be detected by another metric of the same points."""
-    own = zone()
-    over_points = dataclasses.replace(own, digests=dict.fromkeys(own.intervals, own.profile_digest))
-    recorded(did("reno-a", A_CELL, 0.9), did("cubic-a", A_CELL, 0.5))
+    over_points = dataclasses.replace(zone(intervals={POINTS[0]: zone().intervals[A_CELL]}), id="cubic/fairness-jain")
+
+    def at_point(mutant, value):
+        return did(mutant, A_CELL, value, cell=POINTS[0])
+
+    recorded(at_point("reno-a", 0.9), at_point("cubic-a", 0.5))
     assert mutant_record.check(over_points, "z.json") == "rejects 1 of 2 mutants, none of them of its own algorithm"
-    recorded(did("reno-a", A_CELL, 0.9), did("cubic-a", A_CELL, 0.5), did("cubic-b", A_CELL, 0.9))
+    recorded(at_point("reno-a", 0.9), at_point("cubic-a", 0.5), at_point("cubic-b", 0.9))
     assert mutant_record.check(over_points, "z.json") == "rejects 1 of 2 mutants"
-    recorded(did("reno-a", A_CELL, 0.5), did("cubic-a", A_CELL, 0.5))
+    recorded(at_point("reno-a", 0.5), at_point("cubic-a", 0.5))
     with pytest.raises(UserError, match="it accepts every mutant of any algorithm that it was tried on"):
         mutant_record.check(over_points, "z.json")
 
@@ -598,10 +603,10 @@ def test_the_record_is_of_the_mutants_there_are_and_of_every_zone_of_their_algor
             said = mutant_record.check(shipped, path)
             own = shipped.algorithm in {one.algorithm for one in record}
             if said == "tried on no mutants":
-                shares = bool(shipped.digests) and "No mutant was tried yet on the zones" in _PAGE
+                shares = (not shipped.of_cells) and "No mutant was tried yet on the zones" in _PAGE
                 assert shares or shipped.id.partition("/")[2] in NEWER_ZONES, path
                 continue
-            others = "" if own and not shipped.digests else "(, none of them of its own algorithm)?"
+            others = "" if own and shipped.of_cells else "(, none of them of its own algorithm)?"
             assert re.fullmatch(f"rejects [1-9].* mutants{others}", said), f"{path}: `make mutants-record`"
     now = {one.id: mutant_record._rejected(one)[0] for one in mutant_record.shipped()}
     assert mutant_record._kept() == now, "`conformance zones check --record`"

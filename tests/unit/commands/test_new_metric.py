@@ -41,7 +41,8 @@ WASTE = Metric(
     full_scale=100.0,
     full_difference=30.0,
     column="waste",
-    of=lambda measured: 100 * (1 - measured.metrics["utilization"]) if measured.metrics else None,
+    of=lambda measured, group: 100 * (1 - measured.metrics["utilization"]) if measured.metrics else None,
+    of_transfer=True,
 )
 
 

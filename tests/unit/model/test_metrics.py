@@ -41,9 +41,9 @@ def test_an_unknown_metric_is_refused_with_those_there_are():
 @pytest.mark.parametrize("name", [metric.name for metric in metrics.lone()])
 def test_each_is_read_from_a_measurement_or_not_seen(name):
     (seen,) = measurements_of(name, [0.25])
-    assert METRICS[name].of(seen) == pytest.approx(0.25)
+    assert METRICS[name].value(seen) == pytest.approx(0.25)
     nothing = dataclasses.replace(measurement(), metrics={}, evidence={})
-    assert METRICS[name].of(nothing) is None
+    assert METRICS[name].value(nothing) is None
 
 
 def looked(times_s, dropped, completion_s=60.0):
@@ -55,7 +55,7 @@ def test_loss_events_are_counted_from_the_second_to_the_last():
     """There is one look a second. The first event, in which the queue drops for a while, is slow start's."""
     dropped = [0, 3, 9, 9, *itertools.chain.from_iterable([n, n + 1, n + 1, n + 1] for n in range(9, 15))]
     events = looked([float(t) for t in range(len(dropped))], dropped)
-    assert METRICS["loss_events_per_min"].of(events) == pytest.approx(60 / 4)
+    assert METRICS["loss_events_per_min"].value(events) == pytest.approx(60 / 4)
 
 
 def test_an_event_that_two_looks_see_part_of_is_one():
@@ -63,14 +63,14 @@ def test_an_event_that_two_looks_see_part_of_is_one():
     once, twice = [1, 0, 0, 0], [1, 1, 0, 0]
     dropped = [0, *itertools.accumulate([*once, *twice, *once, *once, *once, *once])]
     events = looked([float(t) for t in range(len(dropped))], dropped)
-    assert METRICS["loss_events_per_min"].of(events) == pytest.approx(60 / 4)
+    assert METRICS["loss_events_per_min"].value(events) == pytest.approx(60 / 4)
 
 
 def test_few_events_are_counted_over_the_transfer():
     """Three events in start-up would otherwise count as three a second."""
     few = looked([0.0, 0.1, 0.5, 0.6, 1.0, 1.1, 120.0], [0, 1, 1, 2, 2, 3, 3], completion_s=120.0)
-    assert METRICS["loss_events_per_min"].of(few) == pytest.approx(1.0)
-    assert METRICS["loss_events_per_min"].of(looked([0.0, 0.1], [0, 0])) == 0.0
+    assert METRICS["loss_events_per_min"].value(few) == pytest.approx(1.0)
+    assert METRICS["loss_events_per_min"].value(looked([0.0, 0.1], [0, 0])) == 0.0
 
 
 @given(st.lists(st.sampled_from([None, 0, 0, 0, 1, 2]), max_size=60), st.integers(1, 100))
@@ -82,14 +82,14 @@ def test_what_is_kept_of_a_trace_has_the_same_loss_events(grown, rtts):
     kept = lone_metrics.queue_drops(whole.evidence)
     metric = METRICS["loss_events_per_min"]
     if kept is None:
-        assert metric.of(whole) is None
+        assert metric.value(whole) is None
     else:
-        assert metric.of(dataclasses.replace(whole, evidence={"queue_drops": kept})) == metric.of(whole)
+        assert metric.value(dataclasses.replace(whole, evidence={"queue_drops": kept})) == metric.value(whole)
 
 
 def test_a_queue_that_nobody_looked_at_tells_no_loss_events():
-    assert METRICS["loss_events_per_min"].of(looked([0.0, 1.0, 2.0], [None, None, None])) is None
-    assert METRICS["loss_events_per_min"].of(measurement()) is None
+    assert METRICS["loss_events_per_min"].value(looked([0.0, 1.0, 2.0], [None, None, None])) is None
+    assert METRICS["loss_events_per_min"].value(measurement()) is None
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def queue(dev="to_client", **counts):
 )
 def test_marks_of_a_lone_transfer_are_read_from_its_bottleneck(queues, marked):
     seen = dataclasses.replace(measurement(), evidence={"qdiscs": queues})
-    assert METRICS["marked_pct"].of(seen) == marked
+    assert METRICS["marked_pct"].value(seen) == marked
 
 
 def test_a_path_without_delay_has_no_round_trips_to_count_in():

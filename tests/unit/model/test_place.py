@@ -97,8 +97,8 @@ def test_a_zone_over_points_knows_the_digest_of_each():
     setting = scenarios.setting("fairness", AT)
     assert zone().digest_at(AT) == setting.profile_digest
     assert zones.judges(zone(), setting, AT)
-    assert zone().digest_at(Point((("flows", 3),))) is None
-    assert zone().digest_at(helpers.CELL) is None
+    assert zone().digest_at(Point((("flows", 3),))) != setting.profile_digest
+    assert not zones.judges(zone(), helpers.setting(), helpers.CELL)
     assert (zone().cells, zone().places[0], zone().noun) == ((), AT, "point")
 
 

@@ -104,7 +104,7 @@ def phase(from_s=0, to_s=5, reached_s=None, **about):
 
 
 def value(name, measured):
-    return metrics.METRICS[name].of(measured)
+    return metrics.METRICS[name].value(measured)
 
 
 def test_metrics_are_of_the_last_phase():

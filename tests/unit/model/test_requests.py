@@ -164,12 +164,12 @@ def rows(*took_s, size=1_000_000):
 
 def test_metrics_of_requests():
     found = Measured(rows(1.0, 2.0, 4.0))
-    assert metrics.METRICS["request_p50_s"].of(found) == 2
-    assert metrics.METRICS["request_p95_s"].of(found) == 4
-    assert metrics.METRICS["last_request_s"].of(found) == 4
-    assert metrics.METRICS["bulk_goodput_mbps"].of(found) == 2
+    assert metrics.METRICS["request_p50_s"].value(found) == 2
+    assert metrics.METRICS["request_p95_s"].value(found) == 4
+    assert metrics.METRICS["last_request_s"].value(found) == 4
+    assert metrics.METRICS["bulk_goodput_mbps"].value(found) == 2
     both = Measured(rows(1.0), rows(3.0))
-    assert metrics.METRICS["last_request_s"].of(both) == 2
+    assert metrics.METRICS["last_request_s"].value(both) == 2
 
 
 @pytest.mark.parametrize("requests", [None, [], "absent"])
@@ -178,7 +178,7 @@ def test_what_was_not_seen_has_no_value(requests):
     if requests == "absent":
         del found.flows[0]["requests"]
     for name in ("request_p50_s", "last_request_s", "bulk_goodput_mbps"):
-        assert metrics.METRICS[name].of(found) is None
+        assert metrics.METRICS[name].value(found) is None
 
 
 def test_a_body_that_never_came_has_no_time():

@@ -66,12 +66,12 @@ def test_what_was_not_seen_is_none_and_not_zero():
     quic = measured(flow(sent_bytes=None, retransmitted_bytes=None, out_segments=None, rtt_ms=None, completion_s=None))
     quic.links[0]["queue_delay_ms"] = None
     for name in ("retransmitted_pct", "overhead_pct", "rtt_mean_ms", "fct_p50_s", "queue_delay_p95_ms"):
-        assert metrics.METRICS[name].of(quic) is None
-    assert metrics.METRICS["jain_index"].of_group(quic, "two") is None
+        assert metrics.METRICS[name].value(quic) is None
+    assert metrics.METRICS["jain_index"].value(quic, group="two") is None
     nothing = SimpleNamespace(
         setting=SimpleNamespace(network=quic.setting.network, sysctls=()), flows=(), links=(), metrics={}, evidence={}
     )  # fmt: skip
-    assert all(metric.of(nothing) is None for metric in metrics.METRICS.values() if metric.of_group)
+    assert all(metric.value(nothing) is None for metric in metrics.METRICS.values() if not metric.of_transfer)
 
 
 def test_percentiles_of_completion_times_count_flows_that_did_not_complete():
@@ -94,7 +94,7 @@ def test_figures_of_the_kernels_senders():
 def test_queue_delay_and_marks_are_of_the_groups_bottleneck():
     found = measured(flow())
     assert shared_metrics.bottleneck(found, None)["link"] == "b"
-    assert metrics.METRICS["queue_delay_p99_ms"].of(found) == 3
+    assert metrics.METRICS["queue_delay_p99_ms"].value(found) == 3
     assert shared_metrics.marked_pct(found, "one") == 5
     assert shared_metrics.marked_pct(measured(flow(), marked_packets=None), "one") is None
 
@@ -133,7 +133,7 @@ def test_others_are_compared_with_their_own_kind_or_with_equal_shares():
 def test_harm_has_no_value_but_against_what_others_have_beside_their_own_kind():
     found = measured(flow(), flow("two"), rate_mbps=10)
     harm = metrics.METRICS["harm_pct"]
-    assert harm.of(found) is None and harm.value(found) is None
+    assert harm.of(found, None) is None and harm.value(found) is None
     assert harm.value(found, 2.0) == 50
     share = metrics.METRICS["share"]
     assert share.value(found, 2.0) == share.value(found) == 0.5
