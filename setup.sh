@@ -1,7 +1,7 @@
 #!/bin/sh
 # Install what is missing: system packages (needs rights), then the virtual environment. Says what and why.
-# `setup.sh quic` also what the QUIC stack of the suite's own tests needs: adapter h3-client, which it builds, and the adapter ngtcp2 on
-# systems with ngtcp2 0.12, or else ngtcp2-1.11.
+# `setup.sh quic` also builds what the suite's own tests need of QUIC: the common client, aioquic, and, on systems without
+# ngtcp2 0.12, ngtcp2-1.11.
 set -eu
 cd "$(dirname "$0")"
 
@@ -30,6 +30,10 @@ need openssl openssl "makes the certificates"
 [ -e /usr/include/stdio.h ] || { missing="$missing libc6-dev"; echo "setup: libc6-dev is missing: compiles the guest kernel"; }
 [ -e /usr/include/openssl/ssl.h ] || { missing="$missing libssl-dev"; echo "setup: libssl-dev is missing: compiles the client of linux-tcp"; }
 if [ "${1:-}" = quic ]; then
+    /usr/bin/python3 -m pip --version > /dev/null 2>&1 || {
+        missing="$missing python3-pip"
+        echo "setup: python3-pip is missing: installs aioquic, the second server in the tests of the QUIC client"
+    }
     case $(. /etc/os-release && echo "$ID $VERSION_ID") in
         "debian 12" | "ubuntu 24.04") need gtlsserver ngtcp2-server "serves the QUIC transfers of the tests" ;;
         *)
@@ -86,6 +90,7 @@ fi
 
 if [ "${1:-}" = quic ]; then
     .venv/bin/conformance adapter build h3-client || echo "setup: without h3-client, tests over QUIC are skipped" >&2
+    .venv/bin/conformance adapter build aioquic || echo "setup: without aioquic, tests of the QUIC client are skipped" >&2
 fi
 if [ -n "$stack" ]; then
     .venv/bin/conformance adapter build "$stack" || echo "setup: without $stack, tests over QUIC are skipped" >&2

@@ -359,7 +359,7 @@ void open_connection(struct connection *connection)
         start_http(connection);
 }
 
-/* Moves to another local port, where the server allows it. */
+/* Moves to another local port, where the server allows it, at once: some servers answer no probe from elsewhere. */
 void migrate(struct connection *connection)
 {
     if (ngtcp2_conn_get_remote_transport_params(connection->quic)->disable_active_migration) {
@@ -367,7 +367,7 @@ void migrate(struct connection *connection)
         return;
     }
     open_socket(connection);
-    int error = ngtcp2_conn_initiate_migration(connection->quic, &connection->sockets[1].path, now_ns);
+    int error = ngtcp2_conn_initiate_immediate_migration(connection->quic, &connection->sockets[1].path, now_ns);
     check(connection, error == NGTCP2_ERR_CONN_ID_BLOCKED ? 0 : error);
     connection->migration = error ? "no connection ID" : "begun";
 }

@@ -1,0 +1,83 @@
+"""An HTTP/3 server on aioquic for tests of the common client. It allows 0-RTT, which no adapter's server does.
+
+Called as: quic_server.py BUILD [WORD]: the folder in which adapter aioquic is built, and what it does beyond answering
+`GET /N` with N bytes:
+  forbid   announces that clients must not migrate
+  keep     gives no connection ID to migrate with
+  refuse   forgets tickets, so early data are refused
+  reset    resets each stream once half of the body is sent
+  close    closes the connection instead of answering, with a reason of control characters
+  old      speaks another version of QUIC only
+The other settings come in the variables of the adapter contract.
+"""
+
+import asyncio
+import os
+import sys
+
+sys.path.insert(0, sys.argv[1])
+
+from aioquic.asyncio import QuicConnectionProtocol, serve
+from aioquic.h3.connection import H3_ALPN, ErrorCode, H3Connection
+from aioquic.h3.events import HeadersReceived
+from aioquic.quic import connection, packet
+from aioquic.quic.configuration import QuicConfiguration
+from aioquic.quic.events import ProtocolNegotiated, StopSendingReceived
+
+WORD = sys.argv[2] if len(sys.argv) > 2 else ""
+
+
+class Answering(QuicConnectionProtocol):
+    http = None
+
+    def quic_event_received(self, event):
+        if isinstance(event, ProtocolNegotiated):
+            self.http = H3Connection(self._quic)
+        if isinstance(event, StopSendingReceived):
+            self._quic.reset_stream(event.stream_id, ErrorCode.H3_REQUEST_CANCELLED)
+        for heard in self.http.handle_event(event) if self.http else ():
+            if isinstance(heard, HeadersReceived):
+                self.answer(heard.stream_id, int(dict(heard.headers)[b":path"][1:]))
+
+    def answer(self, stream, size):
+        if WORD == "close":
+            self._quic.close(error_code=ErrorCode.H3_EXCESSIVE_LOAD, reason_phrase="too \x1b[2J\nmuch")
+            return
+        self.http.send_headers(stream, [(b":status", b"200"), (b"content-length", str(size).encode())])
+        if WORD == "reset":
+            self.http.send_data(stream, bytes(size // 2), end_stream=False)
+            self._quic.reset_stream(stream, ErrorCode.H3_INTERNAL_ERROR)
+        else:
+            self.http.send_data(stream, bytes(size), end_stream=True)
+
+
+def forbid_migration():
+    """Make all connections announce it, for which aioquic has no setting."""
+    push = connection.push_quic_transport_parameters
+
+    def pushed(buffer, parameters):
+        parameters.disable_active_migration = True
+        push(buffer, parameters)
+
+    connection.push_quic_transport_parameters = pushed
+
+
+async def main():
+    quic = QuicConfiguration(is_client=False, alpn_protocols=H3_ALPN, max_data=1 << 30, max_stream_data=1 << 30)
+    quic.load_cert_chain(os.environ["CC_CERT"], os.environ["CC_KEY"])
+    tickets = {}
+    if WORD == "forbid":
+        forbid_migration()
+    if WORD == "keep":
+        connection.QuicConnection._replenish_connection_ids = lambda self: None
+    if WORD == "old":
+        quic.supported_versions = [packet.QuicProtocolVersion.VERSION_2]
+    await serve(
+        os.environ["CC_ADDRESS"], int(os.environ["CC_PORT"]), configuration=quic, create_protocol=Answering,
+        session_ticket_fetcher=tickets.get if WORD == "refuse" else lambda label: tickets.pop(label, None),
+        session_ticket_handler=lambda ticket: WORD == "refuse" or tickets.update({ticket.ticket: ticket}),
+    )  # fmt: skip
+    await asyncio.Event().wait()
+
+
+asyncio.run(main())

@@ -1,0 +1,275 @@
+"""What the common QUIC client can be asked for (docs/contract.md), over loopback, at two servers that share no code."""
+
+import hashlib
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+
+from conformance.lab import adapter, building, manifest, pki
+from conformance.model.errors import UserError
+
+OWN_SERVER = pathlib.Path(__file__).parents[2] / "quic_server.py"
+SIZES = (1000, 200_000, 5_000_000)
+
+
+def built(name):
+    """Return the folder of an adapter's build; skip the test if the adapter is not built."""
+    about = manifest.read(name)
+    if not adapter.is_built(about):
+        pytest.skip(f"{name} is not built")
+    return building.place(name, adapter.files_digest(about))
+
+
+def ngtcp2():
+    """Return the loaded adapter of an ngtcp2 that this machine has; skip the test if there is none."""
+    for name in ("ngtcp2", "ngtcp2-1.11"):
+        try:
+            return adapter.load(name, adapter.OWN)
+        except UserError:
+            continue
+    pytest.skip("there is no ngtcp2")
+
+
+class Loopback:
+    """A server and the common client, both on this machine."""
+
+    def __init__(self, folder):
+        self.folder, keys = folder, pki.ensure()
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        (folder / "www").mkdir()
+        for size in SIZES:
+            (folder / "www" / str(size)).write_bytes(bytes(size))
+        self.environment = {
+            "PATH": manifest.GUEST_PATH, "CC_ADDRESS": "127.0.0.1", "CC_PORT": str(self.port),
+            "CC_HOSTNAME": pki.HOSTNAME, "CC_CA": str(keys / "ca.crt"), "CC_CERT": str(keys / "server.crt"),
+            "CC_KEY": str(keys / "server.key"), "CC_WWW": str(folder / "www"), "CC_ALGORITHM": "cubic",
+            "CC_CALLED": "cubic", "CC_BYTES": "5000000", "CC_SCRATCH": str(folder),
+        }  # fmt: skip
+        self.server = None
+
+    def serve(self, *command, **variables):
+        with open(self.folder / "server.log", "w") as log:
+            self.server = subprocess.Popen(
+                command, stdout=log, stderr=log, env={**self.environment, **variables}, start_new_session=True
+            )
+        while f":{self.port:04X} " not in pathlib.Path("/proc/net/udp").read_text():
+            assert self.server.poll() is None, (self.folder / "server.log").read_text()
+            time.sleep(0.02)
+
+    def end(self):
+        if self.server:
+            os.killpg(self.server.pid, signal.SIGKILL)
+            self.server.wait()
+
+    def start(self, **variables):
+        """Start the client. A variable whose text has lines becomes a file with them."""
+        for name, text in variables.items():
+            if "\n" in text:
+                (self.folder / name).write_text(text)
+                variables[name] = str(self.folder / name)
+        program = str(built("h3-client") / "client")
+        return subprocess.Popen(
+            [program], env={**self.environment, **variables}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def fetch(self, **variables):
+        """Return what the client reports."""
+        client = self.start(**variables)
+        report, complaint = client.communicate(timeout=60)
+        assert client.returncode == 0, complaint
+        return json.loads(report)
+
+    def failure(self, **variables):
+        """Return the line with which the client fails."""
+        return self.end_of(self.start(**variables))
+
+    def end_of(self, client):
+        report, complaint = client.communicate(timeout=60)
+        assert (client.returncode, report, complaint.count("\n")) == (1, "", 1)
+        return complaint.strip()
+
+
+@pytest.fixture
+def loopback(tmp_path):
+    made = Loopback(tmp_path)
+    yield made
+    made.end()
+
+
+def serve_own(loopback, word=""):
+    loopback.serve("/usr/bin/python3", "-ISB", str(OWN_SERVER), str(built("aioquic")), word)
+
+
+@pytest.fixture(params=["ngtcp2", "aioquic"])
+def served(request, loopback):
+    """The client, and one of two servers."""
+    if request.param == "aioquic":
+        serve_own(loopback)
+    else:
+        stack = ngtcp2()
+        loopback.serve(str(stack.manifest.folder / stack.manifest.program), "server", CC_BUILD=str(stack.build))
+    return loopback
+
+
+def test_without_variables_nothing_is_reported_of_connections(served):
+    assert served.fetch().keys() == {"bytes", "completion_s", "handshake_s"}
+
+
+@pytest.mark.parametrize("policy", ["packets 1 0.1", "packets 25 0.1", "rtt 0.25 0.1"])
+def test_a_policy_of_acknowledgements_holds_up_no_transfer(served, policy):
+    assert served.fetch(CC_ACKS=policy)["bytes"] == 5_000_000
+
+
+def test_a_second_connection_returns_what_the_first_was_given(served):
+    """A server may refuse early data; then the request is made again."""
+    report = served.fetch(CC_CONNECTIONS="at 0 new\nafter 0.2 resume\n", CC_BYTES="200000")
+    assert report["bytes"] == 400_000
+    first, second = report["connections"]
+    assert first["early_data"] is None
+    assert second["early_data"] in ("accepted", "refused")
+    assert second["start_s"] >= first["end_s"] + 0.2
+
+
+def test_early_data_that_are_accepted_are_answered_at_once(loopback):
+    serve_own(loopback)
+    report = loopback.fetch(
+        CC_CONNECTIONS="at 0 new\nafter 0.2 resume\n", CC_REQUESTS="1000 pause 0 1\n1000 pause 0 2\n"
+    )
+    second = report["connections"][1]
+    assert second["early_data"] == "accepted"
+    assert report["requests"][1][1] == second["start_s"] < second["handshake_s"]
+
+
+def test_early_data_that_are_refused_are_sent_again(loopback):
+    serve_own(loopback, "refuse")
+    report = loopback.fetch(
+        CC_CONNECTIONS="at 0 new\nafter 0.2 resume\n", CC_REQUESTS="1000 pause 0 1\n1000 pause 0 2\n"
+    )
+    second = report["connections"][1]
+    assert second["early_data"] == "refused"
+    assert report["requests"][1][1] == second["handshake_s"]
+
+
+def test_connections_that_start_at_once_have_their_own_requests(served):
+    report = served.fetch(
+        CC_CONNECTIONS="at 0 new\nat 0.05 new\n",
+        CC_REQUESTS="1000 every 0.1 1\n1000 pause 0 2\n200000 every 0.1 1\n1000 pause 0.3 1\n",
+    )
+    assert [request[0] for request in report["requests"]] == [1000, 1000, 200_000, 1000]
+    first, second = report["connections"]
+    assert second["start_s"] >= 0.05
+    assert first["start_s"] < second["start_s"] < second["end_s"] < first["end_s"]
+    made_s = [request[1] for request in report["requests"]]
+    assert made_s[0] == first["handshake_s"] and made_s[1] == second["handshake_s"]
+    assert made_s[2] >= made_s[0] + 0.1 - 1e-6
+
+
+#: what makes a transfer last for half a second
+SLOW = {"CC_BYTES": "200000", "CC_WINDOWS": "40000 40000", "CC_READ_BYTES_PER_S": "400000"}
+
+
+def test_a_connection_moves_to_another_port(served):
+    report = served.fetch(CC_MIGRATE_S="0.2", **SLOW)
+    assert report["connections"][0]["migration"] == "validated"
+    assert report["bytes"] == 200_000
+
+
+@pytest.mark.parametrize(("word", "migration"), [("forbid", "forbidden"), ("keep", "no connection ID")])
+def test_a_server_that_makes_migration_impossible_is_named(loopback, word, migration):
+    serve_own(loopback, word)
+    report = loopback.fetch(CC_MIGRATE_S="0.2", **SLOW)
+    assert report["connections"][0]["migration"] == migration
+
+
+def test_a_body_can_be_stopped(served):
+    """The reset that answers is no error, and the next request is made on the same connection."""
+    report = served.fetch(
+        CC_STOP_BYTES="50000", CC_WINDOWS="100000 60000", CC_REQUESTS="200000 pause 0\n1000 pause 0\n"
+    )
+    stopped, whole = (request[0] for request in report["requests"])
+    assert 50_000 <= stopped < 60_000 and whole == 1000
+    assert report["bytes"] == stopped + whole
+    (connection,) = report["connections"]
+    assert len(connection["resets"]) == 1
+
+
+def test_a_slow_reader_holds_the_server_back(served):
+    assert served.fetch(**SLOW)["completion_s"] >= (200_000 - 40_000) / 400_000 - 0.02
+
+
+def test_a_connection_ends_when_it_is_idle_for_too_long(served):
+    assert served.failure(CC_IDLE_S="0.3", CC_REQUESTS="1000 pause 1\n1000 pause 0\n") == (
+        "failed after 1000 of 2000 bytes: no answer"
+    )
+
+
+@pytest.mark.parametrize(
+    ("variables", "line"),
+    [
+        ({"CC_ACKS": "packets 0 1"}, "CC_ACKS must be: packets N LONGEST_S, or: rtt SHARE LONGEST_S"),
+        ({"CC_ACKS": "packets 2 20"}, "CC_ACKS must be: packets N LONGEST_S, or: rtt SHARE LONGEST_S"),
+        ({"CC_ACKS": "packets 2.5 1"}, "CC_ACKS must be: packets N LONGEST_S, or: rtt SHARE LONGEST_S"),
+        ({"CC_ACKS": "bytes 2 1"}, "CC_ACKS must be: packets N LONGEST_S, or: rtt SHARE LONGEST_S"),
+        ({"CC_CONNECTIONS": "at 0 resume\n"}, "line 1 of CC_CONNECTIONS must be: at SECONDS new"),
+        ({"CC_CONNECTIONS": "at 0 new\nthen 0 new\n"}, "line 2 of CC_CONNECTIONS must be: at|after SECONDS new|resume"),
+        ({"CC_CONNECTIONS": "\n\n"}, "CC_CONNECTIONS names no connection"),
+        ({"CC_REQUESTS": "1 pause 0 2\n"}, "line 1 of CC_REQUESTS names connection 2 of 1"),
+        ({"CC_REQUESTS": "1 pause\n\n"}, "line 1 of CC_REQUESTS must be: BYTES pause|every SECONDS [CONNECTION]"),
+        ({"CC_WINDOWS": "1"}, "CC_WINDOWS must be: BYTES of a connection, BYTES of a stream"),
+        ({"CC_MIGRATE_S": "soon"}, "CC_MIGRATE_S must be a number above 0"),
+        ({"CC_STOP_BYTES": "-1"}, "CC_STOP_BYTES must be a number above 0"),
+        ({"CC_READ_BYTES_PER_S": "nan"}, "CC_READ_BYTES_PER_S must be a number above 0"),
+        ({"CC_IDLE_S": ""}, "CC_IDLE_S must be a number above 0"),
+        ({"CC_BYTES": "none"}, "CC_BYTES must be a number above 0"),
+        ({"CC_CA": "/nowhere"}, "cannot read a certificate from /nowhere"),
+    ],
+)
+def test_a_variable_that_says_nothing_is_named_in_one_line(loopback, variables, line):
+    assert loopback.failure(**variables) == line
+
+
+def test_a_certificate_for_another_name_is_refused(served):
+    assert served.failure(CC_HOSTNAME="other.test") == "failed after 0 of 5000000 bytes: Hostname mismatch"
+
+
+def test_a_certificate_of_another_authority_is_refused(served):
+    line = served.failure(CC_CA=str(pki.ensure() / "other-ca.crt"))
+    assert line.startswith("failed after 0 of 5000000 bytes: ") and "certificate" in line
+
+
+def test_a_port_at_which_nobody_listens_is_refused(loopback):
+    assert loopback.failure() == "cannot receive: Connection refused"
+
+
+def test_a_server_that_is_killed_in_the_middle_is_noticed(served):
+    client = served.start(**SLOW)
+    time.sleep(0.25)
+    served.end()
+    served.server = None
+    assert served.end_of(client) in ("cannot receive: Connection refused", "cannot send: Connection refused")
+
+
+@pytest.mark.parametrize(
+    ("word", "line"),
+    [
+        ("reset", "the server reset the stream (H3_INTERNAL_ERROR)"),
+        ("close", "the server closed the connection (H3_EXCESSIVE_LOAD: too [2Jmuch)"),
+        ("old", "the server does not speak QUIC version 1"),
+    ],
+)
+def test_what_a_server_does_wrong_is_said_in_words(loopback, word, line):
+    serve_own(loopback, word)
+    assert loopback.failure(CC_BYTES="200000").partition(": ")[2] == line
+
+
+def test_the_program_is_the_one_of_client_sha256():
+    digest = hashlib.sha256((built("h3-client") / "client").read_bytes()).hexdigest()
+    assert digest == (manifest.read("h3-client").folder / "client.sha256").read_text().strip()
