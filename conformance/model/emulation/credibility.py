@@ -25,7 +25,7 @@ _ALL_CAME = 1.1
 #: the most bytes that cross the link before the first byte of the body
 _HANDSHAKE_BYTES = 20_000
 #: exit status of a program that does not offer an algorithm
-_NOT_OFFERED = 127
+NOT_OFFERED = 127
 
 #: JSON that a guest reports about a trial (job.flat()), its network or a process
 Facts = collections.abc.Mapping[str, typing.Any]
@@ -129,11 +129,11 @@ def _proxy_died(case: Case) -> Fault | None:
 
 def _algorithm_not_offered(case: Case) -> Fault | None:
     for role, process in (("server", case.facts["server"]), ("client", case.facts["client"])):
-        if process is None or process["exit_status"] != _NOT_OFFERED:
+        if process is None or process["exit_status"] != NOT_OFFERED:
             continue
         if case.facts["ready"] and case.crossed_bytes >= _HANDSHAKE_BYTES:
             # A stack knows before the transfer whether it offers an algorithm, however the transfer goes.
-            return Fault(f"the {role} of {case.stack} ended with status {_NOT_OFFERED} during the transfer")
+            return Fault(f"the {role} of {case.stack} ended with status {NOT_OFFERED} during the transfer")
         why = f"{case.stack} does not offer {case.trial.scheme.algorithm}{said(process)}"
         return Fault(why, Outcome.UNSUPPORTED)
     return None
@@ -185,7 +185,8 @@ def _client_lies(case: Case) -> Fault | None:
     return Fault(f"the client of {case.stack} {why}") if why else None
 
 
-def _not_supported(case: Case) -> Fault | None:
+def not_supported(case: Case) -> Fault | None:
+    """Return what the client was asked for and the server does not support; None if there is nothing."""
     why = client_report.why_unsupported(case.report) if case.completed and case.report else None
     return Fault(f"the server of {case.stack} {why}", Outcome.UNSUPPORTED) if why else None
 
@@ -236,7 +237,7 @@ CHECKS: tuple[collections.abc.Callable[[Case], Fault | None], ...] = (
     _client_did_not_end,
     _client_failed,
     _client_lies,
-    _not_supported,
+    not_supported,
     _other_algorithm,
     _passed_by_the_proxy,
     _several_connections,

@@ -14,7 +14,6 @@ from conformance.model.emulation import (
     beside,
     bonded,
     calibration,
-    client_report,
     congestion,
     credibility,
     impairing,
@@ -43,7 +42,6 @@ _RATE_SLACK, _RATE_SLACK_BYTES = 1.01, 200_000
 #: directions; and once more, since TCP's timestamps, which tell the round trip of what was retransmitted, count
 #: milliseconds.
 _OFF_MS, _STAMP_MS = 0.025, 1.0
-_NOT_OFFERED = 127
 #: a flow that lasts longer, in s, must have reached its server if its path neither changes nor does more to packets
 #: than lose some
 _LONG_ENOUGH_S = 5.0
@@ -199,7 +197,7 @@ def _stack_faults(trial: Trial, group: Flows, of: Facts, facts: Facts, network: 
     clients = [seen["client"] for seen in of["flows"] if seen["client"]]
     processes: list[tuple[str, Facts]] = [("server", server), *(("client", client) for client in clients)]
     for role, process in processes:
-        if process["exit_status"] == _NOT_OFFERED:
+        if process["exit_status"] == credibility.NOT_OFFERED:
             offered = f"{stack} does not offer {trial.scheme.algorithm}{credibility.said(process)}"
             yield credibility.Fault(offered, Outcome.UNSUPPORTED)
         elif role == "server" and process["exit_status"] is not None:
@@ -213,8 +211,7 @@ def _stack_faults(trial: Trial, group: Flows, of: Facts, facts: Facts, network: 
         where = f"flow {number} of group {group.name}"
         if seen["complete"] and (group.name, number) not in broken:
             case = _case(trial, group, seen, network)
-            status = seen["client"]["exit_status"]
-            if status != 0:
+            if seen["client"]["exit_status"] != 0:
                 how = f"{credibility.status(seen['client'])}{credibility.said(seen['client'])}"
                 yield credibility.Fault(f"{where}: the client of {stack} ended with {how}")
             elif case.facts["transfer_bytes"] is None and not group.requests:
@@ -222,8 +219,8 @@ def _stack_faults(trial: Trial, group: Flows, of: Facts, facts: Facts, network: 
                 yield credibility.Fault(f"{where}: the client of {stack} ended before its time was up")
             elif lie := credibility.lie(case) or request_facts.lie(group, case.report or {}):
                 yield credibility.Fault(f"{where}: the client of {stack} {lie}")
-            elif case.report and (why := client_report.why_unsupported(case.report)):
-                yield credibility.Fault(f"{where}: the server of {stack} {why}", Outcome.UNSUPPORTED)
+            elif fault := credibility.not_supported(case):
+                yield credibility.Fault(f"{where}: {fault.message}", fault.outcome)
         elif shared and not seen["arrived_bytes"] and not shared.interferes(group):
             lasted_s = (facts["elapsed_s"] if seen["end_s"] is None else seen["end_s"]) - seen["start_s"]
             if lasted_s > _LONG_ENOUGH_S:
