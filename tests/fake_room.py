@@ -27,8 +27,6 @@ class Room:
     unsupported, unclear, clear later, unsplit.
     """
 
-    name = "virtual"
-
     def __init__(self, kind):
         self.kind = kind
 
@@ -156,7 +154,7 @@ def install(kind="good", room=Room, patch=setattr):
             raise UserError("stack 'missing' is not known", "choose another")
         place = benches.Place(kernel=None, room=room(kind))
         return Bench(
-            adapter=Adapter(), lab="virtual", place=lambda algorithm: place, lab_digest="7" * 16, choice=choice
+            adapter=Adapter(), place=lambda algorithm: place, lab_digest="7" * 16, choice=choice
         )  # fmt: skip
 
     patch(benches, "find", bench)

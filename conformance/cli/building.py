@@ -99,10 +99,9 @@ def kernel_list(form: str) -> None:
 
 
 @click.command()
-@click.option("--lab", type=click.Choice(["virtual", "host"]), default="virtual", show_default=True)
 @click.option("--kernel", "kernel_name", default="default", show_default=True)
 @FORMAT
-def doctor(lab: str, kernel_name: str, form: str) -> None:
+def doctor(kernel_name: str, form: str) -> None:
     """Check that a run has everything it needs.
 
     Says how to install or fix what is missing.
@@ -111,7 +110,7 @@ def doctor(lab: str, kernel_name: str, form: str) -> None:
     from conformance.reporting.text import setup
 
     # Each check is shown as soon as it is made, as some take seconds.
-    found = doctor.compute(lab, kernel_name, lambda check: setup.show_check(check, progress_console(form)))
+    found = doctor.compute(kernel_name, lambda check: setup.show_check(check, progress_console(form)))
     finish(found, form, lambda found, console: None)
 
 

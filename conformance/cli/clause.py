@@ -22,7 +22,7 @@ def clause() -> None:
     help="Judge this algorithm only (repeatable; default: all that the stack offers).",
 )  # fmt: skip
 @click.option("--mutant", help="Judge this mutant (mutants/mutants.json) instead of a stack.")
-@with_choice("stack", "client", "kernel", "lab")
+@with_choice("stack", "client", "kernel")
 @trials(5, "Trials of each setting, to begin with.")
 @click.option("--max-trials", "most_trials", type=TRIALS, help="Most trials of an unclear clause (default: 20).")
 @FIRST_SEED

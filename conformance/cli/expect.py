@@ -38,7 +38,7 @@ def show(stack: str, form: str) -> None:
 @expect.command("update")
 @click.argument("stack")
 @click.argument("results", nargs=-1, type=click.Path(path_type=pathlib.Path))
-@measuring.with_choice("source", "client", "kernel", "lab")
+@measuring.with_choice("source", "client", "kernel")
 @click.option("--gone", is_flag=True, help="Only remove deviations that no longer happen; add none.")
 @click.option(
     "--any-build", is_flag=True, help="Use results of any build, kernel and lab, if these are the same for all."

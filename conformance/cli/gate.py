@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("algorithms", nargs=-1)
-@measuring.with_choice("stack", "client", "interop_rootfs", "kernel", "lab")
+@measuring.with_choice("stack", "client", "interop_rootfs", "kernel")
 @click.option(
     "--grid",
     "--tier",

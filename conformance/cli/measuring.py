@@ -50,12 +50,6 @@ _CHOICE = {
         " `docker save`.",
     ),
     "kernel": click.option("--kernel", help="Name of the guest kernel (default: the one that has the algorithm)."),
-    "lab": click.option(
-        "--lab",
-        default="virtual",
-        show_default=True,
-        help="Where trials run: virtual (in guests), or host (this machine's kernel, as root).",
-    ),
 }
 _CCA = click.option(
     "--cca", required=True, help="Congestion control to ask the stack for, by its name in the manifest."
@@ -159,7 +153,7 @@ def _with_image(names: Iterable[str]) -> Iterator[str]:
             yield "interop_image"
 
 
-_ALL = ("stack", "client", "interop_rootfs", "kernel", "lab")
+_ALL = ("stack", "client", "interop_rootfs", "kernel")
 
 
 @click.command()

@@ -32,7 +32,7 @@ def scenario() -> None:
     help="Also run this point, and show what share of its goodput there each group loses at the other points.",
 )
 @click.option("--algorithm", default="cubic", show_default=True, help="Congestion control to ask the stack for.")
-@with_choice("stack", "client", "kernel", "lab")
+@with_choice("stack", "client", "kernel")
 @trials(5, "Trials of each point.")
 @click.option(
     "--first-seed", default=seeds.JUDGED, show_default=True, type=SEED,

@@ -78,8 +78,6 @@ def of_violations(
     if not chosen:
         return found
     try:
-        if choice.lab != "virtual":
-            raise UserError("trials can be made again in the virtual room only")
         found.update(_look(chosen, choice, notes, workers, budget_s))
     except UserError as why:
         found.update({one.key: NotAttributed(str(why)) for one in chosen})

@@ -12,6 +12,7 @@ from conformance.commands.compare_features import side_of
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
 from conformance.engine.questions import Key
+from conformance.lab.room import ROOM
 from conformance.model.errors import UserError
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Scheme
@@ -46,7 +47,7 @@ class Stack:
 
     def labs(self, algorithm: str) -> set[Lab]:
         """Return the one lab in which this side is measured."""
-        return {(self.bench.lab, self.bench.lab_digest)}
+        return {(ROOM, self.bench.lab_digest)}
 
     def scheme(self, algorithm: str) -> Scheme:
         """Return the scheme of an algorithm. Raises UserError if the algorithm is not offered or cannot run."""

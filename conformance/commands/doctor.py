@@ -53,19 +53,18 @@ class Health:
 
 
 def compute(
-    lab: str = "virtual",
     kernel_name: str = kernels.DEFAULT_NAME,
     on_check: Callable[[Check], None] = lambda check: None,
 ) -> Health:
     """Check everything; `on_check` is called with each Check as soon as it is made."""
     found = []
-    for check in checks(lab, kernel_name):
+    for check in checks(kernel_name):
         found.append(check)
         on_check(check)
     return Health(checks=tuple(found))
 
 
-def checks(lab: str = "virtual", kernel_name: str = kernels.DEFAULT_NAME) -> Iterator[Check]:
+def checks(kernel_name: str = kernels.DEFAULT_NAME) -> Iterator[Check]:
     """Make and yield one Check after the other; a check that needs another to pass comes after it."""
     yield _platform()
     yield _processor()
@@ -79,9 +78,6 @@ def checks(lab: str = "virtual", kernel_name: str = kernels.DEFAULT_NAME) -> Ite
     yield _builds("linux-tcp")
     yield _cache()
     yield (temporary := _temp_folder())
-    if lab == "host":
-        yield _host()
-        return
     yield _ptrace()
     yield _pinning()
     yield _processes()
@@ -252,13 +248,3 @@ def _boots(kernel: kernels.Kernel) -> Check:
     last = (console.strip().splitlines() or ["it printed nothing"])[-1]
     what = f"a guest boots: {wall_s:.1f} s" if ok else f"a guest does not boot: {last[:200]}"
     return Check(ok, what, "run `conformance kernel build`; if that does not help, report this line and /proc/cpuinfo")
-
-
-def _host() -> Check:
-    from conformance.lab import host
-
-    try:
-        kernel = host.this_kernel()
-    except UserError as error:
-        return Check(False, "this machine's kernel", str(error))
-    return Check(True, f"this machine's kernel: Linux {kernel.release}, has netem")

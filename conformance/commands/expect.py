@@ -154,7 +154,7 @@ def _of_today(
         others = "; ".join(left_out)
         raise UserError(
             f"{_names(results)}: no measurement of {bench.adapter.name} is of today's build, kernel and lab: {others}",
-            "measure again, name the --client, --kernel and --lab they were made with, or take them with --any-build",
+            "measure again, name the --client and --kernel they were made with, or take them with --any-build",
         )
     return kept, left_out
 

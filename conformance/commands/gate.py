@@ -93,8 +93,8 @@ class Options:
 
     @property
     def can_look(self) -> bool:
-        """Whether `why` can examine violations: it traces in virtual time only, and needs zones that ship."""
-        return self.choice.lab == "virtual" and not self.baseline
+        """Whether `why` can examine violations: it needs zones that ship."""
+        return not self.baseline
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -282,8 +282,6 @@ def _features(
 
     Features come before cells: their cost is known, and a full tier uses up whatever time there is.
     """
-    if options.choice.lab != "virtual":
-        raise UserError("traces are taken in the virtual room only", "leave --lab or --features out")
     why_not = {algorithm: why for algorithm in algorithms if (why := tracing.why_not(bench, algorithm))}
     for algorithm, why in why_not.items():
         notes.warn(f"{algorithm} is not traced: {why}")

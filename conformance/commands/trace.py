@@ -83,8 +83,6 @@ def compute(
     cells = grids.cells(cell)
     if len(cells) != 1:
         raise UserError(f"{cell} is not a single cell", "name one cell, such as 10mbps-20ms-1pct")
-    if choice.lab != "virtual":
-        raise UserError("traces are taken in the virtual room only", "leave --lab out")
     target = pathlib.Path(target)
     files.check_empty(target)
     bench = benches.find(choice)
@@ -155,9 +153,6 @@ def keep_some(
     violation.
     """
     cells = [(algorithm, profile, at) for algorithm, profile, at in places if isinstance(at, Cell)]
-    if cells and choice.lab != "virtual":
-        notes.say("no traces kept: they are taken in the virtual room only")
-        return
     for algorithm, profile, cell in cells[:_MOST_KEPT]:
         own = "" if profile in documents.PROFILES.values() else f"-{profile}"
         target = pathlib.Path(folder) / f"{algorithm}-{cell.id}{own}"

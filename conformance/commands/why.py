@@ -113,8 +113,6 @@ def look(
 
     Raises UserError, Untraced.
     """
-    if choice.lab != "virtual":
-        raise UserError("traces are taken in the virtual room only", "leave --lab out")
     if target:
         files.check_empty(target)
     bench = benches.find(choice)

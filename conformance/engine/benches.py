@@ -9,7 +9,7 @@ from conformance.catalogue import documents
 from conformance.kernel import store as kernels
 from conformance.lab import adapter as adapters
 from conformance.lab import version
-from conformance.lab.room import Room
+from conformance.lab.room import ROOM, Room
 from conformance.model.errors import UserError
 from conformance.model.setting import Setting
 from conformance.model.trial import Scheme, Trial
@@ -28,7 +28,6 @@ class Choice:
     client: str = adapters.COMMON
     interop_rootfs: str | None = None
     kernel: str | None = None
-    lab: str = "virtual"
 
     def options(self, *without: str) -> str:
         """Return command-line options for all fields that differ from their defaults, except the fields `without`.
@@ -56,13 +55,12 @@ class Place:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Bench:
-    """The stack, lab and kernels that trials are run with, and the `choice` that they were found by.
+    """The stack and kernels that trials are run with, and the `choice` that they were found by.
 
     `place` finds the Place of an algorithm. `lab_digest` is the lab version (lab/version.py).
     """
 
     adapter: adapters.Adapter
-    lab: str
     place: Callable[[str], Place]
     lab_digest: str
     choice: Choice
@@ -85,12 +83,7 @@ class Bench:
         )
 
     def elsewhere(self, room: Room) -> "Bench":
-        """Return the same bench with `room` in place of its own rooms, for all built kernels.
-
-        Raise UserError if the lab is not virtual.
-        """
-        if self.lab != "virtual":
-            raise UserError(f"workers cannot use the {self.lab} lab", "leave out --lab or --executor")
+        """Return the same bench with `room` in place of its own rooms, for all built kernels."""
 
         def in_room(algorithm: str) -> Place:
             here = self.place(algorithm)
@@ -101,15 +94,14 @@ class Bench:
     def trials(self, algorithm: str, setting: Setting, seeds: Iterable[int]) -> list[Trial]:
         scheme = self.scheme(algorithm)
         return [
-            Trial(setting=setting, scheme=scheme, seed=seed, room=self.lab, lab_digest=self.lab_digest)
-            for seed in seeds
+            Trial(setting=setting, scheme=scheme, seed=seed, room=ROOM, lab_digest=self.lab_digest) for seed in seeds
         ]
 
 
 def find(choice: Choice = Choice()) -> Bench:
     """Return the Bench of a Choice.
 
-    Raise UserError if its stack, room or kernel is missing. If only the kernel that some algorithm asks for is missing,
+    Raise UserError if its stack or kernel is missing. If only the kernel that some algorithm asks for is missing,
     that algorithm is unsupported instead.
     """
     for name in ("stack", "client", "kernel", "interop_rootfs"):
@@ -126,18 +118,11 @@ def find(choice: Choice = Choice()) -> Bench:
             raise UserError(
                 f"stack {adapter.name} runs a root file system that you provide", "name it with --interop-rootfs"
             )
-    if choice.lab == "virtual":
-        place = _virtual(choice, adapter)
-    elif choice.lab == "host":
-        if choice.kernel:
-            raise UserError("--lab host runs on this machine's own kernel", "leave out --kernel")
-        place = _host()
-    else:
-        raise UserError(f"lab {choice.lab!r} is not known", "choose virtual or host")
-    return Bench(adapter=adapter, lab=choice.lab, place=place, lab_digest=version.lab_version(), choice=choice)
+    place = _place(choice, adapter)
+    return Bench(adapter=adapter, place=place, lab_digest=version.lab_version(), choice=choice)
 
 
-def _virtual(choice: Choice, adapter: adapters.Adapter) -> Callable[[str], Place]:
+def _place(choice: Choice, adapter: adapters.Adapter) -> Callable[[str], Place]:
     from conformance.lab.virtual import VirtualRoom
 
     kernels.find(choice.kernel or kernels.DEFAULT_NAME)
@@ -152,14 +137,3 @@ def _virtual(choice: Choice, adapter: adapters.Adapter) -> Callable[[str], Place
         return Place(kernel=found, room=VirtualRoom(found))
 
     return on_own_kernel
-
-
-def _host() -> Callable[[str], Place]:
-    from conformance.lab.host import HostRoom, this_kernel
-
-    here = Place(kernel=this_kernel(), room=HostRoom())
-
-    def on_this_host(algorithm: str) -> Place:
-        return here
-
-    return on_this_host

@@ -95,8 +95,6 @@ class Execution:
         """Ask the question of a violation again, alone, with fresh seeds. Raise UserError."""
         again = self.plan.repeating([judged.question])
         found = self._follow_ups.repeats(again.work)
-        if self._run is not None and self._bench.lab != "virtual":
-            self._run.wait()  # in real time, trials would disturb each other
         with Execution(
             again, self._bench, self._store, workers=self._workers, executor=self._executor, ahead=False
         ) as execution:
@@ -114,7 +112,7 @@ class Execution:
         numbers = {(question.algorithm, setting): number for setting, number in least.items()}
         if self._look_further(numbers):
             if self._run is not None:
-                # Looks for other questions may be making these trials; in real time, trials would disturb each other.
+                # Looks for other questions may be making these trials.
                 self._run.wait()
             few = self._look_further(numbers)
             for number in sorted(set(few.values())):

@@ -69,9 +69,8 @@ class Run:
         self._bench = bench.elsewhere(Room(bench.choice, self._remote)) if self._remote else bench
         self._store, self._on_trial = store, on_trial
         self._cancelled = threading.Event()
-        # In real time, trials would disturb each other.
-        self._threads = 1 if bench.lab == "host" else workers or limits.workers()
-        self._by_handfuls = bool(executor) or bench.lab == "host"
+        self._threads = workers or limits.workers()
+        self._by_handfuls = bool(executor)
         self.progress = Progress(self._threads, FIXED_BYTES[bench.adapter.manifest.transport])
         looks = looks or Looks(numbers=(len(seeds),))
         # Several zones may judge the same trials, so a key may be given more than once.

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from conformance.engine.benches import Bench
 from conformance.engine.plan import Plan
+from conformance.lab.room import ROOM
 from conformance.model.trial import SHORT_DIGEST, Scheme
 from conformance.results.store import Store
 from conformance.support.console import count, one_line
@@ -35,7 +36,7 @@ def lines(plan: Plan, bench: Bench, store: Store, *, named: bool = False) -> Ite
             here
             and _elsewhere(trial.scheme, here)
             and (trial.scheme.kernel == here.kernel or not named)
-            and (trial.room, trial.lab_digest) == (bench.lab, bench.lab_digest)
+            and (trial.room, trial.lab_digest) == (ROOM, bench.lab_digest)
             and trial.seed in seeds
             and (trial.scheme.algorithm, trial.setting) in work
         ):
@@ -47,7 +48,7 @@ def lines(plan: Plan, bench: Bench, store: Store, *, named: bool = False) -> Ite
         alike = len({release for release, _ in told}) < len(told)
         first, *rest = [f"Linux {one_line(r)}" + (f" ({d[:SHORT_DIGEST]})" if alike else "") for r, d in told]
         left = " and ".join(f"{others[key]} stored results of {name}" for key, name in zip(others, rest, strict=True))
-        yield f"{'guest ' if bench.lab == 'virtual' else ''}kernel {first}; {left} are not used"
+        yield f"guest kernel {first}; {left} are not used"
 
 
 def _elsewhere(scheme: Scheme, here: Scheme) -> bool:

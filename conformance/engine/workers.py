@@ -109,8 +109,6 @@ class Executors:
 class Room:
     """Runs trials on workers. `choice`: the names by which workers look up stack and kernel."""
 
-    name = "virtual"
-
     def __init__(self, choice: Choice, executors: Executors) -> None:
         self._choice, self._executors = choice, executors
 

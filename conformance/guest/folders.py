@@ -1,15 +1,13 @@
 """Empty the folders that a stack may write to before every trial, so that files neither reach the next nor pile up.
 
-In a guest, each folder is a file system of its own, in memory and of bounded size. It is dropped as a whole, which
-takes the same time whatever is in it. In the host room, only the folders of the roles belong to the suite and are
-recreated.
+Each folder is a file system of its own, in memory and of bounded size. It is dropped as a whole, which takes the same
+time whatever is in it.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
-import subprocess
 
 from conformance.guest.mounts import mount, unmount
 from conformance.guest.process import NOBODY
@@ -25,21 +23,14 @@ _IPC_RMID = 0
 
 
 def renew(stage: Stage) -> None:
-    """Give server and client empty folders; in a guest, also empty every folder that anyone may write to."""
+    """Give server and client empty folders, and empty every folder that anyone may write to."""
     for role in ("server", "client"):
         folder = stage.folder(role)
-        if stage.virtual:
-            os.makedirs(folder, exist_ok=True)
-            _remount(folder, f"size=20%,mode=755,uid={NOBODY},gid={NOBODY}")
-        else:
-            # Not shutil.rmtree, which fails if folders are nested more deeply than its stack allows.
-            subprocess.run(["rm", "-rf", "--", folder], check=True)
-            os.makedirs(folder)
-            os.chown(folder, NOBODY, NOBODY)
-    if stage.virtual:
-        for folder in ("/tmp", "/var/tmp", "/dev/shm"):
-            _remount(folder, "size=4%,mode=1777")
-        _remove_ipc()
+        os.makedirs(folder, exist_ok=True)
+        _remount(folder, f"size=20%,mode=755,uid={NOBODY},gid={NOBODY}")
+    for folder in ("/tmp", "/var/tmp", "/dev/shm"):
+        _remount(folder, "size=4%,mode=1777")
+    _remove_ipc()
 
 
 def _remount(folder: str, options: str) -> None:

@@ -5,7 +5,7 @@ scratch folder outlives the guest; only root can reach it, whoever owns it on th
 
 The kernel passes NAME=VALUE parameters that it does not know to process 1 as environment variables. cc_scratch,
 cc_suite and, if there is a stack, cc_adapter, cc_build, cc_client, cc_client_build and cc_rootfs are host paths.
-cc_time_travel says whether this guest's clock is virtual. cc_run names a Python program to run instead of the job; the
+cc_run names a Python program to run instead of the job; the
 suite's own tests and doctor use it.
 """
 
@@ -62,14 +62,12 @@ def set_up_filesystem() -> None:
 
 def set_up_environment() -> None:
     """Give every guest the same environment, whatever the host's was."""
-    virtual = os.environ.get("cc_time_travel") == "1"
     os.environ.clear()
     os.environ.update(
         PATH="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         HOME="/tmp",
         SHELL="/bin/sh",
         LC_ALL="C",
-        CC_VIRTUAL_TIME="1" if virtual else "0",
     )
     if sys.version_info < (3, 12):
         # Mininet 2.3.0 imports distutils; setuptools' replacement of it takes an eighth of a guest's start. Python
@@ -77,9 +75,8 @@ def set_up_environment() -> None:
         # installed.
         os.environ["SETUPTOOLS_USE_DISTUTILS"] = "stdlib"
         sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__module__ != "_distutils_hack"]
-    if virtual:
-        # OpenSSL and BoringSSL read RDRAND and RDSEED themselves; mask both so the seed reaches them.
-        os.environ["OPENSSL_ia32cap"] = "~0x4000000000000000:~0x40000"
+    # OpenSSL and BoringSSL read RDRAND and RDSEED themselves; mask both so the seed reaches them.
+    os.environ["OPENSSL_ia32cap"] = "~0x4000000000000000:~0x40000"
 
 
 def main() -> None:

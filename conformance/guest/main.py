@@ -1,8 +1,7 @@
 """Run one job: build the network, then calibrate each cell and run its trials.
 
 It reads SCRATCH/job.json and the cells that the host feeds it. It appends the events of protocol.py to
-SCRATCH/out.jsonl as they happen, so that measurements survive whatever happens next. In the host room it is run as a
-program, `main.py SCRATCH`, as root, on a machine whose kernel has netem.
+SCRATCH/out.jsonl as they happen, so that measurements survive whatever happens next.
 """
 
 from __future__ import annotations
@@ -13,17 +12,13 @@ import importlib.util
 import itertools
 import os
 import shutil
-import sys
 import time
 import traceback
-
-if __name__ == "__main__":
-    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 from conformance.guest import calibrate, netns, probe, protocol, proxy, shared_main, shared_network, tc
 from conformance.guest.bursts import run_counting
 from conformance.guest.exchange import MOST_BYTES, run_timed
-from conformance.guest.process import few_descriptors, kill_descendants, prepare_harness, set_oom_score
+from conformance.guest.process import few_descriptors, prepare_harness, set_oom_score
 from conformance.guest.shared_stage import SharedStage
 from conformance.guest.stage import Stage, transfer
 from conformance.guest.trace import run_traced
@@ -83,54 +78,42 @@ def _run(job: protocol.Job, scratch: str, emit: Emit) -> None:
         _run_shared(job, job.network, scratch, pki, emit)
         return
     builder = _load(os.path.join(scratch, "topology.py"))
-    virtual = os.environ.get("CC_VIRTUAL_TIME") == "1"
     # This imports Mininet: on a machine without it, the host gets a fault event and not just a stack trace.
     with few_descriptors():
         net = builder.build()
-    stage = Stage(job=job, net=net, topology=builder.TOPOLOGY, scratch=scratch, pki=pki, virtual=virtual)
-    try:
-        network = _set_up(stage)
-        emit(network)
-        if isinstance(network, protocol.Unsupported):
-            return
-        _rule_the_processor()
-        for node in net.hosts:
-            # Without the nodes there is no network: the kernel must not kill them when a stack uses up all memory.
-            set_oom_score(node.pid, -1000)
-        for index, cell in enumerate(_cells(scratch, protocol.parse_cell)):
-            if job.probe:
-                probe.run(stage, cell, emit)
-                continue
-            if index == 0:
-                _warm_up(stage, cell, emit)
-            _run_cell(stage, index, cell, emit)
-    finally:
-        if not virtual:
-            net.stop()
-            kill_descendants(set())
+    stage = Stage(job=job, net=net, topology=builder.TOPOLOGY, scratch=scratch, pki=pki)
+    network = _set_up(stage)
+    emit(network)
+    if isinstance(network, protocol.Unsupported):
+        return
+    _rule_the_processor()
+    for node in net.hosts:
+        # Without the nodes there is no network: the kernel must not kill them when a stack uses up all memory.
+        set_oom_score(node.pid, -1000)
+    for index, cell in enumerate(_cells(scratch, protocol.parse_cell)):
+        if job.probe:
+            probe.run(stage, cell, emit)
+            continue
+        if index == 0:
+            _warm_up(stage, cell, emit)
+        _run_cell(stage, index, cell, emit)
 
 
 def _run_shared(job: protocol.Job, network: SharedNetwork, scratch: str, pki: str, emit: Emit) -> None:
     """Carry out a job whose flows share a network."""
-    virtual = os.environ.get("CC_VIRTUAL_TIME") == "1"
     place = shared_network.place(network)
     with few_descriptors():
         net = shared_network.build(network, place)
-    stage = Stage(job=job, net=net, topology=shared_main.TOPOLOGY, scratch=scratch, pki=pki, virtual=virtual)
+    stage = Stage(job=job, net=net, topology=shared_main.TOPOLOGY, scratch=scratch, pki=pki)
     shared = SharedStage(stage=stage, network=network, place=place)
-    try:
-        found = shared_main.set_up(shared, _set_kernel_algorithm)
-        emit(found)
-        if isinstance(found, protocol.Unsupported):
-            return
-        _rule_the_processor()
-        for node in net.hosts:
-            set_oom_score(node.pid, -1000)
-        shared_main.run_cells(shared, _cells(scratch, protocol.parse_shared_cell), emit)
-    finally:
-        if not virtual:
-            net.stop()
-            kill_descendants(set())
+    found = shared_main.set_up(shared, _set_kernel_algorithm)
+    emit(found)
+    if isinstance(found, protocol.Unsupported):
+        return
+    _rule_the_processor()
+    for node in net.hosts:
+        set_oom_score(node.pid, -1000)
+    shared_main.run_cells(shared, _cells(scratch, protocol.parse_shared_cell), emit)
 
 
 def _cells(scratch: str, parse: Callable[[str], C | None]) -> Iterator[C]:
@@ -207,7 +190,7 @@ def _run_cell(stage: Stage, index: int, cell: protocol.CellJob, emit: Emit) -> N
                 facts = run_traced(stage, own, target)
             elif job.bursts:
                 facts = run_counting(stage, own, cell.links[cell.bottleneck].bandwidth_mbps)
-            elif stage.virtual and own.transfer_bytes <= MOST_BYTES:
+            elif own.transfer_bytes <= MOST_BYTES:
                 facts = run_timed(stage, own)
             else:
                 facts = run_trial(stage, own)
@@ -270,7 +253,3 @@ def _load(path: str) -> Any:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-if __name__ == "__main__":
-    sys.exit(run_job(sys.argv[1]))

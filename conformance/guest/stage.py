@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Stage:
     """A job, the started network that it is carried out in, and where its files are.
 
-    `net` is Mininet's network, `topology` its builder's description. `virtual`: whether this guest's clock is virtual.
+    `net` is Mininet's network, `topology` its builder's description.
     `pki` is the job's folder of certificates, copied to where stacks may read it.
     """
 
@@ -27,7 +27,6 @@ class Stage:
     topology: Topology
     scratch: str
     pki: str
-    virtual: bool
 
     @property
     def router(self) -> Router:

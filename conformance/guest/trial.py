@@ -1,6 +1,6 @@
 """Run one trial: set fresh queues and a seed, run a server and a client, and return what was seen.
 
-It returns facts, which the engine judges. A trial must not depend on what the guest did before it. In virtual time,
+It returns facts, which the engine judges. A trial must not depend on what the guest did before it.
 `fresh_start` therefore begins each trial (and each calibration) at a multiple of 65.536 s of uptime, because the
 kernel's timer wheel rounds long timers to multiples of up to 512 ms of absolute time. A trial has its own seed, fresh
 queues and, except for tc (tc.py), fresh processes. The kernel keeps no TCP metrics (a sysctl of every profile) and
@@ -73,8 +73,7 @@ def run_trial(stage: Stage, transfer: Transfer) -> TrialFacts:
         before, calls_before = _counters(stage), system_calls()
         sampler = _sampler(stage, transfer)
         cleanup.callback(sampler.close)
-        if stage.virtual:
-            _align_clock(_CLIENT_ALIGN_MS)
+        _align_clock(_CLIENT_ALIGN_MS)
         client = _start(stage, "client", transfer, cleanup)
         watched = [client.pidfd, *([proxy.pidfd] if proxy else [])]
         elapsed_s, timed_out, half_time = _watch(stage.net["client"], watched, sampler, stage.job.timeout_s)
@@ -102,7 +101,7 @@ def run_trial(stage: Stage, transfer: Transfer) -> TrialFacts:
 
 
 def fresh_start(stage: Stage, tc_lines: Sequence[Sequence[str]], seed: int) -> None:
-    """Recreate folders, set queues by `tc_lines`, and in virtual time also align the clock and seed the kernel."""
+    """Recreate folders, set queues by `tc_lines`, align the clock and seed the kernel."""
     folders.renew(stage)
     by_node: dict[str, list[str]] = {}
     for segment, chain in zip(stage.topology.segments, tc_lines, strict=True):
@@ -118,12 +117,11 @@ def fresh_start(stage: Stage, tc_lines: Sequence[Sequence[str]], seed: int) -> N
 
 
 def start_clock(stage: Stage, seed: int) -> None:
-    """Wait until old connections have ended, align the clock, and seed the kernel: in virtual time only."""
-    if stage.virtual:
-        _await_silence(stage.net)
-        _align_clock(_ALIGN_MS, _TIME_WAIT_MS)
-        with open(_SEED_FILE, "w") as f:
-            f.write(str(seed))
+    """Wait until old connections have ended, align the clock, and seed the kernel."""
+    _await_silence(stage.net)
+    _align_clock(_ALIGN_MS, _TIME_WAIT_MS)
+    with open(_SEED_FILE, "w") as f:
+        f.write(str(seed))
 
 
 def _await_silence(net: Any) -> None:

@@ -1,1 +1,1 @@
-"""Run trials in rooms: one interface (room.Room), and two rooms here, virtual.py and host.py."""
+"""Run trials in rooms: one interface (room.Room), and the room of guests here (virtual.py)."""

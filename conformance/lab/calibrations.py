@@ -57,7 +57,6 @@ def _is_good(setting: Setting, observed: Observed) -> bool:
 
 def _place(trial: Trial, cell: protocol.CellJob, probing: protocol.Probing) -> pathlib.Path:
     depends_on = {
-        "room": trial.room,
         "lab": trial.lab_digest,
         "kernel": trial.scheme.kernel_digest,
         "probing": wire.to_json(probing),

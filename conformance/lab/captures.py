@@ -101,7 +101,7 @@ def _error(measurement: Measurement, message: str) -> Measurement:
 def _packets(
     setting: Setting, folder: pathlib.Path | None, unseen: Mapping[str, int], transport: str
 ) -> Mapping[str, object]:
-    from conformance.model import packets  # late: the host room also runs where only the standard library is installed
+    from conformance.model import packets  # late: few settings ask for packets
 
     sent, came, asked = _captured(setting, folder, unseen, transport)
     return packets.matched(sent, came, asked, captures_of(setting).client).to_json()

@@ -51,7 +51,7 @@ def write(
     if first.lab_digest != version.lab_version():
         # A guest reads the suite's files when it starts; its results must not be kept under an earlier version.
         raise UserError("the suite's own code changed while it was measuring", "run the same command again")
-    setting, on_host = first.setting, first.room == "host"
+    setting = first.setting
     shutil.copytree(pki.ensure(), scratch / "pki")
     network, form = None, setting.cell_form
     if form is not None:
@@ -69,9 +69,8 @@ def write(
         transport=adapter.manifest.transport,
         port=adapter.manifest.port,
         hostname=pki.HOSTNAME,
-        pki=f"{scratch if on_host else '/run/scratch'}/pki",
-        # In a guest, this is memory; on a host, the scratch folder, which only we write to and which is removed.
-        work_dir=f"{scratch}/work" if on_host else "/run/work",
+        pki="/run/scratch/pki",
+        work_dir="/run/work",
         limits=_LIMITS,
         ready_timeout_s=_READY_TIMEOUT_S,
         timeout_s=setting.timeout_s,

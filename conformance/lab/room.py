@@ -1,4 +1,4 @@
-"""Define what a room is: a place where trials are run. Rooms are virtual.py, host.py and engine/workers.py."""
+"""Define what a room is: a place where trials are run. Rooms are virtual.py and engine/workers.py."""
 
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,11 +13,12 @@ from conformance.model.trial import Measurement, Trial
 Batches = Iterable[Sequence[Trial]]
 
 
-class Room(Protocol):
-    """A place where trials are run. Its `name` is part of each trial: rooms of one name give the same results."""
+#: The name in each trial of where it ran. All rooms give the same results, so they share it.
+ROOM = "virtual"
 
-    @property
-    def name(self) -> str: ...
+
+class Room(Protocol):
+    """A place where trials are run."""
 
     def run(self, adapter: Adapter, batches: Batches, cancelled: threading.Event) -> Iterator[Measurement]:
         """Yield one Measurement for each trial, as they come, until all are made or `cancelled` is set.

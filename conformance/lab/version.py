@@ -23,7 +23,6 @@ SOURCES = (
     "conformance/lab/adapter.py",
     "conformance/lab/calibrations.py",
     "conformance/lab/captures.py",
-    "conformance/lab/host.py",
     "conformance/lab/job.py",
     "conformance/lab/load.py",
     "conformance/lab/manifest.py",

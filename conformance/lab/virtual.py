@@ -57,25 +57,24 @@ def command(
     kernel: Kernel,
     scratch: pathlib.Path,
     adapter: Adapter | None = None,
-    time_travel: bool = True,
     run: str | None = None,
     memory: str = _MEMORY,
 ) -> list[str]:
     """Return the guest's command line."""
     stack = [f"cc_{name.replace('-', '_')}={folder}" for name, folder in adapter.folders().items()] if adapter else []
-    clock = [f"time-travel-start={_WALL_CLOCK_NS}", "time-travel=inf-cpu"] if time_travel else []
     # If the host forbids seccomp, such a kernel uses ptrace, which is slower and gives the same results.
     calls = ["seccomp=auto"] if kernel.seccomp else []
     # Variant parameters come first, because the kernel takes the last duplicate and the lab's must win.
     parameters = [f"{name}={value}" for name, value in kernel.parameters]
     return [
         str(kernel.binary), *parameters, f"mem={memory}", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
-        *clock, *calls, f"random.seed={_BOOT_SEED}", "norandmaps", "ipv6.disable_ipv6=1", "thash_entries=512",
+        f"time-travel-start={_WALL_CLOCK_NS}", "time-travel=inf-cpu", *calls, f"random.seed={_BOOT_SEED}",
+        "norandmaps", "ipv6.disable_ipv6=1", "thash_entries=512",
         f"syscall.cost_ns={SYSCALL_COST_NS}", f"syscall.empty_poll_ns={EMPTY_POLL_COST_NS}",
         f"time.clock_reads={CLOCK_READS}",
         "con=null", "con0=null,fd:1", "quiet", "panic=-1", "noreboot", f"uml_dir={scratch}/uml",
         f"cc_scratch={scratch}", f"cc_suite={paths.PACKAGE.parent}", *stack,
-        f"cc_time_travel={int(time_travel)}", *([f"cc_run={run}"] if run else []),
+        *([f"cc_run={run}"] if run else []),
         "init=/usr/bin/python3", "--", "-I", "-u", str(paths.PACKAGE / "guest" / "init.py"),
     ]  # fmt: skip
 
@@ -161,7 +160,6 @@ def boot(
     scratch: pathlib.Path,
     core: int,
     adapter: Adapter | None = None,
-    time_travel: bool = True,
     run: str | None = None,
     memory: str = _MEMORY,
 ) -> Group:
@@ -175,13 +173,11 @@ def boot(
     # HOME also serves the kernel itself: Linux 7.2 takes the top of its address space from the place of its
     # environment, and PATH is moved. Without any other variable, its first process ends at once.
     environment = {**({"TMPDIR": str(place)} if place else {}), "HOME": str(scratch), "PATH": "/usr/bin:/bin"}
-    return Group(command(kernel, scratch, adapter, time_travel, run, memory), scratch, environment, {core})
+    return Group(command(kernel, scratch, adapter, run, memory), scratch, environment, {core})
 
 
 class VirtualRoom:
     """The Room that runs trials in guests: a guest is fed all cells, one after another, as long as it lives."""
-
-    name = "virtual"
 
     def __init__(
         self,

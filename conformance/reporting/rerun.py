@@ -47,7 +47,7 @@ def trial(measurement: Measurement) -> str | None:
     """Return the command that repeats one trial and captures its packets; None if there is none."""
     made = measurement.trial
     setting = made.setting
-    if made.room != "virtual" or documents.profile_or_none(setting.profile, setting.cell) != setting:
+    if documents.profile_or_none(setting.profile, setting.cell) != setting:
         return None
     words = ["conformance", "trace", made.scheme.algorithm, setting.cell.id, "--seed", str(made.seed)]
     return shlex.join([*words, *_choice(made), "--profile", setting.profile, "--packets-only"])
@@ -58,8 +58,6 @@ def why(series: Series) -> str | None:
     if series.verdict is not Status.VIOLATES:
         return None
     made = next(m.trial for result in series.utilization.results.values() for m in result.measurements)
-    if made.room != "virtual":
-        return None
     return shlex.join(["conformance", "why", made.scheme.algorithm, *_choice(made)])
 
 
@@ -77,13 +75,18 @@ def _stack(name: str) -> tuple[str, str]:
 
 
 def _choice(made: Trial) -> list[str]:
-    room = ("--lab", "host") if made.room == "host" else ("--kernel", made.scheme.kernel)
     stack = _stack(made.scheme.stack)
     shipped = stack[1] == made.scheme.stack
     client = _client(made.scheme.client, _usual_client(made.scheme.stack)) if shipped else []
     # Results have a working tree's content but not its path. Adapters that do not ship may name their own trees.
     names = [tree.partition("@")[0] for tree in made.scheme.trees if shipped]
-    return [*stack, *client, *(word for name in names for word in ("--source", f"{name}=path/to/{name}")), *room]
+    return [
+        *stack,
+        *client,
+        *(word for name in names for word in ("--source", f"{name}=path/to/{name}")),
+        "--kernel",
+        made.scheme.kernel,
+    ]
 
 
 @functools.cache

@@ -313,7 +313,7 @@ def explain(item: JudgedItem) -> str:
         made = len(next(iter(item.again.measured.values())))
         told.append(("again", f"{said.status} with fresh seeds, from {first}: {said.reason}, {made} trials"))
     told.append(("rerun", item.rerun_command()))
-    if v.status is Status.VIOLATES and option.lab == "virtual" and not option.baseline:
+    if v.status is Status.VIOLATES and not option.baseline:
         told.append(("why", f"conformance why {item.case.question.algorithm}{chosen(option).options()}"))
     lines += [f"  {title:10} {text}" for title, text in told]
     return "\n".join(lines)

@@ -65,11 +65,6 @@ def add(parser: pytest.Parser) -> None:
         help="full, 10mbps ... (all cells at a bandwidth), or cells such as 10mbps-20ms-1pct, separated by commas"
         " (default: full; for a zone's split part 10mbps)",
     )
-    group.addoption(
-        "--lab",
-        default="virtual",
-        help="where trials run: virtual (default: in guests) or host (this machine's kernel, as root)",
-    )
     group.addoption("--kernel", default=None, help="name of the guest kernel (default: the one that has the algorithm)")
     group.addoption(
         "--results",
@@ -151,4 +146,4 @@ def unsplit(option: Options) -> str | None:
     """Return why this stack's connections cannot be split here, or None."""
     if profile(option) != documents.PROFILES["tcp"]:
         return "no proxy can split connections that are not TCP"
-    return None if option.lab == "virtual" else "split paths are measured in the virtual lab only"
+    return None

@@ -189,7 +189,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         "conformance-zones": summary.Zones(functools.partial(late.repeated, option) if option.confirm else None),
     }
     # With a baseline, the stack is compared with its earlier self, but `why` compares with the reference.
-    why_too = option.lab == "virtual" and not (option.no_why or option.baseline)
+    why_too = not (option.no_why or option.baseline)
     if option.keep_traces or not option.baseline:
         plugins["conformance-violations"] = Violations(config, why_too, blame_too=why_too and not option.no_blame)
     for name, plugin in plugins.items():
@@ -212,5 +212,5 @@ def pytest_report_header(config: pytest.Config) -> str | None:
         kernel = config.option.kernel or "as the algorithm requires"
         trees = config.option.source or filter(None, [os.environ.get(sources.VARIABLE)])
         with_trees = "".join(f" with {text}" for text in trees)  # not checked yet: a mistake in it is reported later
-        return f"conformance: stack {config.option.stack}{with_trees}, lab {config.option.lab}, kernel {kernel}"
+        return f"conformance: stack {config.option.stack}{with_trees}, kernel {kernel}"
     return None

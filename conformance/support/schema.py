@@ -38,7 +38,7 @@ def _validator(name: str, field: str | None = None) -> Any:
 @functools.cache
 def _class() -> Any:
     """Return the class of validators, which search each value for a few errors only."""
-    import jsonschema  # late: the host room also runs where only the standard library is installed
+    import jsonschema  # late: it takes long to import
 
     keywords = {**jsonschema.Draft202012Validator.VALIDATORS, "uniqueItems": _unique}
     extend: Callable[..., Any] = jsonschema.validators.extend

@@ -4,7 +4,6 @@ import dataclasses
 import json
 import os
 import pathlib
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from helpers import line
 
 from conformance.catalogue import documents
 from conformance.engine import benches, runs
-from conformance.lab import cores, host, job, virtual
+from conformance.lab import cores, job, virtual
 from conformance.lab.adapter import load
 from conformance.model.emulation import tc_commands
 from conformance.model.place import Cell
@@ -393,60 +392,6 @@ print("child ended with", os.wait()[1])
     limit = int(pathlib.Path("/proc/sys/vm/max_map_count").read_text())
     said = run_program(bench, program)
     assert f"child ended with {11 if limit < 75_000 else 0}" in said, said
-
-
-def test_the_host_room_runs_the_same_job_in_real_time(bench):
-    """CI's own kernel has no netem, so the host room runs in a guest that keeps real time."""
-    setting = short(Cell(5, 10, 0), transfer_s=2)
-    program = f"""
-import json, pathlib, sys, threading
-sys.path.insert(0, "/run/suite")
-from conformance.lab import host, version
-from conformance.lab.adapter import Adapter
-from conformance.lab.manifest import Manifest
-from conformance.model.setting import Setting
-from conformance.model.trial import Scheme, Trial
-import os
-os.environ["CC_CONFORMANCE_CACHE"] = "/tmp/cache"
-path = pathlib.Path("/run/suite/adapters/linux-tcp/adapter.json")
-about = json.loads(path.read_text())
-fields = ("name", "title", "program", "transport", "kernel_algorithms")
-manifest = Manifest(path=path, **{{name: about[name] for name in fields}})
-built = pathlib.Path("/run/scratch/built")
-adapter = Adapter(manifest=manifest, client=None, build=built, version="", has=None, digest="")
-kernel = host.this_kernel()
-scheme = Scheme(algorithm="cubic", stack="linux-tcp", stack_version="", stack_digest="", kernel=kernel.name,
-                kernel_release=kernel.release, kernel_digest=kernel.digest)
-setting = Setting.from_json(json.loads({json.dumps(json.dumps(setting.to_json()))}))
-trials = [Trial(setting=setting, scheme=scheme, seed=s, room="host", lab_digest=version.lab_version())
-          for s in (1, 2)]
-with open("/run/scratch/measured.jsonl", "w") as out:
-    for m in host.HostRoom().run(adapter, [trials], threading.Event()):
-        out.write(json.dumps(m.to_json()) + "\\n")
-"""
-    with cores.one_core() as core, scratch_place.folder() as scratch:
-        (scratch / "room.py").write_text(program)
-        shutil.copytree(bench.adapter.build, scratch / "built")  # the guest sees the scratch folder
-        guest = virtual.boot(bench.place("cubic").kernel, scratch, core, time_travel=False, run="/run/scratch/room.py")
-        wait_for(guest, 180)
-        console = (scratch / "console.log").read_text(errors="replace")
-        lines = (scratch / "measured.jsonl").read_text().splitlines()
-    assert len(lines) == 2, console[-2000:]
-    for found in map(json.loads, lines):
-        assert found["trial"]["room"] == "host"
-        if found["outcome"] == "error":
-            # In real time on a busy machine, a trial may miss its marks; then the message must say just that.
-            late = "calibration: the emulator", "the client of linux-tcp reports"
-            assert found["message"].startswith(late), found["message"]
-            continue
-        assert found["outcome"] == "ok", found["message"]
-        assert 0.1 < found["metrics"]["utilization"] < 1
-
-
-def test_the_host_room_says_what_it_lacks(monkeypatch):
-    monkeypatch.setattr(host.os, "geteuid", lambda: 1000)
-    with pytest.raises(runs.UserError, match="needs root"):
-        host.this_kernel()
 
 
 def test_pytest_judges_linux_cubic_on_real_guests(tmp_path):

@@ -2,7 +2,7 @@
 
 What tc reads back (delay, loss and kind of queue) must equal what was requested, and what probe packets saw of rate,
 delay and loss must agree with it. Tolerances: 3 % of the rate; 0.5 ms + 2 % of the delay beyond the probe's own
-serialization (for scheduling, in the host room); for the loss, an exact two-sided binomial test at 1e-6, so that a
+serialization; for the loss, an exact two-sided binomial test at 1e-6, so that a
 correct emulator fails once in a million calibrations.
 """
 

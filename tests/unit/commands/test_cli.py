@@ -48,7 +48,6 @@ def results(tmp_path):
         (("run", "cubic", "--queue", "tail"), "queue 'tail' is not known"),
         (("run", "cubic", "--stack", "apache-quic"), "stack 'apache-quic' is not known; choose one of"),
         (("run", "cubic", "--profile", "x"), "profile 'x' is not known"),
-        (("run", "cubic", "--lab", "moon"), "lab 'moon' is not known"),
         (("kernel", "build", "a/b"), "kernel name 'a/b' is not valid"),
         (("kernel", "build", "--source", "/nowhere"), "no such file, folder"),
         (("report", "none.jsonl"), "cannot read results none.jsonl"),

@@ -102,7 +102,6 @@ def world(monkeypatch, tmp_path):
             return Bench(
                 choice=choice,
                 adapter=Adapter(offers),
-                lab="virtual",
                 place=lambda algorithm: place,
                 lab_digest="7" * 16,
             )

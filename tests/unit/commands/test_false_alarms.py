@@ -50,9 +50,7 @@ def made_up(monkeypatch, tmp_path):
     )  # fmt: skip
     kernel = types.SimpleNamespace(name="default", release="6.12.0", digest="e" * 16)
     place = benches.Place(kernel=kernel, room=Room())
-    bench = benches.Bench(
-        adapter=adapter, lab="virtual", place=lambda _: place, lab_digest="7" * 16, choice=benches.Choice()
-    )
+    bench = benches.Bench(adapter=adapter, place=lambda _: place, lab_digest="7" * 16, choice=benches.Choice())
     lab.zone = zone(intervals=dict.fromkeys((A, B), zone().intervals[zone().cells[0]]))
     lab.place = place
     monkeypatch.setattr(benches, "find", lambda: bench)

@@ -83,7 +83,6 @@ def test_mistakes_are_named(tmp_path):
     for words, arguments in (
         ("is not empty", {"target": tmp_path / "there"}),
         ("is not a single cell", {"target": tmp_path / "t", "cell": "10mbps"}),
-        ("virtual room only", {"target": tmp_path / "t", "choice": benches.Choice(lab="host")}),
     ):
         with pytest.raises(UserError, match=words):
             traced(**arguments)

@@ -451,8 +451,6 @@ def test_mistakes_are_named(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match="is not empty"):
         ask(tmp_path, target=tmp_path)
-    with pytest.raises(UserError, match="virtual room only"):
-        ask(tmp_path, choice=benches.Choice(lab="host"))
 
 
 @pytest.mark.guest

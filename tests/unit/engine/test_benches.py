@@ -24,11 +24,6 @@ def test_all_stacks_run_on_the_default_kernel_whatever_others_are_built(monkeypa
     assert benches.find(benches.Choice(stack=stack, kernel="7.2")).scheme("cubic").kernel == "7.2"
 
 
-def test_this_machine_has_one_kernel():
-    with pytest.raises(UserError, match="--lab host runs on this machine's own kernel; leave out --kernel"):
-        benches.find(benches.Choice(lab="host", kernel="default"))
-
-
 @pytest.mark.parametrize("name", ["stack", "client", "kernel", "interop_rootfs"])
 def test_an_empty_choice_is_not_the_default(name):
     """A script's variable may be unset, and the default would be another stack or kernel than was meant."""

@@ -24,7 +24,7 @@ class FakeBench(Bench):
 
 @pytest.fixture
 def bench():
-    return FakeBench(adapter=None, lab="virtual", place=None, lab_digest="7" * 16, choice=Choice())
+    return FakeBench(adapter=None, place=None, lab_digest="7" * 16, choice=Choice())
 
 
 @pytest.fixture

@@ -130,13 +130,8 @@ def test_an_answer_for_other_trials_is_no_result(measure):
     assert {line["outcome"] for line in found} == {Outcome.ERROR}
 
 
-def test_the_host_lab_has_no_workers():
-    with pytest.raises(UserError, match="workers cannot use the host lab"):
-        dataclasses.replace(engine_bench(), lab="host").elsewhere(None)
-
-
 def engine_bench():
-    return fake_room.Bench(adapter=None, lab="virtual", place=None, lab_digest="", choice=benches.Choice())
+    return fake_room.Bench(adapter=None, place=None, lab_digest="", choice=benches.Choice())
 
 
 @pytest.mark.parametrize(

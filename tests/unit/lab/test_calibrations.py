@@ -49,7 +49,6 @@ def test_seed_algorithm_stack_and_length_do_not_matter(same):
     [
         trial(kernel_digest="8" * 16), trial(lab_digest="8" * 16), other(offload=False), other(host_queue="fq"),
         other(queue="bfifo:1"), other(sysctls=(("net.ipv4.tcp_sack", "0"),)), other(rival="cubic"),
-        dataclasses.replace(trial(), room="host"),
     ],
 )  # fmt: skip
 def test_what_a_calibration_depends_on_makes_it_another(unlike):

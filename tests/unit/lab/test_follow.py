@@ -1,19 +1,14 @@
 """Following the events of a guest that cannot go on."""
 
-import dataclasses
 import subprocess
 import threading
 import types
 
-import helpers
 import pytest
 
 from conformance.kernel.store import Kernel
-from conformance.lab import host, virtual
+from conformance.lab import virtual
 from conformance.model.errors import UserError
-from conformance.model.network import Network
-from conformance.model.place import Point
-from conformance.model.setting import Setting
 from conformance.support import limits
 
 LIMITED = {"rate_mbps": 10, "queue": {"kind": "bfifo", "size": 1}}
@@ -56,17 +51,3 @@ def test_a_guest_does_not_outlive_a_last_will_that_cannot_start(tmp_path, monkey
     with pytest.raises(UserError, match="cannot start /bin/sh: Resource temporarily unavailable"):
         virtual.Group(["/bin/sleep", "600"], tmp_path, {})
     assert started[0].returncode == -9
-
-
-def test_flows_that_share_a_network_are_not_measured_in_real_time():
-    network = Network.from_json(
-        {
-            "links": [{"name": "link", "ends": ["left", "right"], "data": LIMITED, "acks": {}}],
-            "flows": [{"name": "test", "bytes": 1}],
-        }
-    )
-    asked = dataclasses.replace(
-        helpers.trial(), setting=Setting(profile="s", network=network, point=Point((("flows", 1),)), timeout_s=60)
-    )
-    with pytest.raises(UserError, match="measured in virtual time only; leave out --lab host"):
-        next(host.HostRoom().run(None, [[asked]], threading.Event()))

@@ -17,9 +17,7 @@ _LIST = _ROOT / "tests" / "golden" / "expected" / "tests-linux-tcp.txt"
 
 def options(markers: str) -> argparse.Namespace:
     """Return what `pytest -m MARKERS` asks for, of Linux TCP."""
-    return argparse.Namespace(
-        markexpr=markers, grid=None, baseline=None, stack="linux-tcp", interop_rootfs=None, lab="virtual"
-    )
+    return argparse.Namespace(markexpr=markers, grid=None, baseline=None, stack="linux-tcp", interop_rootfs=None)
 
 
 def said(page: str, form: str) -> int:
