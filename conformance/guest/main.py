@@ -189,7 +189,7 @@ def _run_cell(stage: Stage, index: int, cell: protocol.CellJob, emit: Emit) -> N
                 target = os.path.join(stage.scratch, "trace", f"{index}-{trial.seed}")
                 facts = run_traced(stage, own, target)
             elif job.bursts:
-                facts = run_counting(stage, own, cell.links[cell.bottleneck].bandwidth_mbps)
+                facts = run_counting(stage, own, cell.rate_mbps)
             elif own.transfer_bytes <= MOST_BYTES:
                 facts = run_timed(stage, own)
             else:
@@ -203,13 +203,10 @@ def _run_cell(stage: Stage, index: int, cell: protocol.CellJob, emit: Emit) -> N
 def _calibrate(stage: Stage, cell: protocol.CellJob) -> tuple[LinkSeen, ...]:
     net, segments, probing = stage.net, stage.topology.segments, stage.job.probing
     fresh_start(stage, cell.tc, probing.seed)
-    observed = [
-        calibrate.observe(net[segment.sender], net[segment.receiver], segment.address, link, probing)
-        for segment, link in zip(segments, cell.links, strict=True)
-    ]
+    observed = [calibrate.observe(net, segments[p.link].queues[p.way], p, probing) for p in cell.calibrate]
     return tuple(
-        dataclasses.replace(seen, qdiscs=tuple(read_queues(net, segment)))
-        for seen, segment in zip(observed, segments, strict=True)
+        dataclasses.replace(seen, qdiscs=tuple(read_queues(net, segments[probe.link])))
+        for seen, probe in zip(observed, cell.calibrate, strict=True)
     )
 
 

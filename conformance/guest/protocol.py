@@ -12,7 +12,7 @@ import time
 
 from conformance.guest import wire
 from conformance.guest.seen import CongestionControlSeen, FramesSeen, LinkSeen, ProbeFacts, TrialFacts, VisitFacts
-from conformance.guest.shared_job import HopSeen, SharedCell, SharedFacts, SharedNetwork
+from conformance.guest.shared_job import HopSeen, LinkProbe, SharedCell, SharedFacts, SharedNetwork
 from conformance.guest.wire import ProtocolError, require
 
 # --- what the host requests
@@ -50,20 +50,10 @@ class Limits:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Probing:
-    """How each cell is calibrated: how many datagrams measure rate and loss, and the kernel's seed meanwhile."""
+    """How links are calibrated: how many packets measure each one's loss, and the kernel's seed meanwhile."""
 
-    rate_packets: int
     loss_packets: int
     seed: int
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Link:
-    """The requested properties of one emulated link."""
-
-    bandwidth_mbps: float
-    one_way_delay_ms: float
-    loss_pct: float
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -78,14 +68,14 @@ class TrialJob:
 class CellJob:
     """Trials of one cell.
 
-    `tc` sets up the links for calibration, which takes place only if `calibrate` is true. `bottleneck` is the index of
-    the slowest link.
+    `tc` sets up the links for calibration; `calibrate` has a probe of each link's data, or nothing if what came of a
+    calibration is known. `bottleneck` is the index of the slowest link, and `rate_mbps` its rate.
     """
 
-    calibrate: bool
+    calibrate: tuple[LinkProbe, ...]
     transfer_bytes: int
     bottleneck: int
-    links: tuple[Link, ...]
+    rate_mbps: float
     tc: tuple[tuple[str, ...], ...]
     trials: tuple[TrialJob, ...]
 
@@ -197,7 +187,7 @@ class CellBegins(_Stamped):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Calibration(_Stamped):
-    """What the links of a cell delivered, the client's link first."""
+    """What the links of a cell delivered, in the order of its probes."""
 
     index: int
     observed: tuple[LinkSeen, ...]

@@ -152,6 +152,23 @@ class SharedTrial:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class LinkProbe:
+    """A calibration of a direction of a link (`way` 0: data, 1: acks), with what was requested of it.
+
+    `rate_mbps`: None if its rate is not measured. `rate_packets`: how many packets measure the rate. `pace_mbps`: a
+    quarter of this rate is sent to measure the loss.
+    """
+
+    link: int
+    way: int
+    rate_mbps: float | None
+    delay_ms: float
+    loss_pct: float
+    rate_packets: int
+    pace_mbps: float
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class HopProbe:
     """A probe of the hop in a direction of a link (`way` 0: data, 1: acks), with one rule of hop.c.
 
@@ -181,8 +198,14 @@ class HopSeen:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SharedCell:
-    """The trials of one setting, and the probes of its hops before them."""
+    """The trials of one setting, and before them the calibration of its links and the probes of its hops.
 
+    `tc`: for each link, the tc commands of both directions during calibration. `calibrate`: empty if what came of a
+    calibration is known.
+    """
+
+    tc: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
+    calibrate: tuple[LinkProbe, ...]
     trials: tuple[SharedTrial, ...]
     probes: tuple[HopProbe, ...]
 

@@ -92,6 +92,8 @@ def run_cells(stage: SharedStage, cells: Iterable[SharedCell], emit: Callable[[p
             with contextlib.suppress(Fault):
                 shared_trial.run(stage, _small(cell.trials[0]))
         emit(protocol.CellBegins(index=index))
+        if cell.calibrate:
+            emit(protocol.Calibration(index=index, observed=shared_trial.calibrated(stage, cell)))
         if cell.probes:
             emit(protocol.HopsTried(index=index, observed=programs.tried(stage, cell.probes)))
         for trial in cell.trials:

@@ -8,13 +8,14 @@ tries the same one first: queues that tell flows apart do so by ports.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import os
 import select
 import signal
 import time
 
-from conformance.guest import bonding, folders, kernel_flows, netns, programs, round_trips, tc, trial
+from conformance.guest import bonding, calibrate, folders, kernel_flows, netns, programs, round_trips, tc, trial
 from conformance.guest.flow_looks import FLOW_COLUMNS, Algorithm, Connections, table
 from conformance.guest.kernel_flows import LOOK_NS, KernelGroup, first_known
 from conformance.guest.outgoing import Outgoing
@@ -32,9 +33,10 @@ if TYPE_CHECKING:
     from conformance.guest.flow_looks import QueueLooks
     from conformance.guest.hop import Hop
     from conformance.guest.kernel_flows import Watch
-    from conformance.guest.shared_job import GroupFlows, SharedTrial
+    from conformance.guest.seen import LinkSeen
+    from conformance.guest.shared_job import GroupFlows, SharedCell, SharedTrial
     from conformance.guest.shared_stage import SharedStage
-    from conformance.guest.topology import Host, Interface
+    from conformance.guest.topology import Host
 
 #: ns from when all is ready until the trial begins, longer than the programs of all groups take to start; and the step
 #: in ns that its begin is rounded up to
@@ -108,25 +110,24 @@ def _sleep_until(at_ns: int) -> None:
         time.sleep(left_ns / 1e9)
 
 
+def calibrated(stage: SharedStage, cell: SharedCell) -> tuple[LinkSeen, ...]:
+    """Set the queues of a cell's links, and return what its probes measure."""
+    net, probing = stage.stage.net, stage.stage.job.probing
+    lines = _tc_lines(stage, cell.tc, ())
+    trial.start_clock(stage.stage, probing.seed)
+    _set(stage, lines)
+    return tuple(
+        calibrate.observe(net, stage.place.directions[probe.link][probe.way], probe, probing)
+        for probe in cell.calibrate
+    )
+
+
 def _fresh_start(stage: SharedStage, asked: SharedTrial) -> Outgoing:
     """Recreate folders, set queues, and start the clock. Return what counts the packets of the trial's senders."""
     for group, sender, clients in zip(stage.network.groups, stage.place.senders, stage.place.receivers, strict=True):
         for host in (sender, *clients) if group.stack else ():
             folders.renew(stage.of_host(host, sender))
-    lines: dict[str, list[str]] = {}
-
-    def add(interface: Interface, chain: Sequence[str]) -> None:
-        own = lines.setdefault(interface.node, [])
-        # Deleting a qdisc that does not exist is an error, so one is created first.
-        own.append(f"qdisc replace dev {interface.name} root handle 99: pfifo limit 1000")
-        own.append(f"qdisc del dev {interface.name} root")
-        own += [line.replace("{dev}", interface.name) for line in chain]
-
-    for interfaces, chains in zip(stage.place.directions, asked.tc, strict=True):
-        for interface, chain in zip(interfaces, chains, strict=True):
-            add(interface, chain)
-    for sender, chain in zip(stage.place.senders, asked.delay_tc, strict=True):
-        add(sender.port, chain)
+    lines = _tc_lines(stage, asked.tc, asked.delay_tc)
     if stage.place.bond is not None and asked.bond is not None:
         for node, own in bonding.fresh_start(stage.place.bond, asked.bond).items():
             lines.setdefault(node, []).extend(own)
@@ -136,9 +137,28 @@ def _fresh_start(stage: SharedStage, asked: SharedTrial) -> Outgoing:
     time.sleep(_DRAIN_S)
     outgoing = Outgoing([stage.stage.net[node] for node in nodes])
     trial.start_clock(stage.stage, asked.seed)
+    _set(stage, lines)
+    return outgoing
+
+
+def _tc_lines(
+    stage: SharedStage, links: Sequence[tuple[Sequence[str], Sequence[str]]], delays: Sequence[Sequence[str]]
+) -> dict[str, list[str]]:
+    """Return {node: the tc commands that set new queues} of both directions of links, and of senders with a delay."""
+    lines: dict[str, list[str]] = {}
+    pairs = list(zip(itertools.chain(*stage.place.directions), itertools.chain(*links), strict=True))
+    for interface, chain in [*pairs, *zip([sender.port for sender in stage.place.senders], delays, strict=False)]:
+        own = lines.setdefault(interface.node, [])
+        # Deleting a qdisc that does not exist is an error, so one is created first.
+        own.append(f"qdisc replace dev {interface.name} root handle 99: pfifo limit 1000")
+        own.append(f"qdisc del dev {interface.name} root")
+        own += [line.replace("{dev}", interface.name) for line in chain]
+    return lines
+
+
+def _set(stage: SharedStage, lines: Mapping[str, list[str]]) -> None:
     for node, own in lines.items():
         tc.run(stage.stage.net[node], own)
-    return outgoing
 
 
 def _kernel_groups(

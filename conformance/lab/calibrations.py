@@ -1,15 +1,17 @@
 """Remember calibrations in the user's cache, one file each, as they are deterministic and need no second measurement.
 
 What the probe packets of a calibration see depends on the kernel, on the suite's own code (by its lab version), and on
-how the network is set up, but on no stack and no algorithm. The file's name is a digest of all that.
+the link that they cross, but on no host, stack or algorithm. The file's name is a digest of all that.
 """
 
 import contextlib
 import dataclasses
 import pathlib
+from collections.abc import Sequence
 
 from conformance.guest import protocol, wire
 from conformance.guest.seen import LinkSeen
+from conformance.guest.shared_job import SharedCell
 from conformance.model import digest as digests
 from conformance.model.emulation import calibration
 from conformance.model.errors import UserError
@@ -19,8 +21,7 @@ from conformance.support import files, paths
 
 #: what was seen of each link, the client's first
 Observed = tuple[LinkSeen, ...]
-#: fields of a setting that decide how its network is set up, besides its links and their queues
-_OF_THE_SETTING = ("topology", "sysctls", "offload", "host_queue", "queue", "rival", "proxy")
+Fed = protocol.CellJob | SharedCell
 
 
 def folder() -> pathlib.Path:
@@ -35,7 +36,7 @@ class _Entry:
     observed: Observed
 
 
-def recall(trial: Trial, cell: protocol.CellJob, probing: protocol.Probing) -> Observed | None:
+def recall(trial: Trial, cell: Fed, probing: protocol.Probing) -> Observed | None:
     """Return what was seen when the links of a trial's cell were calibrated; None if nothing good is remembered."""
     try:
         entry = wire.read(_Entry, wire.loads(_place(trial, cell, probing).read_bytes()))
@@ -44,7 +45,7 @@ def recall(trial: Trial, cell: protocol.CellJob, probing: protocol.Probing) -> O
     return entry.observed if _is_good(trial.setting, entry.observed) else None
 
 
-def remember(trial: Trial, cell: protocol.CellJob, probing: protocol.Probing, observed: Observed) -> None:
+def remember(trial: Trial, cell: Fed, probing: protocol.Probing, observed: Observed) -> None:
     """Keep what was seen of the links of a trial's cell, unless they failed or the cache is not writable."""
     if _is_good(trial.setting, observed):
         with contextlib.suppress(UserError):
@@ -52,17 +53,23 @@ def remember(trial: Trial, cell: protocol.CellJob, probing: protocol.Probing, ob
 
 
 def _is_good(setting: Setting, observed: Observed) -> bool:
-    return not calibration.problems(setting, [wire.to_json(link) for link in observed])
+    return not problems(setting, [wire.to_json(link) for link in observed])
 
 
-def _place(trial: Trial, cell: protocol.CellJob, probing: protocol.Probing) -> pathlib.Path:
+def problems(setting: Setting, observed: Sequence[calibration.LinkSeen]) -> list[str]:
+    """Return sentences about what the links of a setting did not deliver."""
+    if setting.cell_form is None:
+        return calibration.network_problems(setting.network, observed)
+    return calibration.problems(setting, observed)
+
+
+def _place(trial: Trial, cell: Fed, probing: protocol.Probing) -> pathlib.Path:
     depends_on = {
         "lab": trial.lab_digest,
         "kernel": trial.scheme.kernel_digest,
         "probing": wire.to_json(probing),
-        "links": wire.to_json(cell.links),
+        "links": wire.to_json(cell.calibrate),
         "tc": wire.to_json(cell.tc),
-        **{name: trial.setting.to_json().get(name) for name in _OF_THE_SETTING},
     }
     digest = digests.of_value(depends_on)
     return folder() / digest[:2] / f"{digest}.json"

@@ -14,16 +14,13 @@ from conformance.lab.room import Batches
 from conformance.model.emulation import calibration, congestion, credibility, shared_facts, tc_commands
 from conformance.model.errors import UserError
 from conformance.model.proxy import SPLITTER, Proxy
-from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Outcome, Trial
 from conformance.support import paths
 
 _READY_TIMEOUT_S = 30
 #: limits of a stack: the address space is as large as runtimes like to reserve; threads count as processes, too
 _LIMITS = protocol.Limits(memory_bytes=1 << 36, file_bytes=1 << 30, processes=256)
-#: numbers of probe packets: at 1.5 times its rate, a policer whose token bucket is full first passes three buckets
-_RATE_PACKETS, _POLICER_RATE_PACKETS, _LOSS_PACKETS = 120, 600, 2000
-_CALIBRATION_SEED = 1
+_PROBING = protocol.Probing(loss_packets=2000, seed=1)
 #: largest per-trial offset of a link's one-way delay, up or down, in ns
 _DELAY_OFF_NS = 10_000
 
@@ -82,7 +79,7 @@ def write(
         rival=form.rival if form else None,
         bursts=setting.network.bursts,
         network=network,
-        probing=_probing(setting),
+        probing=_PROBING,
         probe=probe,
         trace=trace,
     )
@@ -112,14 +109,6 @@ def _write(target: pathlib.Path, text: str) -> None:
     aside.touch(mode=0o600)
     aside.write_text(text)
     aside.rename(target)
-
-
-def _probing(setting: Setting) -> protocol.Probing:
-    return protocol.Probing(
-        rate_packets=_POLICER_RATE_PACKETS if setting.queue == "policer" else _RATE_PACKETS,
-        loss_packets=_LOSS_PACKETS,
-        seed=_CALIBRATION_SEED,
-    )
 
 
 def _tuple(names: collections.abc.Iterable[str] | None) -> tuple[str, ...] | None:
@@ -159,10 +148,21 @@ def cell_of(trials: collections.abc.Sequence[Trial]) -> protocol.CellJob:
         return tuple(tuple(tc_commands.tc_lines(form, link, delay_off_ns(trial.seed, link))) for link in links)
 
     return protocol.CellJob(
-        calibrate=True,
+        calibrate=tuple(
+            shared_job.LinkProbe(
+                link=at,
+                way=0,
+                rate_mbps=link.bandwidth_mbps,
+                delay_ms=link.one_way_delay_ms,
+                loss_pct=link.loss_pct,
+                rate_packets=calibration.RATE_PACKETS[form.queue == "policer"],
+                pace_mbps=link.bandwidth_mbps,
+            )
+            for at, link in enumerate(form.links)
+        ),
         transfer_bytes=trials[0].setting.transfer_bytes,
         bottleneck=form.bottleneck,
-        links=tuple(protocol.Link(**link.to_json()) for link in form.links),
+        rate_mbps=form.links[form.bottleneck].bandwidth_mbps,
         tc=tuple(tuple(tc_commands.tc_lines(form, link)) for link in links),
         trials=tuple(protocol.TrialJob(seed=trial.seed, tc=own(trial)) for trial in trials),
     )
@@ -210,21 +210,19 @@ class Reader:
     def add(self, trials: collections.abc.Sequence[Trial]) -> Fed:
         """Add the trials of one more cell to those that are owed; return the cell to feed to the guest."""
         first = trials[0]
-        cell: Fed
-        alone = first.setting.cell_form is not None
-        cell = self._calibrated(first, cell_of(trials)) if alone else shared.cell_of(trials)
+        cell = self._calibrated(first, shared.cell_of(trials) if first.setting.cell_form is None else cell_of(trials))
         self._owed.append({trial.seed: trial for trial in trials})
         self._firsts.append(first)
         self.cells.append(cell)
         return cell
 
-    def _calibrated(self, first: Trial, cell: protocol.CellJob) -> protocol.CellJob:
+    def _calibrated(self, first: Trial, cell: Fed) -> Fed:
         """Return a cell without its calibration if the result of that is remembered."""
-        known = calibrations.recall(first, cell, _probing(first.setting)) if self._remembers else None
+        known = calibrations.recall(first, cell, _PROBING) if self._remembers else None
         if known is None:
             return cell
         self._calibrations[len(self.cells)] = known
-        return dataclasses.replace(cell, calibrate=False)
+        return dataclasses.replace(cell, calibrate=())
 
     @property
     def owed(self) -> list[list[Trial]]:
@@ -250,13 +248,16 @@ class Reader:
             case protocol.Calibration(index=index, observed=observed) if 0 <= index < len(self._owed):
                 self._calibrations[index] = observed
                 first, cell = self._firsts[index], self.cells[index]
-                if self._remembers and isinstance(cell, protocol.CellJob):
-                    calibrations.remember(first, cell, _probing(first.setting), observed)
+                if self._remembers:
+                    calibrations.remember(first, cell, _PROBING, observed)
             case protocol.TrialDone(index=index, facts=facts):
                 if trial := self._take(index, facts.seed):
                     yield self._without_captures(self._done(trial, index, facts, host), index)
             case protocol.SharedDone(index=index, facts=shared_seen):
                 if (trial := self._take(index, shared_seen.seed)) and self._network:
+                    if problem := self._uncalibrated(index):
+                        yield self._error(trial, problem, host)
+                        return
                     counted = {} if shared_seen.system_calls is None else {"system_calls": shared_seen.system_calls}
                     known = wire.to_json(self._network)
                     if wrong := shared.hop_problems(trial, self._hops.get(index, ())):
@@ -271,8 +272,7 @@ class Reader:
                 self._hops[index] = wire.to_json(hops)
             case protocol.TrialFailed(index=index, seed=seed, message=message):
                 if trial := self._take(index, seed):
-                    alone = trial.setting.cell_form is not None
-                    yield self._error(trial, (self._uncalibrated(index) if alone else None) or message, host)
+                    yield self._error(trial, self._uncalibrated(index) or message, host)
             case protocol.Unsupported(message=message):
                 yield from self._unsupported(message, host)
             case protocol.Fault(message=message):
@@ -350,10 +350,8 @@ class Reader:
             return "calibration: the guest did not say what the emulators delivered"
         observed = [wire.to_json(link) for link in self._calibrations[index]]
         setting = self._firsts[index].setting
-        problems = [
-            *calibration.problems(setting, observed),
-            *calibration.sysctl_problems(setting, self._network.sysctls),
-        ]
+        problems = [*calibrations.problems(setting, observed)]
+        problems += calibration.sysctl_problems(setting, self._network.sysctls)
         return "calibration: " + "; ".join(problems) if problems else None
 
     def _seen_network(self, index: int) -> dict[str, typing.Any]:

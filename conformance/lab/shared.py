@@ -12,7 +12,7 @@ from conformance.guest import hop_probe, shared_job
 from conformance.lab import load, proxy
 from conformance.lab.adapter import Adapter
 from conformance.lab.manifest import SEVERAL_REQUESTS
-from conformance.model.emulation import bonded, hop_checks, impairing, rtnl, shaping
+from conformance.model.emulation import bonded, calibration, hop_checks, impairing, rtnl, shaping
 from conformance.model.errors import UserError
 from conformance.model.flow_group import Flows
 from conformance.model.impairments import Impairments
@@ -131,7 +131,17 @@ def why_not(setting: Setting, adapter: Adapter) -> str | None:
 
 def cell_of(trials: Sequence[Trial]) -> shared_job.SharedCell:
     """Return what a guest has to know about the trials of one setting."""
+    network = trials[0].setting.network
     return shared_job.SharedCell(
+        tc=tuple((_lines(network, link, "data", 0), _lines(network, link, "acks", 0)) for link in network.links),
+        calibrate=tuple(
+            shared_job.LinkProbe(
+                link=at, way=WAYS.index(way), rate_mbps=calibration.probed_mbps(asked), delay_ms=asked.delay_ms,
+                loss_pct=asked.loss_pct, rate_packets=calibration.rate_packets(asked),
+                pace_mbps=calibration.pace_mbps(asked),
+            )
+            for at, way, asked in calibration.probed(network)
+        ),
         trials=tuple(_trial(trial) for trial in trials),
         probes=tuple(
             shared_job.HopProbe(

@@ -6,10 +6,13 @@ serialization; for the loss, an exact two-sided binomial test at 1e-6, so that a
 correct emulator fails once in a million calibrations.
 """
 
+import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from conformance.model.links import Direction
+from conformance.model.network import Network
 from conformance.model.place import Cell
 from conformance.model.setting import Setting
 
@@ -21,8 +24,12 @@ Sysctls = Mapping[str, Mapping[str, str | None]]
 RATE_TOLERANCE = 0.03
 DELAY_TOLERANCE_MS, DELAY_TOLERANCE = 0.5, 0.02
 LOSS_P_VALUE = 1e-6
-#: size of the delay probe's frame in bits: 64 bytes of payload and 42 of headers (conformance/guest/calibrate.py)
-PROBE_FRAME_BITS = 106 * 8
+#: sizes in bits of the frames that measure delay and loss, and of those that measure the rate (guest/calibrate.py)
+PROBE_FRAME_BITS, _FRAME_BITS = 106 * 8, 1514 * 8
+#: numbers of packets that measure a rate, and that of a policer whose bucket has its usual size
+RATE_PACKETS = (120, 600)
+#: a quarter of this rate, in Mbit/s, measures the loss of a link without a rate
+_UNLIMITED_MBPS = 10
 #: far beyond any option of a queue: larger numbers are ignored
 _MOST = 1e15
 
@@ -98,22 +105,89 @@ def problems(setting: Setting, observed: Sequence[LinkSeen]) -> list[str]:
     return found
 
 
-def _link_problems(cell: Cell, queue: str, observed: LinkSeen) -> list[str]:
-    found = list(_read_back(cell, queue, observed["qdiscs"]))
+def _link_problems(cell: Cell, queue: str, observed: LinkSeen) -> Iterator[str]:
+    yield from _read_back(cell, queue, observed["qdiscs"])
+    yield from _undelivered(cell.bandwidth_mbps, cell.one_way_delay_ms, cell.loss_pct, observed)
+
+
+def _undelivered(
+    rate_mbps: float | None, delay_ms: float, loss_pct: float, observed: LinkSeen, slot_ms: float = 0.0
+) -> Iterator[str]:
+    """Yield how what probe packets saw differs from the request; the rate is not checked if it is None."""
     rate = observed["rate_mbps"]
-    if rate is None:
-        found.append("no probe packet for the rate arrived")
-    elif abs(rate - cell.bandwidth_mbps) > RATE_TOLERANCE * cell.bandwidth_mbps:
-        found.append(f"the emulator delivered {rate:.3g} Mbit/s instead of {cell.bandwidth_mbps:g}")
+    if rate_mbps is not None:
+        if rate is None:
+            yield "no probe packet for the rate arrived"
+        elif abs(rate - rate_mbps) > RATE_TOLERANCE * rate_mbps:
+            yield f"the emulator delivered {rate:.3g} Mbit/s instead of {rate_mbps:g}"
     delays = sorted(observed["delays_ms"])
     if not delays:
-        found.append("no probe packet for the delay arrived")
+        yield "no probe packet for the delay arrived"
     else:
-        low, asked = delays[0], cell.one_way_delay_ms
-        serialization_ms = PROBE_FRAME_BITS / (cell.bandwidth_mbps * 1000)
-        if not asked - 0.01 <= low <= asked + serialization_ms + DELAY_TOLERANCE_MS + DELAY_TOLERANCE * asked:
-            found.append(f"the emulator delayed packets by {low:.4g} ms instead of {asked:g}")
+        serialization_ms = 0.0 if rate_mbps is None else PROBE_FRAME_BITS / (rate_mbps * 1000)
+        most_ms = delay_ms + serialization_ms + DELAY_TOLERANCE_MS + DELAY_TOLERANCE * delay_ms + slot_ms
+        if not delay_ms - 0.01 <= delays[0] <= most_ms:
+            yield f"the emulator delayed packets by {delays[0]:.4g} ms instead of {delay_ms:g}"
     sent, lost = observed["loss_sent"], observed["loss_lost"]
-    if binomial_p_value(lost, sent, cell.loss_pct / 100) < LOSS_P_VALUE:
-        found.append(f"the emulator lost {lost} of {sent} probe packets instead of {cell.loss_pct:g} %")
-    return found
+    if binomial_p_value(lost, sent, loss_pct / 100) < LOSS_P_VALUE:
+        yield f"the emulator lost {lost} of {sent} probe packets instead of {loss_pct:g} %"
+
+
+# --- the links of a network
+
+
+def probed(network: Network) -> Iterator[tuple[int, str, Direction]]:
+    """Yield (link, way, what is requested) of each direction to calibrate: of acks only where they differ from data."""
+    for at, link in enumerate(network.links):
+        data, acks = (dataclasses.replace(direction, impairments=None) for _, direction in link.directions)
+        yield at, "data", data
+        if acks != data:
+            yield at, "acks", acks
+
+
+def probed_mbps(direction: Direction) -> float | None:
+    """Return the rate of a direction, if packets that come faster can show it."""
+    if direction.rate_mbps is None or direction.limiter != "netem":
+        return direction.rate_mbps
+    # Delayed packets are in netem's own queue, too, which may be too short for the rate.
+    in_flight = direction.rate_mbps * direction.delay_ms * 1000 / _FRAME_BITS
+    return direction.rate_mbps if _held_packets(direction) > 2 * in_flight else None
+
+
+def rate_packets(direction: Direction) -> int:
+    """Return how many packets show the rate of a direction.
+
+    At 1.5 times its rate, a token bucket that is full first passes three buckets, and only the second half counts.
+    """
+    policed = direction.queue is not None and direction.queue.kind == "policer"
+    buckets = 6 * (direction.burst_bytes or 0) * 8 // _FRAME_BITS
+    return max(RATE_PACKETS[policed], buckets)
+
+
+def pace_mbps(direction: Direction) -> float:
+    """Return the rate of which a quarter shows the losses of a direction, and never fills what holds packets."""
+    rate_mbps = direction.rate_mbps or _UNLIMITED_MBPS
+    if (direction.delay_packets is None and direction.limiter != "netem") or not direction.delay_ms:
+        return rate_mbps
+    most_a_s = _held_packets(direction) / 4 / (direction.delay_ms / 1000)
+    return min(rate_mbps, 4 * most_a_s * PROBE_FRAME_BITS / 1e6)
+
+
+def _held_packets(direction: Direction) -> float:
+    if direction.rate_mbps is None:
+        return direction.delay_packets or math.inf
+    return (direction.queue.size if direction.queue else None) or math.inf
+
+
+def network_problems(network: Network, observed: Sequence[LinkSeen]) -> list[str]:
+    """Return sentences about what links did not deliver; `observed`: what was seen, in the order of probed()."""
+    asked = list(probed(network))
+    if len(observed) != len(asked):
+        return [f"{len(observed)} directions of links were calibrated instead of {len(asked)}"]
+    return [
+        f"{problem} ({network.links[at].name}, {way})"
+        for (at, way, direction), seen in zip(asked, observed, strict=True)
+        for problem in _undelivered(
+            probed_mbps(direction), direction.delay_ms, direction.loss_pct, seen, direction.slot_ms or 0.0
+        )
+    ]

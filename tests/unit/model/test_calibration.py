@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.model.emulation import calibration
+from conformance.model.links import Direction, Queue
+from conformance.model.network import Network
 from conformance.model.place import Cell
 
 CELL = Cell(10, 20, 1)
@@ -81,3 +83,53 @@ def test_p_values_are_probabilities_and_symmetric(sent, p, data):
     value = calibration.binomial_p_value(lost, sent, p)
     assert 0 <= value <= 1
     assert math.isclose(value, calibration.binomial_p_value(sent - lost, sent, 1 - p), rel_tol=1e-6, abs_tol=1e-12)
+
+
+# --- links of a network
+
+
+def network(data, acks=None):
+    acks = {} if acks is None else acks
+    link = {"name": "last-mile", "ends": ["client", "server"], "data": data, "acks": acks}
+    return Network.from_json({"links": [link], "flows": [{"name": "test", "bytes": 1}]})
+
+
+DATA = {"rate_mbps": 10, "delay_ms": 20, "loss_pct": 1, "queue": {"kind": "bfifo", "size": 1}}
+NO_RATE = {"rate_mbps": None, "delays_ms": [20.0], "loss_sent": 2000, "loss_lost": 0, "qdiscs": ()}
+
+
+def test_acks_are_calibrated_where_they_differ_from_data():
+    ways = [way for _, way, _ in calibration.probed(network(DATA, {"delay_ms": 20}))]
+    assert ways == ["data", "acks"]
+    assert [way for _, way, _ in calibration.probed(network(DATA, DATA))] == ["data"]
+
+
+def test_what_a_link_of_a_network_does_not_deliver_is_named_with_its_direction():
+    both = network(DATA, {"delay_ms": 20})
+    assert calibration.network_problems(both, [GOOD, NO_RATE]) == []
+    assert calibration.network_problems(both, [{**GOOD, "rate_mbps": 5.0}, {**NO_RATE, "loss_lost": 9}]) == [
+        "the emulator delivered 5 Mbit/s instead of 10 (last-mile, data)",
+        "the emulator lost 9 of 2000 probe packets instead of 0 % (last-mile, acks)",
+    ]
+    assert calibration.network_problems(both, [GOOD]) == ["1 directions of links were calibrated instead of 2"]
+
+
+def test_packets_may_wait_for_their_slot():
+    slots = network(DATA, {"delay_ms": 20, "slot_ms": 15})
+    assert calibration.network_problems(slots, [GOOD, {**NO_RATE, "delays_ms": [34.0]}]) == []
+    assert calibration.network_problems(slots, [GOOD, {**NO_RATE, "delays_ms": [37.0]}])
+
+
+def test_probes_neither_overflow_what_holds_delayed_packets_nor_ask_it_for_a_rate_that_it_cannot_reach():
+    short = Direction(rate_mbps=50, delay_ms=20, limiter="netem", queue=Queue(kind="pfifo", size=20))
+    assert calibration.probed_mbps(short) is None
+    packets_a_s = calibration.pace_mbps(short) / 4 * 1e6 / calibration.PROBE_FRAME_BITS
+    assert packets_a_s * 0.020 <= 20 / 2
+    long = Direction(rate_mbps=50, delay_ms=20, limiter="netem", queue=Queue(kind="pfifo", size=2000))
+    assert (calibration.probed_mbps(long), calibration.pace_mbps(long)) == (50, 50)
+
+
+def test_a_token_bucket_is_empty_long_before_the_packets_that_show_its_rate_end():
+    bucket = Direction(rate_mbps=100, limiter="tbf", burst_bytes=500_000, queue=Queue(kind="bfifo", size=1))
+    # At 1.5 times the rate, three buckets pass before it is empty.
+    assert calibration.rate_packets(bucket) / 2 * 1514 >= 3 * 500_000 - 1514
