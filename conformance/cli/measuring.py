@@ -340,7 +340,15 @@ def matrix(
 @click.argument("cell")
 @with_choice(*_ALL)
 @click.option("--seed", default=1, show_default=True, type=SEED, help="Seed of the trial.")
-@_PROFILE
+@click.option(
+    "--profile",
+    "--scenario",
+    "profile",
+    help="Profile, or scenario of which CELL is a point, such as flows=4 (default: atc25 for TCP, packets for UDP).",
+)
+@click.option(
+    "--flow", metavar="GROUP/N", help="Flow of the scenario to trace (default: the first one of the judged group)."
+)
 @click.option(
     "--packets-only",
     is_flag=True,
@@ -351,7 +359,8 @@ def matrix(
 def trace(choice: Choice, algorithm: str, form: str, **options: Any) -> None:
     """Record everything about one trial.
 
-    Runs one trial of ALGORITHM in CELL and keeps packets (pcap), TLS secrets, qlog and output.
+    Runs one trial of ALGORITHM in CELL, or at a point of a scenario, and keeps packets (pcap), TLS secrets, qlog and
+    output.
     """
     from conformance.commands import trace
     from conformance.reporting.text import trace as shown

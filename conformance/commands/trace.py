@@ -1,8 +1,9 @@
-"""`conformance trace`: make one trial of a cell and keep packets and logs, for Wireshark, qvis or reading.
+"""`conformance trace`: make one trial of a cell or a point and keep packets and logs, for Wireshark, qvis or reading.
 
 OUT/measurement.json               the measurement that a run would have recorded
 OUT/emulator-to_client.pcap        packets as they leave the bottleneck's queue; acknowledgements before their queue
 OUT/emulator-to_server.pcap        packets as the server sends them, before the queue
+OUT/sent.pcap, OUT/came.pcap       of a flow of a scenario: packets at its server, and at its client
 OUT/client/keys.log, server/...    TLS secrets, from programs that write them
 OUT/server/qlog/, client/qlog/     qlog, from stacks that write it
 OUT/server/stderr.txt ...          what the programs printed
@@ -20,17 +21,18 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any
 
-from conformance.catalogue import documents
+from conformance.catalogue import documents, scenarios
 from conformance.commands import common
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus, of_outcomes
 from conformance.engine import benches
 from conformance.engine.benches import Choice
 from conformance.guest import protocol
-from conformance.lab import allowance, endings, job, virtual
+from conformance.lab import allowance, endings, job, shared, virtual
 from conformance.model import grid as grids
 from conformance.model.errors import UserError
-from conformance.model.place import Cell, Point
+from conformance.model.place import Point
+from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Trial
 from conformance.support import files, limits
 from conformance.support.notes import Notes
@@ -42,9 +44,13 @@ _MOST_KEPT = 3
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Traced:
-    """A traced trial, kept in the folder `target`. `captured`: {pcap file: (frames, frames that did not fit)}."""
+    """A traced trial, kept in the folder `target`. `captured`: {pcap file: (frames, frames that did not fit)}.
+
+    `flow`: GROUP/N of a scenario's flow; None in a cell.
+    """
 
     measurement: Measurement
+    flow: str | None
     captured: Mapping[str, tuple[int, int]]
     target: pathlib.Path
 
@@ -62,9 +68,9 @@ class Traced:
         """Return a document of schemas/trace.json."""
         m = self.measurement
         return document(
-            "trace", self.exit_status, scheme=common.scheme_json(m.trial.scheme), cell=m.trial.setting.cell.id,
-            profile=m.trial.setting.profile, seed=m.trial.seed, outcome=str(m.outcome), message=m.message,
-            utilization=m.utilization, folder=str(self.target),
+            "trace", self.exit_status, scheme=common.scheme_json(m.trial.scheme), cell=m.trial.setting.id,
+            profile=m.trial.setting.profile, flow=self.flow, seed=m.trial.seed, outcome=str(m.outcome),
+            message=m.message, utilization=m.utilization, folder=str(self.target),
             captures=[
                 {"file": f"{name}.pcap", "frames": frames, "did_not_fit": lost}
                 for name, (frames, lost) in sorted(self.captured.items())
@@ -77,12 +83,13 @@ class Traced:
 
 def compute(
     algorithm: str, choice: Choice, *, cell: str, seed: int, profile: str | None, packets_only: bool,
-    target: pathlib.Path, notes: Notes,
+    target: pathlib.Path, notes: Notes, flow: str | None = None,
 ) -> Traced:  # fmt: skip
-    """Make the trial and keep its files in the folder `target`; progress goes to `notes`. Raises UserError."""
-    cells = grids.cells(cell)
-    if len(cells) != 1:
-        raise UserError(f"{cell} is not a single cell", "name one cell, such as 10mbps-20ms-1pct")
+    """Make the trial and keep its files in the folder `target`; progress goes to `notes`. Raises UserError.
+
+    `cell`: a cell of a profile, or a point of a scenario. `flow`: GROUP/N of a scenario's flow, None for the first
+    flow of the judged group.
+    """
     target = pathlib.Path(target)
     files.check_empty(target)
     bench = benches.find(choice)
@@ -90,40 +97,84 @@ def compute(
     common.require_offered(bench, algorithm)
     if place.why_not:
         raise UserError(place.why_not)
-    trials = bench.trials(algorithm, documents.profile(profile or bench.profile, cells[0]), [seed])
-    notes.say(f"tracing {trials[0].scheme.id} at {cells[0].id}, seed {seed}")
+    setting = _setting(cell, profile or bench.profile)
+    traced = _flow(setting, flow)
+    if why := shared.why_not(setting, bench.adapter):
+        raise UserError(why)
+    trials = bench.trials(algorithm, setting, [seed])
+    notes.say(f"tracing {trials[0].scheme.id} at {setting.id}, seed {seed}")
     how = "packets" if packets_only else "all"
-    with contextlib.closing(take(place.kernel, bench.adapter, [trials], how)) as traces:
+    with contextlib.closing(take(place.kernel, bench.adapter, [trials], how, traced=traced)) as traces:
         measurement, captured, folder = next(traces)
         keep(folder, target, measurement)
-    return Traced(measurement=measurement, captured=captured, target=target)
+    name = None if traced is None else f"{setting.network.flows[traced[0]].name}/{traced[1]}"
+    return Traced(measurement=measurement, flow=name, captured=captured, target=target)
+
+
+def _setting(place: str, profile: str) -> Setting:
+    """Return the setting of a profile at a cell, or of a scenario at a point. Raises UserError."""
+    if profile not in documents.profile_names():
+        scenario = scenarios.find(profile)
+        return scenario.setting(scenario.parse(place))
+    cells = grids.cells(place)
+    if len(cells) != 1:
+        raise UserError(f"{place} is not a single cell", "name one cell, such as 10mbps-20ms-1pct")
+    return documents.profile(profile, cells[0])
+
+
+def _flow(setting: Setting, flow: str | None) -> shared.FlowOf | None:
+    """Return the flow of a network that GROUP/N names, by default the judged group's first; None in a cell."""
+    network = setting.network
+    if setting.cell_form is not None:
+        if flow is not None:
+            raise UserError(f"--flow {flow}: {setting.profile} has one flow at {setting.id}", "leave out --flow")
+        return None
+    if network.states:
+        raise UserError(f"{setting.profile} waits for a state, which takes two trials", "trace another scenario")
+    groups = {group.name: (at, group.count) for at, group in enumerate(network.flows)}
+    name, _, number = (flow or f"{network.tested.name}/0").partition("/")
+    at, count = groups.get(name, (0, 0))
+    if not number.isdecimal() or int(number) >= count:
+        known = ", ".join(f"{group}/{n - 1}" if n == 1 else f"{group}/0 to {n - 1}" for group, (_, n) in groups.items())
+        raise UserError(f"there is no flow {flow!r}", f"choose of {known}")
+    return at, int(number)
 
 
 def take(
     kernel: Any, adapter: Any, batches: Sequence[Sequence[Trial]], how: str, cancelled: threading.Event | None = None,
-    on_start: Callable[[virtual.Group], None] = lambda guest: None,
+    on_start: Callable[[virtual.Group], None] = lambda guest: None, traced: shared.FlowOf | None = None,
 ) -> Generator[tuple[Measurement, Mapping[str, tuple[int, int]], pathlib.Path | None], None, None]:  # fmt: skip
     """Make traced trials in one guest, which ends with this generator.
 
     Yield (measurement, captured, folder) as they come. `batches`: lists of trials, one list for each cell. `how`: one
     of protocol.TRACES. `captured`: {pcap file: (frames, frames that did not fit)}, empty if nothing was captured.
     `folder` has the files that this module's docstring lists, until the next trial is requested; it is None if there
-    are none. Trials that the guest does not finish are errors. `on_start` is called with the guest. Raises UserError.
+    are none. Trials that the guest does not finish are errors. `on_start` is called with the guest. `traced`: the flow
+    whose packets are kept, if trials are of a scenario. Raises UserError.
     """
-    reader = job.Reader(batches, adapter)
-    memory = virtual.CAPTURING_MEMORY
-    largest = max((trials[0] for trials in batches), key=lambda trial: allowance.needed_mb(trial, how))
-    with virtual.one_guest(kernel, adapter, largest, cancelled, memory=memory, trace=how) as (guest, scratch):
+    reader = job.Reader(batches, adapter, traced=traced)
+    largest = max((trials[0] for trials in batches), key=lambda trial: allowance.needed_mb(trial, how, traced))
+    network, memory = largest.setting.network, virtual.CAPTURING_MEMORY
+    if traced is not None:
+        own_mb = shared.memory_mb(network, adapter.name) + allowance.traced_mb(largest.setting, traced)
+        memory = f"{own_mb}M"
+    with virtual.one_guest(
+        kernel, adapter, largest, cancelled, memory=memory, traced=traced, trace=how
+    ) as (guest, scratch):  # fmt: skip
         job.Feeder(scratch).feed_all(reader.cells)
         on_start(guest)
         killed = limits.killed_for_memory()
         for event in virtual.events(guest, scratch, _WALL_TIMEOUT_S * len(batches)):
             for measurement in reader.feed(event, {}):
-                if not isinstance(event, protocol.TrialDone):
-                    yield measurement, {}, None
-                    continue
+                match event:
+                    case protocol.TrialDone(facts=facts):
+                        captured = facts.transfer.captured if facts.transfer else {}
+                    case protocol.SharedDone(facts=shared_facts):
+                        captured = shared_facts.captured
+                    case _:
+                        yield measurement, {}, None
+                        continue
                 folder = scratch / "trace" / f"{event.index}-{event.facts.seed}"
-                captured = event.facts.transfer.captured if event.facts.transfer else {}
                 yield measurement, captured, folder if folder.exists() else None
                 shutil.rmtree(folder, ignore_errors=True)
         while reader.owed:
@@ -143,30 +194,29 @@ def keep_some(
     places: Iterable[tuple[str, str, Point]], choice: Choice, folder: str | pathlib.Path, seed: int, notes: Notes,
     show: Callable[[Traced], None],
 ) -> None:  # fmt: skip
-    """Trace this seed in the first few of `places`, (algorithm, profile, Cell), into FOLDER/ALGORITHM-CELL.
+    """Trace this seed in the first few of `places`, (algorithm, profile, point), into FOLDER/ALGORITHM-POINT.
 
     `show` is called with each trace as soon as it is kept; progress goes to `notes`.
 
-    Points of scenarios are left out, because their trials cannot be traced yet. Traces under a profile other than the
-    grid's go into FOLDER/ALGORITHM-CELL-PROFILE. Only a few are kept, because the packets of one trial take tens of
-    megabytes. Existing traces are left alone. No UserError is raised: a trace that cannot be kept must not hide the
-    violation.
+    Traces under a profile other than the grid's go into FOLDER/ALGORITHM-POINT-PROFILE. Only a few are kept, because
+    the packets of one trial take tens of megabytes. Existing traces are left alone. No UserError is raised: a trace
+    that cannot be kept must not hide the violation.
     """
-    cells = [(algorithm, profile, at) for algorithm, profile, at in places if isinstance(at, Cell)]
-    for algorithm, profile, cell in cells[:_MOST_KEPT]:
+    every = list(places)
+    for algorithm, profile, at in every[:_MOST_KEPT]:
         own = "" if profile in documents.PROFILES.values() else f"-{profile}"
-        target = pathlib.Path(folder) / f"{algorithm}-{cell.id}{own}"
+        target = pathlib.Path(folder) / f"{algorithm}-{at.id}{own}"
         if target.exists():
             notes.say(f"trace already kept: {target}")
             continue
         try:
             found = compute(
-                algorithm, choice, cell=cell.id, seed=seed, profile=profile, packets_only=False, target=target,
+                algorithm, choice, cell=at.id, seed=seed, profile=profile, packets_only=False, target=target,
                 notes=notes,
             )  # fmt: skip
         except UserError as error:
             notes.say(f"no trace kept: {error}")
             return
         show(found)
-    if len(cells) > _MOST_KEPT:
-        notes.say(f"kept traces of {_MOST_KEPT} of the {len(cells)} cells that violate")
+    if len(every) > _MOST_KEPT:
+        notes.say(f"kept traces of {_MOST_KEPT} of the {len(every)} points that violate")

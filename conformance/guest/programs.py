@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from conformance.guest.shared_job import HopProbe, HopSeen, SharedTrial
     from conformance.guest.shared_stage import SharedStage
 
-#: room for the captured packets of one side of a first pass; the capture reports at its end what did not fit
-_CAPTURED_BYTES = 48 << 20
 #: bytes that are kept of each frame if only the arrival of bytes matters: more than all headers
 _HEADERS_BYTES = 128
 _PROBES_SEED = 1
@@ -114,11 +112,13 @@ def watches(
 
 
 def captures(stage: SharedStage, asked: SharedTrial, begin_ns: int) -> dict[str, tuple[str, Capture]]:
-    """Capture what the tested group's first flow sends, and what of it arrives. Return {file: (side, capture)}.
+    """Capture what a flow's server sends, and what of it arrives. Return {file: (side, capture)}.
 
     Times are seconds after the trial begins; before that, nothing is sent.
     """
-    sender, receiver = stage.place.senders[asked.tested], stage.place.receivers[asked.tested][0]
+    sender, receivers = stage.place.senders[asked.tested], stage.place.receivers[asked.tested]
+    # All of the kernel's flows of a group have one receiver.
+    receiver = receivers[min(asked.flow, len(receivers) - 1)]
     target = os.path.join(stage.stage.scratch, "passes")
     os.makedirs(target, exist_ok=True)
     zero_ns = begin_ns + time.time_ns() - time.monotonic_ns()
@@ -126,7 +126,7 @@ def captures(stage: SharedStage, asked: SharedTrial, begin_ns: int) -> dict[str,
     return {
         os.path.join(target, f"{asked.seed}-{name}.pcap"): (
             name,
-            Capture(stage.stage.net[port.node], port.name, _CAPTURED_BYTES, zero_ns, most_bytes),
+            Capture(stage.stage.net[port.node], port.name, asked.captured_bytes, zero_ns, most_bytes),
         )
         for name, port in (("sent", sender.port), ("came", receiver.port))
     }

@@ -131,9 +131,9 @@ class SharedTrial:
     `tc`: for each link, the tc commands of both directions (data, acks). `delay_tc`: for each group, the tc commands
     that delay its sender. `watch_masks`: for each link, the mask by which watch.c samples its data packets, None where
     nothing queues. `trips`: whether watches also measure round trips. `impairments`: for each link, hop.c's rules for
-    its data and for its acks, empty where nothing is impaired. `captures`: whether packets of the first flow of group
-    `tested` are captured; `headers`: whether only the first bytes of each are kept. `splitters`: the options of each
-    splitter.
+    its data and for its acks, empty where nothing is impaired. `captured_bytes`: room for the packets of flow `flow` of
+    group `tested` at each end of its path, 0 if they are not captured; `headers`: whether only the first bytes of each
+    are kept. `splitters`: the options of each splitter.
     """
 
     seed: int
@@ -145,7 +145,8 @@ class SharedTrial:
     changes: tuple[Change, ...]
     impairments: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
     tested: int
-    captures: bool
+    flow: int
+    captured_bytes: int
     headers: bool
     bond: BondTrial | None
     splitters: tuple[tuple[str, ...], ...]

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import os
 
-from conformance.guest import kernel_flows, netns, programs, protocol, proxy, shared_trial, splitting, tc
+from conformance.guest import kernel_flows, netns, programs, protocol, proxy, shared_trial, splitting, tc, trace
 from conformance.guest.shared_job import GroupFlows
 from conformance.guest.topology import Topology
 from conformance.guest.trial import Fault
@@ -97,20 +97,24 @@ def run_cells(stage: SharedStage, cells: Iterable[SharedCell], emit: Callable[[p
         if cell.probes:
             emit(protocol.HopsTried(index=index, observed=programs.tried(stage, cell.probes)))
         for trial in cell.trials:
+            target = os.path.join(stage.stage.scratch, "trace", f"{index}-{trial.seed}")
+            logs = trace.log_folders(stage.stage.job) if stage.stage.job.trace else {}
             try:
-                facts = shared_trial.run(stage, trial)
-                _keep_apart(stage, index, trial)
+                facts = shared_trial.run(stage, trial, logs if stage.stage.job.trace == "all" else {})
+                _keep_apart(stage, trial, target)
+                if logs:
+                    group = facts.groups[trial.tested]
+                    trace.keep(logs, target, group.server, group.flows[trial.flow].client if group.flows else None)
             except Fault as fault:
                 emit(protocol.TrialFailed(index=index, seed=trial.seed, message=str(fault)))
             else:
                 emit(protocol.SharedDone(index=index, facts=facts))
 
 
-def _keep_apart(stage: SharedStage, index: int, trial: SharedTrial) -> None:
-    """Move a trial's captures to where the next trial, perhaps with the same seed, does not write over them."""
+def _keep_apart(stage: SharedStage, trial: SharedTrial, target: str) -> None:
+    """Move a trial's captures to `target`, where a trial with the same seed does not overwrite them."""
     scratch = stage.stage.scratch
-    target = os.path.join(scratch, "trace", f"{index}-{trial.seed}")
-    for side in ("sent", "came") if trial.captures else ():
+    for side in ("sent", "came") if trial.captured_bytes else ():
         os.makedirs(target, exist_ok=True)
         # If a stack did not start there is nothing to move; the trial's facts say why.
         with contextlib.suppress(FileNotFoundError):

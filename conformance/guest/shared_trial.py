@@ -14,6 +14,7 @@ import os
 import select
 import signal
 import time
+import types
 
 from conformance.guest import bonding, calibrate, folders, kernel_flows, netns, programs, round_trips, tc, trial
 from conformance.guest.flow_looks import FLOW_COLUMNS, Algorithm, Connections, table
@@ -47,15 +48,20 @@ _DRAIN_S = 1
 FIRST_CLIENT_PORT = 40_000
 
 
-def run(stage: SharedStage, asked: SharedTrial) -> SharedFacts:
-    """Carry out one trial, and return what was seen of it. Raises Fault."""
+def run(stage: SharedStage, asked: SharedTrial, logs: Mapping[str, str] = types.MappingProxyType({})) -> SharedFacts:
+    """Carry out one trial, and return what was seen of it. Raises Fault.
+
+    `logs`: for each role the folder that the programs of the captured flow may write logs to, if any.
+    """
     net, job = stage.stage.net, stage.stage.job
     outgoing = _fresh_start(stage, asked)
     with contextlib.ExitStack() as cleanup:
         cleanup.callback(lambda: kill_descendants(trial.own_pids(net)))
         began_ns, calls = time.monotonic_ns(), trial.system_calls()
         stacks = [
-            _StackGroup(stage, at, group, cleanup) if stage.network.groups[at].stack else None
+            _StackGroup(stage, at, group, cleanup, asked.flow, logs if at == asked.tested else {})
+            if stage.network.groups[at].stack
+            else None
             for at, group in enumerate(asked.groups)
         ]
         if not all(group.ready for group in stacks if group):
@@ -76,7 +82,10 @@ def run(stage: SharedStage, asked: SharedTrial) -> SharedFacts:
         kernels = _kernel_groups(stage, asked, begin_ns, cleanup)
         watches, queues = programs.watches(stage, asked, cleanup)
         changes = programs.changes(stage, asked, begin_ns, cleanup)
-        captures = programs.captures(stage, asked, begin_ns) if asked.captures else {}
+        opened_ns = time.monotonic_ns()
+        captures = programs.captures(stage, asked, begin_ns) if asked.captured_bytes else {}
+        # A trial with captures is the same as one without, so it lasts no longer.
+        began_ns += time.monotonic_ns() - opened_ns
         _sleep_until(begin_ns)
         timed_out = _follow(begin_ns, round(job.timeout_s * 1e9), [g for g in stacks if g], kernels, queues)
         elapsed_ns = time.monotonic_ns() - begin_ns
@@ -254,9 +263,16 @@ def _links(
 
 
 class _StackGroup:
-    """A group of the stack under test: its server, and a client for each flow."""
+    """A group of the stack under test: its server, and a client for each flow.
 
-    def __init__(self, stage: SharedStage, at: int, asked: GroupFlows, cleanup: contextlib.ExitStack) -> None:
+    `logs`: the folders that the server and the client of `flow` may write logs to, if any.
+    """
+
+    def __init__(
+        self, stage: SharedStage, at: int, asked: GroupFlows, cleanup: contextlib.ExitStack, flow: int,
+        logs: Mapping[str, str],
+    ) -> None:  # fmt: skip
+        self._logs = {stage.place.senders[at].node: logs, stage.place.receivers[at][flow].node: logs} if logs else {}
         flows = asked.flows
         self.at, self._stage, self._flows, self._cleanup = at, stage, flows, cleanup
         self._host, self._clients = stage.place.senders[at], stage.place.receivers[at]
@@ -284,7 +300,7 @@ class _StackGroup:
     def _run(self, role: str, host: Host, size: int) -> StackProcess:
         own = self._stage.of_host(host, self._host)
         www = payload(self._stage.stage.job.work_dir, size)
-        transfer = Transfer(seed=0, transfer_bytes=size, slowest=0, tc=(), www=www)
+        transfer = Transfer(seed=0, transfer_bytes=size, slowest=0, tc=(), www=www, logs=self._logs.get(host.node, {}))
         program, directory = own.program(role).path, own.folder(role)
         environment = trial.environment(own, role, transfer)
         if role == "client" and self._requests:

@@ -14,7 +14,10 @@ from conformance.guest.trial import run_trial
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from conformance.guest.seen import TrialFacts
+    from collections.abc import Mapping
+
+    from conformance.guest.protocol import Job
+    from conformance.guest.seen import ProcessSeen, TrialFacts
     from conformance.guest.stage import Stage, Transfer
 
 #: bytes that are kept of all that a process of a stack wrote; more would be the guest's memory
@@ -28,12 +31,7 @@ def run_traced(stage: Stage, transfer: Transfer, target: str) -> TrialFacts:
     If the job's trace is "packets" or "heads", the trial itself is unchanged; with "all" the stack writes logs, too.
     """
     os.makedirs(target)
-    logs = {role: os.path.join(stage.job.work_dir, f"trace-{role}") for role in ("server", "client")}
-    for folder in logs.values():
-        shutil.rmtree(folder, ignore_errors=True)
-        os.makedirs(os.path.join(folder, "qlog"))
-        for path in (folder, os.path.join(folder, "qlog")):
-            os.chown(path, NOBODY, NOBODY)
+    logs = log_folders(stage.job)
     epoch_ns = int(time.time()) * 1_000_000_000
     heads = (HEAD_BYTES, HEADS_BLOCK_BYTES) if stage.job.trace == "heads" else ()
     captures = {
@@ -43,7 +41,26 @@ def run_traced(stage: Stage, transfer: Transfer, target: str) -> TrialFacts:
     own = dataclasses.replace(transfer, logs=logs) if stage.job.trace == "all" else transfer
     facts = run_trial(stage, own)
     captured = {name: capture.write(os.path.join(target, f"{name}.pcap")) for name, capture in captures.items()}
-    for (role, folder), process in zip(logs.items(), (facts.server, facts.client), strict=True):
+    keep(logs, target, facts.server, facts.client)
+    if facts.transfer is None:
+        return facts
+    return dataclasses.replace(facts, transfer=dataclasses.replace(facts.transfer, captured=captured))
+
+
+def log_folders(job: Job) -> dict[str, str]:
+    """Return {role: an empty folder that a program of the stack may write logs to}."""
+    logs = {role: os.path.join(job.work_dir, f"trace-{role}") for role in ("server", "client")}
+    for folder in logs.values():
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(os.path.join(folder, "qlog"))
+        for path in (folder, os.path.join(folder, "qlog")):
+            os.chown(path, NOBODY, NOBODY)
+    return logs
+
+
+def keep(logs: Mapping[str, str], target: str, server: ProcessSeen | None, client: ProcessSeen | None) -> None:
+    """Copy the logs of a trial, and what its programs printed, to folders of `target`."""
+    for (role, folder), process in zip(logs.items(), (server, client), strict=True):
         _copy(folder, os.path.join(target, role))
         for stream in ("stdout", "stderr"):
             words = getattr(process, stream) if process else ""
@@ -51,9 +68,6 @@ def run_traced(stage: Stage, transfer: Transfer, target: str) -> TrialFacts:
                 os.makedirs(os.path.join(target, role), exist_ok=True)
                 with open(os.path.join(target, role, f"{stream}.txt"), "w") as f:
                     f.write(words)
-    if facts.transfer is None:
-        return facts
-    return dataclasses.replace(facts, transfer=dataclasses.replace(facts.transfer, captured=captured))
 
 
 def _copy(source: str, target: str) -> None:

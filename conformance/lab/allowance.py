@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from conformance.lab import shared
 from conformance.model.errors import UserError
 from conformance.model.network import Network
+from conformance.model.setting import Setting
 from conformance.model.trial import Trial
 from conformance.support import limits
 
@@ -28,19 +29,17 @@ _NETWORK_MB, _STACK_FLOW_MB = 168, 4
 _RING_SHARE, _RING_SPARE_MB, _FILE_SHARE, _CAPTURES = 1.3, 24, 1.0, 2
 #: captures of packets' heads take a quarter of the room of whole packets (guest/trace.py)
 _HEADS_SHARE = 0.25
-#: MB of transfer that the rings of a trial whose flows share a network are made for (guest/programs.py)
-_SHARED_CAPTURED_MB = 48
 _WAIT_S = 0.2
 
 
-def needed_mb(trial: Trial, trace: str | None = None) -> int:
+def needed_mb(trial: Trial, trace: str | None = None, traced: shared.FlowOf | None = None) -> int:
     """Return the most memory that a guest takes for a trial, in units of 2^20 bytes.
 
-    The figures were measured: see docs/containers.md. `trace`: as in job.write().
+    The figures were measured: see docs/containers.md. `trace`, `traced`: as in job.write().
     """
     setting = trial.setting
     if setting.cell_form is None:
-        return _of_network(setting.network, setting.packets)
+        return _of_network(setting.network, setting.packets) + (traced_mb(setting, traced) if traced else 0)
     captured = trace or ("heads" if setting.packets else None)
     return _GUEST_MB + (0 if captured is None else _captures_mb(setting.transfer_bytes / 2**20, captured))
 
@@ -48,7 +47,12 @@ def needed_mb(trial: Trial, trace: str | None = None) -> int:
 def _of_network(network: Network, packets: bool) -> int:
     captured = packets or network.delivery or bool(network.states)
     own = shared.network_mb(network, _STACK_FLOW_MB)
-    return _NETWORK_MB + round(own) + (_captures_mb(_SHARED_CAPTURED_MB, "packets") if captured else 0)
+    return _NETWORK_MB + round(own) + (_captures_mb(shared.CAPTURED_BYTES / 2**20, "packets") if captured else 0)
+
+
+def traced_mb(setting: Setting, traced: shared.FlowOf) -> int:
+    """Return the memory in MB that the captures of a flow take. Raises UserError if it is more than a guest has."""
+    return _captures_mb(shared.traced_bytes(setting, traced) / 2**20, "packets")
 
 
 def _captures_mb(transfer_mb: float, how: str) -> int:

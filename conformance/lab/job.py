@@ -53,8 +53,8 @@ def write(
     network, form = None, setting.cell_form
     if form is not None:
         shutil.copy(paths.data("topologies", f"{form.topology}.py"), scratch / "topology.py")
-    elif probe or trace:
-        raise UserError("flows that share a network can be neither probed nor traced", "trace one flow alone")
+    elif probe:
+        raise UserError("an adapter is probed in cells only")
     else:
         network = shared.network_of(setting.network, first.scheme.stack, scratch)
     job = protocol.Job(
@@ -183,13 +183,19 @@ class Reader:
 
     Each owed trial gives one measurement, whatever the events are: events of no owed trial are ignored, and give_up()
     turns trials without an event into errors. `remembers`: calibrations are taken from the user's cache and kept there.
-    `traces`: the folder where a guest leaves captures: of first passes, and of settings that ask for packets.
+    `traces`: the folder where a guest leaves captures: of first passes, and of settings that ask for packets. `traced`:
+    the flow of a scenario whose packets are kept for the user instead.
     """
 
     def __init__(
-        self, batches: Batches, adapter: Adapter, remembers: bool = False, traces: pathlib.Path | None = None
+        self,
+        batches: Batches,
+        adapter: Adapter,
+        remembers: bool = False,
+        traces: pathlib.Path | None = None,
+        traced: shared.FlowOf | None = None,
     ) -> None:
-        self._adapter, self._traces = adapter, traces
+        self._adapter, self._traces, self._traced = adapter, traces, traced
         # If the harness chose the kernel's algorithm, a wrong version is not the stack's fault.
         self._kernels_own = adapter.kernel_algorithms is not None
         self._remembers = remembers
@@ -210,7 +216,9 @@ class Reader:
     def add(self, trials: collections.abc.Sequence[Trial]) -> Fed:
         """Add the trials of one more cell to those that are owed; return the cell to feed to the guest."""
         first = trials[0]
-        cell = self._calibrated(first, shared.cell_of(trials) if first.setting.cell_form is None else cell_of(trials))
+        cell = self._calibrated(
+            first, shared.cell_of(trials, self._traced) if first.setting.cell_form is None else cell_of(trials)
+        )
         self._owed.append({trial.seed: trial for trial in trials})
         self._firsts.append(first)
         self.cells.append(cell)
@@ -298,7 +306,7 @@ class Reader:
     ) -> Measurement:
         """Add when the bytes of the tested group's first flow arrived, if its network asks for that."""
         network = found.trial.setting.network
-        if not network.delivery or network.states:
+        if not network.delivery or network.states or self._traced:
             return found
         transport, folder = self._adapter.manifest.transport, self._captures_of(index, found.trial)
         return captures.with_delivery(found, folder, unseen, transport, elapsed_s)

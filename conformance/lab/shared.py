@@ -47,6 +47,12 @@ _BODIES_A_FLOW, _MOST_BODIES_MB = 2, 2048
 _SPLITTER = "splitter"
 #: memory in MB that every guest has at least
 LEAST_MB = 512
+#: room for the packets of one side of a flow whose measurement needs them; what did not fit is counted
+CAPTURED_BYTES = 48 << 20
+#: by how much more a server may send than bodies have; and the most bytes of packets that a trace has room for
+_RESENT, _MOST_TRACED_BYTES = 2, 512 << 20
+#: a flow: the index of its group, and its number in the group
+FlowOf = tuple[int, int]
 
 
 def network_of(network: Network, stack: str, scratch: pathlib.Path) -> shared_job.SharedNetwork:
@@ -129,8 +135,8 @@ def why_not(setting: Setting, adapter: Adapter) -> str | None:
     return None
 
 
-def cell_of(trials: Sequence[Trial]) -> shared_job.SharedCell:
-    """Return what a guest has to know about the trials of one setting."""
+def cell_of(trials: Sequence[Trial], traced: FlowOf | None = None) -> shared_job.SharedCell:
+    """Return what a guest has to know about the trials of one setting; `traced`: the flow whose packets are kept."""
     network = trials[0].setting.network
     return shared_job.SharedCell(
         tc=tuple((_lines(network, link, "data", 0), _lines(network, link, "acks", 0)) for link in network.links),
@@ -142,7 +148,7 @@ def cell_of(trials: Sequence[Trial]) -> shared_job.SharedCell:
             )
             for at, way, asked in calibration.probed(network)
         ),
-        trials=tuple(_trial(trial) for trial in trials),
+        trials=tuple(_trial(trial, traced) for trial in trials),
         probes=tuple(
             shared_job.HopProbe(
                 link=at, way=way, rule=impairing.rule(asked, 0), packets=_PROBE_PACKETS,
@@ -173,7 +179,7 @@ def hop_problems(trial: Trial, observed: Sequence[Mapping[str, Any]]) -> list[st
     return found
 
 
-def _trial(trial: Trial) -> shared_job.SharedTrial:
+def _trial(trial: Trial, traced: FlowOf | None = None) -> shared_job.SharedTrial:
     network, seed = trial.setting.network, trial.seed
     lasts_s = network.tested.end_s or trial.setting.timeout_s
     off_ns = [_off_ns(at, seed) for at in range(len(network.links))]
@@ -191,12 +197,41 @@ def _trial(trial: Trial) -> shared_job.SharedTrial:
         impairments=tuple(
             (_rules(network, link, "data", trial), _rules(network, link, "acks", trial)) for link in network.links
         ),
-        tested=network.flows.index(network.tested),
-        captures=bool(network.states) or trial.setting.packets or network.delivery,
-        headers=network.delivery and not trial.setting.packets,
+        tested=network.flows.index(network.tested) if traced is None else traced[0],
+        flow=0 if traced is None else traced[1],
+        captured_bytes=_captured_bytes(trial) if traced is None else traced_bytes(trial.setting, traced),
+        headers=network.delivery and not trial.setting.packets and traced is None,
         bond=_bond(network),
         splitters=tuple(tuple(proxy.options(_of_kernel(splitter.proxy))) for splitter in network.splitters),
     )
+
+
+def _captured_bytes(trial: Trial) -> int:
+    """Return the room for packets at each end of the tested group's first flow; 0 if they are not captured."""
+    network = trial.setting.network
+    wanted = network.states or trial.setting.packets or network.delivery
+    return CAPTURED_BYTES if wanted else 0
+
+
+def traced_bytes(setting: Setting, traced: FlowOf) -> int:
+    """Return the bytes that the server of a flow may send in a trial. Raises UserError if a guest has no room for them.
+
+    A server sends to all flows of its group.
+    """
+    network = setting.network
+    group = network.flows[traced[0]]
+    size, rate_mbps = network.transfer_bytes(group), network.highest_mbps(group)
+    bounds: list[float] = [] if size is None else [_RESENT * size * group.count]
+    if rate_mbps is not None:
+        bounds.append(rate_mbps * 1e6 / 8 * min(group.end_s or math.inf, setting.timeout_s))
+    most = round(min(bounds, default=_MOST_TRACED_BYTES + 1))
+    if most > _MOST_TRACED_BYTES:
+        raise UserError(
+            f"the packets of group {group.name} may take {most >> 20} MB, more than the {_MOST_TRACED_BYTES >> 20} MB"
+            " that a trace has room for",
+            "trace a point with less data",
+        )
+    return most
 
 
 def _bond(network: Network) -> shared_job.BondTrial | None:

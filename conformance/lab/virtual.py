@@ -217,7 +217,7 @@ class VirtualRoom:
             memory_mb = None if setting.cell_form else shared.memory_mb(setting.network, adapter.name)
             alone = first[0].setting.packets and memory_mb is None
             memory = _MEMORY if memory_mb is None else f"{memory_mb}M"
-            how = {"memory": CAPTURING_MEMORY, "trace": "heads"} if alone else {"memory": memory}
+            how: dict[str, Any] = {"memory": CAPTURING_MEMORY, "trace": "heads"} if alone else {"memory": memory}
             with one_guest(self.kernel, adapter, first[0], cancelled, **how) as (guest, scratch):
                 on_start(guest)
                 reader = job.Reader([], adapter, remembers=self._remembers, traces=scratch / "trace")
@@ -277,13 +277,15 @@ def one_guest(
     first: Trial,
     cancelled: threading.Event | None = None,
     memory: str = _MEMORY,
+    traced: shared.FlowOf | None = None,
     **how: Any,
 ) -> Iterator[tuple[Group, pathlib.Path]]:
     """Boot a guest for trials like `first`, with a core and memory of its own; yield (guest, its scratch folder).
 
-    The guest waits until it is fed (job.Feeder), and ends with the block. `how`: see job.write(). Raises UserError.
+    The guest waits until it is fed (job.Feeder), and ends with the block. `how`: see job.write(). `traced`:
+    see job.Reader. Raises UserError.
     """
-    needed_mb = allowance.needed_mb(first, how.get("trace"))
+    needed_mb = allowance.needed_mb(first, how.get("trace"), traced)
     with (
         scratch_place.disk_errors(), allowance.OURS.hold(needed_mb, cancelled), cores.one_core(cancelled) as core,
         scratch_place.folder() as scratch,

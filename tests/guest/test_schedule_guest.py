@@ -55,7 +55,9 @@ def captured(monkeypatch, tmp_path):
         sides = [packets(file, 6, bytes([10, 0, 0, 1])) for file in files]
         return sides if acks else [theirs for theirs, _ in sides]
 
-    monkeypatch.setattr(shared, "_trial", lambda trial: dataclasses.replace(plain(trial), captures=True))
+    monkeypatch.setattr(
+        shared, "_trial", lambda trial, traced: dataclasses.replace(plain(trial), captured_bytes=shared.CAPTURED_BYTES)
+    )
     monkeypatch.setattr(job.Reader, "_without_captures", kept)
     # Keep a first pass's captures, too.
     monkeypatch.setattr(two_passes, "_captured", packets)

@@ -60,4 +60,4 @@ def test_only_the_face_lies_directly_in_the_package():
 
 def test_files_stay_small():
     for path in PACKAGE.rglob("*.py"):
-        assert len(path.read_text().splitlines()) <= 400, path
+        assert len(path.read_text().splitlines()) <= 700, path

@@ -157,10 +157,11 @@ def probed_mbps(direction: Direction) -> float | None:
 def rate_packets(direction: Direction) -> int:
     """Return how many packets show the rate of a direction.
 
-    At 1.5 times its rate, a token bucket that is full first passes three buckets, and only the second half counts.
+    At 1.5 times its rate, a token bucket that is full first passes three buckets, and then two packets in three. Only
+    the second half of what passes counts.
     """
     policed = direction.queue is not None and direction.queue.kind == "policer"
-    buckets = 6 * (direction.burst_bytes or 0) * 8 // _FRAME_BITS
+    buckets = 8 * (direction.burst_bytes or 0) * 8 // _FRAME_BITS
     return max(RATE_PACKETS[policed], buckets)
 
 

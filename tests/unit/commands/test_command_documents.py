@@ -123,7 +123,7 @@ def test_what_a_site_costs(monkeypatch):
 
 def test_what_a_run_needs(monkeypatch):
     found = [doctor.Check(True, "Linux"), doctor.Check(False, "tc: not found", "apt-get install iproute2")]
-    monkeypatch.setattr(doctor, "checks", lambda lab, kernel: iter(found))
+    monkeypatch.setattr(doctor, "checks", lambda kernel: iter(found))
     (first, second) = document("doctor", status=ExitStatus.MISUSE)["checks"]
     assert (first["mend"], second["mend"]) == (None, "apt-get install iproute2")
 
@@ -144,7 +144,10 @@ def test_a_trace(tmp_path):
     (tmp_path / "emulator-to_client.pcap").touch()
     for outcome, status in ((Outcome.OK, ExitStatus.DONE), (Outcome.ERROR, ExitStatus.ERROR)):
         found = trace.Traced(
-            measurement=measurement(outcome=outcome), captured={"emulator-to_client": (7, 1)}, target=tmp_path
+            measurement=measurement(outcome=outcome),
+            flow=None,
+            captured={"emulator-to_client": (7, 1)},
+            target=tmp_path,
         )
         schema.check("trace", found.to_json(), "trace")
         assert found.exit_status is status

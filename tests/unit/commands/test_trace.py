@@ -1,5 +1,6 @@
 """Traces: what they hold, and that capturing packets does not change results."""
 
+import dataclasses
 import json
 import struct
 
@@ -9,7 +10,11 @@ from helpers import line
 
 from conformance.commands import trace
 from conformance.engine import benches, runs
+from conformance.lab import shared
 from conformance.model.errors import UserError
+from conformance.model.network import Network
+from conformance.model.place import Point
+from conformance.model.setting import Setting
 from conformance.model.trial import Measurement
 from conformance.reporting.text import trace as shown
 from conformance.reporting.text.progress import ConsoleNotes
@@ -19,14 +24,15 @@ from conformance.support import schema
 STACK = benches.Choice()
 
 
-def traced(target, choice=STACK, packets_only=True, cell="10mbps-1ms-1pct"):
+def traced(target, choice=STACK, packets_only=True, cell="10mbps-1ms-1pct", profile="atc25", flow=None):
     console = rich.console.Console(record=True, width=200, markup=False)
     found = trace.compute(
         "cubic",
         choice,
         cell=cell,
         seed=3,
-        profile="atc25",
+        profile=profile,
+        flow=flow,
         packets_only=packets_only,
         target=target,
         notes=ConsoleNotes(console),
@@ -66,6 +72,56 @@ def test_packets_are_captured_and_the_trial_is_the_same(tmp_path):
     assert seconds == sorted(seconds)
     assert seconds[-1] - seconds[0] == pytest.approx(found.metrics["completion_s"], abs=1)
     assert not (tmp_path / "t" / "client" / "keys.log").exists()
+
+
+@pytest.mark.guest
+def test_a_flow_of_a_scenario_is_captured_and_the_trial_is_the_same(tmp_path):
+    status, text = traced(tmp_path / "t", cell="flows=2", profile="fairness", flow="test/1")
+    assert status == 0, text
+    found = Measurement.from_json(json.loads((tmp_path / "t" / "measurement.json").read_text()))
+    kept = store.Store(tmp_path / "r.jsonl")
+    with runs.Run(benches.find(), kept, [("cubic", found.trial.setting)], [3]) as run:
+        (measured,) = run.result("cubic", found.trial.setting)
+    assert line(measured) == line(found)
+    came = [frame for _, frame in frames(tmp_path / "t" / "came.pcap")]
+    from_server = [frame for frame in came if frame[26:30] == bytes((10, 0, 0, 1))]
+    assert {frame[30:34] for frame in from_server} == {bytes((10, 1, 0, 2))}
+    assert sum(map(len, from_server)) > found.flows[1]["bytes"]
+
+
+@pytest.mark.parametrize(
+    ("flow", "words"),
+    [
+        ("test/1", "there is no flow 'test/1'; choose of test/0, other/0"),
+        ("others", "there is no flow 'others'"),
+        ("test/x", "there is no flow 'test/x'"),
+    ],
+)
+def test_a_flow_that_is_not_there_is_named(tmp_path, flow, words):
+    with pytest.raises(UserError, match=words):
+        traced(tmp_path / "t", cell="others=1", profile="coexistence", flow=flow)
+
+
+def test_what_has_one_flow_or_needs_two_trials_is_refused(tmp_path):
+    with pytest.raises(UserError, match="atc25 has one flow at 10mbps-1ms-1pct; leave out --flow"):
+        traced(tmp_path / "t", flow="test/0")
+    with pytest.raises(UserError, match="after-start-up waits for a state"):
+        traced(tmp_path / "t", cell="rate_mbps=5", profile="after-start-up")
+
+
+def test_packets_that_no_guest_has_room_for_are_refused_before_the_trial():
+    link = {"rate_mbps": 1000, "queue": {"kind": "bfifo", "size": 1}}
+    both = Network.from_json(
+        {
+            "links": [{"name": "link", "ends": ["client", "server"], "data": link, "acks": {}}],
+            "flows": [{"name": "test", "seconds": 10}],
+        }
+    )
+    setting = Setting(profile="s", network=both, point=Point(()), timeout_s=60)
+    with pytest.raises(UserError, match="the packets of group test may take 1192 MB, more than the 512 MB"):
+        shared.traced_bytes(setting, (0, 0))
+    short = dataclasses.replace(both, flows=(dataclasses.replace(both.flows[0], seconds=1),))
+    assert shared.traced_bytes(dataclasses.replace(setting, network=short), (0, 0)) == 125_000_000
 
 
 @pytest.mark.guest

@@ -199,7 +199,7 @@ def test_a_splitter_survives_the_wire_and_is_told_algorithms_by_the_kernels_name
     cell = shared.cell_of([own])
     assert protocol.parse_shared_cell(wire.dumps(cell)) == cell
     assert cell.trials[0].splitters == (("-b", "131072"), ("-c", "bbr", "-b", "131072"))
-    assert (cell.trials[0].captures, cell.trials[0].headers) == (True, True)
+    assert (cell.trials[0].captured_bytes, cell.trials[0].headers) == (shared.CAPTURED_BYTES, True)
 
 
 def test_each_node_on_a_split_way_knows_the_next_one_and_nobody_else_does():
