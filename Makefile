@@ -75,12 +75,11 @@ bench: kernel  ## what trials cost, by cell and by stack, and what whole command
 FURTHER := cubic/heatmap-packets:packets cubic/identify-queue:identify cubic/startup:startup \
   cubic/sawtooth-utilization:sawtooth cubic/competing:competing cubic/pacing:pacing bbrv1/threshold:loss-threshold
 #: scenarios whose points have zones
-SHARED := fairness rtt-fairness coexistence short-flows queues recovery bonded
+SHARED := fairness rtt-fairness coexistence short-flows queues recovery bonded split
 
 reference: kernel  ## measure the zones' references anew, 20 trials a cell (about 20 minutes an algorithm); docs/add-a-zone.md derives
 	for algorithm in cubic reno bbrv1 $(BUILT_BBR); do \
 	  $(CONFORMANCE) run $$algorithm --trials 20 --first-seed 1 --results results/reference.jsonl || test $$? -ne 2 || exit; \
-	  $(CONFORMANCE) split measure $$algorithm --trials 20 --first-seed 1 --results results/reference.jsonl || test $$? -ne 2 || exit; \
 	  for zone in $(FURTHER); do \
 	    $(CONFORMANCE) run $$algorithm --grid $${zone%:*} --profile $${zone#*:} --trials 20 --first-seed 1 \
 	      --results results/reference.jsonl || test $$? -ne 2 || exit; \

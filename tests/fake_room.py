@@ -1,6 +1,5 @@
 """A bench whose room invents measurements, for tests of the layers above the lab. Any process can import it."""
 
-import dataclasses
 import functools
 import os
 import pathlib
@@ -14,7 +13,6 @@ from conformance.engine import benches
 from conformance.model import seeds
 from conformance.model.emulation import tc_commands
 from conformance.model.errors import UserError
-from conformance.model.split import split_zone
 from conformance.model.trial import Measurement, Outcome
 
 STACK = "fake"
@@ -24,7 +22,7 @@ zone_of = functools.cache(documents.zone_of)
 
 class Room:
     """A room that invents measurements. `kind` says which: good, bad, bad once (not with fresh seeds), error,
-    unsupported, unclear, clear later, unsplit.
+    unsupported, unclear, clear later.
     """
 
     def __init__(self, kind):
@@ -36,33 +34,8 @@ class Room:
                 yield made(trial, self.kind)
 
 
-def with_measured(zone):
-    """Return a copy of a SplitZone whose paths count as measured, too, at 5 % less than predicted."""
-    checks = []
-    for check in zone.checks:
-        if isinstance(check, split_zone.PathCheck):
-            predicted = check.permitted["split"]
-            value = 0.95 * predicted.basis.median
-            basis = dataclasses.replace(predicted.basis, median=value, min=value, max=value, values=())
-            permitted = dataclasses.replace(predicted, low=value - 0.01, high=value + 0.01, bases=(basis,))
-            check = dataclasses.replace(check, measured=permitted)
-        checks.append(check)
-    digest = documents.split_path(zone.profile, zone.checks[0].path.segments).profile_digest
-    return dataclasses.replace(zone, checks=tuple(checks), path_profile_digest=digest)
-
-
-@functools.cache
-def _split_paths(algorithm, profile):
-    """Return {segments: interval permitted over the split path} of those paths of an algorithm that were measured."""
-    (path,) = [p for p in documents.zone_files("split", profile) if p.parent.name == algorithm]
-    return {check.path.segments: check.measured for check in documents.split_zone(path).checks if check.measured}
-
-
 def made(trial, kind):
-    """Return a Measurement of a trial. Its utilization and loss are those of the zone's reference if the kind is good.
-
-    "unsplit" is good except on split paths, where the proxy does not help.
-    """
+    """Return a Measurement of a trial: if the kind is good, with the utilization and loss of the zone's reference."""
     algorithm, profile = trial.scheme.algorithm, trial.setting.profile
     if kind == "error":
         return Measurement(trial=trial, outcome=Outcome.ERROR, message="the guest died")
@@ -73,14 +46,11 @@ def made(trial, kind):
     if profile in ("startup", "competing", "sawtooth", "identify", "pacing", "loss-threshold"):
         return made_further(trial, kind)
     if trial.setting.segments:
-        permitted = _split_paths(algorithm, profile)[trial.setting.segments]
+        (zone,) = documents.zones_for(algorithm, trial.setting)
+        permitted = zone.intervals[trial.setting.point]
     else:
         permitted = zone_of(algorithm, profile=profile).intervals[trial.setting.cell]
-    good = (
-        kind == "good"
-        or (kind == "bad once" and trial.seed > seeds.FRESH)
-        or (kind == "unsplit" and not trial.setting.segments)
-    )
+    good = kind == "good" or (kind == "bad once" and trial.seed > seeds.FRESH)
     value = permitted.basis.median if good else 0.001
     # Sessions begin with seed 1001 by default.
     number = (trial.seed - 1) % 1000
@@ -146,7 +116,6 @@ class Bench(benches.Bench):
 
 def install(kind="good", room=Room, patch=setattr):
     """Make benches.find() return the fake bench in this process, until what `patch` did is undone."""
-    _split_paths.cache_clear()
 
     def bench(choice=None):
         choice = choice or benches.Choice()
@@ -158,23 +127,6 @@ def install(kind="good", room=Room, patch=setattr):
         )  # fmt: skip
 
     patch(benches, "find", bench)
-
-
-def measure_paths(patch=setattr):
-    """Make zones of split paths appear to have measured paths, whether or not those that ship do."""
-    as_shipped = documents.split_zone
-    patch(documents, "split_zone", lambda path: with_measured(as_shipped(path)))
-
-
-def measure_no_paths(patch=setattr):
-    """Make zones of split paths appear to have no measured paths, whether or not those that ship do."""
-    as_shipped = documents.split_zone
-
-    def unmeasured(path):
-        zone = as_shipped(path)
-        return dataclasses.replace(zone, checks=tuple(dataclasses.replace(c, measured=None) for c in zone.checks))
-
-    patch(documents, "split_zone", unmeasured)
 
 
 class Deadly(Room):

@@ -5,15 +5,13 @@ counted) is computed anew. Before format 2, a cell held the range of its referen
 basis keeps its range, and is judged by it, until the zone is derived anew from trials.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from conformance.catalogue import bases, derive, derive_split, documents
+from conformance.catalogue import bases, derive, documents
 from conformance.model import zone as zones
 from conformance.model.place import Cell
-from conformance.model.split.split_paths import Path
-from conformance.model.split.split_zone import PREDICTIONS
-from conformance.model.zone import Margin, Zone
+from conformance.model.zone import Margin
 
 
 def carried_over(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,29 +43,6 @@ def _point(entry: Mapping[str, Any], metric: str, rule: Mapping[str, Any]) -> di
     made = derive.entry(place, zones.bases_from_json(entry), metric, Margin.of(rule, place), None, counts_all=False)
     kept = {name: entry[name] for name in ("digest", "own_kind") if name in entry}
     return {**made, **kept}
-
-
-def split_carried_over(document: Mapping[str, Any], heatmap: Zone | None) -> dict[str, Any]:
-    """Return the same for a zone's split part, whose paths follow from the cells of `heatmap`, if there is one."""
-    measured = any("measured" in path for path in document["paths"])
-    bounds = {cell: (i.low, i.high) for cell, i in heatmap.by_cell.items()} if heatmap else {}
-    paths = [{**entry, **dict(_path(entry, bounds))} for entry in document["paths"]]
-    return {**document, "margin_rule": derive_split.margin_rule(measured), "paths": paths}
-
-
-def _path(
-    entry: Mapping[str, Any], bounds: Mapping[Cell, tuple[float, float]]
-) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield (name, value) of everything in a path's entry that is computed anew."""
-    path = Path.parse(entry["path"])
-    if bounds.keys() >= {cell for cell in path.cells if cell is not None}:
-        for of in PREDICTIONS:
-            low, high = derive.rounded_outward(*derive_split.predicted_bounds(of, path, bounds))
-            yield of, {**entry[of], "low": low, "high": high}
-    if "measured" in entry:
-        measured = entry["measured"]
-        low, high = derive.interval(zones.bases_from_json(measured))
-        yield "measured", {**measured, "low": low, "high": high}
 
 
 def _cell(entry: Mapping[str, Any], document: Mapping[str, Any], rule: Mapping[str, Any]) -> dict[str, Any]:

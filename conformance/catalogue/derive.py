@@ -8,7 +8,6 @@ zones/README.md gives reasons for the numbers.
 
 import collections
 import json
-import math
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -19,6 +18,7 @@ from conformance.model.errors import UserError
 from conformance.model.metric import RELATIVE_MARGIN
 from conformance.model.metrics import METRICS, UTILIZATION
 from conformance.model.place import Cell, Point
+from conformance.model.rounding import rounded_outward
 from conformance.model.scenario import Scenario
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Outcome
@@ -27,7 +27,6 @@ from conformance.model.zone import (
     Interval,
     Margin,
     OwnKind,
-    Permits,
     Zone,
     hull,
 )
@@ -39,8 +38,6 @@ from conformance.support import files, schema
 MIN_TRIALS, USUAL_TRIALS = 5, 30
 #: the format of zone documents; those of earlier formats hold ranges instead of values
 FORMAT = 2
-#: tolerance for floating-point errors when bounds are rounded, in units of 0.0001
-_SLACK = 1e-6
 
 
 def margin_rule(metric: str = UTILIZATION.name, zone_id: str = "") -> dict[str, Any]:
@@ -65,13 +62,6 @@ def interval(
     `margin`: by default, that of the metric.
     """
     return METRICS[metric].clamped(*rounded_outward(*hull(rests_on, margin or Margin.of(margin_rule(metric)))))
-
-
-def rounded_outward(low: float, high: float) -> tuple[float, float]:
-    """Return bounds rounded to 0.0001, away from each other. A floating-point error in 0.896, say, does not move a
-    bound by a whole step.
-    """
-    return math.floor(low * 10_000 + _SLACK) / 10_000, math.ceil(high * 10_000 - _SLACK) / 10_000
 
 
 def derive(
@@ -341,12 +331,12 @@ def write(document: Mapping[str, Any], target: pathlib.Path) -> Zone:
     return found
 
 
-def version(derived: Permits[Any], target: pathlib.Path) -> int:
+def version(derived: Zone, target: pathlib.Path) -> int:
     """Return the version of a zone just derived: that of the file it replaces, plus one if it permits other values; 1
     if there is no such file.
     """
     try:
-        before: Permits[Any] = documents.any_zone(target)
+        before = documents.zone(target)
         number = int(json.loads(target.read_text(encoding="utf-8"))["version"])
     except (UserError, OSError):
         return 1

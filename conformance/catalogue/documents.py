@@ -15,8 +15,7 @@ from conformance.model.metrics import METRICS
 from conformance.model.place import Cell, end_to_end
 from conformance.model.proxy import Proxy
 from conformance.model.setting import Setting
-from conformance.model.split import split_document
-from conformance.model.split import split_zone as split_zones
+from conformance.model.split.split_zone import SplitZone
 from conformance.support import paths, schema, spelling
 
 
@@ -136,9 +135,8 @@ GRID_ZONES = frozenset(stem(kind, profile) for kind in KINDS for profile in PROF
 def all_kinds() -> tuple[str, ...]:
     """Return all kinds of zones that judge cells: KINDS, and all others that have zones."""
     found = {path.stem for path in zone_files("*")} - GRID_ZONES
-    others = {name for name in found if marker(name) != _SPLIT}
     order = {kind: at for at, kind in enumerate(FURTHER_KINDS)}
-    return (*KINDS, *sorted(others, key=lambda kind: (order.get(kind, len(order)), kind)))
+    return (*KINDS, *sorted(found, key=lambda kind: (order.get(kind, len(order)), kind)))
 
 
 def _first_of(kind: str) -> zones.Zone:
@@ -183,9 +181,9 @@ def cells(named: str) -> tuple[Cell, ...]:
     """
     if "/" not in named:
         return grid.cells(named)
-    found = any_zone(shipped_path(named))
-    if not isinstance(found, zones.Zone):
+    if split_zone(named):
         raise UserError(f"zone {named} is about paths, not cells", "`conformance split measure` measures paths")
+    found = zone(shipped_path(named))
     if not found.of_cells:
         run = f"`conformance scenario run {found.profile} --grid zone`"
         raise UserError(f"zone {named} is about points of a scenario, not cells", f"{run} measures points")
@@ -197,19 +195,20 @@ def zone(path: pathlib.Path | str) -> zones.Zone:
     return _zone(*paths.stamped(path))
 
 
-def split_zone(path: pathlib.Path | str) -> split_zones.SplitZone:
-    """Return the SplitZone in a file. Raises UserError naming file and place."""
-    return _split_zone(*paths.stamped(path))
+def split_zones(profile: str = _FIRST_PROFILE) -> list[SplitZone]:
+    """Return the split parts of the zones over the grid for stacks judged under a profile. Raises UserError."""
+    return [_split_zone(*paths.stamped(path)) for path in zone_files("heatmap", profile)]
 
 
-def any_zone(path: pathlib.Path | str) -> zones.Zone | split_zones.SplitZone:
-    """Return the Zone or SplitZone in a file, as its `$schema` says. Raises UserError naming file and place."""
-    return split_zone(path) if is_split(path) else zone(path)
+def split_zone(zone_id: str) -> SplitZone | None:
+    """Return the split part with this id, such as cubic/split, or None. Raises UserError."""
+    parts = (part for profile in PROFILES.values() for part in split_zones(profile))
+    return next((part for part in parts if part.id == zone_id), None)
 
 
-def is_split(path: pathlib.Path | str) -> bool:
-    """Return whether a file holds the split part of a zone. Raises UserError."""
-    return _is_split(*paths.stamped(path))
+@functools.lru_cache(maxsize=1024)
+def _split_zone(path: pathlib.Path, stamp: object) -> SplitZone:
+    return SplitZone(heatmap=_zone(path, stamp))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -219,17 +218,6 @@ def _zone(path: pathlib.Path, _stamp: object) -> zones.Zone:
         raise UserError(f"{path} is a zone in an earlier format", f"run `conformance zones fmt {path}`")
     schema.check("zone", data, path)
     return zones.from_json(data, path)
-
-
-@functools.lru_cache(maxsize=1024)
-def _split_zone(path: pathlib.Path, _stamp: object) -> split_zones.SplitZone:
-    return split_document.from_json(schema.load("split-zone", path), path)
-
-
-@functools.lru_cache(maxsize=1024)
-def _is_split(path: pathlib.Path, _stamp: object) -> bool:
-    data = schema.read(path)
-    return isinstance(data, dict) and str(data.get("$schema")).endswith("split-zone.json")
 
 
 def all_zones(kind: str = "heatmap", profile: str = _FIRST_PROFILE) -> list[zones.Zone]:
@@ -247,14 +235,15 @@ def further_kinds(profile: str) -> list[str]:
     """Return all kinds except KINDS, for a stack that is judged under `profile` because of its transport.
 
     Stacks over UDP are not judged by `sawtooth`: a minute at 30 Mbit/s is 225 MB, more than the files in a guest may
-    hold, and many QUIC servers serve files. No stack is judged by a zone under the profile of another transport.
+    hold, and many QUIC servers serve files. Nor are they by `split`, because no proxy splits their connections. No
+    stack is judged by a zone under the profile of another transport.
     """
     others = set(PROFILES.values()) - {profile}
     return [
         kind
         for kind in all_kinds()
         if kind not in KINDS
-        and (profile == PROFILES["tcp"] or marker(kind) != "sawtooth")
+        and (profile == PROFILES["tcp"] or marker(kind) not in ("sawtooth", _SPLIT))
         and _first_of(kind).profile not in others
     ]
 
@@ -348,8 +337,7 @@ def zones_for(algorithm: str, setting: Setting) -> list[zones.Zone]:
     return [zone for zone in found if zone.digest_at(setting.point) == setting.profile_digest]
 
 
-def split_zones_for(algorithm: str, profile_digest: str) -> list[split_zones.SplitZone]:
-    """Return the split zones that ship for an algorithm, with cells under the profile of this digest; perhaps none."""
-    files = [path for profile in PROFILES.values() for path in zone_files(_SPLIT, profile)]
-    found = [split_zone(path) for path in files if path.parent.name == algorithm]
-    return [zone for zone in found if zone.profile_digest == profile_digest]
+def split_zones_for(algorithm: str, profile_digest: str) -> list[SplitZone]:
+    """Return the split parts of the zones of an algorithm under the profile of this digest; perhaps none."""
+    parts = (part for profile in PROFILES.values() for part in split_zones(profile) if part.algorithm == algorithm)
+    return [part for part in parts if part.heatmap.profile_digest == profile_digest]

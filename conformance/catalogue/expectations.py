@@ -12,7 +12,7 @@ from conformance.model.errors import UserError, located
 from conformance.model.expectation import Expected
 from conformance.model.place import Point
 from conformance.model.trial import Scheme
-from conformance.model.zone import Zone, id_parts
+from conformance.model.zone import id_parts
 from conformance.support import schema
 
 FILE = "expected.json"
@@ -29,7 +29,7 @@ def load(stack: str) -> tuple[Expected, ...]:
     for at, entry in enumerate(entries):
         # An entry for a zone that does not exist would never match, and nobody would notice.
         with located(f"{path}: /expected/{at}/zone"):
-            documents.shipped_path(entry.zone_id)
+            _ = documents.split_zone(entry.zone_id) or documents.shipped_path(entry.zone_id)
         if not documents.judges(entry.zone_id, documents.PROFILES[about.transport]):
             why = f"stacks over {about.transport} are not judged by zone {entry.zone_id!r}"
             raise UserError(f"{path}: /expected/{at}/zone: {why}", "remove the entry")
@@ -68,8 +68,9 @@ def of(bench: Bench) -> tuple[Expected, ...]:
 
 def places(zone_id: str) -> frozenset[Point | str]:
     """Return what an entry may be about: places of a zone that ships, or ids of its checks. Raise UserError."""
-    zone = documents.any_zone(documents.zone_path(zone_id))
-    return frozenset(zone.places if isinstance(zone, Zone) else (check.id for check in zone.checks))
+    if split := documents.split_zone(zone_id):
+        return frozenset(check.id for check in split.checks)
+    return frozenset(documents.zone(documents.zone_path(zone_id)).places)
 
 
 def dumps(entries: Iterable[Expected], ours: bool = True) -> str:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from conformance.catalogue import bases, carry_over, derive, derive_split, documents, scenarios
+from conformance.catalogue import bases, carry_over, derive, documents, scenarios
 from conformance.model import grid
 from conformance.model import zone as zones
 from conformance.model.errors import UserError, located
@@ -16,9 +16,7 @@ from conformance.model.metrics import METRICS
 from conformance.model.place import Point
 from conformance.model.power import MUST_TELL
 from conformance.model.setting import Setting
-from conformance.model.split import split_document
-from conformance.model.split.split_zone import PathCheck, SplitZone
-from conformance.model.zone import Basis, Interval, Permits, Zone, differing, id_parts
+from conformance.model.zone import Basis, Interval, Zone, differing, id_parts
 from conformance.support import files, paths, schema
 
 #: tolerance for bounds that were computed from unrounded values
@@ -43,8 +41,8 @@ def _example(named: str) -> str:
     return f"give an id such as {zone_id}, or a file"
 
 
-def check_all(named: Iterable[pathlib.Path | str]) -> Iterator[tuple[pathlib.Path, Zone | SplitZone]]:
-    """Check each file or id, and yield its path and Zone or SplitZone if it passes. Raises UserError."""
+def check_all(named: Iterable[pathlib.Path | str]) -> Iterator[tuple[pathlib.Path, Zone]]:
+    """Check each file or id, and yield its path and Zone if it passes. Raises UserError."""
     seen: dict[str, pathlib.Path] = {}
     for path in map(find, named):
         zone = check(path)
@@ -54,10 +52,10 @@ def check_all(named: Iterable[pathlib.Path | str]) -> Iterator[tuple[pathlib.Pat
         yield path, zone
 
 
-def check(path: pathlib.Path | str) -> Zone | SplitZone:
-    """Check all invariants of a file's Zone or SplitZone, and return it. Raises UserError naming file and place."""
+def check(path: pathlib.Path | str) -> Zone:
+    """Check all invariants of a file's Zone, and return it. Raises UserError naming file and place."""
     path = pathlib.Path(path)
-    zone = documents.any_zone(path)
+    zone = documents.zone(path)
     algorithm, name = id_parts(zone.id)
     if algorithm != zone.algorithm:
         raise UserError(f"{path}: /id: {zone.id!r} does not begin with the algorithm, {zone.algorithm!r}")
@@ -66,9 +64,6 @@ def check(path: pathlib.Path | str) -> Zone | SplitZone:
             raise UserError(f"{path}: /references/{reference}/scheme: {about['scheme']!r} is not {zone.algorithm}")
     if path.stem != name:
         raise UserError(f"{path}: /id: {zone.id!r} does not match the file's name", f"call the file {name}.json")
-    if not isinstance(zone, Zone):
-        _check_split(zone, path)
-        return zone
     _check_kind(zone, path)
     _check_grid(zone, path)
     _check_rule(zone, path, derive.margin_rule(zone.metric, zone.id))
@@ -84,8 +79,8 @@ def check(path: pathlib.Path | str) -> Zone | SplitZone:
     return zone
 
 
-def _setting(zone: Zone | SplitZone, path: pathlib.Path, place: Point) -> Setting:
-    with located(f"{path}: /{'scenario' if isinstance(zone, Zone) and not zone.of_cells else 'profile'}"):
+def _setting(zone: Zone, path: pathlib.Path, place: Point) -> Setting:
+    with located(f"{path}: /{'profile' if zone.of_cells else 'scenario'}"):
         return scenarios.setting(zone.profile, place)
 
 
@@ -107,7 +102,7 @@ def _check_kind(zone: Zone, path: pathlib.Path) -> None:
                 raise UserError(f"{path}: /metric: {zone.metric!r}, but zones called {path.stem} are about {metric}")
 
 
-def _check_rule(zone: Zone | SplitZone, path: pathlib.Path, rule: Mapping[str, Any]) -> None:
+def _check_rule(zone: Zone, path: pathlib.Path, rule: Mapping[str, Any]) -> None:
     """Refuse a margin rule that is not the one for all zones: with a rule of its own, a zone could permit anything."""
     for name in {**rule, **zone.margin_rule}:
         wanted = rule.get(name)
@@ -169,46 +164,13 @@ def _check_bounds(
         )
 
 
-def _check_digest(zone: Zone | SplitZone, path: pathlib.Path, name: str, setting: Setting) -> None:
+def _check_digest(zone: Zone, path: pathlib.Path, name: str, setting: Setting) -> None:
     what = f"a split path of profile {zone.profile}" if setting.segments else f"profile {zone.profile}"
     if setting.profile_digest != getattr(zone, name):
         raise UserError(
             f"{path}: /{name}: {what} now has digest {setting.profile_digest}",
             "measure the reference under it and derive the zone again",
         )
-
-
-def _check_split(zone: SplitZone, path: pathlib.Path) -> None:
-    for check in zone.checks:
-        _check_digest(zone, path, "profile_digest", _setting(zone, path, check.cells[0]))
-        if check.measured:
-            _check_digest(zone, path, "path_profile_digest", documents.split_path(zone.profile, check.path.segments))
-    _check_rule(zone, path, derive_split.margin_rule(any(check.measured for check in zone.checks)))
-    for cell in sorted({cell for check in zone.checks for cell in check.cells}):
-        wanted = derive_split.small_packets(zone.algorithm, zone.profile, cell)
-        if zone.small_packets.get(cell, 1.0) != wanted:
-            raise UserError(f"{path}: /small_packets/{cell.id}: it should be {wanted:g}", "derive the zone again")
-    heatmap = _heatmap_beside(zone, path)
-    bounds = {cell: (i.low, i.high) for cell, i in heatmap.by_cell.items()} if heatmap else {}
-    source = f"the cells of {heatmap.id}" if heatmap else ""
-    for at, check in enumerate(check for check in zone.checks if isinstance(check, PathCheck)):
-        if bounds.keys() >= set(check.cells):
-            for of, permitted in check.permitted.items():
-                by_cells = derive_split.predicted_bounds(of, check.path, bounds)
-                _check_bounds(permitted, by_cells, f"{path}: /paths/{at}/{of}", source)
-        if check.measured:
-            by_rule = derive.interval(check.measured.bases)
-            _check_bounds(check.measured, by_rule, f"{path}: /paths/{at}/measured")
-
-
-def _heatmap_beside(zone: SplitZone, path: pathlib.Path) -> Zone | None:
-    """Return the zone in the same folder from whose cells the split part's paths were predicted; None without it."""
-    beside = path.parent / f"{documents.stem('heatmap', zone.profile)}.json"
-    heatmap = documents.zone(beside) if beside.is_file() else None
-    if heatmap is None or (heatmap.algorithm, heatmap.profile_digest) != (zone.algorithm, zone.profile_digest):
-        return None
-    digests = ({about.get("kernel_digest") for about in one.references.values()} - {None} for one in (zone, heatmap))
-    return heatmap if set.intersection(*digests) else None
 
 
 def _check_grid(zone: Zone, path: pathlib.Path) -> None:
@@ -226,42 +188,34 @@ def _check_grid(zone: Zone, path: pathlib.Path) -> None:
 def format_file(path: pathlib.Path | str, write: bool) -> bool:
     """Return whether the file was in canonical form, to the byte. With `write`, bring it into that form.
 
-    In canonical form, cells and points are sorted, paths keep their order, each has one line, and names are in the
-    order of the schema. Raises UserError.
+    In canonical form, cells and points are sorted, each has one line, and names are in the order of the schema.
+    Raises UserError.
     """
     path = find(path)
-    if not documents.is_split(path):
-        raw = schema.read(path)
-        try:
-            given = carry_over.carried_over(raw)
-        except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
-            schema.check("zone", raw, str(path))
-            raise UserError(f"{path}: not a zone: {type(error).__name__}: {error}") from None
-        schema.check("zone", given, str(path))
-        zones.from_json(given, path)
-        document = schema.ordered("zone", given)
-        entries = document["points"] if "points" in document else document["cells"]
-        entries.sort(key=lambda entry: zones.place_of(entry))
-        for basis in (basis for entry in entries for basis in entry["bases"] if "values" in basis):
-            basis["values"].sort()
-        wanted = derive.dumps(document)
-    else:
-        given = schema.load("split-zone", path)
-        beside = _heatmap_beside(split_document.from_json(given, path), path)
-        given = carry_over.split_carried_over(given, beside)
-        wanted = derive_split.dumps(schema.ordered("split-zone", given))
+    raw = schema.read(path)
+    try:
+        given = carry_over.carried_over(raw)
+    except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
+        schema.check("zone", raw, str(path))
+        raise UserError(f"{path}: not a zone: {type(error).__name__}: {error}") from None
+    schema.check("zone", given, str(path))
+    zones.from_json(given, path)
+    document = schema.ordered("zone", given)
+    entries = document["points"] if "points" in document else document["cells"]
+    entries.sort(key=lambda entry: zones.place_of(entry))
+    for basis in (basis for entry in entries for basis in entry["bases"] if "values" in basis):
+        basis["values"].sort()
+    wanted = derive.dumps(document)
     same = path.read_bytes() == wanted.encode()
     if write and not same:
         files.write(path, wanted)
     return same
 
 
-def differences(one: Zone | SplitZone, other: Zone | SplitZone) -> list[tuple[Any, Interval | None, Interval | None]]:
+def differences(one: Zone, other: Zone) -> list[tuple[Point, Interval | None, Interval | None]]:
     """Return what differing() yields of two zones, in order. Raises UserError if they are about different things."""
     for what in ("algorithm", "metric", "profile"):
         a, b = getattr(one, what), getattr(other, what)
         if a != b:
             raise UserError(f"the zones' {what} differs: {a} and {b}", "compare two versions of one zone")
-    first: Permits[Any] = one
-    second: Permits[Any] = other
-    return sorted(differing(first, second), key=lambda difference: difference[0])
+    return sorted(differing(one, other), key=lambda difference: difference[0])

@@ -128,8 +128,7 @@ def record(found: Iterable[Measured]) -> pathlib.Path:
 
 def shipped() -> list[Zone]:
     """Return the zones over cells that ship, each limited()."""
-    found = map(documents.any_zone, documents.zone_files("*"))
-    return [limited(zone) for zone in found if isinstance(zone, Zone)]
+    return [limited(documents.zone(path)) for path in documents.zone_files("*")]
 
 
 def rejected_by(zones: Sequence[Zone], found: Iterable[Measured]) -> dict[str, set[str]]:

@@ -99,10 +99,10 @@ def zones_show(zone: str, form: str) -> None:
 )
 @click.option(
     "--metric",
-    type=Name([*METRICS, "split"]),
+    type=Name(METRICS),
     default=UTILIZATION.name,
     show_default=True,
-    help="What the zone judges; split: the predicted effect of a connection-splitting proxy.",
+    help="What the zone judges.",
 )
 @click.option(
     "--profile", "--scenario", "profile", default="atc25", show_default=True,
@@ -129,22 +129,16 @@ def zones_derive(
     A stack violates a zone only if it is outside of everything that the zone rests on: the reference, other
     implementations given by --beside, and documents.
     """
-    from conformance.catalogue import derive, derive_split
+    from conformance.catalogue import derive
     from conformance.commands.made_result import Item, Made
     from conformance.reporting.text import made
 
-    if metric == "split":
-        if beside:
-            raise UserError("split zones rest on one implementation", "give it without --beside")
-        summary = derive_split.derive_file(results, algorithm, version_text, target, profile).summary
-    else:
-        zone = derive.derive_file(results, algorithm, version_text, target, metric, profile, beside)
-        fewest = min(i.basis.n for i in zone.intervals.values())
-        if fewest < derive.USUAL_TRIALS:
-            said = f"some {zone.noun}s have only {fewest} trials: the fewer, the less they detect; zones that ship have"
-            progress_console(form).print(f"{said} {derive.USUAL_TRIALS} a {zone.noun}", style="yellow", soft_wrap=True)
-        summary = zone.summary
-    item = Item(name=summary.partition(":")[0], words=f"zone {summary}, {target}", path=str(target))
+    zone = derive.derive_file(results, algorithm, version_text, target, metric, profile, beside)
+    fewest = min(i.basis.n for i in zone.intervals.values())
+    if fewest < derive.USUAL_TRIALS:
+        said = f"some {zone.noun}s have only {fewest} trials: the fewer, the less they detect; zones that ship have"
+        progress_console(form).print(f"{said} {derive.USUAL_TRIALS} a {zone.noun}", style="yellow", soft_wrap=True)
+    item = Item(name=zone.id, words=f"zone {zone.summary}, {target}", path=str(target))
     finish(Made(command="zones derive", items=[item]), form, made.show)
 
 

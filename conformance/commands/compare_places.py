@@ -11,7 +11,6 @@ from conformance.model import grid as grids
 from conformance.model.errors import UserError
 from conformance.model.place import Cell, Point
 from conformance.model.setting import Setting
-from conformance.model.zone import Zone
 from conformance.support.console import count
 
 #: the --grid without cells, with which only features are compared
@@ -85,7 +84,7 @@ def _place_of(setting: Setting) -> tuple[str | None, Point]:
 def _named(grid: str, profile: str) -> list[tuple[str, Point]]:
     """Return [(profile, place)] of a grid's cells, or of the cells or points of a zone's id. Raises UserError."""
     if "/" in grid:
-        found = documents.any_zone(documents.shipped_path(grid))
-        if isinstance(found, Zone) and not found.of_cells:
-            return [(found.profile, point) for point in found.intervals]
+        zone = documents.zone(documents.shipped_path(grid))
+        if not zone.of_cells:
+            return [(zone.profile, point) for point in zone.intervals]
     return [(profile, cell) for cell in documents.cells(grid)]

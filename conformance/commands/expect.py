@@ -216,12 +216,8 @@ def _verdicts(algorithm: str, measured: Measured) -> Iterator[JudgedZone]:
             if place in zone.intervals
         ]
         for zone in documents.split_zones_for(algorithm, digest):
-            asked = [
-                split_question(zone, check, split=True)
-                for check in zone.checks_within(setting.cell for setting in settings.values())
-            ]
-            # If the split path was not measured, the check is judged by predictions alone.
-            splits += [q if q.split_path in measured else dataclasses.replace(q, split_path=None) for q in asked]
+            checks_here = zone.checks_within(setting.cell for setting in settings.values())
+            splits += [split_question(zone, check) for check in checks_here]
     family = plan([*cells, *splits], trials=1).family
     zones = {question.zone.id: question.zone for question in cells}
     yield from judge_zones(

@@ -19,7 +19,7 @@ class CheckedZone:
     """A zone file whose invariants all hold; `mutants`: what the record of mutants says about it, in words."""
 
     path: str
-    zone: Zone | SplitZone
+    zone: Zone
     mutants: str
 
 
@@ -53,8 +53,7 @@ def check(
     """
     found = []
     for path, zone in lint.check_all(list(named) or documents.zone_files("*")):
-        said = mutant_record.check(zone, path, anew) if isinstance(zone, Zone) else "rests on cells of other zones"
-        found.append(CheckedZone(path=str(path), zone=zone, mutants=said))
+        found.append(CheckedZone(path=str(path), zone=zone, mutants=mutant_record.check(zone, path, anew)))
         on_checked(found[-1])
     return CheckedZones(zones=tuple(found))
 
@@ -85,8 +84,8 @@ class ShownZone(Done):
 
 
 def show(named: str) -> ShownZone:
-    """Read the zone in a file or with an id. Raises UserError."""
-    return ShownZone(zone=documents.any_zone(lint.find(named)))
+    """Read the zone in a file or with an id; cubic/split is the split part of a zone. Raises UserError."""
+    return ShownZone(zone=documents.split_zone(named) or documents.zone(lint.find(named)))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,8 +106,8 @@ class ZoneDifference:
     """
 
     names: tuple[str, str]
-    zones: tuple[Zone | SplitZone, Zone | SplitZone]
-    intervals: tuple[tuple[Point | split_zone.Place, Interval | None, Interval | None], ...]
+    zones: tuple[Zone, Zone]
+    intervals: tuple[tuple[Point, Interval | None, Interval | None], ...]
     rules: tuple[Change, ...]
     references: tuple[Change, ...]
     smoke_removed: tuple[Point, ...]
@@ -145,16 +144,11 @@ def _interval(interval: Interval) -> dict[str, Any]:
 
 def diff(first: str, second: str) -> ZoneDifference:
     """Compare two versions of a zone, each a file or an id. Raises UserError if they are about different things."""
-    one, other = documents.any_zone(lint.find(first)), documents.any_zone(lint.find(second))
+    one, other = documents.zone(lint.find(first)), documents.zone(lint.find(second))
     changed = lint.differences(one, other)
-    digests = [(zone.profile_digest, getattr(zone, "path_profile_digest", None)) for zone in (one, other)]
-    rules = [
-        Change(
-            what=f"profile {one.profile}{name}", before=f"digest {before or 'none'}", after=f"digest {after or 'none'}"
-        )
-        for name, before, after in zip(("", ", over paths"), *digests, strict=True)
-        if before != after
-    ]
+    before, after = one.profile_digest, other.profile_digest
+    profile = Change(what=f"profile {one.profile}", before=f"digest {before}", after=f"digest {after}")
+    rules = [profile] if before != after else []
     rules += [
         Change(
             what=f"margin rule, {rule}", before=str(one.margin_rule.get(rule)), after=str(other.margin_rule.get(rule))
@@ -168,7 +162,7 @@ def diff(first: str, second: str) -> ZoneDifference:
         for name in {**one.references, **other.references}
         if schemes[0].get(name) != schemes[1].get(name)
     ]
-    mine, theirs = (getattr(zone, "smoke", ()) for zone in (one, other))
+    mine, theirs = one.smoke, other.smoke
     return ZoneDifference(
         names=(str(first), str(second)), zones=(one, other), intervals=tuple(changed), rules=tuple(rules),
         references=tuple(references), smoke_removed=tuple(cell for cell in mine if cell not in theirs),

@@ -86,8 +86,8 @@ def _honest(medians: Mapping[Point, Median], zone: Zone, faults: Collection[str]
 
 def _of_scenarios(algorithm: str) -> list[Zone]:
     """Return the zones of an algorithm over points of scenarios."""
-    found = [documents.any_zone(one) for one in documents.judging_files()]
-    return [one for one in found if isinstance(one, Zone) and not one.of_cells and one.algorithm == algorithm]
+    zones = map(documents.zone, documents.judging_files())
+    return [zone for zone in zones if not zone.of_cells and zone.algorithm == algorithm]
 
 
 def _medians(held: Iterable[Measurement], algorithm: str, stack: str, zone: Zone) -> dict[Point, Median]:

@@ -92,8 +92,8 @@ def compute(named: Sequence[str], trials: int = power.TRIALS, questions: int = p
     """
     found = []
     for path in map(lint.find, named) if named else documents.zone_files("*"):
-        zone = documents.any_zone(path)
-        if isinstance(zone, Zone) and all(permitted.basis.values for permitted in zone.intervals.values()):
+        zone = documents.zone(path)
+        if all(permitted.basis.values for permitted in zone.intervals.values()):
             found.append(_of(zone, trials, questions))
         elif named:
             why = f"{path}: the zone does not contain its reference's trials"

@@ -23,7 +23,6 @@ from conformance.model.setting import Setting
 from conformance.model.split.split_zone import SplitVerdict
 from conformance.model.trial import Measurement
 from conformance.model.verdict import MOST_TRIALS, Status, Verdict, ZoneVerdict
-from conformance.model.zone import Interval
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,12 +196,9 @@ class Plan:
     def refuse_blind(self) -> None:
         """Raise UserError if the plan has too few trials to ever show a violation: the session could only pass."""
         places: dict[str, list[Point]] = collections.defaultdict(list)
-        split_paths: dict[str, list[Interval | None]] = collections.defaultdict(list)
         for question in self.questions:
             if isinstance(question, CellQuestion):
                 places[question.zone.id].append(question.place)
-            elif isinstance(question, SplitQuestion):
-                split_paths[question.zone.id].append(question.permitted_split)
         for question in {question.zone.id: question for question in self.questions}.values():
             family, most = self.families[question], self.looks[-1]
             if isinstance(question, CellQuestion):
@@ -210,7 +206,7 @@ class Plan:
             elif isinstance(question, ClauseQuestion):
                 clauses.refuse_blind(question.clause, family, most, question.twice)
             else:
-                blindness.refuse_blind_split(question.zone, split_paths[question.zone.id], family, most)
+                blindness.refuse_blind_split(question.zone, family, most)
 
     def zone_verdicts(self, measured: Mapping[Key, Sequence[Measurement]]) -> dict[str, ZoneVerdict]:
         """Return {zone's id: ZoneVerdict} on these measurements, each family judged together. Raise UserError."""

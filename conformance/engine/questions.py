@@ -15,15 +15,14 @@ from conformance.model.clauses.verdict import ClauseVerdict
 from conformance.model.place import Cell, Point
 from conformance.model.setting import Setting
 from conformance.model.split import split_zone
-from conformance.model.split.split_zone import PathCheck, ShareCheck, SplitVerdict, SplitZone
+from conformance.model.split.split_zone import Check, SplitVerdict, SplitZone
 from conformance.model.trial import Measurement
 from conformance.model.verdict import Verdict
-from conformance.model.zone import Interval, Zone
+from conformance.model.zone import Zone
 
 #: what is measured: (algorithm, setting)
 Key = tuple[str, Setting]
 Measured = Mapping[Setting, Sequence[Measurement]]
-Check = PathCheck | ShareCheck
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,12 +65,11 @@ class CellQuestion(_OfOneSetting):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SplitQuestion:
-    """Asks whether a check of a zone's split part holds. `split_path` is None if no split path is measured."""
+    """Asks whether a check of a zone's split part holds, by measurements of all cells that it needs."""
 
     zone: SplitZone = dataclasses.field(hash=False)
     check: Check = dataclasses.field(hash=False)
-    cells: tuple[Setting, ...]
-    split_path: Setting | None
+    settings: tuple[Setting, ...]
     judgeable: ClassVar[bool] = True
 
     @property
@@ -79,34 +77,19 @@ class SplitQuestion:
         return self.zone.algorithm
 
     @property
-    def is_path(self) -> bool:
-        """Whether it is about one path, and not about shares of many paths."""
-        return isinstance(self.check, PathCheck)
-
-    @property
     def place(self) -> str:
         return self.check.id
 
-    @property
-    def settings(self) -> tuple[Setting, ...]:
-        return self.cells if self.split_path is None else (*self.cells, self.split_path)
-
-    @property
-    def permitted_split(self) -> Interval | None:
-        """The interval that is permitted to its split path; None if that is not measured."""
-        return self.check.measured if self.split_path is not None and isinstance(self.check, PathCheck) else None
-
     def judge(self, measured: Measured, family: int, more: bool) -> SplitVerdict:
-        through = None if self.split_path is None else measured[self.split_path]
-        return split_zone.judge(self.zone, self.check, self._by_cell(measured), through, family, more)
+        return split_zone.judge(self.zone, self.check, self._by_cell(measured), family, more)
 
     def unclear(self, verdict: SplitVerdict, measured: Measured) -> list[Setting]:
         """Return the settings of which more trials might make a verdict on these measurements clear."""
-        path, cells = split_zone.unclear(self.zone, self.check, verdict, self._by_cell(measured))
-        return [s for s in self.settings if (path if s == self.split_path else s.cell in cells)]
+        cells = split_zone.unclear(self.zone, self.check, verdict, self._by_cell(measured))
+        return [setting for setting in self.settings if setting.cell in cells]
 
     def _by_cell(self, measured: Measured) -> dict[Cell, Sequence[Measurement]]:
-        return {setting.cell: measured[setting] for setting in self.cells}
+        return {setting.cell: measured[setting] for setting in self.settings}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,10 +130,7 @@ def cell_questions(zone: Zone, at: Iterable[Point]) -> list[CellQuestion]:
     ]
 
 
-def split_question(zone: SplitZone, check: Check, split: bool) -> SplitQuestion:
-    """Return the question of a check. Its split path is measured if `split`, and if the zone has an interval for it."""
-    through = None
-    if split and isinstance(check, PathCheck) and check.measured is not None:
-        through = documents.split_path(zone.profile, check.path.segments)
+def split_question(zone: SplitZone, check: Check) -> SplitQuestion:
+    """Return the question of a check of a zone's split part."""
     cells = tuple(documents.profile(zone.profile, cell) for cell in check.cells)
-    return SplitQuestion(zone=zone, check=check, cells=cells, split_path=through)
+    return SplitQuestion(zone=zone, check=check, settings=cells)

@@ -37,15 +37,11 @@ def refuse_blind(zone: Zone, family: int, most: int, places: Iterable[Point] | N
         )
 
 
-def refuse_blind_split(zone: SplitZone, measured: Iterable[Interval | None], family: int, most: int) -> None:
-    """Raise UserError if `most` trials can never show that any check of a split part is violated.
-
-    `measured`: for each check, the interval permitted to its split path, or None if no path of it is measured. A
-    prediction is violated only by intervals of medians at the family's level, which take more trials than a measured
-    path does.
+def refuse_blind_split(zone: SplitZone, family: int, most: int) -> None:
+    """Raise UserError if `most` trials can never show that a prediction is violated, by intervals of medians at the
+    family's level.
     """
-    predicted = next(n for n in itertools.count(1) if 2 / 2**n <= level(family))
-    needed = min([predicted, *(_fewest(permitted, family) for permitted in measured if permitted)])
+    needed = next(n for n in itertools.count(1) if 2 / 2**n <= level(family))
     if needed > most:
         raise UserError(
             f"zone {zone.id}: {most} trials can never show that a prediction from {family} cells violates it",

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 from conformance.model.errors import UserError, located
 from conformance.model.place import Point
+from conformance.model.split import split_zone
 from conformance.model.verdict import Status
 from conformance.model.zone import id_parts
 
@@ -170,7 +171,7 @@ def violating(entries: Sequence[Expected], questions: Iterable[_Q]) -> list[_Q]:
 
 def _cells(zone_id: str, texts: Iterable[str]) -> frozenset[Place]:
     """Return what `texts` name in a zone: cells or points, or, in a split zone, checks by their ids."""
-    split = id_parts(zone_id)[1].startswith("split")
+    split = id_parts(zone_id)[1] in split_zone.NAMES
     return frozenset(texts if split else map(Point.parse, texts))
 
 

@@ -58,8 +58,8 @@ def check(name: str, zones: Collection[Zone], besides: Iterable[str] = ()) -> No
 
 
 def places(name: str, besides: Iterable[str] = ()) -> tuple[Point, ...]:
-    """Return the cells of a grid, as cells() does, or points by id (flows=2; flows=4). Raises UserError."""
-    if "=" in name:
+    """Return the cells of a grid, as cells() does, or points by id (flows=2; flows=4), paths too. Raises UserError."""
+    if "=" in name or "+" in name:
         return tuple(dict.fromkeys(Point.parse(part.strip()) for part in filter(str.strip, name.split(";"))))
     return cells(name, besides)
 

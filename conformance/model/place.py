@@ -16,6 +16,8 @@ from conformance.model.errors import UserError
 Value = int | float | str | bool
 #: the axes of a profile
 CELL_AXES = ("bandwidth_mbps", "one_way_delay_ms", "loss_pct")
+#: what the axes of a path of two segments begin with
+_SIDES = ("client", "server")
 #: a number in an id, as `exact` writes it or as a person may write it instead
 NUMBER = r"-?[\d.]+(?:e-?\d+)?"
 _CELL = re.compile(rf"({NUMBER})mbps-({NUMBER})ms-({NUMBER})pct")
@@ -55,6 +57,8 @@ def parse_values(written: str) -> dict[str, Value]:
     """Return {axis: value} of a point's id, or of some of its parts. Raises UserError."""
     if _CELL.fullmatch(written):
         return dict(Cell.parse(written).values)
+    if "+" in written and "=" not in written:
+        return dict(CellPath(parse_path(written)).values)
     given = {}
     for part in filter(None, written.split(",")):
         name, sign, value = part.partition("=")
@@ -72,14 +76,19 @@ class Point:
 
     @classmethod
     def of(cls, values: Mapping[str, Value]) -> "Point":
-        """Return the point of these values, a Cell if they are those of one. Raises UserError."""
+        """Return the point of these values, a Cell or a CellPath if they are those of one. Raises UserError."""
         if values.keys() == set(CELL_AXES):
             return Cell(**values)  # type: ignore[arg-type]  # it refuses what is no number
+        if values.keys() == {f"{side}_{name}" for side in _SIDES for name in CELL_AXES}:
+            sides = ({name: values[f"{side}_{name}"] for name in CELL_AXES} for side in _SIDES)
+            return CellPath(tuple(Cell(**side) for side in sides))  # type: ignore[arg-type]  # as above
         return Point(tuple(values.items()))
 
     @classmethod
     def parse(cls, text: str) -> "Point":
         """Return the point of an id, its axes by name. Raises UserError."""
+        if "+" in text and "=" not in text:
+            return CellPath(parse_path(text))
         return Point.of(dict(sorted(parse_values(text).items()))) if "=" in text else Cell.parse(text)
 
     @property
@@ -153,7 +162,7 @@ class CellPath(Point):
     def __post_init__(self) -> None:
         if len(self.segments) != 2:
             raise UserError(f"{self.id} is not a path of two segments")
-        sides = zip(("client", "server"), self.segments, strict=True)
+        sides = zip(_SIDES, self.segments, strict=True)
         values = tuple((f"{side}_{name}", value) for side, cell in sides for name, value in cell.values)
         object.__setattr__(self, "values", values)
 

@@ -1,9 +1,19 @@
-"""Compute how many digits people need to see that two numbers differ."""
+"""Round bounds outward, and compute how many digits people need to see that two numbers differ."""
 
+import math
 from collections.abc import Iterable
 
 #: the most digits that `digits_to_tell` adds: a value that is even closer to a bound is no matter of rounding
 _MOST_MORE_DIGITS = 6
+#: tolerance for floating-point errors when bounds are rounded, in units of 0.0001
+_SLACK = 1e-6
+
+
+def rounded_outward(low: float, high: float) -> tuple[float, float]:
+    """Return bounds rounded to 0.0001, away from each other. A floating-point error in 0.896, say, does not move a
+    bound by a whole step.
+    """
+    return math.floor(low * 10_000 + _SLACK) / 10_000, math.ceil(high * 10_000 - _SLACK) / 10_000
 
 
 def told(value: float, low: float, high: float, digits: int) -> str:

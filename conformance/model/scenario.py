@@ -9,7 +9,7 @@ import copy
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from conformance.model import legacy
@@ -131,13 +131,17 @@ class Scenario:
 
         An axis with `later` is not named at its first value.
         """
+        self._check_names(given)
+        values = [(axis, plain(given.get(axis.name, axis.values[0]))) for axis in self.axes]
+        return Point.of({axis.name: value for axis, value in values if axis.names(value)})
+
+    def _check_names(self, given: Iterable[str]) -> None:
+        """Raise UserError if there is no axis of one of these names."""
         names = [axis.name for axis in self.axes]
         for name in given:
             if name not in names:
                 known = f"its axes are {', '.join(names)}" if names else "it has none"
                 raise UserError(f"scenario {self.name} has no axis {name!r}", known)
-        values = [(axis, plain(given.get(axis.name, axis.values[0]))) for axis in self.axes]
-        return Point.of({axis.name: value for axis, value in values if axis.names(value)})
 
     def values(self, point: Point) -> dict[str, Value]:
         """Return the value of every axis at a point, including axes that it does not name."""
@@ -162,7 +166,7 @@ class Scenario:
 
     def _product(self, given: Mapping[str, Any]) -> Iterator[Point]:
         """Yield the points of a selection, {axis: value or values}, with all values of every other axis."""
-        self.point({name: "" for name in given})
+        self._check_names(given)
         each = []
         for axis in self.axes:
             values = given.get(axis.name, axis.values)

@@ -10,7 +10,7 @@ cannot say: each cell once, bounds in order, the bases' medians inside their own
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from conformance.model import digest, metrics, statistics
 from conformance.model.errors import UserError, located
@@ -276,18 +276,8 @@ class Zone:
         return f"{self.id}: {len(self.intervals)} {self.noun}s, {len(self.smoke)} smoke {self.noun}s"
 
 
-P = TypeVar("P")
-
-
-class Permits(Protocol[P]):
-    """Anything that has an interval for each place: a Zone for cells or points, a SplitZone for places of its own."""
-
-    @property
-    def intervals(self) -> Mapping[P, Interval]: ...
-
-
-def differing(one: "Permits[P]", other: "Permits[P]") -> Iterator[tuple[P, Interval | None, Interval | None]]:
-    """Yield (cell or Point, interval or None in `one`, and in `other`) where two zones permit different values."""
+def differing(one: Zone, other: Zone) -> Iterator[tuple[Point, Interval | None, Interval | None]]:
+    """Yield (place, interval or None in `one`, and in `other`) where two zones permit different values."""
     for place in {**one.intervals, **other.intervals}:
         a, b = one.intervals.get(place), other.intervals.get(place)
         if a is None or b is None or (a.low, a.high) != (b.low, b.high):
@@ -380,7 +370,7 @@ def from_json(data: Mapping[str, Any], where: object) -> Zone:
 def place_of(entry: Mapping[str, Any]) -> Point:
     """Return the Cell or the Point of an entry. Raises UserError."""
     if "point" in entry:
-        return Point(tuple(sorted(entry["point"].items())))
+        return Point.of(dict(sorted(entry["point"].items())))
     return Cell(entry["bandwidth_mbps"], entry["one_way_delay_ms"], entry["loss_pct"])
 
 

@@ -14,6 +14,7 @@ from conformance.engine.questions import ClauseQuestion, Question, cell_question
 from conformance.model import grid as grids
 from conformance.model.errors import UserError
 from conformance.model.place import Cell
+from conformance.model.split import split_zone
 from conformance.model.split.split_zone import SplitZone
 from conformance.model.zone import Zone
 from conformance.suite import options
@@ -27,13 +28,12 @@ CLAUSE = "clause"
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One test. `unsplit`: why a path is not measured split here but judged by predictions alone, or None."""
+    """One test."""
 
     name: str
     kind: str
     question: Question
     markers: tuple[str, ...]
-    unsplit: str | None = None
 
 
 def grid_and_zones(option: Options) -> tuple[str, list[tuple[str, Zone]]]:
@@ -59,8 +59,7 @@ def cases(option: Options) -> Iterator[Case]:
     stack = options.stack_name(option)
     splits = {}
     if not option.baseline:
-        files = documents.zone_files(SPLIT, options.profile(option))
-        splits = {zone.algorithm: zone for zone in map(documents.split_zone, files)}
+        splits = {zone.algorithm: zone for zone in documents.split_zones(options.profile(option))}
     for algorithm in sorted({zone.algorithm for _, zone in zones} | splits.keys()):
         yield from _cell_cases([(kind, zone) for kind, zone in zones if zone.algorithm == algorithm], grid, stack)
         if algorithm in splits:
@@ -154,16 +153,13 @@ def _cell_cases(zones: list[tuple[str, Zone]], grid: str, stack: str) -> Iterato
 
 def _split_cases(zone: SplitZone, option: Options, stack: str) -> Iterator[Case]:
     """Yield the cases of those checks of a zone's split part that are within the grid."""
-    unsplit = options.unsplit(option)
-    asked = grids.places(zone.default_grid if option.grid is None else option.grid)
+    asked = grids.places(split_zone.GRIDS[0] if option.grid is None else option.grid)
     for check in zone.checks_within(place for place in asked if isinstance(place, Cell)):
-        question = split_question(zone, check, split=not unsplit)
         yield Case(
             name=f"{SPLIT}[{zone.algorithm}-{check.id}-{stack}]",
             kind=SPLIT,
-            question=question,
+            question=split_question(zone, check),
             markers=(zone.algorithm, SPLIT, "full"),
-            unsplit=unsplit if question.is_path else None,
         )
 
 

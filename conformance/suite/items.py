@@ -252,12 +252,11 @@ class SplitItem(JudgedItem):
 
     @property
     def grid(self) -> str:
-        return getattr(self.question.check, "grid", None) or ",".join(s.cell.id for s in self.question.cells)
+        return getattr(self.question.check, "grid", None) or ",".join(s.cell.id for s in self.question.settings)
 
     def told(self) -> tuple[str, dict[str, Any]]:
         unconfirmed = self.surprise is Surprise.UNCONFIRMED
-        told = summary.split_told(self.question, self.verdict, self.family, self.case.unsplit, unconfirmed)
-        return summary.SPLIT_TOLD, told
+        return summary.SPLIT_TOLD, summary.split_told(self.question, self.verdict, self.family, unconfirmed)
 
     def values(self) -> Mapping[str, float]:
         assert isinstance(self.verdict, SplitVerdict)
@@ -288,7 +287,8 @@ def _interval(interval: tuple[float, float], confidence: float = CONFIDENCE, dig
 
 
 def _permitted(found: Verdict | Finding, who: str = "the reference itself", digits: int = _DIGITS) -> str:
-    chance = "" if found.p is None else f"; {who} would be so far outside in {found.p:.1g} of runs"
+    p = found.p if isinstance(found, Verdict) else None
+    chance = "" if p is None else f"; {who} would be so far outside in {p:.1g} of runs"
     return f"{found.permitted.low:.{digits}f}..{found.permitted.high:.{digits}f}{chance}"
 
 

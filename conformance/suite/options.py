@@ -140,10 +140,3 @@ def stack_name(option: Options) -> str:
     """Return the stack's name in results, and so in the ids of tests. Raise UserError if there is no such stack."""
     rootfs = option.interop_rootfs
     return manifest_of(option).named(rootfs and paths.given(rootfs).resolve())
-
-
-def unsplit(option: Options) -> str | None:
-    """Return why this stack's connections cannot be split here, or None."""
-    if profile(option) != documents.PROFILES["tcp"]:
-        return "no proxy can split connections that are not TCP"
-    return None

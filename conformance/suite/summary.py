@@ -38,9 +38,8 @@ class Told:
     """What the summary knows of a verdict on a cell, on a check of a split part, or on a clause (`place`).
 
     `known`: whether it is known to violate. `family`: how many cells share the session's chance of a false alarm.
-    `unconfirmed`: whether it violates, alone or with all cells taken together, but not with fresh seeds. `unsplit`: why
-    a path was not measured split, or None. `values`: the trials' values on which the verdict rests. `reason`: why the
-    verdict is what it is.
+    `unconfirmed`: whether it violates, alone or with all cells taken together, but not with fresh seeds. `values`: the
+    trials' values on which the verdict rests. `reason`: why the verdict is what it is.
     """
 
     zone_id: str
@@ -52,7 +51,6 @@ class Told:
     p: float | None = None
     known: bool = False
     unconfirmed: bool = False
-    unsplit: str | None = None
     values: Sequence[float] = ()
     reason: str = ""
     #: the words that stand before `zone_id` in the summary
@@ -83,15 +81,12 @@ def told(
     )  # fmt: skip
 
 
-def split_told(
-    question: SplitQuestion, verdict: Any, family: int, unsplit: str | None, unconfirmed: bool
-) -> dict[str, Any]:
-    """Return the value of SPLIT_TOLD for a check of the split part. `unsplit`: as in Told."""
+def split_told(question: SplitQuestion, verdict: Any, family: int, unconfirmed: bool) -> dict[str, Any]:
+    """Return the value of SPLIT_TOLD for a check of the split part."""
     return dataclasses.asdict(
         Told(
             zone_id=question.zone.id, place=question.place, status=str(verdict.status), algorithm=question.algorithm,
-            profile=question.zone.profile, family=family, unconfirmed=unconfirmed, unsplit=unsplit,
-            reason=verdict.reason,
+            profile=question.zone.profile, family=family, unconfirmed=unconfirmed, reason=verdict.reason,
         )
     )  # fmt: skip
 
@@ -180,12 +175,10 @@ class Zones:
                 str(Status.VIOLATES) if place in here else one.label for place, one in places.items()
             )
             again = [place for place, one in places.items() if one.unconfirmed]
-            unsplit = next((one.unsplit for one in places.values() if one.unsplit), None)
             yield (
                 f"{next(one.noun for one in places.values())} {zone_id}: {_words(count)}"
                 + (f"; violates, all cells taken together: {', '.join(here)}" if here else "")
                 + (f"; not confirmed with fresh seeds: {', '.join(again)}" if again else "")
-                + (f"; no path was measured split: {unsplit}" if unsplit else "")
             )
             if not self._nothing:
                 yield from _reasons((one for place, one in places.items() if place not in here), most=1)

@@ -93,11 +93,11 @@ def test_heatmaps_and_traces_are_attached(results, pytester):
 
 
 def test_split_paths_are_told_too(results):
-    found = results("-m", "cubic and split", *PATH, kind="unsplit", more=fake_room.measure_paths)
+    found = results("-m", "cubic and split", *PATH, kind="bad")
     assert len(found) == 2 and {result["status"] for result in found.values()} == {"failed"}
     near = found["cubic split at 10mbps-100ms-0pct+10mbps-1ms-4pct (class I near), fake"]
-    assert "split, measured: below the zone" in near["descriptionHtml"]
-    assert "result lines 10mbps-100ms-0pct+10mbps-1ms-4pct" in [a["name"] for a in near["attachments"]]
+    assert "split, predicted: below the zone" in near["descriptionHtml"]
+    assert "result lines 10mbps-100ms-0pct" in [a["name"] for a in near["attachments"]]
 
 
 def test_what_a_stack_says_is_escaped(results):

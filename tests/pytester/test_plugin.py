@@ -604,8 +604,8 @@ def test_it_works_under_xdist(process, tmp_path_factory):
     result.stdout.fnmatch_lines(["zone cubic/heatmap: 29 conforms, 1 not judged", "zone cubic/split: 10 conforms"])
 
 
-@pytest.mark.parametrize(("arguments", "passed"), [((), 10), (("--grid", "full"), 14)])
-def test_the_split_part_is_six_paths_and_four_shares_for_each_grid(suite, arguments, passed):
+@pytest.mark.parametrize(("arguments", "passed"), [((), 16), (("--grid", "full"), 20), (("--grid", "10mbps"), 10)])
+def test_the_split_part_is_six_paths_and_four_shares_for_each_grid_and_six_measured_paths(suite, arguments, passed):
     suite("-m", "bbrv3 and split", *arguments).assert_outcomes(passed=passed)
 
 
@@ -617,7 +617,7 @@ def test_a_path_needs_only_its_own_cells(suite):
 
 
 def test_a_split_violation_says_all_that_is_needed(suite):
-    result = suite("-m", "bbrv1 and split", kind="bad", more=fake_room.measure_no_paths)
+    result = suite("-m", "bbrv1 and split", "--grid", "10mbps", kind="bad")
     assert result.parseoutcomes()["failed"] == 7
     where = "10mbps-100ms-0pct+10mbps-1ms-4pct (class I near)"
     result.stdout.fnmatch_lines(
@@ -636,7 +636,7 @@ def test_a_split_violation_says_all_that_is_needed(suite):
 def test_split_checks_get_the_trials_that_they_need_whatever_else_is_asked_about_their_cells(suite, pytester):
     for name, expression in (("with", "bbrv1 and (heatmap or loss or split)"), ("alone", "bbrv1 and split")):
         options = "-m", expression, *PATH, "--results", f"{name}.jsonl", "--no-confirm"
-        suite(*options, kind="bad", more=fake_room.measure_no_paths)
+        suite(*options, kind="bad")
         assert len((pytester.path / f"{name}.jsonl").read_text().splitlines()) == 3 * 13
 
 
@@ -647,51 +647,27 @@ def results(path):
     return [json.loads(line)["trial"]["setting"] for line in path.read_text().splitlines()]
 
 
-def test_a_split_path_is_measured_and_judged(suite, pytester):
-    result = suite("-m", "cubic and split", *PATH, "--results", "r.jsonl", more=fake_room.measure_paths)
-    result.assert_outcomes(passed=2)
+def test_a_split_path_is_measured_and_judged_as_a_point_of_a_scenario(suite, pytester):
+    point = "10mbps-100ms-0pct+10mbps-1ms-4pct"
+    ask = "-m", "cubic and split", "--grid", point
+    suite(*ask, "--results", "r.jsonl", "-v").assert_outcomes(passed=1)
     settings = results(pytester.path / "r.jsonl")
-    # Both orders of segments are measured, because they are different paths, and each cell once.
-    split = [s for s in settings if "segments" in s]
-    assert (len(settings), len(split)) == (25, 10)
-    assert {s["proxy"]["program"] for s in split} == {"splitter"}
-    result.stdout.fnmatch_lines(
-        ["zone cubic/split: 2 conforms", "the session: false alarms in at most 1% of runs (Holm over 5 cells)"]
-    )
-
-
-@pytest.mark.parametrize("workers", [(), pytest.param(("-n", "2"), marks=pytest.mark.thorough)])
-def test_a_stack_that_the_proxy_does_not_help_violates(suite, process, workers):
-    """Its cells, and so the predictions made of them, are those of the reference."""
-    ask = "-m", "cubic and split", *PATH
-    if workers:
-        result = process(*ask, *workers, kind="unsplit", more="fake_room.measure_paths()\n")
-    else:
-        result = suite(*ask, kind="unsplit", more=fake_room.measure_paths)
-    result.assert_outcomes(failed=2)
-    result.stdout.fnmatch_lines(
-        [
-            "cubic/fake/55555555 violates zone cubic/split at * (class I near): split, measured: below the zone",
-            "  measured   split, measured 0.001 (90% interval 0.001..0.001)",
-            "  permitted  0.*..0.*; the reference itself would be so far outside in 6e-06 of runs",
-            '  rerun      pytest -m "cubic and split"'
-            " --grid 10mbps-100ms-0pct,10mbps-1ms-4pct,10mbps-100ms-4pct --trials 5",
-        ]
-    )
+    assert len(settings) == 5 and {s["proxy"]["program"] for s in settings} == {"splitter"}
+    result = suite(*ask, "--results", "bad.jsonl", kind="bad")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([f"cubic/fake/55555555 violates zone cubic/split-utilization at {point}: *"])
 
 
 def test_what_no_proxy_can_split_is_judged_by_predictions(suite, pytester):
-    result = suite(
-        "-m", "cubic and split", *PATH, "--stack", "ngtcp2", "--results", "r.jsonl", more=fake_room.measure_paths
-    )
-    result.assert_outcomes(passed=2)
+    result = suite("-m", "cubic and split", "--stack", "ngtcp2", "--results", "r.jsonl")
+    result.assert_outcomes(passed=10)
     assert not any("segments" in s for s in results(pytester.path / "r.jsonl"))
-    result.stdout.fnmatch_lines(["zone cubic/split-packets: 2 conforms; no path was measured split: * not TCP"])
+    result.stdout.fnmatch_lines(["zone cubic/split-packets: 10 conforms"])
 
 
 def test_split_faults_are_errors_and_unsupported_is_skipped(suite):
-    suite("-m", "cubic and split", kind="error").assert_outcomes(errors=10)
-    suite("-m", "cubic and split", "--results", "other.jsonl", kind="unsupported").assert_outcomes(skipped=10)
+    suite("-m", "cubic and split", kind="error").assert_outcomes(errors=16)
+    suite("-m", "cubic and split", "--results", "other.jsonl", kind="unsupported").assert_outcomes(skipped=16)
 
 
 _FAILS = """

@@ -347,29 +347,24 @@ def test_split_zones_are_judged_where_all_their_cells_were_measured(tmp_path):
     assert "10mbps-use-above-0.5" not in verdicts(cells[1:], 1)
 
 
-@pytest.mark.slow
-def test_paths_that_were_split_are_judged_and_counted(tmp_path):
+def test_a_violation_of_a_split_zone_counts_if_a_repeat_shows_it(tmp_path):
     (split,) = documents.split_zones_for("cubic", documents.zone_of("cubic").profile_digest)
-    check = next(check for check in split.checks if check.measured)
-    path = documents.split_path(split.profile, check.path.segments)
+    check = split.checks[0]
     results = tmp_path / "r.jsonl"
 
     def trials(factor, n, first):
-        intervals = documents.zone_of("cubic").intervals
-        made = [m for cell in check.cells for m in measurements([intervals[cell].basis.median] * n, cell=cell)]
-        for m in measurements([check.measured.basis.median * factor] * n):
-            made.append(dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=path)))
-        for m in made:
-            yield dataclasses.replace(m, trial=dataclasses.replace(m.trial, seed=m.trial.seed + first))
+        for cell in check.cells:
+            for m in measurements([split.heatmap.intervals[cell].basis.median * factor] * n, cell=cell):
+                yield dataclasses.replace(m, trial=dataclasses.replace(m.trial, seed=m.trial.seed + first))
 
     def verdict(factor, again=1, n_again=0):
         made = [*trials(factor, 20, 0), *trials(again, n_again, FRESH)]
         results.write_text("".join(json.dumps(m.to_json()) + "\n" for m in made))
         (found,) = [v for v in verdicts_of([results]) if v.zone_id == split.id]
-        # The run has one family: each cell for the check, and for utilization and loss if it counts, and the path.
+        # The run has one family: each cell for the check, and for utilization and loss if it counts.
         zones = [documents.zone_of("cubic", kind) for kind in ("heatmap", "loss")]
         counted = sum(zone.intervals[cell].counted for zone in zones for cell in check.cells)
-        assert found.family == counted + len(check.cells) + 1
+        assert found.family == counted + len(check.cells)
         return str(found.verdicts[check.id].status)
 
     assert verdict(1) == "conforms"

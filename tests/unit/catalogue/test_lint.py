@@ -5,7 +5,6 @@ import copy
 import io
 import json
 import re
-import shutil
 import statistics
 
 import pytest
@@ -14,10 +13,9 @@ from helpers import JSON, places, replaced
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conformance.catalogue import derive, derive_split, documents, lint
+from conformance.catalogue import derive, documents, lint
 from conformance.commands import zones
 from conformance.model.errors import UserError
-from conformance.model.place import Cell
 from conformance.model.zone import id_parts
 from conformance.reporting.text import zones as shown_zones
 from conformance.support import paths, schema
@@ -130,17 +128,13 @@ def test_what_is_no_document_is_said_so(file, text):
     assert "\n" not in str(error.value)
 
 
-SPLIT = json.loads((paths.data("zones") / "reno" / "split.json").read_text())
-
-
 @pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
 @given(st.data())
-@pytest.mark.parametrize(("name", "whole"), [("heatmap-packets", DOCUMENT), ("split", SPLIT)])
-def test_whatever_stands_there_the_place_is_named(tmp_path, name, whole, data):
-    place = data.draw(st.sampled_from([place for place in places(whole) if place != ("$schema",)]))
-    document = replaced(whole, place, data.draw(JSON))
-    path = tmp_path / f"{name}.json"
+def test_whatever_stands_there_the_place_is_named(tmp_path, data):
+    place = data.draw(st.sampled_from([place for place in places(DOCUMENT) if place != ("$schema",)]))
+    document = replaced(DOCUMENT, place, data.draw(JSON))
+    path = tmp_path / "heatmap-packets.json"
     path.write_text(json.dumps(document))
     try:
         lint.check(path)
@@ -166,18 +160,16 @@ def backwards(value):
 
 @pytest.mark.slow
 def test_one_form_is_canonical_to_the_byte_and_written_only_when_asked(tmp_path):
-    for shipped in (SHIPPED, SHIPPED_SPLIT):
-        path, text = tmp_path / shipped.name, shipped.read_text()
-        document = json.loads(text)
-        if "cells" in document:
-            document["cells"] = document["cells"][::-1]
-            document["cells"][0]["bases"][0]["values"].reverse()
-        for other in (json.dumps(document), json.dumps(backwards(json.loads(text))), text.replace("\n", "\r\n")):
-            path.write_bytes(other.encode())
-            assert not lint.format_file(path, write=False)
-            assert not lint.format_file(path, write=True)
-            assert lint.format_file(path, write=False)
-            assert path.read_text() == text
+    path, text = tmp_path / SHIPPED.name, SHIPPED.read_text()
+    document = json.loads(text)
+    document["cells"] = document["cells"][::-1]
+    document["cells"][0]["bases"][0]["values"].reverse()
+    for other in (json.dumps(document), json.dumps(backwards(json.loads(text))), text.replace("\n", "\r\n")):
+        path.write_bytes(other.encode())
+        assert not lint.format_file(path, write=False)
+        assert not lint.format_file(path, write=True)
+        assert lint.format_file(path, write=False)
+        assert path.read_text() == text
 
 
 def shown(compute, *arguments, width=160):
@@ -203,93 +195,11 @@ def test_versions_of_a_zone_are_compared(file):
         shown(zones.diff, SHIPPED, paths.data("zones", "reno", "loss-packets.json"))
 
 
-SHIPPED_SPLIT = paths.data("zones", "cubic", "split.json")
-
-
-def predicted(tmp_path):
-    """Write a copy of a split zone's file in which no path was measured; return its path."""
-    document = json.loads(SHIPPED_SPLIT.read_text())
-    document.pop("path_profile_digest", None)
-    document["margin_rule"] = derive_split.margin_rule()
-    for entry in document["paths"]:
-        entry.pop("measured", None)
-    path = tmp_path / "predicted" / "split.json"
-    path.parent.mkdir()
-    path.write_text(derive_split.dumps(document))
-    return path
-
-
-def split_with(tmp_path, change):
-    """Write such a copy in which one path was measured, with a change made to the document; return its path."""
-    document = json.loads(predicted(tmp_path).read_text())
-    first = document["paths"][0]
-    document["margin_rule"] = derive_split.margin_rule(measured=True)
-    source = first["split"]["basis"]["reference"]
-    values = [0.7, 0.74, 0.75, 0.76, 0.8]
-    first["measured"] = {"low": 0.6745, "high": 0.8255, "bases": [{"reference": source, "values": values}]}
-    segments = [Cell.parse(part) for part in first["path"].split("+")]
-    document["path_profile_digest"] = documents.split_path("atc25", segments).profile_digest
-    change(document)
-    path = tmp_path / "split.json"
-    path.write_text(derive_split.dumps(document))
-    return path
-
-
-@pytest.mark.slow
-def test_split_zones_are_checked_compared_drawn_and_formatted(tmp_path):
-    measured = split_with(tmp_path, lambda document: None)
-    assert lint.check(measured).summary == "cubic/split: 6 paths (1 measured), 8 shares of paths"
-    plain = tmp_path / "predicted" / "split.json"
-    assert shown(zones.diff, plain, plain) == (0, "cubic/split: both permit the same in 60 places\n")
-    status, text = shown(zones.diff, plain, measured)
-    assert status == 1
-    assert "profile atc25, over paths: digest none -> " in text
-    assert "1 place differs" in text and "split, measured" in text and "0.674..0.826" in text
-    _, text = shown(zones.show, measured)
-    assert "split, measured" in text and "0.67..0.83 (0." in text
-    with pytest.raises(UserError, match="metric differs: split and utilization"):
-        zones.diff(SHIPPED_SPLIT, paths.data("zones", "cubic", "heatmap.json"))
-    measured.write_text(json.dumps(json.loads(measured.read_text())))
-    assert not lint.format_file(measured, write=True)
-    assert lint.format_file(measured, write=False)
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda d: d.update(id="reno/split"), "does not begin with the algorithm"),
-        (lambda d: d.update(profile_digest="0" * 16), "/profile_digest: profile atc25 now has digest"),
-        (lambda d: d.update(path_profile_digest="0" * 16), "/path_profile_digest: a split path of profile atc25 now"),
-        (lambda d: d.pop("path_profile_digest"), "/path_profile_digest: missing, but paths were measured"),
-        (lambda d: d["paths"][0]["measured"].update(low=0.76), "/paths/0: .*own median 0.75 is outside"),
-        (lambda d: d["paths"][0]["measured"].update(high="much"), "/paths/0/measured/high: 'much' is not of type"),
-        (lambda d: d["paths"][0]["measured"].update(high=1), "/paths/0/measured: 0.6745..1 does not follow from the"),
-        (
-            lambda d: d["paths"][3]["end_to_end"].update(low=0),
-            "/paths/3/end_to_end: .* follow from the cells of cubic/h",
-        ),
-        (
-            lambda d: d["margin_rule"].update(relative=1),
-            "/margin_rule/relative: .*, but the rule for all zones",
-        ),
-    ],
-)
-def test_what_is_wrong_in_a_split_zone_is_named(tmp_path, change, words):
-    path = split_with(tmp_path, change)
-    shutil.copy(SHIPPED_SPLIT.with_name("heatmap.json"), tmp_path)
-    with pytest.raises(UserError, match=words) as error:
-        lint.check(path)
-    assert str(error.value).startswith(str(path))
-
-
-def test_a_split_zone_is_compared_with_no_other_algorithm_s_cells_and_with_those_there_are(tmp_path):
-    path = split_with(tmp_path, lambda document: None)
-    shutil.copy(paths.data("zones", "reno", "heatmap.json"), tmp_path)
-    lint.check(path)
-    document = json.loads(SHIPPED_SPLIT.with_name("heatmap.json").read_text())
-    document["cells"], document["smoke"] = [c for c in document["cells"] if c["bandwidth_mbps"] == 20], []
-    (tmp_path / "heatmap.json").write_text(json.dumps(document))
-    lint.check(path)
+def test_the_split_part_of_a_zone_is_drawn():
+    status, text = shown(zones.show, "cubic/split-packets")
+    assert status == 0
+    assert "10mbps-100ms-0pct+10mbps-1ms-4pct (class I near)" in text and "split, predicted" in text
+    assert "share of paths with gain > 3x, grid 10mbps" in text and "class II" in text
 
 
 def test_a_zone_is_drawn_by_its_id():
@@ -306,7 +216,7 @@ def test_a_zone_is_drawn_by_its_id():
 
 def test_ids_of_zones_that_ship_are_made_of_folder_and_file():
     for path in documents.zone_files("*"):
-        zone = documents.any_zone(path)
+        zone = documents.zone(path)
         assert id_parts(zone.id) == (path.parent.name, path.stem) and zone.algorithm == path.parent.name
     assert id_parts("cubic") == ("cubic", "")
 
@@ -329,8 +239,8 @@ def test_no_number_is_folded_on_a_narrow_terminal(zone, width):
 
 def test_zones_that_hold_are_a_document():
     seen = []
-    found = zones.check(["cubic/heatmap", "cubic/split"], seen.append)
-    assert [one.zone.id for one in seen] == ["cubic/heatmap", "cubic/split"] and list(found.zones) == seen
+    found = zones.check(["cubic/heatmap", "cubic/startup"], seen.append)
+    assert [one.zone.id for one in seen] == ["cubic/heatmap", "cubic/startup"] and list(found.zones) == seen
     schema.check("zones-check", found.to_json(), "zones-check")
 
 

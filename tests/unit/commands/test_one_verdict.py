@@ -19,6 +19,7 @@ from conformance.engine.plan import plan
 from conformance.engine.questions import cell_questions, split_question
 from conformance.model.errors import UserError
 from conformance.model.place import Cell
+from conformance.model.split.split_zone import PathCheck
 from conformance.model.trial import Outcome
 from conformance.model.verdict import Status, Verdict
 from conformance.model.zone import Basis
@@ -162,13 +163,13 @@ def _of(asked, measured, cell):
     return question, {question.setting: measured[question.key]}
 
 
-SPLIT = documents.split_zone(documents.zone_path("cubic/split"))
+SPLIT = documents.split_zone("cubic/split")
 
 
 def _check():
     """Return a question about a path of two unlike segments."""
-    every = [split_question(SPLIT, c, split=False) for c in SPLIT.checks_within(documents.cells("10mbps"))]
-    return next(one for one in every if one.is_path and len(set(one.check.path.segments)) == 2)
+    every = [split_question(SPLIT, c) for c in SPLIT.checks_within(documents.cells("10mbps"))]
+    return next(one for one in every if isinstance(one.check, PathCheck) and len(set(one.check.path.segments)) == 2)
 
 
 def _asked(asked, question, full, numbers):

@@ -195,19 +195,3 @@ def test_a_misspelt_metric_is_answered_with_the_one_that_was_meant():
     for name, words in (("jain_indx", "there is no 'jain_indx'; did you mean jain_index?"), ("x", "is not one of")):
         shown = click.testing.CliRunner().invoke(cli.main, [*asked, name])
         assert shown.exit_code == 2 and words in shown.stderr
-
-
-def test_zones_derive_and_check_know_split_zones(results, tmp_path):
-    path = results("r.jsonl", like_cubic(grid.cells("10mbps")))
-    target = tmp_path / "split.json"
-    run = click.testing.CliRunner().invoke
-    options = ["--metric", "split", "--algorithm", "cubic", "--version-text", "v", "--out", str(target)]
-    made = run(cli.main, ["zones", "derive", str(path), *options])
-    assert (made.exit_code, made.output) == (0, f"zone cubic/split: 6 paths, 4 shares of paths, {target}\n")
-    assert run(cli.main, ["zones", "check", str(target)]).output.startswith("ok  cubic/split: 6 paths")
-    broken = json.loads(target.read_text())
-    broken["paths"][0]["split"]["low"] = "much"
-    target.write_text(json.dumps(broken))
-    refused = run(cli.main, ["zones", "check", str(target)])
-    assert refused.exit_code == 2
-    assert "/paths/0/split/low: 'much' is not of type 'number'" in refused.stderr

@@ -23,7 +23,7 @@ from conformance.results.store import Store
 HEATMAP, LOSS = documents.zone_of("cubic"), documents.zone_of("cubic", "loss")
 #: the cells that are counted for utilization: only these can violate
 CELLS = tuple(cell for cell, permitted in HEATMAP.intervals.items() if permitted.counted)
-SPLIT = documents.split_zone(documents.zone_path("cubic/split"))
+SPLIT = documents.split_zone("cubic/split")
 
 
 @pytest.mark.slow
@@ -65,16 +65,12 @@ def test_a_family_may_be_a_whole_row():
     assert set(asked.families.values()) == {6}
 
 
-def test_split_checks_share_the_chance_between_cells_and_paths():
-    checks = SPLIT.checks_within(documents.cells(SPLIT.default_grid))
-    questions = [split_question(SPLIT, check, split=True) for check in checks]
+def test_split_checks_share_the_chance_between_cells():
+    questions = [split_question(SPLIT, check) for check in SPLIT.checks_within(documents.cells("10mbps"))]
     asked = plan(questions, trials=5, most_trials=20)
-    cells = {setting for question in questions for setting in question.cells}
-    paths = {question.split_path for question in questions if question.split_path}
-    assert set(asked.families.values()) == {len(cells) + len(paths)}
-    assert paths and set(asked.work) == {("cubic", s) for s in cells | paths}
-    unsplit = plan([split_question(SPLIT, check, split=False) for check in checks], trials=5)
-    assert set(unsplit.families.values()) == {len(cells)}
+    cells = {setting for question in questions for setting in question.settings}
+    assert set(asked.families.values()) == {len(cells)}
+    assert set(asked.work) == {("cubic", setting) for setting in cells}
 
 
 def test_a_split_check_needs_more_trials_only_of_what_may_make_it_clear():
@@ -84,11 +80,11 @@ def test_a_split_check_needs_more_trials_only_of_what_may_make_it_clear():
     wide = Cell(10, 20, 1)
     values = [factor * permitted[wide].basis.median for factor in (0.4, 0.6, 1, 1.5, 1.8)] * 4
     measured[setting(wide)] = measurements(values, cell=wide)
-    questions = [split_question(SPLIT, c, split=False) for c in SPLIT.checks_within(documents.cells("10mbps"))]
+    questions = [split_question(SPLIT, c) for c in SPLIT.checks_within(documents.cells("10mbps"))]
     asked = plan(questions, trials=5, most_trials=20)
     first = {s: found[:5] for s, found in measured.items()}
     unclear = [q for q in questions if not asked.is_settled(asked.judge(q, first))]
-    assert unclear and not any(question.is_path for question in unclear)
+    assert unclear and not any(isinstance(question.check, PathCheck) for question in unclear)
     for question in unclear:
         needed = asked.next_look(asked.judge(question, first))
         assert setting(wide) in needed and len(needed) < len(question.settings) / 2
@@ -116,16 +112,15 @@ def test_a_plan_that_nothing_could_fail_is_refused():
 
 
 def test_a_plan_whose_split_checks_could_never_fail_is_refused():
-    """Without a path that is measured, only intervals of medians at the family's level can violate."""
-    check = next(check for check in SPLIT.checks if isinstance(check, PathCheck) and check.measured)
-    predicted = split_question(SPLIT, check, split=False)
+    """Only intervals of medians at the family's level can violate."""
+    check = SPLIT.checks[0]
+    predicted = split_question(SPLIT, check)
     for trials in (5, 11):
         with pytest.raises(UserError, match=f"{trials} trials can never show .*a prediction from 3 cells"):
             plan([predicted], trials=trials).refuse_blind()
     plan([predicted], trials=12).refuse_blind()
     assert split_zone.judge(SPLIT, check, _all_at(check, 0.01, 12), family=3).status is Status.VIOLATES
     assert split_zone.judge(SPLIT, check, _all_at(check, 0.01, 11), family=3).status is not Status.VIOLATES
-    plan([split_question(SPLIT, check, split=True)], trials=8).refuse_blind()
 
 
 def _all_at(check, utilization, n):

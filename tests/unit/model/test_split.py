@@ -251,7 +251,7 @@ def test_exact_composition_of_a_path_is_asked_for():
 def test_bulk_shares_count_as_the_model_does():
     import numpy
 
-    from conformance.catalogue import derive_split
+    from conformance.model.split import shares
 
     cells = grid.cells("10mbps")
     paths = split_paths.paths(cells)
@@ -260,4 +260,4 @@ def test_bulk_shares_count_as_the_model_does():
     for row, filter_ in itertools.product(rows, split_rates.FILTERS):
         predictions = [split_rates.predict(path, Rates.exactly(dict(zip(cells, row, strict=True)))) for path in paths]
         expected = sum(filter_.passes(prediction) for prediction in predictions) / len(paths)
-        assert derive_split.shares(paths, cells, row[None, :], filter_) == pytest.approx([expected])
+        assert shares.shares(paths, cells, row[None, :], filter_) == pytest.approx([expected])

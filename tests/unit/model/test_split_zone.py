@@ -1,33 +1,40 @@
-"""The split part of zones: the files that ship, how they are derived, and how stacks are judged by them."""
+"""The split part of zones: what follows from the heatmaps that ship, and how stacks are judged by it."""
 
 import collections
-import copy
 import dataclasses
 import functools
 import random
 import statistics
 
 import pytest
-from helpers import changed, measurements, scheme
+from helpers import measurements
 
-from conformance.catalogue import derive, derive_split, documents
-from conformance.model import grid
+from conformance.catalogue import documents
+from conformance.model import digest, grid
 from conformance.model.errors import UserError
-from conformance.model.proxy import Proxy
-from conformance.model.split import split_document, split_paths, split_zone
+from conformance.model.split import split_paths, split_zone
 from conformance.model.trial import Outcome
 from conformance.model.verdict import ALPHA, LOOKS, Status
-from conformance.model.zone import Basis
-from conformance.support import schema
 
 ALGORITHMS = ("bbrv1", "bbrv2", "bbrv3", "cubic", "reno")
-FILES = [path for profile in ("atc25", "packets") for path in documents.zone_files("split", profile)]
+#: digests of all intervals: those of paths are what zone files held until these went, to the last digit
+PERMITTED = {
+    "bbrv1/split": "a2131ff200d58dba",
+    "bbrv1/split-packets": "94cdf0715170e2b0",
+    "bbrv2/split": "86c7c55e13482ea2",
+    "bbrv2/split-packets": "edea81bcf90cc6ee",
+    "bbrv3/split": "2ae1437b640e2fdc",
+    "bbrv3/split-packets": "48e11fda516a8564",
+    "cubic/split": "0de26fc0d8ad056c",
+    "cubic/split-packets": "796850edb20f449d",
+    "reno/split": "109a63d6ebcb6212",
+    "reno/split-packets": "28b94238368da910",
+}
 
 
 @functools.cache
 def zone(algorithm, profile="atc25"):
-    (path,) = [p for p in documents.zone_files("split", profile) if p.parent.name == algorithm]
-    return documents.split_zone(path)
+    return documents.split_zone(f"{algorithm}/{documents.stem('split', profile)}")
 
 
 def like(algorithm, cells, n=20, outcome=Outcome.OK):
@@ -42,29 +49,40 @@ def like(algorithm, cells, n=20, outcome=Outcome.OK):
     return found
 
 
-def test_there_is_one_for_each_algorithm_and_profile():
-    assert sorted((path.parent.name, path.stem) for path in FILES) == [
-        (algorithm, stem) for algorithm in ALGORITHMS for stem in ("split", "split-packets")
-    ]
+@pytest.mark.parametrize("profile", ["atc25", "packets"])
+def test_there_is_one_for_each_algorithm_and_what_it_permits_stays(profile):
+    parts = documents.split_zones(profile)
+    assert [part.algorithm for part in parts] == list(ALGORITHMS)
+    permitted = {
+        part.id: digest.of_value([[place.id, i.low, i.high] for place, i in part.intervals.items()]) for part in parts
+    }
+    assert permitted == {zone_id: PERMITTED[zone_id] for zone_id in permitted}
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_follows_the_stated_rule_and_shipped_profile(path):
-    found = documents.any_zone(path)
-    assert isinstance(found, split_zone.SplitZone)
-    setting = documents.profile(found.profile, grid.cells("10mbps")[0])
-    assert (found.profile_digest, found.transfer_s) == (setting.profile_digest, setting.transfer_s)
-    assert found.margin_rule == derive_split.margin_rule(any(check.measured for check in found.checks))
-    paths = [check for check in found.checks if isinstance(check, split_zone.PathCheck)]
+@pytest.mark.parametrize("profile", ["atc25", "packets"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_checks_are_a_path_of_each_class_and_shares_of_grids(algorithm, profile):
+    own = zone(algorithm, profile)
+    paths = [check for check in own.checks if isinstance(check, split_zone.PathCheck)]
     assert [check.path.path_class for check in paths] == list(split_paths.PathClass)
-    grids = {check.grid for check in found.checks if isinstance(check, split_zone.ShareCheck)}
-    assert grids == ({"10mbps", "full"} if found.profile == "atc25" else {"10mbps"})
-    heatmap = documents.zone_of(found.algorithm, profile=found.profile)
+    grids = {check.grid for check in own.checks if isinstance(check, split_zone.ShareCheck)}
+    assert grids == ({"10mbps", "full"} if profile == "atc25" else {"10mbps"})
+    intervals = own.heatmap.intervals
     for check in paths:
         # A stack inside the heatmap's zone in these cells is inside here, too.
-        low = min(heatmap.intervals[cell].low for cell in (check.path.s1, check.path.s2))
-        high = min(heatmap.intervals[cell].high for cell in (check.path.s1, check.path.s2))
+        low = min(intervals[cell].low for cell in check.path.segments)
+        high = min(intervals[cell].high for cell in check.path.segments)
         assert (check.permitted["split"].low, check.permitted["split"].high) == pytest.approx((low, high), abs=2e-3)
+
+
+def test_a_zone_without_trials_permits_no_shares():
+    """Zones in the form from before version 2 hold only the ranges of trials."""
+    heatmap = zone("cubic").heatmap
+    ranges = {
+        cell: dataclasses.replace(i, bases=tuple(dataclasses.replace(basis, values=()) for basis in i.bases))
+        for cell, i in heatmap.intervals.items()
+    }
+    assert split_zone.SplitZone(heatmap=dataclasses.replace(heatmap, intervals=ranges)).checks == ()
 
 
 @pytest.mark.slow
@@ -120,13 +138,14 @@ def test_a_path_is_predicted_from_what_full_packets_would_have(algorithm):
         measured = with_packets_of(packet_bytes, made)
         return [split_zone.judge(zone, check, measured, family=66) for check in own.checks_within(cells)]
 
-    assert set(own.small_packets) == {cell for cell in cells if heatmap[cell].small_packets != 1}
     found = judged(own, 1200)
     assert {one.status for one in found} <= {Status.CONFORMS, Status.COMPATIBLE}
     # Without loss, no window limits the rate, so the size of packets does not matter.
     sized = [one.reason.endswith("(rates as with packets of 1448 bytes)") for one in found]
     assert sized.count(False) == 1
-    for unsized in (judged(dataclasses.replace(own, small_packets={}), 1200), judged(own, 1448)):
+    sizeless = {cell: dataclasses.replace(i, small_packets=1.0) for cell, i in heatmap.items()}
+    ignorant = split_zone.SplitZone(heatmap=dataclasses.replace(own.heatmap, intervals=sizeless))
+    for unsized in (judged(ignorant, 1200), judged(own, 1448)):
         assert all("as with packets" not in one.reason for one in unsized)
         assert not all(one.status.passes for one in unsized)
 
@@ -176,164 +195,6 @@ def test_too_few_trials_never_violate_and_a_timeout_is_a_bound():
     assert found.reason == "end-to-end, predicted: a transfer timed out, so only a bound is known"
 
 
-def reference(n=5, **changes):
-    made = []
-    for cell in grid.cells("10mbps"):
-        values = [0.5 + 0.01 * at for at in range(n)]
-        made += measurements(values, cell=cell, **changes)
-    return made
-
-
-def test_derives_what_the_schema_and_the_reader_take():
-    document = derive_split.derive_split(reference(), "cubic", "a version")
-    schema.check("split-zone", document, "here")
-    made = split_document.from_json(document, "here")
-    assert made.default_grid == "10mbps"
-    assert {getattr(check, "grid", "10mbps") for check in made.checks} == {"10mbps"}
-    flat = made.checks[0].permitted["split"]
-    assert (flat.low, flat.high) == derive.interval([Basis.of("r", [0.5, 0.51, 0.52, 0.53, 0.54])])
-    # All cells are alike, so no path gains.
-    gaining = [c for c in made.checks if isinstance(c, split_zone.ShareCheck) and c.filter.gain]
-    assert {(p.low, p.high) for check in gaining for p in check.permitted.values()} == {(0.0, 0.0)}
-    assert derive_split.derive_split(reference(), "cubic", "a version") == document
-
-
-def test_what_cannot_be_a_reference_is_refused():
-    for bad, words in (
-        ([], "no measurements"),
-        (reference(n=4), "fewer than 5"),
-        (reference()[:-5], "lack cells of grid 10mbps"),
-        (reference(outcome=Outcome.TIMEOUT), "has outcome timeout"),
-        ([*reference(), *reference(kernel_digest="8" * 16)], "results hold 2 runs of "),
-    ):
-        with pytest.raises(UserError, match=words):
-            derive_split.derive_split(bad, "cubic", "a version")
-
-
-def test_a_document_that_contradicts_itself_is_refused():
-    document = derive_split.derive_split(reference(), "cubic", "a version")
-
-    def refused(words, change):
-        broken = copy.deepcopy(document)
-        change(broken)
-        with pytest.raises(UserError, match=words):
-            split_document.from_json(broken, "here")
-
-    refused("of class I near, not II", lambda d: d["paths"][0].update({"class": "II"}))
-    refused("/paths/0: low", lambda d: d["paths"][0]["split"].update(low=2))
-    refused("median", lambda d: d["paths"][0]["split"].update(low=0.53))
-    refused("not among /references", lambda d: d["paths"][0]["split"]["basis"].update(reference="x"))
-    refused("is listed twice", lambda d: d["shares"].append(d["shares"][0]))
-    refused("grid 'x' is not known", lambda d: d["shares"][0].update(grid="x"))
-    refused("amounts to no cell", lambda d: d["paths"][4].update(path="10mbps-100ms-0pct+10mbps-80ms-0pct"))
-    refused("/path_profile_digest: missing", lambda d: d["paths"][0].update(measured=d["paths"][0]["split"]))
-    refused("no path of class", lambda d: d["shares"][0].update(grid="10mbps-1ms-0pct"))
-
-
-#: utilizations measured over the split path itself: 20 trials with a median of 0.75
-SPLIT = [0.71, 0.72, 0.73, 0.74, 0.745, 0.755, 0.76, 0.77, 0.78, 0.79] * 2
-
-
-def through(values, path, outcome=Outcome.OK, message=None, **overrides):
-    """Return trials over a split path; `overrides` change its setting."""
-    made = []
-    for m in measurements(values, outcome=outcome, message=message):
-        setting = changed(documents.split_path("atc25", path.segments), **overrides)
-        made.append(dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=setting)))
-    return made
-
-
-@pytest.fixture
-def measured_zone():
-    """Return a zone whose reference gains a lot: 0.5 to 0.54 in all cells, 0.71 to 0.79 over the split path I near."""
-    path = split_paths.representative_paths(10)["I near"]
-    document = derive_split.derive_split([*reference(), *through(SPLIT, path)], "cubic", "a version")
-    schema.check("split-zone", document, "here")
-    return split_document.from_json(document, "here")
-
-
-def test_a_path_that_was_measured_is_derived_as_a_cell_is(measured_zone):
-    check, *others = measured_zone.checks
-    found = check.measured
-    assert (found.low, found.high) == derive.interval([found.basis])
-    assert found.basis == Basis.of("linux-6.12.0-split", SPLIT)
-    assert "splitter" in measured_zone.references["linux-6.12.0-split"]["what"]
-    assert not any(other.measured for other in others)
-    assert measured_zone.path_profile_digest == documents.split_path("atc25", check.path.segments).profile_digest
-    assert measured_zone.margin_rule == derive_split.margin_rule(measured=True)
-    assert measured_zone.summary == "cubic/split: 6 paths (1 measured), 4 shares of paths"
-
-
-@pytest.mark.slow
-def test_paths_measured_in_other_ways_are_no_reference():
-    path = split_paths.representative_paths(10)["I near"]
-    plain = derive_split.derive_split(reference(), "cubic", "a version")
-    for changes in ({"proxy": None}, {"proxy": Proxy(to_client="reno")}, {"queue_sized_by": "segment"}):
-        document = derive_split.derive_split([*reference(), *through(SPLIT, path, **changes)], "cubic", "a version")
-        assert document == plain
-    with pytest.raises(UserError, match="has fewer than 5"):
-        derive_split.derive_split([*reference(), *through(SPLIT[:4], path)], "cubic", "a version")
-    with pytest.raises(UserError, match=r"in path 10mbps-100ms-0pct\+10mbps-1ms-4pct has outcome error"):
-        derive_split.derive_split([*reference(), *through(SPLIT, path, Outcome.ERROR)], "cubic", "a version")
-
-
-@pytest.mark.parametrize(
-    ("values", "status", "words"),
-    [
-        (SPLIT[:5], Status.CONFORMS, "inside the zone"),
-        # This is a mutant: end to end and in each cell it is like the reference, but the proxy does not help it.
-        ([0.51, 0.52, 0.53, 0.54, 0.55], Status.VIOLATES, "split, measured: below the zone"),
-        ([0.97, 0.98, 0.98, 0.98, 0.99], Status.VIOLATES, "split, measured: above the zone"),
-        ([0.51, 0.52, 0.73, 0.74, 0.75], Status.COMPATIBLE, "its spread reaches beyond"),
-        ([0.51, 0.52, 0.53, 0.74, 0.75], Status.INCONCLUSIVE, "more trials needed"),
-        ([0.51, 0.52, 0.53, 0.54], Status.INCONCLUSIVE, "4 trials are too few"),
-    ],
-)
-def test_a_measured_path_is_judged_as_a_cell_is(measured_zone, values, status, words):
-    check = measured_zone.checks[0]
-    cells = {cell: measurements([0.5, 0.51, 0.52, 0.53, 0.54], cell=cell) for cell in check.cells}
-    found = split_zone.judge(measured_zone, check, cells, through(values, check.path), family=36)
-    assert (found.status, len(found.findings)) == (status, 3)
-    assert words in found.reason
-    last = found.findings[-1]
-    assert (last.what, last.status, last.confidence) == (split_zone.MEASURED, status, 0.9)
-    assert (last.p is not None) == (status is Status.VIOLATES)
-    # Among many other checks, the rank sum decides, and five trials are too few.
-    crowded = split_zone.judge(measured_zone, check, cells, through(values, check.path), family=10**4).status
-    assert crowded is (Status.INCONCLUSIVE if status is Status.VIOLATES else status)
-
-
-def test_what_was_not_measured_split_is_not_judged_and_faults_are_errors(measured_zone):
-    check = measured_zone.checks[0]
-    cells = {cell: measurements([0.5, 0.51, 0.52, 0.53, 0.54], cell=cell) for cell in check.cells}
-
-    def judged(made):
-        return split_zone.judge(measured_zone, check, cells, made)
-
-    assert (judged(None).status, len(judged(None).findings)) == (Status.CONFORMS, 2)
-    assert judged([]).status is Status.ERROR
-    late = through(SPLIT[:5], check.path, Outcome.TIMEOUT)
-    unseen = judged([dataclasses.replace(m, metrics={}) for m in late])
-    assert (unseen.status, unseen.findings) == (Status.INCONCLUSIVE, ())
-    assert unseen.reason == "split, measured: a transfer timed out, so its utilization is not known"
-    assert "4pct, split" in judged([]).reason
-    killed = through([0.7], check.path, Outcome.ERROR, "the proxy died with status -9 during the transfer")
-    found = judged([*through(SPLIT[:4], check.path), *killed])
-    assert (found.status, found.findings) == (Status.ERROR, ())
-    assert found.reason == "the proxy died with status -9 during the transfer (1 of 5 trials)"
-    assert judged(through([0.7], check.path, Outcome.UNSUPPORTED, "not offered")).status is Status.UNSUPPORTED
-    slow = judged(through([0.01] * 5, check.path, Outcome.TIMEOUT, "late"))
-    assert (slow.status, slow.reason) == (Status.VIOLATES, "split, measured: below the zone")
-    for unlike in (through(SPLIT, check.path, queue="fq_codel"), through(SPLIT, check.path, proxy=None)):
-        with pytest.raises(UserError, match="another atc25 profile"):
-            judged(unlike)
-    with pytest.raises(UserError, match="different runs or paths"):
-        judged(through(SPLIT, measured_zone.checks[1].path))
-    # A path without a reference of its own is judged by predictions, even if it was measured.
-    unasked = measured_zone.checks[1]
-    assert len(split_zone.judge(measured_zone, unasked, cells, through(SPLIT, unasked.path)).findings) == 2
-
-
 def spread(cells, generator, n=5):
     """Return {cell: measurements} around the permitted values, which spread in some cells and hardly in others."""
     permitted = documents.zone_of("cubic").intervals
@@ -360,8 +221,8 @@ def test_cells_that_are_not_in_doubt_could_not_make_a_verdict_clear(packet_bytes
             verdict = split_zone.judge(own, check, measured, family=36, more=True)
             if verdict.status is not Status.INCONCLUSIVE:
                 continue
-            of_path, cells = split_zone.unclear(own, check, verdict, measured)
-            assert cells and cells <= set(check.cells) and not of_path
+            cells = split_zone.unclear(own, check, verdict, measured)
+            assert cells and cells <= set(check.cells)
             exact = {
                 cell: measurements([statistics.median(m.metrics["utilization"] for m in found)] * 200, cell=cell)
                 for cell, found in measured.items()
@@ -395,7 +256,3 @@ def test_the_split_part_cries_wolf_in_at_most_one_run_of_a_hundred():
     controlled, uncontrolled = alarms.values()
     assert controlled <= 3
     assert uncontrolled >= 15
-
-
-def test_the_scheme_names_what_is_judged():
-    assert zone("cubic").references["linux-7.2.11"]["scheme"] == scheme(kernel_release="7.2.11").id
