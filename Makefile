@@ -64,12 +64,12 @@ fidelity: kernel  ## compare with the published cells at 10 and 20 Mbit/s, 20 tr
 	for algorithm in cubic reno bbrv1 $(BUILT_BBR); do for grid in 10mbps 20mbps; do \
 	  $(CONFORMANCE) run $$algorithm --grid $$grid --trials 20 --results results/fidelity.jsonl || test $$? -ne 2 || exit; \
 	done; done
-	$(CONFORMANCE) fidelity results/fidelity.jsonl
+	$(CONFORMANCE) dev fidelity results/fidelity.jsonl
 
 bench: kernel  ## what trials cost, by cell and by stack, and what whole commands take, beside aims (WHOLE=--whole: those of minutes, too)
-	$(CONFORMANCE) bench --figures $(WHOLE)
-	$(CONFORMANCE) bench
-	$(CONFORMANCE) bench --stacks
+	$(CONFORMANCE) dev bench --figures $(WHOLE)
+	$(CONFORMANCE) dev bench
+	$(CONFORMANCE) dev bench --stacks
 
 #: what zones are derived from beside the grid: a zone that has the cells, and the profile
 FURTHER := cubic/heatmap-packets:packets cubic/identify-queue:identify cubic/startup:startup \
@@ -91,22 +91,22 @@ reference: kernel  ## measure the zones' references anew, 20 trials a cell (abou
 	done
 
 bbr: kernel  ## BBRv1, v2 and v3, each against the zone of each
-	$(CONFORMANCE) cross bbrv1 bbrv2 bbrv3
+	$(CONFORMANCE) dev cross bbrv1 bbrv2 bbrv3
 
 identify-check: kernel  ## 20 identifications of every algorithm with a zone for it, one trial a cell: right or inconclusive
-	$(CONFORMANCE) identify-check
+	$(CONFORMANCE) dev identify-check
 
 zones-check: setup  ## zone files against schema, invariants and what mutants did
 	$(CONFORMANCE) zones check
 
 mutants: kernel  ## test the tester: mutants detected, by which cells, and the false alarms of RUNS runs; it resumes (4 h)
 	status=0; \
-	$(CONFORMANCE) mutants || status=$$?; \
-	$(CONFORMANCE) mutants --false-alarms $(RUNS) || status=$$?; \
+	$(CONFORMANCE) dev mutants || status=$$?; \
+	$(CONFORMANCE) dev mutants --false-alarms $(RUNS) || status=$$?; \
 	exit $$status
 
 mutants-record: kernel  ## keep the score of `make mutants` for `zones check`, and write it as Markdown for docs/findings-mutants.md
-	$(CONFORMANCE) mutants --record --out results/mutants.md
+	$(CONFORMANCE) dev mutants --record --out results/mutants.md
 
 #: where the published lines are kept, and what the table of them is called
 PUBLISHED := reports/published
@@ -156,7 +156,7 @@ lint: setup  ## style, types and layers
 format: setup  ## mend what `make lint` says of style, and the form of zone files
 	.venv/bin/ruff check --fix .
 	.venv/bin/ruff format .
-	$(CONFORMANCE) zones fmt
+	$(CONFORMANCE) dev zones fmt
 
 clean:  ## remove the virtual environment, results and reports
 	rm -rf .venv dist results report site

@@ -213,11 +213,7 @@ def _split_zone(path: pathlib.Path, stamp: object) -> SplitZone:
 
 @functools.lru_cache(maxsize=1024)
 def _zone(path: pathlib.Path, _stamp: object) -> zones.Zone:
-    data = schema.read(path)
-    if isinstance(data, dict) and "cells" in data and "format" not in data:
-        raise UserError(f"{path} is a zone in an earlier format", f"run `conformance zones fmt {path}`")
-    schema.check("zone", data, path)
-    return zones.from_json(data, path)
+    return zones.from_json(schema.load("zone", path), path)
 
 
 def all_zones(kind: str = "heatmap", profile: str = _FIRST_PROFILE) -> list[zones.Zone]:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from conformance.catalogue import bases, carry_over, derive, documents, scenarios
+from conformance.catalogue import bases, derive, documents, scenarios
 from conformance.model import grid
 from conformance.model import zone as zones
 from conformance.model.errors import UserError, located
@@ -192,13 +192,7 @@ def format_file(path: pathlib.Path | str, write: bool) -> bool:
     Raises UserError.
     """
     path = find(path)
-    raw = schema.read(path)
-    try:
-        given = carry_over.carried_over(raw)
-    except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
-        schema.check("zone", raw, str(path))
-        raise UserError(f"{path}: not a zone: {type(error).__name__}: {error}") from None
-    schema.check("zone", given, str(path))
+    given = schema.load("zone", path)
     zones.from_json(given, path)
     document = schema.ordered("zone", given)
     entries = document["points"] if "points" in document else document["cells"]

@@ -1,7 +1,7 @@
 """Keep what the mutants did when they were last measured (mutants/detected.json), and which of them each zone rejects
 (rejected.json beside it).
 
-`conformance mutants --record` writes detected.json. `zones check` judges it anew by the present zones: a zone that
+`conformance dev mutants --record` writes detected.json. `zones check` judges it anew by the present zones: a zone that
 accepts every mutant of its algorithm is useless, and nothing has to be measured to find that.
 """
 
@@ -110,7 +110,7 @@ def _load(at: pathlib.Path, _changed: int) -> tuple[Measured, ...]:
         return tuple(Measured(**{**row, "cell": Point.parse(row["cell"])}) for row in schema.read(at))
     except (ValueError, KeyError, TypeError, AttributeError, UserError) as error:
         why = f"{at}: not a record of mutants: {type(error).__name__}: {error}"
-        raise UserError(why, "write it again with `conformance mutants --record`") from None
+        raise UserError(why, "write it again with `conformance dev mutants --record`") from None
 
 
 def load() -> tuple[Measured, ...]:

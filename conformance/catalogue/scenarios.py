@@ -37,7 +37,7 @@ def find(what: str) -> Scenario:
     path = pathlib.Path(what)
     if path.suffix == ".json" or paths.exists(path):
         return read(path)
-    mend = "`conformance scenario list` lists those that ship; or give a file, FILE.json"
+    mend = "`conformance scenario show` lists those that ship; or give a file, FILE.json"
     raise UserError(f"there is no scenario {what!r}", spelling.mend(what, names(), mend))
 
 

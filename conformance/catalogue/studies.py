@@ -37,7 +37,7 @@ def find(what: str) -> Study:
     path = pathlib.Path(what)
     if path.suffix == ".json" or paths.exists(path):
         return read(path)
-    mend = "`conformance study list` lists those that ship; or give a file, FILE.json"
+    mend = "`conformance study show` lists those that ship; or give a file, FILE.json"
     raise UserError(f"there is no study {what!r}", spelling.mend(what, list(shipped), mend))
 
 

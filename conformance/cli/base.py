@@ -117,10 +117,6 @@ SECONDS = Finite(0, min_open=True)
 SEED = click.IntRange(1, 2**31)
 
 
-#: {command that was removed: what to run instead}
-_GONE = {"drift": "conformance compare @KERNEL @KERNEL --cca NAME"}
-
-
 @contextlib.contextmanager
 def _ended_as_interrupted() -> Iterator[None]:
     """Treat SIGTERM, with which CI and `timeout` end a command, like Ctrl-C.
@@ -149,9 +145,7 @@ class Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a command. If it was removed, raise a UserError that says what to run instead."""
-        if args[0] in _GONE and ctx.parent is None:
-            raise UserError(f"`conformance {args[0]}` is gone", f"run `{_GONE[args[0]]}` instead")
+        """Find a command. Raise a UserError if an option's value is empty."""
         if ctx.parent is None:
             _refuse_empty(args)
         return super().resolve_command(ctx, args)

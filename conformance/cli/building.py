@@ -179,14 +179,14 @@ def adapter_build(stacks: Sequence[str], source: tuple[str, ...], again: bool, f
 @adapter.command("check")
 @click.argument("stack")
 @SOURCE
-@click.option("--cca", help="Algorithm to try the stack with (default: the first it offers).")
+@click.option("--algorithm", help="Algorithm to try the stack with (default: the first it offers).")
 @click.option(
     "--client", default="common", show_default=True, help="Which client fetches: common, own, or an adapter's."
 )
 @click.option("--kernel", help="Name of the guest kernel (default: the one that has the algorithm).")
 @FORMAT
 def adapter_check(
-    stack: str, source: tuple[str, ...], cca: str | None, client: str, kernel: str | None, form: str
+    stack: str, source: tuple[str, ...], algorithm: str | None, client: str, kernel: str | None, form: str
 ) -> None:
     """Check an adapter against the contract.
 
@@ -197,7 +197,7 @@ def adapter_check(
     from conformance.reporting.text import setup
 
     choice = Choice(stack=stack, source=source, client=client, kernel=kernel)
-    finish(adapter_check.compute(choice, cca), form, setup.show_clauses)
+    finish(adapter_check.compute(choice, algorithm), form, setup.show_clauses)
 
 
 COMMANDS = (kernel, adapter, doctor)

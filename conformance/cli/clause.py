@@ -15,6 +15,11 @@ def clause() -> None:
     """Judge a stack by what RFCs and drafts say, clause by clause (docs/clauses.md)."""
 
 
+@click.group("clause")
+def dev_clause() -> None:
+    """Print what is recorded of clauses."""
+
+
 @clause.command("run")
 @click.argument("what", metavar="[CLAUSE|DOCUMENT]...", nargs=-1)
 @click.option(
@@ -38,29 +43,21 @@ def run(choice: Choice, what: Sequence[str], form: str, **options: Any) -> None:
     finish(command.run(what, choice=choice, notes=notes(form), **options), form, shown.show_ran)
 
 
-@clause.command("list")
-@click.argument("names", metavar="[DOCUMENT]...", nargs=-1)
-@FORMAT
-def list_all(names: Sequence[str], form: str) -> None:
-    """List the clauses of these documents; by default, all that ship."""
-    from conformance.commands import clause as command
-    from conformance.reporting.text import clause as shown
-
-    finish(command.list_all(names), form, shown.show_listed)
-
-
 @clause.command("show")
-@click.argument("clause_id", metavar="CLAUSE")
+@click.argument("what", metavar="[CLAUSE|DOCUMENT]", required=False)
 @FORMAT
-def show(clause_id: str, form: str) -> None:
-    """Show what CLAUSE says, and how it is tested."""
+def show(what: str | None, form: str) -> None:
+    """Show what CLAUSE says, and how it is tested, or list the clauses of DOCUMENT; by default, of all that ship."""
+    from conformance.catalogue import clauses
     from conformance.commands import clause as command
     from conformance.reporting.text import clause as shown
 
-    finish(command.show(clause_id), form, shown.show_shown)
+    if what is None or what in clauses.markers():
+        finish(command.list_all([] if what is None else [what]), form, shown.show_listed)
+    finish(command.show(what), form, shown.show_shown)
 
 
-@clause.command("table")
+@dev_clause.command("table")
 @click.argument("names", metavar="[DOCUMENT]...", nargs=-1)
 @FORMAT
 def table(names: Sequence[str], form: str) -> None:
@@ -72,3 +69,4 @@ def table(names: Sequence[str], form: str) -> None:
 
 
 COMMANDS = (clause,)
+DEV_COMMANDS = (dev_clause,)

@@ -15,7 +15,10 @@ from conformance.engine.benches import Choice
 @click.argument("base")
 @click.argument("head")
 @click.option(
-    "--cca", "algorithms", multiple=True, help="Algorithm to compare (repeatable; default: all that both sides have)."
+    "--algorithm",
+    "algorithms",
+    multiple=True,
+    help="Algorithm to compare (repeatable; default: all that both sides have).",
 )
 @measuring.with_choice("stack", "client", "kernel")
 @click.option(
@@ -29,7 +32,6 @@ from conformance.engine.benches import Choice
 @click.option("--base-sysctl", metavar="NAME=VALUE[,...]", help="Like --sysctl, but for BASE.")
 @click.option(
     "--grid",
-    "--tier",
     default="smoke",
     show_default=True,
     help="Cells to compare besides features: smoke, 10mbps ..., full, cells separated by commas, or none.",

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 @measuring.with_choice("stack", "client", "interop_rootfs", "kernel")
 @click.option(
     "--grid",
-    "--tier",
     default="full",
     show_default=True,
     help="Cells to measure: smoke, 10mbps ..., full, or cells separated by commas.",
@@ -46,7 +45,8 @@ if TYPE_CHECKING:
     help="Repeat new violations with fresh seeds: they fail only if these trials violate, too.",
 )  # fmt: skip
 @click.option(
-    "--strict",
+    "--fail-inconclusive",
+    "strict",
     is_flag=True,
     help="Also fail for what is not known: inconclusive, unsupported, not measured in time, "
     "or a violation that fresh seeds did not show again.",

@@ -51,9 +51,6 @@ _CHOICE = {
     ),
     "kernel": click.option("--kernel", help="Name of the guest kernel (default: the one that has the algorithm)."),
 }
-_CCA = click.option(
-    "--cca", required=True, help="Congestion control to ask the stack for, by its name in the manifest."
-)
 _GRID = click.option(
     "--grid", default="full", show_default=True,
     help="Cells to measure: full, 10mbps ..., a zone's id, or cells separated by commas.",
@@ -70,16 +67,10 @@ WORKERS = click.option(
 )
 
 
-def _first_seed(default: int) -> Callable[[Any], Any]:
-    return click.option(
-        "--first-seed", default=default, show_default=True, type=SEED,
-        help="Seed of the first trial; the default keeps clear of the references' seeds.",
-    )  # fmt: skip
-
-
-FIRST_SEED = _first_seed(seeds.JUDGED)
-_FRESH_SEED = _first_seed(101)
-
+FIRST_SEED = click.option(
+    "--first-seed", default=seeds.JUDGED, show_default=True, type=SEED,
+    help="Seed of the first trial; the default keeps clear of the references' seeds.",
+)  # fmt: skip
 EXECUTOR = click.option(
     "--executor", metavar="MODULE:FUNCTION", callback=lambda _, __, text: text and _factory(text),
     help="Run trials on workers: a function that returns a concurrent.futures.Executor.",
@@ -196,29 +187,29 @@ def run(
 
 
 @click.command()
-@_CCA
+@click.argument("algorithm")
 @with_choice(*_ALL)
 @trials(3)
 @FIRST_SEED
 @RESULTS
 @WORKERS
 @FORMAT
-def identify(choice: Choice, cca: str, form: str, **options: Any) -> None:
-    """Name the algorithm a stack behaves like.
+def identify(choice: Choice, algorithm: str, form: str, **options: Any) -> None:
+    """Name the algorithm that a stack's ALGORITHM behaves like.
 
     The answer includes the version, as in bbrv3.
     """
     from conformance.commands import identify
     from conformance.reporting.text import studies
 
-    found = identify.compute(cca, choice, notes=notes(form), **options)
+    found = identify.compute(algorithm, choice, notes=notes(form), **options)
     finish(found, form, studies.show_identified)
 
 
 @click.command("identify-check")
 @with_choice("stack", "client")
 @trials(20, "Identifications of each algorithm.")
-@_FRESH_SEED
+@FIRST_SEED
 @RESULTS
 @WORKERS
 @FORMAT
@@ -238,7 +229,7 @@ def identify_check(choice: Choice, form: str, **options: Any) -> None:
 @click.argument("algorithms", nargs=-1, required=True)
 @with_choice("stack", "client", "kernel")
 @trials(5)
-@_FRESH_SEED
+@FIRST_SEED
 @RESULTS
 @WORKERS
 @FORMAT
@@ -258,17 +249,12 @@ def cross(choice: Choice, algorithms: Sequence[str], form: str, **options: Any) 
 @with_choice("stack", "client", "kernel")
 @click.option("--stacks", is_flag=True, help="Show one row for each stack and rate instead of one for each cell.")
 @click.option(
-    "--site", is_flag=True, help="Measure what a report costs instead: ten made-up schemes, 150 cells, 20 trials."
-)
-@click.option(
     "--figures", is_flag=True, help="Show instead how long whole commands take, and where a trial's time goes."
 )
 @click.option("--whole", is_flag=True, help="With --figures: also run commands that take minutes.")
 @trials(3, least=2)
 @FORMAT
-def bench(
-    choice: Choice, algorithm: str, stacks: bool, site: bool, figures: bool, whole: bool, trials: int, form: str
-) -> None:
+def bench(choice: Choice, algorithm: str, stacks: bool, figures: bool, whole: bool, trials: int, form: str) -> None:
     """Measure what trials cost.
 
     Prints wall seconds, virtual seconds per wall second and system calls per packet.
@@ -276,20 +262,17 @@ def bench(
     from conformance.commands import bench, bench_figures
     from conformance.reporting.text import bench as shown
 
-    _refuse_ignored(stacks=stacks, site=site, figures=figures or whole)
+    _refuse_ignored(stacks=stacks, figures=figures or whole)
     if figures or whole:
         finish(bench_figures.compute(choice, whole), form, shown.show_figures)
-    if site:
-        finish(bench.compute_site(), form, shown.show_site)
     if stacks:
         finish(bench.compute_stacks(choice, trials), form, shown.show)
     finish(bench.compute(algorithm, choice, trials), form, shown.show)
 
 
-#: {option that says what `bench` measures: parameters that it has no use for}
+#: {option that says what `dev bench` measures: parameters that it has no use for}
 _BENCH_IGNORES = {
     "stacks": ("algorithm", "stack", "source"),
-    "site": ("algorithm", "stack", "source", "client", "kernel", "trials"),
     "figures": ("algorithm", "trials"),
 }
 
@@ -372,7 +355,10 @@ def trace(choice: Choice, algorithm: str, form: str, **options: Any) -> None:
 @click.argument("algorithm")
 @with_choice(*_ALL)
 @trials(3, "Traces of each cell; in cells without random loss only one, unless the algorithm is BBR.")
-@click.option("--first-seed", default=1, show_default=True, type=SEED, help="Seed of the first trial.")
+@click.option(
+    "--first-seed", default=1, show_default=True, type=SEED,
+    help="Seed of the first trial; the default is that of the features that were recorded of references.",
+)  # fmt: skip
 @WORKERS
 @click.option(
     "--out", "target", type=click.Path(path_type=pathlib.Path), help="Folder to keep pcaps, why.json and why.svg in."
@@ -398,4 +384,5 @@ def why(choice: Choice, algorithm: str, target: pathlib.Path | None, form: str, 
     finish(found, form, shown.show_asked, [kept] if target and found.report else ())
 
 
-COMMANDS = (run, identify, identify_check, cross, trace, why, matrix, bench)
+COMMANDS = (run, identify, trace, why, matrix)
+DEV_COMMANDS = (identify_check, cross, bench)

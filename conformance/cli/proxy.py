@@ -28,4 +28,4 @@ def check(name: str | None, form: str) -> None:
     finish(proxy_check.compute(name), form, shown.show_checked)
 
 
-COMMANDS = (proxy,)
+DEV_COMMANDS = (proxy,)

@@ -170,4 +170,5 @@ def merge(results: Sequence[pathlib.Path], target: pathlib.Path, form: str) -> N
     finish(found, form, lambda found, console: console.print(f"{target}: {found.trials} trials", soft_wrap=True))
 
 
-COMMANDS = (report, plot, export, publish, fidelity, merge)
+COMMANDS = (report, plot, export, publish, merge)
+DEV_COMMANDS = (fidelity,)

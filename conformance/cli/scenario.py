@@ -5,11 +5,10 @@ from typing import Any
 
 import click
 
-from conformance.cli.base import FORMAT, SEED, finish, notes
-from conformance.cli.measuring import EXECUTOR, RESULTS, WORKERS, trials, with_choice
+from conformance.cli.base import FORMAT, finish, notes
+from conformance.cli.measuring import EXECUTOR, FIRST_SEED, RESULTS, WORKERS, refuse_given, trials, with_choice
 from conformance.engine.benches import Choice
 from conformance.engine.workers import Executor
-from conformance.model import seeds
 
 _POINT = click.option(
     "--point", "points", metavar="AXIS=VALUE", multiple=True,
@@ -34,10 +33,7 @@ def scenario() -> None:
 @click.option("--algorithm", default="cubic", show_default=True, help="Congestion control to ask the stack for.")
 @with_choice("stack", "client", "kernel")
 @trials(5, "Trials of each point.")
-@click.option(
-    "--first-seed", default=seeds.JUDGED, show_default=True, type=SEED,
-    help="Seed of the first trial. References of zones have seeds from 1 on.",
-)  # fmt: skip
+@FIRST_SEED
 @RESULTS
 @WORKERS
 @EXECUTOR
@@ -57,25 +53,21 @@ def run(
     finish(found, form, shown.show_ran)
 
 
-@scenario.command("list")
-@FORMAT
-def list_all(form: str) -> None:
-    """List the scenarios that ship, and the profiles, each a scenario of one flow."""
-    from conformance.commands import scenario as command
-    from conformance.reporting.text import scenario as shown
-
-    finish(command.list_all(), form, shown.show_listed)
-
-
 @scenario.command("show")
-@click.argument("what", metavar="SCENARIO")
+@click.argument("what", metavar="[SCENARIO]", required=False)
 @_POINT
 @FORMAT
-def show(what: str, points: Sequence[str], form: str) -> None:
-    """Show what SCENARIO, a name or a file, says: its axes, grids, and network at a point."""
+def show(what: str | None, points: Sequence[str], form: str) -> None:
+    """Show what SCENARIO, a name or a file, says: its axes, grids, and network at a point.
+
+    Without SCENARIO, list those that ship, and the profiles, each a scenario of one flow.
+    """
     from conformance.commands import scenario as command
     from conformance.reporting.text import scenario as shown
 
+    if what is None:
+        refuse_given("scenarios are only listed", "points")
+        finish(command.list_all(), form, shown.show_listed)
     finish(command.show(what, points), form, shown.show_shown)
 
 

@@ -74,7 +74,13 @@ def analyze(
     finish(found, form, shown.show, [f"figure: {target}"] if target else ())
 
 
-for command in split_accuracy.COMMANDS:
-    split.add_command(command)
+@click.group("split")
+def dev_split() -> None:
+    """Test predictions of splitting."""
+
+
+split.add_command(split_accuracy.measure)
+dev_split.add_command(split_accuracy.accuracy)
 
 COMMANDS = (split,)
+DEV_COMMANDS = (dev_split,)

@@ -39,13 +39,13 @@ def _options(trials: int) -> Callable[[Callable[..., None]], Callable[..., None]
 
 
 @click.command()
-@click.argument("algorithms", nargs=-1, required=True, metavar="CCA...")
+@click.argument("algorithms", nargs=-1, required=True, metavar="ALGORITHM...")
 @_options(trials=20)
 @click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Folder to write figures to.")
 def accuracy(choice: Choice, algorithms: Sequence[str], target: pathlib.Path | None, form: str, **options: Any) -> None:
     """Compare predicted with measured throughput.
 
-    CCA... are congestion controls. Each is measured over several splits of one path.
+    Each ALGORITHM is measured over several splits of one path.
     """
     from conformance.commands import split_accuracy
     from conformance.reporting.text import paths
@@ -62,12 +62,12 @@ def accuracy(choice: Choice, algorithms: Sequence[str], target: pathlib.Path | N
 
 
 @click.command()
-@click.argument("algorithm", metavar="CCA")
+@click.argument("algorithm", metavar="ALGORITHM")
 @click.argument("paths", nargs=-1, metavar="[PATH...]")
 @_options(trials=5)
 @measuring.FIRST_SEED
-@click.option("--to-client", help="The proxy's congestion control towards the client (default: CCA).")
-@click.option("--to-server", help="The proxy's congestion control towards the server (default: CCA).")
+@click.option("--to-client", help="The proxy's congestion control towards the client (default: ALGORITHM).")
+@click.option("--to-server", help="The proxy's congestion control towards the server (default: ALGORITHM).")
 @click.option("--send-buffer-bytes", type=int, help="The proxy's SO_SNDBUF.")
 @click.option("--receive-buffer-bytes", type=int, help="The proxy's SO_RCVBUF.")
 @click.option("--unsent-bytes", type=int, help="The proxy's TCP_NOTSENT_LOWAT.")
@@ -83,7 +83,7 @@ def measure(
 ) -> None:  # fmt: skip
     """Measure throughput over split paths.
 
-    CCA is a congestion control. A PATH has the form 10mbps-20ms-0pct+50mbps-60ms-1pct, with the client's segment
+    A PATH has the form 10mbps-20ms-0pct+50mbps-60ms-1pct, with the client's segment
     first. Without PATH, the six representative paths of the zones are measured.
     """
     from conformance.commands import split_measure
@@ -98,6 +98,3 @@ def measure(
         notes=notes(form), **options,
     )  # fmt: skip
     finish(found, form, shown.show_measured)
-
-
-COMMANDS = (accuracy, measure)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from conformance.cli.base import FORMAT, SEED, TRIALS, finish, notes, out_folder, written
-from conformance.cli.measuring import EXECUTOR, RESULTS, WORKERS
+from conformance.cli.measuring import EXECUTOR, RESULTS, WORKERS, refuse_given
 from conformance.engine.workers import Executor
 
 _OUT = click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Also write Markdown: FILE.md.")
@@ -18,14 +18,22 @@ def study() -> None:
     """Measure what published studies measured, and judge their claims (docs/studies.md)."""
 
 
+@click.group("study")
+def dev_study() -> None:
+    """Count what studies' claims came to, and keep their results."""
+
+
 @study.command("run")
 @click.argument("what", metavar="STUDY")
 @click.option(
-    "--tier", type=click.Choice(["smoke", "full"]), default="smoke", show_default=True,
+    "--grid", "tier", type=click.Choice(["smoke", "full"]), default="smoke", show_default=True,
     help="Which points: a few minutes' worth, or all.",
 )  # fmt: skip
 @click.option("--trials", type=TRIALS, help="Trials of each point (default: as many as the study says).")
-@click.option("--first-seed", default=1, show_default=True, type=SEED, help="Seed of the first trial.")
+@click.option(
+    "--first-seed", default=1, show_default=True, type=SEED,
+    help="Seed of the first trial; by default that of the references, whose trials count for a study, too.",
+)  # fmt: skip
 @RESULTS
 @WORKERS
 @EXECUTOR
@@ -35,7 +43,7 @@ def run(
     what: str, tier: str, form: str, target: pathlib.Path | None, executor: Callable[[], Executor] | None,
     **options: Any,
 ) -> None:  # fmt: skip
-    """Measure a tier of STUDY, a name or a file, and judge its claims.
+    """Measure a grid of STUDY, a name or a file, and judge its claims.
 
     What the results file holds is not measured again, so the same command resumes an interrupted run.
     """
@@ -46,31 +54,27 @@ def run(
     finish(found, form, shown.show_told, _written(found, target))
 
 
-@study.command("list")
-@FORMAT
-def list_all(form: str) -> None:
-    """List the studies that ship."""
-    from conformance.commands import study as command
-    from conformance.reporting.text import study as shown
-
-    finish(command.list_all(), form, shown.show_listed)
-
-
 @study.command("show")
-@click.argument("what", metavar="STUDY")
+@click.argument("what", metavar="[STUDY]", required=False)
 @RESULTS
 @_OUT
 @FORMAT
-def show(what: str, results: str, target: pathlib.Path | None, form: str) -> None:
-    """Show scenarios and claims of STUDY, a name or a file, judged by the results file."""
+def show(what: str | None, results: str, target: pathlib.Path | None, form: str) -> None:
+    """Show scenarios and claims of STUDY, a name or a file, judged by the results file.
+
+    Without STUDY, list the studies that ship.
+    """
     from conformance.commands import study as command
     from conformance.reporting.text import study as shown
 
+    if what is None:
+        refuse_given("studies are only listed", "results", "target")
+        finish(command.list_all(), form, shown.show_listed)
     found = command.show(what, [results])
     finish(found, form, shown.show_told, _written(found, target))
 
 
-@study.command("board")
+@dev_study.command("board")
 @click.argument("results", nargs=-1, required=True, type=click.Path(path_type=pathlib.Path, exists=True))
 @_OUT
 @FORMAT
@@ -86,7 +90,7 @@ def board(results: tuple[pathlib.Path, ...], target: pathlib.Path | None, form: 
     finish(found, form, shown.show_board, _written(found, target, shown.board_markdown))
 
 
-@study.command("publish")
+@dev_study.command("publish")
 @click.argument("what", metavar="STUDY")
 @click.argument("results", nargs=-1, required=True, type=click.Path(path_type=pathlib.Path, exists=True))
 @out_folder("published/studies")
@@ -105,7 +109,7 @@ def publish(what: str, results: tuple[pathlib.Path, ...], target: pathlib.Path, 
 
     path = published.write_study(studies.find(what), store.read(*results), target)
     item = Item(name=path.name, words=f"{path}: {path.stat().st_size / 1000:.0f} kB", path=str(path))
-    finish(Made(command="study publish", items=[item]), form, made.show)
+    finish(Made(command="dev study publish", items=[item]), form, made.show)
 
 
 def _written(found: Any, target: pathlib.Path | None, as_markdown: Callable[[Any], str] | None = None) -> list[str]:
@@ -121,3 +125,4 @@ def _written(found: Any, target: pathlib.Path | None, as_markdown: Callable[[Any
 
 
 COMMANDS = (study,)
+DEV_COMMANDS = (dev_study,)

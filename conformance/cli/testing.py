@@ -28,7 +28,7 @@ _FALSE_ALARMS = 1401
 @click.option(
     "--first-seed",
     type=SEED,
-    help=f"Seed of the first trial (default: 101; with --false-alarms {_FALSE_ALARMS}, as recorded).",
+    help=f"Seed of the first trial (default: 101, as recorded; with --false-alarms {_FALSE_ALARMS}, as recorded).",
 )
 @click.option("--zone", "zones", multiple=True, type=click.Path(), help="A further zone file to judge by (repeatable).")
 @click.option("--grid", default="10mbps", show_default=True, help="Which cells to judge by, if a zone covers a grid.")
@@ -78,4 +78,4 @@ def mutants(
     finish(found, form, scores.show_scored)
 
 
-COMMANDS = (mutants,)
+DEV_COMMANDS = (mutants,)

@@ -13,7 +13,12 @@ from conformance.model.metrics import METRICS, UTILIZATION
 
 @click.group()
 def zones() -> None:
-    """Check, derive, compare and draw zones."""
+    """Check, derive and draw zones, and say what they detect."""
+
+
+@click.group("zones")
+def dev_zones() -> None:
+    """Format and compare zone files, and choose what follows from all of them."""
 
 
 @zones.command("check")
@@ -40,7 +45,7 @@ def zones_check(files: Sequence[str], record: bool, form: str) -> None:
     finish(found, form, lambda found, console: None, [f"recorded: {mutant_record.keep()}"] if record else ())
 
 
-@zones.command("fmt")
+@dev_zones.command("fmt")
 @click.argument("files", nargs=-1)
 @click.option("--check", "only_check", is_flag=True, help="Only check; exit 1 if a file is not canonical.")
 @FORMAT
@@ -57,10 +62,10 @@ def zones_fmt(files: Sequence[str], only_check: bool, form: str) -> None:
     what = "not canonical" if only_check else "written"
     items = [Item(name=str(path), words=f"{what}: {path}", path=str(path)) for path in unlike]
     status = ExitStatus.VIOLATES if unlike and only_check else ExitStatus.DONE
-    finish(Made(command="zones fmt", items=items, exit_status=status), form, made.show)
+    finish(Made(command="dev zones fmt", items=items, exit_status=status), form, made.show)
 
 
-@zones.command("diff")
+@dev_zones.command("diff")
 @click.argument("first")
 @click.argument("second")
 @FORMAT
@@ -90,8 +95,8 @@ def zones_show(zone: str, form: str) -> None:
 
 
 @zones.command("derive")
+@click.argument("algorithm")
 @click.argument("results", type=click.Path(path_type=pathlib.Path))
-@click.option("--algorithm", required=True, help="The suite's name for the algorithm, such as cubic.")
 @click.option(
     "--version-text",
     required=True,
@@ -115,8 +120,8 @@ def zones_show(zone: str, form: str) -> None:
 @click.option("--out", "target", required=True, type=click.Path(path_type=pathlib.Path), help="File to write.")
 @FORMAT
 def zones_derive(
-    results: pathlib.Path,
     algorithm: str,
+    results: pathlib.Path,
     version_text: str,
     metric: str,
     profile: str,
@@ -124,7 +129,7 @@ def zones_derive(
     target: pathlib.Path,
     form: str,
 ) -> None:
-    """Derive a zone from reference runs in RESULTS.
+    """Derive a zone of ALGORITHM from reference runs in RESULTS.
 
     A stack violates a zone only if it is outside of everything that the zone rests on: the reference, other
     implementations given by --beside, and documents.
@@ -142,7 +147,7 @@ def zones_derive(
     finish(Made(command="zones derive", items=[item]), form, made.show)
 
 
-@zones.command("smoke")
+@dev_zones.command("smoke")
 @FORMAT
 def zones_smoke(form: str) -> None:
     """Choose the smoke cells of all zones again.
@@ -157,10 +162,10 @@ def zones_smoke(form: str) -> None:
         Item(name=zone.id, words=f"zone {zone.id}: {', '.join(cell.id for cell in zone.smoke) or 'none'}")
         for zone in separation.choose_smoke_cells()
     ]
-    finish(Made(command="zones smoke", items=items), form, made.show)
+    finish(Made(command="dev zones smoke", items=items), form, made.show)
 
 
-@zones.command("apart")
+@dev_zones.command("apart")
 @click.argument("algorithms", nargs=-1, required=True)
 @click.option("--profile", default="atc25", show_default=True, help="Compare the zones under this profile.")
 @FORMAT
@@ -198,7 +203,7 @@ def zones_power(
     finish(found, form, shown.show_power, written(target, shown.power_markdown(found)) if target else ())
 
 
-@zones.command("margins")
+@dev_zones.command("margins")
 @click.argument("results", nargs=-1, required=True, type=click.Path(path_type=pathlib.Path))
 @click.option("--record", is_flag=True, help="Keep the margins in zones/margins.json; then derive the zones again.")
 @FORMAT
@@ -215,3 +220,4 @@ def zones_margins(results: Sequence[pathlib.Path], record: bool, form: str) -> N
 
 
 COMMANDS = (zones,)
+DEV_COMMANDS = (dev_zones,)

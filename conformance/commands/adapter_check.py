@@ -51,7 +51,7 @@ def compute(choice: Choice, algorithm: str | None) -> CheckedAdapter:
     bench = benches.find(choice)
     algorithm = algorithm or bench.adapter.first_algorithm()
     if why_not := bench.adapter.why_not(algorithm):
-        raise UserError(why_not, "choose another with --cca")
+        raise UserError(why_not, "choose another with --algorithm")
     place = bench.place(algorithm)
     if place.why_not:
         raise UserError(place.why_not)

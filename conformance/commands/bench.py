@@ -1,4 +1,4 @@
-"""`conformance bench`: measure what trials cost, by cell or by stack, and what building a site of results costs."""
+"""`conformance dev bench`: measure what trials cost, by cell or by stack."""
 
 import contextlib
 import dataclasses
@@ -19,8 +19,6 @@ from conformance.lab.virtual import VirtualRoom
 from conformance.model.errors import UserError
 from conformance.model.place import Cell
 from conformance.model.trial import Measurement, Outcome
-from conformance.reporting import benchmark
-from conformance.reporting.benchmark import SiteCost
 from conformance.results import store
 from conformance.support import files, limits
 
@@ -95,27 +93,8 @@ class Benchmark:
         extrapolated = not self.by_stack and bool(self.known)
         return document(
             "bench", self.exit_status, rows=[row.to_json() for row in self.rows], cores=self.cores,
-            start_s=self.start_s if extrapolated else None, grid_s=self.grid_s if extrapolated else None, site=None,
+            start_s=self.start_s if extrapolated else None, grid_s=self.grid_s if extrapolated else None,
             figures=[],
-        )  # fmt: skip
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class SiteBenchmark:
-    """The cost of building a site."""
-
-    site: SiteCost
-
-    @property
-    def exit_status(self) -> ExitStatus:
-        """DONE: a benchmark judges nothing."""
-        return ExitStatus.DONE
-
-    def to_json(self) -> Document:
-        """Return a document of schemas/bench.json."""
-        return document(
-            "bench", self.exit_status, rows=[], cores=cores(), start_s=None, grid_s=None,
-            site=dataclasses.asdict(self.site), figures=[],
         )  # fmt: skip
 
 
@@ -159,11 +138,6 @@ def compute_stacks(choice: Choice, trials: int) -> Benchmark:
             continue
         rows += _costs(bench, "cubic" if "cubic" in offered else offered[0], _STACK_CELLS, trials)
     return Benchmark(rows=tuple(rows), by_stack=True, cores=cores())
-
-
-def compute_site() -> SiteBenchmark:
-    """Measure what it costs to build a site of made-up results: ten schemes, 150 cells, 20 trials."""
-    return SiteBenchmark(site=benchmark.measure((), GRID_TRIALS))
 
 
 def _costs(bench: Bench, algorithm: str, cells: Sequence[Cell], trials: int) -> Iterator[CellCost]:

@@ -1,4 +1,4 @@
-"""`conformance bench --figures`: measure what whole commands cost, and where the time of one trial goes."""
+"""`conformance dev bench --figures`: measure what whole commands cost, and where the time of one trial goes."""
 
 import contextlib
 import dataclasses
@@ -75,7 +75,7 @@ class Figures:
     def to_json(self) -> Document:
         """Return a document of schemas/bench.json."""
         return document(
-            "bench", self.exit_status, rows=[], cores=self.cores, start_s=None, grid_s=None, site=None,
+            "bench", self.exit_status, rows=[], cores=self.cores, start_s=None, grid_s=None,
             figures=[dataclasses.asdict(figure) for figure in self.figures],
         )  # fmt: skip
 

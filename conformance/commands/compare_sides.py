@@ -84,7 +84,7 @@ class Results:
             ids = ", ".join(f"{s.id} (build {s.stack_digest[:8]}, Linux {s.kernel_release})" for s in schemes)
             raise UserError(
                 f"{self.given} holds {ids or 'no results'} for {algorithm}",
-                "give a file with results of one build" if schemes else "measure it, or choose another --cca",
+                "give a file with results of one build" if schemes else "measure it, or choose another --algorithm",
             )
         if len(labs := self.labs(algorithm)) > 1:
             versions = ", ".join(f"{room} lab {digest[:8]}" for room, digest in sorted(labs))
@@ -206,5 +206,5 @@ def common(first: Stack | Results, second: Stack | Results) -> list[str]:
     theirs = second.algorithms()
     found = [algorithm for algorithm in first.algorithms() if algorithm in theirs]
     if not found:
-        raise UserError(f"{first.given} and {second.given} have no algorithm in common", "name one with --cca")
+        raise UserError(f"{first.given} and {second.given} have no algorithm in common", "name one with --algorithm")
     return found

@@ -1,4 +1,4 @@
-"""`conformance cross`: judge each algorithm by the zones of each; only the diagonal should conform."""
+"""`conformance dev cross`: judge each algorithm by the zones of each; only the diagonal should conform."""
 
 import dataclasses
 import pathlib
@@ -124,7 +124,7 @@ def _questions(zones: Mapping[str, Sequence[Zone]]) -> list[CellQuestion]:
         raise UserError("these zones were measured under different profiles", "cross zones of one profile")
     features = sorted({(zone.metric, cell) for zone in everything for cell in zone.smoke if isinstance(cell, Cell)})
     if not features:
-        raise UserError("these zones have no smoke cells", "choose them with `conformance zones smoke`")
+        raise UserError("these zones have no smoke cells", "choose them with `conformance dev zones smoke`")
     for zone in everything:
         for metric, cell in features:
             if metric == zone.metric and cell not in zone.intervals:

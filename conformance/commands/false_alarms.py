@@ -1,4 +1,4 @@
-"""`conformance mutants --false-alarms`: count how often the suite rejects implementations that are right.
+"""`conformance dev mutants --false-alarms`: count how often the suite rejects implementations that are right.
 
 It counts over whole runs of the references, with seeds that nothing else used. Runs that are recorded
 (mutants/false-alarms.json) are not made again: hundreds of runs take hours, and may be made in several sittings, on

@@ -1,4 +1,4 @@
-"""`conformance fidelity`: compare our measurements with published cells, by bias and rms of utilization.
+"""`conformance dev fidelity`: compare our measurements with published cells, by bias and rms of utilization.
 
 The published figures are for comparison only; nothing is fitted to them. They are means of 20 trials (the captions say
 medians) and rounded to 0.01 in many cells, so differences below 0.005 mean nothing.

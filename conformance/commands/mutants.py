@@ -1,4 +1,4 @@
-"""`conformance mutants`: test whether the zones detect implementations with known bugs.
+"""`conformance dev mutants`: test whether the zones detect implementations with known bugs.
 
 Each mutant (mutants/mutants.json) is measured cell by cell, in the most telling cells first, until it violates a zone
 of its algorithm. false_alarms.py tests the opposite: how often correct implementations are judged to violate.

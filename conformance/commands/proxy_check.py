@@ -1,4 +1,4 @@
-"""`conformance proxy check`: what happens to connections when a proxy or its links fail, compared with end to end."""
+"""`conformance dev proxy check`: what becomes of connections when a proxy or its links fail, beside end to end."""
 
 import dataclasses
 import json

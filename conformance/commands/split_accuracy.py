@@ -1,4 +1,4 @@
-"""`conformance split accuracy`: compare predicted with measured throughput for different splits of one path."""
+"""`conformance dev split accuracy`: compare predicted with measured throughput for different splits of one path."""
 
 import dataclasses
 import time

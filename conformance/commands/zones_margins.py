@@ -1,4 +1,4 @@
-"""`conformance zones margins`: compute by how much honest implementations differ, and the margins that follow."""
+"""`conformance dev zones margins`: compute by how much honest implementations differ, and the margins that follow."""
 
 import collections
 import dataclasses

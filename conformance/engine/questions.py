@@ -45,7 +45,7 @@ class _OfOneSetting:
 class CellQuestion(_OfOneSetting):
     """Asks whether the stack's `algorithm` is inside a zone at a cell, or at a point of a scenario.
 
-    `algorithm` is the zone's own unless one algorithm is judged by another's zone (`conformance cross`).
+    `algorithm` is the zone's own unless one algorithm is judged by another's zone (`conformance dev cross`).
     """
 
     zone: Zone = dataclasses.field(hash=False)

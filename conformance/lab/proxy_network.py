@@ -1,4 +1,4 @@
-"""Set up a client, a router with a proxy, and a server in network namespaces: `proxy check`, tests, benchmarks.
+"""Set up a client, a router with a proxy, and a server in network namespaces: `dev proxy check`, tests, benchmarks.
 
 Everything runs inside `unshare --user --map-root-user --net`, so that it does not need root; the namespace that it
 starts in is the router's.

@@ -80,8 +80,8 @@ def run(*arguments):
 @pytest.mark.parametrize(
     ("name", "arguments", "status"),
     [
-        ("gate-linux-tcp", ["cubic", "--tier", CUBIC, "--max-trials", "5"], 0),
-        ("gate-ngtcp2", ["reno", "--tier", "10mbps-20ms-1pct,10mbps-20ms-0pct", "--stack", "ngtcp2", "--no-why"], 1),
+        ("gate-linux-tcp", ["cubic", "--grid", CUBIC, "--max-trials", "5"], 0),
+        ("gate-ngtcp2", ["reno", "--grid", "10mbps-20ms-1pct,10mbps-20ms-0pct", "--stack", "ngtcp2", "--no-why"], 1),
     ],
 )
 def test_gate(frozen, name, arguments, status):

@@ -83,7 +83,7 @@ def test_too_few_processes_are_a_message(image):
         (("--user", "1000", "--workdir", "/usr"), "cannot write results to results/results.jsonl"),
     ],
 )
-@pytest.mark.parametrize("command", [("pytest", "-m", "cubic and smoke"), ("conformance", "gate", "--tier", "smoke")])
+@pytest.mark.parametrize("command", [("pytest", "-m", "cubic and smoke"), ("conformance", "gate", "--grid", "smoke")])
 def test_what_cannot_be_written_to_is_one_line(image, options, cause, command):
     status, said = run(image, *command, options=options)
     assert status in {2, 4}, said
@@ -113,7 +113,7 @@ def test_git_tells_what_belongs_to_a_working_tree(image, tmp_path):
 
 
 def test_a_stack_of_the_full_image_is_judged_with_few_rights(full):
-    command = ("conformance", "gate", "cubic", "--tier", "smoke", "--stack", "quinn")
+    command = ("conformance", "gate", "cubic", "--grid", "smoke", "--stack", "quinn")
     status, said = run(full, *command, options=(*_STRICT, "--memory", "512m"))
     assert status in {0, 1}, said
     assert re.search(

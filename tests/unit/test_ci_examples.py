@@ -117,11 +117,11 @@ def test_an_algorithm_that_a_stack_lacks_would_be_noticed():
     def lacks(text):
         return list(not_offered(shlex.split(text)))
 
-    assert lacks("conformance identify --cca bbr --stack quinn") == [("quinn", "bbr")]
+    assert lacks("conformance identify bbr --stack quinn") == [("quinn", "bbr")]
     assert lacks("conformance gate cubic bbrv3 --stack quinn") == [("quinn", "bbrv3")]
     assert lacks("conformance run newreno") == [("linux-tcp", "newreno")]
-    assert lacks("conformance compare quinn linux-tcp@6.1 --cca bbrv2") == [("quinn", "bbrv2")]
-    assert lacks("conformance identify --cca mine --stack ../mine/adapter.json") == []
+    assert lacks("conformance compare quinn linux-tcp@6.1 --algorithm bbrv2") == [("quinn", "bbrv2")]
+    assert lacks("conformance identify mine --stack ../mine/adapter.json") == []
 
 
 def test_the_action_is_one():
@@ -202,7 +202,7 @@ def test_a_pull_request_to_a_source_is_compared_with_the_base_s_tree(tmp_path, s
     assert called == [
         f"adapter build quinn --source {base} --source quinn=../udp",
         f"compare quinn quinn --base-source {base} --source {own} --base-source quinn=../udp --source quinn=../udp"
-        f" --cca cubic --cca reno {OPTIONS}",
+        f" --algorithm cubic --algorithm reno {OPTIONS}",
     ]
     assert (checkout.temp / "cc-base" / "stack" / "tree").read_text() == "before"
     assert output.read_text() == "status=0\n"

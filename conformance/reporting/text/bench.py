@@ -1,4 +1,4 @@
-"""Show what trials, whole commands and sites cost (`conformance bench`) in a terminal."""
+"""Show what trials and whole commands cost (`conformance dev bench`) in a terminal."""
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
@@ -9,7 +9,7 @@ import rich.table
 from conformance.support.console import duration
 
 if TYPE_CHECKING:
-    from conformance.commands.bench import Benchmark, CellCost, Cost, SiteBenchmark
+    from conformance.commands.bench import Benchmark, CellCost, Cost
     from conformance.commands.bench_figures import Figures
 
 _GRID = "150 cells x 20 trials"
@@ -82,12 +82,3 @@ def show_figures(found: "Figures", console: rich.console.Console) -> None:
         estimate = "" if figure.estimate_s is None else f"{figure.estimate_s:.1f}, {figure.left_s:.1f}"
         table.add_row(figure.name, seconds, target, estimate)
     console.print(table)
-
-
-def show_site(found: "SiteBenchmark", console: rich.console.Console) -> None:
-    """Show what building a site took, and how large it is."""
-    site = found.site
-    console.print(f"results: {site.trials} trials, {site.results_mb:.0f} MB")
-    console.print(f"built in {site.built_s:.1f} s, of which reading took {site.reading_s:.1f} s")
-    console.print(f"front page: {site.front_mb:.3f} MB; site: {site.files} files, {site.site_mb:.1f} MB")
-    console.print(f"peak memory: {site.peak_mb:.0f} MB")

@@ -1,4 +1,4 @@
-"""Show how algorithms are judged by each other's zones (`conformance cross`) in a terminal."""
+"""Show how algorithms are judged by each other's zones (`conformance dev cross`) in a terminal."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Show how our figures differ from the published ones (`conformance fidelity`) in a terminal."""
+"""Show how our figures differ from the published ones (`conformance dev fidelity`) in a terminal."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Show the results of `split measure` and `split accuracy` in a terminal."""
+"""Show the results of `split measure` and `dev split accuracy` in a terminal."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Show the result of `conformance proxy check` in a terminal."""
+"""Show the result of `conformance dev proxy check` in a terminal."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Show which mutants were detected, and by which cells (`conformance mutants`), and false alarms, in a terminal."""
+"""Show which mutants were detected, and by which cells (`conformance dev mutants`), and false alarms, in a terminal."""
 
 import collections
 import pathlib

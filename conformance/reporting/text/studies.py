@@ -1,4 +1,4 @@
-"""Show the results of `conformance identify` and `identify-check` in a terminal."""
+"""Show the results of `conformance identify` and `dev identify-check` in a terminal."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

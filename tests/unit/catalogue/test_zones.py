@@ -160,8 +160,8 @@ def derived(tmp_path):
         found = measurements(values, cell=Cell(10, 50, 0)) + measurements(others or values, cell=Cell(10, 100, 0))
         results, target = tmp_path / "r.jsonl", tmp_path / "zone.json"
         results.write_text("".join(json.dumps(m.to_json()) + "\n" for m in found))
-        options = ["--algorithm", "cubic", "--version-text", "v", "--out", str(target)]
-        made = click.testing.CliRunner().invoke(cli.main, ["zones", "derive", str(results), *options])
+        options = ["--version-text", "v", "--out", str(target)]
+        made = click.testing.CliRunner().invoke(cli.main, ["zones", "derive", "cubic", str(results), *options])
         assert made.exit_code == 0, made.output
         return made.output, json.loads(target.read_text())
 

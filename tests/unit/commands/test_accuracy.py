@@ -168,17 +168,23 @@ def test_errors_leave_holes_and_not_zeros(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["accuracy", "cubic", "--proxy", "pepsal"], "pepsal is not on PATH"),
-        (["measure", "cubic", "10mbps-1ms-0pct"], "is not of the form 10mbps-20ms-0pct+50mbps-60ms-1pct"),
-        (["measure", "cubic", "10mbps-1ms-0pct+10mbps-1ms-0pct", "--to-client", "; rm"], "kernel name"),
-        (["measure", "cubic", "10mbps-1ms-0pct+10mbps-1ms-0pct", "--proxy", "none", "--to-client", "bbr"], "no proxy"),
-        (["measure", "cubic", "10mbps-1ms-0pct+10mbps-1ms-0pct", "--back-pressure-bytes", "1"], "whole number"),
+        (["dev", "split", "accuracy", "cubic", "--proxy", "pepsal"], "pepsal is not on PATH"),
+        (["split", "measure", "cubic", "10mbps-1ms-0pct"], "is not of the form 10mbps-20ms-0pct+50mbps-60ms-1pct"),
+        (["split", "measure", "cubic", "10mbps-1ms-0pct+10mbps-1ms-0pct", "--to-client", "; rm"], "kernel name"),
+        (
+            ["split", "measure", "cubic", "10mbps-1ms-0pct+10mbps-1ms-0pct", "--proxy", "none", "--to-client", "bbr"],
+            "no proxy",
+        ),
+        (
+            ["split", "measure", "cubic", "10mbps-1ms-0pct+10mbps-1ms-0pct", "--back-pressure-bytes", "1"],
+            "whole number",
+        ),
     ],
 )
 def test_mistakes_are_one_line_and_status_2(monkeypatch, arguments, words):
     monkeypatch.setenv("PATH", "/nonexistent")
     monkeypatch.setattr(benches, "find", lambda choice: Bench())
-    done = CliRunner().invoke(cli.main, ["split", *arguments])
+    done = CliRunner().invoke(cli.main, arguments)
     assert done.exit_code == 2
     assert words in done.stderr
     assert done.stderr.count("\n") == 1

@@ -35,7 +35,7 @@ def run(monkeypatch):
     monkeypatch.setattr(bench_figures, "_pytest", session)
 
     def call(*options):
-        done = click.testing.CliRunner().invoke(main, ["bench", *options])
+        done = click.testing.CliRunner().invoke(main, ["dev", "bench", *options])
         assert done.exit_code == 0, done.output
         return done.stdout, sessions
 
@@ -171,11 +171,10 @@ def test_stacks_that_could_not_be_asked_are_one_line_and_a_cell_that_failed_is_o
     [
         (("--stacks", "--algorithm", "bbrv1"), "--algorithm would have no effect: --stacks does not use it"),
         (("--stacks", "--stack", "quinn"), "--stack would have no effect: --stacks does not use it"),
-        (("--site", "--trials", "4"), "--trials would have no effect: --site does not use it"),
         (("--whole", "--algorithm", "reno"), "--algorithm would have no effect: --figures does not use it"),
-        (("--site", "--stacks"), "give one of them"),
+        (("--figures", "--stacks"), "give one of them"),
     ],
 )
 def test_an_option_that_would_have_no_effect_is_refused(options, words):
-    done = click.testing.CliRunner().invoke(main, ["bench", *options])
+    done = click.testing.CliRunner().invoke(main, ["dev", "bench", *options])
     assert (done.exit_code, words in done.output) == (2, True), done.output

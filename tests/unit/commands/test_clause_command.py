@@ -54,13 +54,13 @@ def run(tmp_path, monkeypatch):
 
 
 def test_clauses_are_listed_and_shown(run):
-    listed = run("list", "rfc9438")
+    listed = run("show", "rfc9438")
     assert [one["name"] for one in listed["specifications"]] == ["rfc9438"]
-    (draft,) = run("list", "bbr_draft")["specifications"]
+    (draft,) = run("show", "bbr_draft")["specifications"]
     assert draft["not_visible"][0]["section"].startswith("case 6;")
     assert run("show", HALVES)["permitted"] == "0.44..0.58"
-    for form in (["list"], ["show", HALVES], ["table", "rfc9002"]):
-        assert click.testing.CliRunner().invoke(main, ["clause", *form]).exit_code == 0
+    for form in (["clause", "show"], ["clause", "show", HALVES], ["dev", "clause", "table", "rfc9002"]):
+        assert click.testing.CliRunner().invoke(main, form).exit_code == 0
 
 
 def test_a_stack_that_halves_conforms_and_one_that_does_not_violates_again_with_fresh_seeds(run):
@@ -79,7 +79,7 @@ def test_a_stack_that_halves_conforms_and_one_that_does_not_violates_again_with_
     [
         (["run", "CL998"], "there is no clause 'CL998'"),
         (["run", "CL030", "--algorithm", "vegas"], "none of these clauses applies"),
-        (["list", "rfc1"], "there are no clauses of 'rfc1'"),
+        (["show", "rfc1"], "there is no clause 'rfc1'"),
         (["run", "CL017", "--trials", "4", "--max-trials", "4"], "can never show"),
     ],
 )

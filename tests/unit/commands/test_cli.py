@@ -51,10 +51,10 @@ def results(tmp_path):
         (("kernel", "build", "a/b"), "kernel name 'a/b' is not valid"),
         (("kernel", "build", "--source", "/nowhere"), "no such file, folder"),
         (("report", "none.jsonl"), "cannot read results none.jsonl"),
-        (("fidelity", "none.jsonl"), "cannot read results none.jsonl"),
+        (("dev", "fidelity", "none.jsonl"), "cannot read results none.jsonl"),
         (("zones", "check", "none.json"), "cannot read none.json"),
         (("zones", "show", "reno"), "give an id such as reno/heatmap"),
-        (("zones", "apart", "cubik", "reno"), "did you mean cubic?"),
+        (("dev", "zones", "apart", "cubik", "reno"), "did you mean cubic?"),
         (("run", "cubic", "--trials", "9" * 400), "not in the range 1<=x<=10000"),
         (("run", "cubic", "--transfer-s", "nan"), "nan is not a finite number"),
         (("run", "cubic", "--stack", "~nobody-is-called-so/adapter.json"), "No such file"),
@@ -198,7 +198,7 @@ def test_fidelity(run, results, tmp_path):
         "algorithm,implementation,bandwidth_mbps,one_way_delay_ms,loss_pct,utilization,trials,statistic,dataset\n"
         "cubic,linux-tcp,10,20,1,0.45,20,mean,figure4\n"
     )
-    result = run("fidelity", results, "--published", published)
+    result = run("dev", "fidelity", results, "--published", published)
     assert result.exit_code == 0, result.output
     assert "-0.0300" in result.output
     head, row = published.read_text().splitlines()
@@ -210,7 +210,7 @@ def test_fidelity(run, results, tmp_path):
         (f"{head}\n{row}\n\xff\n", "published.csv: 'utf-8' codec can't decode"),
     ):
         published.write_bytes(text.encode("latin-1"))
-        assert words in run("fidelity", results, "--published", published).output.replace("\n", ""), words
+        assert words in run("dev", "fidelity", results, "--published", published).output.replace("\n", ""), words
 
 
 def test_results_are_json_lines(results):
@@ -226,21 +226,16 @@ def test_the_installed_command_answers():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (
-            ("drift", "--cca", "cubic"),
-            "`conformance drift` is gone; run `conformance compare @KERNEL @KERNEL --cca NAME`",
-        ),
-        (("drift", "--help"), "run `conformance compare @KERNEL @KERNEL --cca NAME` instead"),
         (("compare", "@default", "@default", "--trials", "10001"), "10001 is not in the range"),
         (("compare", "@default", "@default", "--margin", "inf"), "not a finite number"),
         (("compare", "@default", "@nonesuch"), "no guest kernel named 'nonesuch'"),
         (
-            ("compare", "@default", "@default", "--cca", "cubic", "--sysctl", "net.ipv4.a=1", "--trials", "5"),
+            ("compare", "@default", "@default", "--algorithm", "cubic", "--sysctl", "net.ipv4.a=1", "--trials", "5"),
             "ask for more with --trials",
         ),
         (("compare", "@default", "@default", "--sysctl", "tcp_x"), "not of the form net.ipv4.NAME=VALUE"),
-        (("cross", "bbrv9"), "no zone for algorithm 'bbrv9'"),
-        (("identify", "--cca", "cubic", "--stack", "nonesuch"), "stack 'nonesuch' is not known"),
+        (("dev", "cross", "bbrv9"), "no zone for algorithm 'bbrv9'"),
+        (("identify", "cubic", "--stack", "nonesuch"), "stack 'nonesuch' is not known"),
     ],
 )
 def test_mistakes_with_comparisons_are_one_line(run, arguments, words):

@@ -10,14 +10,13 @@ from helpers import CELL, counted, measurement, measurements, results_file, sche
 
 from conformance.cli import main
 from conformance.cli import results as results_commands
-from conformance.commands import adapter_check, bench, doctor, export, inventory, trace
+from conformance.commands import adapter_check, doctor, export, inventory, trace
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches
 from conformance.kernel.store import Kernel
 from conformance.model.emulation.contract import Clause
 from conformance.model.place import Cell
 from conformance.model.trial import Outcome
-from conformance.reporting.benchmark import SiteCost
 from conformance.results import store
 from conformance.support import schema
 
@@ -55,7 +54,7 @@ def test_fidelity(tmp_path):
     results = store.Store(tmp_path / "r.jsonl")
     for m in measurements([0.2, 0.4], cell=CELL):
         results.add(m)
-    found = document("fidelity", str(results.path))
+    found = document("dev", "fidelity", str(results.path))
     assert [line["bandwidth_mbps"] for line in found["lines"]] == [10, None]
     assert {limit["name"] for limit in found["limits"]} == {"rms"}
 
@@ -104,21 +103,13 @@ def bench_of_made_up_trials(monkeypatch):
 
 
 def test_benchmarks(bench_of_made_up_trials):
-    found = document("bench", "--trials", "2")
+    found = document("dev", "bench", "--trials", "2")
     assert len(found["rows"]) == 27 and found["grid_s"] > 0
     assert found["rows"][0]["cost"]["calls_a_packet"] == 5
-    by_stack = document("bench", "--stacks", "--trials", "2")
+    by_stack = document("dev", "bench", "--stacks", "--trials", "2")
     assert by_stack["grid_s"] is None and {row["stack"] for row in by_stack["rows"]} == {"fake"}
-    shown = CliRunner().invoke(main, ["bench", "--trials", "2"]).output
+    shown = CliRunner().invoke(main, ["dev", "bench", "--trials", "2"]).output
     assert "cubic on fake: cost of a trial on one core" in shown and "150 cells x 20 trials" in shown
-
-
-def test_what_a_site_costs(monkeypatch):
-    cost = SiteCost(
-        trials=1, results_mb=1.0, built_s=2.0, reading_s=1.0, front_mb=0.1, files=3, site_mb=4.0, peak_mb=100.0
-    )
-    monkeypatch.setattr(bench.benchmark, "measure", lambda results, trials: cost)
-    assert document("bench", "--site")["site"]["files"] == 3
 
 
 def test_what_a_run_needs(monkeypatch):
@@ -154,7 +145,7 @@ def test_a_trace(tmp_path):
         assert found.to_json()["files"] == [{"file": "keys.log", "bytes": 6}]
 
 
-@pytest.mark.parametrize("arguments", [("fidelity", "nowhere.jsonl"), ("zones", "show", "nowhere")])
+@pytest.mark.parametrize("arguments", [("dev", "fidelity", "nowhere.jsonl"), ("zones", "show", "nowhere")])
 def test_a_mistake_is_one_line_on_standard_error_and_no_document(arguments):
     done = CliRunner().invoke(main, [*arguments, "--format", "json"])
     assert done.exit_code == ExitStatus.MISUSE

@@ -180,7 +180,7 @@ def test_options_that_exclude_each_other(own_cache):
         ["--record", "--zone", "x"],
         ["--record", "--grid", "full"],
     ):
-        result = click.testing.CliRunner().invoke(main, ["mutants", "--false-alarms", "3", *words])
+        result = click.testing.CliRunner().invoke(main, ["dev", "mutants", "--false-alarms", "3", *words])
         assert result.exit_code == 2
         assert "give it without" in result.output
 

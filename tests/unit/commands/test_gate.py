@@ -149,7 +149,7 @@ def test_a_new_violation_fails_only_if_fresh_seeds_violate_too(run, tmp_path):
     for file in ("results/results.jsonl", "out/results.jsonl"):
         assert {m.trial.seed for m in store.read(tmp_path / file)} == {*range(1001, 1006), *range(11001, 11006)}
     assert json.loads((tmp_path / "out/badge.json").read_text())["message"].startswith("3 inconclusive")
-    strict = run("cubic", "--grid", CELLS, "--strict", kind="bad once")
+    strict = run("cubic", "--grid", CELLS, "--fail-inconclusive", kind="bad once")
     assert strict.exit_code == 4
     assert "gate cannot tell: 3 unknown of 6 verdicts (3 not confirmed)" in strict.output
     assert run("cubic", "--grid", CELLS, "--no-confirm", kind="bad once").exit_code == 1
@@ -193,11 +193,11 @@ def test_what_is_borderline_passes_either_way(run, known, kind):
     ("kind", "options", "status"),
     [
         ("good", (), 0),
-        ("good", ("--strict",), 0),
+        ("good", ("--fail-inconclusive",), 0),
         ("bad", (), 1),
         ("error", (), 3),
-        ("unclear", ("--strict",), 4),
-        ("unsupported", ("--strict",), 4),
+        ("unclear", ("--fail-inconclusive",), 4),
+        ("unsupported", ("--fail-inconclusive",), 4),
         # Loss conforms, so something is known; utilization is unclear.
         ("unclear", (), 0),
         # Nothing at all is known.
@@ -219,7 +219,7 @@ def test_what_is_not_known_is_said_with_its_reason(run, known):
     assert "unsupported, 6 verdicts: " in done.output and "false alarms" not in done.output
     options = "cubic", "--grid", CELLS, "--results", "i.jsonl"
     assert "inconclusive cubic/heatmap at" not in run(*options, kind="unclear").output
-    done = run(*options, "--strict", kind="unclear")
+    done = run(*options, "--fail-inconclusive", kind="unclear")
     assert "inconclusive cubic/heatmap at 10mbps-20ms-4pct: " in done.output
     assert "; --max-trials allows more trials" in done.output
 
@@ -235,11 +235,13 @@ def test_expectations_count_both_ways(run, known):
     mend = "to remove what no longer happens from expected.json: conformance expect update --gone linux-tcp good.jsonl"
     assert mend in done.output
     known(Status.UNSUPPORTED)
-    assert run("cubic", "--grid", CELLS, "--strict", "--results", "u.jsonl", kind="unsupported").exit_code == 0
+    assert (
+        run("cubic", "--grid", CELLS, "--fail-inconclusive", "--results", "u.jsonl", kind="unsupported").exit_code == 0
+    )
 
 
 def test_without_names_all_that_the_stack_offers_and_zones_exist_for(run):
-    done = run("--tier", "smoke")
+    done = run("--grid", "smoke")
     assert done.exit_code == 0
     assert "gate: fake, cubic, reno: " in done.output
     judged = [zone for _, zone in documents.judging("atc25") if zone.algorithm in ("cubic", "reno") and zone.smoke]
@@ -257,7 +259,7 @@ def test_without_names_all_that_the_stack_offers_and_zones_exist_for(run):
         (("cubic", "--shard", "3/2"), "--shard 3/2 does not name a part; give which of how many, such as 2/5"),
         (("cubic", "--grid", "10mbps-20ms-1pct,10mbps-7ms-0pct"), "no zone of cubic has 10mbps-7ms-0pct; `conformance"),
         (("cubic", "--grid", "10mbps-20ms-1pct", "--shard", "2/2"), "judges cells of 10mbps-20ms-1pct in shard 2/2"),
-        (("cubic", "--tier", "smok"), "grid 'smok' is not known; choose smoke, full, 10mbps"),
+        (("cubic", "--grid", "smok"), "grid 'smok' is not known; choose smoke, full, 10mbps"),
         (("cubic", "--trials", "0"), "Invalid value for '--trials'"),
         (("cubic", "--stack", "missing"), "stack 'missing' is not known"),
         (("cubic", "--baseline", "none.jsonl"), "cannot read results none.jsonl"),
@@ -383,7 +385,7 @@ def test_only_what_was_measured_in_time_is_judged(run, tmp_path):
                 yield from super().run(adapter, [trials], cancelled)
             cancelled.wait(60)
 
-    options = "cubic", "--tier", "10mbps", "--budget", "3s", "--out", "out", "--workers", 1
+    options = "cubic", "--grid", "10mbps", "--budget", "3s", "--out", "out", "--workers", 1
     done = run(*options, room=Slow)
     assert done.exit_code == 0, done.output
     suites = xml.parse(tmp_path / "out" / "junit.xml").getroot()
@@ -397,13 +399,13 @@ def test_only_what_was_measured_in_time_is_judged(run, tmp_path):
         f"gate passes: nothing unexpected in {len(cases) - len(missing) - len(blind)} verdicts"
         f" ({len(missing)} not measured in time)" in done.output
     )
-    assert run(*options, "--strict", room=Slow).exit_code == 4
+    assert run(*options, "--fail-inconclusive", room=Slow).exit_code == 4
     # The next run continues from there.
-    assert "29 conforms, 1 not judged" in run("cubic", "--tier", "10mbps").output
+    assert "29 conforms, 1 not judged" in run("cubic", "--grid", "10mbps").output
     # Stored results are judged however short the budget is; the run does not wait for the rest of each guest's list.
     lines = (tmp_path / "results" / "results.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "few.jsonl").write_text("".join(line for line in lines if '"one_way_delay_ms":20' in line))
-    again = run("cubic", "--tier", "10mbps", "--budget", "1s", "--workers", 1, "--results", "few.jsonl", room=Hangs)
+    again = run("cubic", "--grid", "10mbps", "--budget", "1s", "--workers", 1, "--results", "few.jsonl", room=Hangs)
     assert "5 conforms, 1 not judged, 24 not measured in time" in again.output
 
 
@@ -805,7 +807,7 @@ def test_traces_are_kept_of_a_few_cells_that_violate_and_only_of_those(run, monk
     monkeypatch.setattr(trace_text, "show", lambda found, console: console.print("shown"))
     assert run("cubic", "--grid", CELLS, "--keep-traces", "kept").exit_code == 0
     assert traced == []
-    options = "cubic", "--tier", "10mbps", "--results", "bad.jsonl"
+    options = "cubic", "--grid", "10mbps", "--results", "bad.jsonl"
     done = run(*options, "--keep-traces", "kept", kind="bad")
     assert "kept traces of 3 of the 48 cells that violate" in done.output and done.output.count("shown\n") == 3
     assert len(traced) == len(set(traced)) == 3 and {seed for _, _, seed in traced} == {1001}

@@ -436,7 +436,7 @@ def test_a_zone_that_rejected_nobody_is_tried_on_further_mutants(made_up, tmp_pa
 
 
 def test_options_that_exclude_each_other(own_cache):
-    result = click.testing.CliRunner().invoke(main, ["mutants", "--false-alarms", "3", "cubic-beta-0.595"])
+    result = click.testing.CliRunner().invoke(main, ["dev", "mutants", "--false-alarms", "3", "cubic-beta-0.595"])
     assert result.exit_code == 2
     assert "--false-alarms measures no mutants" in result.output
 
@@ -585,7 +585,7 @@ def test_a_record_that_is_none_says_how_to_mend_it(recorded, text):
     if text == "{}":
         assert mutant_record.load() == ()
         return
-    with pytest.raises(UserError, match=r"detected\.json.*write it again with `conformance mutants --record`"):
+    with pytest.raises(UserError, match=r"detected\.json.*write it again with `conformance dev mutants --record`"):
         mutant_record.load()
 
 
@@ -681,5 +681,5 @@ def test_a_kernel_with_bugs_does_what_the_one_without_does_where_none_is_on(algo
 
 
 def test_a_score_by_one_profile_is_not_recorded():
-    done = click.testing.CliRunner().invoke(main, ["mutants", "--record", "--profile", "packets"])
+    done = click.testing.CliRunner().invoke(main, ["dev", "mutants", "--record", "--profile", "packets"])
     assert (done.exit_code, "give it without --profile" in done.output) == (2, True), done.output

@@ -1,4 +1,4 @@
-"""`conformance proxy check`: what must hold, what is only reported, and the suite's splitter on real kernels."""
+"""`conformance dev proxy check`: what must hold, what is only reported, and the suite's splitter on real kernels."""
 
 import json
 import os
@@ -78,11 +78,11 @@ def test_a_failure_of_the_control_is_no_failure_of_the_proxy(rows, status):
 
 def test_without_namespaces_or_pepsal_one_line_says_so(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    found = CliRunner().invoke(main, ["proxy", "check", "--proxy", "pepsal"])
+    found = CliRunner().invoke(main, ["dev", "proxy", "check", "--proxy", "pepsal"])
     assert found.exit_code == 2
     monkeypatch.undo()
     monkeypatch.setattr(proxy_network, "allowed", lambda: "no network namespaces here: not permitted")
-    found = CliRunner().invoke(main, ["proxy", "check"])
+    found = CliRunner().invoke(main, ["dev", "proxy", "check"])
     assert found.exit_code == 2
 
 
@@ -128,7 +128,7 @@ def test_without_a_pepsal_the_default_says_that_none_was_tried(monkeypatch, tmp_
     program = proxy.program(proxy.choose("splitter"))
     monkeypatch.setattr(proxy, "program", lambda chosen: program)
     monkeypatch.setenv("PATH", str(tmp_path))
-    found = CliRunner().invoke(main, ["proxy", "check"])
+    found = CliRunner().invoke(main, ["dev", "proxy", "check"])
     assert found.exit_code == 0, found.output
     assert "not tried: pepsal is not on PATH" in found.output
     told = proxy_check.compute()

@@ -191,7 +191,7 @@ def test_a_users_mistake_is_one_line(results, arguments, words):
 
 
 def test_a_misspelt_metric_is_answered_with_the_one_that_was_meant():
-    asked = ["zones", "derive", "r.jsonl", "--algorithm", "cubic", "--version-text", "v", "--out", "o", "--metric"]
+    asked = ["zones", "derive", "cubic", "r.jsonl", "--version-text", "v", "--out", "o", "--metric"]
     for name, words in (("jain_indx", "there is no 'jain_indx'; did you mean jain_index?"), ("x", "is not one of")):
         shown = click.testing.CliRunner().invoke(cli.main, [*asked, name])
         assert shown.exit_code == 2 and words in shown.stderr

@@ -51,6 +51,10 @@ def invoke(*arguments):
     return CliRunner().invoke(main, ["study", *map(str, arguments)])
 
 
+def board(*arguments):
+    return CliRunner().invoke(main, ["dev", "study", "board", *map(str, arguments)])
+
+
 @pytest.fixture
 def made_up(tmp_path, monkeypatch):
     """Return the file of a study of the fake stack, in an empty folder."""
@@ -97,7 +101,7 @@ def test_what_results_call_their_kernel_is_plain_text_in_markdown(made_up):
 
 
 def test_show_finds_what_was_measured_and_a_second_run_measures_nothing(made_up):
-    invoke("run", made_up, "--results", "r.jsonl", "--tier", "full")
+    invoke("run", made_up, "--results", "r.jsonl", "--grid", "full")
     before = (made_up.parent / "r.jsonl").read_bytes()
     assert invoke("run", made_up, "--results", "r.jsonl").exit_code == 0
     assert (made_up.parent / "r.jsonl").read_bytes() == before
@@ -200,10 +204,10 @@ def test_an_experiment_may_ask_for_more_trials(made_up):
     asked = json.loads(made_up.read_text())
     asked["experiments"].append({**asked["experiments"][0], "trials": 8, "smoke": [], "full": [{"loss_pct": 2}]})
     made_up.write_text(json.dumps(asked))
-    assert invoke("run", made_up, "--results", "r.jsonl", "--tier", "full").exit_code == 0
+    assert invoke("run", made_up, "--results", "r.jsonl", "--grid", "full").exit_code == 0
     trials = collections.Counter(one.setting.cell.loss_pct for one in store.read("r.jsonl"))
     assert trials == {0: 5, 1: 5, 2: 8, 4: 5}
-    assert invoke("run", made_up, "--results", "s.jsonl", "--tier", "full", "--trials", "5").exit_code == 0
+    assert invoke("run", made_up, "--results", "s.jsonl", "--grid", "full", "--trials", "5").exit_code == 0
     assert len(store.read("s.jsonl")) == 20
 
 
@@ -215,7 +219,7 @@ def test_a_network_that_memory_does_not_hold_is_not_measured(monkeypatch):
 
 
 def test_the_list_keeps_its_schema():
-    found = json.loads(invoke("list", "--format", "json").stdout)
+    found = json.loads(invoke("show", "--format", "json").stdout)
     schema.check("study-list", found, "test")
     assert {one["name"] for one in found["studies"]} >= {"access-networks", "atc25-splitting", "bbr2-mininet"}
 
@@ -255,7 +259,7 @@ def test_no_claim_that_was_found_in_what_was_published_is_in_no_study():
 def test_the_board_counts_the_claims_of_all_studies_and_tells_each(tmp_path):
     results = tmp_path / "results.jsonl"
     results.write_text("")
-    found = invoke("board", results, "--format", "json", "--out", tmp_path / "board.md")
+    found = board(results, "--format", "json", "--out", tmp_path / "board.md")
     assert found.exit_code == 0, found.output
     told = json.loads(found.stdout)
     schema.check("study-board", told, "test")
@@ -274,13 +278,13 @@ def test_the_board_counts_the_claims_of_all_studies_and_tells_each(tmp_path):
     text = (tmp_path / "board.md").read_text()
     every = [claim for name in names for claim in studies.find(name).claims]
     assert all(f"| {claim.id} | " in text for claim in every)
-    shown = invoke("board", results)
+    shown = board(results)
     assert "tng" in shown.output and "not judged" in shown.output
     assert "tng: smoke tier 0.0 core-minutes (0 of " in shown.output
 
 
 def test_a_board_of_results_that_are_not_there_is_one_line(tmp_path):
-    found = invoke("board", tmp_path / "none.jsonl")
+    found = board(tmp_path / "none.jsonl")
     assert found.exit_code == 2
     assert "does not exist" in found.output
 

@@ -1,4 +1,4 @@
-"""`conformance zones margins --record` keeps entries that the results do not cover."""
+"""`conformance dev zones margins --record` keeps entries that the results do not cover."""
 
 import dataclasses
 import json

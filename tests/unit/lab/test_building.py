@@ -104,7 +104,9 @@ def test_a_build_that_fails_says_why_and_keeps_nothing_but_its_log(stack, own_ca
     assert (own_cache / "adapters" / "built.log").exists()
 
 
-@pytest.mark.parametrize("command", ["run cubic", "gate cubic", "compare linux-tcp {} --cca cubic", "adapter check {}"])
+@pytest.mark.parametrize(
+    "command", ["run cubic", "gate cubic", "compare linux-tcp {} --algorithm cubic", "adapter check {}"]
+)
 def test_every_command_shows_the_last_lines_of_a_build_that_failed(stack, own_cache, monkeypatch, tmp_path, command):
     """The lines come from untrusted programs and are shown as plain text."""
     monkeypatch.chdir(tmp_path)

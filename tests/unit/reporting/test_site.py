@@ -7,6 +7,7 @@ import pathlib
 import re
 import urllib.parse
 
+import made_up_results
 import pytest
 from helpers import measurement, measurements, results_file
 
@@ -16,7 +17,7 @@ from conformance.model.errors import UserError
 from conformance.model.place import Cell
 from conformance.model.split import split_paths, split_rates
 from conformance.model.trial import Outcome
-from conformance.reporting import benchmark, charts, heatmaps
+from conformance.reporting import charts, heatmaps
 from conformance.reporting.html import clause_pages, compare, site, split_page
 from conformance.results import store
 from conformance.results.source import Source
@@ -191,9 +192,9 @@ def test_a_folder_that_cannot_be_written_is_one_line(results, tmp_path):
         site.write(Source([results]), tmp_path / "file" / "site")
 
 
-def test_the_benchmark_builds_from_lines_like_real_ones(tmp_path):
+def test_made_up_lines_are_read_like_real_ones(tmp_path):
     path = tmp_path / "synthetic.jsonl"
-    lines = list(benchmark.synthetic(1))
+    lines = list(made_up_results.synthetic(1))
     assert len(lines) == 1500
     path.write_bytes(b"".join(lines[:40]))
     front = site.write(Source([path]), tmp_path / "site")
@@ -204,7 +205,7 @@ def test_the_benchmark_builds_from_lines_like_real_ones(tmp_path):
 def test_a_grid_of_cells_has_a_page_of_predictions_for_proxies(tmp_path):
     """The numbers equal those that the model gives here."""
     path = tmp_path / "synthetic.jsonl"
-    path.write_bytes(b"".join(line for line in benchmark.synthetic(1) if b'"bandwidth_mbps":10,' in line))
+    path.write_bytes(b"".join(line for line in made_up_results.synthetic(1) if b'"bandwidth_mbps":10,' in line))
     source = Source([path])
     folder = site.write(source, tmp_path / "site").parent
     series = heatmaps.all_series(source.measurements)[0]

@@ -70,7 +70,7 @@ def test_what_needs_an_extra_names_it_in_one_line(results, tmp_path, monkeypatch
 
 
 def test_measuring_split_paths_asks_for_what_draws_before_it_begins(tmp_path, without):
-    done = click.testing.CliRunner().invoke(main, ["split", "accuracy", "cubic", "--out", str(tmp_path)])
+    done = click.testing.CliRunner().invoke(main, ["dev", "split", "accuracy", "cubic", "--out", str(tmp_path)])
     assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
     assert "with the extra figures" in done.stderr
 

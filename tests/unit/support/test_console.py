@@ -58,7 +58,7 @@ _COMMAND = [sys.executable, "-m", "conformance"]
 
 @pytest.mark.parametrize(
     "what",
-    ["clause list", "clause list --format json", "export csv r.jsonl --out -", "export markdown r.jsonl --out -"],
+    ["clause show", "clause show --format json", "export csv r.jsonl --out -", "export markdown r.jsonl --out -"],
 )
 def test_a_reader_that_has_gone_is_no_violation(tmp_path, what):
     """Exit status 1 would mean that something violates."""

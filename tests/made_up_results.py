@@ -1,69 +1,18 @@
-"""Measure what building a site costs, for `conformance bench --site`.
+"""Made-up result lines for tests of sites: ten schemes, 150 cells, always the same lines."""
 
-The command builds from synthetic results of ten schemes, 150 cells and 20 trials a cell.
-"""
-
-import dataclasses
 import json
 import math
-import pathlib
 import random
-import resource
-import tempfile
-import time
-from collections.abc import Iterator, Sequence
 
 from conformance.catalogue import documents
 from conformance.model import grid as grids
 from conformance.model.trial import Measurement, Outcome, Scheme, Trial
-from conformance.reporting.html import site
-from conformance.results import source
 
 _SCHEMES = (("cubic", 4), ("reno", 2), ("bbrv1", 4))
 _POINTS = 128
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class SiteCost:
-    """The cost of building a site: wall seconds, and the sizes of results, front page, site and peak memory in MB."""
-
-    trials: int
-    results_mb: float
-    built_s: float
-    reading_s: float
-    front_mb: float
-    files: int
-    site_mb: float
-    peak_mb: float
-
-
-def measure(results: Sequence[pathlib.Path], trials: int) -> SiteCost:
-    """Build a site from `results`, or if there are none from synthetic ones with `trials` a cell; return its cost."""
-    with tempfile.TemporaryDirectory(prefix="conformance-bench-") as temporary:
-        folder = pathlib.Path(temporary)
-        if not results:
-            results = (folder / "synthetic.jsonl",)
-            with open(results[0], "wb") as f:
-                f.writelines(synthetic(trials))
-        began = time.monotonic()
-        read = source.Source(results)
-        reading_s = time.monotonic() - began
-        front = site.write(read, folder / "site")
-        built_s = time.monotonic() - began
-        files = [path for path in (folder / "site").rglob("*") if path.is_file()]
-        return SiteCost(
-            trials=len(read.measurements),
-            results_mb=sum(path.stat().st_size for path in results) / 1e6,
-            built_s=built_s,
-            reading_s=reading_s,
-            front_mb=front.stat().st_size / 1e6,
-            files=len(files),
-            site_mb=sum(path.stat().st_size for path in files) / 1e6,
-            peak_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3,
-        )
-
-
-def synthetic(trials: int) -> Iterator[bytes]:
+def synthetic(trials):
     """Yield synthetic result lines, the same each time: as long as those of real trials, and with traces as full."""
     chance = random.Random(1)
     for algorithm, count in _SCHEMES:
@@ -80,7 +29,7 @@ def synthetic(trials: int) -> Iterator[bytes]:
                     yield line.encode() + b"\n"
 
 
-def _measurement(trial: Trial, chance: random.Random) -> Measurement:
+def _measurement(trial, chance):
     cell = trial.setting.cell
     utilization = round(max(0.95 - 0.2 * cell.loss_pct - chance.random() * 0.05, 0.02), 6)
     size = trial.setting.transfer_bytes
