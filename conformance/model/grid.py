@@ -74,6 +74,6 @@ def cells(name: str, besides: Iterable[str] = ()) -> tuple[Cell, ...]:
     if "ms-" in name:
         return tuple(dict.fromkeys(Cell.parse(part.strip()) for part in name.split(",")))
     if name == SMOKE:
-        raise UserError("smoke is a tier, not a grid", "use `pytest -m smoke` or `conformance gate --tier smoke`")
+        raise UserError("smoke is a tier, not a grid", "use `pytest -m smoke` or `conformance gate --grid smoke`")
     known = ", ".join((*besides, FULL, *(f"{b}mbps" for b in BANDWIDTHS_MBPS)))
     raise UserError(f"grid {name!r} is not known", f"choose {known}, or cells such as 10mbps-20ms-1pct")

@@ -56,7 +56,7 @@ def _verdict(status, place=CELL):
 
 
 def _exit_statuses(*verdicts):
-    """Return the exit statuses of `run`, of `gate` and of `gate --strict`."""
+    """Return the exit statuses of `run`, of `gate` and of `gate --fail-inconclusive`."""
     results = [
         CellResult(
             cell=CELL, n=5, value=0.5, low=0, high=1, interval=None, late=0, message=None, unsupported=False,

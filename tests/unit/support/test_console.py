@@ -91,7 +91,7 @@ def test_where_nobody_reads_errors_the_output_goes_on():
 def test_a_full_device_is_a_mistake_of_one_line(form):
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [*_COMMAND, "clause", "list", "--format", form], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+            [*_COMMAND, "clause", "show", "--format", form], stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "cannot write to standard output: No space left on device" in done.stderr
