@@ -43,7 +43,6 @@ def split() -> None:
     help="Count a transfer that timed out at its upper bound, or as zero, as the published study does.",
 )  # fmt: skip
 @click.option("--timeout-s", type=SECONDS, help="Treat longer transfers as if they had timed out after this long.")
-@click.option("--published", is_flag=True, help="Show the figures of the ATC'25 study beside ours.")
 @click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Also draw the bars: FILE.svg or .png.")
 @FORMAT
 def analyze(
@@ -61,8 +60,6 @@ def analyze(
         raise UserError(
             f"--out {target}: unknown kind of figure", f"use a name that ends in {' or '.join(shown.FIGURES)}"
         )
-    if options["path"] is not None and options["published"]:
-        raise UserError("--published shows figures of many paths", "give it without --path")
     if target is not None:
         extras.need("figures")
     chosen = split_analyze.Chosen(

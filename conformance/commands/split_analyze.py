@@ -6,7 +6,6 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from conformance.commands import split_published
 from conformance.commands.result import Document, Done, document
 from conformance.model import grid as grids
 from conformance.model import grouping
@@ -81,8 +80,7 @@ class InterpolationError:
 class Analysis(Done):
     """Where a proxy would help. `tables` is empty if only one path was requested.
 
-    `counts`: (scheme, filter, path class, the study's count, ours). `interpolation` is None if it was not requested.
-    `predictions`: {path to be drawn: {scheme: prediction}}.
+    `interpolation` is None if it was not requested. `predictions`: {path to be drawn: {scheme: prediction}}.
     """
 
     measured: Measured
@@ -90,7 +88,6 @@ class Analysis(Done):
     #: wall seconds that the first table took
     took_s: float = 0.0
     tables: tuple[Table, ...] = ()
-    counts: tuple[tuple[str, Filter, str, int, Count], ...] = ()
     interpolation: tuple[InterpolationError, ...] | None = None
     predictions: Mapping[Path, Mapping[str, Prediction]]
 
@@ -103,10 +100,6 @@ class Analysis(Done):
             tables=[
                 {"where": table.where, "rows": [_row(name, made) for name, made in table.predictions.items()]}
                 for table in self.tables
-            ],
-            published_counts=[
-                {"scheme": scheme, **_filter(wanted), "class": str(path_class), "published": number, **_count(ours)}
-                for scheme, wanted, path_class, number, ours in self.counts
             ],
             interpolation=None if errors is None else [dataclasses.asdict(error) for error in errors],
             predictions=[
@@ -156,12 +149,12 @@ def _bounds(rate: tuple[float, float] | None) -> list[float] | None:
 
 def compute(
     results: Sequence[str | pathlib.Path], *, chosen: Chosen, grid: str, path: str | None, interpolated: bool,
-    timeouts: str, timeout_s: float | None, published: bool,
+    timeouts: str, timeout_s: float | None,
 ) -> Analysis:  # fmt: skip
     """Predict every path of the grid, and representative paths in detail; or only `path`, in detail. Raises UserError.
 
     `interpolated`: estimate cells that were not measured from their neighbours. `timeout_s`: treat transfers as if they
-    had been given up after so many seconds. `published`: compare with the published study.
+    had been given up after so many seconds.
     """
     one_path = None if path is None else Path.parse(path)
     among = split_paths.paths(grids.cells(grid))
@@ -183,28 +176,18 @@ def compute(
     else:
         bandwidth = None if grid == "full" else min(path.bandwidth_mbps for path in among)
         drawn = [path for path in split_paths.representative_paths(bandwidth).values() if path in set(among)]
-        analysis = _tables(analysis, rates, among, grid, published)
+        analysis = _tables(analysis, rates, among, grid)
     if interpolated:
         analysis = dataclasses.replace(analysis, interpolation=tuple(_interpolation_errors(rates)))
     predictions = {path: {scheme: predict(path, of, interpolated) for scheme, of in rates.items()} for path in drawn}
     return dataclasses.replace(analysis, predictions=predictions)
 
 
-def _tables(
-    analysis: Analysis, rates: Mapping[str, Rates], among: Sequence[Path], grid: str, published: bool
-) -> Analysis:
+def _tables(analysis: Analysis, rates: Mapping[str, Rates], among: Sequence[Path], grid: str) -> Analysis:
     began = time.perf_counter()
     everything = {scheme: [split_rates.predict(p, of) for p in among] for scheme, of in rates.items()}
     took_s = time.perf_counter() - began
-    tables = [Table(where=f"grid {grid}", predictions=everything)]
-    counts: list[tuple[str, Filter, str, int, Count]] = []
-    if published:
-        if grid == "full":
-            counts = split_published.beside_counts(everything, split_published.counts())
-        for table, bandwidths in split_published.beside_cells(rates, split_published.rates()):
-            mbps = f"{' and '.join(f'{bandwidth:g}' for bandwidth in bandwidths)} Mbit/s"
-            tables.append(Table(where=f"published cells, {mbps}", predictions=table))
-    return dataclasses.replace(analysis, took_s=took_s, tables=tuple(tables), counts=tuple(counts))
+    return dataclasses.replace(analysis, took_s=took_s, tables=(Table(where=f"grid {grid}", predictions=everything),))
 
 
 def _interpolation_errors(rates: Mapping[str, Rates]) -> list[InterpolationError]:

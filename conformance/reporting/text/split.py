@@ -9,7 +9,7 @@ import rich.table
 
 from conformance.model.split import split_rates
 from conformance.model.split.split_paths import Path, PathClass
-from conformance.model.split.split_rates import Bounds, Count, Filter, Prediction
+from conformance.model.split.split_rates import Bounds, Prediction
 from conformance.support import extras, files
 from conformance.support.console import count
 
@@ -83,20 +83,6 @@ def _largest(predictions: Iterable[Prediction]) -> str:
     return f"largest gain {gain:.2f}x, at {path.id} ({path.path_class})"
 
 
-def show_counts(rows: Sequence[tuple[str, Filter, str, int, Count]], console: rich.console.Console) -> None:
-    """Show our counts beside those of the ATC'25 study: [(scheme, Filter, class, published, our Count)]."""
-    if not rows:
-        return
-    console.print()
-    console.print("numbers of paths: the ATC'25 study's and ours")
-    table = rich.table.Table(box=None, padding=(0, 1, 0, 0))
-    for name in ("scheme", "filter", "class", "published", "ours", "unknown"):
-        table.add_column(name, justify="left" if name in ("scheme", "filter", "class") else "right", no_wrap=True)
-    for scheme, filter_, path_class, published, ours in rows:
-        table.add_row(scheme, filter_.title, str(path_class), str(published), str(ours.passed), str(ours.unknown or ""))
-    console.print(table)
-
-
 def show_errors(errors: "Iterable[InterpolationError]", console: rich.console.Console) -> None:
     """Show the error of interpolation along each axis."""
     console.print()
@@ -110,7 +96,7 @@ def show_errors(errors: "Iterable[InterpolationError]", console: rich.console.Co
 
 
 def show(found: "Analysis", console: rich.console.Console) -> None:
-    """Show paths by class and filter, the study's counts beside ours, and bars of the paths to be drawn."""
+    """Show paths by class and filter, and bars of the paths to be drawn."""
     show_measured(found.measured, console)
     if found.tables:
         first, *others = found.tables
@@ -119,7 +105,6 @@ def show(found: "Analysis", console: rich.console.Console) -> None:
             f"{count(n, 'path')} x {count(schemes, 'scheme')} predicted in {found.took_s:.2f} s", soft_wrap=True
         )
         show_table(first.predictions, found.transfer_s, console, first.where)
-        show_counts(found.counts, console)
         for table in others:
             show_table(table.predictions, found.transfer_s, console, table.where)
     if found.interpolation is not None:

@@ -83,7 +83,6 @@ def results(tmp_path):
         (("run", "cubic", "--executor="), "--executor is empty; give it a value, or leave it out"),
         (("gate", "cubic", "--baseline", "b.jsonl", "--why"), "--why would have no effect: with --baseline"),
         (("gate", "cubic", "--baseline", "b.jsonl", "--blame"), "--blame would have no effect: with --baseline"),
-        (("split", "analyze", "--published", "--path", "1ms-0pct-10mbps,1ms-0pct-10mbps"), "give it without --path"),
     ],
 )
 def test_mistakes(run, own_cache, arguments, words):

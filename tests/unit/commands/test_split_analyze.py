@@ -1,5 +1,6 @@
 """`conformance split analyze`: what it refuses, what it counts, what it shows."""
 
+import collections
 import dataclasses
 import json
 
@@ -9,14 +10,14 @@ import rich.console
 from helpers import changed, measurements
 
 from conformance import cli
-from conformance.commands import split_analyze, split_published
+from conformance.commands import fidelity, split_analyze
 from conformance.model import grid, grouping
 from conformance.model.errors import UserError
 from conformance.model.place import Cell
 from conformance.model.split import split_rates
 from conformance.reporting.text import split as drawing
 from conformance.results import store
-from conformance.support import schema
+from conformance.support import paths, schema
 
 CELL = Cell(10, 20, 1)
 
@@ -53,7 +54,7 @@ def results(tmp_path):
 def analyze(*paths, target=None, **changes):
     options = {
         "chosen": split_analyze.Chosen(), "grid": "10mbps", "path": None, "interpolated": False, "timeouts": "bound",
-        "timeout_s": None, "published": False,
+        "timeout_s": None,
     }  # fmt: skip
     options.update(changes)
     found = split_analyze.compute(paths, **options)
@@ -141,30 +142,18 @@ def test_off_the_grid_only_when_asked_and_with_its_error(results):
 
 
 @pytest.mark.slow
-def test_beside_the_published(results):
-    shown = analyze(results("r.jsonl", like_cubic(grid.cells("full"))), grid="full", published=True)
-    assert "published cubic/linux-tcp/figure4" in shown
-    assert "published cubic/linux-tcp/D3-2025-01-11" in shown
-    (line,) = (line for line in shown.splitlines() if "gain > 3x, use > 0.5 I near" in line)
-    assert line.split()[-2] == "471"
-
-
-def test_published_counts_add_up():
-    found = {(s[0], f.gain, f.utilization, c): n for s, f, c, n in split_published.counts()}
-    assert found["cubic", 3, 0.5, "all"] == found["cubic", 3, 0.5, "I near"] + found["cubic", 3, 0.5, "I far"] == 942
-    classes = ("I near", "I far", "II", "III")
-    assert found["bbrv3", 3, 0.5, "all"] == sum(found["bbrv3", 3, 0.5, c] for c in classes) == 188
-
-
 def test_our_model_says_of_the_published_cells_what_was_published():
     """In figure 4 of the study, CUBIC's large gains that use the path are of class I, and BBRv1 has none above 1.5."""
-    rates = split_published.rates()
+    rates = collections.defaultdict(dict)
+    for row, cell, utilization in fidelity.published_rows(paths.data("zones", "published", "atc25.csv")):
+        if row["dataset"] == "figure4" and row["implementation"] == "linux-tcp":
+            rates[row["algorithm"]][cell] = utilization * cell.bandwidth_mbps
     among = split_analyze.split_paths.paths(grid.cells("10mbps"))
     for algorithm, filter_, classes in (
         ("cubic", split_rates.Filter(3, 0.5), {"I near", "I far"}),
         ("bbrv1", split_rates.Filter(1.5), set()),
     ):
-        known = split_rates.Rates.exactly(rates[algorithm, "linux-tcp", "figure4"])
+        known = split_rates.Rates.exactly(rates[algorithm])
         found = split_rates.count([split_rates.predict(path, known) for path in among], filter_)
         assert {str(c) for c, n in found.items() if n.passed} == classes
         assert not any(n.unknown for n in found.values())
