@@ -13,11 +13,11 @@ def round_trip_ms(which: str) -> OfGroup:
     """
 
     def of(measured: Measured, group: str | None) -> float | None:
-        seen = (bottleneck(measured, group) or {}).get("round_trips") or ()
-        by_flow = {(one["group"], one["index"]): one[f"{which}_ms"] for one in seen}
-        found = [by_flow.get((flow["group"], flow["index"])) for flow in flows_of(measured, group)]
-        there = [value for value in found if value is not None]
-        return math.fsum(there) / len(there) if there and len(there) == len(found) else None
+        trips = (bottleneck(measured, group) or {}).get("round_trips") or ()
+        by_flow = {(trip["group"], trip["index"]): trip[f"{which}_ms"] for trip in trips}
+        of_flows = [by_flow.get((flow["group"], flow["index"])) for flow in flows_of(measured, group)]
+        there = [mean_ms for mean_ms in of_flows if mean_ms is not None]
+        return math.fsum(there) / len(there) if there and len(there) == len(of_flows) else None
 
     return of
 
@@ -29,7 +29,7 @@ def sent_goodput_mbps(measured: Measured, group: str | None) -> float | None:
     """
     flows = flows_of(measured, group)
     values = [[flow[name] for name in ("bytes", "completion_s", "handshake_s")] for flow in flows]
-    if not values or any(None in one for one in values):
+    if not values or any(None in of_flow for of_flow in values):
         return None
     each = [(size, took_s - handshake_s) for size, took_s, handshake_s in values]
     if any(lasted_s <= 0 for _, lasted_s in each):

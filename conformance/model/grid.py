@@ -29,8 +29,8 @@ def _bandwidths(name: str) -> tuple[int, ...]:
     """Return the bandwidths whose cells make up a grid; none for cells by id, or if there is no such grid."""
     if name == FULL:
         return BANDWIDTHS_MBPS
-    one = re.fullmatch(r"(\d+)mbps", name)
-    return tuple(b for b in BANDWIDTHS_MBPS if one and int(one.group(1)) == b)
+    bandwidth = re.fullmatch(r"(\d+)mbps", name)
+    return tuple(b for b in BANDWIDTHS_MBPS if bandwidth and int(bandwidth.group(1)) == b)
 
 
 def within(name: str, of_zone: Iterable[Point]) -> tuple[Point, ...]:

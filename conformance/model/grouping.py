@@ -41,16 +41,16 @@ def _one_length(measurements: Iterable[Measurement]) -> None:
             )
 
 
-def _difference(one: Trial, other: Trial) -> tuple[str, str, str, str] | None:
+def _difference(trial: Trial, another: Trial) -> tuple[str, str, str, str] | None:
     """Return (what, one's, other's, how to remedy it) for the first thing that differs, or None."""
-    a, b = one.setting, other.setting
+    a, b = trial.setting, another.setting
     if a.profile != b.profile:
         return "profiles", a.profile, b.profile, "choose one with --profile"
-    if one.scheme.kernel_digest != other.scheme.kernel_digest:
-        mine, theirs = (f"{t.scheme.kernel} (digest {t.scheme.kernel_digest})" for t in (one, other))
+    if trial.scheme.kernel_digest != another.scheme.kernel_digest:
+        mine, theirs = (f"{t.scheme.kernel} (digest {t.scheme.kernel_digest})" for t in (trial, another))
         return "kernels", mine, theirs, "choose one by name or digest with --kernel"
-    if one.scheme.stack_digest != other.scheme.stack_digest:
-        mine, theirs = (f"{t.scheme.stack_version} (digest {t.scheme.stack_digest})" for t in (one, other))
+    if trial.scheme.stack_digest != another.scheme.stack_digest:
+        mine, theirs = (f"{t.scheme.stack_version} (digest {t.scheme.stack_digest})" for t in (trial, another))
         return "stacks", mine, theirs, "give results of one of them"
     ours, other_says = a.to_json(), b.to_json()
     for name in (name for name in ours | other_says if name != "cell"):
@@ -58,6 +58,11 @@ def _difference(one: Trial, other: Trial) -> tuple[str, str, str, str] | None:
             mine, theirs = repr(ours.get(name)), repr(other_says.get(name))
             return f"profile {a.profile} with {name}", mine, theirs, "give results of one of them"
     for name in ("room", "lab_digest"):
-        if getattr(one, name) != getattr(other, name):
-            return name.replace("_", " ") + "s", getattr(one, name), getattr(other, name), "give results of one of them"
+        if getattr(trial, name) != getattr(another, name):
+            return (
+                name.replace("_", " ") + "s",
+                getattr(trial, name),
+                getattr(another, name),
+                "give results of one of them",
+            )
     return None

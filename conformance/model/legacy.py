@@ -169,22 +169,22 @@ class CellForm:
         }  # fmt: skip
         unused = () if self.segments else ("segments", "queue_sized_by", "proxy")
         absent = [name for name in ("rival", "bursts", "packets") if not document[name]]
-        return {name: value for name, value in document.items() if name not in (*unused, *absent)}
+        return {name: content for name, content in document.items() if name not in (*unused, *absent)}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
         """Return the form that to_json() wrote. Raises UserError."""
         form = cls(
-            **{name: value for name, value in data.items() if name != "topology"}
+            **{name: content for name, content in document.items() if name != "topology"}
             | {
-                "cell": Cell(**data["cell"]),
-                "sysctls": tuple(sorted(data["sysctls"].items())),
-                "segments": tuple(Cell(**cell) for cell in data.get("segments", ())),
-                "proxy": Proxy(**data["proxy"]) if data.get("proxy") else None,
+                "cell": Cell(**document["cell"]),
+                "sysctls": tuple(sorted(document["sysctls"].items())),
+                "segments": tuple(Cell(**cell) for cell in document.get("segments", ())),
+                "proxy": Proxy(**document["proxy"]) if document.get("proxy") else None,
             }
         )
-        if form.topology != data["topology"]:
-            raise UserError(f"topology {data['topology']} does not go with rival {form.rival}", "measure it again")
+        if form.topology != document["topology"]:
+            raise UserError(f"topology {document['topology']} does not go with rival {form.rival}", "measure it again")
         return form
 
 

@@ -155,8 +155,8 @@ class Direction:
         if self.limiter not in LIMITERS:
             yield "/limiter", f"limiter {self.limiter!r} is not known; choose one of {', '.join(LIMITERS)}"
         if self.rate_mbps is None:
-            for name, value in (("queue", self.queue), ("burst_bytes", self.burst_bytes)):
-                if value is not None:
+            for name, setting in (("queue", self.queue), ("burst_bytes", self.burst_bytes)):
+                if setting is not None:
                     yield f"/{name}", "without a rate nothing queues; give rate_mbps"
         elif self.limiter == "netem":
             if self.queue is None or self.queue.kind != "pfifo":

@@ -96,7 +96,7 @@ class Network:
             for way, _ in link.directions:
                 if self.offload and schedules.is_impaired(self.schedule, link, way):
                     yield f"/links/{at}/{way}/impairments", "impairments strike single packets; leave out offload"
-            data, acks = ({one.rebind for one in self.impairments(link, way)} - {None} for way, _ in link.directions)
+            data, acks = ({each.rebind for each in self.impairments(link, way)} - {None} for way, _ in link.directions)
             if data != acks:
                 yield f"/links/{at}", "a client is rebound in both directions of a link at once; leave direction out"
 
@@ -138,7 +138,7 @@ class Network:
         """Return the impairments that a link's direction has at any time, each once."""
         first = link.direction(way).impairments
         later = [dict(entry.set).get("impairments") for entry in self.schedule if entry.on(link.name, way)]
-        return tuple(dict.fromkeys(one for one in (first, *later) if one is not None))
+        return tuple(dict.fromkeys(each for each in (first, *later) if each is not None))
 
     def held(self, link: Link, way: str) -> bool:
         """Return whether the rate of a link's direction is ever 0."""
@@ -158,8 +158,8 @@ class Network:
         return dataclasses.replace(self, schedule=schedules.resolved(self.schedule, times))
 
     def _closes_a_loop(self, at: int) -> bool:
-        one, other = self.links[at].ends
-        return one == other or _way(self.links[:at], one, other) is not None
+        near, far = self.links[at].ends
+        return near == far or _way(self.links[:at], near, far) is not None
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -183,22 +183,22 @@ class Network:
     def sections(self, group: Flows) -> tuple[tuple[Link, ...], ...]:
         """Return the links of each of a group's connections, from receiver to sender. A splitter adds a connection."""
         nodes = [splitter.node for splitter in self.splitters_of(group)]
-        found: list[list[Link]] = [[]]
+        sections: list[list[Link]] = [[]]
         for link, node in itertools.zip_longest(self.route(group), self._between(group)):
-            found[-1].append(link)
+            sections[-1].append(link)
             if node in nodes:
-                found.append([])
-        return tuple(tuple(section) for section in found)
+                sections.append([])
+        return tuple(tuple(section) for section in sections)
 
     def _between(self, group: Flows) -> tuple[str, ...]:
         """Return the nodes where the links of a group's route meet, from receiver to sender."""
         if self.is_bonded(group):
             return ()
-        found, at = [], group.ends[0]
+        nodes, at = [], group.ends[0]
         for link in self.route(group)[:-1]:
             at = link.ends[1] if link.ends[0] == at else link.ends[0]
-            found.append(at)
-        return tuple(found)
+            nodes.append(at)
+        return tuple(nodes)
 
     def is_bonded(self, group: Flows) -> bool:
         """Return whether a group's data go through the bond."""
@@ -208,12 +208,12 @@ class Network:
         """Return each (link, "data" or "acks") that a group's data go through, in order from the sender."""
         if self.is_bonded(group):
             return tuple((link, "data") for link in self.route(group))
-        found, at = [], group.ends[1]
+        ways, at = [], group.ends[1]
         for link in reversed(self.route(group)):
             name = "data" if link.ends[1] == at else "acks"
             at = link.ends[0] if name == "data" else link.ends[1]
-            found.append((link, name))
-        return tuple(found)
+            ways.append((link, name))
+        return tuple(ways)
 
     def rtt_s(self, group: Flows) -> float:
         """Return the round-trip time of a group's empty path: its links' delays both ways, and its extra delay."""
@@ -243,14 +243,14 @@ class Network:
         Ties go to the link nearest the sender.
         """
         limits = [(link, name) for link, name in self.towards_client(group) if link.direction(name).rate_mbps]
-        return min(limits, key=lambda one: one[0].direction(one[1]).rate_mbps or 0, default=None)
+        return min(limits, key=lambda limit: limit[0].direction(limit[1]).rate_mbps or 0, default=None)
 
     def rate_mbps(self, group: Flows) -> float | None:
         """Return the rate of a group's bottleneck, or of its bond; None if nothing limits it."""
         if self.is_bonded(group) and self.bond is not None:
             return self.bond.rate_mbps(self.links)
-        found = self.bottleneck(group)
-        return None if found is None else found[0].direction(found[1]).rate_mbps
+        bottleneck = self.bottleneck(group)
+        return None if bottleneck is None else bottleneck[0].direction(bottleneck[1]).rate_mbps
 
     def bound_mbps(self, group: Flows) -> float | None:
         """Return the highest rate that a group can get: its bottleneck's, or what its bond sustains with its split."""
@@ -297,31 +297,31 @@ class Network:
         return math.floor(group.seconds_at_rate * 1e6 * rate / 8)
 
     def to_json(self) -> dict[str, Any]:
-        found = {
+        document = {
             **sparse(self),
             "links": [x.to_json() for x in self.links],
             "flows": [x.to_json() for x in self.flows],
         }
         if self.schedule:
-            found["schedule"] = [entry.to_json() for entry in self.schedule]
-        return {**found, "sysctls": dict(self.sysctls)} if self.sysctls else found
+            document["schedule"] = [entry.to_json() for entry in self.schedule]
+        return {**document, "sysctls": dict(self.sysctls)} if self.sysctls else document
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
         """Return the Network of a scenario's document, or of what to_json() wrote. Raises UserError."""
-        links = tuple(_link(one) for one in data["links"])
+        links = tuple(_link(entry) for entry in document["links"])
         ends = (links[0].ends[0], links[-1].ends[1]) if links else ("", "")
         return cls(
             links=links,
-            flows=tuple(_flows(one, ends) for one in data["flows"]),
-            offload=data.get("offload", False),
-            bursts=data.get("bursts", False),
-            sysctls=tuple(sorted(data.get("sysctls", {}).items())),
-            schedule=tuple(_entries(data.get("schedule", ()))),
-            bond=Bond.from_json(data["bond"]) if "bond" in data else None,
-            splitters=tuple(map(Splitter.from_json, data.get("splitters", ()))),
-            delivery=data.get("delivery", False),
-            round_trips=data.get("round_trips", False),
+            flows=tuple(_flows(entry, ends) for entry in document["flows"]),
+            offload=document.get("offload", False),
+            bursts=document.get("bursts", False),
+            sysctls=tuple(sorted(document.get("sysctls", {}).items())),
+            schedule=tuple(_entries(document.get("schedule", ()))),
+            bond=Bond.from_json(document["bond"]) if "bond" in document else None,
+            splitters=tuple(map(Splitter.from_json, document.get("splitters", ()))),
+            delivery=document.get("delivery", False),
+            round_trips=document.get("round_trips", False),
         )
 
 
@@ -338,31 +338,31 @@ def _way(links: Sequence[Link], start: str, target: str) -> tuple[Link, ...] | N
     return None
 
 
-def _direction(data: Mapping[str, Any]) -> Direction:
-    queue, impairments = data.get("queue"), data.get("impairments")
+def _direction(document: Mapping[str, Any]) -> Direction:
+    queue, impairments = document.get("queue"), document.get("impairments")
     return Direction(
         **{
-            **data,
+            **document,
             "queue": None if queue is None else Queue(**queue),
             "impairments": None if impairments is None else Impairments.from_json(impairments),
         }
     )
 
 
-def _entries(data: Sequence[Mapping[str, Any]]) -> Iterator[Entry]:
-    for at, entry in enumerate(data):
+def _entries(schedule: Sequence[Mapping[str, Any]]) -> Iterator[Entry]:
+    for at, entry in enumerate(schedule):
         with located(f"/schedule/{at}"):
             yield Entry.from_json(entry)
 
 
-def _link(data: Mapping[str, Any]) -> Link:
-    acks = data.get("acks", data["data"])
-    one, other = data["ends"]
-    return Link(name=data["name"], ends=(one, other), data=_direction(data["data"]), acks=_direction(acks))
+def _link(document: Mapping[str, Any]) -> Link:
+    acks = document.get("acks", document["data"])
+    near, far = document["ends"]
+    return Link(name=document["name"], ends=(near, far), data=_direction(document["data"]), acks=_direction(acks))
 
 
-def _flows(data: Mapping[str, Any], ends: tuple[str, str]) -> Flows:
-    one, other = data.get("ends", ends)
-    requests = tuple(Request(**request) for request in data.get("requests", ()))
-    start = Start(**data.get("start", {}))
-    return Flows(**{**data, "ends": (one, other), "start": start, "requests": requests})
+def _flows(document: Mapping[str, Any], ends: tuple[str, str]) -> Flows:
+    near, far = document.get("ends", ends)
+    requests = tuple(Request(**request) for request in document.get("requests", ()))
+    start = Start(**document.get("start", {}))
+    return Flows(**{**document, "ends": (near, far), "start": start, "requests": requests})

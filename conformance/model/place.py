@@ -24,14 +24,14 @@ _CELL = re.compile(rf"({NUMBER})mbps-({NUMBER})ms-({NUMBER})pct")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?(e-?\d+)?\Z")
 
 
-def number(value: float) -> int | float:
+def number(given: float) -> int | float:
     """Return the shortest form of a number: 10 for 10.0, so that equal settings read and digest alike."""
-    return int(value) if float(value).is_integer() else float(value)
+    return int(given) if float(given).is_integer() else float(given)
 
 
-def exact(value: float) -> str:
+def exact(given: float) -> str:
     """Return a number as ids have it: short, and read back as exactly the same number."""
-    return repr(number(value))
+    return repr(number(given))
 
 
 def plain(value: Value) -> Value:
@@ -126,13 +126,13 @@ class Cell(Point):
             ("one_way_delay_ms", 0, 10_000, "must be from 0 to 10000"),
             ("loss_pct", 0, 50, "must be from 0 to 50: no transfer ends beyond that"),
         ):
-            value = getattr(self, name)
+            given = getattr(self, name)
             # A comparison, as math.isfinite() raises for integers that no float holds.
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < math.inf:
-                raise UserError(f"{name} is {value!r}", "it must be a number")
-            if not low <= value <= high:
-                raise UserError(f"{name} is {value!r:.20}", f"it {why}")
-            object.__setattr__(self, name, number(value))
+            if isinstance(given, bool) or not isinstance(given, (int, float)) or not abs(given) < math.inf:
+                raise UserError(f"{name} is {given!r}", "it must be a number")
+            if not low <= given <= high:
+                raise UserError(f"{name} is {given!r:.20}", f"it {why}")
+            object.__setattr__(self, name, number(given))
         object.__setattr__(self, "values", tuple((name, getattr(self, name)) for name in CELL_AXES))
 
     @property

@@ -6,16 +6,16 @@ from typing import Any
 
 def sparse(record: Any) -> dict[str, Any]:
     """Return a record's fields that differ from their defaults, so that a field added later changes no digest."""
-    found = {}
+    document = {}
     for field in dataclasses.fields(record):
-        value = getattr(record, field.name)
-        if field.default is not dataclasses.MISSING and value == field.default:
+        content = getattr(record, field.name)
+        if field.default is not dataclasses.MISSING and content == field.default:
             continue
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)  # 10.0 and 10 are one number, and have one digest
-        found[field.name] = [_plain(one) for one in value] if isinstance(value, tuple) else _plain(value)
-    return found
+        if isinstance(content, float) and content.is_integer():
+            content = int(content)  # 10.0 and 10 are one number, and have one digest
+        document[field.name] = [_plain(part) for part in content] if isinstance(content, tuple) else _plain(content)
+    return document
 
 
-def _plain(value: Any) -> Any:
-    return value.to_json() if hasattr(value, "to_json") else value
+def _plain(content: Any) -> Any:
+    return content.to_json() if hasattr(content, "to_json") else content

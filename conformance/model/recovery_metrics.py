@@ -23,11 +23,11 @@ def recovery_s(measured: Measured, group: str | None) -> float | None:
 
     A flow that never has it counts with the time that was observed.
     """
-    own = flows_of(measured, group)
+    of_group = flows_of(measured, group)
     # A flow that ended before the last change has an earlier phase for its last.
     records = (*measured.flows, *measured.links)
-    last_s = max((one["phases"][-1]["from_s"] for one in records if one.get("phases")), default=None)
-    phases = [phase if (phase := _last(flow)) and phase["from_s"] == last_s else None for flow in own]
+    last_s = max((record["phases"][-1]["from_s"] for record in records if record.get("phases")), default=None)
+    phases = [phase if (phase := _last(flow)) and phase["from_s"] == last_s else None for flow in of_group]
     times = [
         phase["to_s"] - phase["from_s"] if phase["reached_s"] is None else phase["reached_s"]
         for phase in phases
@@ -65,10 +65,10 @@ def move_gap_s(measured: Measured, group: str | None) -> float | None:
     network, flows = measured.setting.network, flows_of(measured, group)
     if not flows:
         return None
-    groups: dict[str, Flows] = {one.name: one for one in network.flows}
+    groups: dict[str, Flows] = {each.name: each for each in network.flows}
     ways = {(link.name, way) for flow in flows for link, way in network.towards_client(groups[flow["group"]])}
-    seen = [link.get("impaired", {}) for link in measured.links if (link["link"], link["direction"]) in ways]
-    moved = [one for one in seen if "quiet_ns" in one]
+    hops = [link.get("impaired", {}) for link in measured.links if (link["link"], link["direction"]) in ways]
+    moved = [hop for hop in hops if "quiet_ns" in hop]
     ends = [_was_to_end_s(flow, groups[flow["group"]]) for flow in flows]
     if len(moved) != 1 or None in ends:
         return None

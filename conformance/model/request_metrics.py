@@ -16,28 +16,28 @@ def _took_s(request: Record) -> float:
 
 def _of_flows(measured: Measured, group: str | None) -> list[list[Record]] | None:
     """Return the requests of each flow; None if a flow has none, or if they were not seen."""
-    found = [flow.get("requests") or [] for flow in flows_of(measured, group)]
-    return found if found and all(found) else None
+    requests = [flow.get("requests") or [] for flow in flows_of(measured, group)]
+    return requests if requests and all(requests) else None
 
 
 def request_s(percent: int) -> OfGroup:
     """Return the function for a percentile of the times that requests of a group's flows took."""
 
     def of(measured: Measured, group: str | None) -> float | None:
-        found = _of_flows(measured, group)
-        times = sorted(_took_s(request) for requests in found or () for request in requests)
+        by_flow = _of_flows(measured, group)
+        times = sorted(_took_s(request) for requests in by_flow or () for request in requests)
         if not times:
             return None
-        value = times[max(math.ceil(percent / 100 * len(times)) - 1, 0)]
-        return value if math.isfinite(value) else None
+        percentile_s = times[max(math.ceil(percent / 100 * len(times)) - 1, 0)]
+        return percentile_s if math.isfinite(percentile_s) else None
 
     return of
 
 
 def last_request_s(measured: Measured, group: str | None) -> float | None:
     """Return how long the last request of each flow took: the mean over the flows."""
-    found = _of_flows(measured, group)
-    return _mean([_took_s(requests[-1]) for requests in found or ()])
+    by_flow = _of_flows(measured, group)
+    return _mean([_took_s(requests[-1]) for requests in by_flow or ()])
 
 
 def bulk_goodput_mbps(measured: Measured, group: str | None) -> float | None:
@@ -45,8 +45,8 @@ def bulk_goodput_mbps(measured: Measured, group: str | None) -> float | None:
 
     If several bodies are the largest, the last one counts.
     """
-    found = _of_flows(measured, group)
-    return _mean([_goodput_mbps(max(requests, key=_size)) for requests in found or ()])
+    by_flow = _of_flows(measured, group)
+    return _mean([_goodput_mbps(max(requests, key=_size)) for requests in by_flow or ()])
 
 
 def _size(request: Record) -> tuple[int, float]:

@@ -59,9 +59,9 @@ class Axis:
             return value
         if value not in self.means:
             raise UserError(f"axis {self.name} has no value {written(value)!r}", f"choose {', '.join(self.means)}")
-        found = self.means[str(value)]
-        by_place = isinstance(found, Mapping) and set(found) == set(self.sets)
-        return copy.deepcopy(found[pointer] if by_place else found)
+        meaning = self.means[str(value)]
+        by_place = isinstance(meaning, Mapping) and set(meaning) == set(self.sets)
+        return copy.deepcopy(meaning[pointer] if by_place else meaning)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -83,8 +83,8 @@ class Scenario:
     @classmethod
     def from_json(
         cls,
-        data: Mapping[str, Any],
-        check: Callable[[Mapping[str, Any]], None] = lambda data: None,
+        document: Mapping[str, Any],
+        check: Callable[[Mapping[str, Any]], None] = lambda document: None,
         load: Callable[[str], bytes] = _no_file,
     ) -> Self:
         """Return the Scenario of a document that satisfies its schema. Raises UserError with a JSON pointer.
@@ -93,15 +93,15 @@ class Scenario:
         """
         axes = tuple(
             Axis(
-                name=one["name"],
-                sets=tuple(one["sets"]),
-                values=tuple(map(plain, one["values"])),
-                means=one.get("means", {}),
-                later=one.get("later", False),
+                name=axis["name"],
+                sets=tuple(axis["sets"]),
+                values=tuple(map(plain, axis["values"])),
+                means=axis.get("means", {}),
+                later=axis.get("later", False),
             )
-            for one in data.get("axes", ())
+            for axis in document.get("axes", ())
         )
-        base = {name: data[name] for name in (*_NETWORK, "boxes") if name in data}
+        base = {name: document[name] for name in (*_NETWORK, "boxes") if name in document}
         for at, axis in enumerate(axes):
             where = f"/axes/{at}"
             if axis.name in [other.name for other in axes[:at]]:
@@ -111,20 +111,23 @@ class Scenario:
                     _place(base, pointer)
             if len(set(axis.values)) < len(axis.values):
                 raise UserError(f"{where}/values: the list contains a value twice")
-        found = cls(
-            name=data["name"], title=data["title"], axes=axes, grids={}, timeout_s=data["timeout_s"], base=base,
-            check=check, load=load,
+        scenario = cls(
+            name=document["name"], title=document["title"], axes=axes, grids={}, timeout_s=document["timeout_s"],
+            base=base, check=check, load=load,
         )  # fmt: skip
-        grids = {name: tuple(found._selected(f"/grids/{name}", one)) for name, one in data.get("grids", {}).items()}
-        grids.setdefault(ALL, tuple(found._product({})))
-        found = dataclasses.replace(found, grids=grids)
-        found.network(found.point({}))
+        grids = {
+            name: tuple(scenario._selected(f"/grids/{name}", selections))
+            for name, selections in document.get("grids", {}).items()
+        }
+        grids.setdefault(ALL, tuple(scenario._product({})))
+        scenario = dataclasses.replace(scenario, grids=grids)
+        scenario.network(scenario.point({}))
         # Each value must make a network. Not every point is tried, as there may be thousands.
         for at, axis in enumerate(axes):
             for number, value in enumerate(axis.values):
                 with located(f"/axes/{at}/values/{number}"):
-                    found.network(found.point({axis.name: value}))
-        return found
+                    scenario.network(scenario.point({axis.name: value}))
+        return scenario
 
     def point(self, given: Mapping[str, Value]) -> Point:
         """Return the Point of these values, with the first value of every other axis. Raises UserError.
@@ -158,11 +161,11 @@ class Scenario:
         return self.grids[name]
 
     def _selected(self, where: str, selections: Sequence[Mapping[str, Any]]) -> Iterator[Point]:
-        found: dict[Point, None] = {}
+        points: dict[Point, None] = {}
         for at, selection in enumerate(selections):
             with located(f"{where}/{at}"):
-                found |= dict.fromkeys(self._product(selection))
-        yield from found
+                points |= dict.fromkeys(self._product(selection))
+        yield from points
 
     def _product(self, given: Mapping[str, Any]) -> Iterator[Point]:
         """Yield the points of a selection, {axis: value or values}, with all values of every other axis."""
@@ -176,26 +179,26 @@ class Scenario:
 
     def document(self, point: Point) -> dict[str, Any]:
         """Return what the document says at a point, without its axes."""
-        found: dict[str, Any] = copy.deepcopy(dict(self.base))
+        document: dict[str, Any] = copy.deepcopy(dict(self.base))
         values = self.values(point)
         for axis in self.axes:
             for pointer in axis.sets:
-                holder, key = _place(found, pointer)
+                holder, key = _place(document, pointer)
                 holder[key] = axis.meaning(values[axis.name], pointer)
-        return found
+        return document
 
     def network(self, point: Point) -> Network:
         """Return the Network at a point. Raises UserError."""
-        found = self.document(point)
-        self.check({"name": self.name, "title": self.title, "timeout_s": self.timeout_s, **found})
-        own = with_traces({name: found[name] for name in _NETWORK if name in found}, self.load)
-        for at, box in enumerate(found.get("boxes", ())):
+        document = self.document(point)
+        self.check({"name": self.name, "title": self.title, "timeout_s": self.timeout_s, **document})
+        described = with_traces({name: document[name] for name in _NETWORK if name in document}, self.load)
+        for at, box in enumerate(document.get("boxes", ())):
             if box["does"] == BOND:
-                own["bond"] = Bond.of_box(box, f"/boxes/{at}").to_json()
+                described["bond"] = Bond.of_box(box, f"/boxes/{at}").to_json()
             elif box["does"] == SPLIT:
-                own.setdefault("splitters", []).append(Splitter.of_box(box, f"/boxes/{at}").to_json())
-        network = Network.from_json(own)
-        for at, box in enumerate(found.get("boxes", ())):
+                described.setdefault("splitters", []).append(Splitter.of_box(box, f"/boxes/{at}").to_json())
+        network = Network.from_json(described)
+        for at, box in enumerate(document.get("boxes", ())):
             if box["does"] != BOND and box["node"] not in network.nodes:
                 known = f"choose one of {', '.join(network.nodes)}"
                 raise UserError(f"/boxes/{at}/node: no link ends at {box['node']}", known)

@@ -109,9 +109,9 @@ class Setting:
         return legacy.canonical(self)
 
     @staticmethod
-    def from_json(data: Mapping[str, Any]) -> "Setting":
+    def from_json(document: Mapping[str, Any]) -> "Setting":
         """Return the Setting of a stored result, of today's form or of that from before there were scenarios."""
-        return _read(digest.canonical(data))
+        return _read(digest.canonical(document))
 
     @classmethod
     def of_form(cls, form: legacy.CellForm) -> Self:
@@ -124,10 +124,10 @@ class Setting:
     @functools.cached_property
     def profile_digest(self) -> str:
         """Digest of all but the cell and the segments: it must be equal before results may be compared."""
-        data = self.to_json()
-        data.pop("cell", None)
-        data.pop("segments", None)
-        return digest.of_value(data)
+        document = self.to_json()
+        document.pop("cell", None)
+        document.pop("segments", None)
+        return digest.of_value(document)
 
     @functools.cached_property
     def guest_digest(self) -> str:
@@ -155,10 +155,10 @@ class Setting:
 @functools.lru_cache(maxsize=4096)
 def _read(written: str) -> Setting:
     """Return the Setting in a JSON document; files hold thousands of lines of one setting."""
-    data = json.loads(written)
-    if "cell" in data:
-        return Setting.of_form(legacy.CellForm.from_json(data))
+    document = json.loads(written)
+    if "cell" in document:
+        return Setting.of_form(legacy.CellForm.from_json(document))
     return Setting(
-        profile=data["scenario"], point=Point.of(data["point"]), network=Network.from_json(data["network"]),
-        timeout_s=data["timeout_s"], packets=data.get("packets", False),
+        profile=document["scenario"], point=Point.of(document["point"]), network=Network.from_json(document["network"]),
+        timeout_s=document["timeout_s"], packets=document.get("packets", False),
     )  # fmt: skip

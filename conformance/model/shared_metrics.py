@@ -45,7 +45,7 @@ OfGroup = Callable[[Measured, str | None], float | None]
 
 
 def _group_of(network: Network, group: str | None) -> Flows:
-    return network.tested if group is None else next(one for one in network.flows if one.name == group)
+    return network.tested if group is None else next(each for each in network.flows if each.name == group)
 
 
 def flows_of(measured: Measured, group: str | None) -> list[Record]:
@@ -61,14 +61,14 @@ def _all(flows: Sequence[Record], name: str) -> list[float] | None:
 
 def goodput_mbps(measured: Measured, group: str | None) -> float | None:
     """Return the sum of the flows' goodputs, each over its own time."""
-    found = _all(flows_of(measured, group), "goodput_mbps")
-    return None if found is None else math.fsum(found)
+    goodputs = _all(flows_of(measured, group), "goodput_mbps")
+    return None if goodputs is None else math.fsum(goodputs)
 
 
 def flow_goodput_mbps(measured: Measured, group: str | None) -> float | None:
     """Return the mean of the flows' goodputs, each over its own time."""
-    found = _all(flows_of(measured, group), "goodput_mbps")
-    return None if found is None else math.fsum(found) / len(found)
+    goodputs = _all(flows_of(measured, group), "goodput_mbps")
+    return None if goodputs is None else math.fsum(goodputs) / len(goodputs)
 
 
 def link_utilization(measured: Measured, group: str | None) -> float | None:
@@ -122,21 +122,21 @@ def latency_mean_ms(measured: Measured, group: str | None) -> float | None:
     delays = (bottleneck(measured, group) or {}).get("queue_delay_ms")
     if delays is None:
         return None
-    value: float = 1000 * network.rtt_s(_group_of(network, group)) + delays["mean"]
-    return value
+    latency_ms: float = 1000 * network.rtt_s(_group_of(network, group)) + delays["mean"]
+    return latency_ms
 
 
 def share(measured: Measured, group: str | None) -> float | None:
     """Return a group's share in the sum of all flows' goodputs."""
-    own = goodput_mbps(measured, group)
+    goodput = goodput_mbps(measured, group)
     total = _all(measured.flows, "goodput_mbps")
-    return own / math.fsum(total) if own is not None and total and math.fsum(total) else None
+    return goodput / math.fsum(total) if goodput is not None and total and math.fsum(total) else None
 
 
 def jain_index(measured: Measured, group: str | None) -> float | None:
     """Return Jain's index of the flows' goodputs: 1 if all are equal, 1/n if one has all."""
-    found = _all(flows_of(measured, group), "goodput_mbps")
-    return None if found is None else jain(found)
+    goodputs = _all(flows_of(measured, group), "goodput_mbps")
+    return None if goodputs is None else jain(goodputs)
 
 
 def jain(values: Sequence[float]) -> float | None:
@@ -153,8 +153,8 @@ def completion_s(percent: int) -> OfGroup:
         in_order = sorted(math.inf if time is None else time for time in times)
         if not in_order:
             return None
-        value = in_order[max(math.ceil(percent / 100 * len(in_order)) - 1, 0)]
-        return value if math.isfinite(value) else None
+        percentile_s = in_order[max(math.ceil(percent / 100 * len(in_order)) - 1, 0)]
+        return percentile_s if math.isfinite(percentile_s) else None
 
     return of
 
@@ -172,12 +172,11 @@ def queue_delay_ms(quantile: str) -> OfGroup:
 def bottleneck(measured: Measured, group: str | None) -> Record | None:
     """Return the record of the link that limits a group; None if nothing does."""
     network = measured.setting.network
-    found = network.bottleneck(_group_of(network, group))
-    if found is None:
+    limit = network.bottleneck(_group_of(network, group))
+    if limit is None:
         return None
-    return next(
-        (one for one in measured.links if (one["link"], one["direction"]) == (found[0].name, found[1])), None
-    )  # fmt: skip
+    name, way = limit[0].name, limit[1]
+    return next((record for record in measured.links if (record["link"], record["direction"]) == (name, way)), None)
 
 
 def retransmitted_pct(measured: Measured, group: str | None) -> float | None:
@@ -205,8 +204,8 @@ def rtt_ms(quantile: str) -> OfGroup:
     """Return the function for a quantile of each flow's smoothed round-trip time: the mean over the flows."""
 
     def of(measured: Measured, group: str | None) -> float | None:
-        found = [flow["rtt_ms"] for flow in flows_of(measured, group)]
-        return None if not found or None in found else math.fsum(one[quantile] for one in found) / len(found)
+        rtts = [flow["rtt_ms"] for flow in flows_of(measured, group)]
+        return None if not rtts or None in rtts else math.fsum(rtt[quantile] for rtt in rtts) / len(rtts)
 
     return of
 
@@ -216,8 +215,8 @@ def marked_pct(measured: Measured, group: str | None) -> float | None:
     link = bottleneck(measured, group)
     if not link or link["marked_packets"] is None or not link["out_packets"]:
         return None
-    value: float = 100 * link["marked_packets"] / link["out_packets"]
-    return value
+    percent: float = 100 * link["marked_packets"] / link["out_packets"]
+    return percent
 
 
 def dropped_pct(measured: Measured, group: str | None) -> float | None:
@@ -236,25 +235,25 @@ def unequal_pct(measured: Measured, group: str | None) -> float | None:
     This much would have to move from some flows to others. It is known whether or not flows converge. The sooner they
     converge, and the steadier they are then, the less it is.
     """
-    seconds = [one for one in _side_by_side(flows_of(measured, group)) if math.fsum(one)]
+    seconds = [goodputs for goodputs in _side_by_side(flows_of(measured, group)) if math.fsum(goodputs)]
     if not seconds or len(seconds[0]) <= 1:
         return None
-    beyond = [math.fsum(max(x / math.fsum(one) - 1 / len(one), 0) for x in one) for one in seconds]
+    beyond = [math.fsum(max(x / math.fsum(goodputs) - 1 / len(goodputs), 0) for x in goodputs) for goodputs in seconds]
     return 100 * math.fsum(beyond) / len(beyond)
 
 
 def others_mbps(measured: Measured, group: str | None) -> float | None:
     """Return the goodput of all flows outside a group together: the mean of the seconds in which all run."""
-    own = flows_of(measured, group)
-    others = _others(measured, own)
-    seconds = _side_by_side([*own, *others])
-    if not own or not others or not seconds:
+    flows = flows_of(measured, group)
+    others = _others(measured, flows)
+    seconds = _side_by_side([*flows, *others])
+    if not flows or not others or not seconds:
         return None
-    return math.fsum(math.fsum(one[len(own) :]) for one in seconds) / len(seconds)
+    return math.fsum(math.fsum(goodputs[len(flows) :]) for goodputs in seconds) / len(seconds)
 
 
-def _others(measured: Measured, own: Sequence[Record]) -> list[Record]:
-    return [flow for flow in measured.flows if flow not in own]
+def _others(measured: Measured, flows: Sequence[Record]) -> list[Record]:
+    return [flow for flow in measured.flows if flow not in flows]
 
 
 def below_equal_pct(measured: Measured, group: str | None) -> float | None:
@@ -262,12 +261,12 @@ def below_equal_pct(measured: Measured, group: str | None) -> float | None:
 
     It is 0 if they have more. Headers alone take 5 % of the rate.
     """
-    found, link = others_mbps(measured, group), bottleneck(measured, group)
-    if found is None or link is None or not link["rate_mbps"]:
+    theirs_mbps, link = others_mbps(measured, group), bottleneck(measured, group)
+    if theirs_mbps is None or link is None or not link["rate_mbps"]:
         return None
     others = len(_others(measured, flows_of(measured, group)))
     equal: float = link["rate_mbps"] * others / len(measured.flows)
-    return 100 * (harm(equal, found) or 0.0)
+    return 100 * (harm(equal, theirs_mbps) or 0.0)
 
 
 def harm_pct(measured: Measured, own_kind_mbps: float) -> float | None:
@@ -275,8 +274,8 @@ def harm_pct(measured: Measured, own_kind_mbps: float) -> float | None:
 
     `own_kind_mbps` is what they have beside their own kind: RFC 9743 asks for this comparison (section 5.3).
     """
-    found = others_mbps(measured, None)
-    return None if found is None or not own_kind_mbps else 100 * (harm(own_kind_mbps, found) or 0.0)
+    theirs_mbps = others_mbps(measured, None)
+    return None if theirs_mbps is None or not own_kind_mbps else 100 * (harm(own_kind_mbps, theirs_mbps) or 0.0)
 
 
 def _side_by_side(flows: Sequence[Record]) -> list[list[float]]:
@@ -285,7 +284,7 @@ def _side_by_side(flows: Sequence[Record]) -> list[list[float]]:
         return []
     series = [flow["goodput_series_mbps"] for flow in flows]
     first, end = math.ceil(max(flow["start_s"] for flow in flows)), min(map(len, series))
-    return [[one[second] for one in series] for second in range(first, end)]
+    return [[goodputs[second] for goodputs in series] for second in range(first, end)]
 
 
 def convergence_s(measured: Measured, group: str | None) -> float | None:
@@ -304,7 +303,7 @@ def convergence_s(measured: Measured, group: str | None) -> float | None:
 
 def _all_near(goodputs: Sequence[float]) -> bool:
     fair = math.fsum(goodputs) / len(goodputs)
-    return fair > 0 and all(abs(one - fair) <= NEAR_SHARE * fair for one in goodputs)
+    return fair > 0 and all(abs(goodput - fair) <= NEAR_SHARE * fair for goodput in goodputs)
 
 
 def harm(alone: float, beside: float, more_is_better: bool = True) -> float | None:
