@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -273,3 +274,34 @@ def test_what_a_server_does_wrong_is_said_in_words(loopback, word, line):
 def test_the_program_is_the_one_of_client_sha256():
     digest = hashlib.sha256((built("h3-client") / "client").read_bytes()).hexdigest()
     assert digest == (manifest.read("h3-client").folder / "client.sha256").read_text().strip()
+
+
+@pytest.fixture
+def fetch(tmp_path):
+    """Return a function that runs the client's `fetch`, and returns the line with which it fails."""
+    (tmp_path / "apt-get").write_text("#!/bin/sh\n")
+    (tmp_path / "apt-get").chmod(0o755)
+
+    def run(**variables):
+        environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", **variables}
+        program = manifest.read("h3-client").folder / "fetch"
+        done = subprocess.run([program, tmp_path / "fetched"], env=environment, capture_output=True, text=True)
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+        return done.stderr.strip()
+
+    return run
+
+
+def test_a_source_that_cannot_be_had_is_one_line_that_says_what_to_do(fetch, tmp_path):
+    """In a folder without it, in one with another file of its name, and where apt knows no mirror of Debian."""
+    (tmp_path / "sources").mkdir()
+    line = fetch(H3_CLIENT_SOURCES=str(tmp_path / "sources"))
+    assert line == f"error: ngtcp2_1.11.0.orig.tar.xz is not in {tmp_path}/sources (H3_CLIENT_SOURCES)"
+    for text in (manifest.read("h3-client").folder / "sources").read_text().splitlines():
+        (tmp_path / "sources" / text.split()[1]).write_text("another file")
+    line = fetch(H3_CLIENT_SOURCES=str(tmp_path / "sources"))
+    assert line.startswith(f"error: files in {tmp_path}/sources (H3_CLIENT_SOURCES) have other digests than")
+    shutil.rmtree(tmp_path / "fetched")
+    assert fetch() == (
+        "error: apt knows no mirror of Debian here: run `apt-get update`, or name one in H3_CLIENT_MIRROR"
+    )
