@@ -36,8 +36,8 @@ def path(
     Raises UserError.
     """
     segments = tuple(segments)
-    own = {"cell": end_to_end(segments), "segments": segments, "proxy": proxy, "queue_sized_by": queue_sized_by}
-    return Setting.of_form(_form(name, overrides, **own))
+    changes = {"cell": end_to_end(segments), "segments": segments, "proxy": proxy, "queue_sized_by": queue_sized_by}
+    return Setting.of_form(_form(name, overrides, **changes))
 
 
 def _form(name: str, overrides: Mapping[str, Any], **changes: Any) -> CellForm:
@@ -80,8 +80,8 @@ def margins() -> Mapping[str, Any]:
 
 @functools.lru_cache(maxsize=1)
 def _margins(path: pathlib.Path, _changed: int) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = schema.load("margins", path)["zones"]
-    return found
+    by_zone: Mapping[str, Any] = schema.load("margins", path)["zones"]
+    return by_zone
 
 
 def profile_names() -> tuple[str, ...]:
@@ -134,9 +134,9 @@ GRID_ZONES = frozenset(stem(kind, profile) for kind in KINDS for profile in PROF
 
 def all_kinds() -> tuple[str, ...]:
     """Return all kinds of zones that judge cells: KINDS, and all others that have zones."""
-    found = {path.stem for path in zone_files("*")} - GRID_ZONES
+    further = {path.stem for path in zone_files("*")} - GRID_ZONES
     order = {kind: at for at, kind in enumerate(FURTHER_KINDS)}
-    return (*KINDS, *sorted(found, key=lambda kind: (order.get(kind, len(order)), kind)))
+    return (*KINDS, *sorted(further, key=lambda kind: (order.get(kind, len(order)), kind)))
 
 
 def _first_of(kind: str) -> zones.Zone:
@@ -151,10 +151,10 @@ def metric_of(kind: str) -> str:
 
 def markers() -> dict[str, str]:
     """Return {marker of `pytest -m` for kinds of zones: what these are about}."""
-    found: dict[str, list[str]] = {}
+    titles_of: dict[str, list[str]] = {}
     for kind in all_kinds():
-        found.setdefault(marker(kind), []).append(METRICS[metric_of(kind)].title)
-    return {name: " and ".join(dict.fromkeys(titles)) for name, titles in found.items()}
+        titles_of.setdefault(marker(kind), []).append(METRICS[metric_of(kind)].title)
+    return {name: " and ".join(dict.fromkeys(titles)) for name, titles in titles_of.items()}
 
 
 def zone_path(zone_id: str) -> pathlib.Path:
@@ -183,11 +183,11 @@ def cells(named: str) -> tuple[Cell, ...]:
         return grid.cells(named)
     if split_zone(named):
         raise UserError(f"zone {named} is about paths, not cells", "`conformance split measure` measures paths")
-    found = zone(shipped_path(named))
-    if not found.of_cells:
-        run = f"`conformance scenario run {found.profile} --grid zone`"
+    named_zone = zone(shipped_path(named))
+    if not named_zone.of_cells:
+        run = f"`conformance scenario run {named_zone.profile} --grid zone`"
         raise UserError(f"zone {named} is about points of a scenario, not cells", f"{run} measures points")
-    return found.cells
+    return named_zone.cells
 
 
 def zone(path: pathlib.Path | str) -> zones.Zone:
@@ -284,29 +284,20 @@ def judges(zone_id: str, profile: str) -> bool:
     return name in names and algorithm in algorithms(profile)
 
 
+@functools.cache
 def marker(kind: str) -> str:
     """Return the marker of a kind for `pytest -m`: sawtooth-queue and sawtooth-utilization both have sawtooth.
 
     Kinds over points of a scenario have the scenario's name: rtt-fairness-share has rtt-fairness.
     """
-    named = [name for name in _scenarios() if kind == name or kind.startswith(f"{name}-")]
+    named = [name for name in scenarios.files() if kind == name or kind.startswith(f"{name}-")]
     return max(named, key=len, default=kind.partition("-")[0])
 
 
 def scenario_markers() -> dict[str, str]:
     """Return {marker of `pytest -m`: the scenario's title} for scenarios that have zones. Raises UserError."""
     judged = {marker(kind) for kind in all_kinds()}
-    return {
-        name: str(schema.read(paths.data("scenarios", f"{name}.json"))["title"])
-        for name in _scenarios()
-        if name in judged
-    }
-
-
-@functools.cache
-def _scenarios() -> tuple[str, ...]:
-    """Return the names of the scenarios that ship."""
-    return tuple(sorted(path.stem for path in paths.data("scenarios").glob("*.json")))
+    return {name: str(schema.read(file)["title"]) for name, file in scenarios.files().items() if name in judged}
 
 
 def zone_of(algorithm: str, kind: str = "heatmap", profile: str = _FIRST_PROFILE) -> zones.Zone:
@@ -329,8 +320,8 @@ def zones_for(algorithm: str, setting: Setting) -> list[zones.Zone]:
 
     For a setting at a point of a scenario, these are the zones that have this very point.
     """
-    found = [zone(path) for path in judging_files() if path.parent.name == algorithm]
-    return [zone for zone in found if zone.digest_at(setting.point) == setting.profile_digest]
+    of_algorithm = [zone(path) for path in judging_files() if path.parent.name == algorithm]
+    return [zone for zone in of_algorithm if zone.digest_at(setting.point) == setting.profile_digest]
 
 
 def split_zones_for(algorithm: str, profile_digest: str) -> list[SplitZone]:

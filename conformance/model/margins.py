@@ -73,17 +73,17 @@ def spreads(zone: Zone, medians: Mapping[str, Mapping[Point, Median]]) -> list[S
     names: dict[str, set[str]] = {}
     metric, most_more = METRICS[zone.metric], dict[str, float]()
     for place, permitted in zone.intervals.items():
-        own = {name: found[place] for name, found in medians.items() if place in found}
-        if len(own) < 2:
+        by_name = {name: found[place] for name, found in medians.items() if place in found}
+        if len(by_name) < 2:
             continue
         bases = [basis.median for basis in permitted.bases]
         scaled = []
-        for value, packet_bytes in own.values():
+        for value, packet_bytes in by_name.values():
             factor = permitted.at(packet_bytes).bases[0].median / bases[0] if bases[0] else 1.0
             scaled.append(value / factor)
         absolute = permitted.margin.absolute
         kind = kind_of(place, zone.metric)
-        names.setdefault(kind, set()).update(own)
+        names.setdefault(kind, set()).update(by_name)
         logs.setdefault(kind, []).append([math.log(value + absolute) for value in [*scaled, *bases]])
         more = max(scaled) - max(bases) * (1 + RELATIVE_MARGIN) if metric.against else 0.0
         most_more[kind] = max(more, most_more.get(kind, 0.0))

@@ -105,12 +105,12 @@ def shares(values: Sequence[float], permitted: Interval, metric: Metric) -> Shar
 @functools.lru_cache(maxsize=4096)
 def _that_matter(basis: Basis, margin: Margin) -> Modes | None:
     """Return the modes of a basis if they are farther apart than the margin, else None."""
-    found = modes(basis.values)
-    if found is None:
+    both = modes(basis.values)
+    if both is None:
         return None
-    low = max(value for value in basis.values if value < found.threshold)
-    high = min(value for value in basis.values if value > found.threshold)
-    return found if margin.above(low) < high else None
+    low = max(value for value in basis.values if value < both.threshold)
+    high = min(value for value in basis.values if value > both.threshold)
+    return both if margin.above(low) < high else None
 
 
 def at(threshold: float, values: Sequence[float]) -> Modes:

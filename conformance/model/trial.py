@@ -80,26 +80,28 @@ class Scheme:
         """
         if self.in_kernel:
             return self.kernel_release
-        own = self.stack_version.split(CLIENT)[0].split(WITH_TREES)[0]
-        found = [(match.group(1), own[: match.start()].lower()) for match in _VERSION.finditer(own)]
+        stated = self.stack_version.split(CLIENT)[0].split(WITH_TREES)[0]
+        versions = [(match.group(1), stated[: match.start()].lower()) for match in _VERSION.finditer(stated)]
         names = [word.lower() for word in _WORD.findall(self.stack)]
-        behind = [(version, (before.split(",")[-1].split() or [""])[-1]) for version, before in found]
+        behind = [(version, (before.split(",")[-1].split() or [""])[-1]) for version, before in versions]
         by_name = [version for version, word in behind if word in (*names, self.stack)]
         by_part = [version for version, word in behind if any(name in word for name in names)]
-        version = next(iter((*by_name, *by_part, *(version for version, _ in found))), self.stack_digest[:SHORT_DIGEST])
+        version = next(
+            iter((*by_name, *by_part, *(version for version, _ in versions))), self.stack_digest[:SHORT_DIGEST]
+        )
         return "+".join((version, *self.trees))
 
     @property
     def client(self) -> str | None:
         """The name of the adapter whose client fetched; None if that was the stack's own client."""
-        found = _OTHER_CLIENT.search(self.stack_version)
-        return found and found[1]
+        other = _OTHER_CLIENT.search(self.stack_version)
+        return other and other[1]
 
     @property
     def trees(self) -> tuple[str, ...]:
         """The working trees that the stack was built with, such as quinn-proto@1a2b3c; none if it is a release."""
-        found = self.stack_version.split(CLIENT)[0].partition(WITH_TREES)[2]
-        return tuple(filter(None, found.split(", ")))
+        trees = self.stack_version.split(CLIENT)[0].partition(WITH_TREES)[2]
+        return tuple(filter(None, trees.split(", ")))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -145,13 +147,13 @@ class Trial:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
         return cls(
-            setting=Setting.from_json(data["setting"]),
-            scheme=Scheme(**data["scheme"]),
-            seed=data["seed"],
-            room=data["room"],
-            lab_digest=data["lab_digest"],
+            setting=Setting.from_json(document["setting"]),
+            scheme=Scheme(**document["scheme"]),
+            seed=document["seed"],
+            room=document["room"],
+            lab_digest=document["lab_digest"],
         )
 
 
@@ -199,17 +201,17 @@ class Measurement:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
         return cls(
-            trial=Trial.from_json(data["trial"]),
-            outcome=Outcome(data["outcome"]),
-            message=data["message"],
-            metrics=data["metrics"],
-            evidence=data["evidence"],
-            host=data["host"],
-            flows=tuple(data.get("flows", ())),
-            links=tuple(data.get("links", ())),
-            packets=data.get("packets"),
+            trial=Trial.from_json(document["trial"]),
+            outcome=Outcome(document["outcome"]),
+            message=document["message"],
+            metrics=document["metrics"],
+            evidence=document["evidence"],
+            host=document["host"],
+            flows=tuple(document.get("flows", ())),
+            links=tuple(document.get("links", ())),
+            packets=document.get("packets"),
         )
 
     @property

@@ -93,11 +93,11 @@ class Margin:
     def of(cls, rule: Mapping[str, Any], place: Point | None = None, metric: Metric = metrics.UTILIZATION) -> "Margin":
         """Return the margin of a zone's margin rule; of a place, that of its kind if the rule has kinds."""
         kinds: Mapping[str, Mapping[str, Any]] = rule.get("kinds", {})
-        own = rule if place is None else kinds.get(place.id) or kinds.get(kind_of(place)) or rule
-        relative, absolute = own["relative"], own.get("absolute", rule["absolute"])
+        of_kind = rule if place is None else kinds.get(place.id) or kinds.get(kind_of(place)) or rule
+        relative, absolute = of_kind["relative"], of_kind.get("absolute", rule["absolute"])
         wider = relative > rule["relative"] or absolute > rule["absolute"]
         return cls(
-            relative=relative, absolute=absolute, set_by=tuple(own.get("implementations", ())) if wider else (),
+            relative=relative, absolute=absolute, set_by=tuple(of_kind.get("implementations", ())) if wider else (),
             unit=" percentage points" if metric.unit == "%" else metric.suffix,
         )  # fmt: skip
 
@@ -276,10 +276,10 @@ class Zone:
         return f"{self.id}: {len(self.intervals)} {self.noun}s, {len(self.smoke)} smoke {self.noun}s"
 
 
-def differing(one: Zone, other: Zone) -> Iterator[tuple[Point, Interval | None, Interval | None]]:
+def differing(zone: Zone, another: Zone) -> Iterator[tuple[Point, Interval | None, Interval | None]]:
     """Yield (place, interval or None in `one`, and in `other`) where two zones permit different values."""
-    for place in {**one.intervals, **other.intervals}:
-        a, b = one.intervals.get(place), other.intervals.get(place)
+    for place in {**zone.intervals, **another.intervals}:
+        a, b = zone.intervals.get(place), another.intervals.get(place)
         if a is None or b is None or (a.low, a.high) != (b.low, b.high):
             yield place, a, b
 
@@ -315,21 +315,21 @@ def bases_from_json(entry: Mapping[str, Any]) -> list[Basis]:
     return [basis_from_json(basis) for basis in entry.get("bases") or [entry["basis"]]]
 
 
-def basis_from_json(data: Mapping[str, Any]) -> Basis:
+def basis_from_json(entry: Mapping[str, Any]) -> Basis:
     """Return the Basis of an entry in a document that satisfies the schema."""
-    if "values" in data:
-        return Basis.of(data["reference"], data["values"])
-    return Basis(**{name: data[name] for name in ("reference", "n", "median", "min", "max")})
+    if "values" in entry:
+        return Basis.of(entry["reference"], entry["values"])
+    return Basis(**{name: entry[name] for name in ("reference", "n", "median", "min", "max")})
 
 
-def from_json(data: Mapping[str, Any], where: object) -> Zone:
+def from_json(document: Mapping[str, Any], where: object) -> Zone:
     """Build a Zone from a document that satisfies the schema; `where` names it in errors. Raises UserError."""
     with located(f"{where}: /metric"):
-        metrics.named(data["metric"])
+        metrics.named(document["metric"])
     intervals: dict[Point, Interval] = {}
     digests: dict[Point, str] = {}
     own_kind: dict[Point, OwnKind] = {}
-    named, entries = ("points", data["points"]) if "points" in data else ("cells", data["cells"])
+    named, entries = ("points", document["points"]) if "points" in document else ("cells", document["cells"])
     for at, entry in enumerate(entries):
         pointer = f"{where}: /{named}/{at}"
         with located(pointer):
@@ -337,29 +337,31 @@ def from_json(data: Mapping[str, Any], where: object) -> Zone:
         if place in intervals:
             raise UserError(f"{pointer}: {named[:-1]} {place.id} is listed twice")
         within = f" in {named[:-1]} {place.id}"
-        margin = Margin.of(data["margin_rule"], place, metrics.METRICS[data["metric"]])
-        intervals[place] = interval_from_json(entry, data["references"], margin, pointer, within)
+        margin = Margin.of(document["margin_rule"], place, metrics.METRICS[document["metric"]])
+        intervals[place] = interval_from_json(entry, document["references"], margin, pointer, within)
         if "digest" in entry:
             digests[place] = entry["digest"]
-        if metrics.METRICS[data["metric"]].against is not None:
+        if metrics.METRICS[document["metric"]].against is not None:
             if "own_kind" not in entry:
-                raise UserError(f"{pointer}: own_kind is missing{within}, and {data['metric']} needs it", _DERIVE_ANEW)
+                raise UserError(
+                    f"{pointer}: own_kind is missing{within}, and {document['metric']} needs it", _DERIVE_ANEW
+                )
             own_kind[place] = OwnKind(**entry["own_kind"])
     smoke: list[Point] = []
-    for at, text in enumerate(data["smoke"]):
+    for at, text in enumerate(document["smoke"]):
         with located(f"{where}: /smoke/{at}"):
             smoke.append(Point.parse(text))
             if smoke[-1] not in intervals:
                 raise UserError(f"{named[:-1]} {text} has no interval")
     return Zone(
-        id=data["id"],
-        algorithm=data["algorithm"],
-        algorithm_version=data["algorithm_version"],
-        metric=data["metric"],
-        profile=data["scenario"] if digests else data["profile"],
-        profile_digest=digest.of_value(sorted(digests.values())) if digests else data["profile_digest"],
-        margin_rule=data["margin_rule"],
-        references=data["references"],
+        id=document["id"],
+        algorithm=document["algorithm"],
+        algorithm_version=document["algorithm_version"],
+        metric=document["metric"],
+        profile=document["scenario"] if digests else document["profile"],
+        profile_digest=digest.of_value(sorted(digests.values())) if digests else document["profile_digest"],
+        margin_rule=document["margin_rule"],
+        references=document["references"],
         intervals=intervals,
         smoke=tuple(smoke),
         digests=digests,
