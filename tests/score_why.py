@@ -142,20 +142,24 @@ def counts(scores):
     )
 
 
-def table(scores):
-    """Return Markdown with the counts() of each of GROUPS, and a table with a row for each mutant."""
+def table(scores, evidence=True):
+    """Return Markdown with the counts() of each of GROUPS, and a table with a row for each mutant.
+
+    `evidence`: whether it says what the first suspect was seen to do. The page leaves that out.
+    """
     groups = {name: [s for s in scores if s.mutant.algorithm in algorithms] for name, algorithms in GROUPS.items()}
     rows = [
         *(f"- {name}: {counts(own)}" for name, own in groups.items() if own),
         "",
-        "| mutant | is wrong | rank | suspects, with their weights | evidence of the first |",
-        "|---|---|---|---|---|",
+        "| mutant | is wrong | rank | suspects, with their weights |" + " evidence of the first |" * evidence,
+        "|---|---|---|---|" + "---|" * evidence,
     ]
     for score in scores:
         found = ", ".join(f"{suspect.label} {suspect.weight:.1f}" for suspect in score.suspects)
         words = score.suspects[0].evidence[0].sentence if score.suspects else ""
         words += f" (not looked at: {'; '.join(score.problems)})" if score.problems else ""
-        rows.append(f"| {score.mutant.id} | {score.mutant.suspect} | {score.rank or '-'} | {found} | {words} |")
+        row = f"| {score.mutant.id} | {score.mutant.suspect} | {score.rank or '-'} | {found} |"
+        rows.append(row + f" {words} |" * evidence)
     return "\n".join(rows) + "\n"
 
 
