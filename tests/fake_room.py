@@ -11,7 +11,6 @@ from helpers import counted, overflows, scheme
 from conformance.catalogue import documents
 from conformance.engine import benches
 from conformance.model import seeds
-from conformance.model.emulation import tc_commands
 from conformance.model.errors import UserError
 from conformance.model.trial import Measurement, Outcome
 
@@ -76,9 +75,9 @@ def made_further(trial, kind):
     value = {metric: one.basis.median if kind == "good" else 0.001 for metric, one in permitted.items()}
     rtts = value.get("transfer_rtts", 1)
     metrics = {
-        "bytes": 1, "handshake_s": 0.5, "completion_s": 0.5 + rtts * tc_commands.rtt_s(setting.cell),
+        "bytes": 1, "handshake_s": 0.5, "completion_s": 0.5 + rtts * setting.cell.rtt_s,
         "goodput_mbps": 1.0, "utilization": value.get("utilization", 0.5),
-        "queue_mean_bytes": value.get("queue_mean_bdp", 1) * tc_commands.bdp_bytes(setting.cell),
+        "queue_mean_bytes": value.get("queue_mean_bdp", 1) * setting.cell.bdp_bytes,
         "back_to_back_packets": 4 if kind == "good" else 100,
     }  # fmt: skip
     events = value.get("loss_events_per_min")

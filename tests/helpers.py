@@ -8,7 +8,6 @@ import math
 from hypothesis import strategies as st
 
 from conformance.catalogue import documents, own_kind
-from conformance.model.emulation.tc_commands import bdp_bytes
 from conformance.model.place import Cell
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Outcome, Scheme, Trial
@@ -76,7 +75,7 @@ def measurements_of(metric, values, **changes):
         elif metric == "back_to_back_packets":
             m = dataclasses.replace(m, metrics={metric: value})
         elif metric == "queue_mean_bdp":
-            m = dataclasses.replace(m, metrics={"queue_mean_bytes": value * bdp_bytes(m.trial.setting.cell)})
+            m = dataclasses.replace(m, metrics={"queue_mean_bytes": value * m.trial.setting.cell.bdp_bytes})
         elif metric == "loss_events_per_min":
             m = dataclasses.replace(m, evidence={"trace": overflows(value)})
         else:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy
 
 from conformance.model import played
-from conformance.model.emulation import tc_commands
+from conformance.model.emulation import shaping
 from conformance.model.metrics import BACK_TO_BACK, UTILIZATION
 from conformance.model.place import Cell
 from conformance.model.setting import Setting
@@ -69,7 +69,7 @@ def _called(name: str) -> str:
 def _path(setting: Setting, packet_bytes: int) -> played.Path:
     return played.Path(
         bandwidth_mbps=setting.cell.bandwidth_mbps,
-        rtt_s=tc_commands.rtt_s(setting.cell),
+        rtt_s=setting.cell.rtt_s,
         loss=setting.cell.loss_pct / 100,
         packet_bytes=packet_bytes,
         wire_bytes=packet_bytes + _HEADERS_BYTES,
@@ -85,8 +85,8 @@ def _queue_bytes(setting: Setting) -> float:
     """
     kind, _, size = setting.queue.partition(":")
     if kind == "bfifo":
-        return float(size) * tc_commands.bdp_bytes(setting.cell)
-    return tc_commands.red_parameters(setting.cell)["max_bytes"]
+        return float(size) * setting.cell.bdp_bytes
+    return shaping.red_parameters(setting.cell.bdp_bytes)["max_bytes"]
 
 
 def passing(loss: float, seed: str) -> Iterator[float]:

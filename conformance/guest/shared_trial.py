@@ -8,6 +8,7 @@ tries the same one first: queues that tell flows apart do so by ports.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
 import math
 import os
@@ -125,10 +126,12 @@ def calibrated(stage: SharedStage, cell: SharedCell) -> tuple[LinkSeen, ...]:
     lines = _tc_lines(stage, cell.tc, ())
     trial.start_clock(stage.stage, probing.seed)
     _set(stage, lines)
-    return tuple(
-        calibrate.observe(net, stage.place.directions[probe.link][probe.way], probe, probing)
-        for probe in cell.calibrate
-    )
+    found = []
+    for probe in cell.calibrate:
+        egress = stage.place.directions[probe.link][probe.way]
+        seen = calibrate.observe(net, egress, probe, probing)
+        found.append(dataclasses.replace(seen, qdiscs=tuple(tc.read_qdiscs(net[egress.node], [egress.name]))))
+    return tuple(found)
 
 
 def _fresh_start(stage: SharedStage, asked: SharedTrial) -> Outgoing:

@@ -7,7 +7,6 @@ the link that they cross, but on no host, stack or algorithm. The file's name is
 import contextlib
 import dataclasses
 import pathlib
-from collections.abc import Sequence
 
 from conformance.guest import protocol, wire
 from conformance.guest.seen import LinkSeen
@@ -53,14 +52,7 @@ def remember(trial: Trial, cell: Fed, probing: protocol.Probing, observed: Obser
 
 
 def _is_good(setting: Setting, observed: Observed) -> bool:
-    return not problems(setting, [wire.to_json(link) for link in observed])
-
-
-def problems(setting: Setting, observed: Sequence[calibration.LinkSeen]) -> list[str]:
-    """Return sentences about what the links of a setting did not deliver."""
-    if setting.cell_form is None:
-        return calibration.network_problems(setting.network, observed)
-    return calibration.problems(setting, observed)
+    return not calibration.problems(setting.network, [wire.to_json(link) for link in observed])
 
 
 def _place(trial: Trial, cell: Fed, probing: protocol.Probing) -> pathlib.Path:

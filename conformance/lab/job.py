@@ -3,7 +3,6 @@
 import collections.abc
 import dataclasses
 import pathlib
-import random
 import shutil
 import typing
 
@@ -11,7 +10,7 @@ from conformance.guest import protocol, seen, shared_job, wire
 from conformance.lab import calibrations, captures, pki, proxy, shared, two_passes, version
 from conformance.lab.adapter import Adapter
 from conformance.lab.room import Batches
-from conformance.model.emulation import calibration, congestion, credibility, shared_facts, tc_commands
+from conformance.model.emulation import calibration, congestion, credibility, shaping, shared_facts
 from conformance.model.errors import UserError
 from conformance.model.proxy import SPLITTER, Proxy
 from conformance.model.trial import Measurement, Outcome, Trial
@@ -21,8 +20,6 @@ _READY_TIMEOUT_S = 30
 #: limits of a stack: the address space is as large as runtimes like to reserve; threads count as processes, too
 _LIMITS = protocol.Limits(memory_bytes=1 << 36, file_bytes=1 << 30, processes=256)
 _PROBING = protocol.Probing(loss_packets=2000, seed=1)
-#: largest per-trial offset of a link's one-way delay, up or down, in ns
-_DELAY_OFF_NS = 10_000
 
 #: the part of a Measurement that depends on the machine
 Host = collections.abc.Mapping[str, typing.Any]
@@ -74,7 +71,7 @@ def write(
         sysctls=dict(setting.sysctls),
         offload=setting.offload,
         host_queue=setting.network.tested.host_queue,
-        queue_handle=tc_commands.QUEUE_HANDLE,
+        queue_handle=shaping.QUEUE_HANDLE,
         proxy=_proxy(form.proxy if form else None, adapter, scratch),
         rival=form.rival if form else None,
         bursts=setting.network.bursts,
@@ -140,42 +137,30 @@ def _client(adapter: Adapter, at: pathlib.Path | str) -> protocol.Program:
 
 def cell_of(trials: collections.abc.Sequence[Trial]) -> protocol.CellJob:
     """Return what a guest has to know about the trials of one cell, the calibration included."""
-    form = trials[0].setting.cell_form
+    setting = trials[0].setting
+    form, network = setting.cell_form, setting.network
     assert form is not None, "shared.cell_of() is for all other trials"
-    links = range(len(form.links))
+    # As in the published testbed, the BDP of a whole path sizes the queues of its segments.
+    sized = form.links if form.queue_sized_by == "segment" else (form.cell,) * len(form.links)
 
-    def own(trial: Trial) -> tuple[tuple[str, ...], ...]:
-        return tuple(tuple(tc_commands.tc_lines(form, link, delay_off_ns(trial.seed, link))) for link in links)
+    def lines(off_ns: collections.abc.Sequence[int]) -> tuple[tuple[str, ...], ...]:
+        return tuple(
+            tuple(shaping.tc_lines(network, link.data, off, bdp=cell.bdp_bytes))
+            for link, off, cell in zip(network.links, off_ns, sized, strict=True)
+        )
 
+    links = range(len(network.links))
     return protocol.CellJob(
-        calibrate=tuple(
-            shared_job.LinkProbe(
-                link=at,
-                way=0,
-                rate_mbps=link.bandwidth_mbps,
-                delay_ms=link.one_way_delay_ms,
-                loss_pct=link.loss_pct,
-                rate_packets=calibration.RATE_PACKETS[form.queue == "policer"],
-                pace_mbps=link.bandwidth_mbps,
-            )
-            for at, link in enumerate(form.links)
-        ),
-        transfer_bytes=trials[0].setting.transfer_bytes,
+        calibrate=shared.link_probes(network),
+        transfer_bytes=setting.transfer_bytes,
         bottleneck=form.bottleneck,
         rate_mbps=form.links[form.bottleneck].bandwidth_mbps,
-        tc=tuple(tuple(tc_commands.tc_lines(form, link)) for link in links),
-        trials=tuple(protocol.TrialJob(seed=trial.seed, tc=own(trial)) for trial in trials),
+        tc=lines([0 for _ in links]),
+        trials=tuple(
+            protocol.TrialJob(seed=trial.seed, tc=lines([shared.delay_off_ns(trial.seed, at) for at in links]))
+            for trial in trials
+        ),
     )
-
-
-def delay_off_ns(seed: int, link: int) -> int:
-    """Return how much longer (or shorter) the one-way delay of a link is in the trial with this seed, in ns.
-
-    A delay of exactly so many milliseconds is a coincidence that no network has. TCP compares times in milliseconds,
-    and if neither loss nor queue drew random numbers, every trial was the same one, decided by whether something took
-    one round trip or a microsecond less. CUBIC's mean queue differed by up to 12 % (zones/README.md).
-    """
-    return random.Random(f"delay {link} {seed}").randint(-_DELAY_OFF_NS, _DELAY_OFF_NS)
 
 
 class Reader:
@@ -358,7 +343,7 @@ class Reader:
             return "calibration: the guest did not say what the emulators delivered"
         observed = [wire.to_json(link) for link in self._calibrations[index]]
         setting = self._firsts[index].setting
-        problems = [*calibrations.problems(setting, observed)]
+        problems = [*calibration.problems(setting.network, observed)]
         problems += calibration.sysctl_problems(setting, self._network.sysctls)
         return "calibration: " + "; ".join(problems) if problems else None
 

@@ -33,7 +33,7 @@ _FRAME_BITS = 1514 * 8
 _PROBE_PACKETS = 3000
 #: bytes of the body of a flow of the stack that the clock ends, if no link limits its rate
 _UNLIMITED_BYTES = 1 << 30
-#: largest per-trial offset of a link's one-way delay, up or down, in ns (job.py: delay_off_ns)
+#: largest per-trial offset of a link's one-way delay, up or down, in ns
 _DELAY_OFF_NS = 10_000
 #: Memory that a guest needs, as measured: for the kernel and the harness; for a flow of the stack, and one of the
 #: kernel, with its threads and sockets; and for a packet in a queue or in flight, with the part of its sender's buffer
@@ -140,14 +140,7 @@ def cell_of(trials: Sequence[Trial], traced: FlowOf | None = None) -> shared_job
     network = trials[0].setting.network
     return shared_job.SharedCell(
         tc=tuple((_lines(network, link, "data", 0), _lines(network, link, "acks", 0)) for link in network.links),
-        calibrate=tuple(
-            shared_job.LinkProbe(
-                link=at, way=WAYS.index(way), rate_mbps=calibration.probed_mbps(asked), delay_ms=asked.delay_ms,
-                loss_pct=asked.loss_pct, rate_packets=calibration.rate_packets(asked),
-                pace_mbps=calibration.pace_mbps(asked),
-            )
-            for at, way, asked in calibration.probed(network)
-        ),
+        calibrate=link_probes(network),
         trials=tuple(_trial(trial, traced) for trial in trials),
         probes=tuple(
             shared_job.HopProbe(
@@ -156,6 +149,18 @@ def cell_of(trials: Sequence[Trial], traced: FlowOf | None = None) -> shared_job
             )
             for at, way, asked in _tried(trials[0])
         ),
+    )  # fmt: skip
+
+
+def link_probes(network: Network) -> tuple[shared_job.LinkProbe, ...]:
+    """Return the probes that calibrate the links of a network."""
+    return tuple(
+        shared_job.LinkProbe(
+            link=at, way=WAYS.index(way), rate_mbps=calibration.probed_mbps(asked), delay_ms=asked.delay_ms,
+            loss_pct=asked.loss_pct, rate_packets=calibration.rate_packets(asked),
+            pace_mbps=calibration.pace_mbps(asked),
+        )
+        for at, way, asked in calibration.probed(network)
     )  # fmt: skip
 
 
@@ -182,7 +187,7 @@ def hop_problems(trial: Trial, observed: Sequence[Mapping[str, Any]]) -> list[st
 def _trial(trial: Trial, traced: FlowOf | None = None) -> shared_job.SharedTrial:
     network, seed = trial.setting.network, trial.seed
     lasts_s = network.tested.end_s or trial.setting.timeout_s
-    off_ns = [_off_ns(at, seed) for at in range(len(network.links))]
+    off_ns = [delay_off_ns(seed, at) for at in range(len(network.links))]
     return shared_job.SharedTrial(
         seed=seed,
         tc=tuple(
@@ -234,6 +239,16 @@ def traced_bytes(setting: Setting, traced: FlowOf) -> int:
     return most
 
 
+def delay_off_ns(seed: int, link: int) -> int:
+    """Return how much longer (or shorter) the one-way delay of a link is in the trial with this seed, in ns.
+
+    A delay of exactly so many milliseconds is a coincidence that no network has. TCP compares times in milliseconds,
+    and if neither loss nor queue drew random numbers, every trial was the same one, decided by whether something took
+    one round trip or a microsecond less. CUBIC's mean queue differed by up to 12 % (zones/README.md).
+    """
+    return random.Random(f"delay {link} {seed}").randint(-_DELAY_OFF_NS, _DELAY_OFF_NS)
+
+
 def _bond(network: Network) -> shared_job.BondTrial | None:
     bond = network.bond
     if bond is None:
@@ -243,10 +258,6 @@ def _bond(network: Network) -> shared_job.BondTrial | None:
         timer_ns=round(bond.reorder_ms * 1e6), cost_ns=round(bond.cost_ms * 1e6),
         cost_tc=tuple(bonded.cost_lines(bond)),
     )  # fmt: skip
-
-
-def _off_ns(link: int, seed: int) -> int:
-    return random.Random(f"delay {link} {seed}").randint(-_DELAY_OFF_NS, _DELAY_OFF_NS)
 
 
 def _lines(network: Network, link: Link, way: str, off_ns: int) -> tuple[str, ...]:

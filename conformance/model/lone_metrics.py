@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from conformance.model.emulation import queue_counts, tc_commands
+from conformance.model.emulation import queue_counts, shaping
 from conformance.model.shared_metrics import Measured
 
 #: the interface by which a lone transfer's data leave the bottleneck
@@ -34,7 +34,7 @@ def marked_pct(measured: Measured) -> float | None:
     queues = [
         queue
         for queue in measured.evidence.get("qdiscs") or ()
-        if queue.get("handle") == f"{tc_commands.QUEUE_HANDLE}:" and queue.get("dev") == _BOTTLENECK
+        if queue.get("handle") == f"{shaping.QUEUE_HANDLE}:" and queue.get("dev") == _BOTTLENECK
     ]
     packets = sum(queue.get("packets", 0) for queue in queues)
     return 100 * queue_counts.marked(queues, None) / packets if len(queues) == 1 and packets else None
@@ -43,7 +43,7 @@ def marked_pct(measured: Measured) -> float | None:
 def queue_mean_bdp(measured: Measured) -> float | None:
     """Return the bottleneck's mean queue over the path's BDP; None if it was not sampled, or the path has no delay."""
     mean_bytes: float | None = measured.metrics.get("queue_mean_bytes")
-    bdp_bytes = tc_commands.bdp_bytes(measured.setting.cell)
+    bdp_bytes = measured.setting.cell.bdp_bytes
     return None if mean_bytes is None or not bdp_bytes else mean_bytes / bdp_bytes
 
 
@@ -54,7 +54,7 @@ def transfer_rtts(measured: Measured) -> float | None:
     """
     completion_s: float | None = measured.metrics.get("completion_s")
     handshake_s: float | None = measured.metrics.get("handshake_s")
-    rtt_s = tc_commands.rtt_s(measured.setting.cell)
+    rtt_s = measured.setting.cell.rtt_s
     if completion_s is None or handshake_s is None or not rtt_s:
         return None
     return (completion_s - handshake_s) / rtt_s
@@ -70,7 +70,7 @@ def loss_events_per_min(measured: Measured) -> float | None:
     looks = _looks(measured.evidence)
     if not looks or not completion_s or measured.setting.network.splitters:
         return None
-    starts_s = _loss_events_s(looks, tc_commands.rtt_s(measured.setting.cell))
+    starts_s = _loss_events_s(looks, measured.setting.cell.rtt_s)
     if len(starts_s) < 5:
         return 60 * max(0, len(starts_s) - 1) / completion_s
     return 60 * (len(starts_s) - 2) / (starts_s[-1] - starts_s[1])

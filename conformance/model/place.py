@@ -136,6 +136,16 @@ class Cell(Point):
         object.__setattr__(self, "values", tuple((name, getattr(self, name)) for name in CELL_AXES))
 
     @property
+    def rtt_s(self) -> float:
+        """The round-trip time of the empty path: twice the one-way delay."""
+        return 2 * self.one_way_delay_ms / 1000
+
+    @property
+    def bdp_bytes(self) -> float:
+        """The bandwidth-delay product: the round-trip time at the bottleneck's rate."""
+        return self.rtt_s * self.bandwidth_mbps * 1e6 / 8
+
+    @property
     def id(self) -> str:
         """Its name, which `parse` reads back: equal cells, and no others, have equal names."""
         return f"{exact(self.bandwidth_mbps)}mbps-{exact(self.one_way_delay_ms)}ms-{exact(self.loss_pct)}pct"

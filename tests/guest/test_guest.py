@@ -17,7 +17,6 @@ from conformance.catalogue import documents
 from conformance.engine import benches, runs
 from conformance.lab import cores, job, virtual
 from conformance.lab.adapter import load
-from conformance.model.emulation import tc_commands
 from conformance.model.place import Cell
 from conformance.model.trial import Outcome
 from conformance.results import store
@@ -193,9 +192,9 @@ def test_with_offload_on_packets_leave_in_super_packets(bench):
 
 
 def test_an_emulator_that_does_not_deliver_is_an_error(bench, monkeypatch):
-    right = tc_commands.tc_lines
+    right = job.shaping.tc_lines
     monkeypatch.setattr(
-        job.tc_commands, "tc_lines", lambda *s: [x.replace("rate 10mbit", "rate 12mbit") for x in right(*s)]
+        job.shaping, "tc_lines", lambda *s, **how: [x.replace("rate 10mbit", "rate 12mbit") for x in right(*s, **how)]
     )
     (found,) = go(bench, [short()])
     assert found.outcome is Outcome.ERROR

@@ -98,18 +98,19 @@ def test_back_pressure_bounds_what_the_proxy_takes_ahead(bench, split):
 
 @pytest.mark.parametrize("link", [0, 1])
 def test_an_emulator_that_does_not_deliver_is_an_error_that_names_the_segment(bench, monkeypatch, link):
-    right = job.tc_commands.tc_lines
+    right = job.shaping.tc_lines
 
-    def wrong(setting, of, *delay_off_ns):
-        lines = right(setting, of, *delay_off_ns)
-        return [text.replace("rate 10mbit", "rate 9mbit") if of == link else text for text in lines]
+    def wrong(network, direction, *delay_off_ns, **how):
+        lines = right(network, direction, *delay_off_ns, **how)
+        of = network.links[link].data
+        return [text.replace("rate 10mbit", "rate 9mbit") if direction is of else text for text in lines]
 
-    monkeypatch.setattr(job.tc_commands, "tc_lines", wrong)
+    monkeypatch.setattr(job.shaping, "tc_lines", wrong)
     (found,) = go(bench, [path(Proxy())])
     assert found.outcome is Outcome.ERROR
     assert "the emulator delivered 9 Mbit/s" in found.message or "the emulator delivered 9.0" in found.message
-    assert f"({('client', 'server')[link]}'s segment)" in found.message
-    assert found.message.count("segment)") == 1
+    assert f"({('client', 'server')[link]}, data)" in found.message
+    assert found.message.count(", data)") == 1
 
 
 @pytest.fixture

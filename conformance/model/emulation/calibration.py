@@ -11,9 +11,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from conformance.model.emulation import shaping
 from conformance.model.links import Direction
 from conformance.model.network import Network
-from conformance.model.place import Cell
 from conformance.model.setting import Setting
 
 #: what was seen of a link (conformance/guest/seen.py: LinkSeen); what tc shows of a queue; {node: {sysctl: value}}
@@ -27,11 +27,9 @@ LOSS_P_VALUE = 1e-6
 #: sizes in bits of the frames that measure delay and loss, and of those that measure the rate (guest/calibrate.py)
 PROBE_FRAME_BITS, _FRAME_BITS = 106 * 8, 1514 * 8
 #: numbers of packets that measure a rate, and that of a policer whose bucket has its usual size
-RATE_PACKETS = (120, 600)
+_RATE_PACKETS = (120, 600)
 #: a quarter of this rate, in Mbit/s, measures the loss of a link without a rate
 _UNLIMITED_MBPS = 10
-#: far beyond any option of a queue: larger numbers are ignored
-_MOST = 1e15
 
 
 def binomial_p_value(lost: int, sent: int, probability: float) -> float:
@@ -55,32 +53,6 @@ def binomial_p_value(lost: int, sent: int, probability: float) -> float:
     return min(1.0, 2 * min(below, above))
 
 
-def _read_back(cell: Cell, queue: str, qdiscs: Sequence[Qdisc]) -> Iterator[str]:
-    """Yield problems with what tc shows: each netem, on every interface, must have the requested delay and loss."""
-    netems = [q for q in qdiscs if q.get("kind") == "netem"]
-    if not netems:
-        yield "no netem qdisc is installed"
-    for q in netems:
-        delay_ms = _option(q, "delay", "delay") * 1000
-        loss_pct = _option(q, "loss-random", "loss") * 100
-        if not math.isclose(delay_ms, cell.one_way_delay_ms, rel_tol=1e-3, abs_tol=2e-3):
-            yield f"netem on {q.get('dev')} has a delay of {delay_ms:g} ms instead of {cell.one_way_delay_ms:g}"
-        if not math.isclose(loss_pct, cell.loss_pct, rel_tol=1e-3, abs_tol=1e-6):
-            yield f"netem on {q.get('dev')} has a loss of {loss_pct:g} % instead of {cell.loss_pct:g}"
-    wanted = queue.partition(":")[0]
-    wanted = "bfifo" if wanted == "policer" else wanted
-    if not any(q.get("kind") == wanted for q in qdiscs):
-        yield f"no {wanted} qdisc is installed"
-
-
-def _option(queue: Qdisc, *path: str) -> float:
-    """Return a number from the options that tc shows of a queue; 0 if there is none, since tc leaves zeros out."""
-    found = queue.get("options")
-    for name in path:
-        found = found.get(name) if isinstance(found, dict) else None
-    return found if isinstance(found, (int, float)) and abs(found) < _MOST else 0
-
-
 def sysctl_problems(setting: Setting, found: Sysctls) -> Iterator[str]:
     """Yield sentences about sysctls that differ from the request, except those that a node's kernel lacks (None)."""
     for node, values in sorted(found.items()):
@@ -88,26 +60,6 @@ def sysctl_problems(setting: Setting, found: Sysctls) -> Iterator[str]:
             held = values.get(name)
             if held is not None and held.split() != asked.split():
                 yield f"{name} on the {node} is {held!r} instead of {asked!r}"
-
-
-def problems(setting: Setting, observed: Sequence[LinkSeen]) -> list[str]:
-    """Return sentences about what the emulators did not deliver; empty if they delivered everything.
-
-    `observed`: for each link, the client's first, what was seen (conformance/guest/calibrate.py) and its "qdiscs".
-    """
-    form = setting.cell_form
-    if form is None or len(observed) != len(form.links):
-        return [f"{len(observed)} links were calibrated, but the setting has {len(setting.network.links)}"]
-    found: list[str] = []
-    for cell, seen, side in zip(form.links, observed, ("client", "server"), strict=False):
-        where = f" ({side}'s segment)" if form.segments else ""
-        found += [f"{problem}{where}" for problem in _link_problems(cell, form.queue, seen)]
-    return found
-
-
-def _link_problems(cell: Cell, queue: str, observed: LinkSeen) -> Iterator[str]:
-    yield from _read_back(cell, queue, observed["qdiscs"])
-    yield from _undelivered(cell.bandwidth_mbps, cell.one_way_delay_ms, cell.loss_pct, observed)
 
 
 def _undelivered(
@@ -131,9 +83,6 @@ def _undelivered(
     sent, lost = observed["loss_sent"], observed["loss_lost"]
     if binomial_p_value(lost, sent, loss_pct / 100) < LOSS_P_VALUE:
         yield f"the emulator lost {lost} of {sent} probe packets instead of {loss_pct:g} %"
-
-
-# --- the links of a network
 
 
 def probed(network: Network) -> Iterator[tuple[int, str, Direction]]:
@@ -162,7 +111,7 @@ def rate_packets(direction: Direction) -> int:
     """
     policed = direction.queue is not None and direction.queue.kind == "policer"
     buckets = 8 * (direction.burst_bytes or 0) * 8 // _FRAME_BITS
-    return max(RATE_PACKETS[policed], buckets)
+    return max(_RATE_PACKETS[policed], buckets)
 
 
 def pace_mbps(direction: Direction) -> float:
@@ -180,15 +129,30 @@ def _held_packets(direction: Direction) -> float:
     return (direction.queue.size if direction.queue else None) or math.inf
 
 
-def network_problems(network: Network, observed: Sequence[LinkSeen]) -> list[str]:
-    """Return sentences about what links did not deliver; `observed`: what was seen, in the order of probed()."""
+def problems(network: Network, observed: Sequence[LinkSeen]) -> list[str]:
+    """Return sentences about what links did not deliver; empty if they delivered everything.
+
+    `observed`: what was seen (conformance/guest/calibrate.py), in the order of probed(), with what tc shows of the
+    interfaces in its "qdiscs".
+    """
     asked = list(probed(network))
     if len(observed) != len(asked):
         return [f"{len(observed)} directions of links were calibrated instead of {len(asked)}"]
     return [
         f"{problem} ({network.links[at].name}, {way})"
         for (at, way, direction), seen in zip(asked, observed, strict=True)
-        for problem in _undelivered(
-            probed_mbps(direction), direction.delay_ms, direction.loss_pct, seen, direction.slot_ms or 0.0
-        )
+        for problem in (*_read_back(direction, seen["qdiscs"]), *_of_probes(direction, seen))
     ]
+
+
+def _read_back(direction: Direction, qdiscs: Sequence[Qdisc]) -> Iterator[str]:
+    if not qdiscs:
+        yield "tc showed no queue"
+    interfaces = dict.fromkeys(str(queue.get("dev")) for queue in qdiscs)
+    for name in interfaces:
+        own = [queue for queue in qdiscs if str(queue.get("dev")) == name]
+        yield from (f"{name} has {problem}" for problem in shaping.problems(direction, own))
+
+
+def _of_probes(direction: Direction, seen: LinkSeen) -> Iterator[str]:
+    return _undelivered(probed_mbps(direction), direction.delay_ms, direction.loss_pct, seen, direction.slot_ms or 0.0)

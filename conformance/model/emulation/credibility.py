@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import typing
 
-from conformance.model.emulation import beside, client_report, congestion, handshake, tc_commands
+from conformance.model.emulation import beside, client_report, congestion, handshake
 from conformance.model.trial import Measurement, Outcome, Trial
 
 #: the client's clock may start this much later, and stop this much earlier, than the harness's, in s, plus 2 %
@@ -267,7 +267,7 @@ def lie(case: Case) -> str | None:
             return why
     if 8 * (size - case.burst_bytes) / seconds > rate * _RATE_SLACK:
         return f"reports {8 * size / seconds / 1e6:.3g} Mbit/s over a link of {rate / 1e6:g} Mbit/s"
-    rtt_s = tc_commands.rtt_s(case.trial.setting.cell)
+    rtt_s = case.trial.setting.cell.rtt_s
     return handshake.too_late(case.report, case.looks) or handshake.lie(case.report, case.facts["exchange"], rtt_s)
 
 

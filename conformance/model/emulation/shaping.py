@@ -1,16 +1,21 @@
-"""Build the tc(8) commands for one direction of a shared link: netem, then a limiter, then the limiter's queue."""
+"""Build the tc(8) commands for one direction of a link: netem (delay, loss), then a limiter, then the limiter's queue.
+
+In cells, every size is that of the testbed in the ATC'25 study that the README names, with two differences, both of
+which make the network what the setting says: fractional loss works (the testbed applied loss only from 1 % on), and
+netem's own queue never overflows (the testbed's held 1000 packets).
+"""
 
 import math
 from collections.abc import Mapping
 from typing import Any
 
-from conformance.model.emulation import dualpi2, tc_commands
+from conformance.model.emulation import dualpi2
 from conformance.model.flow_group import Flows
 from conformance.model.links import DUAL, Direction, Queue
 from conformance.model.network import Network
 
-#: handle of the queue, in tc's hexadecimal notation, the same as in tc_commands.py
-QUEUE_HANDLE = tc_commands.QUEUE_HANDLE
+#: handle of the queue, in tc's hexadecimal notation
+QUEUE_HANDLE = "10"
 FRAME_BYTES = 1514
 NO_LIMIT_PACKETS = 1_000_000
 #: the shortest delay that has an effect, in ns. A netem with this delay stands before a limiter even if the link has no
@@ -20,17 +25,25 @@ NO_LIMIT_PACKETS = 1_000_000
 _LEAST_DELAY_NS = 1000
 #: the limiter's class that the queue belongs to (5:1), as the kernel writes it
 _CLASS = 0x50001
+#: far beyond any option of a queue: larger numbers are ignored
+_MOST = 1e15
 #: tc's option for a plug that holds nothing back
 _RUN = "release_indefinite"
 
 
 def tc_lines(
-    network: Network, direction: Direction, delay_off_ns: int = 0, *, changes: bool = False, held: bool = False
+    network: Network,
+    direction: Direction,
+    delay_off_ns: int = 0,
+    *,
+    changes: bool = False,
+    held: bool = False,
+    bdp: float | None = None,
 ) -> list[str]:
     """Return the tc commands, without the leading `tc`, for a direction's egress interface {dev}; possibly none.
 
     Adds `delay_off_ns` to the direction's delay if it has one. `changes`: its delay or loss will change; `held`: its
-    rate will be 0 at times.
+    rate will be 0 at times. `bdp`: the bandwidth-delay product in bytes that sizes its queue, if not the network's.
     """
     own_ns = delay_ns(direction, delay_off_ns)
     loss = f" loss {direction.loss_pct:g}%" if direction.loss_pct else ""
@@ -41,7 +54,7 @@ def tc_lines(
         return [_netem("1:", direction.delay_packets or NO_LIMIT_PACKETS, own_ns) + loss + slot]
     rate = f"{direction.rate_mbps:g}mbit"
     queue = direction.queue or Queue(kind="pfifo", size=1000)
-    bdp = network.bdp_bytes(direction)
+    bdp = network.bdp_bytes(direction) if bdp is None else bdp
     if direction.limiter == "netem":
         return [f"{_netem(f'{QUEUE_HANDLE}:', int(queue.size or 1), own_ns)}{loss} rate {rate}"]
     lines = [_netem("1:", NO_LIMIT_PACKETS, own_ns) + loss]
@@ -95,13 +108,28 @@ def extra_delay_lines(group: Flows) -> list[str]:
     return [_netem("1:", NO_LIMIT_PACKETS, round(group.extra_delay_ms * 1e6))] if group.extra_delay_ms else []
 
 
+def red_parameters(bdp: float) -> dict[str, int]:
+    """Return RED's parameters in the testbed: limit 4 BDP but at least 48,000 bytes; thresholds at 1/4 and 1/12."""
+    limit = max(math.floor(4 * bdp), 48_000)
+    high = math.floor(limit / 4)
+    low = math.floor(high / 3)
+    average_packet = 1000
+    return {
+        "limit_bytes": limit,
+        "max_bytes": high,
+        "min_bytes": low,
+        "avpkt_bytes": average_packet,
+        "burst_packets": math.floor(1 + low / average_packet),
+    }
+
+
 def _netem(handle: str, limit: int, delay_ns: int) -> str:
     return f"qdisc add dev {{dev}} root handle {handle} netem limit {limit} delay {delay_ns / 1000:.12g}us"
 
 
 def _queue(queue: Queue, bdp: float, rate: str) -> str:
     if queue.kind == "red":
-        p = tc_commands.red_parameters_of(bdp)
+        p = red_parameters(bdp)
         return (
             f"red limit {p['limit_bytes']} min {p['min_bytes']} max {p['max_bytes']} avpkt {p['avpkt_bytes']}"
             f" burst {p['burst_packets']} probability 0.02 adaptive harddrop bandwidth {rate}"
@@ -132,10 +160,9 @@ def problems(direction: Direction, qdiscs: list[Mapping[str, Any]], held: bool =
     `held`: the direction's rate was 0 at times, as in tc_lines().
     """
     found = []
-    netem = next((q for q in qdiscs if q.get("kind") == "netem"), None)
-    options: Mapping[str, Any] = (netem or {}).get("options") or {}
-    delay_ms = (options.get("delay") or {}).get("delay", 0) * 1000
-    loss_pct = (options.get("loss-random") or {}).get("loss", 0) * 100
+    netem = next((q for q in qdiscs if q.get("kind") == "netem"), {})
+    delay_ms = _option(netem, "delay", "delay") * 1000
+    loss_pct = _option(netem, "loss-random", "loss") * 100
     # Each trial's delay is off by up to 10 us; without a delay, netem has 1 us.
     if not math.isclose(delay_ms, direction.delay_ms, rel_tol=1e-3, abs_tol=0.0125):
         found.append(f"a delay of {delay_ms:g} ms instead of {direction.delay_ms:g}")
@@ -151,3 +178,11 @@ def problems(direction: Direction, qdiscs: list[Mapping[str, Any]], held: bool =
         if direction.queue is not None and direction.queue.kind == DUAL:
             found += [why for q in qdiscs if q.get("kind") == DUAL for why in dualpi2.problems(direction.queue, q)]
     return found
+
+
+def _option(queue: Mapping[str, Any], *path: str) -> float:
+    """Return a number from the options that tc shows of a queue; 0 if there is none, since tc leaves zeros out."""
+    found = queue.get("options")
+    for name in path:
+        found = found.get(name) if isinstance(found, dict) else None
+    return found if isinstance(found, (int, float)) and abs(found) < _MOST else 0

@@ -6,7 +6,6 @@ import pytest
 from helpers import measurements
 
 from conformance.catalogue import bases, derive, documents, lint
-from conformance.model.emulation import tc_commands
 from conformance.model.errors import UserError
 from conformance.model.place import Cell
 from conformance.model.verdict import judge
@@ -76,4 +75,4 @@ def test_results_of_nothing_that_the_zone_is_about_are_one_line():
 def test_documents_are_played_over_the_profiles_own_queue(profile, bdp):
     cell = Cell(30, 100, 0.03)
     path = bases._path(documents.profile(profile, cell), 1448)
-    assert path.queue_packets * path.wire_bytes == pytest.approx(bdp * tc_commands.bdp_bytes(cell), rel=1e-4)
+    assert path.queue_packets * path.wire_bytes == pytest.approx(bdp * cell.bdp_bytes, rel=1e-4)

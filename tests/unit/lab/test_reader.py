@@ -44,9 +44,10 @@ def facts_of(seed=1, ready=True):
 
 def link_of(cell):
     netem = {"delay": {"delay": cell.one_way_delay_ms / 1000}, "loss-random": {"loss": cell.loss_pct / 100}}
+    qdiscs = {"kind": "netem", "options": netem}, {"kind": "htb"}, {"kind": "red"}
     return seen.LinkSeen(
         rate_mbps=cell.bandwidth_mbps, delays_ms=(cell.one_way_delay_ms + 0.05,), loss_sent=2000,
-        loss_lost=round(20 * cell.loss_pct), qdiscs=({"kind": "netem", "options": netem}, {"kind": "red"}),
+        loss_lost=round(20 * cell.loss_pct), qdiscs=qdiscs,
     )  # fmt: skip
 
 

@@ -15,13 +15,14 @@ from conformance.model.place import Cell
 CELL = Cell(10, 20, 1)
 QDISCS = [
     {"kind": "netem", "dev": "to_client", "options": {"delay": {"delay": 0.02}, "loss-random": {"loss": 0.01}}},
+    {"kind": "htb", "dev": "to_client"},
     {"kind": "red", "dev": "to_client"},
 ]
 GOOD = {"rate_mbps": 10.02, "delays_ms": [20.1, 20.2], "loss_sent": 2000, "loss_lost": 21, "qdiscs": QDISCS}
 
 
 def test_a_right_emulator_has_no_problems():
-    assert calibration.problems(setting(CELL), [GOOD]) == []
+    assert calibration.problems(setting(CELL).network, [GOOD]) == []
 
 
 @pytest.mark.parametrize(
@@ -34,22 +35,23 @@ def test_a_right_emulator_has_no_problems():
         ({"delays_ms": []}, "no probe packet for the delay"),
         ({"loss_lost": 80}, "lost 80 of 2000"),
         ({"loss_lost": 0}, "lost 0 of 2000"),
-        ({"qdiscs": []}, "no netem qdisc"),
+        ({"qdiscs": []}, "tc showed no queue"),
+        ({"qdiscs": QDISCS[1:]}, "a delay of 0 ms instead of 20"),
         (
             {
                 "qdiscs": [
                     {**QDISCS[0], "options": {"delay": {"delay": 0.03}, "loss-random": {"loss": 0.01}}},
-                    QDISCS[1],
+                    *QDISCS[1:],
                 ]
             },
             "30 ms",
         ),
-        ({"qdiscs": [{**QDISCS[0], "options": {"delay": {"delay": 0.02}}}, QDISCS[1]]}, "a loss of 0 %"),
-        ({"qdiscs": QDISCS[:1]}, "no red qdisc"),
+        ({"qdiscs": [{**QDISCS[0], "options": {"delay": {"delay": 0.02}}}, *QDISCS[1:]]}, "a loss of 0 %"),
+        ({"qdiscs": QDISCS[:2]}, "no red qdisc"),
     ],
 )
 def test_a_wrong_one_is_named(change, words):
-    found = calibration.problems(setting(CELL), [{**GOOD, **change}])
+    found = calibration.problems(setting(CELL).network, [{**GOOD, **change}])
     assert any(words in problem for problem in found), found
 
 
@@ -64,8 +66,8 @@ def test_sysctls_must_be_held_as_asked_where_the_kernel_has_them():
 
 
 def test_no_loss_means_none():
-    observed = {**GOOD, "loss_lost": 1, "qdiscs": [{**QDISCS[0], "options": {"delay": {"delay": 0.02}}}, QDISCS[1]]}
-    assert "lost 1 of 2000" in calibration.problems(setting(Cell(10, 20, 0)), [observed])[0]
+    observed = {**GOOD, "loss_lost": 1, "qdiscs": [{**QDISCS[0], "options": {"delay": {"delay": 0.02}}}, *QDISCS[1:]]}
+    assert "lost 1 of 2000" in calibration.problems(setting(Cell(10, 20, 0)).network, [observed])[0]
 
 
 @pytest.mark.parametrize(
@@ -95,7 +97,9 @@ def network(data, acks=None):
 
 
 DATA = {"rate_mbps": 10, "delay_ms": 20, "loss_pct": 1, "queue": {"kind": "bfifo", "size": 1}}
-NO_RATE = {"rate_mbps": None, "delays_ms": [20.0], "loss_sent": 2000, "loss_lost": 0, "qdiscs": ()}
+DELAY = {"kind": "netem", "dev": "acks0", "options": {"delay": {"delay": 0.02}}}
+NO_RATE = {"rate_mbps": None, "delays_ms": [20.0], "loss_sent": 2000, "loss_lost": 0, "qdiscs": [DELAY]}
+WITH_BFIFO = {**GOOD, "qdiscs": [*QDISCS[:2], {"kind": "bfifo", "dev": "to_client"}]}
 
 
 def test_acks_are_calibrated_where_they_differ_from_data():
@@ -106,18 +110,18 @@ def test_acks_are_calibrated_where_they_differ_from_data():
 
 def test_what_a_link_of_a_network_does_not_deliver_is_named_with_its_direction():
     both = network(DATA, {"delay_ms": 20})
-    assert calibration.network_problems(both, [GOOD, NO_RATE]) == []
-    assert calibration.network_problems(both, [{**GOOD, "rate_mbps": 5.0}, {**NO_RATE, "loss_lost": 9}]) == [
+    assert calibration.problems(both, [WITH_BFIFO, NO_RATE]) == []
+    assert calibration.problems(both, [{**WITH_BFIFO, "rate_mbps": 5.0}, {**NO_RATE, "loss_lost": 9}]) == [
         "the emulator delivered 5 Mbit/s instead of 10 (last-mile, data)",
         "the emulator lost 9 of 2000 probe packets instead of 0 % (last-mile, acks)",
     ]
-    assert calibration.network_problems(both, [GOOD]) == ["1 directions of links were calibrated instead of 2"]
+    assert calibration.problems(both, [WITH_BFIFO]) == ["1 directions of links were calibrated instead of 2"]
 
 
 def test_packets_may_wait_for_their_slot():
     slots = network(DATA, {"delay_ms": 20, "slot_ms": 15})
-    assert calibration.network_problems(slots, [GOOD, {**NO_RATE, "delays_ms": [34.0]}]) == []
-    assert calibration.network_problems(slots, [GOOD, {**NO_RATE, "delays_ms": [37.0]}])
+    assert calibration.problems(slots, [WITH_BFIFO, {**NO_RATE, "delays_ms": [34.0]}]) == []
+    assert calibration.problems(slots, [WITH_BFIFO, {**NO_RATE, "delays_ms": [37.0]}])
 
 
 def test_probes_neither_overflow_what_holds_delayed_packets_nor_ask_it_for_a_rate_that_it_cannot_reach():

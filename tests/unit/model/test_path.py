@@ -11,8 +11,9 @@ from test_calibration import GOOD, QDISCS
 from test_setting import cells as any_cell
 
 from conformance.catalogue import documents
+from conformance.lab import job
 from conformance.model import grid
-from conformance.model.emulation import calibration, tc_commands
+from conformance.model.emulation import calibration
 from conformance.model.emulation.credibility import measurement
 from conformance.model.errors import UserError
 from conformance.model.place import Cell, CellPath, end_to_end, parse_path
@@ -128,9 +129,15 @@ def test_data_queue_at_the_slowest_link_or_at_the_first_of_equals():
     assert setting().cell_form.bottleneck == 0
 
 
+def tc_of(setting):
+    """Return the tc commands of each link of a cell or a path."""
+    asked = Trial(setting=setting, scheme=scheme("cubic"), seed=1, room="virtual", lab_digest="7" * 16)
+    return job.cell_of([asked]).tc
+
+
 def test_as_published_the_whole_path_sizes_both_queues_and_each_link_keeps_its_rate():
     """Both queues are sized by the BDP of 2 (20 + 60) ms x 10 Mbit/s = 200,000 bytes, as in the ATC'25 testbed."""
-    lines = [tc_commands.tc_lines(path().cell_form, link) for link in (0, 1)]
+    lines = list(map(list, tc_of(path())))
     assert lines[0] == [
         "qdisc add dev {dev} root handle 1: netem limit 1000000 delay 20000us loss 1%",
         "qdisc add dev {dev} parent 1: handle 5: htb default 1",
@@ -149,28 +156,29 @@ def test_as_published_the_whole_path_sizes_both_queues_and_each_link_keeps_its_r
 @given(segment, segment, st.sampled_from(["red", "bfifo:1", "pie", "policer"]))
 def test_sized_by_segment_each_link_is_what_it_is_alone(first, second, queue):
     made = path(segments=(first, second), queue=queue, queue_sized_by="segment")
-    for link, cell in enumerate((first, second)):
-        assert tc_commands.tc_lines(made.cell_form, link) == tc_commands.tc_lines(setting(cell, queue=queue).cell_form)
+    alone = [tc_of(setting(cell, queue=queue))[0] for cell in (first, second)]
+    assert list(tc_of(made)) == alone
 
 
 def observed(cell, **changes):
     netem = {"delay": {"delay": cell.one_way_delay_ms / 1000}, "loss-random": {"loss": cell.loss_pct / 100}}
     return {
         **GOOD, "rate_mbps": cell.bandwidth_mbps, "delays_ms": [cell.one_way_delay_ms + 0.1],
-        "loss_lost": round(20 * cell.loss_pct), "qdiscs": [{**QDISCS[0], "options": netem}, QDISCS[1]], **changes,
+        "loss_lost": round(20 * cell.loss_pct), "qdiscs": [{**QDISCS[0], "options": netem}, *QDISCS[1:]], **changes,
     }  # fmt: skip
 
 
 def test_each_segment_is_calibrated_and_a_wrong_one_named():
     good = [observed(CLIENTS), observed(SERVERS)]
-    assert calibration.problems(path(), good) == []
-    assert calibration.problems(path(), [good[0], observed(SERVERS, rate_mbps=40)]) == [
-        "the emulator delivered 40 Mbit/s instead of 50 (server's segment)"
+    network = path().network
+    assert calibration.problems(network, good) == []
+    assert calibration.problems(network, [good[0], observed(SERVERS, rate_mbps=40)]) == [
+        "the emulator delivered 40 Mbit/s instead of 50 (server, data)"
     ]
-    (lost,) = calibration.problems(path(), [observed(CLIENTS, loss_lost=200), good[1]])
-    assert lost == "the emulator lost 200 of 2000 probe packets instead of 1 % (client's segment)"
-    assert len(calibration.problems(path(), list(reversed(good)))) > 5
-    assert calibration.problems(path(), good[:1]) == ["1 links were calibrated, but the setting has 2"]
+    (lost,) = calibration.problems(network, [observed(CLIENTS, loss_lost=200), good[1]])
+    assert lost == "the emulator lost 200 of 2000 probe packets instead of 1 % (client, data)"
+    assert len(calibration.problems(network, list(reversed(good)))) > 5
+    assert calibration.problems(network, good[:1]) == ["1 directions of links were calibrated instead of 2"]
 
 
 def split_facts(proxy_status=None, connections=1, **changes):

@@ -1,8 +1,13 @@
 """The qdisc chains of shared links, and how tc's output about them is read."""
 
-import pytest
+import dataclasses
 
-from conformance.model.emulation import shaping, tc_commands
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.lab import shared
+from conformance.model.emulation import shaping
 from conformance.model.errors import UserError
 from conformance.model.links import Direction, Queue
 from conformance.model.network import Network
@@ -24,20 +29,52 @@ def lines(direction, **more):
     return shaping.tc_lines(network(direction), direction, **more)
 
 
-def test_one_link_with_htb_has_the_chain_of_a_cell():
-    """So a single flow on such a link has the same network as in a cell."""
-    cell = Cell(10, 20, 1)
-    direction = Direction(rate_mbps=10, delay_ms=20, loss_pct=1, queue=Queue(kind="red"))
-    both = Network.from_json(
-        {
-            "links": [{"name": "link", "ends": ["left", "right"], "data": direction.to_json() | _queue(direction)}],
-            "flows": [{"name": "test", "bytes": 1}],
-        }
-    )
-    from conformance.catalogue import documents
+def test_the_chain_is_netem_then_htb_then_the_queue_of_the_testbed():
+    assert lines(Direction(rate_mbps=10, delay_ms=20, loss_pct=1, queue=Queue(kind="red")), bdp=50_000) == [
+        "qdisc add dev {dev} root handle 1: netem limit 1000000 delay 20000us loss 1%",
+        "qdisc add dev {dev} parent 1: handle 5: htb default 1",
+        "class add dev {dev} parent 5: classid 5:1 htb rate 10mbit quantum 125000",
+        "qdisc add dev {dev} parent 5:1 handle 10: red limit 200000 min 16666 max 50000 avpkt 1000 burst 17"
+        " probability 0.02 adaptive harddrop bandwidth 10mbit",
+    ]
 
-    asked = tc_commands.tc_lines(documents.profile("packets", cell).cell_form, delay_off_ns=77)
-    assert shaping.tc_lines(both, direction, 77) == asked
+
+def test_quantum_is_capped():
+    assert "quantum 200000" in lines(Direction(rate_mbps=50, queue=BFIFO))[2]
+
+
+def test_a_policer_polices_at_the_rate_behind_twice_the_rate():
+    policed = Direction(rate_mbps=50, delay_ms=20, queue=Queue(kind="policer"))
+    made = shaping.tc_lines(dataclasses.replace(network(policed), offload=True), policed)
+    assert "rate 100mbit" in made[2] and "police rate 50mbit burst 65536" in made[4]
+
+
+def test_red_at_10_mbps_and_1_ms_hits_its_floor():
+    assert shaping.red_parameters(Cell(10, 1, 0).bdp_bytes) == {
+        "limit_bytes": 48_000,
+        "max_bytes": 12_000,
+        "min_bytes": 4_000,
+        "avpkt_bytes": 1000,
+        "burst_packets": 5,
+    }
+
+
+@given(st.builds(Cell, st.floats(1, 1000), st.floats(0, 500), st.just(0)))
+def test_red_thresholds_are_ordered_and_burst_covers_the_lower(cell):
+    red = shaping.red_parameters(cell.bdp_bytes)
+    assert 4_000 <= red["min_bytes"] < red["max_bytes"] < red["limit_bytes"]
+    # By tc-red(8), burst must cover min in average packets, or the kernel refuses it.
+    assert red["burst_packets"] * red["avpkt_bytes"] >= red["min_bytes"]
+
+
+def test_a_trials_delay_is_never_quite_what_was_asked_for():
+    offs = [shared.delay_off_ns(seed, 0) for seed in range(1, 201)]
+    assert len(set(offs)) > 190 and 0 not in offs and -10_000 <= min(offs) < -9_000 and 9_000 < max(offs) <= 10_000
+    assert offs == [shared.delay_off_ns(seed, 0) for seed in range(1, 201)]
+    assert shared.delay_off_ns(1, 0) != shared.delay_off_ns(1, 1)
+    direction = Direction(rate_mbps=10, delay_ms=20, queue=BFIFO)
+    as_asked, later = (lines(direction, delay_off_ns=off) for off in (0, 7))
+    assert "delay 20000us" in as_asked[0] and "delay 20000.007us" in later[0] and as_asked[1:] == later[1:]
 
 
 def test_a_limiter_never_stands_without_a_delay():
