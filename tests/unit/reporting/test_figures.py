@@ -75,7 +75,9 @@ def test_the_score_of_why_is_that_of_what_was_read_of_the_mutants_traces():
     for group, least in _LEAST_TOP.items():
         own = [score for score in scores if score.mutant.algorithm in score_why.GROUPS[group]]
         assert sum(score.rank == 1 for score in own) >= least * len(own)
-    assert _unwrapped(score_why.table(scores, evidence=False)) in _unwrapped((_DOCS / "findings-why.md").read_text(encoding="utf-8"))
+    assert _unwrapped(score_why.table(scores, evidence=False)) in _unwrapped(
+        (_DOCS / "findings-why.md").read_text(encoding="utf-8")
+    )
 
 
 def test_what_stands_in_the_place_of_references_is_what_was_read_of_them_with_the_mutants():
