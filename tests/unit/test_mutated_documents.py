@@ -187,7 +187,7 @@ def _read_clauses(path):
 
 
 def _read_zone(path):
-    documents.any_zone(path)
+    documents.zone(path)
     lint.check(path)
 
 

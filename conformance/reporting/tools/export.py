@@ -55,6 +55,10 @@ def _setting(name: str) -> Of:
     return lambda series, cell: getattr(series.setting, name)
 
 
+def _transfer_s(series: Series, _cell: Cell) -> int | float:
+    return number(series.setting.transfer_s)
+
+
 def _edge(metric: Metric, side: int) -> Of:
     """Return the function for one end of the median's interval, whose value is None if there is no interval."""
 
@@ -119,7 +123,7 @@ _FIRST_COLUMNS = (
     Column("profile_digest", _TEXT, "digest of those settings", _setting("profile_digest")),
     Column("queue", _TEXT, "queue at the bottleneck", _setting("queue")),
     Column("offload", "bool", "segmentation offload", _setting("offload")),
-    Column("transfer_s", _NUMBER, "length of a transfer, in seconds at the link's rate", _setting("transfer_s")),
+    Column("transfer_s", _NUMBER, "length of a transfer, in seconds at the link's rate", _transfer_s),
     Column("rival", _TEXT, "congestion control of the flow that shared the bottleneck", _setting("rival")),
     Column("cell", _TEXT, "the cell's id", lambda s, c: c.id),
     Column("bandwidth_mbps", _NUMBER, "bandwidth of the bottleneck", lambda s, c: c.bandwidth_mbps),

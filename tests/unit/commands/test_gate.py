@@ -809,7 +809,7 @@ def test_traces_are_kept_of_a_few_cells_that_violate_and_only_of_those(run, monk
     assert traced == []
     options = "cubic", "--grid", "10mbps", "--results", "bad.jsonl"
     done = run(*options, "--keep-traces", "kept", kind="bad")
-    assert "kept traces of 3 of the 48 cells that violate" in done.output and done.output.count("shown\n") == 3
+    assert "kept traces of 3 of the 48 points that violate" in done.output and done.output.count("shown\n") == 3
     assert len(traced) == len(set(traced)) == 3 and {seed for _, _, seed in traced} == {1001}
     assert {path.name for path in (tmp_path / "kept").iterdir()} == {f"cubic-{cell}" for _, cell, _ in traced}
     assert "trace already kept: kept/cubic-10mbps" in run(*options, "--keep-traces", "kept", kind="bad").output

@@ -425,7 +425,7 @@ def test_a_zone_that_rejected_nobody_is_tried_on_further_mutants(made_up, tmp_pa
     shipped = [zone(id="cubic/heatmap", intervals={A: wide}), zone(id="cubic/startup", intervals={B: narrow})]
     monkeypatch.setattr(documents, "zone_files", lambda kind, profile="atc25": shipped)
     monkeypatch.setattr(documents, "judging_files", lambda: [])
-    monkeypatch.setattr(documents, "any_zone", lambda zone: zone)
+    monkeypatch.setattr(documents, "zone", lambda zone: zone)
     monkeypatch.setattr(mutants, "_zones", lambda mutant, plan: [shipped[0]])
     kernel = [mutant.id for mutant in CORPUS if mutant.algorithm == "cubic" and mutant.kernel]
     values[kernel[2]] = 0.7
@@ -598,7 +598,7 @@ def test_the_record_is_of_the_mutants_there_are_and_of_every_zone_of_their_algor
     buildable = {mutant.id for mutant in CORPUS if mutant.kernel in (None, "default", "mutants")}
     assert NEWER < buildable <= recorded | NEWER
     for path in documents.zone_files("*"):
-        shipped = documents.any_zone(path)
+        shipped = documents.zone(path)
         if isinstance(shipped, Zone):
             said = mutant_record.check(shipped, path)
             own = shipped.algorithm in {one.algorithm for one in record}
