@@ -266,7 +266,7 @@ CASES = {
     "packed results": ("results.jsonl.xz", lzma.compress(text_of(LINE) + text_of(OTHER)), _read_packed_results),
     "features": ("r.features.jsonl", json.loads(features.dumps(FEATURES)), _read_features),
     "zone": ("startup.json", _json("zones", "cubic", "startup.json"), _read_zone),
-    "profile": ("atc25.json", _json("zones", "profiles", "atc25.json"), _read_scenario),
+    "profile": ("atc25.json", _json("zones", "profiles", "atc25.json"), scenarios.read),
     "expected": ("expected.json", EXPECTED, _read_expected),
     "adapter": ("adapter.json", ADAPTER, _read_adapter),
     "mutants": ("mutants.json", MUTANTS, _read_mutants),
