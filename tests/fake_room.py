@@ -10,9 +10,9 @@ from helpers import counted, overflows, scheme
 
 from conformance.catalogue import documents
 from conformance.engine import benches
-from conformance.model import seeds
 from conformance.model.errors import UserError
-from conformance.model.trial import Measurement, Outcome
+from conformance.model.judging import seeds
+from conformance.model.trials.trial import Measurement, Outcome
 
 STACK = "fake"
 #: documents.zone_of(), which reads each zone once and not for each trial

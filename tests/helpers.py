@@ -8,10 +8,10 @@ import math
 from hypothesis import strategies as st
 
 from conformance.catalogue import documents, own_kind
-from conformance.model.place import Cell
-from conformance.model.setting import Setting
-from conformance.model.trial import Measurement, Outcome, Scheme, Trial
-from conformance.model.zone import Basis, Interval, Margin, Zone, hull
+from conformance.model.judging.zone import Basis, Interval, Margin, Zone, hull
+from conformance.model.networks.place import Cell
+from conformance.model.networks.setting import Setting
+from conformance.model.trials.trial import Measurement, Outcome, Scheme, Trial
 
 CELL = Cell(10, 20, 1)
 

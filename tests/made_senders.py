@@ -4,7 +4,7 @@ import numpy
 import pytest
 
 from conformance.catalogue import clauses
-from conformance.model import packets
+from conformance.model.captures import packets
 from conformance.model.clauses.seen import Invisible, Seen
 
 FULL = 1500

@@ -5,8 +5,8 @@ import math
 import random
 
 from conformance.catalogue import documents
-from conformance.model import grid as grids
-from conformance.model.trial import Measurement, Outcome, Scheme, Trial
+from conformance.model.judging import grid as grids
+from conformance.model.trials.trial import Measurement, Outcome, Scheme, Trial
 
 _SCHEMES = (("cubic", 4), ("reno", 2), ("bbrv1", 4))
 _POINTS = 128

@@ -25,10 +25,11 @@ import rich.console
 from conformance.catalogue import recorded_features
 from conformance.commands import mutants, tracing, why_changes
 from conformance.engine import benches, runs
-from conformance.model import digest, seeds
+from conformance.model import digest
 from conformance.model.clauses import changes
 from conformance.model.diagnosis import ranking as suspects
 from conformance.model.diagnosis.feature_table import CELLS, FEATURES, PROFILE, label_of
+from conformance.model.judging import seeds
 from conformance.model.studies.mutants import Mutant, choose
 from conformance.reporting.text.progress import ConsoleNotes
 from conformance.support import files, paths

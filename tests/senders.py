@@ -6,7 +6,7 @@ import heapq
 
 import numpy
 
-from conformance.model import packets as kept
+from conformance.model.captures import packets as kept
 from conformance.model.diagnosis import flow as flows
 from conformance.model.diagnosis.pcap import Packet
 

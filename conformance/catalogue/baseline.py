@@ -12,10 +12,10 @@ import pathlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from conformance.catalogue import derive, documents, own_kind, scenarios
-from conformance.model import zone as zones
 from conformance.model.errors import UserError, located
-from conformance.model.setting import Setting
-from conformance.model.trial import SHORT_DIGEST, Measurement, Outcome, Scheme
+from conformance.model.judging import zone as zones
+from conformance.model.networks.setting import Setting
+from conformance.model.trials.trial import SHORT_DIGEST, Measurement, Outcome, Scheme
 from conformance.results import store
 from conformance.support.console import one_line
 

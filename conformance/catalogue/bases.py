@@ -1,6 +1,6 @@
 """Find the bases of a zone besides its reference: what documents say, and other implementations that were measured.
 
-A document's basis is played: transfers follow the document's equations alone (model/played.py), and packets are lost
+A document's basis is played: transfers follow the document's equations alone (played.py), and packets are lost
 one by one at random. A measured basis is another implementation's trials in the same settings.
 """
 
@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy
 
-from conformance.model import played
 from conformance.model.emulation import shaping
-from conformance.model.metrics import BACK_TO_BACK, UTILIZATION
-from conformance.model.place import Cell
-from conformance.model.setting import Setting
-from conformance.model.zone import REFERENCE_PACKET_BYTES, SMALL_PACKET_BYTES, Basis
+from conformance.model.judging import played
+from conformance.model.judging.zone import REFERENCE_PACKET_BYTES, SMALL_PACKET_BYTES, Basis
+from conformance.model.metrics.table import BACK_TO_BACK, UTILIZATION
+from conformance.model.networks.place import Cell
+from conformance.model.networks.setting import Setting
 
 PLAYED_TRIALS = 60
 #: how many random numbers are drawn at a time

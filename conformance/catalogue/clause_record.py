@@ -7,7 +7,7 @@ from typing import Any
 
 from conformance.model.clauses.document import Clause
 from conformance.model.clauses.verdict import ClauseVerdict
-from conformance.model.verdict import Status
+from conformance.model.judging.verdict import Status
 from conformance.support import files, paths, schema
 
 #: a clause, a scheme and the verdict, as they are in the record

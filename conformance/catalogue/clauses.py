@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from conformance.catalogue import documents, scenarios
 from conformance.model.clauses.document import Clause, Network, Specification
 from conformance.model.errors import UserError, located
-from conformance.model.place import Cell, Point
-from conformance.model.setting import Setting
+from conformance.model.networks.place import Cell, Point
+from conformance.model.networks.setting import Setting
 from conformance.support import paths, schema, spelling
 
 

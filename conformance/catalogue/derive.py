@@ -13,16 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from conformance.catalogue import bases, documents, own_kind, scenarios
-from conformance.model import power, verdict, zone
 from conformance.model.errors import UserError
-from conformance.model.metric import RELATIVE_MARGIN
-from conformance.model.metrics import METRICS, UTILIZATION
-from conformance.model.place import Cell, Point
-from conformance.model.rounding import rounded_outward
-from conformance.model.scenario import Scenario
-from conformance.model.setting import Setting
-from conformance.model.trial import Measurement, Outcome
-from conformance.model.zone import (
+from conformance.model.judging import power, verdict, zone
+from conformance.model.judging.zone import (
     Basis,
     Interval,
     Margin,
@@ -30,6 +23,13 @@ from conformance.model.zone import (
     Zone,
     hull,
 )
+from conformance.model.metrics.metric import RELATIVE_MARGIN
+from conformance.model.metrics.table import METRICS, UTILIZATION
+from conformance.model.networks.place import Cell, Point
+from conformance.model.networks.scenario import Scenario
+from conformance.model.networks.setting import Setting
+from conformance.model.rounding import rounded_outward
+from conformance.model.trials.trial import Measurement, Outcome
 from conformance.results import store
 from conformance.support import files, schema
 

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conformance.catalogue import scenarios
-from conformance.model import grid
-from conformance.model import zone as zones
 from conformance.model.errors import UserError
-from conformance.model.legacy import CellForm
-from conformance.model.metrics import METRICS
-from conformance.model.place import Cell, end_to_end
-from conformance.model.proxy import Proxy
-from conformance.model.setting import Setting
+from conformance.model.judging import grid
+from conformance.model.judging import zone as zones
+from conformance.model.metrics.table import METRICS
+from conformance.model.networks.legacy import CellForm
+from conformance.model.networks.place import Cell, end_to_end
+from conformance.model.networks.proxy import Proxy
+from conformance.model.networks.setting import Setting
 from conformance.model.split.split_zone import SplitZone
 from conformance.support import paths, schema, spelling
 
@@ -175,7 +175,7 @@ def shipped_path(zone_id: str) -> pathlib.Path:
 
 
 def cells(named: str) -> tuple[Cell, ...]:
-    """Return the cells of a grid by its name (model/grid.py), or those of a zone that ships by its id.
+    """Return the cells of a grid by its name (model/judging/grid.py), or those of a zone that ships by its id.
 
     Raises UserError.
     """

@@ -10,9 +10,9 @@ from conformance.lab import manifest
 from conformance.model import expectation
 from conformance.model.errors import UserError, located
 from conformance.model.expectation import Expected
-from conformance.model.place import Point
-from conformance.model.trial import Scheme
-from conformance.model.zone import id_parts
+from conformance.model.judging.zone import id_parts
+from conformance.model.networks.place import Point
+from conformance.model.trials.trial import Scheme
 from conformance.support import schema
 
 FILE = "expected.json"

@@ -1,6 +1,6 @@
 """Check and format zone files, for `conformance zones check | fmt`.
 
-These checks need the profile and the other zones, so neither a schema nor conformance/model/zone.py can make them.
+These checks need the profile and the other zones, so neither a schema nor zone.py can make them.
 """
 
 import pathlib
@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from conformance.catalogue import bases, derive, documents, scenarios
-from conformance.model import grid
-from conformance.model import zone as zones
 from conformance.model.errors import UserError, located
-from conformance.model.metrics import METRICS
-from conformance.model.place import Point
-from conformance.model.power import MUST_TELL
-from conformance.model.setting import Setting
-from conformance.model.zone import Basis, Interval, Zone, differing, id_parts
+from conformance.model.judging import grid
+from conformance.model.judging import zone as zones
+from conformance.model.judging.power import MUST_TELL
+from conformance.model.judging.zone import Basis, Interval, Zone, differing, id_parts
+from conformance.model.metrics.table import METRICS
+from conformance.model.networks.place import Point
+from conformance.model.networks.setting import Setting
 from conformance.support import files, paths, schema
 
 #: tolerance for bounds that were computed from unrounded values

@@ -14,13 +14,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from conformance.catalogue import documents, own_kind
-from conformance.model import grid, verdict
 from conformance.model.errors import UserError
-from conformance.model.metrics import METRICS
-from conformance.model.place import Point
+from conformance.model.judging import grid, verdict
+from conformance.model.judging.zone import Zone, id_parts
+from conformance.model.metrics.table import METRICS
+from conformance.model.networks.place import Point
 from conformance.model.studies.mutants import Where
-from conformance.model.trial import Measurement, Outcome
-from conformance.model.zone import Zone, id_parts
+from conformance.model.trials.trial import Measurement, Outcome
 from conformance.support import files, paths, schema
 
 #: the cells of a zone over a grid in which mutants are measured, unless a user asks for more

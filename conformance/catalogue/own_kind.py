@@ -9,12 +9,12 @@ import statistics
 from collections.abc import Iterable, Sequence
 
 from conformance.catalogue import documents
-from conformance.model import shared_metrics
 from conformance.model.errors import UserError
-from conformance.model.metrics import METRICS
-from conformance.model.setting import Setting
-from conformance.model.trial import Measurement, Outcome
-from conformance.model.zone import OwnKind
+from conformance.model.judging.zone import OwnKind
+from conformance.model.metrics import group_metrics
+from conformance.model.metrics.table import METRICS
+from conformance.model.networks.setting import Setting
+from conformance.model.trials.trial import Measurement, Outcome
 
 #: the least number of trials; fewer say too little about a median
 _LEAST_TRIALS = 5
@@ -31,7 +31,7 @@ def measured(measurements: Iterable[Measurement], setting: Setting, kernel_diges
         if m.trial.setting == setting and m.outcome is Outcome.OK and m.trial.scheme.kernel_digest == kernel_digest
         if m.trial.scheme.in_kernel and _of_one_kind(m)
     ]
-    seen = [value for m in own if (value := shared_metrics.others_mbps(m, None)) is not None]
+    seen = [value for m in own if (value := group_metrics.others_mbps(m, None)) is not None]
     if len(seen) < _LEAST_TRIALS:
         return None
     return OwnKind(

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator
 
 from conformance.catalogue import documents
-from conformance.model import zone as zones
-from conformance.model.setting import Setting
+from conformance.model.judging import zone as zones
+from conformance.model.judging.zone import Basis, Zone
+from conformance.model.networks.setting import Setting
 from conformance.model.studies.claims import Seen
 from conformance.model.studies.outcome import References
 from conformance.model.studies.study import Study
 from conformance.model.studies.study_point import CLIENT, STACK
-from conformance.model.zone import Basis, Zone
 
 
 def of(study: Study) -> References:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from conformance.model.errors import UserError, located
-from conformance.model.place import Point
-from conformance.model.scenario import Scenario
-from conformance.model.setting import Setting
+from conformance.model.networks.place import Point
+from conformance.model.networks.scenario import Scenario
+from conformance.model.networks.setting import Setting
 from conformance.support import paths, schema, spelling
 
 #: names of a scenario's grids for its zones: all of their points, and those of the smoke tier

@@ -4,8 +4,8 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
 from conformance.catalogue import derive, documents
-from conformance.model.place import Cell
-from conformance.model.zone import Interval, Zone
+from conformance.model.judging.zone import Interval, Zone
+from conformance.model.networks.place import Cell
 from conformance.support import schema
 
 _SMOKE_CELLS = 12

@@ -9,7 +9,7 @@ from typing import Any
 
 from conformance.catalogue import scenarios
 from conformance.model.errors import UserError, located
-from conformance.model.scenario import Scenario
+from conformance.model.networks.scenario import Scenario
 from conformance.model.studies.study import Study
 from conformance.support import paths, schema, spelling
 

@@ -21,7 +21,7 @@ from conformance import __version__
 from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus
 from conformance.model.errors import UserError
-from conformance.model.verdict import MOST_TRIALS
+from conformance.model.judging.verdict import MOST_TRIALS
 from conformance.support import spelling
 from conformance.support.console import Console, mistake, one_line, silence
 from conformance.support.notes import Notes

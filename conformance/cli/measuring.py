@@ -11,9 +11,9 @@ from click.core import ParameterSource
 from conformance.cli.base import FORMAT, SECONDS, SEED, TRIALS, finish, notes, out_folder
 from conformance.engine.benches import Choice
 from conformance.lab import image
-from conformance.model import seeds
 from conformance.model.errors import UserError
-from conformance.model.verdict import last_look
+from conformance.model.judging import seeds
+from conformance.model.judging.verdict import last_look
 from conformance.results.store import DEFAULT_RESULTS
 from conformance.support import files
 

@@ -3,7 +3,7 @@
 import click
 
 from conformance.cli.base import FORMAT, finish
-from conformance.model.proxy import PEPSAL, SPLITTER
+from conformance.model.networks.proxy import PEPSAL, SPLITTER
 
 
 @click.group()

@@ -10,8 +10,8 @@ import click
 from conformance.cli import measuring
 from conformance.cli.base import FORMAT, SECONDS, finish, notes
 from conformance.engine.benches import Choice
-from conformance.model.legacy import QUEUE_SIZED_BY
-from conformance.model.proxy import PEPSAL, SPLITTER
+from conformance.model.networks.legacy import QUEUE_SIZED_BY
+from conformance.model.networks.proxy import PEPSAL, SPLITTER
 from conformance.support import extras
 
 _PROXY = click.option(

@@ -8,7 +8,7 @@ import click
 from conformance.cli.base import FORMAT, Name, finish, progress_console, written
 from conformance.commands.status import ExitStatus
 from conformance.model.errors import UserError
-from conformance.model.metrics import METRICS, UTILIZATION
+from conformance.model.metrics.table import METRICS, UTILIZATION
 
 
 @click.group()
@@ -196,7 +196,7 @@ def zones_power(
     The last column is about a stack that is 20 % slower than the reference in every cell.
     """
     from conformance.commands import zones_power
-    from conformance.model import power
+    from conformance.model.judging import power
     from conformance.reporting.text import zones as shown
 
     found = zones_power.compute(named, trials or power.TRIALS, questions or power.QUESTIONS)

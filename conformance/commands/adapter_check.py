@@ -15,8 +15,8 @@ from conformance.lab.manifest import SEVERAL_REQUESTS
 from conformance.model.emulation import contract
 from conformance.model.emulation.contract import Clause
 from conformance.model.errors import UserError
-from conformance.model.place import Cell
-from conformance.model.trial import Scheme
+from conformance.model.networks.place import Cell
+from conformance.model.trials.trial import Scheme
 
 _CELL, _TRANSFER_S = Cell(10, 20, 0), 4
 _WALL_TIMEOUT_S = 300

@@ -17,8 +17,8 @@ from conformance.engine.benches import Bench, Choice
 from conformance.lab import building, manifest
 from conformance.lab.virtual import VirtualRoom
 from conformance.model.errors import UserError
-from conformance.model.place import Cell
-from conformance.model.trial import Measurement, Outcome
+from conformance.model.networks.place import Cell
+from conformance.model.trials.trial import Measurement, Outcome
 from conformance.results import store
 from conformance.support import files, limits
 

@@ -20,10 +20,10 @@ from conformance.engine import benches, runs
 from conformance.engine.benches import Bench, Choice
 from conformance.engine.progress import Progress
 from conformance.engine.questions import Key
-from conformance.model import grid
 from conformance.model.errors import UserError
-from conformance.model.place import Cell
-from conformance.model.trial import Measurement, Outcome
+from conformance.model.judging import grid
+from conformance.model.networks.place import Cell
+from conformance.model.trials.trial import Measurement, Outcome
 from conformance.results import store
 from conformance.support.console import seconds_of
 

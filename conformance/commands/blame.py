@@ -17,9 +17,9 @@ from conformance.model.diagnosis.blame import Blame, NotAttributed, Side
 from conformance.model.diagnosis.feature_table import FEW, is_bbr
 from conformance.model.diagnosis.flow import Flow
 from conformance.model.errors import UserError
-from conformance.model.place import Cell, Point
-from conformance.model.setting import Setting
-from conformance.model.zone import Basis, Zone
+from conformance.model.judging.zone import Basis, Zone
+from conformance.model.networks.place import Cell, Point
+from conformance.model.networks.setting import Setting
 from conformance.support.notes import Notes
 
 #: captured trials of the stack in a cell, and as many of the reference; most cells of one zone; most cells in all

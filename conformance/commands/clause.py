@@ -18,7 +18,7 @@ from conformance.engine.questions import ClauseQuestion
 from conformance.model.clauses.document import Clause, Specification
 from conformance.model.clauses.verdict import ClauseVerdict
 from conformance.model.errors import UserError
-from conformance.model.verdict import Status, last_look
+from conformance.model.judging.verdict import Status, last_look
 from conformance.support import spelling
 from conformance.support.notes import Notes
 

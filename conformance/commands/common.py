@@ -5,7 +5,7 @@ from typing import Any
 
 from conformance.engine.benches import Bench
 from conformance.model.errors import UserError
-from conformance.model.trial import Measurement, Outcome, Scheme
+from conformance.model.trials.trial import Measurement, Outcome, Scheme
 from conformance.support import spelling
 
 #: outcomes of trials that say nothing about the stack

@@ -25,13 +25,13 @@ from conformance.commands.compare_sides import Results, Stack
 from conformance.commands.compare_work import Work
 from conformance.engine import runs
 from conformance.engine.benches import Choice
-from conformance.model import grid as grids
-from conformance.model import seeds
 from conformance.model.diagnosis import by_trial, feature_table
 from conformance.model.errors import UserError
+from conformance.model.judging import grid as grids
+from conformance.model.judging import seeds
 from conformance.model.studies import comparison
 from conformance.model.studies.comparison import Change, Compared
-from conformance.model.trial import Scheme
+from conformance.model.trials.trial import Scheme
 from conformance.reporting.text import compare as shown
 from conformance.support import extras, files
 from conformance.support.console import count, duration

@@ -15,9 +15,9 @@ from conformance.model.diagnosis import by_trial, ranking
 from conformance.model.diagnosis.feature_table import Feature, label_of
 from conformance.model.diagnosis.samples import Samples
 from conformance.model.errors import UserError
-from conformance.model.setting import Setting
+from conformance.model.networks.setting import Setting
 from conformance.model.studies.comparison import Quantity, Values
-from conformance.model.trial import Measurement
+from conformance.model.trials.trial import Measurement
 
 
 def keys(algorithm: str) -> list[Key]:

@@ -16,9 +16,9 @@ from conformance.engine.benches import Bench
 from conformance.model.diagnosis import by_trial
 from conformance.model.diagnosis.feature_table import CELLS, FEW, cells
 from conformance.model.diagnosis.flow import Flow
-from conformance.model.setting import Setting
+from conformance.model.networks.setting import Setting
 from conformance.model.studies import comparison
-from conformance.model.trial import Trial
+from conformance.model.trials.trial import Trial
 from conformance.results.features import Features, TrialFeatures
 from conformance.support.notes import Notes
 

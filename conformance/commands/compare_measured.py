@@ -11,10 +11,10 @@ from conformance.engine.plan import plan
 from conformance.engine.progress import Progress
 from conformance.engine.questions import Key
 from conformance.model.diagnosis.feature_table import FOLLOWS
-from conformance.model.metric import RELATIVE_MARGIN, Metric
-from conformance.model.place import Point
+from conformance.model.metrics.metric import RELATIVE_MARGIN, Metric
+from conformance.model.networks.place import Point
 from conformance.model.studies.comparison import Quantity, Tolerance
-from conformance.model.trial import Measurement, Outcome
+from conformance.model.trials.trial import Measurement, Outcome
 from conformance.support.notes import Notes
 
 

@@ -7,10 +7,10 @@ from conformance.catalogue import documents, scenarios
 from conformance.commands import gate_order
 from conformance.commands.compare_sides import Results, Stack
 from conformance.engine.questions import Key
-from conformance.model import grid as grids
 from conformance.model.errors import UserError
-from conformance.model.place import Cell, Point
-from conformance.model.setting import Setting
+from conformance.model.judging import grid as grids
+from conformance.model.networks.place import Cell, Point
+from conformance.model.networks.setting import Setting
 from conformance.support.console import count
 
 #: the --grid without cells, with which only features are compared

@@ -8,11 +8,11 @@ from typing import Any
 from conformance.commands import common, compare_measured
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus, of_outcomes, worst
-from conformance.model.metrics import METRICS
-from conformance.model.place import Point
+from conformance.model.metrics.table import METRICS
+from conformance.model.networks.place import Point
 from conformance.model.studies import comparison
 from conformance.model.studies.comparison import Change, Compared, Quantity
-from conformance.model.trial import Measurement, Scheme
+from conformance.model.trials.trial import Measurement, Scheme
 
 #: the default margin: how far apart cells may be if one side serves for the other, as a share of what zones permit
 MARGIN = 1.0
@@ -88,7 +88,7 @@ class Comparison:
     #: sentences about what limits the comparison, such as results that a file lacks
     lacking: tuple[str, ...] = ()
     margin: float | None = None
-    #: {event: why} of events of model/events.py that never happened in what is compared; "" if they were not tried
+    #: {event: why} of events of events.py that never happened in what is compared; "" if they were not tried
     never: Mapping[str, str] = dataclasses.field(default_factory=dict)
     #: whether --changes can make them happen
     can_change: bool = False

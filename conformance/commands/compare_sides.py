@@ -14,8 +14,8 @@ from conformance.engine.benches import Bench, Choice
 from conformance.engine.questions import Key
 from conformance.lab.room import ROOM
 from conformance.model.errors import UserError
-from conformance.model.setting import Setting
-from conformance.model.trial import Measurement, Scheme
+from conformance.model.networks.setting import Setting
+from conformance.model.trials.trial import Measurement, Scheme
 from conformance.results import features, store
 from conformance.support import paths
 

@@ -15,14 +15,14 @@ from conformance.commands.compare_measured import Measured, Spent
 from conformance.commands.compare_result import ROLES, LeftOut
 from conformance.commands.compare_sides import Results, Stack
 from conformance.engine.questions import Key
-from conformance.model import events
-from conformance.model import grid as grids
 from conformance.model.diagnosis import by_trial, feature_table
-from conformance.model.metric import Metric
-from conformance.model.metrics import METRICS, named
-from conformance.model.place import Point
+from conformance.model.judging import grid as grids
+from conformance.model.metrics.metric import Metric
+from conformance.model.metrics.table import METRICS, named
+from conformance.model.networks import events
+from conformance.model.networks.place import Point
 from conformance.model.studies.comparison import Quantity, Values
-from conformance.model.trial import Measurement
+from conformance.model.trials.trial import Measurement
 from conformance.support.notes import Notes
 
 #: cells that are measured on both sides before the next ones, so that a budget that ends leaves no side far behind
@@ -58,7 +58,7 @@ class Work:
     rest: list[Where] = dataclasses.field(default_factory=list)
     problems: list[str] = dataclasses.field(default_factory=list)
     lacking: list[str] = dataclasses.field(default_factory=list)
-    #: {event: why it did not happen in what is compared, as far as that is known} of model/events.py
+    #: {event: why it did not happen in what is compared, as far as that is known} of model/networks/events.py
     never: dict[str, str] = dataclasses.field(default_factory=lambda: dict.fromkeys(events.EVENTS, ""))
     spent: Spent = dataclasses.field(default_factory=Spent)
 

@@ -13,9 +13,9 @@ from conformance.engine.benches import Choice
 from conformance.engine.plan import plan
 from conformance.engine.questions import CellQuestion, Question
 from conformance.model.errors import UserError
-from conformance.model.place import Cell
-from conformance.model.verdict import ALPHA, Status, Verdict, overall
-from conformance.model.zone import Zone
+from conformance.model.judging.verdict import ALPHA, Status, Verdict, overall
+from conformance.model.judging.zone import Zone
+from conformance.model.networks.place import Cell
 from conformance.support.notes import Notes
 
 

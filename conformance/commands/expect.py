@@ -17,11 +17,11 @@ from conformance.model import expectation
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected, JudgedZone
 from conformance.model.family import at_first_clear, judge_zones, looks_at, looks_of, unless_repeated
-from conformance.model.seeds import repeats_apart
-from conformance.model.setting import Setting
+from conformance.model.judging.seeds import repeats_apart
+from conformance.model.judging.verdict import Status
+from conformance.model.networks.setting import Setting
 from conformance.model.split.split_zone import SplitVerdict
-from conformance.model.trial import Measurement, Scheme, Trial
-from conformance.model.verdict import Status
+from conformance.model.trials.trial import Measurement, Scheme, Trial
 from conformance.results import store
 from conformance.support import files, paths
 from conformance.support.console import count, one_line

@@ -6,8 +6,8 @@ from typing import Any
 from conformance.catalogue import clause_record, clauses
 from conformance.engine.benches import Choice
 from conformance.model.clauses.document import Clause
-from conformance.model.trial import Scheme
-from conformance.model.verdict import Status
+from conformance.model.judging.verdict import Status
+from conformance.model.trials.trial import Scheme
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

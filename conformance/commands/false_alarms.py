@@ -23,12 +23,12 @@ from conformance.engine.plan import Plan
 from conformance.engine.questions import Key
 from conformance.engine.work import Looks, Task
 from conformance.model import digest as digests
-from conformance.model.approach import approach
 from conformance.model.errors import UserError
+from conformance.model.judging.approach import approach
+from conformance.model.judging.verdict import ALPHA, CONFIDENCE, LOOKS, Status, Verdict, looks, overall
+from conformance.model.judging.zone import Zone
 from conformance.model.studies import mutants as model
-from conformance.model.trial import Measurement
-from conformance.model.verdict import ALPHA, CONFIDENCE, LOOKS, Status, Verdict, looks, overall
-from conformance.model.zone import Zone
+from conformance.model.trials.trial import Measurement
 from conformance.reporting.text import scores
 from conformance.results.store import Store
 from conformance.support import files, paths, schema

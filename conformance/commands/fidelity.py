@@ -16,9 +16,9 @@ from conformance.catalogue import documents
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus
 from conformance.model.errors import UserError, located
-from conformance.model.place import Cell
-from conformance.model.statistics import bias_and_rms
-from conformance.model.trial import Measurement, Outcome
+from conformance.model.judging.statistics import bias_and_rms
+from conformance.model.networks.place import Cell
+from conformance.model.trials.trial import Measurement, Outcome
 from conformance.results import store
 from conformance.support import paths
 

@@ -33,15 +33,16 @@ from conformance.engine.benches import Bench, Choice
 from conformance.engine.plan import Plan, plan
 from conformance.engine.questions import CellQuestion, Key
 from conformance.engine.workers import Executor
-from conformance.model import expectation, seeds
-from conformance.model import grid as grids
+from conformance.model import expectation
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected, Surprise
-from conformance.model.place import Point
+from conformance.model.judging import grid as grids
+from conformance.model.judging import seeds
+from conformance.model.judging.verdict import Status, Verdict, last_look
+from conformance.model.judging.zone import Zone, judges
+from conformance.model.networks.place import Point
 from conformance.model.studies.comparison import Change, Compared
-from conformance.model.trial import Measurement
-from conformance.model.verdict import Status, Verdict, last_look
-from conformance.model.zone import Zone, judges
+from conformance.model.trials.trial import Measurement
 from conformance.reporting.text import gate as reporting
 from conformance.support import files, limits, spelling
 from conformance.support.console import count, duration

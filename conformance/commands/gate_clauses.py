@@ -10,7 +10,7 @@ from conformance.commands.clause import JudgedClause, judged_clauses, questions_
 from conformance.commands.status import ExitStatus, of_verdicts, worst
 from conformance.engine.benches import Bench
 from conformance.engine.plan import plan
-from conformance.model.verdict import Status
+from conformance.model.judging.verdict import Status
 from conformance.support.console import count
 from conformance.support.notes import Notes
 

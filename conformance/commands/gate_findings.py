@@ -11,10 +11,10 @@ from conformance.engine.questions import CellQuestion, Key
 from conformance.model import expectation
 from conformance.model.diagnosis.blame import Blame, NotAttributed
 from conformance.model.expectation import Expected, Surprise
-from conformance.model.place import Point
-from conformance.model.trial import Measurement, Outcome
-from conformance.model.verdict import Status, Verdict
-from conformance.model.zone import Zone
+from conformance.model.judging.verdict import Status, Verdict
+from conformance.model.judging.zone import Zone
+from conformance.model.networks.place import Point
+from conformance.model.trials.trial import Measurement, Outcome
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -8,10 +8,10 @@ from typing import Any
 
 from conformance.catalogue import scenarios, separation
 from conformance.engine.questions import Key
-from conformance.model import grid as grids
 from conformance.model.errors import UserError
-from conformance.model.place import Point
-from conformance.model.zone import Zone
+from conformance.model.judging import grid as grids
+from conformance.model.judging.zone import Zone
+from conformance.model.networks.place import Point
 
 #: stages of the order: smoke places, the first look at each other zone, the rest
 _SMOKE, _FIRST, _REST = range(3)

@@ -13,12 +13,12 @@ from conformance.commands.status import ExitStatus, of_outcomes, worst
 from conformance.engine import benches, runs
 from conformance.engine.benches import Choice
 from conformance.model.errors import UserError
-from conformance.model.place import Cell
+from conformance.model.judging.zone import Zone
+from conformance.model.networks.place import Cell
 from conformance.model.studies import identify as model
 from conformance.model.studies.identify import Score
 from conformance.model.studies.identify_rates import Rates, rates
-from conformance.model.trial import Measurement, Outcome, Scheme
-from conformance.model.zone import Zone
+from conformance.model.trials.trial import Measurement, Outcome, Scheme
 from conformance.support.notes import Notes
 
 

@@ -20,14 +20,15 @@ from conformance.engine.plan import Judged, Plan, plan
 from conformance.engine.questions import CellQuestion, Key, cell_questions
 from conformance.lab import manifest
 from conformance.lab.manifest import Manifest
-from conformance.model import expectation, seeds
-from conformance.model import grid as grids
+from conformance.model import expectation
 from conformance.model.errors import UserError
 from conformance.model.expectation import Surprise
-from conformance.model.place import Cell
-from conformance.model.trial import Measurement, Outcome
-from conformance.model.verdict import ALPHA, Status, Verdict, overall
-from conformance.model.zone import Zone
+from conformance.model.judging import grid as grids
+from conformance.model.judging import seeds
+from conformance.model.judging.verdict import ALPHA, Status, Verdict, overall
+from conformance.model.judging.zone import Zone
+from conformance.model.networks.place import Cell
+from conformance.model.trials.trial import Measurement, Outcome
 from conformance.reporting.text.overview import words
 from conformance.support.console import count
 from conformance.support.notes import Notes

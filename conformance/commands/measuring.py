@@ -12,8 +12,8 @@ from conformance.engine.progress import Progress
 from conformance.engine.questions import Key, Question
 from conformance.engine.workers import Executor
 from conformance.model.family import not_confirmed
-from conformance.model.trial import Measurement
-from conformance.model.verdict import Status
+from conformance.model.judging.verdict import Status
+from conformance.model.trials.trial import Measurement
 from conformance.results.store import Store
 from conformance.support.console import count
 from conformance.support.notes import Notes

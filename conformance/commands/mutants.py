@@ -27,14 +27,14 @@ from conformance.kernel import source as sources
 from conformance.kernel import store as kernels
 from conformance.lab import adapter, kernel_variant, manifest
 from conformance.lab.virtual import VirtualRoom
-from conformance.model import grid as grids
 from conformance.model.errors import UserError
-from conformance.model.place import Point
+from conformance.model.judging import grid as grids
+from conformance.model.judging.verdict import Verdict, looks
+from conformance.model.judging.zone import Zone
+from conformance.model.networks.place import Point
 from conformance.model.studies import mutants
 from conformance.model.studies.mutants import Finding, Mutant, Outcome
-from conformance.model.trial import Measurement
-from conformance.model.verdict import Verdict, looks
-from conformance.model.zone import Zone
+from conformance.model.trials.trial import Measurement
 from conformance.results.store import Store
 from conformance.support import paths, schema
 from conformance.support.console import count, duration

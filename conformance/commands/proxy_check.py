@@ -13,7 +13,7 @@ from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus
 from conformance.lab import manifest, proxy, proxy_network
 from conformance.model.errors import UserError
-from conformance.model.proxy import PEPSAL, SPLITTER
+from conformance.model.networks.proxy import PEPSAL, SPLITTER
 from conformance.support import paths
 
 #: how long a section is down, in s

@@ -14,13 +14,13 @@ from conformance.engine.benches import Choice
 from conformance.engine.plan import plan
 from conformance.engine.questions import CellQuestion
 from conformance.engine.workers import Executor
-from conformance.model import seeds
 from conformance.model.errors import UserError
-from conformance.model.place import Cell
-from conformance.model.setting import Setting
-from conformance.model.trial import Measurement, Outcome
-from conformance.model.verdict import Status
-from conformance.model.zone import Zone
+from conformance.model.judging import seeds
+from conformance.model.judging.verdict import Status
+from conformance.model.judging.zone import Zone
+from conformance.model.networks.place import Cell
+from conformance.model.networks.setting import Setting
+from conformance.model.trials.trial import Measurement, Outcome
 from conformance.reporting import heatmaps
 from conformance.reporting.heatmaps import CellResult, Series
 from conformance.reporting.tools import export

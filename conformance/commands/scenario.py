@@ -18,13 +18,14 @@ from conformance.engine.plan import Plan, plan
 from conformance.engine.questions import CellQuestion, Key
 from conformance.engine.workers import Executor
 from conformance.lab import shared
-from conformance.model import metrics, shared_metrics
 from conformance.model.errors import UserError
-from conformance.model.place import Cell, Point, parse_values
-from conformance.model.scenario import Scenario
-from conformance.model.setting import Setting
-from conformance.model.trial import Measurement, Outcome
-from conformance.model.verdict import Status, Verdict
+from conformance.model.judging.verdict import Status, Verdict
+from conformance.model.metrics import group_metrics
+from conformance.model.metrics import table as metrics
+from conformance.model.networks.place import Cell, Point, parse_values
+from conformance.model.networks.scenario import Scenario
+from conformance.model.networks.setting import Setting
+from conformance.model.trials.trial import Measurement, Outcome
 from conformance.support import limits
 from conformance.support.notes import Notes
 
@@ -113,7 +114,7 @@ class Ran:
         for figure in at.figures if self.alone else ():
             if figure.metric == "group_goodput_mbps" and figure.group != JUDGED:
                 alone = self.alone.median(figure.group, figure.metric) if self.alone else None
-                harm = None if alone is None or figure.median is None else shared_metrics.harm(alone, figure.median)
+                harm = None if alone is None or figure.median is None else group_metrics.harm(alone, figure.median)
                 if harm is not None:
                     yield figure.group, harm
 

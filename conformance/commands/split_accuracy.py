@@ -14,10 +14,10 @@ from conformance.engine import benches, runs
 from conformance.engine.benches import Choice
 from conformance.lab import proxy as proxies
 from conformance.model.errors import UserError
-from conformance.model.place import Cell, end_to_end
+from conformance.model.networks.place import Cell, end_to_end
 from conformance.model.split import accuracy, split_paths
 from conformance.model.split.accuracy import Accuracy, Panel
-from conformance.model.trial import Measurement, Outcome
+from conformance.model.trials.trial import Measurement, Outcome
 from conformance.support.notes import Notes
 
 #: a path in a Panel: (row, column)

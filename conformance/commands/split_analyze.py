@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conformance.commands.result import Document, Done, document
-from conformance.model import grid as grids
-from conformance.model import grouping
 from conformance.model.errors import UserError
-from conformance.model.place import Cell
+from conformance.model.judging import grid as grids
+from conformance.model.networks.place import Cell
 from conformance.model.split import interpolation, split_paths, split_rates
 from conformance.model.split.split_paths import Path, PathClass
 from conformance.model.split.split_rates import Count, Filter, Prediction, Rates
-from conformance.model.trial import Measurement
+from conformance.model.trials import grouping
+from conformance.model.trials.trial import Measurement
 from conformance.results import store
 
 

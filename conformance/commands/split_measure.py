@@ -12,11 +12,11 @@ from conformance.commands.status import ExitStatus, of_outcomes
 from conformance.engine import benches, runs
 from conformance.engine.benches import Choice
 from conformance.lab import proxy as proxies
-from conformance.model import seeds, statistics
-from conformance.model.place import parse_path
-from conformance.model.setting import Setting
+from conformance.model.judging import seeds, statistics
+from conformance.model.networks.place import parse_path
+from conformance.model.networks.setting import Setting
 from conformance.model.split import split_paths
-from conformance.model.trial import Measurement, Outcome, Scheme
+from conformance.model.trials.trial import Measurement, Outcome, Scheme
 from conformance.support.notes import Notes
 
 #: bandwidth of the representative paths that zones have (catalogue/derive_split.py: those of the smallest grid)

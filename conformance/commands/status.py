@@ -6,8 +6,8 @@ The numbers are documented for users in conformance/cli/__init__.py.
 import enum
 from collections.abc import Iterable
 
-from conformance.model.trial import Outcome
-from conformance.model.verdict import Status
+from conformance.model.judging.verdict import Status
+from conformance.model.trials.trial import Outcome
 
 
 class ExitStatus(enum.IntEnum):

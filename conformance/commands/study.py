@@ -23,7 +23,7 @@ from conformance.model.studies.claims import Finding, Judged, Verdict
 from conformance.model.studies.outcome import Judgment
 from conformance.model.studies.study import Claim, Study, Variant
 from conformance.model.studies.study_point import StudyPoint
-from conformance.model.trial import Measurement
+from conformance.model.trials.trial import Measurement
 from conformance.results import store
 from conformance.support import limits
 from conformance.support.notes import Notes

@@ -29,11 +29,11 @@ from conformance.engine import benches
 from conformance.engine.benches import Choice
 from conformance.guest import protocol
 from conformance.lab import allowance, endings, job, shared, virtual
-from conformance.model import grid as grids
 from conformance.model.errors import UserError
-from conformance.model.place import Point
-from conformance.model.setting import Setting
-from conformance.model.trial import Measurement, Trial
+from conformance.model.judging import grid as grids
+from conformance.model.networks.place import Point
+from conformance.model.networks.setting import Setting
+from conformance.model.trials.trial import Measurement, Trial
 from conformance.support import files, limits
 from conformance.support.notes import Notes
 

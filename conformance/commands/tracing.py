@@ -20,8 +20,8 @@ from conformance.lab.captures import PROTOCOLS, Captures
 from conformance.model.diagnosis import feature_table, pcap
 from conformance.model.diagnosis import flow as flows
 from conformance.model.errors import UserError
-from conformance.model.setting import Setting
-from conformance.model.trial import Measurement, Outcome, Scheme, Trial
+from conformance.model.networks.setting import Setting
+from conformance.model.trials.trial import Measurement, Outcome, Scheme, Trial
 from conformance.support import limits
 from conformance.support.notes import Bar
 

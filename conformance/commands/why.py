@@ -30,9 +30,9 @@ from conformance.model.diagnosis import explaining, feature_table, features, ran
 from conformance.model.diagnosis.explaining import Difference
 from conformance.model.diagnosis.feature_table import FEW, MANY
 from conformance.model.errors import UserError
-from conformance.model.metric import RELATIVE_MARGIN
-from conformance.model.metrics import UTILIZATION
-from conformance.model.place import Cell
+from conformance.model.metrics.metric import RELATIVE_MARGIN
+from conformance.model.metrics.table import UTILIZATION
+from conformance.model.networks.place import Cell
 from conformance.reporting.text import why as showing
 from conformance.support import extras, files
 from conformance.support.notes import Notes

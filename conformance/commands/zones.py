@@ -8,10 +8,10 @@ from conformance.catalogue import documents, lint, mutant_record, separation
 from conformance.commands.result import Document, Done, document
 from conformance.commands.status import ExitStatus
 from conformance.model.errors import UserError
-from conformance.model.place import Cell, Point
+from conformance.model.judging.zone import Interval, Zone
+from conformance.model.networks.place import Cell, Point
 from conformance.model.split import split_zone
 from conformance.model.split.split_zone import SplitZone
-from conformance.model.zone import Interval, Zone
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

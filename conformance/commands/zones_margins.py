@@ -10,11 +10,11 @@ from collections.abc import Collection, Iterable, Mapping
 from conformance.catalogue import documents
 from conformance.commands.result import Document, Done, document
 from conformance.model.errors import UserError
-from conformance.model.margins import Median, Spread, spreads
-from conformance.model.place import Point
-from conformance.model.trial import Measurement, Outcome
-from conformance.model.verdict import packet_bytes
-from conformance.model.zone import Zone, judges, kind_of
+from conformance.model.judging.margins import Median, Spread, spreads
+from conformance.model.judging.verdict import packet_bytes
+from conformance.model.judging.zone import Zone, judges, kind_of
+from conformance.model.networks.place import Point
+from conformance.model.trials.trial import Measurement, Outcome
 from conformance.results import store
 from conformance.support import files, paths, schema
 

@@ -9,13 +9,13 @@ from typing import Any
 from conformance.catalogue import documents, lint
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus
-from conformance.model import power, verdict
 from conformance.model.errors import UserError
-from conformance.model.metrics import UTILIZATION
-from conformance.model.place import Point
-from conformance.model.power import Told
-from conformance.model.verdict import Status
-from conformance.model.zone import Zone
+from conformance.model.judging import power, verdict
+from conformance.model.judging.power import Told
+from conformance.model.judging.verdict import Status
+from conformance.model.judging.zone import Zone
+from conformance.model.metrics.table import UTILIZATION
+from conformance.model.networks.place import Point
 
 #: how much lower the utilization of a made-up, slower stack is in every cell, as a share
 SLOWER = 0.2

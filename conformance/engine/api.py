@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from conformance.catalogue import documents
 from conformance.model.errors import UserError
 from conformance.model.family import judge_zones
-from conformance.model.place import Point
-from conformance.model.trial import Measurement
-from conformance.model.verdict import ZoneVerdict
-from conformance.model.zone import Zone, judges
+from conformance.model.judging.verdict import ZoneVerdict
+from conformance.model.judging.zone import Zone, judges
+from conformance.model.networks.place import Point
+from conformance.model.trials.trial import Measurement
 
 
 def load_zone(named: str | pathlib.Path) -> Zone:

@@ -11,8 +11,8 @@ from conformance.lab import adapter as adapters
 from conformance.lab import version
 from conformance.lab.room import ROOM, Room
 from conformance.model.errors import UserError
-from conformance.model.setting import Setting
-from conformance.model.trial import Scheme, Trial
+from conformance.model.networks.setting import Setting
+from conformance.model.trials.trial import Scheme, Trial
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

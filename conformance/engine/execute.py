@@ -12,8 +12,8 @@ from conformance.engine.questions import Key, Question
 from conformance.engine.runs import Run
 from conformance.engine.work import Looks
 from conformance.engine.workers import Executor
-from conformance.model.setting import Setting
-from conformance.model.trial import Measurement
+from conformance.model.networks.setting import Setting
+from conformance.model.trials.trial import Measurement
 from conformance.results.store import Store
 
 

@@ -14,7 +14,7 @@ from conformance.engine.plan import Judged, Plan
 from conformance.engine.questions import Key, Question
 from conformance.engine.work import Looks, Task
 from conformance.model.errors import UserError
-from conformance.model.trial import Measurement
+from conformance.model.trials.trial import Measurement
 
 
 class FollowUps:

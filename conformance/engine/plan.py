@@ -12,17 +12,18 @@ import dataclasses
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 
 from conformance.engine.questions import CellQuestion, ClauseQuestion, Key, Lone, Measured, Question, SplitQuestion
-from conformance.model import blindness, seeds
+from conformance.model import blindness
 from conformance.model import family as families
-from conformance.model import verdict as verdicts
 from conformance.model.clauses import verdict as clauses
 from conformance.model.clauses.verdict import ClauseVerdict
 from conformance.model.errors import UserError
-from conformance.model.place import Point
-from conformance.model.setting import Setting
+from conformance.model.judging import seeds
+from conformance.model.judging import verdict as verdicts
+from conformance.model.judging.verdict import MOST_TRIALS, Status, Verdict, ZoneVerdict
+from conformance.model.networks.place import Point
+from conformance.model.networks.setting import Setting
 from conformance.model.split.split_zone import SplitVerdict
-from conformance.model.trial import Measurement
-from conformance.model.verdict import MOST_TRIALS, Status, Verdict, ZoneVerdict
+from conformance.model.trials.trial import Measurement
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +174,7 @@ class Plan:
         return dataclasses.replace(judged, verdict=judged.question.judge(judged.measured, family, more))
 
     def repeating(self, questions: Iterable[Question]) -> "Plan":
-        """Return a plan that asks questions again with fresh seeds (model/seeds.py), each in a family of its own.
+        """Return a plan that asks questions again with fresh seeds (seeds.py), each in a family of its own.
 
         A question that violated within the whole family is judged alone the second time. A clause question with `twice`
         keeps its family, because each of the two times shows only half of the violation.

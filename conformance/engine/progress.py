@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Collection, Iterable
 
 from conformance.engine.questions import Key
-from conformance.model.setting import Setting
-from conformance.model.trial import Measurement, Outcome
+from conformance.model.networks.setting import Setting
+from conformance.model.trials.trial import Measurement, Outcome
 from conformance.support.console import count, duration
 
 #: {transport: bytes of a transfer that costs as much as everything else in a trial} (docs/performance.md: "What a trial

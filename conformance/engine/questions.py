@@ -8,17 +8,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from conformance.catalogue import documents, scenarios
-from conformance.model import verdict as verdicts
 from conformance.model.clauses import verdict as clauses
 from conformance.model.clauses.document import Clause
 from conformance.model.clauses.verdict import ClauseVerdict
-from conformance.model.place import Cell, Point
-from conformance.model.setting import Setting
+from conformance.model.judging import verdict as verdicts
+from conformance.model.judging.verdict import Verdict
+from conformance.model.judging.zone import Zone
+from conformance.model.networks.place import Cell, Point
+from conformance.model.networks.setting import Setting
 from conformance.model.split import split_zone
 from conformance.model.split.split_zone import Check, SplitVerdict, SplitZone
-from conformance.model.trial import Measurement
-from conformance.model.verdict import Verdict
-from conformance.model.zone import Zone
+from conformance.model.trials.trial import Measurement
 
 #: what is measured: (algorithm, setting)
 Key = tuple[str, Setting]

@@ -19,8 +19,8 @@ from conformance.engine.work import Group, Looks, Task, Work
 from conformance.engine.workers import Executor, Executors, Room
 from conformance.lab.room import Batches
 from conformance.model.errors import UserError
-from conformance.model.setting import Setting
-from conformance.model.trial import Measurement, Outcome, Trial
+from conformance.model.networks.setting import Setting
+from conformance.model.trials.trial import Measurement, Outcome, Trial
 from conformance.results.claims import claim
 from conformance.results.store import Store
 from conformance.support import limits

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from conformance.engine.benches import Bench
 from conformance.engine.plan import Plan
 from conformance.lab.room import ROOM
-from conformance.model.trial import SHORT_DIGEST, Scheme
+from conformance.model.trials.trial import SHORT_DIGEST, Scheme
 from conformance.results.store import Store
 from conformance.support.console import count, one_line
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 
 from conformance.engine.questions import Key
-from conformance.model.trial import Measurement, Trial
+from conformance.model.trials.trial import Measurement, Trial
 
 
 def _always_clear(key: Key, measurements: Sequence[Measurement]) -> bool:

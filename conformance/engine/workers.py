@@ -23,7 +23,7 @@ from conformance.engine.benches import Bench, Choice
 from conformance.lab.adapter import Adapter
 from conformance.lab.room import Batches, handfuls
 from conformance.model.errors import UserError
-from conformance.model.trial import Measurement, Outcome, Trial
+from conformance.model.trials.trial import Measurement, Outcome, Trial
 
 #: how often a request is tried before it is given up: it may be what kills its workers
 _MOST_TRIES = 3

@@ -14,7 +14,7 @@ from typing import IO, Any
 from conformance.lab import building, host_process, manifest, sources
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
-from conformance.model.trial import CLIENT, WITH_TREES, is_version
+from conformance.model.trials.trial import CLIENT, WITH_TREES, is_version
 from conformance.support import files, paths, schema
 
 _DESCRIBE_TIMEOUT_S = 20

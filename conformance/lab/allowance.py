@@ -13,9 +13,9 @@ from collections.abc import Iterator
 
 from conformance.lab import shared
 from conformance.model.errors import UserError
-from conformance.model.network import Network
-from conformance.model.setting import Setting
-from conformance.model.trial import Trial
+from conformance.model.networks.network import Network
+from conformance.model.networks.setting import Setting
+from conformance.model.trials.trial import Trial
 from conformance.support import limits
 
 _GUEST_MB = limits.WORKER_MB

@@ -14,8 +14,8 @@ from conformance.guest.shared_job import SharedCell
 from conformance.model import digest as digests
 from conformance.model.emulation import calibration
 from conformance.model.errors import UserError
-from conformance.model.setting import Setting
-from conformance.model.trial import Trial
+from conformance.model.networks.setting import Setting
+from conformance.model.trials.trial import Trial
 from conformance.support import files, paths
 
 #: what was seen of each link, the client's first

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from conformance.lab import topology
 from conformance.model.errors import UserError
-from conformance.model.setting import Setting
-from conformance.model.trial import Measurement, Outcome
+from conformance.model.networks.setting import Setting
+from conformance.model.trials.trial import Measurement, Outcome
 
 if TYPE_CHECKING:
     from conformance.model.diagnosis.pcap import Packet
@@ -75,13 +75,13 @@ def with_delivery(
 ) -> Measurement:
     """Return a measurement with the times at which the bytes of the tested group's first flow arrived.
 
-    model/delivery.py derives these times. They exist for TCP only: in QUIC, it cannot be seen from outside which bytes
+    delivery.py derives these times. They exist for TCP only: in QUIC, it cannot be seen from outside which bytes
     a packet has. If packets are missing, the measurement becomes an error.
     """
     network = measurement.trial.setting.network
     if measurement.outcome not in _SAYS_SOMETHING or transport != "tcp":
         return measurement
-    from conformance.model import delivery
+    from conformance.model.captures import delivery
 
     try:
         sent, came, asked = _captured(measurement.trial.setting, folder, unseen, transport)
@@ -101,7 +101,7 @@ def _error(measurement: Measurement, message: str) -> Measurement:
 def _packets(
     setting: Setting, folder: pathlib.Path | None, unseen: Mapping[str, int], transport: str
 ) -> Mapping[str, object]:
-    from conformance.model import packets  # late: few settings ask for packets
+    from conformance.model.captures import packets
 
     sent, came, asked = _captured(setting, folder, unseen, transport)
     return packets.matched(sent, came, asked, captures_of(setting).client).to_json()

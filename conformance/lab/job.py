@@ -12,8 +12,8 @@ from conformance.lab.adapter import Adapter
 from conformance.lab.room import Batches
 from conformance.model.emulation import calibration, congestion, credibility, shaping, shared_facts
 from conformance.model.errors import UserError
-from conformance.model.proxy import SPLITTER, Proxy
-from conformance.model.trial import Measurement, Outcome, Trial
+from conformance.model.networks.proxy import SPLITTER, Proxy
+from conformance.model.trials.trial import Measurement, Outcome, Trial
 from conformance.support import paths
 
 _READY_TIMEOUT_S = 30

@@ -8,7 +8,7 @@ from typing import Any
 from conformance.lab.own_program import OwnProgram
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
-from conformance.model.proxy import PEPSAL, SPLITTER, Proxy
+from conformance.model.networks.proxy import PEPSAL, SPLITTER, Proxy
 from conformance.support import paths
 
 PROGRAM = OwnProgram("splitting-proxy", paths.PACKAGE / "proxy")

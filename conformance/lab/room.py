@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from conformance.lab.adapter import Adapter
-from conformance.model.trial import Measurement, Trial
+from conformance.model.trials.trial import Measurement, Trial
 
 #: Batches of trials: each batch is of one cell, and all share the scheme and the profile. A room takes the next batch
 #: when it is about to need it, since that may depend on what was measured before. An empty batch says that no more are

@@ -14,13 +14,13 @@ from conformance.lab.adapter import Adapter
 from conformance.lab.manifest import SEVERAL_REQUESTS
 from conformance.model.emulation import bonded, calibration, hop_checks, impairing, rtnl, shaping
 from conformance.model.errors import UserError
-from conformance.model.flow_group import Flows
-from conformance.model.impairments import Impairments
-from conformance.model.links import WAYS, Link
-from conformance.model.network import Network
-from conformance.model.proxy import Proxy
-from conformance.model.setting import Setting
-from conformance.model.trial import KERNEL_STACK, Trial, is_in_kernel
+from conformance.model.networks.flow_group import Flows
+from conformance.model.networks.impairments import Impairments
+from conformance.model.networks.links import WAYS, Link
+from conformance.model.networks.network import Network
+from conformance.model.networks.proxy import Proxy
+from conformance.model.networks.setting import Setting
+from conformance.model.trials.trial import KERNEL_STACK, Trial, is_in_kernel
 
 #: {the suite's name of an algorithm: the names that kernels have for it}; other algorithms have one name
 KERNEL_NAMES = {"bbrv1": ("bbr1", "bbr"), "bbrv2": ("bbr2", "bbr"), "bbrv3": ("bbr",)}

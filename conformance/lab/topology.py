@@ -4,7 +4,7 @@ import functools
 import runpy
 
 from conformance.guest.topology import Topology
-from conformance.model.legacy import CellForm
+from conformance.model.networks.legacy import CellForm
 from conformance.support import paths
 
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from conformance.lab.room import Batches
 from conformance.model.diagnosis import pcap
 from conformance.model.errors import UserError
-from conformance.model.schedule import STATES
-from conformance.model.trial import Measurement, Outcome, Trial
+from conformance.model.networks.schedule import STATES
+from conformance.model.trials.trial import Measurement, Outcome, Trial
 
 #: in the guest (shared_network.py, kernel_flows.py): addresses of a group's sender and of its first receiver, and the
 #: first port of the kernel's flows
@@ -94,7 +94,7 @@ def times(trial: Trial, folder: pathlib.Path, transport: str, whole: bool) -> Ti
 
     `whole`: all packets were captured. Raises UserError if the captures are missing, or too incomplete to tell.
     """
-    from conformance.model import states  # late: only trials that wait for a state are worth the import of numpy
+    from conformance.model.captures import states
     from conformance.model.diagnosis import flow as flows
 
     network = trial.setting.network

@@ -22,7 +22,7 @@ from conformance.lab import memory as memory_file
 from conformance.lab.adapter import Adapter
 from conformance.lab.room import Batches, Supply
 from conformance.model.errors import UserError
-from conformance.model.trial import Measurement, Outcome, Trial
+from conformance.model.trials.trial import Measurement, Outcome, Trial
 from conformance.support import limits, paths
 from conformance.support import scratch as scratch_place
 

@@ -6,12 +6,12 @@ Such a session would always pass.
 import itertools
 from collections.abc import Iterable
 
-from conformance.model import statistics
 from conformance.model.errors import UserError
-from conformance.model.place import Point
+from conformance.model.judging import statistics
+from conformance.model.judging.verdict import CONFIDENCE, level
+from conformance.model.judging.zone import Interval, Zone
+from conformance.model.networks.place import Point
 from conformance.model.split.split_zone import SplitZone
-from conformance.model.verdict import CONFIDENCE, level
-from conformance.model.zone import Interval, Zone
 
 
 def trials_to_violate(zone: Zone, family: int, places: Iterable[Point] | None = None) -> int:

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from conformance.model.errors import UserError, located
-from conformance.model.place import Point
+from conformance.model.judging.verdict import Status
+from conformance.model.judging.zone import id_parts
+from conformance.model.networks.place import Point
 from conformance.model.split import split_zone
-from conformance.model.verdict import Status
-from conformance.model.zone import id_parts
 
 #: the reason of entries that `conformance expect update` adds, for a person to replace
 UNEXPLAINED = "not explained yet"

@@ -12,13 +12,13 @@ import dataclasses
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from conformance.model import verdict as verdicts
-from conformance.model.place import Point
-from conformance.model.seeds import repeats_apart
+from conformance.model.judging import verdict as verdicts
+from conformance.model.judging.seeds import repeats_apart
+from conformance.model.judging.verdict import HasStatus, Status, Verdict, ZoneVerdict, level
+from conformance.model.judging.zone import Zone
+from conformance.model.networks.place import Point
 from conformance.model.split.split_zone import SplitVerdict
-from conformance.model.trial import Measurement
-from conformance.model.verdict import HasStatus, Status, Verdict, ZoneVerdict, level
-from conformance.model.zone import Zone
+from conformance.model.trials.trial import Measurement
 
 #: numbers of trials at which a cell is judged, unless others are asked for
 USUAL_LOOKS = verdicts.looks(5, verdicts.last_look(5))

@@ -11,7 +11,7 @@ from typing import Any
 import altair
 import vl_convert
 
-from conformance.model.metrics import METRICS
+from conformance.model.metrics.table import METRICS
 from conformance.reporting.heatmaps import Heatmap
 from conformance.reporting.html import colours, compare, heatmap_table
 from conformance.reporting.marks import LOOKS

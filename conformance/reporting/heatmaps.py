@@ -8,16 +8,17 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from conformance.catalogue import documents
-from conformance.model import digest, seeds, statistics
+from conformance.model import digest
 from conformance.model.errors import UserError
 from conformance.model.family import judge_zones
-from conformance.model.metric import Metric
-from conformance.model.metrics import others
-from conformance.model.place import Cell, Point
-from conformance.model.setting import Setting
-from conformance.model.trial import Measurement, Outcome, Scheme
-from conformance.model.verdict import CONFIDENCE, Status, Verdict, ZoneVerdict, counts, false_alarms, overall
-from conformance.model.zone import Interval, Zone
+from conformance.model.judging import seeds, statistics
+from conformance.model.judging.verdict import CONFIDENCE, Status, Verdict, ZoneVerdict, counts, false_alarms, overall
+from conformance.model.judging.zone import Interval, Zone
+from conformance.model.metrics.metric import Metric
+from conformance.model.metrics.table import others
+from conformance.model.networks.place import Cell, Point
+from conformance.model.networks.setting import Setting
+from conformance.model.trials.trial import Measurement, Outcome, Scheme
 from conformance.reporting import naming, points
 from conformance.support.console import count
 

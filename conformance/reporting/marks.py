@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from conformance.model.verdict import Status
+from conformance.model.judging.verdict import Status
 
 
 class Look(NamedTuple):

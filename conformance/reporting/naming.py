@@ -4,9 +4,9 @@ import collections
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
-from conformance.model.setting import Setting
-from conformance.model.trial import SHORT_DIGEST, Scheme
-from conformance.model.zone import Interval
+from conformance.model.judging.zone import Interval
+from conformance.model.networks.setting import Setting
+from conformance.model.trials.trial import SHORT_DIGEST, Scheme
 from conformance.support.console import count
 
 

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from conformance.catalogue import documents
 from conformance.model.family import judge_zones
-from conformance.model.metrics import METRICS
-from conformance.model.place import Cell, Point
+from conformance.model.judging.verdict import Status, Verdict
+from conformance.model.judging.zone import Zone
+from conformance.model.metrics.table import METRICS
+from conformance.model.networks.place import Cell, Point
+from conformance.model.networks.setting import Setting
 from conformance.model.rounding import digits_to_tell
-from conformance.model.setting import Setting
-from conformance.model.trial import Measurement, Scheme
-from conformance.model.verdict import Status, Verdict
-from conformance.model.zone import Zone
+from conformance.model.trials.trial import Measurement, Scheme
 
 #: what trials that are judged together have in common: scheme, room, lab's digest
 Run = tuple[Scheme, str, str]

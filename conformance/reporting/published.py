@@ -14,7 +14,7 @@ from conformance.model.errors import UserError
 from conformance.model.studies import study_results
 from conformance.model.studies.study import Study
 from conformance.model.studies.study_point import StudyPoint
-from conformance.model.trial import Measurement
+from conformance.model.trials.trial import Measurement
 from conformance.reporting import heatmaps
 from conformance.reporting.html import cell_page, slugs
 from conformance.results import compressed, merge, source, store

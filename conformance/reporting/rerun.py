@@ -7,10 +7,10 @@ from typing import Any
 
 from conformance.catalogue import documents
 from conformance.lab import manifest
-from conformance.model import seeds
-from conformance.model.setting import Setting
-from conformance.model.trial import Measurement, Trial
-from conformance.model.verdict import Status
+from conformance.model.judging import seeds
+from conformance.model.judging.verdict import Status
+from conformance.model.networks.setting import Setting
+from conformance.model.trials.trial import Measurement, Trial
 from conformance.reporting.heatmaps import Series
 from conformance.support import paths
 

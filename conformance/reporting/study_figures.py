@@ -4,16 +4,16 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from conformance.model.delivery import SERIES_S
-from conformance.model.links import WAYS
-from conformance.model.metrics import METRICS
-from conformance.model.place import Value
+from conformance.model.captures.delivery import SERIES_S
+from conformance.model.metrics.table import METRICS
+from conformance.model.networks.links import WAYS
+from conformance.model.networks.place import Value
 from conformance.model.studies import claims, outcome
 from conformance.model.studies.claims import Seen
 from conformance.model.studies.figure import Figure
 from conformance.model.studies.outcome import Measured
 from conformance.model.studies.study_point import GROUP, StudyPoint
-from conformance.model.trial import Measurement
+from conformance.model.trials.trial import Measurement
 
 Row = dict[str, Any]
 #: the metric whose time series are of links: the share of each link's rate used in each second, headers included

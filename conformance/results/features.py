@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterator
 from conformance.model import digest as digests
 from conformance.model.diagnosis.by_trial import Sampled
 from conformance.model.errors import UserError, located
-from conformance.model.trial import Scheme, Trial
+from conformance.model.trials.trial import Scheme, Trial
 from conformance.results import lines
 from conformance.support import files, paths, schema
 

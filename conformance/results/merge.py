@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 
 from conformance.model import digest
 from conformance.model.errors import UserError
-from conformance.model.place import Cell
-from conformance.model.trial import Measurement, Outcome, Trial
+from conformance.model.networks.place import Cell
+from conformance.model.trials.trial import Measurement, Outcome, Trial
 from conformance.results import compressed, store
 from conformance.support import files
 

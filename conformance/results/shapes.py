@@ -7,7 +7,7 @@ or list of such. So code that reads results can calculate with them, whatever pr
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from conformance.model.trial import Measurement
+from conformance.model.trials.trial import Measurement
 from conformance.support import schema
 
 #: endings of the names of numbers; numbers with an ending in _COUNTS are never negative

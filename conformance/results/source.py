@@ -10,8 +10,8 @@ import pathlib
 from collections.abc import Iterable
 from typing import Any
 
-from conformance.model import lone_metrics
-from conformance.model.trial import Measurement
+from conformance.model.metrics import transfer_metrics
+from conformance.model.trials.trial import Measurement
 from conformance.results import store
 
 #: the interface counters that Measurement.value() needs
@@ -80,7 +80,7 @@ def _lean(measurement: Measurement, shared: dict[Any, Any]) -> Measurement:
         if side in ("server", "client")
     }
     evidence: dict[str, Any] = {"interfaces": interfaces} if interfaces else {}
-    # Counters of queues that mark (model/lone_metrics.py: marked_pct).
+    # Counters of queues that mark (model/metrics/transfer_metrics.py: marked_pct).
     queues = [
         {name: queue[name] for name in _QUEUE if name in queue}
         for queue in measurement.evidence.get("qdiscs") or ()
@@ -88,6 +88,6 @@ def _lean(measurement: Measurement, shared: dict[Any, Any]) -> Measurement:
     ]
     if queues:
         evidence["qdiscs"] = queues
-    if drops := lone_metrics.queue_drops(measurement.evidence):
+    if drops := transfer_metrics.queue_drops(measurement.evidence):
         evidence["queue_drops"] = drops
     return dataclasses.replace(measurement, trial=trial, evidence=evidence, host={})

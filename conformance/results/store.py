@@ -1,6 +1,6 @@
 """Store results as lines of a file, one JSON object each, which any number of processes append as trials end.
 
-Nothing is ever rewritten. A trial's key (conformance/model/trial.py) says whether it was measured before; the last line
+Nothing is ever rewritten. A trial's key (trial.py) says whether it was measured before; the last line
 of a key counts. A line cut short by a crash or a full disk is skipped, and the next append starts on a line of its own.
 """
 
@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from conformance.model.errors import UserError, located
-from conformance.model.setting import Setting
-from conformance.model.trial import Measurement, Outcome, Scheme, Trial, is_version
+from conformance.model.networks.setting import Setting
+from conformance.model.trials.trial import Measurement, Outcome, Scheme, Trial, is_version
 from conformance.results import compressed, lines, shapes
 from conformance.support import schema
 

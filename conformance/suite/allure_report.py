@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 import allure
 import pytest
 
-from conformance.model import statistics
-from conformance.model.setting import Setting
-from conformance.model.trial import Measurement, Outcome, Scheme
-from conformance.model.verdict import Status
+from conformance.model.judging import statistics
+from conformance.model.judging.verdict import Status
+from conformance.model.networks.setting import Setting
+from conformance.model.trials.trial import Measurement, Outcome, Scheme
 from conformance.reporting import heatmaps
 from conformance.reporting.html import trace_picture
 from conformance.results.store import dumps

@@ -11,12 +11,12 @@ from _pytest.mark.expression import Expression
 
 from conformance.catalogue import baseline, clauses, documents
 from conformance.engine.questions import ClauseQuestion, Question, cell_questions, split_question
-from conformance.model import grid as grids
 from conformance.model.errors import UserError
-from conformance.model.place import Cell
+from conformance.model.judging import grid as grids
+from conformance.model.judging.zone import Zone
+from conformance.model.networks.place import Cell
 from conformance.model.split import split_zone
 from conformance.model.split.split_zone import SplitZone
-from conformance.model.zone import Zone
 from conformance.suite import options
 from conformance.suite.options import Options
 

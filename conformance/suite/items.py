@@ -13,14 +13,15 @@ from _pytest._code.code import ExceptionInfo, TerminalRepr
 from conformance.catalogue import documents
 from conformance.engine.plan import Judged
 from conformance.engine.questions import CellQuestion, Measured, SplitQuestion
-from conformance.model import expectation, seeds
+from conformance.model import expectation
 from conformance.model.clauses.verdict import ClauseVerdict
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected, Surprise, gone_command
+from conformance.model.judging import seeds
+from conformance.model.judging.verdict import CONFIDENCE, Status, Verdict
+from conformance.model.judging.zone import Basis
 from conformance.model.rounding import digits_to_tell
 from conformance.model.split.split_zone import Finding, SplitVerdict
-from conformance.model.verdict import CONFIDENCE, Status, Verdict
-from conformance.model.zone import Basis
 from conformance.results import store
 from conformance.suite import summary
 from conformance.suite.cases import Case

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from conformance.commands.measuring import answers
 from conformance.engine import benches
 from conformance.engine.questions import CellQuestion, Question
-from conformance.model.verdict import Verdict
+from conformance.model.judging.verdict import Verdict
 from conformance.reporting.text.progress import ConsoleNotes
 from conformance.suite.cases import cases
 from conformance.suite.options import Options, chosen

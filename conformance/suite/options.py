@@ -10,8 +10,8 @@ from conformance.catalogue import documents
 from conformance.engine.benches import Choice
 from conformance.lab import image, manifest, sources
 from conformance.lab.manifest import Manifest
-from conformance.model import seeds
 from conformance.model.errors import UserError
+from conformance.model.judging import seeds
 from conformance.results.store import DEFAULT_RESULTS
 from conformance.support import paths
 

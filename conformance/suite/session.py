@@ -11,7 +11,7 @@ from conformance.engine.questions import CellQuestion, Question
 from conformance.model import expectation
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected, Surprise
-from conformance.model.verdict import last_look
+from conformance.model.judging.verdict import last_look
 from conformance.results.store import Store
 from conformance.suite.options import Options, chosen
 

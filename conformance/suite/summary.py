@@ -17,8 +17,8 @@ from conformance.model import family as families
 from conformance.model.clauses.verdict import ClauseVerdict
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected, Known
-from conformance.model.verdict import Status, Verdict, false_alarms, level
-from conformance.model.zone import Zone
+from conformance.model.judging.verdict import Status, Verdict, false_alarms, level
+from conformance.model.judging.zone import Zone
 from conformance.support.console import mistake, one_line
 
 #: (zone's id, place's id)

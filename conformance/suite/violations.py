@@ -12,8 +12,8 @@ from conformance.catalogue import documents
 from conformance.commands import blame, failing_clauses, trace
 from conformance.engine import benches
 from conformance.model.errors import UserError
-from conformance.model.place import Point
-from conformance.model.verdict import Status
+from conformance.model.judging.verdict import Status
+from conformance.model.networks.place import Point
 from conformance.reporting.text import clause
 from conformance.reporting.text.progress import ConsoleNotes
 from conformance.reporting.text.trace import show as show_trace

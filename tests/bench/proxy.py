@@ -30,7 +30,7 @@ _ROUTER = "10.0.0.2"
 
 def main(seconds):
     from conformance.lab import proxy
-    from conformance.model.proxy import Proxy
+    from conformance.model.networks.proxy import Proxy
 
     splitter = [str(proxy.program(Proxy()))]
     asyncio_proxy = [sys.executable, str(pathlib.Path(__file__).with_name("asyncio_proxy.py"))]

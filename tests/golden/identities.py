@@ -11,8 +11,8 @@ import pathlib
 
 from conformance.catalogue import clauses, documents, scenarios
 from conformance.model import digest
-from conformance.model.place import Cell
-from conformance.model.trial import Scheme, Trial
+from conformance.model.networks.place import Cell
+from conformance.model.trials.trial import Scheme, Trial
 from conformance.results import store
 from conformance.support import paths
 

@@ -19,9 +19,9 @@ from conformance.commands import trace
 from conformance.engine import benches
 from conformance.lab import version
 from conformance.model.errors import UserError
-from conformance.model.place import Cell
-from conformance.model.proxy import Proxy
-from conformance.model.scenario import Scenario
+from conformance.model.networks.place import Cell
+from conformance.model.networks.proxy import Proxy
+from conformance.model.networks.scenario import Scenario
 
 #: what may be built anew, and then has another digest
 BUILT = ("kernel", "stack")

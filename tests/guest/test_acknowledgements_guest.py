@@ -6,8 +6,8 @@ from helpers import setting
 from test_guest import go
 
 from conformance.engine import benches
-from conformance.model.setting import Cell
-from conformance.model.trial import Outcome
+from conformance.model.networks.setting import Cell
+from conformance.model.trials.trial import Outcome
 
 pytestmark = pytest.mark.guest
 

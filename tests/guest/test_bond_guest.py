@@ -9,8 +9,8 @@ from helpers import line
 
 from conformance.catalogue import scenarios
 from conformance.engine import benches
-from conformance.model import metrics
-from conformance.model.trial import Outcome
+from conformance.model.metrics import table as metrics
+from conformance.model.trials.trial import Outcome
 
 pytestmark = pytest.mark.guest
 

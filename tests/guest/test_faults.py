@@ -24,8 +24,8 @@ from conformance.catalogue import documents
 from conformance.engine import benches
 from conformance.guest import protocol
 from conformance.lab import job, virtual
-from conformance.model.place import Cell
-from conformance.model.trial import Outcome
+from conformance.model.networks.place import Cell
+from conformance.model.trials.trial import Outcome
 from conformance.support import paths
 
 pytestmark = pytest.mark.guest

@@ -7,9 +7,9 @@ import pytest
 from conformance.catalogue import documents
 from conformance.engine import benches
 from conformance.kernel import store as kernels
-from conformance.model.place import Cell
-from conformance.model.scenario import Scenario
-from conformance.model.trial import Outcome
+from conformance.model.networks.place import Cell
+from conformance.model.networks.scenario import Scenario
+from conformance.model.trials.trial import Outcome
 
 pytestmark = [
     pytest.mark.guest,

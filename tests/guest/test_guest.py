@@ -17,8 +17,8 @@ from conformance.catalogue import documents
 from conformance.engine import benches, runs
 from conformance.lab import cores, job, virtual
 from conformance.lab.adapter import load
-from conformance.model.place import Cell
-from conformance.model.trial import Outcome
+from conformance.model.networks.place import Cell
+from conformance.model.trials.trial import Outcome
 from conformance.results import store
 from conformance.support import paths
 from conformance.support import scratch as scratch_place

@@ -9,8 +9,8 @@ from conformance.catalogue import documents
 from conformance.commands import identify
 from conformance.engine import benches
 from conformance.kernel import store as kernels
-from conformance.model.place import Cell
-from conformance.model.trial import Outcome
+from conformance.model.networks.place import Cell
+from conformance.model.trials.trial import Outcome
 from conformance.reporting.text import studies
 from conformance.reporting.text.progress import ConsoleNotes
 from conformance.support import paths

@@ -17,8 +17,8 @@ from helpers import setting
 from conformance.engine import benches
 from conformance.lab import adapter, image
 from conformance.model.errors import UserError
-from conformance.model.place import Cell
-from conformance.model.trial import Outcome
+from conformance.model.networks.place import Cell
+from conformance.model.trials.trial import Outcome
 
 SOURCE = pathlib.Path(helpers.__file__).parent / "interop_endpoint.c"
 

@@ -9,7 +9,7 @@ from test_scenario_guest import FIFO, kernels, measure, network
 from conformance.engine import benches
 from conformance.lab import shared
 from conformance.model.emulation import rtnl
-from conformance.model.trial import Outcome
+from conformance.model.trials.trial import Outcome
 
 pytestmark = pytest.mark.guest
 

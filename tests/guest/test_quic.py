@@ -10,8 +10,8 @@ from test_guest import go
 
 from conformance.catalogue import documents
 from conformance.engine import benches
-from conformance.model.place import Cell
-from conformance.model.trial import Outcome
+from conformance.model.networks.place import Cell
+from conformance.model.trials.trial import Outcome
 
 pytestmark = pytest.mark.guest
 

@@ -6,8 +6,8 @@ import pytest
 from helpers import line
 from test_scenario_guest import FIFO, measure, network
 
-from conformance.model.metrics import METRICS
-from conformance.model.trial import Outcome
+from conformance.model.metrics.table import METRICS
+from conformance.model.trials.trial import Outcome
 
 pytestmark = pytest.mark.guest
 

@@ -13,9 +13,9 @@ from conformance.catalogue import documents
 from conformance.engine import benches
 from conformance.guest import rival
 from conformance.model.errors import UserError
-from conformance.model.place import Cell
-from conformance.model.setting import Setting
-from conformance.model.trial import Outcome
+from conformance.model.networks.place import Cell
+from conformance.model.networks.setting import Setting
+from conformance.model.trials.trial import Outcome
 from conformance.reporting import naming
 
 CELL = Cell(10, 10, 0)

@@ -9,11 +9,11 @@ from helpers import line
 
 from conformance.catalogue import documents, scenarios
 from conformance.engine import benches
-from conformance.model import metrics
-from conformance.model.place import Cell, Point
-from conformance.model.scenario import Scenario
-from conformance.model.setting import Setting
-from conformance.model.trial import Outcome
+from conformance.model.metrics import table as metrics
+from conformance.model.networks.place import Cell, Point
+from conformance.model.networks.scenario import Scenario
+from conformance.model.networks.setting import Setting
+from conformance.model.trials.trial import Outcome
 
 pytestmark = pytest.mark.guest
 

@@ -13,8 +13,8 @@ from conformance.engine import benches
 from conformance.lab import job, shared, two_passes
 from conformance.model.diagnosis import pcap
 from conformance.model.emulation import impairing
-from conformance.model.impairments import Impairments
-from conformance.model.trial import Outcome
+from conformance.model.networks.impairments import Impairments
+from conformance.model.trials.trial import Outcome
 
 pytestmark = pytest.mark.guest
 

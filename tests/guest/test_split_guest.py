@@ -9,9 +9,9 @@ import pytest
 from conformance.catalogue import documents
 from conformance.engine import benches
 from conformance.lab import job, proxy
-from conformance.model.place import Cell
-from conformance.model.proxy import Proxy
-from conformance.model.trial import Measurement, Outcome
+from conformance.model.networks.place import Cell
+from conformance.model.networks.proxy import Proxy
+from conformance.model.trials.trial import Measurement, Outcome
 from conformance.results import store
 from conformance.support import paths
 

@@ -9,7 +9,7 @@ from helpers import line
 
 from conformance.catalogue import scenarios
 from conformance.engine import benches
-from conformance.model.trial import Outcome
+from conformance.model.trials.trial import Outcome
 
 pytestmark = pytest.mark.guest
 

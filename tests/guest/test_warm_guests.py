@@ -12,9 +12,9 @@ from test_guest import go, guests, short
 
 from conformance.engine import benches
 from conformance.lab import calibrations, virtual
-from conformance.model import grid
-from conformance.model.place import Cell
-from conformance.model.trial import Outcome
+from conformance.model.judging import grid
+from conformance.model.networks.place import Cell
+from conformance.model.trials.trial import Outcome
 
 pytestmark = pytest.mark.guest
 

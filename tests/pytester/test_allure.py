@@ -11,7 +11,7 @@ from helpers import EVIL, trace
 from test_plugin import GRID, PATH
 
 from conformance.commands import trace as tracing
-from conformance.model.trial import Measurement, Outcome
+from conformance.model.trials.trial import Measurement, Outcome
 from conformance.reporting import charts
 from conformance.suite import violations
 

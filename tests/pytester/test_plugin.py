@@ -13,9 +13,9 @@ import pytest
 
 from conformance.catalogue import documents
 from conformance.commands import why
-from conformance.model import grid as grids
 from conformance.model.errors import UserError
-from conformance.model.verdict import Status
+from conformance.model.judging import grid as grids
+from conformance.model.judging.verdict import Status
 from conformance.suite import options, summary
 from conformance.suite.items import JudgedItem
 from conformance.support import paths

@@ -8,7 +8,7 @@ import pytest
 
 from conformance.catalogue import documents, scenarios, studies
 from conformance.cli import main
-from conformance.model.place import Point
+from conformance.model.networks.place import Point
 from conformance.reporting.html import rfc9743_criteria
 from conformance.support import paths
 
@@ -225,7 +225,7 @@ def test_what_is_not_there_would_be_noticed(tmp_path):
         "# A head\n[here](page.md#a-head) [gone](gone.md) [no head](page.md#other) [far](https://a.example)"
     )
     assert list(broken_links(page)) == ["gone.md", "page.md#other"]
-    assert list(missing_paths("`conformance/model/zone.py`, conformance/gone.py, docs/gone.md. my/docs/no.md")) == [
+    assert list(missing_paths("`zone.py`, conformance/gone.py, docs/gone.md. my/docs/no.md")) == [
         "conformance/gone.py",
         "docs/gone.md",
     ]

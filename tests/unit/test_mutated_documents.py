@@ -27,9 +27,9 @@ from conformance.commands import mutants
 from conformance.commands.export import called
 from conformance.lab import manifest
 from conformance.model.errors import UserError, located
-from conformance.model.place import Cell
-from conformance.model.proxy import Proxy
-from conformance.model.setting import Setting
+from conformance.model.networks.place import Cell
+from conformance.model.networks.proxy import Proxy
+from conformance.model.networks.setting import Setting
 from conformance.reporting import heatmaps, points
 from conformance.reporting.text import overview
 from conformance.reporting.tools import export

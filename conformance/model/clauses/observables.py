@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 import numpy
 
+from conformance.model.captures.packets import ECT_1
 from conformance.model.clauses import (
     observables_bbr,
     observables_cases,
@@ -20,7 +21,6 @@ from conformance.model.clauses.seen import Invisible, Observable, Seen
 from conformance.model.diagnosis import features
 from conformance.model.diagnosis.flow import Flow, loss_events
 from conformance.model.diagnosis.samples import Samples, burst_begins, one, samples
-from conformance.model.packets import ECT_1
 
 #: share of packets that are in bursts no longer than the reported one: a single longer burst says little
 _USUAL = 0.99

@@ -7,10 +7,10 @@ import itertools
 
 import numpy
 
+from conformance.model.captures.packets import CE, NOT_ECT
 from conformance.model.clauses.seen import Absent, Event, Invisible, Observable, Seen, shown
 from conformance.model.diagnosis.flow import Floats
 from conformance.model.diagnosis.samples import Samples
-from conformance.model.packets import CE, NOT_ECT
 
 #: packets less than this many seconds apart belong to one probe
 _TOGETHER_S = 0.005

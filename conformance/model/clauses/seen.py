@@ -7,14 +7,14 @@ from typing import Any, NamedTuple, Self
 
 import numpy
 
+from conformance.model.captures.packets import LOST, Packets
 from conformance.model.diagnosis import flow as flows
 from conformance.model.diagnosis.flow import Floats, Flow
 from conformance.model.diagnosis.samples import Samples, samples
 from conformance.model.errors import UserError
-from conformance.model.packets import LOST, Packets
-from conformance.model.schedule import Entry, Occasion, resolved
-from conformance.model.setting import Setting
-from conformance.model.trial import Measurement, Outcome
+from conformance.model.networks.schedule import Entry, Occasion, resolved
+from conformance.model.networks.setting import Setting
+from conformance.model.trials.trial import Measurement, Outcome
 
 #: seconds by which acknowledgements are taken to arrive earlier: each arrives at the same time as the packet that it
 #: releases is sent, and rounding must not decide which came first

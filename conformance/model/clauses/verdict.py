@@ -1,7 +1,7 @@
 """Judge clauses: is what trials show within what the document permits?
 
 Each trial has one value. The median of these values is judged by its confidence interval, at the same looks as cells
-(model/verdict.py). The bound comes from the document and not from a reference, so a violation needs no basis. It is
+(verdict.py). The bound comes from the document and not from a reference, so a violation needs no basis. It is
 certain if a sender whose median is within the bound would have as many values beyond it in at most the clause's share
 of ALPHA of all runs (sign test). If the samples of a trial are independent of each other, as those of random losses
 are, each sample is a value.
@@ -17,16 +17,16 @@ from collections.abc import Iterator, Sequence
 
 import numpy
 
-from conformance.model import statistics, verdict
 from conformance.model.clauses.document import Bound, Clause
 from conformance.model.clauses.seen import Absent, Invisible, Seen, never_came
 from conformance.model.diagnosis.samples import Samples
 from conformance.model.errors import UserError
 from conformance.model.family import USUAL_LOOKS
-from conformance.model.place import Point
-from conformance.model.setting import Setting
-from conformance.model.trial import Measurement
-from conformance.model.verdict import CONFIDENCE, SURE, Status, level
+from conformance.model.judging import statistics, verdict
+from conformance.model.judging.verdict import CONFIDENCE, SURE, Status, level
+from conformance.model.networks.place import Point
+from conformance.model.networks.setting import Setting
+from conformance.model.trials.trial import Measurement
 
 #: the most samples that a verdict names as evidence
 _MOST_SEEN = 3

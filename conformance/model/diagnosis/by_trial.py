@@ -11,7 +11,7 @@ import numpy
 from conformance.model.diagnosis import features, ranking
 from conformance.model.diagnosis.feature_table import CELLS, FEATURES, PROFILE, Feature, label_of
 from conformance.model.diagnosis.flow import Flow
-from conformance.model.place import Point
+from conformance.model.networks.place import Point
 from conformance.model.studies.comparison import MATTERS, Quantity, Tolerance
 
 #: of one trial: {feature's name: its samples, in order of time}

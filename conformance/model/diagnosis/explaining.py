@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from conformance.model.diagnosis.feature_table import CELLS, CLEAN
 from conformance.model.diagnosis.ranking import Evidence, Reading, Suspect
-from conformance.model.place import Cell
+from conformance.model.networks.place import Cell
 
 #: {feature's name: 1 if a larger value makes a higher rate, -1 if a lower one, 0 if either}, of features in networks
 #: that do not change

@@ -8,7 +8,7 @@ it.
 import dataclasses
 from collections.abc import Iterator
 
-from conformance.model.place import Cell
+from conformance.model.networks.place import Cell
 
 #: names of cells: no random loss, a loss now and then, many losses, and more than BBRv2 and BBRv3 tolerate
 CLEAN, FEW, MANY, HEAVY = "clean", "few", "many", "heavy"

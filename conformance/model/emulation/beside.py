@@ -7,7 +7,7 @@ under test does not govern them.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from conformance.model.network import Network
+from conformance.model.networks.network import Network
 
 #: bytes of the largest frame that holds one segment: Ethernet's header and an MTU of 1500
 _FRAME_BYTES = 1514

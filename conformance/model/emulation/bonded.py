@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from conformance.model.bond import Bond
-from conformance.model.links import Link
+from conformance.model.networks.bond import Bond
+from conformance.model.networks.links import Link
 
 #: netem's limit in packets, far more than it ever holds
 _NO_LIMIT_PACKETS = 1_000_000

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from conformance.model.emulation import shaping
-from conformance.model.links import Direction
-from conformance.model.network import Network
-from conformance.model.setting import Setting
+from conformance.model.networks.links import Direction
+from conformance.model.networks.network import Network
+from conformance.model.networks.setting import Setting
 
 #: what was seen of a link (conformance/guest/seen.py: LinkSeen); what tc shows of a queue; {node: {sysctl: value}}
 LinkSeen = Mapping[str, Any]

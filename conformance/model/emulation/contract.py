@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from conformance.model.emulation import client_report, credibility, request_facts
 from conformance.model.emulation.credibility import Facts
-from conformance.model.flow_group import Flows, Request
-from conformance.model.trial import Outcome, Trial
+from conformance.model.networks.flow_group import Flows, Request
+from conformance.model.trials.trial import Outcome, Trial
 
 #: length in bytes of a run of equal bytes that means plain text if most frames have one: a body of zeros sent in the
 #: clear has such runs in most frames, the padding of a handshake in only one or two

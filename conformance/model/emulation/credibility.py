@@ -11,7 +11,7 @@ import functools
 import typing
 
 from conformance.model.emulation import beside, client_report, congestion, handshake
-from conformance.model.trial import Measurement, Outcome, Trial
+from conformance.model.trials.trial import Measurement, Outcome, Trial
 
 #: the client's clock may start this much later, and stop this much earlier, than the harness's, in s, plus 2 %
 _CLOCK_SLACK_S = 0.25

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from conformance.model.emulation.netlink_message import CREATE, NESTED, NEWQDISC, attribute, message
-from conformance.model.links import DUAL, Queue
+from conformance.model.networks.links import DUAL, Queue
 
 _LIMIT, _THRESHOLD_US, _ECN_MASK = 1, 8, 14
 _L4S, _ANY = 1, 3

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from conformance.model.emulation.calibration import LOSS_P_VALUE, binomial_p_value
-from conformance.model.impairments import ALL_CE, BLEACHED, NEWEST, Chosen, Impairments
+from conformance.model.networks.impairments import ALL_CE, BLEACHED, NEWEST, Chosen, Impairments
 
 #: what was seen of a hop (guest/shared_job.py: HopSeen)
 Seen = Mapping[str, Any]

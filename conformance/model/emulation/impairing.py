@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from conformance.model.emulation.calibration import LOSS_P_VALUE, binomial_p_value
-from conformance.model.impairments import ADDRESS, ALL_CE, BLEACHED, NEWEST, PORT, Chosen, Impairments
+from conformance.model.networks.impairments import ADDRESS, ALL_CE, BLEACHED, NEWEST, PORT, Chosen, Impairments
 
 _NOTHING = Impairments()
 #: largest permissible lateness of a packet, in ns: it leaves on time unless others are due at the same time, each of

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from conformance.model.emulation import credibility
-from conformance.model.flow_group import Flows
-from conformance.model.links import WAYS, Link
-from conformance.model.network import Network
+from conformance.model.networks.flow_group import Flows
+from conformance.model.networks.links import WAYS, Link
+from conformance.model.networks.network import Network
 
 Facts = Mapping[str, Any]
 #: a flow that ends at most this long after a move, in s, did not outlast it

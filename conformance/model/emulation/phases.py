@@ -8,10 +8,10 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from conformance.model.flow_group import Flows
-from conformance.model.links import Link
-from conformance.model.network import Network
-from conformance.model.schedule import Occasion
+from conformance.model.networks.flow_group import Flows
+from conformance.model.networks.links import Link
+from conformance.model.networks.network import Network
+from conformance.model.networks.schedule import Occasion
 
 #: length of a window in s: a flow reaches its share when its mean goodput over a window is high enough
 WINDOW_S = 0.5

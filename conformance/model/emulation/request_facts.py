@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from conformance.model.flow_group import Flows
+from conformance.model.networks.flow_group import Flows
 
 #: how early and how late a request may be, in s: a report's times are rounded, and a client that has much to do, or a
 #: connection with few streams, may be late

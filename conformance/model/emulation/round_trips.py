@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from conformance.model.network import Network
+from conformance.model.networks.network import Network
 
 
 def of_flows(shared: Network, seen: Sequence[Sequence[int]]) -> list[dict[str, Any]]:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from conformance.model.emulation import shaping
 from conformance.model.emulation.netlink_message import NEWQDISC, NEWTCLASS, attribute, message
-from conformance.model.links import Direction
-from conformance.model.network import Network
+from conformance.model.networks.links import Direction
+from conformance.model.networks.network import Network
 
 _NETEM_RATE, _NETEM_RATE64, _NETEM_LATENCY64, _NETEM_JITTER64, _NETEM_SEED = 6, 8, 10, 11, 14
 _HTB_PARMS, _HTB_RATE64, _HTB_CEIL64 = 1, 6, 7

@@ -13,8 +13,8 @@ from typing import Any
 
 from conformance.model.emulation import queue_counts, shaping
 from conformance.model.emulation.calibration import binomial_p_value
-from conformance.model.links import Direction
-from conformance.model.schedule import Change
+from conformance.model.networks.links import Direction
+from conformance.model.networks.schedule import Change
 
 #: p-value below which losses are an error. Every trial is tested, and a correct one must not fail, so it is lower than
 #: that of a calibration, which is made once for a setting.

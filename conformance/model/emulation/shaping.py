@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from conformance.model.emulation import dualpi2
-from conformance.model.flow_group import Flows
-from conformance.model.links import DUAL, Direction, Queue
-from conformance.model.network import Network
+from conformance.model.networks.flow_group import Flows
+from conformance.model.networks.links import DUAL, Direction, Queue
+from conformance.model.networks.network import Network
 
 #: handle of the queue, in tc's hexadecimal notation
 QUEUE_HANDLE = "10"

@@ -27,11 +27,11 @@ from conformance.model.emulation import (
     splitting,
 )
 from conformance.model.emulation.credibility import Case, Facts
-from conformance.model.flow_group import Flows
-from conformance.model.links import WAYS, Direction, Link
-from conformance.model.network import Network
-from conformance.model.schedule import Change, carried_bytes
-from conformance.model.trial import Measurement, Outcome, Trial
+from conformance.model.networks.flow_group import Flows
+from conformance.model.networks.links import WAYS, Direction, Link
+from conformance.model.networks.network import Network
+from conformance.model.networks.schedule import Change, carried_bytes
+from conformance.model.trials.trial import Measurement, Outcome, Trial
 
 #: interval in s that each value of a series covers
 SERIES_S = 1.0

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from conformance.model.network import Network
+from conformance.model.networks.network import Network
 
 
 def problems(network: Network, seen: Sequence[Mapping[str, Any]], started: Sequence[int]) -> Iterator[str]:

@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from conformance.model.place import Cell
+from conformance.model.networks.place import Cell
 
 BANDWIDTH_SPLITS_MBPS = ((10, 50), (10, 30), (10, 10), (30, 10), (50, 10))
 DELAY_SPLITS_MS = ((1, 80), (20, 60), (40, 40), (60, 20), (80, 1))

@@ -12,7 +12,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 
-from conformance.model.place import Cell
+from conformance.model.networks.place import Cell
 
 _AXES = ("bandwidth_mbps", "one_way_delay_ms", "loss_pct")
 

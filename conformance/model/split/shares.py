@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy
 import numpy.typing
 
-from conformance.model import grid, statistics
-from conformance.model.metric import RELATIVE_MARGIN
+from conformance.model.judging import grid, statistics
+from conformance.model.metrics.metric import RELATIVE_MARGIN
+from conformance.model.networks.setting import Cell
 from conformance.model.rounding import rounded_outward
-from conformance.model.setting import Cell
 from conformance.model.split import split_paths
 from conformance.model.split.split_paths import Path, PathClass
 from conformance.model.split.split_rates import FILTERS, Filter

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from conformance.model.errors import UserError
-from conformance.model.place import NUMBER, Cell, end_to_end
+from conformance.model.networks.place import NUMBER, Cell, end_to_end
 
 
 def compose_on_grid(s1: Cell, s2: Cell) -> Cell | None:

@@ -9,11 +9,11 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Self
 
-from conformance.model import statistics
 from conformance.model.errors import UserError
-from conformance.model.place import Cell
+from conformance.model.judging import statistics
+from conformance.model.networks.place import Cell
 from conformance.model.split import split_paths
-from conformance.model.trial import Measurement, Outcome
+from conformance.model.trials.trial import Measurement, Outcome
 
 #: (low, high): a value is known to lie between these
 Bounds = tuple[float, float]

@@ -13,17 +13,17 @@ import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from conformance.model import grid, verdict
-from conformance.model.metric import RELATIVE_MARGIN
-from conformance.model.metrics import UTILIZATION
-from conformance.model.place import Cell
+from conformance.model.judging import grid, verdict
+from conformance.model.judging.verdict import Status
+from conformance.model.judging.zone import REFERENCE_PACKET_BYTES, Basis, Interval, Margin, Zone, size_factor
+from conformance.model.metrics.metric import RELATIVE_MARGIN
+from conformance.model.metrics.table import UTILIZATION
+from conformance.model.networks.place import Cell
 from conformance.model.rounding import rounded_outward
 from conformance.model.split import split_paths as model
 from conformance.model.split import split_rates
 from conformance.model.split.split_rates import Bounds
-from conformance.model.trial import Measurement
-from conformance.model.verdict import Status
-from conformance.model.zone import REFERENCE_PACKET_BYTES, Basis, Interval, Margin, Zone, size_factor
+from conformance.model.trials.trial import Measurement
 
 #: {what a path is judged by, as documents call it: as people call it}
 PREDICTIONS = {"split": "split, predicted", "end_to_end": "end-to-end, predicted"}

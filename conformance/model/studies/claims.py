@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, Protocol
 
-from conformance.model import statistics
+from conformance.model.judging import statistics
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

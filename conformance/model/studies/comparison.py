@@ -26,8 +26,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy
 
-from conformance.model import statistics
-from conformance.model.place import Point
+from conformance.model.judging import statistics
+from conformance.model.networks.place import Point
 
 #: the chance that anything is said to have moved although nothing did
 ALPHA = 0.01

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from conformance.model.errors import UserError, located
-from conformance.model.metrics import METRICS
-from conformance.model.place import Value
+from conformance.model.metrics.table import METRICS
+from conformance.model.networks.place import Value
 from conformance.model.studies.study_point import GROUP, Coordinates, Quantity, StudyPoint
 
 #: kinds of figures that show quantities by row and column; the document lists the quantities one by one

@@ -9,13 +9,13 @@ import dataclasses
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from conformance.model import statistics
-from conformance.model.metric import Timeout
-from conformance.model.metrics import METRICS
-from conformance.model.place import Cell
-from conformance.model.trial import Measurement, Outcome
-from conformance.model.verdict import permitted_to
-from conformance.model.zone import Interval, Zone
+from conformance.model.judging import statistics
+from conformance.model.judging.verdict import permitted_to
+from conformance.model.judging.zone import Interval, Zone
+from conformance.model.metrics.metric import Timeout
+from conformance.model.metrics.table import METRICS
+from conformance.model.networks.place import Cell
+from conformance.model.trials.trial import Measurement, Outcome
 
 #: a scheme is identified as an algorithm if it matches at least this share of the algorithm's seen features, ...
 ENOUGH = 0.9

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from conformance.model import statistics
-from conformance.model.place import Cell
+from conformance.model.judging import statistics
+from conformance.model.judging.zone import Basis, Zone
+from conformance.model.networks.place import Cell
 from conformance.model.studies.identify import Miss, Score, conclusion, miss
-from conformance.model.zone import Basis, Zone
 
 #: {metric: standard deviation of the factors of another honest implementation}; other metrics have utilization's
 SPREAD = {"utilization": 0.08, "queue_mean_bdp": 0.15}

@@ -9,11 +9,11 @@ import enum
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from conformance.model import statistics
 from conformance.model.errors import UserError
-from conformance.model.place import Point
-from conformance.model.verdict import Status, Verdict
-from conformance.model.zone import Interval, Zone
+from conformance.model.judging import statistics
+from conformance.model.judging.verdict import Status, Verdict
+from conformance.model.judging.zone import Interval, Zone
+from conformance.model.networks.place import Point
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -3,15 +3,15 @@
 import dataclasses
 from collections.abc import Hashable, Mapping, Sequence
 
-from conformance.model import delivery_metrics
-from conformance.model.metric import Timeout
-from conformance.model.metrics import METRICS, UTILIZATION
+from conformance.model.metrics import delivery_metrics
+from conformance.model.metrics.metric import Timeout
+from conformance.model.metrics.table import METRICS, UTILIZATION
 from conformance.model.studies import claims, predicted
 from conformance.model.studies.claims import Judged, NotSeen, Seen, Verdict
 from conformance.model.studies.study import Claim, Study
 from conformance.model.studies.study_point import Quantity, StudyPoint
 from conformance.model.studies.study_results import anything_known
-from conformance.model.trial import Measurement, Outcome
+from conformance.model.trials.trial import Measurement, Outcome
 
 Measured = Mapping[StudyPoint, Sequence[Measurement]]
 #: {point: {metric of a single transfer: what the reference of a zone has there}}

@@ -7,14 +7,14 @@ the confidence intervals of its cells' medians.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from conformance.model import grid as grids
 from conformance.model.errors import UserError
-from conformance.model.place import Cell
+from conformance.model.judging import grid as grids
+from conformance.model.networks.place import Cell
 from conformance.model.split import split_paths, split_rates
 from conformance.model.split.split_paths import Path, PathClass
 from conformance.model.split.split_rates import Filter, Rates
 from conformance.model.studies.claims import NotSeen, Seen
-from conformance.model.trial import Measurement
+from conformance.model.trials.trial import Measurement
 
 #: {prediction: the parameters that it takes}. split_paths is how many of the grid's 7,875 paths pass a filter; the
 #: others are the utilization of one path

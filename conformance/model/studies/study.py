@@ -12,14 +12,14 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
-from conformance.model import delivery_metrics
 from conformance.model.errors import UserError, located
-from conformance.model.instants import instants
-from conformance.model.metrics import METRICS
-from conformance.model.network import Network
-from conformance.model.place import Value
-from conformance.model.scenario import Scenario
-from conformance.model.setting import Setting
+from conformance.model.metrics import delivery_metrics
+from conformance.model.metrics.table import METRICS
+from conformance.model.networks.instants import instants
+from conformance.model.networks.network import Network
+from conformance.model.networks.place import Value
+from conformance.model.networks.scenario import Scenario
+from conformance.model.networks.setting import Setting
 from conformance.model.studies import claims, figure, predicted
 from conformance.model.studies.claims import Instance, Relation
 from conformance.model.studies.figure import Figure, product

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Mapping
 
-from conformance.model.place import Point, Value
+from conformance.model.networks.place import Point, Value
 
 #: the stack under test if an experiment names none: the kernel's own TCP
 STACK = "linux-tcp"

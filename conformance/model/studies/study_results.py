@@ -9,10 +9,10 @@ import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from conformance.model.setting import Setting
+from conformance.model.networks.setting import Setting
 from conformance.model.studies.study import Study
 from conformance.model.studies.study_point import CLIENT, OWN, StudyPoint
-from conformance.model.trial import Measurement
+from conformance.model.trials.trial import Measurement
 
 #: stack, client, algorithm and kernel that a point asks for; and what build() returns, the same for all trials of a key
 Of = tuple[str, str, str, str | None]

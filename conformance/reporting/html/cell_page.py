@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 from conformance.lab import topology
 from conformance.model.errors import UserError
-from conformance.model.metrics import METRICS, UTILIZATION, lone
-from conformance.model.place import Cell, exact
-from conformance.model.setting import Setting
-from conformance.model.trial import Measurement
-from conformance.model.verdict import Status
+from conformance.model.judging.verdict import Status
+from conformance.model.metrics.table import METRICS, UTILIZATION, lone
+from conformance.model.networks.place import Cell, exact
+from conformance.model.networks.setting import Setting
+from conformance.model.trials.trial import Measurement
 from conformance.reporting import rerun
 from conformance.reporting.heatmaps import CellResult, Heatmap, Series
 from conformance.reporting.html import heatmap_table, traces

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from conformance.catalogue import clause_record, clauses
 from conformance.model.clauses.document import Clause, Specification
-from conformance.model.verdict import Status
+from conformance.model.judging.verdict import Status
 from conformance.reporting import recorded
 from conformance.reporting.html import slugs
 from conformance.reporting.recorded import Entry

@@ -8,7 +8,7 @@ ends apart. Verdicts: colours of Okabe and Ito (2008), never without their mark
 
 from collections.abc import Sequence
 
-from conformance.model.metrics import METRICS
+from conformance.model.metrics.table import METRICS
 
 #: red, green, blue, each from 0 to 255
 Colour = tuple[int, int, int]

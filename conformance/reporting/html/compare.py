@@ -3,11 +3,11 @@
 import dataclasses
 from collections.abc import Iterable, Sequence
 
-from conformance.model.metrics import UTILIZATION
-from conformance.model.place import Cell
+from conformance.model.judging.zone import Interval
+from conformance.model.metrics.table import UTILIZATION
+from conformance.model.networks.place import Cell
 from conformance.model.rounding import digits_to_tell
-from conformance.model.trial import SHORT_DIGEST
-from conformance.model.zone import Interval
+from conformance.model.trials.trial import SHORT_DIGEST
 from conformance.reporting.heatmaps import CellResult, Series
 from conformance.reporting.html import colours, heatmap_table
 from conformance.reporting.marks import LOOKS

@@ -3,11 +3,11 @@
 import dataclasses
 from collections.abc import Callable, Mapping
 
-from conformance.model.metric import Timeout
-from conformance.model.metrics import METRICS
-from conformance.model.place import Cell
+from conformance.model.judging.verdict import Status
+from conformance.model.metrics.metric import Timeout
+from conformance.model.metrics.table import METRICS
+from conformance.model.networks.place import Cell
 from conformance.model.rounding import digits_to_tell
-from conformance.model.verdict import Status
 from conformance.reporting.heatmaps import CellResult, Heatmap
 from conformance.reporting.html import colours
 from conformance.reporting.marks import LOOKS

@@ -11,10 +11,10 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence, Set
 
 from conformance.catalogue import clause_record, clauses, own_kind
-from conformance.model import statistics
-from conformance.model.metrics import METRICS
-from conformance.model.place import Point
-from conformance.model.trial import Measurement, Scheme
+from conformance.model.judging import statistics
+from conformance.model.metrics.table import METRICS
+from conformance.model.networks.place import Point
+from conformance.model.trials.trial import Measurement, Scheme
 from conformance.reporting import recorded
 from conformance.reporting.heatmaps import Series
 from conformance.reporting.html import rfc9743_figures as figures

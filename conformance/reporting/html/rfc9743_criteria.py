@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Callable
 
-from conformance.model.network import Network
+from conformance.model.networks.network import Network
 from conformance.reporting.heatmaps import Series
 from conformance.reporting.html import rfc9743_figures as figures
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
-from conformance.model import statistics
-from conformance.model.network import Network
-from conformance.model.place import Cell
+from conformance.model.judging import statistics
+from conformance.model.networks.network import Network
+from conformance.model.networks.place import Cell
 from conformance.reporting.heatmaps import Series
 
 #: a buffer of at least this many bandwidth-delay products lets a standing queue show; a smaller one hides it

@@ -14,10 +14,10 @@ import jinja2
 import markupsafe
 
 from conformance import __version__
-from conformance.model.metrics import METRICS
-from conformance.model.place import Cell, Point, exact
-from conformance.model.trial import CLIENT, Scheme
-from conformance.model.verdict import Status
+from conformance.model.judging.verdict import Status
+from conformance.model.metrics.table import METRICS
+from conformance.model.networks.place import Cell, Point, exact
+from conformance.model.trials.trial import CLIENT, Scheme
 from conformance.reporting import heatmaps, marks, naming, points, recorded, rerun
 from conformance.reporting.heatmaps import CellResult, Series
 from conformance.reporting.html import (

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 
-from conformance.model.place import Cell
+from conformance.model.networks.place import Cell
 from conformance.model.split import split_paths, split_rates
 from conformance.reporting.heatmaps import Series
 

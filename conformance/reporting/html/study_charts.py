@@ -6,7 +6,7 @@ from typing import Any
 
 import altair
 
-from conformance.model.metrics import METRICS
+from conformance.model.metrics.table import METRICS
 from conformance.model.studies.figure import Figure
 from conformance.reporting import charts
 from conformance.reporting.html import colours

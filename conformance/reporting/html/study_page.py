@@ -11,7 +11,7 @@ from conformance.model.studies.claims import Judged, Verdict
 from conformance.model.studies.figure import Figure
 from conformance.model.studies.outcome import Judgment
 from conformance.model.studies.study import Claim, Study
-from conformance.model.trial import Measurement
+from conformance.model.trials.trial import Measurement
 from conformance.reporting import study_figures
 from conformance.reporting.html import study_table
 from conformance.reporting.text import study as shown

@@ -2,7 +2,7 @@
 
 import xml.etree.ElementTree as xml
 
-from conformance.model.trial import Measurement
+from conformance.model.trials.trial import Measurement
 from conformance.reporting.html import traces
 
 _WIDTH, _HEIGHT, _ROW, _LEFT, _TOP = 720, 90, 140, 10, 28

@@ -8,7 +8,7 @@ import rich.table
 
 from conformance.model.clauses.document import Clause
 from conformance.model.clauses.verdict import ClauseVerdict, Evidence
-from conformance.model.verdict import CONFIDENCE
+from conformance.model.judging.verdict import CONFIDENCE
 from conformance.reporting.text import clause_table
 
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command

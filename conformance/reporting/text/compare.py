@@ -9,7 +9,7 @@ import rich.table
 
 from conformance.model.clauses import changes
 from conformance.model.diagnosis import feature_table
-from conformance.model.metrics import METRICS
+from conformance.model.metrics.table import METRICS
 from conformance.model.studies.comparison import ALPHA, CONFIDENCE, Change, Compared, Quantity
 from conformance.reporting.text import markdown
 from conformance.support.console import count, duration, one_line

@@ -6,7 +6,7 @@ import rich.console
 import rich.table
 import rich.text
 
-from conformance.model.verdict import Status, counts, false_alarms, overall
+from conformance.model.judging.verdict import Status, counts, false_alarms, overall
 from conformance.reporting.marks import LOOKS
 
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import rich.console
 
 from conformance.model.expectation import UNEXPLAINED, Surprise
+from conformance.model.judging.verdict import ALPHA, CONFIDENCE, Status, Verdict, counts, decided, false_alarms
 from conformance.model.rounding import digits_to_tell
-from conformance.model.trial import Measurement
-from conformance.model.verdict import ALPHA, CONFIDENCE, Status, Verdict, counts, decided, false_alarms
+from conformance.model.trials.trial import Measurement
 from conformance.reporting import heatmaps, points
 from conformance.reporting.html import site
 from conformance.reporting.text import clause as clause_text

@@ -6,9 +6,9 @@ A stack's name for itself may contain anything. It is in code spans, where HTML,
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from conformance.model.metrics import METRICS
-from conformance.model.place import Point
-from conformance.model.verdict import Status
+from conformance.model.judging.verdict import Status
+from conformance.model.metrics.table import METRICS
+from conformance.model.networks.place import Point
 from conformance.reporting import naming
 from conformance.reporting.heatmaps import Heatmap, Series
 from conformance.reporting.html import heatmap_table

@@ -6,7 +6,7 @@ import rich.console
 import rich.table
 import rich.text
 
-from conformance.model.verdict import ALPHA
+from conformance.model.judging.verdict import ALPHA
 from conformance.reporting.marks import LOOKS
 from conformance.reporting.text.markdown import table
 

@@ -5,9 +5,9 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 
 from conformance.catalogue import documents
-from conformance.model.place import Cell
-from conformance.model.verdict import ALPHA, Status, Verdict, counts, overall
-from conformance.model.zone import id_parts
+from conformance.model.judging.verdict import ALPHA, Status, Verdict, counts, overall
+from conformance.model.judging.zone import id_parts
+from conformance.model.networks.place import Cell
 from conformance.reporting.heatmaps import Series
 from conformance.reporting.text.markdown import table
 

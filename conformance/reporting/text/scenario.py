@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import rich.console
 import rich.table
 
-from conformance.model.metrics import METRICS
+from conformance.model.judging.verdict import Status, Verdict
+from conformance.model.metrics.table import METRICS
 from conformance.model.rounding import told
-from conformance.model.verdict import Status, Verdict
 from conformance.support.console import count
 
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command

@@ -9,10 +9,10 @@ import rich.console
 import rich.table
 import rich.text
 
+from conformance.model.judging.verdict import Status, Verdict
 from conformance.model.rounding import told
 from conformance.model.studies import mutants
 from conformance.model.studies.mutants import Finding, Outcome
-from conformance.model.verdict import Status, Verdict
 from conformance.reporting.text import markdown
 from conformance.support import files
 

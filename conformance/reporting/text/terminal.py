@@ -7,8 +7,8 @@ import rich.console
 import rich.table
 import rich.text
 
-from conformance.model.metrics import METRICS
-from conformance.model.verdict import Status
+from conformance.model.judging.verdict import Status
+from conformance.model.metrics.table import METRICS
 from conformance.reporting import heatmaps, naming, rerun
 from conformance.reporting.html import heatmap_table
 from conformance.reporting.marks import LOOKS

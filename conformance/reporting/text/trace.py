@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import rich.console
 
-from conformance.model.trial import Outcome
+from conformance.model.trials.trial import Outcome
 
 if TYPE_CHECKING:
     from conformance.commands.trace import Traced

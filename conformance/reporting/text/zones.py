@@ -9,10 +9,10 @@ import rich.measure
 import rich.table
 import rich.text
 
-from conformance.model.power import BLIND, POWER
+from conformance.model.judging.power import BLIND, POWER
+from conformance.model.judging.verdict import Status
+from conformance.model.judging.zone import Interval, Zone
 from conformance.model.split.split_zone import SplitZone
-from conformance.model.verdict import Status
-from conformance.model.zone import Interval, Zone
 from conformance.reporting import naming
 from conformance.reporting.marks import SYMBOLS
 from conformance.reporting.text import markdown, terminal

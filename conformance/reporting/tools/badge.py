@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import jinja2
 
-from conformance.model.verdict import Status, counts, overall
+from conformance.model.judging.verdict import Status, counts, overall
 from conformance.reporting.heatmaps import Series
 from conformance.reporting.marks import LOOKS
 from conformance.support import paths

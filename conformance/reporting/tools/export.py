@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from conformance import __version__
-from conformance.model import statistics
-from conformance.model.metric import Metric
-from conformance.model.metrics import LOST_PCT, UTILIZATION, others
-from conformance.model.place import Cell, number
-from conformance.model.trial import Measurement, Outcome
-from conformance.model.verdict import ALPHA
+from conformance.model.judging import statistics
+from conformance.model.judging.verdict import ALPHA
+from conformance.model.metrics.metric import Metric
+from conformance.model.metrics.table import LOST_PCT, UTILIZATION, others
+from conformance.model.networks.place import Cell, number
+from conformance.model.trials.trial import Measurement, Outcome
 from conformance.reporting.heatmaps import CellResult, Heatmap, Series
 from conformance.results.source import File
 from conformance.support import extras

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from conformance.model.expectation import Surprise
-from conformance.model.place import Point
+from conformance.model.judging.verdict import Status
+from conformance.model.networks.place import Point
 from conformance.model.studies.comparison import Change, Compared
-from conformance.model.verdict import Status
 
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
     from conformance.commands.gate import GateResult

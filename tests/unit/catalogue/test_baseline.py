@@ -6,9 +6,10 @@ import pytest
 from helpers import counted, measurements, measurements_of, scheme
 
 from conformance.catalogue import baseline, bases, clauses, documents
-from conformance.model import blindness, verdict
+from conformance.model import blindness
 from conformance.model.errors import UserError
-from conformance.model.place import Cell
+from conformance.model.judging import verdict
+from conformance.model.networks.place import Cell
 from conformance.results import store
 
 CELL = Cell(10, 40, 1)

@@ -7,8 +7,8 @@ from helpers import measurements
 
 from conformance.catalogue import bases, derive, documents, lint
 from conformance.model.errors import UserError
-from conformance.model.place import Cell
-from conformance.model.verdict import judge
+from conformance.model.judging.verdict import judge
+from conformance.model.networks.place import Cell
 
 CELL, OTHER = Cell(10, 20, 1), Cell(10, 20, 0)
 

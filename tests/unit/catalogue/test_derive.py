@@ -7,8 +7,8 @@ from helpers import measurement, measurements, measurements_of, trial, zone
 
 from conformance.catalogue import derive, scenarios, separation
 from conformance.model.errors import UserError
-from conformance.model.place import Cell
-from conformance.model.zone import Basis, Interval, Margin
+from conformance.model.judging.zone import Basis, Interval, Margin
+from conformance.model.networks.place import Cell
 
 CELLS = [Cell(10, 1, 0), Cell(10, 20, 0), Cell(20, 1, 0)]
 

@@ -17,13 +17,14 @@ from conformance.cli import main
 from conformance.commands import expect
 from conformance.engine import benches
 from conformance.lab import manifest
-from conformance.model import expectation, grid
+from conformance.model import expectation
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected, Surprise, compare
-from conformance.model.place import Cell, Point
-from conformance.model.seeds import FRESH
-from conformance.model.trial import Outcome
-from conformance.model.verdict import Status, Verdict, ZoneVerdict
+from conformance.model.judging import grid
+from conformance.model.judging.seeds import FRESH
+from conformance.model.judging.verdict import Status, Verdict, ZoneVerdict
+from conformance.model.networks.place import Cell, Point
+from conformance.model.trials.trial import Outcome
 from conformance.reporting.text import expect as showing
 from conformance.support import paths, schema
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from conformance.catalogue import derive, documents, lint
 from conformance.commands import zones
 from conformance.model.errors import UserError
-from conformance.model.zone import id_parts
+from conformance.model.judging.zone import id_parts
 from conformance.reporting.text import zones as shown_zones
 from conformance.support import paths, schema
 

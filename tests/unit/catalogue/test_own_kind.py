@@ -7,10 +7,10 @@ import helpers
 import pytest
 
 from conformance.catalogue import baseline, derive, documents, own_kind, scenarios
-from conformance.model import shared_metrics
-from conformance.model import zone as zones
 from conformance.model.errors import UserError
-from conformance.model.trial import Trial
+from conformance.model.judging import zone as zones
+from conformance.model.metrics import group_metrics
+from conformance.model.trials.trial import Trial
 
 VALUE = {
     "jain_index": 0.9, "unequal_pct": 10.0, "harm_pct": 20.0, "share": 0.5, "fct_p50_s": 1.0, "dropped_pct": 1.0,
@@ -129,4 +129,4 @@ def test_a_baseline_in_a_point_of_no_zone_is_to_be_measured_again():
 
 
 def test_what_others_have_is_the_mean_while_all_run():
-    assert shared_metrics.others_mbps(trials("reno", 3.0)[0], None) == 3.0
+    assert group_metrics.others_mbps(trials("reno", 3.0)[0], None) == 3.0

@@ -11,11 +11,12 @@ import pytest
 from conformance.catalogue import baseline, derive, documents, expectations, lint, scenarios
 from conformance.engine.plan import plan
 from conformance.engine.questions import cell_questions
-from conformance.model import expectation, grid
-from conformance.model import zone as zones
+from conformance.model import expectation
 from conformance.model.errors import UserError
-from conformance.model.place import Cell, Point
-from conformance.model.trial import Trial
+from conformance.model.judging import grid
+from conformance.model.judging import zone as zones
+from conformance.model.networks.place import Cell, Point
+from conformance.model.trials.trial import Trial
 from conformance.suite import cases
 
 POINTS = tuple(Point((("flows", count),)) for count in (2, 4, 8))

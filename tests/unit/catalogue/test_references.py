@@ -4,7 +4,7 @@ import dataclasses
 import math
 
 from conformance.catalogue import documents, references, studies
-from conformance.model.place import Cell
+from conformance.model.networks.place import Cell
 from conformance.model.studies import outcome, predicted
 from conformance.model.studies.claims import Seen, Verdict
 

@@ -9,11 +9,11 @@ from helpers import measurements, measurements_of
 
 from conformance import cli
 from conformance.catalogue import derive, documents, scenarios
-from conformance.model import grid
 from conformance.model.errors import UserError
-from conformance.model.place import Cell, Point
-from conformance.model.verdict import Status, judge
-from conformance.model.zone import Basis
+from conformance.model.judging import grid
+from conformance.model.judging.verdict import Status, judge
+from conformance.model.judging.zone import Basis
+from conformance.model.networks.place import Cell, Point
 
 ZONES = {(zone.algorithm, kind): zone for kind in documents.KINDS for zone in documents.all_zones(kind)}
 ALGORITHMS = sorted({algorithm for algorithm, _ in ZONES})

@@ -13,9 +13,9 @@ from conformance import cli
 from conformance.catalogue import documents
 from conformance.commands import split_accuracy, split_measure
 from conformance.engine import benches
-from conformance.model.place import Cell, end_to_end
+from conformance.model.networks.place import Cell, end_to_end
 from conformance.model.split import accuracy, split_zone
-from conformance.model.trial import Measurement, Outcome
+from conformance.model.trials.trial import Measurement, Outcome
 from conformance.reporting import split_charts
 from conformance.reporting.text import paths as shown
 from conformance.reporting.text.progress import ConsoleNotes

@@ -16,7 +16,7 @@ from conformance.engine import benches
 from conformance.lab import building, manifest
 from conformance.lab.virtual import VirtualRoom
 from conformance.model.errors import UserError
-from conformance.model.place import Cell
+from conformance.model.networks.place import Cell
 from conformance.reporting.text import bench as shown
 from conformance.support import schema
 

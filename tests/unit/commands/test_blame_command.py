@@ -13,7 +13,7 @@ from conformance.engine.benches import Choice
 from conformance.model.diagnosis.blame import Blame, Cause, NotAttributed
 from conformance.model.diagnosis.feature_table import FEW
 from conformance.model.errors import UserError
-from conformance.model.place import Cell
+from conformance.model.networks.place import Cell
 from conformance.reporting.text.progress import ConsoleNotes
 from conformance.support.console import Console
 

@@ -16,8 +16,8 @@ from conformance.cli import main
 from conformance.commands import clause as command
 from conformance.engine import benches
 from conformance.model.clauses.verdict import ClauseVerdict
-from conformance.model.trial import Measurement, Outcome
-from conformance.model.verdict import Status
+from conformance.model.judging.verdict import Status
+from conformance.model.trials.trial import Measurement, Outcome
 from conformance.reporting.text import clause_table
 from conformance.support import paths, schema
 

@@ -15,8 +15,8 @@ from conformance.commands.status import ExitStatus
 from conformance.engine import benches
 from conformance.kernel.store import Kernel
 from conformance.model.emulation.contract import Clause
-from conformance.model.place import Cell
-from conformance.model.trial import Outcome
+from conformance.model.networks.place import Cell
+from conformance.model.trials.trial import Outcome
 from conformance.results import store
 from conformance.support import schema
 

@@ -15,12 +15,12 @@ from conformance.commands import compare, compare_places, compare_sides, compare
 from conformance.commands import compare_result as compared_in
 from conformance.engine import benches
 from conformance.lab import manifest
-from conformance.model import events
 from conformance.model.errors import UserError
-from conformance.model.place import Cell, Point
-from conformance.model.setting import Setting
+from conformance.model.networks import events
+from conformance.model.networks.place import Cell, Point
+from conformance.model.networks.setting import Setting
 from conformance.model.studies.comparison import Change
-from conformance.model.trial import Outcome
+from conformance.model.trials.trial import Outcome
 from conformance.reporting.text import compare as compared
 from conformance.reporting.text import cross as crossed
 from conformance.reporting.text import studies

@@ -15,8 +15,8 @@ from conformance.cli import main
 from conformance.commands import false_alarms, mutants
 from conformance.engine import benches
 from conformance.model.errors import UserError
-from conformance.model.place import Cell
-from conformance.model.trial import Outcome
+from conformance.model.networks.place import Cell
+from conformance.model.trials.trial import Outcome
 from conformance.reporting.text import scores
 from conformance.reporting.text.progress import ConsoleNotes
 from conformance.support import schema

@@ -10,8 +10,8 @@ from helpers import CELL, measurements
 from conformance.catalogue import documents, scenarios
 from conformance.commands import fidelity
 from conformance.model.errors import UserError
-from conformance.model.place import Point
-from conformance.model.trial import Outcome
+from conformance.model.networks.place import Point
+from conformance.model.trials.trial import Outcome
 from conformance.support import paths
 
 PUBLISHED = fidelity.published_cells(paths.data("zones", "published", "atc25.csv"))

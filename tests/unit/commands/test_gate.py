@@ -22,13 +22,15 @@ from conformance.commands import blame, gate, gate_budget, gate_order, trace, tr
 from conformance.commands.gate_findings import Finding, ZoneResult
 from conformance.engine import benches, execute, plan
 from conformance.engine.progress import Progress
-from conformance.model import expectation, grid, trial
+from conformance.model import expectation
 from conformance.model.diagnosis import blame as model
 from conformance.model.diagnosis import feature_table
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected
-from conformance.model.place import Cell
-from conformance.model.verdict import Status, Verdict
+from conformance.model.judging import grid
+from conformance.model.judging.verdict import Status, Verdict
+from conformance.model.networks.place import Cell
+from conformance.model.trials import trial
 from conformance.reporting.text import gate as shown
 from conformance.reporting.text import trace as trace_text
 from conformance.reporting.text.progress import ConsoleNotes

@@ -13,8 +13,8 @@ from conformance.commands import matrix
 from conformance.engine import benches
 from conformance.lab import adapter, manifest
 from conformance.model.errors import UserError
-from conformance.model.place import Cell
-from conformance.model.trial import Outcome
+from conformance.model.networks.place import Cell
+from conformance.model.trials.trial import Outcome
 from conformance.reporting.text import matrix as reporting
 from conformance.reporting.text.progress import ConsoleNotes
 from conformance.support import schema

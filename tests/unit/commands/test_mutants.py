@@ -19,12 +19,12 @@ from conformance.kernel import store as kernels
 from conformance.lab import kernel_variant, manifest
 from conformance.lab.virtual import command
 from conformance.model.errors import UserError
-from conformance.model.metrics import METRICS
-from conformance.model.place import Cell, Point
+from conformance.model.judging.verdict import Status, judge
+from conformance.model.judging.zone import Zone
+from conformance.model.metrics.table import METRICS
+from conformance.model.networks.place import Cell, Point
 from conformance.model.studies import mutants as model
 from conformance.model.studies.mutants import Finding, Outcome
-from conformance.model.verdict import Status, judge
-from conformance.model.zone import Zone
 from conformance.reporting.text import scores
 from conformance.reporting.text.progress import ConsoleNotes
 from conformance.results import store

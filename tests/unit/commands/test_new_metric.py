@@ -14,12 +14,12 @@ import rich.console
 from conformance.catalogue import derive, documents, lint
 from conformance.cli import main
 from conformance.engine import benches
-from conformance.model import zone as zone_model
 from conformance.model.errors import UserError
-from conformance.model.metric import Metric
-from conformance.model.metrics import METRICS
-from conformance.model.place import Cell
-from conformance.model.verdict import Status, judge
+from conformance.model.judging import zone as zone_model
+from conformance.model.judging.verdict import Status, judge
+from conformance.model.metrics.metric import Metric
+from conformance.model.metrics.table import METRICS
+from conformance.model.networks.place import Cell
 from conformance.reporting import heatmaps
 from conformance.reporting.html import cell_page
 from conformance.reporting.text import overview, terminal

@@ -18,11 +18,11 @@ from conformance.engine import benches
 from conformance.engine.plan import plan
 from conformance.engine.questions import cell_questions, split_question
 from conformance.model.errors import UserError
-from conformance.model.place import Cell
+from conformance.model.judging.verdict import Status, Verdict
+from conformance.model.judging.zone import Basis
+from conformance.model.networks.place import Cell
 from conformance.model.split.split_zone import PathCheck
-from conformance.model.trial import Outcome
-from conformance.model.verdict import Status, Verdict
-from conformance.model.zone import Basis
+from conformance.model.trials.trial import Outcome
 from conformance.reporting import heatmaps
 from conformance.reporting.heatmaps import CellResult
 from conformance.suite import summary

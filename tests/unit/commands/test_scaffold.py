@@ -21,8 +21,8 @@ from conformance.commands import adapter_check, adapter_new
 from conformance.engine import benches
 from conformance.lab import adapter, manifest, pki
 from conformance.model.errors import UserError
-from conformance.model.place import Cell
-from conformance.model.trial import Outcome
+from conformance.model.networks.place import Cell
+from conformance.model.trials.trial import Outcome
 from conformance.reporting.text import setup
 from conformance.support import paths, schema
 

@@ -11,9 +11,9 @@ from helpers import CELL, measurements, zone
 from conformance.cli import main
 from conformance.commands import scenario
 from conformance.commands.scenario import Figure, PointRan, Ran
-from conformance.model.place import Point
-from conformance.model.trial import Outcome
-from conformance.model.verdict import Status, Verdict
+from conformance.model.judging.verdict import Status, Verdict
+from conformance.model.networks.place import Point
+from conformance.model.trials.trial import Outcome
 from conformance.reporting.text import scenario as shown
 from conformance.support import limits, schema
 from conformance.support.console import Console

@@ -11,10 +11,11 @@ from helpers import changed, measurements
 
 from conformance import cli
 from conformance.commands import fidelity, split_analyze
-from conformance.model import grid, grouping
 from conformance.model.errors import UserError
-from conformance.model.place import Cell
+from conformance.model.judging import grid
+from conformance.model.networks.place import Cell
 from conformance.model.split import split_rates
+from conformance.model.trials import grouping
 from conformance.reporting.text import split as drawing
 from conformance.results import store
 from conformance.support import paths, schema

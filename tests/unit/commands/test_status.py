@@ -5,8 +5,8 @@ import itertools
 import pytest
 
 from conformance.commands.status import ExitStatus, of_outcomes, of_verdicts, worst
-from conformance.model.trial import Outcome
-from conformance.model.verdict import Status
+from conformance.model.judging.verdict import Status
+from conformance.model.trials.trial import Outcome
 
 
 def test_the_numbers_are_those_that_are_documented():

@@ -12,10 +12,10 @@ from conformance.commands import trace
 from conformance.engine import benches, runs
 from conformance.lab import shared
 from conformance.model.errors import UserError
-from conformance.model.network import Network
-from conformance.model.place import Point
-from conformance.model.setting import Setting
-from conformance.model.trial import Measurement
+from conformance.model.networks.network import Network
+from conformance.model.networks.place import Point
+from conformance.model.networks.setting import Setting
+from conformance.model.trials.trial import Measurement
 from conformance.reporting.text import trace as shown
 from conformance.reporting.text.progress import ConsoleNotes
 from conformance.results import store

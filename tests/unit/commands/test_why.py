@@ -25,7 +25,7 @@ from conformance.model.clauses.changes import Changed
 from conformance.model.diagnosis import feature_table, features, flow, pcap, ranking
 from conformance.model.diagnosis.pcap import Packet
 from conformance.model.errors import UserError
-from conformance.model.place import Cell
+from conformance.model.networks.place import Cell
 from conformance.reporting.text import why as showing
 from conformance.reporting.text.progress import ConsoleNotes
 from conformance.support import paths, schema

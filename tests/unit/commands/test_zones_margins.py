@@ -9,8 +9,8 @@ import pytest
 from conformance.catalogue import scenarios
 from conformance.commands import zones_margins
 from conformance.model.errors import UserError
-from conformance.model.place import Point
-from conformance.model.trial import Trial
+from conformance.model.networks.place import Point
+from conformance.model.trials.trial import Trial
 from conformance.results import store
 
 VALUE = {

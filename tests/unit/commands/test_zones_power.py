@@ -3,8 +3,8 @@
 import pytest
 
 from conformance.commands import zones_power
-from conformance.model import power
-from conformance.model.verdict import Status
+from conformance.model.judging import power
+from conformance.model.judging.verdict import Status
 from conformance.reporting.text import zones as shown
 from conformance.support import paths
 

@@ -12,7 +12,7 @@ from helpers import CELL, measurements, zone
 import conformance
 from conformance.engine import benches
 from conformance.model.errors import UserError
-from conformance.model.verdict import Status
+from conformance.model.judging.verdict import Status
 from conformance.support import paths
 
 EXAMPLE = paths.PACKAGE.parent / "examples" / "judge_a_stack.py"
@@ -66,6 +66,6 @@ def test_measurements_are_judged_by_the_cells_that_a_zone_has():
 
 def conformance_cell():
     """Return a cell that the zone of the helpers lacks."""
-    from conformance.model.place import Cell
+    from conformance.model.networks.place import Cell
 
     return Cell(10, 40, 1)

@@ -12,10 +12,10 @@ from conformance.engine import benches, followups
 from conformance.engine.execute import Execution
 from conformance.engine.plan import plan
 from conformance.engine.questions import cell_questions, split_question
-from conformance.model import seeds
 from conformance.model.errors import UserError
+from conformance.model.judging import seeds
+from conformance.model.judging.verdict import Status
 from conformance.model.split.split_zone import PathCheck
-from conformance.model.verdict import Status
 from conformance.results import store
 
 HEATMAP, LOSS = documents.zone_of("cubic"), documents.zone_of("cubic", "loss")

@@ -14,10 +14,10 @@ from conformance.engine.execute import Execution, execute
 from conformance.engine.plan import plan
 from conformance.engine.questions import CellQuestion, cell_questions, split_question
 from conformance.model.errors import UserError
-from conformance.model.place import Cell
+from conformance.model.judging.verdict import Status
+from conformance.model.networks.place import Cell
 from conformance.model.split import split_zone
 from conformance.model.split.split_zone import PathCheck
-from conformance.model.verdict import Status
 from conformance.results.store import Store
 
 HEATMAP, LOSS = documents.zone_of("cubic"), documents.zone_of("cubic", "loss")

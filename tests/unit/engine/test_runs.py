@@ -18,9 +18,9 @@ from conformance.engine import benches, runs, work
 from conformance.engine.progress import FIXED_BYTES, Progress
 from conformance.lab import manifest
 from conformance.lab.room import handfuls
-from conformance.model import grid
 from conformance.model.errors import UserError
-from conformance.model.trial import Outcome
+from conformance.model.judging import grid
+from conformance.model.trials.trial import Outcome
 from conformance.results import store
 from conformance.support import paths
 from conformance.support.console import duration, seconds_of

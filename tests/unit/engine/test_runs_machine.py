@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 from conformance.engine import benches, runs
 from conformance.engine.work import Looks
-from conformance.model.place import Cell
-from conformance.model.trial import Measurement, Outcome
+from conformance.model.networks.place import Cell
+from conformance.model.trials.trial import Measurement, Outcome
 from conformance.results import store
 
 #: cells with an even delay are clear at their first look, the others never

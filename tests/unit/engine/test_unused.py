@@ -9,8 +9,8 @@ from conformance.engine import unused
 from conformance.engine.benches import Bench, Choice
 from conformance.engine.plan import plan
 from conformance.model.errors import UserError
-from conformance.model.place import Cell
-from conformance.model.trial import Outcome
+from conformance.model.networks.place import Cell
+from conformance.model.trials.trial import Outcome
 from conformance.results.store import Store
 from conformance.support.console import mistake
 

@@ -14,9 +14,9 @@ from helpers import setting
 
 from conformance.cli import main
 from conformance.engine import benches, runs, workers
-from conformance.model import grid
 from conformance.model.errors import UserError
-from conformance.model.trial import Outcome
+from conformance.model.judging import grid
+from conformance.model.trials.trial import Outcome
 from conformance.results import store
 
 CELLS = grid.cells("10mbps")[:12]

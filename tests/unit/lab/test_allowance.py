@@ -14,7 +14,7 @@ from conformance.guest import capture
 from conformance.lab import allowance, cores, endings, job, virtual
 from conformance.model.diagnosis import pcap
 from conformance.model.errors import UserError
-from conformance.model.place import Cell
+from conformance.model.networks.place import Cell
 from conformance.support import limits
 
 

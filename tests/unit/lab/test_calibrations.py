@@ -9,8 +9,8 @@ from test_reader import BATCHES, CELLS, KERNELS_OWN, STORY, link_of
 
 from conformance.guest import protocol, wire
 from conformance.lab import calibrations, job
-from conformance.model.place import Cell
-from conformance.model.trial import Outcome
+from conformance.model.networks.place import Cell
+from conformance.model.trials.trial import Outcome
 
 
 @pytest.fixture(autouse=True)

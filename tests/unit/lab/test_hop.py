@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from conformance.lab import load
 from conformance.model.emulation import impairing
-from conformance.model.impairments import Impairments
+from conformance.model.networks.impairments import Impairments
 
 #: ns between packets, unless a test says otherwise: 1,500 bytes at 12 Mbit/s
 GAP_NS = 1_000_000

@@ -6,7 +6,7 @@ import pytest
 from conformance.catalogue import documents
 from conformance.lab import topology
 from conformance.model.errors import UserError
-from conformance.model.setting import Setting
+from conformance.model.networks.setting import Setting
 
 SETTING = helpers.measurement().trial.setting
 

@@ -27,7 +27,7 @@ BESIDE = {
     "conformance/lab/version.py": "this very digest",
     "conformance/model/digest.py": "pinned by the profiles' digests in tests/golden",
     "conformance/model/errors.py": "words for a user",
-    "conformance/model/trial.py": "the result's own form; the goldens pin it",
+    "conformance/model/trials/trial.py": "the result's own form; the goldens pin it",
     "conformance/lab/sources.py": "builds with working trees, whose digest is part of the stack's",
     "conformance/support/limits.py": "how many guests at a time",
     "conformance/support/paths.py": "where files are",
@@ -81,7 +81,7 @@ def copy(tmp_path, monkeypatch):
     version._attestation.cache_clear()
 
 
-@pytest.mark.parametrize("name", ["guest/trial.py", "proxy/pairs.c", "model/setting.py", "lab/manifest.py"])
+@pytest.mark.parametrize("name", ["guest/trial.py", "proxy/pairs.c", "model/networks/setting.py", "lab/manifest.py"])
 def test_changed_sources_are_a_version_of_their_own_until_they_are_attested(copy, name):
     assert version.lab_version() == "a" * 16
     with open(copy / name, "a") as f:

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.lab import proxy, proxy_network
 from conformance.model.errors import UserError
-from conformance.model.proxy import Proxy
+from conformance.model.networks.proxy import Proxy
 
 _SCRIPT = pathlib.Path(proxy_scenarios.__file__)
 

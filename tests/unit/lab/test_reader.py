@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from conformance.guest import protocol, seen, wire
 from conformance.lab import job
-from conformance.model.place import Cell
-from conformance.model.trial import Outcome
+from conformance.model.networks.place import Cell
+from conformance.model.trials.trial import Outcome
 
 CELLS = (Cell(10, 20, 1), Cell(10, 40, 1), Cell(20, 20, 0))
 SEEDS = (1, 2, 5)

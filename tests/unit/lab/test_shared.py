@@ -13,8 +13,8 @@ from conformance.guest import kernel_flows, protocol, shared_network, splitting,
 from conformance.guest.shared_job import Group, SharedBond, SharedLink, SharedNetwork, SharedSplitter
 from conformance.lab import shared
 from conformance.model.errors import UserError
-from conformance.model.flow_group import Flows, Start
-from conformance.model.scenario import Scenario
+from conformance.model.networks.flow_group import Flows, Start
+from conformance.model.networks.scenario import Scenario
 
 
 def setting(name="two-links", text=""):

@@ -15,7 +15,7 @@ from conformance.commands import adapter_new
 from conformance.engine import benches
 from conformance.lab import adapter, building, sources, stand_ins
 from conformance.model.errors import UserError
-from conformance.model.trial import Scheme
+from conformance.model.trials.trial import Scheme
 from conformance.reporting.text.progress import ConsoleNotes
 from conformance.support import paths
 

@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 
 from conformance.lab import two_passes
-from conformance.model.scenario import Scenario
-from conformance.model.trial import Measurement, Outcome, Scheme, Trial
+from conformance.model.networks.scenario import Scenario
+from conformance.model.trials.trial import Measurement, Outcome, Scheme, Trial
 
 DOCUMENT = {
     "name": "s", "title": "a test", "timeout_s": 20,

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.catalogue import scenarios
-from conformance.model.bond import Bond
 from conformance.model.emulation import bonded
 from conformance.model.errors import UserError
-from conformance.model.network import Network
+from conformance.model.networks.bond import Bond
+from conformance.model.networks.network import Network
 
 DOCUMENT = json.loads(scenarios.files()["bond-options"].read_text())
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.model.emulation import calibration
-from conformance.model.links import Direction, Queue
-from conformance.model.network import Network
-from conformance.model.place import Cell
+from conformance.model.networks.links import Direction, Queue
+from conformance.model.networks.network import Network
+from conformance.model.networks.place import Cell
 
 CELL = Cell(10, 20, 1)
 QDISCS = [

@@ -10,7 +10,7 @@ import numpy
 import pytest
 from made_senders import paced, permitted, seen, timed, why_not, windows
 
-from conformance.model import packets
+from conformance.model.captures import packets
 
 #: packets of a round trip of 40 ms at 10 Mbit/s
 BDP = 33

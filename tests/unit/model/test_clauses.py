@@ -14,7 +14,7 @@ import senders
 from conformance.catalogue import clauses
 from conformance.engine.plan import plan
 from conformance.engine.questions import ClauseQuestion
-from conformance.model import packets, statistics
+from conformance.model.captures import packets
 from conformance.model.clauses import verdict
 from conformance.model.clauses.document import Bound, Specification
 from conformance.model.clauses.observables import OBSERVABLES
@@ -22,9 +22,10 @@ from conformance.model.clauses.seen import Seen
 from conformance.model.diagnosis.pcap import Packet
 from conformance.model.errors import UserError
 from conformance.model.family import USUAL_LOOKS
-from conformance.model.setting import Setting
-from conformance.model.trial import Measurement, Outcome
-from conformance.model.verdict import ALPHA, Status, level
+from conformance.model.judging import statistics
+from conformance.model.judging.verdict import ALPHA, Status, level
+from conformance.model.networks.setting import Setting
+from conformance.model.trials.trial import Measurement, Outcome
 from conformance.support import paths, schema
 
 RENO = clauses.find("CL012")

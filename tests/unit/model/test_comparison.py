@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.model import statistics
-from conformance.model.place import Cell
+from conformance.model.judging import statistics
+from conformance.model.networks.place import Cell
 from conformance.model.studies import comparison
 from conformance.model.studies.comparison import Change, Quantity, Tolerance
 

@@ -7,7 +7,7 @@ from helpers import NETWORK, facts, trial
 
 from conformance.model.emulation import congestion
 from conformance.model.emulation.credibility import measurement
-from conformance.model.trial import Measurement, Outcome
+from conformance.model.trials.trial import Measurement, Outcome
 from conformance.support import schema
 
 

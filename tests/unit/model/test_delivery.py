@@ -4,11 +4,12 @@ import struct
 
 import pytest
 
-from conformance.model import delivery, delivery_metrics
+from conformance.model.captures import delivery
 from conformance.model.diagnosis.pcap import Packet
 from conformance.model.errors import UserError
-from conformance.model.instants import instants
-from conformance.model.network import Network
+from conformance.model.metrics import delivery_metrics
+from conformance.model.networks.instants import instants
+from conformance.model.networks.network import Network
 
 SYN, ACK = 0x02, 0x10
 WRAP = 1 << 32

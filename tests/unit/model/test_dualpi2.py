@@ -6,8 +6,8 @@ import pytest
 
 from conformance.guest.netlink import attributes
 from conformance.model.emulation import dualpi2, queue_counts, shaping
-from conformance.model.links import Direction, Queue
-from conformance.model.network import Network
+from conformance.model.networks.links import Direction, Queue
+from conformance.model.networks.network import Network
 
 PLAIN = Queue(kind="dualpi2")
 ASKED = Queue(kind="dualpi2", size=500, ce_threshold_us=2000, any_ect=True)

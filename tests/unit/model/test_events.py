@@ -3,10 +3,10 @@
 import pytest
 
 from conformance.catalogue import clauses, documents, scenarios
-from conformance.model import events
 from conformance.model.clauses import changes
 from conformance.model.diagnosis.feature_table import label_of
-from conformance.model.place import Cell, Point
+from conformance.model.networks import events
+from conformance.model.networks.place import Cell, Point
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from conformance.model.clauses import changes
 from conformance.model.diagnosis import explaining, feature_table, ranking
 from conformance.model.diagnosis.feature_table import CLEAN, FEW, MANY
-from conformance.model.place import Cell
+from conformance.model.networks.place import Cell
 
 FEATURES = {feature.id: feature for feature in (*feature_table.FEATURES, *changes.FEATURES)}
 

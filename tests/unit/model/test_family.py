@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from conformance.engine.plan import plan
 from conformance.engine.questions import cell_questions
-from conformance.model import statistics
 from conformance.model.family import USUAL_LOOKS, first_clear, judge_zones, last_step, looks_of
-from conformance.model.place import Cell
-from conformance.model.seeds import FRESH, JUDGED, repeats_apart
-from conformance.model.verdict import ALPHA, LOOKS, Status, judge
-from conformance.model.zone import Basis, Margin, hull
+from conformance.model.judging import statistics
+from conformance.model.judging.seeds import FRESH, JUDGED, repeats_apart
+from conformance.model.judging.verdict import ALPHA, LOOKS, Status, judge
+from conformance.model.judging.zone import Basis, Margin, hull
+from conformance.model.networks.place import Cell
 
 CELLS = (CELL, Cell(10, 40, 1), Cell(10, 60, 1))
 P = st.sampled_from([1e-9, 1e-5, 1e-4, 3e-4, 1e-3, 0.0024, 0.01, 1.0])

@@ -5,7 +5,7 @@ from helpers import NETWORK, facts, trial
 
 from conformance.model.emulation import handshake
 from conformance.model.emulation.credibility import measurement
-from conformance.model.trial import Outcome
+from conformance.model.trials.trial import Outcome
 
 RTT_S = 0.2
 #: a trial of linux-tcp at 10mbps-100ms-0pct: Nagle holds back the request until Finished is acknowledged

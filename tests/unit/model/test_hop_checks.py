@@ -9,7 +9,7 @@ import pytest
 from conformance.guest.hop_probe import SIZES
 from conformance.lab import load
 from conformance.model.emulation import hop_checks, impairing
-from conformance.model.impairments import Impairments
+from conformance.model.networks.impairments import Impairments
 
 GAP_NS, COUNT = 1_000_000, 3000
 ASKED = {

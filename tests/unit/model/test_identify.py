@@ -5,9 +5,9 @@ import dataclasses
 import pytest
 from helpers import measurements, zone
 
-from conformance.model.place import Cell
+from conformance.model.networks.place import Cell
 from conformance.model.studies import identify
-from conformance.model.trial import Outcome
+from conformance.model.trials.trial import Outcome
 
 CELLS = [Cell(10, d, 0) for d in range(1, 11)]
 

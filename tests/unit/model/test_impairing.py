@@ -3,7 +3,7 @@
 import pytest
 
 from conformance.model.emulation import impairing
-from conformance.model.impairments import Impairments
+from conformance.model.networks.impairments import Impairments
 
 NOTHING = dict.fromkeys(
     (

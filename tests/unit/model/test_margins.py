@@ -6,10 +6,10 @@ import math
 import pytest
 from helpers import zone, zone_on
 
-from conformance.model.margins import spreads
-from conformance.model.metrics import METRICS
-from conformance.model.place import Cell, Point
-from conformance.model.zone import Basis, Margin, kind_of
+from conformance.model.judging.margins import spreads
+from conformance.model.judging.zone import Basis, Margin, kind_of
+from conformance.model.metrics.table import METRICS
+from conformance.model.networks.place import Cell, Point
 
 CELLS = [Cell(10, 20, 1), Cell(10, 40, 2)]
 KIND = "up to 2 % of loss"

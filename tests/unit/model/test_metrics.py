@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.catalogue import bases, documents
-from conformance.model import lone_metrics, metrics
 from conformance.model.errors import UserError
-from conformance.model.metrics import METRICS
-from conformance.model.place import Cell
+from conformance.model.metrics import table as metrics
+from conformance.model.metrics import transfer_metrics
+from conformance.model.metrics.table import METRICS
+from conformance.model.networks.place import Cell
 from conformance.model.rounding import digits_to_tell
 from conformance.support import paths
 
@@ -79,7 +80,7 @@ def test_what_is_kept_of_a_trace_has_the_same_loss_events(grown, rtts):
     total = itertools.accumulate(n or 0 for n in grown)
     dropped = [None if n is None else so_far for n, so_far in zip(grown, total, strict=True)]
     whole = looked([at * rtts / 100 for at in range(len(grown))], dropped)
-    kept = lone_metrics.queue_drops(whole.evidence)
+    kept = transfer_metrics.queue_drops(whole.evidence)
     metric = METRICS["loss_events_per_min"]
     if kept is None:
         assert metric.value(whole) is None
@@ -152,5 +153,5 @@ def test_marks_of_a_lone_transfer_are_read_from_its_bottleneck(queues, marked):
 def test_a_path_without_delay_has_no_round_trips_to_count_in():
     (m,) = measurements([0.5], cell=Cell(10, 0, 1))
     m = dataclasses.replace(m, metrics={**m.metrics, "queue_mean_bytes": 1000, "handshake_s": 0.1, "completion_s": 1})
-    assert lone_metrics.transfer_rtts(m) is None and lone_metrics.queue_mean_bdp(m) is None
+    assert transfer_metrics.transfer_rtts(m) is None and transfer_metrics.queue_mean_bdp(m) is None
     assert bases.played_bases("reno", documents.profile("packets", Cell(10, 0, 1))) is None

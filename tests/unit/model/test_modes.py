@@ -7,12 +7,12 @@ from helpers import CELL, measurements, zone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.model import modes
-from conformance.model import zone as zones
-from conformance.model.approach import approach
-from conformance.model.metrics import METRICS
-from conformance.model.verdict import Status, judge
-from conformance.model.zone import Basis, Interval, Margin
+from conformance.model.judging import modes
+from conformance.model.judging import zone as zones
+from conformance.model.judging.approach import approach
+from conformance.model.judging.verdict import Status, judge
+from conformance.model.judging.zone import Basis, Interval, Margin
+from conformance.model.metrics.table import METRICS
 
 ZONE = zone(0.4, 0.6)
 

@@ -6,9 +6,9 @@ import types
 import pytest
 from test_shared_facts import facts, measured, process
 
-from conformance.model.metrics import METRICS
-from conformance.model.network import Network
-from conformance.model.trial import Outcome
+from conformance.model.metrics.table import METRICS
+from conformance.model.networks.network import Network
+from conformance.model.trials.trial import Outcome
 
 AT_S, END_S = 5.0, 12.0
 NETWORK = Network.from_json(

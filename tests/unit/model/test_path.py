@@ -12,14 +12,14 @@ from test_setting import cells as any_cell
 
 from conformance.catalogue import documents
 from conformance.lab import job
-from conformance.model import grid
 from conformance.model.emulation import calibration
 from conformance.model.emulation.credibility import measurement
 from conformance.model.errors import UserError
-from conformance.model.place import Cell, CellPath, end_to_end, parse_path
-from conformance.model.proxy import Proxy
-from conformance.model.setting import Setting
-from conformance.model.trial import Measurement, Outcome, Trial
+from conformance.model.judging import grid
+from conformance.model.networks.place import Cell, CellPath, end_to_end, parse_path
+from conformance.model.networks.proxy import Proxy
+from conformance.model.networks.setting import Setting
+from conformance.model.trials.trial import Measurement, Outcome, Trial
 from conformance.support import schema
 
 CLIENTS, SERVERS = Cell(10, 20, 1), Cell(50, 60, 3)

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.catalogue import documents, own_kind, scenarios
-from conformance.model import place as places
-from conformance.model import zone as zones
 from conformance.model.errors import UserError
 from conformance.model.family import judge_zones
-from conformance.model.metrics import METRICS
-from conformance.model.place import Cell, Point
-from conformance.model.trial import Trial
-from conformance.model.verdict import Status, judge
+from conformance.model.judging import zone as zones
+from conformance.model.judging.verdict import Status, judge
+from conformance.model.metrics.table import METRICS
+from conformance.model.networks import place as places
+from conformance.model.networks.place import Cell, Point
+from conformance.model.trials.trial import Trial
 
 VALUES = st.integers(-(10**9), 10**9) | st.floats(-1e9, 1e9, allow_nan=False) | st.booleans() | st.just("fq_codel")
 AT = Point((("flows", 2),))

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.catalogue import bases, documents
-from conformance.model import played, response_functions
-from conformance.model.place import Cell
+from conformance.model.judging import played, response_functions
+from conformance.model.networks.place import Cell
 
 LOSS = st.floats(1e-4, 0.05)
 #: a path whose link is never the limit

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from helpers import CELL, measurements, zone_on
 
-from conformance.model import power
-from conformance.model.verdict import ALPHA, LOOKS, Status, judge, violates
-from conformance.model.zone import Basis
+from conformance.model.judging import power
+from conformance.model.judging.verdict import ALPHA, LOOKS, Status, judge, violates
+from conformance.model.judging.zone import Basis
 
 FAMILY = 30
 LEVEL = ALPHA / LOOKS / FAMILY

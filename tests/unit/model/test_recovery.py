@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.catalogue import documents, scenarios
-from conformance.model import metrics
 from conformance.model.emulation import phases
-from conformance.model.network import Network
-from conformance.model.scenario import Scenario
+from conformance.model.metrics import table as metrics
+from conformance.model.networks.network import Network
+from conformance.model.networks.scenario import Scenario
 
 LINK = {
     "name": "link", "ends": ["left", "right"], "acks": {},

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.model import metrics, request_metrics
 from conformance.model.emulation import request_facts
 from conformance.model.errors import UserError
-from conformance.model.flow_group import Flows, Request
-from conformance.model.scenario import Scenario
-from conformance.model.setting import Setting
+from conformance.model.metrics import request_metrics
+from conformance.model.metrics import table as metrics
+from conformance.model.networks.flow_group import Flows, Request
+from conformance.model.networks.scenario import Scenario
+from conformance.model.networks.setting import Setting
 from conformance.support import schema
 
 DOCUMENT = {

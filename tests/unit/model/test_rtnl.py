@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from conformance.guest import rtnetlink
 from conformance.guest.netlink import attributes
 from conformance.model.emulation import netlink_message, rtnl
-from conformance.model.links import Direction, Queue
-from conformance.model.network import Network
+from conformance.model.networks.links import Direction, Queue
+from conformance.model.networks.network import Network
 
 DOCUMENT = {
     "links": [

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from conformance.catalogue import documents, scenarios
 from conformance.model.errors import UserError
-from conformance.model.network import Network
-from conformance.model.place import Cell, Point, parse_value
-from conformance.model.proxy import Proxy
-from conformance.model.scenario import Scenario
-from conformance.model.setting import Setting
+from conformance.model.networks.network import Network
+from conformance.model.networks.place import Cell, Point, parse_value
+from conformance.model.networks.proxy import Proxy
+from conformance.model.networks.scenario import Scenario
+from conformance.model.networks.setting import Setting
 from conformance.support import schema
 
 LINK = {

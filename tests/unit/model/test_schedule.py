@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance.catalogue import scenarios
-from conformance.model import schedule
 from conformance.model.errors import UserError
-from conformance.model.links import Direction, Link, Queue
-from conformance.model.network import Network
-from conformance.model.scenario import Scenario
-from conformance.model.setting import Setting
+from conformance.model.networks import schedule
+from conformance.model.networks.links import Direction, Link, Queue
+from conformance.model.networks.network import Network
+from conformance.model.networks.scenario import Scenario
+from conformance.model.networks.setting import Setting
 from conformance.support import schema
 
 DATA = {"rate_mbps": 10, "delay_ms": 20, "queue": {"kind": "bfifo", "size": 1}}

@@ -6,8 +6,8 @@ import pytest
 
 from conformance.model.emulation import scheduled
 from conformance.model.emulation.scheduled import problems
-from conformance.model.links import Direction, Queue
-from conformance.model.schedule import Change
+from conformance.model.networks.links import Direction, Queue
+from conformance.model.networks.schedule import Change
 
 ACKS = Direction(delay_ms=20)
 DATA = Direction(rate_mbps=10, delay_ms=20, queue=Queue(kind="bfifo", size=1))

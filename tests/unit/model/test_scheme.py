@@ -7,7 +7,7 @@ from helpers import scheme, trial
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.model.trial import Scheme
+from conformance.model.trials.trial import Scheme
 
 GNUTLS = "libgnutls30 3.7.9-2+deb12u6, libngtcp2-9 0.12.1+dfsg-1+deb12u1, ngtcp2-server 0.12.1+dfsg-1+deb12u1"
 

@@ -7,8 +7,8 @@ from helpers import CELL, measurements, zone
 
 from conformance.model.expectation import Expected, Known, Surprise, compare, update
 from conformance.model.family import USUAL_LOOKS, first_clear
-from conformance.model.verdict import Status, ZoneVerdict, judge
-from conformance.model.zone import Basis, Interval, Margin, hull
+from conformance.model.judging.verdict import Status, ZoneVerdict, judge
+from conformance.model.judging.zone import Basis, Interval, Margin, hull
 
 pytestmark = pytest.mark.slow
 THOROUGH = pytest.mark.thorough

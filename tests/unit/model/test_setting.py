@@ -6,10 +6,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from conformance.catalogue import documents
-from conformance.model import grid
 from conformance.model.errors import UserError
-from conformance.model.place import Cell
-from conformance.model.setting import Setting
+from conformance.model.judging import grid
+from conformance.model.networks.place import Cell
+from conformance.model.networks.setting import Setting
 
 cells = st.builds(
     Cell,

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from conformance.lab import shared
 from conformance.model.emulation import shaping
 from conformance.model.errors import UserError
-from conformance.model.links import Direction, Queue
-from conformance.model.network import Network
-from conformance.model.place import Cell
+from conformance.model.networks.links import Direction, Queue
+from conformance.model.networks.network import Network
+from conformance.model.networks.place import Cell
 
 BFIFO = Queue(kind="bfifo", size=1)
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.model.emulation import shared_facts
-from conformance.model.network import Network
-from conformance.model.place import Point
-from conformance.model.setting import Setting
-from conformance.model.trial import Measurement, Outcome
+from conformance.model.networks.network import Network
+from conformance.model.networks.place import Point
+from conformance.model.networks.setting import Setting
+from conformance.model.trials.trial import Measurement, Outcome
 from conformance.support import schema
 
 NETWORK = Network.from_json(

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.model import download_metrics, metrics, shared_metrics
-from conformance.model.network import Network
+from conformance.model.metrics import download_metrics, group_metrics
+from conformance.model.metrics import table as metrics
+from conformance.model.networks.network import Network
 
 NETWORK = Network.from_json(
     {
@@ -44,22 +45,22 @@ def measured(*flows, sysctls=(), **link):
 
 @given(GOODPUTS)
 def test_jain_is_between_one_nth_and_one_and_does_not_mind_units(values):
-    index = shared_metrics.jain(values)
+    index = group_metrics.jain(values)
     assert 1 / len(values) - 1e-9 <= index <= 1 + 1e-9
-    assert math.isclose(index, shared_metrics.jain([8 * value for value in values]))
+    assert math.isclose(index, group_metrics.jain([8 * value for value in values]))
 
 
 def test_jain_of_equal_flows_is_one_and_of_a_lone_taker_one_nth():
-    assert shared_metrics.jain([3.0] * 7) == 1
-    assert shared_metrics.jain([5.0, 0.0, 0.0, 0.0]) == 0.25
-    assert shared_metrics.jain([0.0, 0.0]) is None
+    assert group_metrics.jain([3.0] * 7) == 1
+    assert group_metrics.jain([5.0, 0.0, 0.0, 0.0]) == 0.25
+    assert group_metrics.jain([0.0, 0.0]) is None
 
 
 @given(GOODPUTS, GOODPUTS)
 def test_shares_of_groups_add_up_to_one(ones, twos):
     found = measured(*(flow("one", x) for x in ones), *(flow("two", x) for x in twos))
-    assert math.isclose(shared_metrics.share(found, "one") + shared_metrics.share(found, "two"), 1)
-    assert shared_metrics.share(found, None) == shared_metrics.share(found, "one")
+    assert math.isclose(group_metrics.share(found, "one") + group_metrics.share(found, "two"), 1)
+    assert group_metrics.share(found, None) == group_metrics.share(found, "one")
 
 
 def test_what_was_not_seen_is_none_and_not_zero():
@@ -77,35 +78,35 @@ def test_what_was_not_seen_is_none_and_not_zero():
 def test_percentiles_of_completion_times_count_flows_that_did_not_complete():
     times = [1.0, 2.0, 3.0, None]
     found = measured(*(flow(completion_s=time) for time in times))
-    assert shared_metrics.completion_s(50)(found, "one") == 2
-    assert shared_metrics.completion_s(75)(found, "one") == 3
-    assert shared_metrics.completion_s(95)(found, "one") is None
+    assert group_metrics.completion_s(50)(found, "one") == 2
+    assert group_metrics.completion_s(75)(found, "one") == 3
+    assert group_metrics.completion_s(95)(found, "one") is None
 
 
 def test_figures_of_the_kernels_senders():
     found = measured(flow(), flow("two"))
-    assert shared_metrics.retransmitted_pct(found, "one") == 5
-    assert math.isclose(shared_metrics.overhead_pct(found, "one"), 100 * ((2000 + 2 * 52) / 1900 - 1))
+    assert group_metrics.retransmitted_pct(found, "one") == 5
+    assert math.isclose(group_metrics.overhead_pct(found, "one"), 100 * ((2000 + 2 * 52) / 1900 - 1))
     plain = measured(flow(), sysctls=(("net.ipv4.tcp_timestamps", "0"),))
-    assert math.isclose(shared_metrics.overhead_pct(plain, "one"), 100 * ((2000 + 2 * 40) / 1900 - 1))
-    assert shared_metrics.rtt_ms("mean")(found, None) == 30
+    assert math.isclose(group_metrics.overhead_pct(plain, "one"), 100 * ((2000 + 2 * 40) / 1900 - 1))
+    assert group_metrics.rtt_ms("mean")(found, None) == 30
 
 
 def test_queue_delay_and_marks_are_of_the_groups_bottleneck():
     found = measured(flow())
-    assert shared_metrics.bottleneck(found, None)["link"] == "b"
+    assert group_metrics.bottleneck(found, None)["link"] == "b"
     assert metrics.METRICS["queue_delay_p99_ms"].value(found) == 3
-    assert shared_metrics.marked_pct(found, "one") == 5
-    assert shared_metrics.marked_pct(measured(flow(), marked_packets=None), "one") is None
+    assert group_metrics.marked_pct(found, "one") == 5
+    assert group_metrics.marked_pct(measured(flow(), marked_packets=None), "one") is None
 
 
 def test_convergence_is_from_when_all_stay_near_their_share():
     one = flow(goodput_series_mbps=[9, 9, 9, 5, 5, 5, 5, 5, 5, 5])
     two = flow(goodput_series_mbps=[0, 1, 1, 5, 5, 5.5, 5, 5, 5, 5], start_s=0.5)
-    assert shared_metrics.convergence_s(measured(one, two), "one") == 2.5
-    assert shared_metrics.convergence_s(measured(one), "one") is None
+    assert group_metrics.convergence_s(measured(one, two), "one") == 2.5
+    assert group_metrics.convergence_s(measured(one), "one") is None
     never = flow(goodput_series_mbps=[1] * 10)
-    assert shared_metrics.convergence_s(measured(one, never), "one") is None
+    assert group_metrics.convergence_s(measured(one, never), "one") is None
 
 
 @pytest.mark.parametrize(
@@ -113,7 +114,7 @@ def test_convergence_is_from_when_all_stay_near_their_share():
     [(10, 5, True, 0.5), (10, 12, True, 0), (10, 0, True, 1), (10, 20, False, 0.5), (0, 5, True, None)],
 )  # fmt: skip
 def test_harm_is_what_is_lost_of_what_was_had_alone(alone, beside, more_is_better, harm):
-    assert shared_metrics.harm(alone, beside, more_is_better) == harm
+    assert group_metrics.harm(alone, beside, more_is_better) == harm
 
 
 def test_others_are_compared_with_their_own_kind_or_with_equal_shares():
@@ -121,13 +122,13 @@ def test_others_are_compared_with_their_own_kind_or_with_equal_shares():
     one = flow(goodput_series_mbps=[0, 6, 6, 6], start_s=0.5)
     two = flow("two", goodput_series_mbps=[9, 2, 3, 4, 9])
     found = measured(one, two, rate_mbps=10)
-    assert shared_metrics.others_mbps(found, None) == 3
-    assert shared_metrics.below_equal_pct(found, None) == pytest.approx(40)
-    assert shared_metrics.harm_pct(found, 4.0) == 25
-    assert shared_metrics.harm_pct(found, 2.0) == 0  # a gain of others is no harm
-    assert shared_metrics.harm_pct(measured(one), 4.0) is None
-    assert shared_metrics.below_equal_pct(measured(one, rate_mbps=10), None) is None
-    assert shared_metrics.below_equal_pct(measured(one, two, rate_mbps=None), None) is None
+    assert group_metrics.others_mbps(found, None) == 3
+    assert group_metrics.below_equal_pct(found, None) == pytest.approx(40)
+    assert group_metrics.harm_pct(found, 4.0) == 25
+    assert group_metrics.harm_pct(found, 2.0) == 0  # a gain of others is no harm
+    assert group_metrics.harm_pct(measured(one), 4.0) is None
+    assert group_metrics.below_equal_pct(measured(one, rate_mbps=10), None) is None
+    assert group_metrics.below_equal_pct(measured(one, two, rate_mbps=None), None) is None
 
 
 def test_harm_has_no_value_but_against_what_others_have_beside_their_own_kind():
@@ -147,19 +148,19 @@ def test_lone_transfers_have_no_groups():
 def test_use_of_a_link_latency_and_the_mean_of_goodputs():
     two = [flow(goodput=value, bytes=1_000_000, end_s=4.0) for value in (2.0, 4.0)]
     found = measured(*two, rate_mbps=10, queue_delay_ms={"mean": 7.0})
-    assert shared_metrics.flow_goodput_mbps(found, "one") == 3.0
-    assert shared_metrics.link_utilization(found, "one") == pytest.approx(16 / 4 / 10)
-    assert shared_metrics.latency_mean_ms(found, "one") == pytest.approx(27.0)
+    assert group_metrics.flow_goodput_mbps(found, "one") == 3.0
+    assert group_metrics.link_utilization(found, "one") == pytest.approx(16 / 4 / 10)
+    assert group_metrics.latency_mean_ms(found, "one") == pytest.approx(27.0)
     lacking = measured(flow(bytes=1, end_s=None), rate_mbps=10, queue_delay_ms=None)
-    assert shared_metrics.link_utilization(lacking, "one") is None
-    assert shared_metrics.latency_mean_ms(lacking, "one") is None
+    assert group_metrics.link_utilization(lacking, "one") is None
+    assert group_metrics.latency_mean_ms(lacking, "one") is None
 
 
 def scheduled(*schedule):
     """Return the link's utilization by one flow of 2 MB in 4 s over 10 Mbit/s, which a schedule changes."""
     found = measured(flow(bytes=2_000_000, start_s=1.0, end_s=5.0))
     found.setting.network = Network.from_json({**NETWORK.to_json(), "schedule": list(schedule)})
-    return shared_metrics.link_utilization(found, "one")
+    return group_metrics.link_utilization(found, "one")
 
 
 def test_use_of_a_link_that_changes_its_rate_is_of_what_it_carries_meanwhile():
@@ -185,7 +186,7 @@ def test_use_of_a_path_is_of_the_link_that_carries_least_meanwhile():
     def use(network):
         found = measured(flow(bytes=2_000_000, start_s=1.0, end_s=5.0))
         found.setting.network = Network.from_json(network)
-        return shared_metrics.link_utilization(found, "one")
+        return group_metrics.link_utilization(found, "one")
 
     assert use(narrow(4)) == pytest.approx(16 / 28)
     assert use(narrow(10)) == pytest.approx(16 / 40)

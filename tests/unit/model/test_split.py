@@ -8,13 +8,13 @@ from helpers import measurements
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from conformance.model import grid
 from conformance.model.errors import UserError
-from conformance.model.place import Cell, end_to_end
+from conformance.model.judging import grid
+from conformance.model.networks.place import Cell, end_to_end
 from conformance.model.split import interpolation, split_paths, split_rates
 from conformance.model.split.split_paths import Path, PathClass, compose_on_grid
 from conformance.model.split.split_rates import Filter, Rates
-from conformance.model.trial import Outcome
+from conformance.model.trials.trial import Outcome
 
 FULL = grid.cells("full")
 CELLS = st.builds(Cell, st.floats(0.1, 1000), st.floats(0, 1000), st.floats(0, 25))

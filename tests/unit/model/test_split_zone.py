@@ -10,11 +10,12 @@ import pytest
 from helpers import measurements
 
 from conformance.catalogue import documents
-from conformance.model import digest, grid
+from conformance.model import digest
 from conformance.model.errors import UserError
+from conformance.model.judging import grid
+from conformance.model.judging.verdict import ALPHA, LOOKS, Status
 from conformance.model.split import split_paths, split_zone
-from conformance.model.trial import Outcome
-from conformance.model.verdict import ALPHA, LOOKS, Status
+from conformance.model.trials.trial import Outcome
 
 ALGORITHMS = ("bbrv1", "bbrv2", "bbrv3", "cubic", "reno")
 #: digests of all intervals: those of paths are what zone files held until these went, to the last digit

@@ -5,8 +5,8 @@ import pytest
 from conformance.catalogue import scenarios
 from conformance.model.emulation import splitting
 from conformance.model.errors import UserError
-from conformance.model.place import Point
-from conformance.model.setting import Setting
+from conformance.model.networks.place import Point
+from conformance.model.networks.setting import Setting
 from conformance.support import schema
 
 WAY = {"rate_mbps": 10, "delay_ms": 5, "queue": {"kind": "bfifo", "size": 1}}

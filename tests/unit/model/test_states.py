@@ -3,8 +3,9 @@
 import numpy
 import pytest
 
-from conformance.model import schedule, states
+from conformance.model.captures import states
 from conformance.model.diagnosis.flow import Flow, in_flight, known
+from conformance.model.networks import schedule
 
 FULL = 1500
 RATE = 10e6 / 8

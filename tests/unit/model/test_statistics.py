@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.model import statistics
+from conformance.model.judging import statistics
 
 values = st.lists(st.floats(0, 1), min_size=1, max_size=40)
 

@@ -9,10 +9,10 @@ import pytest
 
 from conformance.catalogue import studies
 from conformance.model.errors import UserError
-from conformance.model.place import Cell
+from conformance.model.networks.place import Cell
 from conformance.model.studies import outcome, study_results
 from conformance.model.studies.claims import NotSeen, Verdict
-from conformance.model.trial import Measurement, Outcome, Trial
+from conformance.model.trials.trial import Measurement, Outcome, Trial
 
 SCENARIO = {
     "name": "two", "title": "two groups", "timeout_s": 10,

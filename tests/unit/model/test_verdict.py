@@ -7,14 +7,14 @@ from helpers import CELL, measurement, measurements, measurements_of, setting, z
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.model import zone as zones
-from conformance.model.approach import approach
 from conformance.model.errors import UserError
 from conformance.model.family import judge_zones
-from conformance.model.place import Cell
-from conformance.model.trial import Outcome
-from conformance.model.verdict import ALPHA, LOOKS, Status, Verdict, judge, looks, overall, status_of
-from conformance.model.zone import Basis
+from conformance.model.judging import zone as zones
+from conformance.model.judging.approach import approach
+from conformance.model.judging.verdict import ALPHA, LOOKS, Status, Verdict, judge, looks, overall, status_of
+from conformance.model.judging.zone import Basis
+from conformance.model.networks.place import Cell
+from conformance.model.trials.trial import Outcome
 
 ZONE = zone(0.4, 0.6)
 

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance.model.family import judge_zones
-from conformance.model.metrics import lone
-from conformance.model.place import Cell
-from conformance.model.trial import Outcome
-from conformance.model.verdict import Status, judge, overall
-from conformance.model.zone import Basis, Interval, Margin
+from conformance.model.judging.verdict import Status, judge, overall
+from conformance.model.judging.zone import Basis, Interval, Margin
+from conformance.model.metrics.table import lone
+from conformance.model.networks.place import Cell
+from conformance.model.trials.trial import Outcome
 
 OTHER = Cell(10, 40, 1)
 values = st.lists(st.integers(0, 40).map(lambda n: n / 40), min_size=1, max_size=20)

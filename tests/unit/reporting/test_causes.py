@@ -5,8 +5,8 @@ import io
 import pytest
 from helpers import measurements, measurements_of
 
-from conformance.model.place import Cell
-from conformance.model.trial import Outcome
+from conformance.model.networks.place import Cell
+from conformance.model.trials.trial import Outcome
 from conformance.reporting import heatmaps
 from conformance.reporting.html import colours, heatmap_table, traces
 from conformance.reporting.text import terminal

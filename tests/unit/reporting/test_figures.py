@@ -13,9 +13,9 @@ from conformance.commands import export, false_alarms
 from conformance.commands import mutants as testing
 from conformance.model.diagnosis import ranking
 from conformance.model.errors import UserError
+from conformance.model.judging.verdict import Status
 from conformance.model.studies import mutants
-from conformance.model.trial import Outcome
-from conformance.model.verdict import Status
+from conformance.model.trials.trial import Outcome
 from conformance.reporting import heatmaps
 from conformance.reporting.text import overview
 from conformance.results import source

@@ -6,8 +6,8 @@ import helpers
 import pytest
 
 from conformance.catalogue import documents, scenarios
-from conformance.model.place import Point
-from conformance.model.trial import Trial
+from conformance.model.networks.place import Point
+from conformance.model.trials.trial import Trial
 from conformance.reporting import heatmaps, points
 from conformance.reporting.html import site
 from conformance.reporting.text import markdown

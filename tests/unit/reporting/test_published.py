@@ -9,9 +9,9 @@ from helpers import measurements, measurements_of, results_file, scheme
 
 from conformance.catalogue import studies
 from conformance.model.errors import UserError
-from conformance.model.place import Cell
+from conformance.model.networks.place import Cell
 from conformance.model.studies import outcome, study_results
-from conformance.model.trial import Outcome
+from conformance.model.trials.trial import Outcome
 from conformance.reporting import heatmaps, published
 from conformance.reporting.html import cell_page
 from conformance.reporting.tools import export

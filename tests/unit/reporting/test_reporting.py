@@ -29,13 +29,14 @@ from helpers import (
 
 from conformance.catalogue import clause_record, documents
 from conformance.cli import main, measuring
-from conformance.model import digest, seeds
+from conformance.model import digest
 from conformance.model.errors import UserError
-from conformance.model.metrics import lone
-from conformance.model.place import Cell, end_to_end
+from conformance.model.judging import seeds
+from conformance.model.judging.verdict import Status
+from conformance.model.metrics.table import lone
+from conformance.model.networks.place import Cell, end_to_end
 from conformance.model.studies.identify import Miss
-from conformance.model.trial import Outcome
-from conformance.model.verdict import Status
+from conformance.model.trials.trial import Outcome
 from conformance.reporting import heatmaps, naming, rerun
 from conformance.reporting.html import colours, compare, heatmap_table, rfc9743, site, slugs
 from conformance.reporting.marks import LOOKS

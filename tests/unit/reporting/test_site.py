@@ -14,9 +14,9 @@ from helpers import measurement, measurements, results_file
 from conformance import __version__
 from conformance.catalogue import clause_record, clauses
 from conformance.model.errors import UserError
-from conformance.model.place import Cell
+from conformance.model.networks.place import Cell
 from conformance.model.split import split_paths, split_rates
-from conformance.model.trial import Outcome
+from conformance.model.trials.trial import Outcome
 from conformance.reporting import charts, heatmaps
 from conformance.reporting.html import clause_pages, compare, site, split_page
 from conformance.results import store

@@ -7,7 +7,7 @@ import shutil
 import pytest
 from helpers import results_file
 
-from conformance.model import statistics
+from conformance.model.judging import statistics
 from conformance.reporting.html import site
 from conformance.results import store
 from conformance.results.source import Source

@@ -10,7 +10,7 @@ from conformance.model.studies import figure as figures
 from conformance.model.studies import outcome
 from conformance.model.studies.figure import Figure
 from conformance.model.studies.study_point import Quantity
-from conformance.model.trial import Measurement, Outcome, Trial
+from conformance.model.trials.trial import Measurement, Outcome, Trial
 from conformance.reporting import study_figures
 from conformance.reporting.html import site, study_charts, study_page, study_table
 from conformance.results import store

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from conformance.catalogue import documents
 from conformance.model.errors import UserError
-from conformance.model.place import Cell
-from conformance.model.trial import Outcome
+from conformance.model.networks.place import Cell
+from conformance.model.trials.trial import Outcome
 from conformance.results import merge, store
 
 A, B = Cell(10, 20, 1), Cell(10, 40, 1)

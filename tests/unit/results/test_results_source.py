@@ -6,7 +6,7 @@ import pytest
 from helpers import measurement, results_file
 
 from conformance.model.errors import UserError
-from conformance.model.metrics import METRICS
+from conformance.model.metrics.table import METRICS
 from conformance.results import store
 from conformance.results.source import Source
 

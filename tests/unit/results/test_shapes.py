@@ -8,7 +8,7 @@ from helpers import measurement, replaced, shared_measurement
 
 from conformance.catalogue import scenarios
 from conformance.model.errors import UserError
-from conformance.model.place import Point
+from conformance.model.networks.place import Point
 from conformance.results import store
 
 

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from conformance.catalogue import scenarios
 from conformance.model.errors import UserError
-from conformance.model.place import Point
-from conformance.model.trial import Outcome
+from conformance.model.networks.place import Point
+from conformance.model.trials.trial import Outcome
 from conformance.reporting import heatmaps
 from conformance.reporting.tools import export
 from conformance.results import compressed, lines, merge, source, store

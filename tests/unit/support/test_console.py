@@ -13,7 +13,7 @@ import rich.text
 
 from conformance.cli import main
 from conformance.model.errors import UserError, located
-from conformance.model.place import Cell
+from conformance.model.networks.place import Cell
 from conformance.results import store
 from conformance.support.console import Console, mistake, one_line
 

@@ -1,0 +1,1 @@
+"""Captures: packets that trials keep, when their bytes arrived, and states of a sender that they show."""

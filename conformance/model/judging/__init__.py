@@ -1,0 +1,1 @@
+"""Judging: zones, verdicts on measurements, and the statistics that both rest on."""

@@ -1,0 +1,387 @@
+"""Judge measurements of a place by a zone: judge(zone, place, measurements) -> Verdict.
+
+The function is pure, and there are seven verdicts. Only a violation is ever relabelled, by taken_back().
+
+A verdict compares medians with medians. A scheme *conforms* if its median's confidence interval
+(statistics.median_interval) is inside the cell's interval, which reaches from the least to the greatest median of all
+bases, widened by the margin. It *violates* if that confidence interval is outside, and a rank-sum test against every
+basis rules out chance: a basis's own trials, moved up by the margin, would rank as high (or, moved down, as low) in at
+most ALPHA of all runs. The test is Wilcoxon's, exact (statistics.rank_sum_p). The greatest chance over the bases counts
+(an intersection-union test: R. L. Berger, Technometrics 24, 1982), so the number of bases costs nothing. All questions
+of a run share ALPHA by Holm's procedure, and a cell that is judged again with more trials has a share for each look.
+
+If a cell's spread hides what would matter, all that can be said is that the scheme is *compatible*: its median is
+inside, and its confidence interval is not. The verdict then carries the least shift that would have been detected
+(power.py).
+"""
+
+import collections
+import dataclasses
+import enum
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from conformance.model.errors import UserError
+from conformance.model.judging import chance, modes, power, statistics
+from conformance.model.judging.zone import Interval, Zone
+from conformance.model.metrics.metric import Timeout
+from conformance.model.metrics.table import METRICS
+from conformance.model.networks.place import Point
+from conformance.model.trials.trial import Measurement, Outcome
+
+#: the greatest chance that a run over a whole zone finds any violation where there is none
+ALPHA = 0.01
+#: the confidence of the interval of a median
+CONFIDENCE = 0.9
+#: the same for the interval that must be inside a zone before a known deviation counts as gone
+SURE = 0.99
+#: the most looks at a cell, each with more trials
+LOOKS = 4
+#: the most trials of one cell; more would take days
+MOST_TRIALS = 10_000
+#: the most trials of one cell unless another number is asked for
+USUALLY_MOST = 20
+
+
+class Status(enum.StrEnum):
+    """What a verdict says, the worst first: a violation is certain, whatever else failed."""
+
+    VIOLATES = "violates"
+    ERROR = "error"
+    INCONCLUSIVE = "inconclusive"
+    UNSUPPORTED = "unsupported"
+    #: the trials are too few, or spread too widely, to say more
+    COMPATIBLE = "compatible"
+    CONFORMS = "conforms"
+    #: no zone judges it, or the cell cannot tell enough (Interval.counted)
+    NOT_JUDGED = "not judged"
+
+    @property
+    def passes(self) -> bool:
+        """Whether it was judged, and nothing was found against it."""
+        return self in (Status.CONFORMS, Status.COMPATIBLE)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """The verdict on one place: `value` is the median over the n trials, `interval` its confidence interval.
+
+    Both are None if unknown. `p`: how likely a basis itself would be so far outside; None if the interval is not
+    outside. `permitted`: what is permitted to a sender of `packet_bytes`, which is None if the size of packets does not
+    matter.
+    """
+
+    status: Status
+    zone_id: str
+    place: Point
+    permitted: Interval
+    reason: str
+    n: int = 0
+    value: float | None = None
+    interval: tuple[float, float] | None = None
+    p: float | None = None
+    packet_bytes: float | None = None
+    told: power.Told | None = None
+    #: whether it conforms by the wider interval (SURE), too, so that a known deviation counts as gone
+    sure: bool = False
+
+    def taken_back(self, reason: str) -> "Verdict":
+        """Return this violation as inconclusive, after trials with fresh seeds did not show it again."""
+        return dataclasses.replace(self, status=Status.INCONCLUSIVE, reason=reason, p=None)
+
+    @property
+    def words(self) -> str:
+        """The reason, with what would have been detected."""
+        return f"{self.reason}; {self.told.words} would have been detected" if self.told else self.reason
+
+    @property
+    def borderline(self) -> bool:
+        """Whether its median is outside, and it is still unclear after as many trials as a cell usually has at most."""
+        outside = self.value is not None and self.value not in self.permitted
+        return self.status is Status.INCONCLUSIVE and self.n >= USUALLY_MOST and outside
+
+
+def level(family: float) -> float:
+    """Return the p-value up to which one of `family` questions may be called violated, at one of its looks."""
+    return ALPHA / LOOKS / family
+
+
+def false_alarms(family: int, by: str = "Holm") -> str:
+    """Return how often any cell of a `family` violates by a false alarm, as a part of a sentence."""
+    cells = f"{family} cell{'s' if family != 1 else ''}"
+    return f"false alarms in at most {ALPHA:.0%} of runs ({by} over {cells})"
+
+
+def decided(statuses: Iterable[Status]) -> bool:
+    """Say whether any of these statuses says something of the stack."""
+    return bool(set(statuses) - {Status.UNSUPPORTED, Status.ERROR, Status.NOT_JUDGED})
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ZoneVerdict:
+    """The verdicts on the cells or points of a zone, taken together. `family`: how many could have violated it."""
+
+    zone_id: str
+    verdicts: Mapping[Point, Verdict]
+    family: int
+
+    @property
+    def status(self) -> Status:
+        return overall(self.verdicts.values())
+
+    @property
+    def false_alarms(self) -> str:
+        """The rate of false alarms that holds for this zone, as a part of a sentence."""
+        return false_alarms(self.family)
+
+
+def worst(statuses: Iterable[Status]) -> Status:
+    """Return the worst of several statuses; NOT_JUDGED if there are none."""
+    there = set(statuses)
+    return next((status for status in Status if status in there), Status.NOT_JUDGED)
+
+
+def counts(statuses: Iterable[Status]) -> str:
+    """Return how many there are of each status, the worst first: "2 violates, 1 error, 27 conforms"."""
+    number = collections.Counter(statuses)
+    return ", ".join(f"{number[status]} {status}" for status in Status if number[status])
+
+
+class HasStatus(Protocol):
+    """A verdict of any kind."""
+
+    @property
+    def status(self) -> Status: ...
+
+
+class ProfiledZone(Protocol):
+    """A Zone or a SplitZone."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def profile(self) -> str: ...
+
+    def digest_at(self, place: Point) -> str | None: ...
+
+
+def overall(verdicts: Iterable[HasStatus]) -> Status:
+    """Return the worst status of verdicts: that of a zone, from those on its cells."""
+    return worst(verdict.status for verdict in verdicts)
+
+
+def last_look(first: int, most: int | None = None) -> int:
+    """Return the most trials of a cell that begins with `first`: `most`, or the usual number if that is None."""
+    return max(first, USUALLY_MOST) if most is None else most
+
+
+def looks(first: int, most: int) -> tuple[int, ...]:
+    """Return the numbers of trials at which a cell is judged: at most LOOKS, from `first` to `most` in equal ratios."""
+    if not 1 <= first <= most:
+        raise UserError(f"at most {most} trials, beginning with {first}", "the first number must not exceed the last")
+    if most > MOST_TRIALS:
+        raise UserError(f"a maximum of {most} trials is too high", f"give at most {MOST_TRIALS}")
+    ratio = (most / first) ** (1 / (LOOKS - 1))
+    return tuple(sorted({round(first * ratio**i) for i in range(LOOKS)}))
+
+
+def obstacle(zone: ProfiledZone, measurements: Sequence[Measurement]) -> tuple[Status, str] | None:
+    """Return (Status, reason) if measurements of some places say nothing about congestion control, else None.
+
+    Raises UserError if they are of more than one scheme, or under another profile or scenario than the zone's.
+    """
+    settings = {m.trial.setting: m.trial.setting.point for m in measurements}
+    # The digest differs from point to point of a scenario; the one that a point must have is checked below.
+    profiles = {setting.profile_digest for setting in settings if setting.of_profile}
+    runs = {m.trial.run for m in measurements}
+    if len(runs) > 1 or len(profiles) > 1:
+        where = ", ".join(sorted({place.id for place in settings.values()})[:2])
+        raise UserError(f"measurements of different runs at {where}", "judge each run by itself")
+    for setting, place in settings.items():
+        asked = zone.digest_at(place)
+        if setting.profile_digest != asked:
+            what = "profile" if setting.of_profile else "scenario"
+            raise UserError(
+                f"zone {zone.id} was measured under another {zone.profile} {what} (digest {asked})"
+                f" than these results ({setting.profile_digest})",
+                f"use the {what} that the zone names, or derive the zone again",
+            )
+    for outcome, status in ((Outcome.ERROR, Status.ERROR), (Outcome.UNSUPPORTED, Status.UNSUPPORTED)):
+        bad = [m for m in measurements if m.outcome is outcome]
+        if bad:
+            n = f" ({len(bad)} of {len(measurements)} trials)" if len(measurements) > 1 else ""
+            return status, f"{bad[0].message}{n}"
+    return None
+
+
+def judge(
+    zone: Zone, place: Point, measurements: Sequence[Measurement], family: int = 1, more: bool = False
+) -> Verdict:
+    """Judge one cell or point of a zone by the measurements of one scheme; `family` questions are judged in all.
+
+    `more`: whether more trials may follow, so that what they might settle is inconclusive and not yet compatible. A
+    trial that timed out may have any utilization up to its bound. Any error makes the cell an error, as what failed may
+    not be left out of a median. Raises UserError if the measurements are of more than one scheme or of another profile:
+    unlike runs are never pooled.
+    """
+    verdict = _assess(zone, place, measurements, more)
+    if not zone.intervals[place].counted:
+        return _not_judged(verdict)
+    if verdict.p is not None and verdict.p > level(family):
+        verdict = _unclear(verdict, family)
+    return verdict if more else _with_power(verdict, zone.metric, family)
+
+
+def _not_judged(verdict: Verdict) -> Verdict:
+    """Return a verdict on a cell that cannot tell enough: it keeps what was measured, and says nothing of the stack."""
+    permitted = verdict.permitted
+    spread = "" if permitted.margin.relative > power.MUST_TELL else f"; trials of {permitted.basis.reference} spread"
+    reason = f"{power.BLIND} here: {permitted.margin.words}{spread}"
+    if verdict.n and verdict.value is None:
+        reason += f"; {verdict.reason}"
+    return dataclasses.replace(verdict, status=Status.NOT_JUDGED, reason=reason, p=None, sure=False)
+
+
+def _with_power(verdict: Verdict, metric: str, family: int) -> Verdict:
+    """Return an undecided verdict with what would have been detected, if the zone has trials; others as they are."""
+    unclear = verdict.status in (Status.COMPATIBLE, Status.INCONCLUSIVE) and verdict.n
+    if not unclear or not verdict.permitted.basis.values:
+        return verdict
+    told = power.told(verdict.permitted, metric, verdict.n, level(max(family, 1)))
+    return dataclasses.replace(verdict, told=told)
+
+
+def _unclear(verdict: Verdict, family: int) -> Verdict:
+    chance = f"the reference would be, too, in {verdict.p:.1g} of runs"
+    allowed = f"in a family of {family} a violation needs at most {level(family):.1g}"
+    reason = f"{verdict.reason}, but {chance}, and {allowed}: more trials needed"
+    return dataclasses.replace(verdict, status=Status.INCONCLUSIVE, reason=reason)
+
+
+def _assess(zone: Zone, place: Point, measurements: Sequence[Measurement], more: bool = False) -> Verdict:
+    """Return the Verdict as if any `p` were small enough for a violation."""
+    permitted = zone.intervals[place]
+
+    def verdict(status: Status, reason: str, **kw: Any) -> Verdict:
+        return Verdict(status=status, zone_id=zone.id, place=place, permitted=permitted, reason=reason, **kw)
+
+    if not measurements:
+        return verdict(Status.ERROR, "nothing was measured")
+    if {m.trial.setting.point for m in measurements} != {place}:
+        raise UserError(f"measurements of {zone.noun}s other than {place.id}", f"judge each {zone.noun} by itself")
+    in_the_way = obstacle(zone, measurements)
+    if in_the_way:
+        return verdict(*in_the_way, n=len(measurements))
+    values = [zone.value(m) for m in measurements]
+    late = [m.outcome is Outcome.TIMEOUT for m in measurements]
+    unseen_late = [is_late for is_late, value in zip(late, values, strict=True) if value is None]
+    if unseen_late and all(unseen_late):
+        # The stack did not end in time; nothing failed.
+        return verdict(Status.INCONCLUSIVE, f"a transfer timed out, so its {zone.metric} is not known", n=len(values))
+    missing = METRICS[zone.metric].missing
+    if missing and set(values) == {None}:
+        return verdict(Status.UNSUPPORTED, missing, n=len(values))
+    highest = [value for value in values if value is not None]
+    if len(highest) < len(values):
+        unseen = len(values) - len(highest)
+        return verdict(Status.ERROR, f"{zone.metric} has no value in {unseen} of {len(values)} trials")
+    permitted, packet_bytes = permitted_to(permitted, measurements)
+    return verdict(**_compare(zone.metric, permitted, highest, late, more), packet_bytes=packet_bytes)
+
+
+def permitted_to(permitted: Interval, measurements: Sequence[Measurement]) -> tuple[Interval, float | None]:
+    """Return what is permitted to packets of the size in these trials, and that size: None if it does not matter."""
+    if permitted.small_packets == 1.0:
+        return permitted, None
+    size = packet_bytes(measurements)
+    return permitted.at(size), size
+
+
+def packet_bytes(measurements: Iterable[Measurement]) -> float | None:
+    """Return how many bytes packets carried, the median over trials; None if no trial counted them."""
+    sizes = [size for m in measurements if (size := m.packet_bytes) is not None]
+    return statistics.median(sizes) if sizes else None
+
+
+def violates(zone: Zone, place: Point, values: Sequence[float], timed_out: Sequence[bool], family: int) -> bool:
+    """Say whether judge() would call these values of the zone's metric a violation, in trials of full packets."""
+    return status_of(zone, place, values, family, timed_out) is Status.VIOLATES
+
+
+def status_of(
+    zone: Zone, place: Point, values: Sequence[float], family: int, timed_out: Sequence[bool] | None = None
+) -> Status:
+    """Return what judge() would say of trials of full packets that gave these values, if no more trials follow."""
+    if not zone.intervals[place].counted:
+        return Status.NOT_JUDGED
+    found = _compare(zone.metric, zone.intervals[place], values, timed_out or [False] * len(values))
+    unclear = found["p"] is not None and found["p"] > level(family)
+    return Status.INCONCLUSIVE if unclear else Status(found["status"])
+
+
+def _compare(
+    metric: str, permitted: Interval, highest: Sequence[float], timed_out: Sequence[bool], more: bool = False
+) -> dict[str, Any]:
+    """Return the fields of a Verdict that follow from values and from what is permitted.
+
+    The values of trials that timed out are upper bounds. If a basis has two modes, the share of trials in the lower one
+    is a second test besides the medians, so each of the two has half of the chance of a false alarm. It takes as many
+    trials as an interval of the median does.
+    """
+    found = _compare_medians(metric, permitted, highest, timed_out, more)
+    seen = not any(timed_out) and math.inf not in found["interval"]
+    shares = modes.shares(highest, permitted, METRICS[metric]) if seen else None
+    if shares is None:
+        return found
+    p = min(1.0, 2 * shares.p)
+    if found["p"] is not None:
+        return {**found, "p": min(1.0, 2 * found["p"], p)}
+    if p > ALPHA:
+        return found
+    return {**found, "status": Status.VIOLATES, "reason": f"another mode: {shares.words}", "p": p, "sure": False}
+
+
+def _compare_medians(
+    metric: str, permitted: Interval, highest: Sequence[float], timed_out: Sequence[bool], more: bool
+) -> dict[str, Any]:
+    """Return the fields of a Verdict that follow from the medians alone."""
+    n, value = len(highest), statistics.median(highest)
+    lowest = [-math.inf if late else v for late, v in zip(timed_out, highest, strict=True)]
+    interval = (
+        statistics.median_interval(lowest, CONFIDENCE)[0],
+        statistics.median_interval(highest, CONFIDENCE)[1],
+    )
+
+    def found(status: Status, reason: str, p: float | None = None) -> dict[str, Any]:
+        return {"status": status, "reason": reason, "n": n, "value": value, "interval": interval, "p": p}
+
+    if any(timed_out) and METRICS[metric].timeout is Timeout.UNKNOWN:
+        return found(Status.INCONCLUSIVE, f"a transfer timed out, so its {metric} covers only a part of it")
+    if permitted.low <= interval[0] and interval[1] <= permitted.high:
+        return {**found(Status.CONFORMS, "inside the zone"), "sure": _is_sure(permitted, lowest, highest)}
+    where = f"{'below' if value < permitted.low else 'above'} the zone"
+    if interval[1] < permitted.low or interval[0] > permitted.high:
+        below = interval[1] < permitted.low
+        p = chance.below(highest, permitted) if below else chance.above(lowest, permitted)
+        return found(Status.VIOLATES, where, p)
+    if math.inf in interval:
+        return found(Status.INCONCLUSIVE, f"{n} trials are too few to tell")
+    if any(timed_out):
+        return found(Status.INCONCLUSIVE, "a transfer timed out, so only a bound is known")
+    if value in permitted:
+        return found(*undecided_inside(more))
+    return found(Status.INCONCLUSIVE, f"{where}, but not clear of its bounds: more trials needed")
+
+
+def _is_sure(permitted: Interval, lowest: Sequence[float], highest: Sequence[float]) -> bool:
+    low, high = statistics.median_interval(lowest, SURE)[0], statistics.median_interval(highest, SURE)[1]
+    return permitted.low <= low and high <= permitted.high
+
+
+def undecided_inside(more: bool) -> tuple[Status, str]:
+    """Return (Status, reason) of a median inside a zone whose interval is not; `more`: whether trials may follow."""
+    if more:
+        return Status.INCONCLUSIVE, "inside the zone, but not clear of its bounds: more trials needed"
+    return Status.COMPATIBLE, "its median is inside the zone, its spread reaches beyond"

@@ -1,0 +1,315 @@
+"""Compute the metrics of flows that share a network: pure functions of a measurement and a group.
+
+A group is a name, or None for all judged flows. A value that was not seen is None, never zero.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from conformance.model.networks.flow_group import Flows
+from conformance.model.networks.network import Network
+from conformance.model.networks.schedule import Occasion, carried_bytes
+from conformance.model.networks.setting import Setting
+
+Record = Mapping[str, Any]
+#: flows have converged when each stays this near its share, for so many seconds (RFC 9743 leaves both open)
+NEAR_SHARE, STEADY_S = 0.2, 5
+#: bytes of IP and TCP headers before a segment's data, and those that timestamps add
+_HEADERS_BYTES, _TIMESTAMPS_BYTES = 40, 12
+_TIMESTAMPS = "net.ipv4.tcp_timestamps"
+
+
+class Measured(Protocol):
+    """The part of a Measurement (model/trials/trial.py) that functions of metrics read."""
+
+    @property
+    def setting(self) -> Setting: ...
+
+    @property
+    def metrics(self) -> Record: ...
+
+    @property
+    def evidence(self) -> Record: ...
+
+    @property
+    def flows(self) -> Sequence[Record]: ...
+
+    @property
+    def links(self) -> Sequence[Record]: ...
+
+
+#: the function of a metric: its value in a measurement, for a group
+OfGroup = Callable[[Measured, str | None], float | None]
+
+
+def _group_of(network: Network, group: str | None) -> Flows:
+    return network.tested if group is None else next(each for each in network.flows if each.name == group)
+
+
+def flows_of(measured: Measured, group: str | None) -> list[Record]:
+    """Return the flows of a group; with None, all that are judged."""
+    return [flow for flow in measured.flows if (flow["judged"] if group is None else flow["group"] == group)]
+
+
+def _all(flows: Sequence[Record], name: str) -> list[float] | None:
+    """Return a value of each flow; None if there are no flows, or if one lacks it."""
+    values = [flow[name] for flow in flows]
+    return values if values and None not in values else None
+
+
+def goodput_mbps(measured: Measured, group: str | None) -> float | None:
+    """Return the sum of the flows' goodputs, each over its own time."""
+    goodputs = _all(flows_of(measured, group), "goodput_mbps")
+    return None if goodputs is None else math.fsum(goodputs)
+
+
+def flow_goodput_mbps(measured: Measured, group: str | None) -> float | None:
+    """Return the mean of the flows' goodputs, each over its own time."""
+    goodputs = _all(flows_of(measured, group), "goodput_mbps")
+    return None if goodputs is None else math.fsum(goodputs) / len(goodputs)
+
+
+def link_utilization(measured: Measured, group: str | None) -> float | None:
+    """Return a group's bytes from the first start to the last end, over what its bottleneck carries in that time."""
+    flows = flows_of(measured, group)
+    sizes, ends = _all(flows, "bytes"), _all(flows, "end_s")
+    network = measured.setting.network
+    if sizes is None or ends is None:
+        return None
+    start_s, end_s = min(flow["start_s"] for flow in flows), max(ends)
+    if end_s <= start_s:
+        return None
+    rate_mbps = _mean_bound_mbps(network, _group_of(network, group), start_s, end_s)
+    return 8 * math.fsum(sizes) / (end_s - start_s) / 1e6 / rate_mbps if rate_mbps else None
+
+
+def _mean_bound_mbps(network: Network, group: Flows, start_s: float, end_s: float) -> float | None:
+    """Return the mean rate that a group's route carries from one time to another, by its schedule.
+
+    None if nothing limits it, or if it is not known: a rate waits for a state of a flow, or a bonded link's rate
+    changes.
+    """
+    way_to_client = network.towards_client(group)
+    rate_entries = [
+        entry
+        for entry in network.schedule
+        if entry.trace is not None or "rate_mbps" in dict(entry.set)
+        if any(entry.on(link.name, way) for link, way in way_to_client)
+    ]
+    if not rate_entries:
+        return network.bound_mbps(group)
+    if network.is_bonded(group) or any(isinstance(entry.at_s, Occasion) for entry in rate_entries):
+        return None
+    limits = [
+        (link.direction(way), network.changes(link, way, end_s))
+        for link, way in way_to_client
+        if link.direction(way).rate_mbps is not None
+    ]
+    at_s = {change.at_ns / 1e9 for _, changes in limits for change in changes}
+    times = sorted({start_s, end_s, *(at for at in at_s if start_s < at < end_s)})
+    carried = math.fsum(
+        min(carried_bytes(direction, changes, a, b) for direction, changes in limits)
+        for a, b in itertools.pairwise(times)
+    )
+    return 8 * carried / (end_s - start_s) / 1e6
+
+
+def latency_mean_ms(measured: Measured, group: str | None) -> float | None:
+    """Return the mean round trip of data packets: that of the empty path plus the mean delay of the queue."""
+    network = measured.setting.network
+    delays = (bottleneck(measured, group) or {}).get("queue_delay_ms")
+    if delays is None:
+        return None
+    latency_ms: float = 1000 * network.rtt_s(_group_of(network, group)) + delays["mean"]
+    return latency_ms
+
+
+def share(measured: Measured, group: str | None) -> float | None:
+    """Return a group's share in the sum of all flows' goodputs."""
+    goodput = goodput_mbps(measured, group)
+    total = _all(measured.flows, "goodput_mbps")
+    return goodput / math.fsum(total) if goodput is not None and total and math.fsum(total) else None
+
+
+def jain_index(measured: Measured, group: str | None) -> float | None:
+    """Return Jain's index of the flows' goodputs: 1 if all are equal, 1/n if one has all."""
+    goodputs = _all(flows_of(measured, group), "goodput_mbps")
+    return None if goodputs is None else jain(goodputs)
+
+
+def jain(values: Sequence[float]) -> float | None:
+    """Return (sum x)^2 / (n sum x^2); None if all are zero."""
+    squares = math.fsum(x * x for x in values)
+    return math.fsum(values) ** 2 / (len(values) * squares) if squares else None
+
+
+def completion_s(percent: int) -> OfGroup:
+    """Return the function for a percentile of the flows' completion times; None if that flow did not complete."""
+
+    def of(measured: Measured, group: str | None) -> float | None:
+        times = [flow["completion_s"] for flow in flows_of(measured, group)]
+        in_order = sorted(math.inf if time is None else time for time in times)
+        if not in_order:
+            return None
+        percentile_s = in_order[max(math.ceil(percent / 100 * len(in_order)) - 1, 0)]
+        return percentile_s if math.isfinite(percentile_s) else None
+
+    return of
+
+
+def queue_delay_ms(quantile: str) -> OfGroup:
+    """Return the function for a quantile of the time that packets stood in the queue of a group's bottleneck."""
+
+    def of(measured: Measured, group: str | None) -> float | None:
+        delays = (bottleneck(measured, group) or {}).get("queue_delay_ms")
+        return None if delays is None else delays[quantile]
+
+    return of
+
+
+def bottleneck(measured: Measured, group: str | None) -> Record | None:
+    """Return the record of the link that limits a group; None if nothing does."""
+    network = measured.setting.network
+    limit = network.bottleneck(_group_of(network, group))
+    if limit is None:
+        return None
+    name, way = limit[0].name, limit[1]
+    return next((record for record in measured.links if (record["link"], record["direction"]) == (name, way)), None)
+
+
+def retransmitted_pct(measured: Measured, group: str | None) -> float | None:
+    """Return the percentage of the sent bytes that were retransmissions; it is known of the kernel's TCP only."""
+    flows = flows_of(measured, group)
+    sent, again = _all(flows, "sent_bytes"), _all(flows, "retransmitted_bytes")
+    return 100 * math.fsum(again) / math.fsum(sent) if sent and again and math.fsum(sent) else None
+
+
+def overhead_pct(measured: Measured, group: str | None) -> float | None:
+    """Return IP bytes sent over bytes acknowledged, less 1, in percent: headers and retransmissions.
+
+    It is known of the kernel's TCP only.
+    """
+    flows = flows_of(measured, group)
+    sent, segments, used = (_all(flows, name) for name in ("sent_bytes", "out_segments", "bytes"))
+    if not sent or not segments or not used or not math.fsum(used):
+        return None
+    stamped = dict(measured.setting.sysctls).get(_TIMESTAMPS, "1") != "0"
+    headers = _HEADERS_BYTES + (_TIMESTAMPS_BYTES if stamped else 0)
+    return 100 * ((math.fsum(sent) + headers * math.fsum(segments)) / math.fsum(used) - 1)
+
+
+def rtt_ms(quantile: str) -> OfGroup:
+    """Return the function for a quantile of each flow's smoothed round-trip time: the mean over the flows."""
+
+    def of(measured: Measured, group: str | None) -> float | None:
+        rtts = [flow["rtt_ms"] for flow in flows_of(measured, group)]
+        return None if not rtts or None in rtts else math.fsum(rtt[quantile] for rtt in rtts) / len(rtts)
+
+    return of
+
+
+def marked_pct(measured: Measured, group: str | None) -> float | None:
+    """Return the percentage of the packets through a group's bottleneck that were marked there (ECN CE)."""
+    link = bottleneck(measured, group)
+    if not link or link["marked_packets"] is None or not link["out_packets"]:
+        return None
+    percent: float = 100 * link["marked_packets"] / link["out_packets"]
+    return percent
+
+
+def dropped_pct(measured: Measured, group: str | None) -> float | None:
+    """Return the percentage of packets that the queue of a group's bottleneck dropped, of all that came to it."""
+    link = bottleneck(measured, group)
+    if not link or link["dropped_packets"] is None or not link["out_packets"]:
+        return None
+    dropped: float = link["dropped_packets"]
+    out: float = link["out_packets"]
+    return 100 * dropped / (out + dropped)
+
+
+def unequal_pct(measured: Measured, group: str | None) -> float | None:
+    """Return the goodput that flows have beyond equal shares, in percent of all: the mean of seconds in which all run.
+
+    This much would have to move from some flows to others. It is known whether or not flows converge. The sooner they
+    converge, and the steadier they are then, the less it is.
+    """
+    seconds = [goodputs for goodputs in _side_by_side(flows_of(measured, group)) if math.fsum(goodputs)]
+    if not seconds or len(seconds[0]) <= 1:
+        return None
+    beyond = [math.fsum(max(x / math.fsum(goodputs) - 1 / len(goodputs), 0) for x in goodputs) for goodputs in seconds]
+    return 100 * math.fsum(beyond) / len(beyond)
+
+
+def others_mbps(measured: Measured, group: str | None) -> float | None:
+    """Return the goodput of all flows outside a group together: the mean of the seconds in which all run."""
+    flows = flows_of(measured, group)
+    others = _others(measured, flows)
+    seconds = _side_by_side([*flows, *others])
+    if not flows or not others or not seconds:
+        return None
+    return math.fsum(math.fsum(goodputs[len(flows) :]) for goodputs in seconds) / len(seconds)
+
+
+def _others(measured: Measured, flows: Sequence[Record]) -> list[Record]:
+    return [flow for flow in measured.flows if flow not in flows]
+
+
+def below_equal_pct(measured: Measured, group: str | None) -> float | None:
+    """Return how much less than an equal share of their bottleneck's rate other flows have while all run, in percent.
+
+    It is 0 if they have more. Headers alone take 5 % of the rate.
+    """
+    theirs_mbps, link = others_mbps(measured, group), bottleneck(measured, group)
+    if theirs_mbps is None or link is None or not link["rate_mbps"]:
+        return None
+    others = len(_others(measured, flows_of(measured, group)))
+    equal: float = link["rate_mbps"] * others / len(measured.flows)
+    return 100 * (harm(equal, theirs_mbps) or 0.0)
+
+
+def harm_pct(measured: Measured, own_kind_mbps: float) -> float | None:
+    """Return the percentage of `own_kind_mbps` that other flows lose while all run.
+
+    `own_kind_mbps` is what they have beside their own kind: RFC 9743 asks for this comparison (section 5.3).
+    """
+    theirs_mbps = others_mbps(measured, None)
+    return None if theirs_mbps is None or not own_kind_mbps else 100 * (harm(own_kind_mbps, theirs_mbps) or 0.0)
+
+
+def _side_by_side(flows: Sequence[Record]) -> list[list[float]]:
+    """Return the goodputs of flows in each second from when all have started until the first ends."""
+    if not flows:
+        return []
+    series = [flow["goodput_series_mbps"] for flow in flows]
+    first, end = math.ceil(max(flow["start_s"] for flow in flows)), min(map(len, series))
+    return [[goodputs[second] for goodputs in series] for second in range(first, end)]
+
+
+def convergence_s(measured: Measured, group: str | None) -> float | None:
+    """Return how long after the last start each flow stays near its share for STEADY_S; None if it never does."""
+    flows = flows_of(measured, group)
+    if len(flows) <= 1:
+        return None
+    last_start_s: float = max(flow["start_s"] for flow in flows)
+    first = math.ceil(last_start_s)
+    near = [_all_near(goodputs) for goodputs in _side_by_side(flows)]
+    for at in range(len(near) - STEADY_S + 1):
+        if all(near[at : at + STEADY_S]):
+            return first + at - last_start_s
+    return None
+
+
+def _all_near(goodputs: Sequence[float]) -> bool:
+    fair = math.fsum(goodputs) / len(goodputs)
+    return fair > 0 and all(abs(goodput - fair) <= NEAR_SHARE * fair for goodput in goodputs)
+
+
+def harm(alone: float, beside: float, more_is_better: bool = True) -> float | None:
+    """Return the share of its value that a flow loses beside another: 0 for none, 1 for all, never less than 0.
+
+    `alone`: what it had beside as many of its own kind (RFC 9743, section 5.3; Ware et al., HotNets 2019: harm).
+    """
+    better, worse = (alone, beside) if more_is_better else (beside, alone)
+    return max(0.0, (better - worse) / better) if better else None

@@ -1,0 +1,111 @@
+"""Define Metric, a record of all that the suite knows of one metric. metrics.py has the table of all metrics."""
+
+import dataclasses
+import enum
+import math
+from collections.abc import Callable
+
+from conformance.model.metrics.group_metrics import Measured, OfGroup
+
+#: the least relative margin of a zone, as a share of the bases' least and greatest median, for every metric
+RELATIVE_MARGIN = 0.10
+
+
+class Timeout(enum.StrEnum):
+    """What a metric's value says of a transfer that timed out."""
+
+    #: the transfer would have had this value or a smaller one
+    UPPER_BOUND = "upper_bound"
+    #: the value is of a part of the transfer, and says nothing of the whole
+    UNKNOWN = "unknown"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """All that the suite knows of one metric.
+
+    name: its name in zone files, exports and pytest's properties. title: the words before a value; noun: the word after
+    "lowest" or "median of the", such as "loss"; heading: what it is, in one line. unit: the unit after a value, "" for
+    a share.
+    digits: decimal places in texts for people. least, most: the bounds of possible values; `most` is None if there is
+    no upper bound. margin: the absolute margin of zones, in the metric's unit. only_above: a smaller value than the
+    references' is no fault; only_below: a greater one is none. full_scale, full_difference: the ends of the colour
+    scales of values (from 0) and of differences (either sign). missing: why trials of a stack may have no value, or
+    None if a missing value is a fault of the lab. column: the prefix of its further columns in exports.
+    against: for a metric that compares with what other flows have beside their own kind (Zone.own_kind), the function
+    of a measurement and of that goodput; `of` is then None of every measurement.
+    of: its value in a measurement, of one group of flows or, with None, of those that are judged; None if it was not
+    seen. of_transfer: whether it is a metric of a transfer that is alone in a cell, rather than of groups of flows.
+    """
+
+    name: str
+    title: str
+    noun: str
+    heading: str
+    unit: str = ""
+    digits: int
+    least: float = 0.0
+    most: float | None = None
+    margin: float
+    only_above: bool = False
+    only_below: bool = False
+    full_scale: float
+    full_difference: float
+    timeout: Timeout = Timeout.UNKNOWN
+    missing: str | None = None
+    column: str
+    of: OfGroup
+    of_transfer: bool = False
+    against: Callable[[Measured, float], float | None] | None = None
+
+    def value(self, measured: Measured, own_kind_mbps: float | None = None, group: str | None = None) -> float | None:
+        """Return its value in a measurement, of one group or of the judged flows.
+
+        A metric with `against` needs what others have beside their own kind.
+        """
+        if self.against is None:
+            return self.of(measured, group)
+        return None if own_kind_mbps is None else self.against(measured, own_kind_mbps)
+
+    @property
+    def suffix(self) -> str:
+        """The unit as it follows a number."""
+        return f" {self.unit}" if self.unit else ""
+
+    @property
+    def label(self) -> str:
+        """The head of a table's column: title and unit."""
+        return f"{self.title}, {self.unit}" if self.unit else self.title
+
+    def text(self, value: float | None, more: int = 0, sign: str = "") -> str:
+        """Return a value with its unit and `more` digits than usual; "none" if it is not known."""
+        return "none" if value is None else f"{value:{sign}.{self.digits + more}f}{self.suffix}"
+
+    def clamped(self, low: float, high: float) -> tuple[float, float]:
+        """Return an interval that is cut to possible values, and extended to all of them on a side that is no fault."""
+        low = self.least if self.only_above else max(low, self.least)
+        high = math.inf if self.only_below else high
+        return low, high if self.most is None else min(high, self.most)
+
+
+def shared(
+    name: str,
+    title: str,
+    heading: str,
+    of: OfGroup,
+    *,
+    digits: int = 1,
+    margin: float,
+    full_scale: float,
+    unit: str = "",
+    most: float | None = None,
+    missing: str | None = None,
+    only_above: bool = False,
+    only_below: bool = False,
+) -> Metric:
+    """Return a metric of groups of flows."""
+    return Metric(
+        name=name, title=title, noun=title, heading=heading, unit=unit, digits=digits, most=most, margin=margin,
+        only_above=only_above, only_below=only_below, full_scale=full_scale, full_difference=full_scale / 3,
+        missing=missing, column=name, of=of,
+    )  # fmt: skip

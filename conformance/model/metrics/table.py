@@ -1,0 +1,373 @@
+"""List the metrics that zones may be about: one row of METRICS says all that the suite knows of a metric.
+
+A new metric needs its row here and a zone file that names it. It is then judged, derived, drawn, exported and gated.
+Nothing else knows metrics by name, except reports about one metric alone.
+"""
+
+import functools
+from collections.abc import Mapping
+
+from conformance.model.errors import UserError
+from conformance.model.metrics import (
+    delivery_metrics,
+    download_metrics,
+    group_metrics,
+    recovery_metrics,
+    request_metrics,
+    transfer_metrics,
+)
+from conformance.model.metrics.metric import Metric, Timeout
+from conformance.model.metrics.metric import shared as _shared
+
+_share = functools.partial(_shared, unit="%", most=100.0)
+
+UTILIZATION = Metric(
+    name="utilization",
+    title="utilization",
+    noun="utilization",
+    heading="Utilization: goodput over bandwidth",
+    digits=2,
+    most=1.0,
+    margin=0.0005,
+    full_scale=1.0,
+    full_difference=0.3,
+    timeout=Timeout.UPPER_BOUND,
+    column="utilization",
+    of=lambda measured, group: measured.metrics.get("utilization"),
+    of_transfer=True,
+)
+LOST_PCT = Metric(
+    name="lost_pct",
+    title="lost",
+    noun="loss",
+    heading="Lost: share of the sender's bytes that never arrived, %",
+    unit="%",
+    digits=1,
+    most=100.0,
+    margin=0.3,  # one lost burst of a short transfer
+    full_scale=8.0,
+    full_difference=3.0,
+    column="lost",
+    of=lambda measured, group: transfer_metrics.lost_pct(measured),
+    of_transfer=True,
+)
+BACK_TO_BACK = Metric(
+    name="back_to_back_packets",
+    title="sent at once",
+    noun="burst",
+    heading="Packets sent back to back: 99 % of them left in bursts no longer than this",
+    unit="packets",
+    digits=1,
+    least=1.0,
+    margin=1.0,  # one more packet, if two acknowledgements come together
+    only_above=True,
+    full_scale=20.0,
+    full_difference=10.0,
+    column="at_once",
+    of=lambda measured, group: measured.metrics.get("back_to_back_packets"),
+    of_transfer=True,
+)
+#: {name: Metric}, in the order of reports; every report shows the first two, and others only if a zone judges them
+METRICS: Mapping[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        UTILIZATION,
+        LOST_PCT,
+        Metric(
+            name="queue_mean_bdp",
+            title="mean queue",
+            noun="mean queue",
+            heading="Mean queue at the bottleneck, in bandwidth-delay products",
+            unit="BDP",
+            digits=2,
+            margin=0.02,  # a queue that is nearly empty may hold one packet or two
+            full_scale=1.0,
+            full_difference=0.3,
+            column="queue",
+            of=lambda measured, group: transfer_metrics.queue_mean_bdp(measured),
+            of_transfer=True,
+        ),
+        Metric(
+            name="transfer_rtts",
+            title="transfer",
+            noun="length",
+            heading="Length of the transfer, in round trips",
+            unit="round trips",
+            digits=1,
+            margin=0.3,  # pacing spreads a window over part of a round trip
+            full_scale=10.0,
+            full_difference=3.0,
+            missing="its client does not say when the handshake ended",
+            column="transfer",
+            of=lambda measured, group: transfer_metrics.transfer_rtts(measured),
+            of_transfer=True,
+        ),
+        BACK_TO_BACK,
+        Metric(
+            name="loss_events_per_min",
+            title="loss events",
+            noun="rate of loss events",
+            heading="Loss events a minute: how often the bottleneck's queue overflows after slow start",
+            unit="a minute",
+            digits=1,
+            margin=0.3,  # one sample of the trace more or less, in a minute
+            full_scale=30.0,
+            full_difference=10.0,
+            column="loss_events",
+            of=lambda measured, group: transfer_metrics.loss_events_per_min(measured),
+            of_transfer=True,
+        ),
+        _shared(
+            "group_goodput_mbps",
+            "goodput",
+            "Goodput of all flows of a group together",
+            group_metrics.goodput_mbps,
+            unit="Mbit/s",
+            digits=2,
+            margin=0.1,
+            full_scale=100.0,
+        ),
+        _shared(
+            "flow_goodput_mbps",
+            "goodput of a flow",
+            "Mean goodput of a group's flows, each over its own time",
+            group_metrics.flow_goodput_mbps,
+            unit="Mbit/s",
+            digits=2,
+            margin=0.1,
+            full_scale=100.0,
+        ),
+        _shared(
+            "link_utilization",
+            "link utilization",
+            "Bytes of a group's flows over what their bottleneck can carry from the first start to the last end",
+            group_metrics.link_utilization,
+            digits=3,
+            most=1.0,
+            margin=0.005,
+            full_scale=1.0,
+        ),
+        _shared(
+            "share",
+            "share",
+            "Share of a group in the goodput of all flows",
+            group_metrics.share,
+            digits=3,
+            most=1.0,
+            margin=0.01,
+            full_scale=1.0,
+        ),
+        _shared(
+            "jain_index",
+            "Jain's index",
+            "Jain's index of the goodputs of a group's flows",
+            group_metrics.jain_index,
+            digits=3,
+            most=1.0,
+            margin=0.01,
+            full_scale=1.0,
+            only_below=True,
+        ),
+        *(
+            _shared(
+                f"fct_p{percent}_s",
+                f"completion p{percent}",
+                f"Completion time of a group's flows, percentile {percent}",
+                group_metrics.completion_s(percent),
+                unit="s",
+                digits=2,
+                margin=0.05,
+                full_scale=100.0,
+                missing="its flows did not complete",
+            )
+            for percent in (50, 95, 99)
+        ),
+        *(
+            _shared(
+                f"queue_delay_{quantile}_ms",
+                f"queue delay {quantile}",
+                f"How long packets waited in the bottleneck's queue, {quantile}",
+                group_metrics.queue_delay_ms(quantile),
+                unit="ms",
+                digits=2,
+                margin=0.5,
+                full_scale=100.0,
+            )
+            for quantile in ("p50", "p95", "p99")
+        ),
+        _shared(
+            "retransmitted_pct",
+            "retransmitted",
+            "Share of the bytes sent that were retransmissions, %",
+            group_metrics.retransmitted_pct,
+            unit="%",
+            digits=2,
+            most=100.0,
+            margin=0.2,
+            full_scale=10.0,
+            missing="only the kernel's TCP says what it retransmits",
+        ),
+        *(
+            _shared(
+                f"rtt_{quantile}_ms",
+                f"smoothed RTT {quantile}",
+                f"Smoothed round-trip time of the senders, {quantile}",
+                group_metrics.rtt_ms(quantile),
+                unit="ms",
+                digits=1,
+                margin=0.5,
+                full_scale=200.0,
+                missing="only the kernel's TCP says what it measures",
+            )
+            for quantile in ("mean", "p95")
+        ),
+        _shared(
+            "latency_mean_ms",
+            "latency",
+            "Round-trip time of the empty path plus the mean time in the bottleneck's queue",
+            group_metrics.latency_mean_ms,
+            unit="ms",
+            digits=2,
+            margin=0.5,
+            full_scale=200.0,
+        ),
+        *download_metrics.ROWS,
+        _shared(
+            "overhead_pct",
+            "overhead",
+            "IP bytes sent beyond those acknowledged, %",
+            group_metrics.overhead_pct,
+            unit="%",
+            digits=2,
+            margin=0.2,
+            full_scale=20.0,
+            missing="only the kernel's TCP says what it sends",
+        ),
+        _share(
+            "marked_pct",
+            "marked",
+            "Share of the bottleneck's packets that it marked (ECN CE), %",
+            lambda measured, group: (
+                group_metrics.marked_pct(measured, group) if measured.flows else transfer_metrics.marked_pct(measured)
+            ),
+            digits=2,
+            margin=0.2,
+            full_scale=10.0,
+        ),
+        _share(
+            "dropped_pct",
+            "dropped",
+            "Share of the packets that the bottleneck's queue dropped, %",
+            group_metrics.dropped_pct,
+            digits=2,
+            margin=0.1,
+            full_scale=10.0,
+        ),
+        _share(
+            "unequal_pct",
+            "unequal",
+            "Goodput beyond equal shares, second by second while all flows run, % of all goodput",
+            group_metrics.unequal_pct,
+            margin=1.0,
+            full_scale=50.0,
+            only_above=True,
+        ),
+        _share(
+            "below_equal_pct",
+            "below an equal share",
+            "How far others are below an equal share of the bottleneck's rate while all run, %",
+            group_metrics.below_equal_pct,
+            margin=5.0,
+            full_scale=100.0,
+            only_above=True,
+        ),
+        Metric(
+            name="harm_pct",
+            title="harm",
+            noun="harm",
+            heading="Harm: how much less others get while all run than beside their own kind, %",
+            unit="%",
+            digits=1,
+            most=100.0,
+            margin=5.0,
+            only_above=True,
+            full_scale=100.0,
+            full_difference=100.0 / 3,
+            missing="no zone says what the others have beside their own kind",
+            column="harm_pct",
+            of=lambda measured, group: None,
+            against=group_metrics.harm_pct,
+        ),
+        *(
+            _shared(
+                f"request_p{percent}_s",
+                f"request p{percent}",
+                f"Time from a request to the end of its body, percentile {percent}",
+                request_metrics.request_s(percent),
+                unit="s",
+                digits=3,
+                margin=0.01,
+                full_scale=10.0,
+                missing="its requests did not complete",
+            )
+            for percent in (50, 95)
+        ),
+        _shared(
+            "last_request_s",
+            "last request",
+            "Time from a flow's last request to the end of its body, mean over flows",
+            request_metrics.last_request_s,
+            unit="s",
+            digits=2,
+            margin=0.05,
+            full_scale=100.0,
+            missing="its last request did not complete",
+        ),
+        _shared(
+            "bulk_goodput_mbps",
+            "bulk goodput",
+            "Goodput of a flow's largest body from the request on, mean over flows",
+            request_metrics.bulk_goodput_mbps,
+            unit="Mbit/s",
+            digits=2,
+            margin=0.1,
+            full_scale=100.0,
+            missing="its largest body did not complete",
+        ),
+        *recovery_metrics.ROWS,
+        *delivery_metrics.ROWS,
+        recovery_metrics.MOVE_GAP,
+        _shared(
+            "convergence_s",
+            "convergence",
+            "Time from the last start until each flow stays near its share for 5 s",
+            group_metrics.convergence_s,
+            unit="s",
+            margin=1.0,
+            full_scale=30.0,
+            missing="its flows did not converge",
+        ),
+    )
+}
+
+
+def named(name: str) -> Metric:
+    """Return the metric of this name. Raises UserError that lists the known ones if there is none."""
+    if name not in METRICS:
+        raise UserError(f"{name!r} is not one of the metrics", f"choose one of {', '.join(METRICS)}")
+    return METRICS[name]
+
+
+def lone() -> list[Metric]:
+    """Return the metrics of a lone transfer."""
+    return [metric for metric in METRICS.values() if metric.of_transfer]
+
+
+def others() -> list[Metric]:
+    """Return the metrics of a lone transfer that reports show only if a zone judges them."""
+    return [metric for metric in lone() if metric not in (UTILIZATION, LOST_PCT)]
+
+
+def shared() -> dict[str, group_metrics.OfGroup]:
+    """Return {name: function of a group} for the metrics of flows that share a network, in the order of reports."""
+    return {name: metric.of for name, metric in METRICS.items() if not metric.of_transfer}

@@ -1,0 +1,1 @@
+"""Trials: what is measured, of whom, and what came of it."""
