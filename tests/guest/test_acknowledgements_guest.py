@@ -6,7 +6,7 @@ from helpers import setting
 from test_guest import go
 
 from conformance.engine import benches
-from conformance.model.networks.setting import Cell
+from conformance.model.networks.place import Cell
 from conformance.model.trials.trial import Outcome
 
 pytestmark = pytest.mark.guest

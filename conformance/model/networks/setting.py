@@ -15,8 +15,7 @@ from conformance.model import digest
 from conformance.model.errors import UserError
 from conformance.model.networks import legacy
 from conformance.model.networks.network import Network
-from conformance.model.networks.place import Cell as Cell
-from conformance.model.networks.place import CellPath, Point
+from conformance.model.networks.place import Cell, CellPath, Point
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ import numpy.typing
 
 from conformance.model.judging import grid, statistics
 from conformance.model.metrics.metric import RELATIVE_MARGIN
-from conformance.model.networks.setting import Cell
+from conformance.model.networks.place import Cell
 from conformance.model.rounding import rounded_outward
 from conformance.model.split import split_paths
 from conformance.model.split.split_paths import Path, PathClass
