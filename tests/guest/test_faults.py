@@ -195,7 +195,7 @@ def as_expected(measurement, expected):
 @pytest.mark.parametrize("group", GROUPS)
 def test_misdeeds_end_with_the_right_outcome_and_leave_nothing(bench, monkeypatch, group):
     # The emulator is not under test, so its calibration of loss takes few packets.
-    monkeypatch.setattr(job, "_LOSS_PACKETS", 200)
+    monkeypatch.setattr(job, "_PROBING", dataclasses.replace(job._PROBING, loss_packets=200))
     expected, before = GROUPS[group], contents()
     order = order_of(group)
     found, events, files = carry_out(bench, [trials(bench, name) for name in order])

@@ -30,7 +30,7 @@ def dual(flows, **queue):
     made = network(flows, data)
     # A receiver reports for each packet whether it was marked only if it, too, uses DCTCP.
     sysctls = tuple(sorted((*made.sysctls, RECEIVERS)))
-    return dataclasses.replace(made, sysctls=sysctls, network=dataclasses.replace(made.network, sysctls=sysctls))
+    return dataclasses.replace(made, network=dataclasses.replace(made.network, sysctls=sysctls))
 
 
 def queue_of(measurement):

@@ -141,17 +141,20 @@ def problems(network: Network, observed: Sequence[LinkSeen]) -> list[str]:
     return [
         f"{problem} ({network.links[at].name}, {way})"
         for (at, way, direction), seen in zip(asked, observed, strict=True)
-        for problem in (*_read_back(direction, seen["qdiscs"]), *_of_probes(direction, seen))
+        for problem in (
+            *_read_back(direction, seen["qdiscs"], network.held(network.links[at], way)),
+            *_of_probes(direction, seen),
+        )
     ]
 
 
-def _read_back(direction: Direction, qdiscs: Sequence[Qdisc]) -> Iterator[str]:
+def _read_back(direction: Direction, qdiscs: Sequence[Qdisc], held: bool) -> Iterator[str]:
     if not qdiscs:
         yield "tc showed no queue"
     interfaces = dict.fromkeys(str(queue.get("dev")) for queue in qdiscs)
     for name in interfaces:
         own = [queue for queue in qdiscs if str(queue.get("dev")) == name]
-        yield from (f"{name} has {problem}" for problem in shaping.problems(direction, own))
+        yield from (f"{name} has {problem}" for problem in shaping.problems(direction, own, held))
 
 
 def _of_probes(direction: Direction, seen: LinkSeen) -> Iterator[str]:

@@ -60,7 +60,7 @@ def test_figures_have_a_document(run):
 
 def test_whole_commands_are_measured_where_that_is_asked_for(run):
     text, sessions = run("--whole")
-    without = "bonded or coexistence or fairness or queues or recovery or rtt-fairness or short-flows"
+    without = "bonded or coexistence or fairness or queues or recovery or rtt-fairness or short-flows or split"
     assert sessions[1:] == [(f"cubic and not ({without})", "linux-tcp"), ("cubic", "linux-tcp")]
     assert re.search(r"CUBIC, 150 cells x 20 trials .* 480 ", text) and "not measured" not in text
 
