@@ -145,8 +145,11 @@ class Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a command. Raise a UserError if an option's value is empty."""
+        """Find a command. Raise a UserError if it is behind `conformance dev`, or if an option's value is empty."""
         if ctx.parent is None:
+            dev = self.commands.get("dev")
+            if args[0] not in self.commands and isinstance(dev, click.Group) and args[0] in dev.commands:
+                raise UserError(f"there is no command {args[0]!r}", f"run `conformance dev {args[0]}`")
             _refuse_empty(args)
         return super().resolve_command(ctx, args)
 

@@ -225,6 +225,7 @@ def test_the_installed_command_answers():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        (("mutants", "--whole"), "there is no command 'mutants'; run `conformance dev mutants`"),
         (("compare", "@default", "@default", "--trials", "10001"), "10001 is not in the range"),
         (("compare", "@default", "@default", "--margin", "inf"), "not a finite number"),
         (("compare", "@default", "@nonesuch"), "no guest kernel named 'nonesuch'"),
