@@ -88,12 +88,8 @@ def compute(
     # The zones of one algorithm give one overall verdict on another, so their questions are one family.
     asked = plan(questions, trials=trials, first_seed=first_seed, family=_pair)
     notes.say(f"cross: {bench.adapter.name}, {', '.join(algorithms)}: {amount(asked)}")
-    judged = {
-        one.question: one.verdict
-        for answer in answers(asked, bench, results, workers, notes)
-        for one in answer.judged
-        if isinstance(one.verdict, Verdict)
-    }
+    alone = [one for answer in answers(asked, bench, results, workers, notes) for one in answer.judged]
+    judged = {one.question: one.verdict for one in asked.together(alone) if isinstance(one.verdict, Verdict)}
     return Cross(
         algorithms=tuple(algorithms),
         schemes={algorithm: bench.scheme(algorithm).id for algorithm in algorithms},

@@ -75,14 +75,16 @@ def confirmed(
 
     Return the Answers, and the verdicts by question. A violation that its repeat does not show again is inconclusive.
     `left_s` returns the seconds that measuring may take; what is not measured by then has no verdict, and a violation
-    that is not repeated by then stands.
+    whose repeat is not clear by then stands.
     """
     first = list(answers(asked, bench, results, workers, notes, new=new, budget_s=left_s()))
     judged = {one.question: one for one in asked.together(one for answer in first for one in answer.judged)}
     if violations := [one.question for one in judged.values() if new(one)]:
-        repeats = answers(asked.repeating(violations), bench, results, workers, notes, budget_s=left_s())
-        for again in (one for answer in repeats for one in answer.judged):
-            judged[again.question] = _unless_repeated(judged[again.question], again)
+        again = asked.repeating(violations)
+        repeats = answers(again, bench, results, workers, notes, budget_s=left_s())
+        for repeated in (one for answer in repeats for one in answer.judged):
+            if not again.next_look(repeated):  # else the budget ended before it was clear
+                judged[repeated.question] = _unless_repeated(judged[repeated.question], repeated)
     return first, judged
 
 

@@ -13,6 +13,7 @@ from conformance.cli import main
 from conformance.commands import clause as command
 from conformance.commands import gate_budget
 from conformance.engine import benches
+from conformance.model.judging import seeds
 from conformance.support import schema
 
 CELLS = "10mbps-20ms-4pct,10mbps-40ms-4pct"
@@ -34,6 +35,20 @@ class Both(Packets):
                 cancelled.wait(60)
 
 
+class CutShort(Both):
+    """The same, but trials with fresh seeds show the violation in three of five, and then it waits."""
+
+    def run(self, adapter, batches, cancelled):
+        for trials in batches:
+            for trial in trials:
+                number = trial.seed - seeds.JUDGED - seeds.FRESH
+                if trial.setting.packets and number >= 5:
+                    cancelled.wait(60)
+                    return
+                beta = "0.5" if trial.setting.packets and number in (0, 1) else self.kind
+                yield from Both(beta).run(adapter, [[trial]], cancelled)
+
+
 @pytest.fixture
 def run(tmp_path, monkeypatch):
     """Return a function that runs the gate with one clause, and returns what it did and its gate.json."""
@@ -42,8 +57,8 @@ def run(tmp_path, monkeypatch):
     monkeypatch.setattr(command, "_chosen", lambda what: [clauses.find(HALVES)])
     monkeypatch.setattr(clause_record, "path", lambda: tmp_path / "record.json")
 
-    def call(beta, *arguments):
-        fake_room.install(beta, Both)
+    def call(beta, *arguments, room=Both):
+        fake_room.install(beta, room)
         options = "--grid", CELLS, "--clauses", "--no-why", "--out", "out", *arguments
         done = click.testing.CliRunner().invoke(main, ["gate", "reno", *options])
         schema.load("gate", tmp_path / "out" / "gate.json")
@@ -86,6 +101,12 @@ def test_a_gate_that_had_no_time_for_any_clause_cannot_tell(run):
     assert done.exit_code == 4, done.output
     assert found == {"judged": [], "not_measured": [HALVES]}
     assert "clauses: none measured, 1 not measured in time" in done.output and "no clause decided" in done.output
+
+
+def test_a_repeat_that_the_budget_cuts_short_takes_no_violation_back(run):
+    done, found = run("0.7", "--budget", "6s", room=CutShort)
+    assert [one["verdict"] for one in found["judged"]] == ["violates"], done.output
+    assert done.exit_code == 1
 
 
 def test_clauses_get_a_share_of_what_is_left():
