@@ -1,6 +1,6 @@
 # `make conformance` does everything a newcomer needs; `make test` runs the suite's own tests; `make help` lists the rest.
 .PHONY: attest attest-raise bbr bench clean conformance coverage dist fast fidelity format guests help identify-check image \
-  image-full kernel lint mutants mutants-record published quick reference setup site test thorough zones-check
+  image-full kernel lint mutants mutants-record published quick reference schemas setup site test thorough zones-check
 .NOTPARALLEL:
 .DEFAULT_GOAL := conformance
 
@@ -53,6 +53,9 @@ coverage: kernel  ## branch coverage of the model by unit tests that boot no gue
 	.venv/bin/python -m coverage run --branch --source=conformance/model -m pytest \
 	  tests/unit/model tests/unit/catalogue tests/unit/commands -q -m "not guest"
 	.venv/bin/python -m coverage report --show-missing --skip-covered --fail-under=$(FLOOR)
+
+schemas: setup  ## generate the JSON Schemas of what commands print (conformance/schemas)
+	.venv/bin/python -m conformance.commands.schemas
 
 setup:  ## install what is missing
 	@./setup.sh

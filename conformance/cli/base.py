@@ -18,7 +18,7 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 from conformance import __version__
-from conformance.commands.result import Result
+from conformance.commands.result import Result, printed
 from conformance.commands.status import ExitStatus
 from conformance.model.errors import UserError
 from conformance.model.judging.verdict import MOST_TRIALS
@@ -92,7 +92,7 @@ def finish(result: _R, form: str, show: Callable[[_R, Console], None], lines: It
 
 def print_document(result: Result) -> None:
     """Print a command's result as JSON; do not complain if the reader of standard output has gone."""
-    echo(json.dumps(result.to_json(), indent=1, allow_nan=False) + "\n")
+    echo(json.dumps(printed(result), indent=1, allow_nan=False) + "\n")
 
 
 def echo(content: str | bytes) -> None:

@@ -111,6 +111,7 @@ def gate(
 def _report(result: "GateResult", options: "Options", console: Console, notes: Notes) -> None:
     """Write reports, say what looks wrong and keep traces, each if it was asked for. Raises UserError."""
     from conformance.commands import gate_findings, trace
+    from conformance.commands.result import printed
     from conformance.reporting.text import gate as shown
     from conformance.reporting.text.trace import show as show_trace
     from conformance.reporting.tools import github
@@ -118,7 +119,7 @@ def _report(result: "GateResult", options: "Options", console: Console, notes: N
 
     target = options.target
     if target:
-        drawn = shown.write(result, result.measurements, target)
+        drawn = shown.write(result, printed(result), result.measurements, target)
         if options.features:
             schemes = {m.trial.scheme for m in result.measurements}
             features.copy(options.results, target / "results.jsonl", schemes)

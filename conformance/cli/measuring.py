@@ -381,7 +381,7 @@ def why(choice: Choice, algorithm: str, target: pathlib.Path | None, form: str, 
     found = why.compute(algorithm, choice, target=target, notes=notes(form), **options)
     sent = f"{tracing.captures().sent}.pcap"
     kept = f"kept in {target}: why.json, why.svg and each trial's files; times are seconds from the start of its {sent}"
-    finish(found, form, shown.show_asked, [kept] if target and found.report else ())
+    finish(found, form, shown.show_asked, [kept] if target and isinstance(found, why.Report) else ())
 
 
 COMMANDS = (run, identify, trace, why, matrix)

@@ -1,10 +1,11 @@
 """`conformance adapter check`: check whether an adapter keeps the contract, clause by clause."""
 
 import dataclasses
+from typing import Annotated
 
 from conformance.catalogue import documents
 from conformance.commands import common
-from conformance.commands.result import Document, document
+from conformance.commands.result import At, Record, Result
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches
 from conformance.engine.benches import Choice
@@ -22,9 +23,26 @@ _CELL, _TRANSFER_S = Cell(10, 20, 0), 4
 _WALL_TIMEOUT_S = 300
 
 
+class ContractClauseRecord(Record):
+    clause: Annotated[str, At("name")]
+    #: Null if it was not tried.
+    kept: bool | None
+    seen: Annotated[str, At("what")]
+
+
+class CheckedAdapterRecord(Record):
+    scheme: common.SchemeRecord
+    #: Why no conclusion is possible, or null.
+    fault: str | None
+    clauses: list[ContractClauseRecord]
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedAdapter:
+class CheckedAdapter(Result):
     """The clauses of the contract, and whether the adapter keeps each; or `fault`: why nothing is known."""
+
+    SCHEMA = "adapter-check"
+    RECORD = CheckedAdapterRecord
 
     scheme: Scheme
     clauses: tuple[Clause, ...] = ()
@@ -37,13 +55,6 @@ class CheckedAdapter:
             return ExitStatus.ERROR
         broken = any(clause.kept is False for clause in self.clauses)
         return ExitStatus.VIOLATES if broken else ExitStatus.DONE
-
-    def to_json(self) -> Document:
-        """Return a document of schemas/adapter-check.json."""
-        return document(
-            "adapter-check", self.exit_status, scheme=common.scheme_json(self.scheme), fault=self.fault,
-            clauses=[{"clause": c.name, "kept": c.kept, "seen": c.what} for c in self.clauses],
-        )  # fmt: skip
 
 
 def compute(choice: Choice, algorithm: str | None) -> CheckedAdapter:

@@ -7,11 +7,9 @@ import pathlib
 import statistics
 import tempfile
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from conformance.catalogue import documents
-from conformance.commands.result import Document, document
-from conformance.commands.status import ExitStatus
+from conformance.commands.result import Record, Result, Text
 from conformance.engine import benches, runs
 from conformance.engine.benches import Bench, Choice
 from conformance.lab import building, manifest
@@ -46,22 +44,36 @@ class CellCost:
     """The cost of a trial in a cell; without a `cost`, `trouble` says why there is none."""
 
     stack: str
-    algorithm: str = ""
+    algorithm: str | None = None
     cell: Cell | None = None
     cost: Cost | None = None
     trouble: str | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return a part of the document."""
-        return {
-            "stack": self.stack, "algorithm": self.algorithm or None, "cell": self.cell and self.cell.id,
-            "cost": self.cost and dataclasses.asdict(self.cost), "trouble": self.trouble,
-        }  # fmt: skip
+
+class CellCostRecord(Record):
+    stack: str
+    algorithm: str | None
+    cell: Text | None
+    cost: Cost | None
+    #: Why no cost was measured.
+    trouble: str | None
+
+
+class BenchmarkRecord(Record):
+    rows: list[CellCostRecord]
+    cores: int
+    #: Start and calibration, in seconds per cell.
+    start_s: float | None
+    #: What the full grid, 150 cells of 20 trials, would take on all cores.
+    grid_s: float | None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Benchmark:
+class Benchmark(Result):
     """The cost of trials on one core: by cell for one algorithm, or by stack."""
+
+    SCHEMA = "bench"
+    RECORD = BenchmarkRecord
 
     rows: tuple[CellCost, ...]
     by_stack: bool
@@ -73,29 +85,17 @@ class Benchmark:
         return [row.cost for row in self.rows if row.cost]
 
     @property
-    def start_s(self) -> float:
-        """The mean time to start a guest and calibrate a path, in seconds per cell."""
-        return statistics.mean(cost.start_s for cost in self.known)
+    def start_s(self) -> float | None:
+        """The mean time to start a guest and calibrate a path, in seconds per cell; None of stacks and if unknown."""
+        return None if self.by_stack or not self.known else statistics.mean(cost.start_s for cost in self.known)
 
     @property
-    def grid_s(self) -> float:
-        """The time that all cells of the full grid would take on all cores, in seconds."""
+    def grid_s(self) -> float | None:
+        """The time that all cells of the full grid would take on all cores, in seconds; None if start_s is."""
+        if self.start_s is None:
+            return None
         wall_s = statistics.mean(cost.wall_s for cost in self.known)
         return GRID_CELLS * (GRID_TRIALS * wall_s + self.start_s) / self.cores
-
-    @property
-    def exit_status(self) -> ExitStatus:
-        """DONE: a benchmark judges nothing."""
-        return ExitStatus.DONE
-
-    def to_json(self) -> Document:
-        """Return a document of schemas/bench.json."""
-        extrapolated = not self.by_stack and bool(self.known)
-        return document(
-            "bench", self.exit_status, rows=[row.to_json() for row in self.rows], cores=self.cores,
-            start_s=self.start_s if extrapolated else None, grid_s=self.grid_s if extrapolated else None,
-            figures=[],
-        )  # fmt: skip
 
 
 def cores() -> int:

@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from conformance.catalogue import documents, scenarios
 from conformance.commands.bench import GRID_CELLS, GRID_TRIALS, cores, forgetful
-from conformance.commands.result import Document, document
-from conformance.commands.status import ExitStatus
+from conformance.commands.result import Record, Result
 from conformance.engine import benches, runs
 from conformance.engine.benches import Bench, Choice
 from conformance.engine.progress import Progress
@@ -60,24 +59,20 @@ class Figure:
     trouble: str | None = None
 
 
+class FiguresRecord(Record):
+    figures: list[Figure]
+    cores: int
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
+class Figures(Result):
     """All figures, in order."""
+
+    SCHEMA = "bench-figures"
+    RECORD = FiguresRecord
 
     figures: tuple[Figure, ...]
     cores: int
-
-    @property
-    def exit_status(self) -> ExitStatus:
-        """DONE: a benchmark judges nothing."""
-        return ExitStatus.DONE
-
-    def to_json(self) -> Document:
-        """Return a document of schemas/bench.json."""
-        return document(
-            "bench", self.exit_status, rows=[], cores=self.cores, start_s=None, grid_s=None,
-            figures=[dataclasses.asdict(figure) for figure in self.figures],
-        )  # fmt: skip
 
 
 def compute(choice: Choice, whole: bool) -> Figures:

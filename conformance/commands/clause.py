@@ -4,18 +4,20 @@ import dataclasses
 import math
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from conformance.catalogue import clause_record, clauses
 from conformance.commands import mutants
 from conformance.commands.measuring import confirmed
-from conformance.commands.result import Document, Done, document
+from conformance.commands.result import At, Document, Record, Result, document
 from conformance.commands.status import ExitStatus, of_verdicts
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
 from conformance.engine.plan import Plan, plan
 from conformance.engine.questions import ClauseQuestion
-from conformance.model.clauses.document import Clause, Specification
+from conformance.model.clauses.document import Clause, NotVisible, Specification
 from conformance.model.clauses.verdict import ClauseVerdict
 from conformance.model.errors import UserError
 from conformance.model.judging.verdict import Status, last_look
@@ -23,48 +25,64 @@ from conformance.support import spelling
 from conformance.support.notes import Notes
 
 
+class ClauseRecord(Record):
+    id: str
+    source: str
+    level: str
+    text: str
+    also: Annotated[list[str], At("also_in")]
+
+
+class SpecificationRecord(Record):
+    name: str
+    title: str
+    url: str
+    clauses: list[ClauseRecord]
+    #: Statements of the document that no packet shows.
+    not_visible: list[NotVisible]
+
+
+class SpecificationsRecord(Record):
+    specifications: list[SpecificationRecord]
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Listed(Done):
+class Listed(Result):
     """The clauses that ship, document by document."""
+
+    SCHEMA = "clause-list"
+    RECORD = SpecificationsRecord
 
     specifications: tuple[Specification, ...]
 
-    def to_json(self) -> Document:
-        """Return a document of schemas/clause-list.json."""
-        return document(
-            "clause-list", self.exit_status,
-            specifications=[
-                {
-                    "name": one.name, "title": one.title, "url": one.url, "clauses": [_about(c) for c in one.clauses],
-                    "not_visible": [dataclasses.asdict(c) for c in one.not_visible],
-                }
-                for one in self.specifications
-            ],
-        )  # fmt: skip
+
+class ShownClauseRecord(Record):
+    clause: ClauseRecord
+    algorithms: Annotated[list[str], At("clause.algorithms")]
+    transports: Annotated[list[str], At("clause.transports")]
+    network: Annotated[str, At("clause.network.words")]
+    observable: Annotated[str, At("clause.observable.name")]
+    permitted: Annotated[str, At("clause.permitted")]
+    why: Annotated[str, At("clause.bound.why")]
+    trials: Annotated[int, At("clause.trials")]
+    invisible: Annotated[str, At("clause.invisible")]
+    #: As in result lines (measurement.json).
+    setting: dict[str, Any]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Shown(Done):
+class Shown(Result):
     """One clause."""
+
+    SCHEMA = "clause-show"
+    RECORD = ShownClauseRecord
 
     clause: Clause
 
-    def to_json(self) -> Document:
-        """Return a document of schemas/clause-show.json."""
-        clause = self.clause
-        return document(
-            "clause-show", self.exit_status, clause=_about(clause), algorithms=list(clause.algorithms),
-            transports=list(clause.transports), network=clause.network.words, observable=clause.observable.name,
-            permitted=clause.bound.words(clause.observable.digits), why=clause.bound.why, trials=clause.trials,
-            invisible=clause.invisible, setting=clauses.setting(clause.network).to_json(),
-        )  # fmt: skip
-
-
-def _about(clause: Clause) -> dict[str, Any]:
-    return {
-        "id": clause.id, "source": clause.source, "level": clause.level, "text": clause.text,
-        "also": [f"{name} {section}" for name, section in clause.also],
-    }  # fmt: skip
+    @property
+    def setting(self) -> dict[str, Any]:
+        """The setting that the clause is judged in, as in result lines."""
+        return clauses.setting(self.clause.network).to_json()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +113,7 @@ class JudgedClause:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
+class Ran(Result):
     """The verdicts on all clauses that were asked for, in order. `recorded`: the file that keeps them, if any."""
 
     judged: tuple[JudgedClause, ...]
@@ -114,24 +132,52 @@ class Ran:
         )
 
 
+class SampleRecord(Record):
+    seed: int
+    #: Seconds since the trial's first packet.
+    at_s: float
+    packet: int
+
+
+class EntryRecord(Record):
+    clause: str
+    #: A stack's name, or `mutant` and the id of a mutant.
+    who: str
+    scheme: str
+    verdict: Status
+    reason: str
+    #: Median of the observable; null if it was not visible.
+    value: float | None
+    interval: list[float | None] | None
+    trials: int
+    #: A sample near the median.
+    seen: SampleRecord | None
+
+
+class ClauseTableRecord(Record):
+    record: Annotated[list[EntryRecord], At("verdicts")]
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Tabled(Done):
+class Tabled(Result):
     """The recorded verdicts on the clauses of some specifications."""
 
-    specifications: tuple[Specification, ...]
-    record: Sequence[clause_record.Entry]
+    SCHEMA = "clause-table"
+    RECORD = ClauseTableRecord
 
-    def to_json(self) -> Document:
-        """Return a document of schemas/clause-table.json."""
-        own = {clause.id for one in self.specifications for clause in one.clauses}
-        return document(
-            "clause-table", self.exit_status, record=[dict(one) for one in self.record if one["clause"] in own]
-        )
+    specifications: tuple[Specification, ...]
+    entries: Sequence[clause_record.Entry]
+
+    @property
+    def verdicts(self) -> list[EntryRecord]:
+        """The verdicts on these specifications' clauses."""
+        ids = {clause.id for specification in self.specifications for clause in specification.clauses}
+        return [msgspec.convert(entry, EntryRecord) for entry in self.entries if entry["clause"] in ids]
 
 
 def table(names: Sequence[str]) -> Tabled:
     """Return the recorded verdicts on the clauses of these specifications, by default of all. Raises UserError."""
-    return Tabled(specifications=list_all(names).specifications, record=clause_record.load())
+    return Tabled(specifications=list_all(names).specifications, entries=clause_record.load())
 
 
 def list_all(names: Sequence[str]) -> Listed:

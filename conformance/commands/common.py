@@ -1,11 +1,12 @@
 """Helpers for commands that measure: refuse algorithms that a stack does not offer, and find failed trials."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import NamedTuple
 
+from conformance.commands.result import Record
 from conformance.engine.benches import Bench
 from conformance.model.errors import UserError
-from conformance.model.trials.trial import Measurement, Outcome, Scheme
+from conformance.model.trials.trial import Measurement, Outcome
 from conformance.support import spelling
 
 #: outcomes of trials that say nothing about the stack
@@ -25,14 +26,28 @@ def bad(measurements: Iterable[Measurement]) -> Measurement | None:
     return next((m for outcome in BAD for m in found if m.outcome is outcome), None)
 
 
-def scheme_json(scheme: Scheme) -> dict[str, Any]:
-    """Return the fields that identify a scheme in a command's document."""
-    return {
-        "id": scheme.id,
-        "algorithm": scheme.algorithm,
-        "stack": scheme.stack,
-        "stack_version": scheme.stack_version,
-        "stack_digest": scheme.stack_digest,
-        "kernel_release": scheme.kernel_release,
-        "kernel_digest": scheme.kernel_digest,
-    }
+class SchemeRecord(Record):
+    """What identifies a scheme in a command's document."""
+
+    #: algorithm/stack/version
+    id: str
+    algorithm: str
+    stack: str
+    stack_version: str
+    stack_digest: str
+    kernel_release: str
+    kernel_digest: str
+
+
+class Trouble(NamedTuple):
+    """The outcome of a trial that says nothing about the stack, and its message."""
+
+    outcome: Outcome
+    message: str
+
+
+class TroubleRecord(Record):
+    """Why there is no result."""
+
+    outcome: Outcome
+    message: str

@@ -23,6 +23,7 @@ from conformance.commands import (
 from conformance.commands.compare_result import Comparison, Further, Side
 from conformance.commands.compare_sides import Results, Stack
 from conformance.commands.compare_work import Work
+from conformance.commands.result import printed
 from conformance.engine import runs
 from conformance.engine.benches import Choice
 from conformance.model.diagnosis import by_trial, feature_table
@@ -149,7 +150,7 @@ def write(found: Comparison, target: pathlib.Path) -> None:
     """Write compare.md, compare.json and, if figures can be drawn, compare.svg to a folder. Raises UserError."""
     contents: dict[str, str | bytes] = {
         "compare.md": shown.render(found),
-        "compare.json": json.dumps(found.to_json(), indent=1, allow_nan=False) + "\n",
+        "compare.json": json.dumps(printed(found), indent=1, allow_nan=False) + "\n",
     }
     if extras.installed("figures"):
         from conformance.reporting import changes  # imported late, as drawing libraries take seconds to import

@@ -3,10 +3,10 @@
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Literal
 
 from conformance.commands import common, compare_measured
-from conformance.commands.result import Document, document
+from conformance.commands.result import At, Record, Result, extended
 from conformance.commands.status import ExitStatus, of_outcomes, worst
 from conformance.model.metrics.table import METRICS
 from conformance.model.networks.place import Point
@@ -62,13 +62,141 @@ class Further:
     seconds: float | None
 
 
+class SideRecord(Record):
+    #: As given on the command line.
+    given: str
+    schemes: list[common.SchemeRecord]
+
+
+class ComparedRecord(Record):
+    algorithm: Annotated[str, At("quantity.algorithm")]
+    kind: Annotated[Literal["feature", "metric"], At("quantity.kind")]
+    #: A feature of `conformance why`, or a metric.
+    name: Annotated[str, At("quantity.name")]
+    #: What a feature points at, such as beta; null for a metric.
+    label: Annotated[str | None, At("quantity.label")]
+    profile: Annotated[str, At("quantity.profile")]
+    cell: Annotated[str, At("quantity.place.id")]
+    change: Change
+    #: Median over the base's trials.
+    before: float
+    #: Median over the head's trials.
+    after: float
+    #: after - before
+    difference: float
+    #: Confidence interval of the difference; null if there are too few trials.
+    interval: Annotated[list[float] | None, At("known_interval")]
+    #: Smallest difference that counts.
+    matters: float
+    #: P-value of the rank-sum test, adjusted for the family (Holm).
+    p: float
+    #: Numbers of trials of the base and of the head.
+    trials: Annotated[list[int], At("n")]
+    #: Whether each seed gave both sides the same value.
+    identical: bool
+
+
+class SaidRecord(ComparedRecord):
+    #: For a feature: what the head does.
+    sentence: str | None
+
+
+class OneSidedRecord(Record):
+    algorithm: str
+    name: str
+    cell: str
+    side: str
+
+
+class LeftOutRecord(Record):
+    side: str
+    algorithm: Annotated[str, At("measurement.trial.scheme.algorithm")]
+    profile: Annotated[str, At("measurement.setting.profile")]
+    cell: Annotated[str, At("place.id")]
+    outcome: Annotated[str, At("measurement.outcome")]
+    message: Annotated[str | None, At("measurement.message")]
+
+
+class NotMeasuredRecord(Record):
+    algorithm: str
+    profile: str
+    cell: str
+
+
+class UndecidedRecord(Record):
+    #: The unclear quantity that differs most; null if none is unclear.
+    leading: SaidRecord | None
+    #: Trials of each side that would decide; null if more than a hundred.
+    trials: int | None
+    #: How long these take beyond those that were made; null if that is not known.
+    seconds: float | None
+
+
+class NotShownRecord(Record):
+    algorithm: str
+    name: str
+    profile: str
+    cell: Annotated[str, At("place.id")]
+
+
+class KernelsRecord(Record):
+    #: How far apart cells may be, as a share of what zones permit (10 % and the metric's absolute margin).
+    margin: float
+    #: Whether it is shown, in every cell and by two one-sided tests at 5 % each, that one side serves for the other.
+    #: False means not shown.
+    serves: bool
+    #: Metrics in cells that may differ by the margin or more, the widest interval first.
+    not_shown: list[NotShownRecord]
+
+
+class ComparisonRecord(Record):
+    #: Family-wise error rate over all comparisons: how often anything is reported as moved although nothing did.
+    alpha: float
+    #: Confidence of each interval by itself.
+    confidence: float
+    #: How many quantities were compared.
+    family: int
+    #: The most trials of each cell and side; if two trials of both sides are alike, no more are run.
+    trials: int
+    #: Algorithms that are the same build on the same kernel on both sides; nothing was measured for them.
+    same_build: list[str]
+    sides: list[SideRecord]
+    #: How many quantities moved, are unclear, and are the same.
+    count: dict[str, int]
+    #: Quantities that moved come first, then those that are unclear, then those that are the same; within each, the
+    #: largest change comes first.
+    compared: Annotated[list[SaidRecord], At("said")]
+    #: Features that only one side shows.
+    one_sided: Annotated[list[OneSidedRecord], At("of_one_side")]
+    #: Cells in which trials of one side failed or timed out.
+    left_out: list[LeftOutRecord]
+    #: Cells that the budget left no time for, also those that need not be measured because nothing else differs.
+    not_measured: list[NotMeasuredRecord]
+    #: Traces that could not be examined, as sentences.
+    problems: list[str]
+    #: What was not compared because a file lacks it, as sentences.
+    lacking: list[str]
+    #: Events that never happened in what is compared, and why; "" if they were not tried.
+    never_happened: Annotated[dict[str, str], At("never")]
+    #: What would decide, if nothing is known to have moved and something is unclear or was not measured; else null.
+    undecided: Annotated[UndecidedRecord | None, At("would_decide")]
+    #: For one build on two kernels, or under two settings of one kernel: whether one side serves for the other. Null
+    #: for other comparisons, and if no cell was requested.
+    kernels: Annotated[KernelsRecord | None, At("of_kernels")]
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class Comparison(Result):
     """All that was compared, the largest changes first. `sentences`: for each feature, what the second side does.
 
     `margin`: how far apart cells may be if one side serves for the other, as a share of what zones permit. The question
     is asked if the sides are one build on two kernels; `margin` is None if it is not asked.
     """
+
+    SCHEMA = "compare"
+    RECORD = ComparisonRecord
+    alpha = comparison.ALPHA
+    confidence = comparison.CONFIDENCE
 
     sides: tuple[Side, Side]
     #: algorithms for which both sides are the same build on the same kernel, so that nothing can differ
@@ -93,6 +221,50 @@ class Comparison:
     #: whether --changes can make them happen
     can_change: bool = False
     further: Further | None = None
+
+    @property
+    def family(self) -> int:
+        """How many quantities were compared."""
+        return len(self.compared)
+
+    @property
+    def count(self) -> dict[Change, int]:
+        """How many quantities have each change."""
+        return {change: len(self.of(change)) for change in Change}
+
+    @property
+    def said(self) -> list[SaidRecord]:
+        """All that was compared, with what the second side does."""
+        return [_said(one, self.sentences.get(one.quantity)) for one in self.compared]
+
+    @property
+    def of_one_side(self) -> list[OneSidedRecord]:
+        """What only one side has."""
+        return [
+            OneSidedRecord(algorithm=q.algorithm, name=q.name, cell=q.place.id, side=side) for q, side in self.one_sided
+        ]
+
+    @property
+    def not_measured(self) -> list[NotMeasuredRecord]:
+        """What was not measured in time, and what need not be measured."""
+        return [
+            NotMeasuredRecord(algorithm=algorithm, profile=profile, cell=place.id)
+            for algorithm, profile, place in self.unmeasured + self.rest
+        ]
+
+    @property
+    def would_decide(self) -> UndecidedRecord | None:
+        """What would decide the comparison."""
+        if self.further is None:
+            return None
+        first = self.further.leading
+        leading = None if first is None else _said(first, self.sentences.get(first.quantity))
+        return UndecidedRecord(leading=leading, trials=self.further.trials, seconds=self.further.seconds)
+
+    @property
+    def of_kernels(self) -> "Comparison | None":
+        """Itself if it was asked whether one kernel serves for the other."""
+        return None if self.margin is None else self
 
     @property
     def identical(self) -> bool:
@@ -154,53 +326,6 @@ class Comparison:
         unknown |= self.margin is not None and not self.serves
         return worst((failed, ExitStatus.UNKNOWN if unknown else ExitStatus.DONE))
 
-    def to_json(self) -> Document:
-        """Return a document of schemas/compare.json."""
-        return document(
-            "compare", self.exit_status, alpha=comparison.ALPHA, confidence=comparison.CONFIDENCE,
-            family=len(self.compared), trials=self.trials, same_build=list(self.same_build),
-            sides=[
-                {"given": side.given, "schemes": [common.scheme_json(scheme) for scheme in side.schemes]}
-                for side in self.sides
-            ],
-            count={str(change): len(self.of(change)) for change in Change},
-            compared=[self._json(c) for c in self.compared],
-            one_sided=[
-                {"algorithm": q.algorithm, "name": q.name, "cell": q.place.id, "side": side}
-                for q, side in self.one_sided
-            ],
-            left_out=[
-                {
-                    "side": left.side, "algorithm": left.measurement.trial.scheme.algorithm,
-                    "profile": left.measurement.setting.profile, "cell": left.place.id,
-                    "outcome": str(left.measurement.outcome), "message": left.measurement.message,
-                }
-                for left in self.left_out
-            ],
-            not_measured=[
-                {"algorithm": algorithm, "profile": profile, "cell": place.id}
-                for algorithm, profile, place in self.unmeasured + self.rest
-            ],
-            problems=list(self.problems), lacking=list(self.lacking), never_happened=dict(self.never),
-            undecided=self.further and {
-                "leading": self.further.leading and self._json(self.further.leading),
-                "trials": self.further.trials, "seconds": self.further.seconds,
-            },
-            kernels=None if self.margin is None else {
-                "margin": self.margin, "serves": self.serves,
-                "not_shown": [
-                    {"algorithm": q.algorithm, "name": q.name, "profile": q.profile, "cell": q.place.id}
-                    for q in self.not_shown
-                ],
-            },
-        )  # fmt: skip
 
-    def _json(self, c: Compared) -> dict[str, Any]:
-        q = c.quantity
-        known = all(map(math.isfinite, c.interval))
-        return {
-            "algorithm": q.algorithm, "kind": "feature" if q.label else "metric", "name": q.name, "label": q.label,
-            "profile": q.profile, "cell": q.place.id, "change": str(c.change), "before": c.before, "after": c.after,
-            "difference": c.difference, "interval": list(c.interval) if known else None, "matters": c.matters,
-            "p": c.p, "trials": list(c.n), "identical": c.identical, "sentence": self.sentences.get(q),
-        }  # fmt: skip
+def _said(compared: Compared, sentence: str | None) -> SaidRecord:
+    return extended(SaidRecord, compared, ComparedRecord, sentence=sentence)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from conformance.catalogue import documents
 from conformance.commands.measuring import amount, answers
-from conformance.commands.result import Document, document
+from conformance.commands.result import Document, Result, document
 from conformance.commands.status import ExitStatus, of_verdicts
 from conformance.engine import benches
 from conformance.engine.benches import Choice
@@ -20,7 +20,7 @@ from conformance.support.notes import Notes
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Cross:
+class Cross(Result):
     """Verdicts on each algorithm by the zones of each.
 
     `verdicts`: {(algorithm that was measured, algorithm whose zones judge): verdicts on all cells}.

@@ -7,8 +7,9 @@ import platform
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from typing import Annotated
 
-from conformance.commands.result import Document, document
+from conformance.commands.result import At, Record, Result
 from conformance.commands.status import ExitStatus
 from conformance.kernel import build
 from conformance.kernel import store as kernels
@@ -32,10 +33,29 @@ class Check:
     what: str
     mend: str = ""
 
+    @property
+    def needed(self) -> str | None:
+        """How to install or fix it; None if it is there."""
+        return None if self.ok else self.mend
+
+
+class CheckRecord(Record):
+    ok: bool
+    what: str
+    #: How to fix it; null if nothing is missing.
+    mend: Annotated[str | None, At("needed")]
+
+
+class HealthRecord(Record):
+    checks: list[CheckRecord]
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Health:
+class Health(Result):
     """Everything that a run needs, checked."""
+
+    SCHEMA = "doctor"
+    RECORD = HealthRecord
 
     checks: tuple[Check, ...]
 
@@ -43,13 +63,6 @@ class Health:
     def exit_status(self) -> ExitStatus:
         """DONE if nothing is missing, else MISUSE, because the user can fix that."""
         return ExitStatus.DONE if all(check.ok for check in self.checks) else ExitStatus.MISUSE
-
-    def to_json(self) -> Document:
-        """Return a document of schemas/doctor.json."""
-        return document(
-            "doctor", self.exit_status,
-            checks=[{"ok": c.ok, "what": c.what, "mend": None if c.ok else c.mend} for c in self.checks],
-        )  # fmt: skip
 
 
 def compute(

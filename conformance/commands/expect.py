@@ -4,10 +4,10 @@ import collections
 import dataclasses
 import pathlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Annotated
 
 from conformance.catalogue import documents, expectations
-from conformance.commands.result import Document, Done, document
+from conformance.commands.result import At, Record, Result
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
 from conformance.engine.plan import plan
@@ -31,12 +31,35 @@ Run = tuple[Scheme, str, str]
 Measured = Mapping[Setting, Sequence[Measurement]]
 
 
+class ExpectedRecord(Record):
+    zone: Annotated[str, At("zone_id")]
+    #: Ids of cells; null for all of the zone's.
+    cells: Annotated[list[str] | None, At("ids")]
+    verdict: expectation.Known
+    reason: str
+    link: str | None
+
+
+class UpdateRecord(Record):
+    stack: str
+    #: Whether expected.json changed.
+    written: bool
+    #: Measurements that do not count, and why.
+    left_out: list[str]
+    gone: list[ExpectedRecord]
+    new: list[ExpectedRecord]
+    entries: int
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Update(Done):
+class Update(Result):
     """A stack's list before and after an update. `written`: whether its file changed.
 
     `left_out` says in words which measurements do not count.
     """
+
+    SCHEMA = "expect-update"
+    RECORD = UpdateRecord
 
     stack: str
     path: pathlib.Path
@@ -45,45 +68,41 @@ class Update(Done):
     written: bool
     left_out: tuple[str, ...]
 
-    def to_json(self) -> Document:
-        """Return a document of schemas/expect-update.json."""
-        return document(
-            "expect-update",
-            self.exit_status,
-            stack=self.stack,
-            written=self.written,
-            left_out=list(self.left_out),
-            gone=[_entry(entry) for entry in self.before if entry not in self.after],
-            new=[_entry(entry) for entry in self.after if entry not in self.before],
-            entries=len(self.after),
-        )
+    @property
+    def gone(self) -> list[Expected]:
+        """The entries that were removed."""
+        return [entry for entry in self.before if entry not in self.after]
+
+    @property
+    def new(self) -> list[Expected]:
+        """The entries that were added."""
+        return [entry for entry in self.after if entry not in self.before]
+
+    @property
+    def entries(self) -> int:
+        """How many entries there are now."""
+        return len(self.after)
+
+
+class KnownRecord(Record):
+    stack: str
+    entries: list[ExpectedRecord]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Known(Done):
+class Known(Result):
     """The known deviations of a stack."""
+
+    SCHEMA = "expect-show"
+    RECORD = KnownRecord
 
     stack: str
     entries: tuple[Expected, ...]
-
-    def to_json(self) -> Document:
-        """Return a document of schemas/expect-show.json."""
-        entries = [{**_entry(entry), "link": entry.link} for entry in self.entries]
-        return document("expect-show", self.exit_status, stack=self.stack, entries=entries)
 
 
 def known(stack: str) -> Known:
     """Return the known deviations of a stack (a name, or the path of an adapter.json). Raises UserError."""
     return Known(stack=stack, entries=expectations.load(stack))
-
-
-def _entry(entry: Expected) -> dict[str, Any]:
-    return {
-        "zone": entry.zone_id,
-        "cells": "all" if entry.cells is None else entry.ids,
-        "verdict": str(entry.verdict),
-        "reason": entry.reason,
-    }
 
 
 def update(stack: str, results: Sequence[pathlib.Path | str], choice: Choice | None = None, add: bool = True) -> Update:

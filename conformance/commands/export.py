@@ -4,7 +4,7 @@ import dataclasses
 import pathlib
 from collections.abc import Callable
 
-from conformance.commands.result import Document, Done, document
+from conformance.commands.result import Record, Result, Text
 from conformance.lab import manifest
 from conformance.reporting import heatmaps, points
 from conformance.reporting.text import markdown, overview
@@ -25,18 +25,28 @@ FORMS = {
 }
 
 
+class ExportedRecord(Record):
+    form: str
+    #: The file; null if the content went to standard output.
+    path: Text | None
+    bytes: int
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Exported(Done):
+class Exported(Result):
     """Results in the form of another tool; `path` is None if they were not written to a file."""
+
+    SCHEMA = "export"
+    RECORD = ExportedRecord
 
     form: str
     content: bytes
     path: pathlib.Path | None = None
 
-    def to_json(self) -> Document:
-        """Return a document of schemas/export.json."""
-        path = None if self.path is None else str(self.path)
-        return document("export", self.exit_status, form=self.form, path=path, bytes=len(self.content))
+    @property
+    def bytes(self) -> int:
+        """How long the content is."""
+        return len(self.content)
 
 
 def compute(form: str, source: Source) -> Exported:

@@ -1,13 +1,24 @@
 """Say which clauses a stack fails, as far as that is recorded, and which command judges the build at hand."""
 
 import dataclasses
-from typing import Any
 
 from conformance.catalogue import clause_record, clauses
+from conformance.commands.result import Record, Text
 from conformance.engine.benches import Choice
 from conformance.model.clauses.document import Clause
 from conformance.model.judging.verdict import Status
 from conformance.model.trials.trial import Scheme
+
+
+class FailingClausesRecord(Record):
+    #: Their ids.
+    failed: list[Text]
+    #: How many have a clear verdict.
+    judged: int
+    #: The version that was judged; null if none was.
+    version: str | None
+    #: The command that judges this build.
+    command: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,13 +38,6 @@ class FailingClauses:
     def recorded(self) -> bool:
         """Whether the verdicts are of this very version."""
         return self.version is not None and self.scheme.endswith(f"/{self.version}")
-
-    def to_json(self) -> dict[str, Any]:
-        """Return its part of a document of schemas/why.json."""
-        return {
-            "failed": [clause.id for clause in self.failed], "judged": self.judged, "version": self.version,
-            "command": self.command,
-        }  # fmt: skip
 
 
 def of(scheme: Scheme, choice: Choice) -> FailingClauses:

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from conformance.commands import mutants
 from conformance.commands.mutants import Options, Reporter
-from conformance.commands.result import Document, document
+from conformance.commands.result import Document, Result, document
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches, runs
 from conformance.engine.benches import Bench
@@ -151,7 +151,7 @@ class Record:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class FalseAlarms:
+class FalseAlarms(Result):
     """Whole runs of references. `before`: how many were recorded before; `recorded`: the file that keeps them."""
 
     runs: tuple[Run, ...]

@@ -13,8 +13,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from conformance.catalogue import documents
-from conformance.commands.result import Document, document
-from conformance.commands.status import ExitStatus
+from conformance.commands.result import Record, Result, Text
 from conformance.model.errors import UserError, located
 from conformance.model.judging.statistics import bias_and_rms
 from conformance.model.networks.place import Cell
@@ -157,9 +156,41 @@ class Limit:
         return abs(self.value) <= self.limit
 
 
+class LineRecord(Record):
+    #: An algorithm of Linux TCP, or algorithm/stack.
+    scheme: str
+    #: Null for all of the scheme's cells together.
+    bandwidth_mbps: float | None
+    cells: int
+    #: Mean of our values minus the published ones.
+    bias: float
+    rms: float
+    worst_cell: Text
+    worst: float
+
+
+class LimitRecord(Record):
+    scheme: str
+    cells: int
+    #: "rms" or "bias"
+    name: str
+    value: float
+    limit: float
+    kept: bool
+
+
+class FidelityRecord(Record):
+    lines: list[LineRecord]
+    #: What `make fidelity` promises.
+    limits: list[LimitRecord]
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Fidelity:
+class Fidelity(Result):
     """Our utilization compared with what was published."""
+
+    SCHEMA = "fidelity"
+    RECORD = FidelityRecord
 
     lines: tuple[Line, ...]
 
@@ -173,19 +204,6 @@ class Fidelity:
                     if limit is not None:
                         found.append(Limit(scheme=line.scheme, cells=line.cells, name=name, value=value, limit=limit))
         return found
-
-    @property
-    def exit_status(self) -> ExitStatus:
-        """DONE: the figures are for comparison only."""
-        return ExitStatus.DONE
-
-    def to_json(self) -> Document:
-        """Return a document of schemas/fidelity.json."""
-        return document(
-            "fidelity", self.exit_status,
-            lines=[{**dataclasses.asdict(line), "worst_cell": line.worst_cell.id} for line in self.lines],
-            limits=[{**dataclasses.asdict(limit), "kept": limit.kept} for limit in self.limits],
-        )  # fmt: skip
 
 
 def table(rows: Iterable[Row]) -> list[Line]:

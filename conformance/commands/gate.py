@@ -26,7 +26,7 @@ from conformance.commands.gate_budget import Budget, Spent
 from conformance.commands.gate_clauses import Clauses
 from conformance.commands.gate_findings import Evidence, Finding, ZoneResult, confirmed, evidence, judged, repeating
 from conformance.commands.measuring import answers
-from conformance.commands.result import Document
+from conformance.commands.result import Document, Result, printed
 from conformance.commands.status import ExitStatus, of_verdicts
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
@@ -99,7 +99,7 @@ class Options:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class GateResult:
+class GateResult(Result):
     """All that a gate found. `strict`: see Options."""
 
     judged: tuple[ZoneResult, ...]
@@ -151,7 +151,7 @@ class GateResult:
 
     def to_json(self) -> Document:
         """Return a document of schemas/gate.json."""
-        return reporting.to_json(self)
+        return reporting.to_json(self, None if self.features is None else printed(self.features))
 
     @property
     def evidence(self) -> Evidence:

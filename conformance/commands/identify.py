@@ -3,12 +3,12 @@
 import collections
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated
 
 from conformance.catalogue import documents
 from conformance.commands import common
 from conformance.commands.measuring import measure
-from conformance.commands.result import Document, document
+from conformance.commands.result import At, Record, Result, Text
 from conformance.commands.status import ExitStatus, of_outcomes, worst
 from conformance.engine import benches, runs
 from conformance.engine.benches import Choice
@@ -18,16 +18,65 @@ from conformance.model.networks.place import Cell
 from conformance.model.studies import identify as model
 from conformance.model.studies.identify import Score
 from conformance.model.studies.identify_rates import Rates, rates
-from conformance.model.trials.trial import Measurement, Outcome, Scheme
+from conformance.model.trials.trial import Measurement, Scheme
 from conformance.support.notes import Notes
 
 
+class MissRecord(Record):
+    zone: Annotated[str, At("zone_id")]
+    metric: str
+    cell: Text
+    median: Annotated[float, At("value")]
+    permitted: Annotated[list[float], At("low", "high")]
+
+
+class ScoreRecord(Record):
+    algorithm: str
+    #: A feature is a metric in a cell of a zone.
+    features: int
+    #: Features that were measured.
+    seen: int
+    #: How many of the measured features lie inside their intervals.
+    inside: int
+    share: float
+    misses: list[MissRecord]
+
+
+class IdentifiedRecord(Record):
+    #: The name by which it was requested.
+    called: str
+    scheme: common.SchemeRecord
+    cells: int
+    #: Trials of each cell.
+    trials: int
+    #: The algorithm that it behaves like; null if none fits clearly better than the others.
+    conclusion: str | None
+    #: Whether it behaves unlike the algorithm that it is called.
+    contradicted: bool
+    #: The best algorithm, and those that it leads by fewer than two features. Among equals, the algorithm that it is
+    #: called comes first.
+    nearest: Annotated[list[str], At("nearest_algorithms")]
+    #: Best first.
+    scores: list[ScoreRecord]
+    #: What the kernel says about its congestion control.
+    exported: list[str]
+    #: Why it could not be measured, or null.
+    trouble: common.TroubleRecord | None
+    #: How often an identification with this many trials per cell is right, by simulation from the references' trials:
+    #: first for a reference itself, then for an implementation that differs from it as honest ones do. Empty if nothing
+    #: was identified.
+    rates: list[Rates]
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Identified:
+class Identified(Result):
     """The scores of a scheme, best first. `conclusion` is None if no algorithm fits clearly better than the others.
 
     `trouble`: the outcome and message of trials that failed or were not supported; there are no scores in that case.
     """
+
+    SCHEMA = "identify"
+    RECORD = IdentifiedRecord
 
     called: str
     scheme: Scheme
@@ -37,7 +86,7 @@ class Identified:
     conclusion: str | None = None
     #: the congestion control that the kernel reports, in words
     exported: tuple[str, ...] = ()
-    trouble: tuple[Outcome, str] | None = None
+    trouble: common.Trouble | None = None
     #: how often such an identification is right, by simulation: of the references, and of other honest implementations
     rates: tuple[Rates, ...] = ()
 
@@ -53,42 +102,18 @@ class Identified:
         return model.nearest(self.scores) if self.scores else []
 
     @property
+    def nearest_algorithms(self) -> list[str]:
+        """The algorithms of the nearest scores."""
+        return [score.algorithm for score in self.nearest]
+
+    @property
     def exit_status(self) -> ExitStatus:
         """DONE if the stack behaves as its name says, VIOLATES if like another algorithm, UNKNOWN if none fits."""
         if self.trouble:
-            return of_outcomes([self.trouble[0]])
+            return of_outcomes([self.trouble.outcome])
         if self.conclusion is None:
             return ExitStatus.UNKNOWN
         return ExitStatus.VIOLATES if self.contradicted else ExitStatus.DONE
-
-    def to_json(self) -> Document:
-        """Return a document of schemas/identify.json."""
-        return document(
-            "identify", self.exit_status, called=self.called, scheme=common.scheme_json(self.scheme),
-            cells=self.cells, trials=self.trials, conclusion=self.conclusion, contradicted=self.contradicted,
-            nearest=[score.algorithm for score in self.nearest], scores=[_score(score) for score in self.scores],
-            exported=list(self.exported), trouble=trouble_json(self.trouble),
-            rates=[dataclasses.asdict(rates) for rates in self.rates],
-        )  # fmt: skip
-
-
-def trouble_json(trouble: tuple[Outcome, str] | None) -> dict[str, str] | None:
-    """Return an outcome and its message as part of a document."""
-    return trouble and {"outcome": str(trouble[0]), "message": trouble[1]}
-
-
-def _score(score: Score) -> dict[str, Any]:
-    return {
-        "algorithm": score.algorithm,
-        "features": score.features,
-        "seen": score.seen,
-        "inside": score.seen - len(score.misses),
-        "share": score.share,
-        "misses": [
-            {"zone": m.zone_id, "metric": m.metric, "cell": m.cell.id, "median": m.value, "permitted": [m.low, m.high]}
-            for m in score.misses
-        ],
-    }
 
 
 def zones() -> list[Zone]:
@@ -129,7 +154,7 @@ def compute(
     for outcome in common.BAD:
         bad = collections.Counter(m.message for ms in found.values() for m in ms if m.outcome is outcome)
         if bad:
-            return dataclasses.replace(identified, trouble=(outcome, str(bad.most_common(1)[0][0])))
+            return dataclasses.replace(identified, trouble=common.Trouble(outcome, str(bad.most_common(1)[0][0])))
     scores = model.scores(ours, found, cca)
     exported = {_exported(m) for measurements in found.values() for m in measurements} - {None}
     return dataclasses.replace(
@@ -162,19 +187,36 @@ class Tally:
     right: int = 0
     inconclusive: int = 0
     wrong: int = 0
-    trouble: tuple[Outcome, str] | None = None
+    trouble: common.Trouble | None = None
 
     @property
     def exit_status(self) -> ExitStatus:
         """VIOLATES if the algorithm was ever taken for another."""
         if self.trouble:
-            return of_outcomes([self.trouble[0]])
+            return of_outcomes([self.trouble.outcome])
         return ExitStatus.VIOLATES if self.wrong else ExitStatus.DONE
 
 
+class TallyRecord(Record):
+    scheme: common.SchemeRecord
+    right: int
+    inconclusive: int
+    wrong: int
+    trouble: common.TroubleRecord | None
+
+
+class CheckedRecord(Record):
+    trials: int
+    cells: int
+    algorithms: Annotated[list[TallyRecord], At("tallies")]
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class Checked(Result):
     """Counts of correct and wrong identifications of every known algorithm."""
+
+    SCHEMA = "identify-check"
+    RECORD = CheckedRecord
 
     trials: int
     cells: int
@@ -184,19 +226,6 @@ class Checked:
     def exit_status(self) -> ExitStatus:
         """DONE if no identification was wrong and every algorithm was measured."""
         return worst(tally.exit_status for tally in self.tallies)
-
-    def to_json(self) -> Document:
-        """Return a document of schemas/identify-check.json."""
-        return document(
-            "identify-check", self.exit_status, trials=self.trials, cells=self.cells,
-            algorithms=[
-                {
-                    "scheme": common.scheme_json(tally.scheme), "right": tally.right,
-                    "inconclusive": tally.inconclusive, "wrong": tally.wrong, "trouble": trouble_json(tally.trouble),
-                }
-                for tally in self.tallies
-            ],
-        )  # fmt: skip
 
 
 def compute_check(
@@ -224,7 +253,7 @@ def _tally(
     zones: Sequence[Zone], algorithm: str, scheme: Scheme, found: dict[Cell, Sequence[Measurement]], trials: int
 ) -> Tally:
     if bad := common.bad(m for measurements in found.values() for m in measurements):
-        return Tally(scheme=scheme, trouble=(bad.outcome, bad.message or ""))
+        return Tally(scheme=scheme, trouble=common.Trouble(bad.outcome, bad.message or ""))
     names = collections.Counter(
         model.conclusion(model.scores(zones, {cell: [made[at]] for cell, made in found.items()}))
         for at in range(trials)

@@ -1,35 +1,50 @@
 """`conformance adapter list` and `conformance kernel list`: the adapters that ship and the kernels that are built."""
 
 import dataclasses
+from typing import Annotated
 
-from conformance.commands.result import Document, Done, document
+from conformance.commands.result import At, Record, Result, Text
 from conformance.kernel import store
 from conformance.kernel.store import Kernel
 from conformance.lab import manifest
 from conformance.lab.manifest import Manifest, NotPublic
 
 
+class AdapterRecord(Record):
+    name: str
+    title: str
+    transport: str
+    #: {our name of an algorithm: the stack's own name}
+    algorithms: Annotated[dict[str, str], At("own_names")]
+    #: Whether its programs come from another root file system.
+    rootfs: bool
+
+
+class NotPublicRecord(Record):
+    name: str
+    title: str
+    why: str
+    source: str
+    #: The study that shows its published figures.
+    study: str
+
+
+class AdaptersRecord(Record):
+    adapters: Annotated[list[AdapterRecord], At("manifests")]
+    #: Stacks that have an entry but cannot be run.
+    not_public: list[NotPublicRecord]
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Adapters(Done):
+class Adapters(Result):
     """The adapters that ship. Listing them neither builds nor runs any."""
+
+    SCHEMA = "adapter-list"
+    RECORD = AdaptersRecord
 
     manifests: tuple[Manifest, ...]
     #: adapters that are listed but cannot be run, because their stacks are not public
     not_public: tuple[NotPublic, ...] = ()
-
-    def to_json(self) -> Document:
-        """Return a document of schemas/adapter-list.json."""
-        return document(
-            "adapter-list", self.exit_status,
-            adapters=[
-                {
-                    "name": about.name, "title": about.title, "transport": about.transport,
-                    "algorithms": {name: about.called(name) for name in about.offered()}, "rootfs": about.rootfs,
-                }
-                for about in self.manifests
-            ],
-            not_public=[dataclasses.asdict(one) for one in self.not_public],
-        )  # fmt: skip
 
 
 def adapters() -> Adapters:
@@ -37,25 +52,28 @@ def adapters() -> Adapters:
     return Adapters(manifests=tuple(manifest.shipped()), not_public=tuple(manifest.not_public()))
 
 
+class KernelRecord(Record):
+    name: str
+    release: str
+    digest: str
+    source: str
+    binary: Text
+    patches: list[str]
+    parameters: dict[str, str]
+
+
+class KernelsRecord(Record):
+    kernels: list[KernelRecord]
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Kernels(Done):
+class Kernels(Result):
     """The guest kernels that are built."""
 
-    kernels: tuple[Kernel, ...]
+    SCHEMA = "kernel-list"
+    RECORD = KernelsRecord
 
-    def to_json(self) -> Document:
-        """Return a document of schemas/kernel-list.json."""
-        return document(
-            "kernel-list", self.exit_status,
-            kernels=[
-                {
-                    "name": k.name, "release": k.release, "digest": k.digest, "source": k.source,
-                    "binary": str(k.binary), "patches": list(k.patches),
-                    "parameters": {name: str(value) for name, value in k.parameters},
-                }
-                for k in self.kernels
-            ],
-        )  # fmt: skip
+    kernels: tuple[Kernel, ...]
 
 
 def kernels() -> Kernels:

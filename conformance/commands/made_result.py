@@ -2,8 +2,9 @@
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Annotated
 
-from conformance.commands.result import Document, document
+from conformance.commands.result import At, Record, Result, Text
 from conformance.commands.status import ExitStatus
 
 
@@ -17,15 +18,25 @@ class Item:
     digest: str | None = None
 
 
+class MadeItem(Record):
+    name: str
+    path: Text | None
+    digest: str | None
+
+
+class MadeRecord(Record):
+    #: The command's name, such as kernel build.
+    command: str
+    made: Annotated[list[MadeItem], At("items")]
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class Made(Result):
     """Everything that a command made. `command`: the command's name, such as "kernel build"."""
+
+    SCHEMA = "made"
+    RECORD = MadeRecord
 
     command: str
     items: Sequence[Item]
     exit_status: ExitStatus = ExitStatus.DONE
-
-    def to_json(self) -> Document:
-        """Return a document of schemas/made.json."""
-        made = [{"name": item.name, "path": item.path, "digest": item.digest} for item in self.items]
-        return document("made", self.exit_status, command=self.command, made=made)

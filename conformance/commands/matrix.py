@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from conformance.catalogue import documents, expectations
 from conformance.commands.measuring import confirmed
-from conformance.commands.result import Document, document
+from conformance.commands.result import Document, Result, document
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches
 from conformance.engine.benches import Choice
@@ -53,7 +53,7 @@ class Row:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Matrix:
+class Matrix(Result):
     """The verdicts on many stacks. `grid` None: each stack is judged in the smoke cells of its zones."""
 
     grid: str | None

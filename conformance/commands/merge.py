@@ -4,23 +4,27 @@ import dataclasses
 import pathlib
 from collections.abc import Sequence
 
-from conformance.commands.result import Document, Done, document
+from conformance.commands.result import Record, Result, Text
 from conformance.results import merge
 
 
+class MergedRecord(Record):
+    target: Text
+    trials: int
+    #: Lines that were cut short.
+    left_out: list[str]
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Merged(Done):
+class Merged(Result):
     """A results file that was merged from others. `left_out` names, in words, the lines that were cut short."""
+
+    SCHEMA = "merge"
+    RECORD = MergedRecord
 
     target: pathlib.Path
     trials: int
     left_out: tuple[str, ...]
-
-    def to_json(self) -> Document:
-        """Return a document of schemas/merge.json."""
-        return document(
-            "merge", self.exit_status, target=str(self.target), trials=self.trials, left_out=list(self.left_out)
-        )
 
 
 def compute(sources: Sequence[pathlib.Path], target: pathlib.Path) -> Merged:

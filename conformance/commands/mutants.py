@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from conformance.catalogue import documents, mutant_record, scenarios
 from conformance.catalogue.mutant_record import Measured
-from conformance.commands.result import Document, document
+from conformance.commands.result import Document, Result, document
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches, unused
 from conformance.engine.benches import Bench
@@ -95,7 +95,7 @@ class Options:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Scored:
+class Scored(Result):
     """The findings. `absent`: ids of mutants whose kernel is not built; `recorded`: files that `--record` wrote."""
 
     findings: tuple[Finding, ...]

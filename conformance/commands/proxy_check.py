@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from conformance.commands.result import Document, document
+from conformance.commands.result import Record, Result
 from conformance.commands.status import ExitStatus
 from conformance.lab import manifest, proxy, proxy_network
 from conformance.model.errors import UserError
@@ -48,9 +48,35 @@ class Row:
     trouble: str | None = None
 
 
+class CaseRecord(Record):
+    case: str
+    #: The proxy, or end to end.
+    via: str
+    about: str
+    #: Times in seconds, null if the event never happened; `how` an end learnt of the failure: end, reset, nothing or
+    #: the kernel's words.
+    seen: dict[str, Any]
+    #: What is required; null if a number is only reported.
+    asked: str | None
+    holds: bool | None
+    #: Why no conclusion is possible; else null.
+    trouble: str | None
+
+
+class ProxyCheckRecord(Record):
+    #: The proxies that were tried.
+    proxy: str
+    #: Why pepsal was not tried in addition to the suite's own; else null.
+    left_out: str | None
+    rows: list[CaseRecord]
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Checked:
+class Checked(Result):
     """All cases. `proxy`: the names of the proxies that were tried; `left_out`: why pepsal was not, if it was not."""
+
+    SCHEMA = "proxy-check"
+    RECORD = ProxyCheckRecord
 
     proxy: str
     rows: tuple[Row, ...]
@@ -62,11 +88,6 @@ class Checked:
         if any(row.trouble or (row.via == END_TO_END and row.holds is False) for row in self.rows):
             return ExitStatus.ERROR
         return ExitStatus.VIOLATES if any(row.holds is False for row in self.rows) else ExitStatus.DONE
-
-    def to_json(self) -> Document:
-        """Return a document of schemas/proxy-check.json."""
-        rows = [{**dataclasses.asdict(row), "seen": dict(row.seen)} for row in self.rows]
-        return document("proxy-check", self.exit_status, proxy=self.proxy, left_out=self.left_out, rows=rows)
 
 
 def compute(name: str | None = None, down_s: Sequence[float] = DOWN_S) -> Checked:

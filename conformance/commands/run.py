@@ -7,7 +7,7 @@ from typing import Any
 from conformance.catalogue import documents
 from conformance.commands import common
 from conformance.commands.measuring import amount, answers
-from conformance.commands.result import Document, document
+from conformance.commands.result import Document, Result, document
 from conformance.commands.status import ExitStatus, of_outcomes, of_verdicts, worst
 from conformance.engine import benches
 from conformance.engine.benches import Choice
@@ -28,7 +28,7 @@ from conformance.support.notes import Notes
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class Measured(Result):
     """Measurements over a grid, as heatmaps with verdicts. `not_judged`: why no zone judges them, or None."""
 
     series: tuple[Series, ...]

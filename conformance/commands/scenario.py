@@ -6,11 +6,12 @@ Points that have zones are judged by them, all in one family.
 import dataclasses
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any
 
 from conformance.catalogue import documents, scenarios
 from conformance.commands import common
 from conformance.commands.measuring import answers
-from conformance.commands.result import Document, Done, document
+from conformance.commands.result import At, Document, Record, Result, Text, document
 from conformance.commands.status import ExitStatus, of_outcomes, of_verdicts, worst
 from conformance.engine import benches
 from conformance.engine.benches import Choice
@@ -89,7 +90,7 @@ class PointRan:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
+class Ran(Result):
     """The results of a scenario. `alone`: the point that harm (RFC 9743) is computed against, if one was named."""
 
     scenario: str
@@ -263,41 +264,67 @@ def _figure(group: str, metric: str, values: Sequence[float | None]) -> Iterator
         yield Figure(group=group, metric=metric, values=tuple(rounded))
 
 
+class ScenarioRecord(Record):
+    name: str
+    title: str
+
+
+class ScenariosRecord(Record):
+    scenarios: list[ScenarioRecord]
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Listed(Done):
-    """The scenarios that ship: (name, title)."""
+class Listed(Result):
+    """The scenarios that ship, and the profiles."""
 
-    scenarios: tuple[tuple[str, str], ...]
+    SCHEMA = "scenario-list"
+    RECORD = ScenariosRecord
 
-    def to_json(self) -> Document:
-        """Return a document of schemas/scenario-list.json."""
-        found = [{"name": name, "title": title} for name, title in self.scenarios]
-        return document("scenario-list", self.exit_status, scenarios=found)
+    scenarios: tuple[ScenarioRecord, ...]
 
 
 def list_all() -> Listed:
     """List the scenarios that ship, and the profiles. Raise UserError."""
-    return Listed(scenarios=tuple((name, scenarios.find(name).title) for name in scenarios.names()))
+    return Listed(
+        scenarios=tuple(ScenarioRecord(name=name, title=scenarios.find(name).title) for name in scenarios.names())
+    )
+
+
+class AxisRecord(Record):
+    name: str
+    sets: list[str]
+    values: list[Any]
+
+
+class ShownScenarioRecord(Record):
+    scenario: Annotated[str, At("scenario.name")]
+    title: Annotated[str, At("scenario.title")]
+    axes: Annotated[list[AxisRecord], At("scenario.axes")]
+    #: {name: its points}
+    grids: Annotated[dict[str, list[Text]], At("scenario.grids")]
+    point: Text
+    #: As in result lines (measurement.json).
+    setting: Annotated[dict[str, Any], At("setting_document")]
+    #: What a guest needs; null for a lone transfer, which needs nothing special.
+    memory_mb: int | None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Shown(Done):
+class Shown(Result):
     """A scenario, one of its points, and the Setting there; `memory_mb`: what its guest needs, None for a cell."""
+
+    SCHEMA = "scenario-show"
+    RECORD = ShownScenarioRecord
 
     scenario: Scenario
     point: Point
     setting: Setting
     memory_mb: int | None
 
-    def to_json(self) -> Document:
-        """Return a document of schemas/scenario-show.json."""
-        return document(
-            "scenario-show", self.exit_status, scenario=self.scenario.name, title=self.scenario.title,
-            axes=[{"name": axis.name, "sets": list(axis.sets), "values": list(axis.values)}
-                  for axis in self.scenario.axes],
-            grids={name: [point.id for point in points] for name, points in self.scenario.grids.items()},
-            point=self.point.id, setting=self.setting.to_json(), memory_mb=self.memory_mb,
-        )  # fmt: skip
+    @property
+    def setting_document(self) -> dict[str, Any]:
+        """The setting as in result lines."""
+        return self.setting.to_json()
 
 
 def show(what: str, points: Sequence[str]) -> Shown:

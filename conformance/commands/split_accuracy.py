@@ -3,12 +3,12 @@
 import dataclasses
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from conformance.catalogue import documents
 from conformance.commands import common
 from conformance.commands.measuring import measure
-from conformance.commands.result import Document, document
+from conformance.commands.result import At, Record, Result
 from conformance.commands.status import ExitStatus, of_outcomes
 from conformance.engine import benches, runs
 from conformance.engine.benches import Choice
@@ -21,7 +21,7 @@ from conformance.model.trials.trial import Measurement, Outcome
 from conformance.support.notes import Notes
 
 #: a path in a Panel: (row, column)
-At = tuple[str, str]
+Place = tuple[str, str]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +30,22 @@ class Compared:
 
     algorithm: str
     panel: Panel
-    measured: Mapping[At, float | None]
-    predicted: Mapping[At, float | None]
+    measured: Mapping[Place, float | None]
+    predicted: Mapping[Place, float | None]
 
     @property
-    def errors(self) -> dict[At, float | None]:
+    def paths(self) -> list["PathErrorRecord"]:
+        """Each path with its throughput, measured and predicted, for a document."""
+        return [
+            PathErrorRecord(
+                row=at[0], column=at[1], path=split_paths.Path(segments[0], segments[1], exact=True).id,
+                measured_mbps=self.measured[at], predicted_mbps=self.predicted[at], error=self.errors[at],
+            )
+            for at, segments in self.panel.paths.items()
+        ]  # fmt: skip
+
+    @property
+    def errors(self) -> dict[Place, float | None]:
         """The relative error of the prediction for each path; None if the prediction or measurement is unknown."""
         return {at: accuracy.relative_error(self.predicted[at], self.measured[at]) for at in self.panel.paths}
 
@@ -49,12 +60,48 @@ class Summary:
     accuracy: Accuracy | None
 
 
+class PathErrorRecord(Record):
+    row: str
+    column: str
+    path: str
+    #: Null if nothing is known.
+    measured_mbps: float | None
+    predicted_mbps: float | None
+    #: (predicted - measured) / measured
+    error: float | None
+
+
+class PanelRecord(Record):
+    #: algorithm/stack/version
+    scheme: Annotated[str, At("algorithm")]
+    title: Annotated[str, At("panel.title")]
+    rows: Annotated[str, At("panel.row_title")]
+    columns: Annotated[str, At("panel.column_title")]
+    paths: list[PathErrorRecord]
+
+
+class ComparisonRecord(Record):
+    settings: int
+    trials: int
+    #: Wall seconds of this run.
+    took_s: float
+    #: Core seconds of all trials, whenever they were made.
+    spent_s: float
+    panels: Annotated[list[PanelRecord], At("compared")]
+    summaries: list[Summary]
+    #: Trials that say nothing about the stack.
+    problems: list[common.TroubleRecord]
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class Comparison(Result):
     """All panels of all algorithms. `problems`: outcomes and messages of trials that failed or were not supported."""
 
+    SCHEMA = "split-accuracy"
+    RECORD = ComparisonRecord
+
     compared: tuple[Compared, ...]
-    problems: tuple[tuple[Outcome, str], ...]
+    problems: tuple[common.Trouble, ...]
     settings: int
     trials: int
     #: wall seconds of this run, and the sum over all its trials, each on one core, including those made earlier
@@ -79,31 +126,6 @@ class Comparison:
     def exit_status(self) -> ExitStatus:
         """ERROR if a trial failed, UNKNOWN if an algorithm is not supported and nothing is worse, else DONE."""
         return of_outcomes(outcome for outcome, _ in self.problems)
-
-    def to_json(self) -> Document:
-        """Return a document of schemas/split-accuracy.json."""
-        return document(
-            "split-accuracy", self.exit_status, settings=self.settings, trials=self.trials, took_s=self.took_s,
-            spent_s=self.spent_s, panels=[_panel(one) for one in self.compared],
-            summaries=[dataclasses.asdict(summary) for summary in self.summaries],
-            problems=[{"outcome": str(outcome), "message": message} for outcome, message in self.problems],
-        )  # fmt: skip
-
-
-def _panel(one: Compared) -> dict[str, Any]:
-    return {
-        "scheme": one.algorithm,
-        "title": one.panel.title,
-        "rows": one.panel.row_title,
-        "columns": one.panel.column_title,
-        "paths": [
-            {
-                "row": at[0], "column": at[1], "path": split_paths.Path(segments[0], segments[1], exact=True).id,
-                "measured_mbps": one.measured[at], "predicted_mbps": one.predicted[at], "error": one.errors[at],
-            }
-            for at, segments in one.panel.paths.items()
-        ],
-    }  # fmt: skip
 
 
 def compute(
@@ -136,13 +158,15 @@ def compute(
     work = [(algorithm, setting) for algorithm in algorithms for setting in settings]
     began = time.monotonic()
     measured: dict[Any, float | None] = {}
-    problems: set[tuple[Outcome, str]] = set()
+    problems: set[common.Trouble] = set()
     spent_s = 0.0
     for (algorithm, setting), measurements in measure(bench, work, runs.seeds(trials), results, workers, notes):
         measured[algorithm, setting] = _throughput(measurements)
         spent_s += sum(m.host.get("wall_s", 0) for m in measurements)
         problems |= {
-            (m.outcome, f"{algorithm}, {setting.id}: {m.message}") for m in measurements if m.outcome in common.BAD
+            common.Trouble(m.outcome, f"{algorithm}, {setting.id}: {m.message}")
+            for m in measurements
+            if m.outcome in common.BAD
         }
     known = {key: rate for key, rate in measured.items() if rate is not None}
 

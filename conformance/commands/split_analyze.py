@@ -4,15 +4,17 @@ import dataclasses
 import pathlib
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated
 
-from conformance.commands.result import Document, Done, document
+import msgspec
+
+from conformance.commands.result import At, Record, Result, filled
 from conformance.model.errors import UserError
 from conformance.model.judging import grid as grids
 from conformance.model.networks.place import Cell
 from conformance.model.split import interpolation, split_paths, split_rates
 from conformance.model.split.split_paths import Path, PathClass
-from conformance.model.split.split_rates import Count, Filter, Prediction, Rates
+from conformance.model.split.split_rates import Filter, Prediction, Rates
 from conformance.model.trials import grouping
 from conformance.model.trials.trial import Measurement
 from conformance.results import store
@@ -64,6 +66,14 @@ class Table:
     where: str
     predictions: Mapping[str, Sequence[Prediction]]
 
+    @property
+    def rows(self) -> list["RowRecord"]:
+        """How many paths pass each filter, for each name."""
+        return [
+            RowRecord(name=name, paths=len(made), filters=[_filter(made, wanted) for wanted in split_rates.FILTERS])
+            for name, made in self.predictions.items()
+        ]
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class InterpolationError:
@@ -76,12 +86,71 @@ class InterpolationError:
     worst: float
 
 
+class MeasuredSchemeRecord(Record):
+    scheme: str
+    profile: str
+    cells: int
+    fewest_trials: int
+    most_trials: int
+    #: Number of cells with an error or without support by the stack.
+    unknown_cells: int
+
+
+class CountRecord(Record):
+    passed: int
+    failed: int
+    #: Paths for which a cell that they need was not measured.
+    unknown: int
+
+
+class FilterRecord(Record):
+    #: Null if the filter asks for no gain.
+    gain_above: float | None
+    #: Null if the filter asks for no utilization.
+    utilization_above: float | None
+    by_class: dict[str, CountRecord]
+
+
+class RowRecord(Record):
+    name: str
+    paths: int
+    filters: list[FilterRecord]
+
+
+class TableRecord(Record):
+    where: str
+    rows: list[RowRecord]
+
+
+class PredictionRecord(Record):
+    path: str
+    path_class: str = msgspec.field(name="class")
+    scheme: str
+    #: (low, high), which are equal if the value is known; null if a cell that it needs was not measured.
+    split_mbps: list[float] | None
+    #: The same end to end.
+    end_to_end_mbps: list[float] | None
+
+
+class AnalysisRecord(Record):
+    transfer_s: float
+    schemes: list[MeasuredSchemeRecord]
+    #: Empty if one path was requested.
+    tables: list[TableRecord]
+    #: Null if it was not requested.
+    interpolation: list[InterpolationError] | None
+    predictions: Annotated[list[PredictionRecord], At("drawn")]
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Analysis(Done):
+class Analysis(Result):
     """Where a proxy would help. `tables` is empty if only one path was requested.
 
     `interpolation` is None if it was not requested. `predictions`: {path to be drawn: {scheme: prediction}}.
     """
+
+    SCHEMA = "split-analyze"
+    RECORD = AnalysisRecord
 
     measured: Measured
     transfer_s: float
@@ -91,56 +160,39 @@ class Analysis(Done):
     interpolation: tuple[InterpolationError, ...] | None = None
     predictions: Mapping[Path, Mapping[str, Prediction]]
 
-    def to_json(self) -> Document:
-        """Return a document of schemas/split-analyze.json."""
-        errors = self.interpolation
-        return document(
-            "split-analyze", self.exit_status, transfer_s=self.transfer_s,
-            schemes=[_scheme(name, cells) for name, cells in self.measured.items()],
-            tables=[
-                {"where": table.where, "rows": [_row(name, made) for name, made in table.predictions.items()]}
-                for table in self.tables
-            ],
-            interpolation=None if errors is None else [dataclasses.asdict(error) for error in errors],
-            predictions=[
-                {
-                    "path": path.id, "class": str(path.path_class), "scheme": scheme,
-                    "split_mbps": _bounds(made.split), "end_to_end_mbps": _bounds(made.end_to_end),
-                }
-                for path, by_scheme in self.predictions.items()
-                for scheme, made in by_scheme.items()
-            ],
-        )  # fmt: skip
+    @property
+    def schemes(self) -> list[MeasuredSchemeRecord]:
+        """What was measured of each scheme."""
+        return [_scheme(name, list(cells.values())) for name, cells in self.measured.items()]
+
+    @property
+    def drawn(self) -> list[PredictionRecord]:
+        """The predictions to be drawn, path by path."""
+        return [
+            PredictionRecord(
+                path=path.id, path_class=str(path.path_class), scheme=scheme, split_mbps=_bounds(made.split),
+                end_to_end_mbps=_bounds(made.end_to_end),
+            )
+            for path, by_scheme in self.predictions.items()
+            for scheme, made in by_scheme.items()
+        ]  # fmt: skip
 
 
-def _scheme(name: str, cells: Mapping[Cell, Sequence[Measurement]]) -> dict[str, Any]:
-    found = list(cells.values())
+def _scheme(name: str, found: Sequence[Sequence[Measurement]]) -> MeasuredSchemeRecord:
     trials = [len(measurements) for measurements in found]
-    return {
-        "scheme": name,
-        "profile": found[0][0].trial.setting.profile,
-        "cells": len(found),
-        "fewest_trials": min(trials),
-        "most_trials": max(trials),
-        "unknown_cells": sum(split_rates.trial_rates(measurements) is None for measurements in found),
-    }
+    return MeasuredSchemeRecord(
+        scheme=name, profile=found[0][0].trial.setting.profile, cells=len(found), fewest_trials=min(trials),
+        most_trials=max(trials),
+        unknown_cells=sum(split_rates.trial_rates(measurements) is None for measurements in found),
+    )  # fmt: skip
 
 
-def _row(name: str, made: Sequence[Prediction]) -> dict[str, Any]:
-    filters = []
-    for wanted in split_rates.FILTERS:
-        by_class = split_rates.count(made, wanted)
-        classes = {str(c): _count(by_class[c]) for c in PathClass if c in by_class}
-        filters.append({**_filter(wanted), "by_class": classes})
-    return {"name": name, "paths": len(made), "filters": filters}
-
-
-def _filter(wanted: Filter) -> dict[str, float | None]:
-    return {"gain_above": wanted.gain, "utilization_above": wanted.utilization}
-
-
-def _count(count: Count) -> dict[str, int]:
-    return {"passed": count.passed, "failed": count.failed, "unknown": count.unknown}
+def _filter(made: Sequence[Prediction], wanted: Filter) -> FilterRecord:
+    by_class = split_rates.count(made, wanted)
+    return FilterRecord(
+        gain_above=wanted.gain, utilization_above=wanted.utilization,
+        by_class={str(c): filled(CountRecord, by_class[c]) for c in PathClass if c in by_class},
+    )  # fmt: skip
 
 
 def _bounds(rate: tuple[float, float] | None) -> list[float] | None:

@@ -2,12 +2,12 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from conformance.catalogue import documents
 from conformance.commands import common
 from conformance.commands.measuring import measure
-from conformance.commands.result import Document, document
+from conformance.commands.result import At, Record, Result
 from conformance.commands.status import ExitStatus, of_outcomes
 from conformance.engine import benches, runs
 from conformance.engine.benches import Choice
@@ -48,9 +48,11 @@ class MeasuredPath:
         return common.bad(self.measurements)
 
     @property
-    def trouble(self) -> list[tuple[str, str]]:
+    def trouble(self) -> list[common.Trouble]:
         """Outcome and message of every trial that failed or was not supported, without duplicates."""
-        return sorted({(str(m.outcome), m.message or "") for m in self.measurements if m.outcome in common.BAD})
+        return sorted(
+            {common.Trouble(m.outcome, m.message or "") for m in self.measurements if m.outcome in common.BAD}
+        )
 
     @property
     def rates(self) -> Rates | None:
@@ -66,9 +68,28 @@ class MeasuredPath:
         )
 
 
+class PathRecord(Record):
+    #: The client's segment first.
+    path: Annotated[str, At("setting.id")]
+    #: Null if a trial failed or was not supported: missing is never zero.
+    mbps: Annotated[Rates | None, At("rates")]
+    trouble: list[common.TroubleRecord]
+
+
+class MeasuredRecord(Record):
+    scheme: common.SchemeRecord
+    #: The program that splits connections; null if none does.
+    proxy: str | None
+    trials: int
+    paths: list[PathRecord]
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class Measured(Result):
     """The paths that were measured with one scheme; `proxy` is the program that splits connections, or None."""
+
+    SCHEMA = "split-measure"
+    RECORD = MeasuredRecord
 
     scheme: Scheme
     proxy: str | None
@@ -79,21 +100,6 @@ class Measured:
     def exit_status(self) -> ExitStatus:
         """DONE if everything was measured, ERROR if a trial failed, UNKNOWN if the algorithm is not supported."""
         return of_outcomes(m.outcome for path in self.paths for m in path.measurements)
-
-    def to_json(self) -> Document:
-        """Return a document of schemas/split-measure.json."""
-        return document(
-            "split-measure", self.exit_status, scheme=common.scheme_json(self.scheme), proxy=self.proxy,
-            trials=self.trials, paths=[_path(path) for path in self.paths],
-        )  # fmt: skip
-
-
-def _path(path: MeasuredPath) -> dict[str, Any]:
-    return {
-        "path": path.setting.id,
-        "mbps": path.rates and dataclasses.asdict(path.rates),
-        "trouble": [{"outcome": outcome, "message": message} for outcome, message in path.trouble],
-    }
 
 
 def compute(

@@ -1,14 +1,13 @@
 """`conformance study`: repeat the measurements of a published study and judge its claims; list and show studies."""
 
 import dataclasses
-import math
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Annotated
 
 from conformance.catalogue import references, studies
 from conformance.commands.measuring import answers
-from conformance.commands.result import Document, Done, document
+from conformance.commands.result import At, Record, Result, extended
 from conformance.commands.status import ExitStatus, of_outcomes, worst
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
@@ -19,7 +18,7 @@ from conformance.kernel import store as kernels
 from conformance.lab import kernel_variant, shared
 from conformance.model.errors import UserError
 from conformance.model.studies import outcome, study_results
-from conformance.model.studies.claims import Finding, Judged, Verdict
+from conformance.model.studies.claims import Judged, Verdict
 from conformance.model.studies.outcome import Judgment
 from conformance.model.studies.study import Claim, Study, Variant
 from conformance.model.studies.study_point import StudyPoint
@@ -29,8 +28,89 @@ from conformance.support import limits
 from conformance.support.notes import Notes
 
 
+class SeenRecord(Record):
+    label: str
+    median: Annotated[float, At("seen.median")]
+    #: End of the interval that contains the median with 90 % confidence; null if there are too few trials.
+    low: Annotated[float | None, At("seen.low")]
+    high: Annotated[float | None, At("seen.high")]
+    trials: Annotated[int, At("seen.n")]
+
+
+class FindingRecord(Record):
+    where: Annotated[str, At("instance.where")]
+    #: The relation, in words.
+    asked: Annotated[str, At("instance.relation.words")]
+    #: Null if the intervals leave it open, or it was not measured.
+    holds: bool | None
+    #: Why it could not be judged.
+    why: str | None
+    seen: Annotated[list[SeenRecord | None], At("labelled")]
+
+
+class JudgedRecord(Record):
+    verdict: Verdict
+    #: Why it is not judged, or judged only in part.
+    why: str | None
+    #: The number of places at which it was judged.
+    judged: int
+    #: The number of places in all.
+    of: int
+    findings: list[FindingRecord]
+
+
+class AnchorRecord(JudgedRecord):
+    name: str
+    reason: str
+
+
+class ClaimRecord(JudgedRecord):
+    id: str
+    says: str
+    place: str
+    published: str
+    tolerance: str | None
+    difference: str | None
+    figures: list[str]
+
+
+class TierRecord(Record):
+    points: int
+    #: Points about which anything is known.
+    measured: int
+    #: Minutes of one core that their trials took.
+    core_minutes: float
+
+
+class TitleRecord(Record):
+    name: str
+    title: str
+
+
+class ToldRecord(Record):
+    study: Annotated[str, At("study.name")]
+    title: Annotated[str, At("study.title")]
+    source: Annotated[dict[str, str], At("study.source")]
+    scaled: Annotated[list[dict[str, str]], At("study.scaled")]
+    #: The tier that was run; null if stored results were read.
+    tier: str | None
+    #: Points of the full tier.
+    points: int
+    #: Points about which anything is known.
+    measured: int
+    #: Further points, about which references of zones say something.
+    referenced: int
+    schemes: list[str]
+    results: str
+    scenarios: Annotated[list[TitleRecord], At("titles")]
+    #: Claims by verdict.
+    counts: Annotated[dict[str, int], At("judgment.counts")]
+    anchors: list[AnchorRecord]
+    claims: list[ClaimRecord]
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class Told(Result):
     """What is known of a study: its verdicts, and how much of it was measured.
 
     `tier`: the tier that was run; None if stored results were read. `points`: how many the full tier has; `measured`:
@@ -38,6 +118,9 @@ class Told:
     `schemes`: ids of the schemes that were measured. `core_s`: {tier: (measured points, seconds of one core that their
     trials took)}. `failed`: ERROR if trials of this run failed, else DONE.
     """
+
+    SCHEMA = "study-run"
+    RECORD = ToldRecord
 
     study: Study
     tier: str | None
@@ -51,67 +134,45 @@ class Told:
     failed: ExitStatus = ExitStatus.DONE
 
     @property
+    def titles(self) -> list[TitleRecord]:
+        """The study's scenarios."""
+        return [TitleRecord(name=name, title=one.title) for name, one in self.study.scenarios.items()]
+
+    @property
+    def anchors(self) -> list[AnchorRecord]:
+        """The study's anchors, judged."""
+        judged = self.judgment.anchors
+        return [
+            extended(AnchorRecord, judged[one.name], JudgedRecord, name=one.name, reason=one.reason)
+            for one in self.study.anchors
+        ]
+
+    @property
+    def claims(self) -> list[ClaimRecord]:
+        """The study's claims, judged."""
+        return [_claim(claim, judged) for claim, judged in self.judgment.claims]
+
+    @property
+    def tiers(self) -> dict[str, TierRecord]:
+        """What is known of each tier."""
+        return {
+            tier: TierRecord(points=len(self.study.points[tier]), measured=measured, core_minutes=seconds / 60)
+            for tier, (measured, seconds) in self.core_s.items()
+        }
+
+    @property
     def exit_status(self) -> ExitStatus:
         """ERROR if trials failed, UNKNOWN if a run could judge no claim, else DONE, even if claims differ."""
         counts = self.judgment.counts
         nothing = self.tier is not None and counts[Verdict.NOT_JUDGED] == sum(counts.values())
         return worst([self.failed, ExitStatus.UNKNOWN if nothing else ExitStatus.DONE])
 
-    def to_json(self) -> Document:
-        """Return a document of schemas/study-run.json, or of study-show.json if nothing was run."""
-        return document(
-            "study-show" if self.tier is None else "study-run", self.exit_status,
-            study=self.study.name, title=self.study.title, source=dict(self.study.source),
-            scaled=[dict(one) for one in self.study.scaled], tier=self.tier, points=self.points,
-            measured=self.measured, referenced=self.referenced, schemes=list(self.schemes), results=self.results,
-            scenarios=[{"name": name, "title": one.title} for name, one in self.study.scenarios.items()],
-            counts=_counts(self.judgment.counts),
-            anchors=[
-                {"name": anchor.name, "reason": anchor.reason, **_judged(self.judgment.anchors[anchor.name])}
-                for anchor in self.study.anchors
-            ],
-            claims=[{**_claim(claim), **_judged(judged)} for claim, judged in self.judgment.claims],
-        )  # fmt: skip
 
-
-def _claim(claim: Claim) -> dict[str, Any]:
-    about = ("id", "says", "place", "published", "tolerance", "difference")
-    return {**{name: getattr(claim, name) for name in about}, "figures": list(claim.figures)}
-
-
-def _judged(judged: Judged) -> dict[str, Any]:
-    return {
-        "verdict": str(judged.verdict),
-        "why": judged.why,
-        "judged": judged.judged,
-        "of": judged.of,
-        "findings": [_finding(one) for one in judged.findings],
-    }
-
-
-def _finding(found: Finding) -> dict[str, Any]:
-    return {
-        "where": found.instance.where,
-        "asked": found.instance.relation.words,
-        "holds": found.holds,
-        "why": found.why,
-        "seen": [
-            one
-            and {
-                "label": label,
-                "median": one.median,
-                "low": _bound(one.low),
-                "high": _bound(one.high),
-                "trials": one.n,
-            }
-            for label, one in zip(found.instance.labels, found.seen, strict=True)
-        ],
-    }
-
-
-def _bound(value: float) -> float | None:
-    """Return a bound; None if it is infinite."""
-    return value if math.isfinite(value) else None
+def _claim(claim: Claim, judged: Judged) -> ClaimRecord:
+    return extended(
+        ClaimRecord, judged, JudgedRecord, id=claim.id, says=claim.says, place=claim.place, published=claim.published,
+        tolerance=claim.tolerance, difference=claim.difference, figures=list(claim.figures),
+    )  # fmt: skip
 
 
 def run(
@@ -230,9 +291,34 @@ def told(study: Study, found: study_results.Found, results: str) -> Told:
     )  # fmt: skip
 
 
+class BoardLineRecord(Record):
+    study: Annotated[str, At("study.name")]
+    title: Annotated[str, At("study.title")]
+    claims: Annotated[int, At("study.number_of_claims")]
+    #: Points of the full tier.
+    points: int
+    #: Points about which anything is known.
+    measured: int
+    #: Further points, about which references of zones say something.
+    referenced: int
+    #: Claims by verdict.
+    counts: Annotated[dict[str, int], At("judgment.counts")]
+    #: Cost of each tier, estimated from known trials.
+    tiers: dict[str, TierRecord]
+
+
+class BoardRecord(Record):
+    studies: list[BoardLineRecord]
+    #: Claims by verdict.
+    counts: dict[str, int]
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Board:
+class Board(Result):
     """All studies that ship, and what is known of each."""
+
+    SCHEMA = "study-board"
+    RECORD = BoardRecord
 
     studies: tuple[Told, ...]
 
@@ -240,31 +326,6 @@ class Board:
     def counts(self) -> Mapping[Verdict, int]:
         """How many claims of all studies have each verdict."""
         return {verdict: sum(one.judgment.counts[verdict] for one in self.studies) for verdict in Verdict}
-
-    @property
-    def exit_status(self) -> ExitStatus:
-        """Always DONE: a claim that differs is a finding, not a failure."""
-        return ExitStatus.DONE
-
-    def to_json(self) -> Document:
-        """Return a document of schemas/study-board.json."""
-        found = [
-            {
-                "study": one.study.name, "title": one.study.title, "claims": len(one.study.claims),
-                "points": one.points, "measured": one.measured, "referenced": one.referenced,
-                "counts": _counts(one.judgment.counts),
-                "tiers": {
-                    tier: {"points": len(one.study.points[tier]), "measured": points, "core_minutes": seconds / 60}
-                    for tier, (points, seconds) in one.core_s.items()
-                },
-            }
-            for one in self.studies
-        ]  # fmt: skip
-        return document("study-board", self.exit_status, studies=found, counts=_counts(self.counts))
-
-
-def _counts(counts: Mapping[Verdict, int]) -> dict[str, int]:
-    return {str(verdict): number for verdict, number in counts.items()}
 
 
 def board(results: Sequence[str | pathlib.Path]) -> Board:
@@ -275,22 +336,26 @@ def board(results: Sequence[str | pathlib.Path]) -> Board:
     return Board(studies=tuple(told(study, found, shown) for study, found in of))
 
 
+class StudyRecord(Record):
+    name: str
+    title: str
+    claims: Annotated[int, At("number_of_claims")]
+    points: Annotated[dict[str, int], At("number_of_points")]
+    trials: dict[str, int]
+
+
+class StudiesRecord(Record):
+    studies: list[StudyRecord]
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Listed(Done):
+class Listed(Result):
     """The studies that ship."""
 
-    studies: tuple[Study, ...]
+    SCHEMA = "study-list"
+    RECORD = StudiesRecord
 
-    def to_json(self) -> Document:
-        """Return a document of schemas/study-list.json."""
-        found = [
-            {
-                "name": one.name, "title": one.title, "claims": len(one.claims),
-                "points": {tier: len(points) for tier, points in one.points.items()}, "trials": dict(one.trials),
-            }
-            for one in self.studies
-        ]  # fmt: skip
-        return document("study-list", self.exit_status, studies=found)
+    studies: tuple[Study, ...]
 
 
 def list_all() -> Listed:

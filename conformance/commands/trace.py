@@ -19,11 +19,11 @@ import pathlib
 import shutil
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from conformance.catalogue import documents, scenarios
 from conformance.commands import common
-from conformance.commands.result import Document, document
+from conformance.commands.result import At, Record, Result, Text
 from conformance.commands.status import ExitStatus, of_outcomes
 from conformance.engine import benches
 from conformance.engine.benches import Choice
@@ -33,7 +33,7 @@ from conformance.model.errors import UserError
 from conformance.model.judging import grid as grids
 from conformance.model.networks.place import Point
 from conformance.model.networks.setting import Setting
-from conformance.model.trials.trial import Measurement, Trial
+from conformance.model.trials.trial import Measurement, Outcome, Trial
 from conformance.support import files, limits
 from conformance.support.notes import Notes
 
@@ -42,12 +42,46 @@ _WALL_TIMEOUT_S = 600
 _MOST_KEPT = 3
 
 
+class CaptureRecord(Record):
+    file: str
+    frames: int
+    #: Frames that were lost because memory was short.
+    did_not_fit: int
+
+
+class FileRecord(Record):
+    file: str
+    bytes: int
+
+
+class TracedRecord(Record):
+    scheme: Annotated[common.SchemeRecord, At("measurement.trial.scheme")]
+    #: The cell, or the point of a scenario.
+    cell: Annotated[str, At("measurement.setting.id")]
+    #: The profile, or the scenario.
+    profile: Annotated[str, At("measurement.setting.profile")]
+    #: GROUP/N of the flow of a scenario; null in a cell.
+    flow: str | None
+    seed: Annotated[int, At("measurement.trial.seed")]
+    outcome: Annotated[Outcome, At("measurement.outcome")]
+    message: Annotated[str | None, At("measurement.message")]
+    #: Null if nothing ran.
+    utilization: Annotated[float | None, At("measurement.utilization")]
+    folder: Annotated[Text, At("target")]
+    captures: list[CaptureRecord]
+    #: All other files that the trial left.
+    files: Annotated[list[FileRecord], At("other_files")]
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Traced:
+class Traced(Result):
     """A traced trial, kept in the folder `target`. `captured`: {pcap file: (frames, frames that did not fit)}.
 
     `flow`: GROUP/N of a scenario's flow; None in a cell.
     """
+
+    SCHEMA = "trace"
+    RECORD = TracedRecord
 
     measurement: Measurement
     flow: str | None
@@ -64,21 +98,18 @@ class Traced:
         """DONE if the trial was measured, ERROR if it failed, UNKNOWN if the algorithm is not supported."""
         return of_outcomes([self.measurement.outcome])
 
-    def to_json(self) -> Document:
-        """Return a document of schemas/trace.json."""
-        m = self.measurement
-        return document(
-            "trace", self.exit_status, scheme=common.scheme_json(m.trial.scheme), cell=m.trial.setting.id,
-            profile=m.trial.setting.profile, flow=self.flow, seed=m.trial.seed, outcome=str(m.outcome),
-            message=m.message, utilization=m.utilization, folder=str(self.target),
-            captures=[
-                {"file": f"{name}.pcap", "frames": frames, "did_not_fit": lost}
-                for name, (frames, lost) in sorted(self.captured.items())
-            ],
-            files=[
-                {"file": str(path.relative_to(self.target)), "bytes": path.stat().st_size} for path in self.files
-            ],
-        )  # fmt: skip
+    @property
+    def captures(self) -> list[CaptureRecord]:
+        """The captures, sorted."""
+        return [
+            CaptureRecord(file=f"{name}.pcap", frames=frames, did_not_fit=lost)
+            for name, (frames, lost) in sorted(self.captured.items())
+        ]
+
+    @property
+    def other_files(self) -> list[FileRecord]:
+        """The files that the trial left besides its captures, and their sizes."""
+        return [FileRecord(file=str(path.relative_to(self.target)), bytes=path.stat().st_size) for path in self.files]
 
 
 def compute(

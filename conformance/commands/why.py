@@ -11,14 +11,14 @@ import json
 import pathlib
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from conformance.catalogue import documents, recorded_features
 from conformance.catalogue.recorded_features import Recorded
 from conformance.commands import common, failing_clauses, tracing, why_changes
 from conformance.commands.blame import Violation
 from conformance.commands.failing_clauses import FailingClauses
-from conformance.commands.result import Document, document
+from conformance.commands.result import At, Record, Result, filled, printed
 from conformance.commands.status import ExitStatus
 from conformance.commands.tracing import Traced
 from conformance.engine import benches, runs
@@ -27,12 +27,14 @@ from conformance.model.clauses import changes as changed_features
 from conformance.model.clauses.changes import Changed
 from conformance.model.diagnosis import blame as _blame
 from conformance.model.diagnosis import explaining, feature_table, features, ranking
+from conformance.model.diagnosis.blame import Blame
 from conformance.model.diagnosis.explaining import Difference
 from conformance.model.diagnosis.feature_table import FEW, MANY
 from conformance.model.errors import UserError
 from conformance.model.metrics.metric import RELATIVE_MARGIN
 from conformance.model.metrics.table import UTILIZATION
 from conformance.model.networks.place import Cell
+from conformance.model.trials.trial import Scheme
 from conformance.reporting.text import why as showing
 from conformance.support import extras, files
 from conformance.support.notes import Notes
@@ -52,31 +54,26 @@ class Untraced(Exception):
         self.exit_status = exit_status
 
 
+class NotTracedRecord(Record):
+    #: Why there is nothing to compare.
+    untraced: str
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """The Report on an algorithm, or why there is none."""
+class NotTraced(Result):
+    """Why there is no report on an algorithm."""
 
-    report: "Report | None"
-    untraced: Untraced | None = None
+    SCHEMA = "why-untraced"
+    RECORD = NotTracedRecord
 
-    @property
-    def exit_status(self) -> ExitStatus:
-        """DONE if nothing looks wrong, VIOLATES if something does, ERROR or UNKNOWN if that is not known."""
-        if self.report is None:
-            return self.untraced.exit_status if self.untraced else ExitStatus.ERROR
-        return self.report.exit_status
-
-    def to_json(self) -> Document:
-        """Return a document of schemas/why.json."""
-        if self.report is None:
-            return document("why", self.exit_status, untraced=str(self.untraced))
-        return self.report.to_json()
+    untraced: str
+    exit_status: ExitStatus
 
 
 def compute(
     algorithm: str, choice: Choice, *, trials: int, first_seed: int, target: pathlib.Path | None, workers: int | None,
     changes: bool, notes: Notes,
-) -> Asked:  # fmt: skip
+) -> "Report | NotTraced":  # fmt: skip
     """Trace an algorithm and its reference, and compare; everything is kept in `target`, if given. Raises UserError.
 
     `changes`: compare them in networks that change, and with an application that pauses, too.
@@ -91,15 +88,15 @@ def compute(
                 report, changed=why_changes.look(schemes, runs.seeds(1, first_seed), workers, notes)
             )
     except Untraced as why_not:
-        return Asked(report=None, untraced=why_not)
+        return NotTraced(untraced=str(why_not), exit_status=why_not.exit_status)
     if target:
         write(report, target / "why.json", target / "why.svg")
-    return Asked(report=report)
+    return report
 
 
 def write(report: "Report", document: pathlib.Path, drawing: pathlib.Path) -> None:
     """Write the Report to a document of schemas/why.json, and to an SVG if figures can be drawn. Raises UserError."""
-    text = json.dumps(report.to_json(), indent=1, sort_keys=True) + "\n"
+    text = json.dumps(printed(report), indent=1, sort_keys=True) + "\n"
     files.write(document, text, files.OTHER_FOLDER)
     if extras.installed("figures"):
         files.write(drawing, showing.svg(report), files.OTHER_FOLDER)
@@ -187,13 +184,87 @@ def of_violations(
     return found
 
 
+class SeenAtRecord(Record):
+    cell: str
+    seed: int
+    #: seconds since the first frame of the capture
+    pcap_s: float
+
+
+class EvidenceRecord(Record):
+    feature: str
+    #: in units of the permitted difference
+    score: float
+    sentence: str
+    seen: list[SeenAtRecord]
+
+
+class SuspectRecord(Record):
+    label: str
+    weight: float
+    evidence: list[EvidenceRecord]
+
+
+class ReadingRecord(Record):
+    value: float
+    #: first quartile
+    low: float
+    #: third quartile
+    high: float
+    #: half the range over seeds
+    spread: float
+    #: number of samples; 0 if a document gives the value
+    n: int
+
+
+class FeatureRecord(Record):
+    stack: ReadingRecord
+    reference: ReadingRecord | None
+
+
+class UnexplainedRecord(Record):
+    #: The cell.
+    where: str
+    #: The share of the link's rate.
+    ours: float
+    theirs: float
+    #: The longer start-up's share of the longer transfer, at most; null if it is not known.
+    start_up: float | None
+    #: Why each suspect cannot explain it, by the suspect's label.
+    why_not: dict[str, str]
+
+
+class ReportRecord(Record):
+    scheme: Annotated[common.SchemeRecord, At("stack.scheme")]
+    #: null if documents took its place
+    reference: Annotated[common.SchemeRecord | None, At("reference_scheme")]
+    #: The id of the recorded scheme that takes the reference's place if its kernel is not built; else null.
+    recorded: Annotated[str | None, At("recorded_scheme")]
+    suspects: Annotated[list[SuspectRecord], At("told_suspects")]
+    features: dict[str, FeatureRecord]
+    #: Why the rate in the cell `blamed_cell` differs from the reference's (docs/blame.md); null if no reference was
+    #: traced. Factors of the reference's rate: total = recovery x packet_size x control, control = response x rest.
+    blame: Blame | None
+    #: The cell with many losses.
+    blamed_cell: str
+    #: Rates that differ from the reference's, and that no suspect explains (docs/why.md).
+    unexplained: Annotated[list[UnexplainedRecord], At("told_unexplained")]
+    #: The clauses that the stack's algorithm fails, as recorded in clauses/record.json; null if nobody asked.
+    clauses: failing_clauses.FailingClausesRecord | None
+    #: traces that could not be examined
+    problems: list[str]
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Report:
+class Report(Result):
     """The readings of a stack and of its reference, and the suspects. `no_reference`: why no reference was traced.
 
     `recorded`: the recorded features that are used instead; None if none were recorded. `violations`: what is to be
     explained, if a session or gate found it. `clauses`: which of them the stack fails; None if nobody asked.
     """
+
+    SCHEMA = "why"
+    RECORD = ReportRecord
 
     algorithm: str
     stack: Traced
@@ -204,6 +275,58 @@ class Report:
     changed: Mapping[str, Changed] = dataclasses.field(default_factory=dict)
     violations: tuple[Violation, ...] = ()
     clauses: FailingClauses | None = None
+
+    @property
+    def reference_scheme(self) -> Scheme | None:
+        """The reference's scheme, if it was traced."""
+        return self.reference.scheme if self.reference else None
+
+    @property
+    def recorded_scheme(self) -> str | None:
+        """The id of the scheme whose recorded features are used, if any are."""
+        return self.recorded.scheme if self.recorded else None
+
+    @property
+    def blamed_cell(self) -> str:
+        """The cell with many losses."""
+        return feature_table.CELLS[MANY][0].id
+
+    @property
+    def features(self) -> dict[str, FeatureRecord]:
+        """What was read of each feature."""
+        return {
+            feature.id: FeatureRecord(
+                stack=filled(ReadingRecord, reading), reference=filled(ReadingRecord | None, self.theirs.get(feature))
+            )
+            for feature, reading in self.ours.items()
+        }
+
+    @property
+    def told_suspects(self) -> list[SuspectRecord]:
+        """The suspects, and where to look for the evidence."""
+        return [
+            SuspectRecord(
+                label=suspect.label, weight=round(suspect.weight, 2),
+                evidence=[self._evidence(evidence) for evidence in suspect.evidence],
+            )
+            for suspect in self.suspects
+        ]  # fmt: skip
+
+    def _evidence(self, evidence: ranking.Evidence) -> EvidenceRecord:
+        seen = [SeenAtRecord(cell=cell, seed=seed, pcap_s=round(at, 6)) for cell, seed, at in self.pcap_s(evidence)]
+        return EvidenceRecord(
+            feature=evidence.feature.id, score=round(evidence.score, 2), sentence=evidence.sentence, seen=seen
+        )
+
+    @property
+    def told_unexplained(self) -> list[UnexplainedRecord]:
+        """The differences of rate that no suspect explains."""
+        return [
+            UnexplainedRecord(
+                where=one.where, ours=one.ours, theirs=one.theirs, start_up=one.start_up, why_not=dict(why_not)
+            )
+            for one, why_not in self.unexplained
+        ]
 
     @functools.cached_property
     def ours(self) -> Mapping[Any, Any]:
@@ -305,38 +428,6 @@ class Report:
         found = self.stack.flows[name]
         return [(feature_table.CELLS[name][0].id, seed, found[seed].began_s + at) for seed, at in evidence.ours.seen]
 
-    def to_json(self) -> Document:
-        """Return a document of schemas/why.json."""
-        return document("why", self.exit_status) | {
-            "scheme": dataclasses.asdict(self.stack.scheme),
-            "reference": dataclasses.asdict(self.reference.scheme) if self.reference else None,
-            "recorded": self.recorded.scheme if self.recorded else None,
-            "suspects": [
-                {
-                    "label": suspect.label,
-                    "weight": round(suspect.weight, 2),
-                    "evidence": [self._evidence(evidence) for evidence in suspect.evidence],
-                }
-                for suspect in self.suspects
-            ],
-            "features": {
-                feature.id: {"stack": _values(reading), "reference": _values(self.theirs.get(feature))}
-                for feature, reading in self.ours.items()
-            },
-            "blame": self.blame and {"cell": feature_table.CELLS[MANY][0].id, **self.blame.to_json()},
-            "unexplained": [{**dataclasses.asdict(one), "why_not": dict(why_not)} for one, why_not in self.unexplained],
-            "clauses": self.clauses and self.clauses.to_json(),
-            "problems": self.problems,
-        }
-
-    def _evidence(self, evidence: ranking.Evidence) -> dict[str, Any]:
-        return {
-            "feature": evidence.feature.id,
-            "score": round(evidence.score, 2),
-            "sentence": evidence.sentence,
-            "seen": [{"cell": cell, "seed": seed, "pcap_s": round(at, 6)} for cell, seed, at in self.pcap_s(evidence)],
-        }
-
 
 def _side(traced: Traced) -> _blame.Side:
     """Return what a scheme's traces show of its rate where losses are many, and of its response where they are few."""
@@ -346,9 +437,3 @@ def _side(traced: Traced) -> _blame.Side:
         seen=[seen for flow in many if (seen := _blame.seen(flow))],
         responses=[found for flow in few if (found := _blame.response(flow))],
     )
-
-
-def _values(reading: Any) -> dict[str, float] | None:
-    if reading is None:
-        return None
-    return {name: round(getattr(reading, name), 4) for name in ("value", "low", "high", "spread")} | {"n": reading.n}

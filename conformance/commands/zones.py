@@ -2,10 +2,10 @@
 
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from conformance.catalogue import documents, lint, mutant_record, separation
-from conformance.commands.result import Document, Done, document
+from conformance.commands.result import At, Record, Result, Text, filled
 from conformance.commands.status import ExitStatus
 from conformance.model.errors import UserError
 from conformance.model.judging.zone import Interval, Zone
@@ -23,24 +23,28 @@ class CheckedZone:
     mutants: str
 
 
+class CheckedZoneRecord(Record):
+    id: Annotated[str, At("zone.id")]
+    metric: Annotated[str, At("zone.metric")]
+    profile: Annotated[str, At("zone.profile")]
+    path: str
+    summary: Annotated[str, At("zone.summary")]
+    #: What the record of mutants says about the zone.
+    mutants: str
+
+
+class CheckedZonesRecord(Record):
+    zones: list[CheckedZoneRecord]
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedZones(Done):
+class CheckedZones(Result):
     """Zone files that are valid. An invalid file raises a UserError, so there is none here."""
 
-    zones: tuple[CheckedZone, ...]
+    SCHEMA = "zones-check"
+    RECORD = CheckedZonesRecord
 
-    def to_json(self) -> Document:
-        """Return a document of schemas/zones-check.json."""
-        return document(
-            "zones-check", self.exit_status,
-            zones=[
-                {
-                    "id": one.zone.id, "metric": one.zone.metric, "profile": one.zone.profile, "path": one.path,
-                    "summary": one.zone.summary, "mutants": one.mutants,
-                }
-                for one in self.zones
-            ],
-        )  # fmt: skip
+    zones: tuple[CheckedZone, ...]
 
 
 def check(
@@ -58,29 +62,61 @@ def check(
     return CheckedZones(zones=tuple(found))
 
 
+class MarginRecord(Record):
+    relative: float
+    #: In the metric's unit.
+    absolute: float
+    #: The implementations whose spread made it wider than the least margin of all zones.
+    set_by: list[str]
+
+
+class IntervalRecord(Record):
+    low: float
+    high: float
+    #: The reference's.
+    median: Annotated[float, At("basis.median")]
+
+
+class PermittedRecord(IntervalRecord):
+    #: A cell's id, or a path or class of paths.
+    where: str
+    #: For a zone over paths: what is measured there.
+    what: str | None
+    #: Whether the cell can tell enough to be judged.
+    judged: Annotated[bool, At("counted")]
+    margin: MarginRecord
+
+
+class ShownZoneRecord(Record):
+    id: Annotated[str, At("zone.id")]
+    metric: Annotated[str, At("zone.metric")]
+    profile: Annotated[str, At("zone.profile")]
+    references: Annotated[dict[str, Any], At("zone.references")]
+    permitted: list[PermittedRecord]
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class ShownZone(Done):
+class ShownZone(Result):
     """A zone to be drawn."""
+
+    SCHEMA = "zones-show"
+    RECORD = ShownZoneRecord
 
     zone: Zone | SplitZone
 
-    def to_json(self) -> Document:
-        """Return a document of schemas/zones-show.json."""
-        zone = self.zone
-        return document(
-            "zones-show", self.exit_status, id=zone.id, metric=zone.metric, profile=zone.profile,
-            references=zone.references,
-            permitted=[
-                {
-                    **_where(place), **_interval(interval), "judged": interval.counted,
-                    "margin": {
-                        "relative": interval.margin.relative, "absolute": interval.margin.absolute,
-                        "set_by": list(interval.margin.set_by),
-                    },
-                }
-                for place, interval in zone.intervals.items()
-            ],
-        )  # fmt: skip
+    @property
+    def permitted(self) -> list[PermittedRecord]:
+        """The permitted values, place by place."""
+        return [_permitted(place, interval) for place, interval in self.zone.intervals.items()]
+
+
+def _permitted(place: Point | split_zone.Place, interval: Interval) -> PermittedRecord:
+    where, what = (place.where, place.what) if isinstance(place, split_zone.Place) else (place.id, None)
+    return PermittedRecord(
+        where=where, what=what, low=interval.low,
+        high=interval.high, median=interval.basis.median, judged=interval.counted,
+        margin=filled(MarginRecord, interval.margin),
+    )  # fmt: skip
 
 
 def show(named: str) -> ShownZone:
@@ -97,13 +133,36 @@ class Change:
     after: str
 
 
+class IntervalChangeRecord(Record):
+    #: A cell's id, or a point's.
+    where: str
+    #: Null if the first version has none.
+    before: IntervalRecord | None
+    after: IntervalRecord | None
+
+
+class ZoneDifferenceRecord(Record):
+    id: str
+    #: The two files or ids, as given.
+    names: list[str]
+    intervals: Annotated[list[IntervalChangeRecord], At("changed_intervals")]
+    #: Settings and margin rules that differ.
+    rules: list[Change]
+    references: list[Change]
+    smoke_removed: list[Text]
+    smoke_added: list[Text]
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class ZoneDifference:
+class ZoneDifference(Result):
     """What changed from one version of a zone to the other.
 
     `intervals`: (place, interval before, interval after), None where a version has none; `rules`: changes of the
     settings and the margin rule; `references`: changes of the references.
     """
+
+    SCHEMA = "zones-diff"
+    RECORD = ZoneDifferenceRecord
 
     names: tuple[str, str]
     zones: tuple[Zone, Zone]
@@ -114,32 +173,24 @@ class ZoneDifference:
     smoke_added: tuple[Point, ...]
 
     @property
+    def id(self) -> str:
+        """The zone's id."""
+        return self.zones[0].id
+
+    @property
+    def changed_intervals(self) -> list[IntervalChangeRecord]:
+        """The intervals that differ."""
+        return [
+            IntervalChangeRecord(
+                where=place.id, before=filled(IntervalRecord | None, before), after=filled(IntervalRecord | None, after)
+            )
+            for place, before, after in self.intervals
+        ]
+
+    @property
     def exit_status(self) -> ExitStatus:
         """VIOLATES if the zones permit different values or rest on different rules, else DONE."""
         return ExitStatus.VIOLATES if self.intervals or self.rules else ExitStatus.DONE
-
-    def to_json(self) -> Document:
-        """Return a document of schemas/zones-diff.json."""
-        return document(
-            "zones-diff", self.exit_status, id=self.zones[0].id, names=list(self.names),
-            intervals=[
-                {**_where(place), "before": before and _interval(before), "after": after and _interval(after)}
-                for place, before, after in self.intervals
-            ],
-            rules=[dataclasses.asdict(change) for change in self.rules],
-            references=[dataclasses.asdict(change) for change in self.references],
-            smoke_removed=[cell.id for cell in self.smoke_removed], smoke_added=[cell.id for cell in self.smoke_added],
-        )  # fmt: skip
-
-
-def _where(place: Point | split_zone.Place) -> dict[str, Any]:
-    if isinstance(place, split_zone.Place):
-        return {"where": place.where, "what": place.what}
-    return {"where": place.id, "what": None}
-
-
-def _interval(interval: Interval) -> dict[str, Any]:
-    return {"low": interval.low, "high": interval.high, "median": interval.basis.median}
 
 
 def diff(first: str, second: str) -> ZoneDifference:
@@ -182,25 +233,37 @@ class Pair:
     #: (cell, gap in widths of the first algorithm's interval)
     cells: tuple[tuple[Cell, float], ...]
 
+    @property
+    def gaps(self) -> list["GapRecord"]:
+        """The same cells, for a document."""
+        return [GapRecord(cell=cell.id, widths=width) for cell, width in self.cells]
+
+
+class GapRecord(Record):
+    cell: str
+    widths: float
+
+
+class PairRecord(Record):
+    algorithms: Annotated[list[str], At("first", "second")]
+    metric: str
+    cells_of_both: Annotated[int, At("common")]
+    #: Cells in which no value is permitted to both, and how far apart the intervals are, in widths of a zone.
+    cells: Annotated[list[GapRecord], At("gaps")]
+
+
+class ApartRecord(Record):
+    pairs: list[PairRecord]
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Apart(Done):
+class Apart(Result):
     """The cells that tell algorithms apart, pair by pair."""
 
-    pairs: tuple[Pair, ...]
+    SCHEMA = "zones-apart"
+    RECORD = ApartRecord
 
-    def to_json(self) -> Document:
-        """Return a document of schemas/zones-apart.json."""
-        pairs = [
-            {
-                "algorithms": [pair.first, pair.second],
-                "metric": pair.metric,
-                "cells_of_both": pair.common,
-                "cells": [{"cell": cell.id, "widths": width} for cell, width in pair.cells],
-            }
-            for pair in self.pairs
-        ]
-        return document("zones-apart", self.exit_status, pairs=pairs)
+    pairs: tuple[Pair, ...]
 
 
 def apart(algorithms: Sequence[str], profile: str) -> Apart:

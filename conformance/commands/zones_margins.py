@@ -6,9 +6,10 @@ import json
 import pathlib
 import statistics
 from collections.abc import Collection, Iterable, Mapping
+from typing import Annotated
 
 from conformance.catalogue import documents
-from conformance.commands.result import Document, Done, document
+from conformance.commands.result import At, Record, Result, Text
 from conformance.model.errors import UserError
 from conformance.model.judging.margins import Median, Spread, spreads
 from conformance.model.judging.verdict import packet_bytes
@@ -22,19 +23,39 @@ from conformance.support import files, paths, schema
 _PROFILE = "packets"
 
 
+class SpreadRecord(Record):
+    relative: float
+    #: Standard deviation of the logarithms of implementations' medians within a cell.
+    spread: float
+    #: How far the farthest median lies outside those of all bases, as a share.
+    farthest: float
+    #: The absolute margin there; null if it is the metric's own.
+    absolute: float | None
+    implementations: list[str]
+    cells: int
+
+
+class MarginsRecord(Record):
+    #: The file in which they were kept, or null.
+    path: Text | None
+    #: By zone and kind of cell (conformance/model/judging/margins.py): the margins there, and what they rest on.
+    zones: Annotated[dict[str, dict[str, SpreadRecord]], At("by_kind")]
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Margins(Done):
+class Margins(Result):
     """{zone id: the Spread of each kind of its cells}; `path`: the file that they were written to, if any."""
+
+    SCHEMA = "zones-margins"
+    RECORD = MarginsRecord
 
     zones: Mapping[str, tuple[Spread, ...]]
     path: pathlib.Path | None
 
-    def to_json(self) -> Document:
-        """Return a document of schemas/zones-margins.json."""
-        return document(
-            "zones-margins", self.exit_status, path=self.path and str(self.path),
-            zones={name: {one.kind: one.to_json() for one in found} for name, found in self.zones.items()},
-        )  # fmt: skip
+    @property
+    def by_kind(self) -> dict[str, dict[str, Spread]]:
+        """{zone id: {kind of its cells: Spread}}."""
+        return {name: {one.kind: one for one in found} for name, found in self.zones.items()}
 
 
 def path() -> pathlib.Path:

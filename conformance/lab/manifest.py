@@ -73,6 +73,11 @@ class Manifest:
         """Return the stack's name in results: its own, and that of the folder whose programs it runs, if any."""
         return self.name if rootfs is None else f"{self.name}-{rootfs.name}"
 
+    @property
+    def own_names(self) -> dict[str, str]:
+        """{algorithm: the stack's own name} of the algorithms that the stack offers."""
+        return {algorithm: self.called(algorithm) for algorithm in self.offered()}
+
     def called(self, algorithm: str) -> str:
         """Return the stack's (or the kernel's) own name for an algorithm, or the suite's name if it has none."""
         if self.kernel_algorithms and algorithm in self.kernel_algorithms:

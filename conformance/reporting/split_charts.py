@@ -11,7 +11,7 @@ from conformance.reporting import charts
 from conformance.support import files
 
 if TYPE_CHECKING:
-    from conformance.commands.split_accuracy import At, Compared
+    from conformance.commands.split_accuracy import Compared, Place
 
 _CELL_PX = 50
 _ERROR_SHOWN = 0.3
@@ -49,7 +49,12 @@ def chart(compared: "Sequence[Compared]") -> altair.VConcatChart:
 
 
 def _heatmap(
-    one: "Compared", values: "Mapping[At, float | None]", title: str, scale: altair.Scale, number_format: str, dark: str
+    one: "Compared",
+    values: "Mapping[Place, float | None]",
+    title: str,
+    scale: altair.Scale,
+    number_format: str,
+    dark: str,
 ) -> altair.LayerChart | altair.FacetChart:
     panel = one.panel
     data = [{"row": row, "column": column, "value": values[row, column]} for row, column in panel.paths]

@@ -116,7 +116,7 @@ def test_metadata_of_the_suite(suite):
 
 def test_what_is_heavy_is_not_pulled_by_a_plain_install():
     plain = {re.split(r"[>=<\[]", wanted)[0] for wanted in project()["dependencies"]}
-    assert plain == {"click", "jinja2", "jsonschema", "numpy", "pytest", "rich", "scipy"}
+    assert plain == {"click", "jinja2", "jsonschema", "msgspec", "numpy", "pytest", "rich", "scipy"}
     slim = (ROOT / "image" / "slim.in").read_text(encoding="utf-8").splitlines()
     assert plain | {"hatchling"} == {line for line in slim if line and not line.startswith("#")}
 

@@ -100,6 +100,16 @@ class Clause:
         return (self.specification, *(specification for specification, _ in self.also))
 
     @property
+    def also_in(self) -> list[str]:
+        """The places of documents that say the same, for people."""
+        return [f"{specification} {section}" for specification, section in self.also]
+
+    @property
+    def permitted(self) -> str:
+        """The values that are permitted, for people."""
+        return self.bound.words(self.observable.digits)
+
+    @property
     def source(self) -> str:
         """The place of the clause in the document, for people: RFC 9002, 7.3.2."""
         return f"{self.document}, {self.section}"

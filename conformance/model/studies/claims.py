@@ -201,6 +201,14 @@ class Instance:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledSeen:
+    """What trials say about the quantity that `label` tells from others."""
+
+    label: str
+    seen: Seen
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """The result of an instance: what was seen of each quantity, and whether the relation holds (None: open).
 
@@ -211,6 +219,14 @@ class Finding:
     seen: tuple[Seen | None, ...]
     holds: bool | None
     why: str | None
+
+    @property
+    def labelled(self) -> list["LabelledSeen | None"]:
+        """What was seen of each quantity, with its label."""
+        return [
+            None if seen is None else LabelledSeen(label=label, seen=seen)
+            for label, seen in zip(self.instance.labels, self.seen, strict=True)
+        ]
 
 
 class Verdict(enum.StrEnum):

@@ -74,6 +74,11 @@ class Quantity:
     #: what a feature points at, such as beta; None for a metric
     label: str | None = None
 
+    @property
+    def kind(self) -> str:
+        """What it is: a "feature" or a "metric"."""
+        return "feature" if self.label else "metric"
+
 
 #: the values of a side, {seed: value}
 Values = Mapping[int, float]
@@ -94,6 +99,11 @@ class Compared:
     #: whether each seed gave both sides the same value
     identical: bool
     change: Change
+
+    @property
+    def known_interval(self) -> tuple[float, float] | None:
+        """The interval; None if there are too few trials."""
+        return self.interval if all(map(math.isfinite, self.interval)) else None
 
     @property
     def difference(self) -> float:

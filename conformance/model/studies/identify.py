@@ -51,6 +51,11 @@ class Score:
     misses: tuple[Miss, ...]
 
     @property
+    def inside(self) -> int:
+        """How many of the seen features lie inside their intervals."""
+        return self.seen - len(self.misses)
+
+    @property
     def share(self) -> float:
         """The share of the seen features that lie inside their intervals; 0 if none was seen."""
         return 1 - len(self.misses) / self.seen if self.seen else 0.0

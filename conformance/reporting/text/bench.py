@@ -26,7 +26,7 @@ _COSTS: _Columns = {
 _BY_CELL: _Columns = {_CELL: lambda row, cost: row.cell.id if row.cell else "", **_COSTS}
 _BY_STACK: _Columns = {
     _STACK: lambda row, cost: row.stack,
-    _ALGORITHM: lambda row, cost: row.algorithm,
+    _ALGORITHM: lambda row, cost: row.algorithm or "",
     _RATE: lambda row, cost: f"{row.cell.bandwidth_mbps:g}" if row.cell else "",
     **{name: text for name, text in _COSTS.items() if name != _VIRTUAL},
 }
@@ -51,7 +51,7 @@ def show(found: "Benchmark", console: rich.console.Console) -> None:
         console.print(table)
     for note in _not_measured(found):
         console.print(note, soft_wrap=True)
-    if found.known and not found.by_stack:
+    if found.start_s is not None and found.grid_s is not None:
         console.print(
             f"start and calibration: {found.start_s:.2f} s a cell; {_GRID} on {found.cores} cores:"
             f" about {duration(found.grid_s)}"

@@ -106,7 +106,7 @@ def show_shown(shown: "Shown", console: rich.console.Console) -> None:
 
 def show_tabled(tabled: "Tabled", console: rich.console.Console) -> None:
     """Print the recorded verdicts as Markdown."""
-    for line in clause_table.page(tabled.specifications, tabled.record):
+    for line in clause_table.page(tabled.specifications, tabled.entries):
         console.print(line, soft_wrap=True, markup=False, highlight=False)
 
 

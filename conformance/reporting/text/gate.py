@@ -60,8 +60,13 @@ def show(outcome: "GateResult", console: rich.console.Console) -> None:
         console.print(line, soft_wrap=True)
 
 
-def write(outcome: "GateResult", measurements: Iterable[Measurement], target: pathlib.Path) -> Drawn:
-    """Write the folder `target` from this run's measurements alone; return what reports show. Raises UserError."""
+def write(
+    outcome: "GateResult", document: Mapping[str, Any], measurements: Iterable[Measurement], target: pathlib.Path
+) -> Drawn:
+    """Write the folder `target` from this run's measurements alone; return what reports show. Raises UserError.
+
+    `document`: what `--format json` prints of the outcome.
+    """
     drawn = Drawn()
     named: Sequence[source.File] = ()
     with files.errors(target, files.OTHER_FOLDER):
@@ -81,7 +86,7 @@ def write(outcome: "GateResult", measurements: Iterable[Measurement], target: pa
         site.write(made, target / "site", blamed)
     contents: dict[str, str | bytes] = {
         "summary.md": summary(outcome, drawn),
-        "gate.json": json.dumps(to_json(outcome), indent=1, sort_keys=True, allow_nan=False) + "\n",
+        "gate.json": json.dumps(document, indent=1, sort_keys=True, allow_nan=False) + "\n",
         "summary.json": export.summary_json(drawn.series, named),
         "badge.json": badge.endpoint(drawn.series),
         "bencher.json": bencher.render(drawn.series),
@@ -118,8 +123,8 @@ def _why_files(target: pathlib.Path, algorithm: str) -> tuple[pathlib.Path, path
     return (target / "why" / f"{algorithm}.json", target / "why" / f"{algorithm}.svg")
 
 
-def to_json(outcome: "GateResult") -> dict[str, Any]:
-    """Return a document of schemas/gate.json."""
+def to_json(outcome: "GateResult", features: dict[str, Any] | None) -> dict[str, Any]:
+    """Return a document of schemas/gate.json; `features`: the document of the comparison of features."""
     return {
         "schema": "gate/2",
         "status": _ENDS[outcome.exit_status],
@@ -127,7 +132,7 @@ def to_json(outcome: "GateResult") -> dict[str, Any]:
         "strict": outcome.strict,
         "baseline": outcome.baseline,
         "false_alarms": {"at_most": ALPHA, "cells": outcome.family} if outcome.findings else None,
-        "features": None if outcome.features is None else outcome.features.to_json(),
+        "features": features,
         "evidence": {
             "smoke": outcome.evidence.smoke,
             "asked": outcome.evidence.asked,

@@ -68,8 +68,8 @@ def _verdict(one: Verdict) -> str:
 def show_listed(listed: "Listed", console: rich.console.Console) -> None:
     """Show the names and titles of scenarios."""
     table = rich.table.Table(box=None, show_header=False)
-    for name, title in listed.scenarios:
-        table.add_row(name, title)
+    for one in listed.scenarios:
+        table.add_row(one.name, one.title)
     console.print(table)
 
 

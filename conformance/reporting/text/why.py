@@ -17,7 +17,7 @@ from conformance.support.console import printable
 
 if TYPE_CHECKING:
     from conformance.commands.tracing import Traced
-    from conformance.commands.why import Asked, Report
+    from conformance.commands.why import NotTraced, Report
 
 #: most pieces of evidence shown for a suspect; all are in why.json
 _MOST_EVIDENCE = 3
@@ -28,12 +28,13 @@ _POINTS, _LOSSES = 500, 400
 _CROSS = "M-1,-1L1,1M-1,1L1,-1"
 
 
-def show_asked(found: "Asked", console: rich.console.Console) -> None:
+def show_asked(found: "Report | NotTraced", console: rich.console.Console) -> None:
     """Show the report, or why there is none."""
-    if found.report is None:
-        console.print(str(found.untraced), soft_wrap=True)
+    # The commands show reports with this module, so it cannot import theirs.
+    if hasattr(found, "untraced"):
+        console.print(found.untraced, soft_wrap=True)
     else:
-        show(found.report, console)
+        show(found, console)
 
 
 def show(report: "Report", console: rich.console.Console) -> None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from conformance.catalogue import derive, documents, lint
 from conformance.commands import zones
+from conformance.commands.result import printed
 from conformance.model.errors import UserError
 from conformance.model.judging.zone import id_parts
 from conformance.reporting.text import zones as shown_zones
@@ -177,7 +178,7 @@ def shown(compute, *arguments, width=160):
     console = rich.console.Console(file=io.StringIO(), width=width)
     found = compute(*arguments)
     {zones.diff: shown_zones.show_difference, zones.show: shown_zones.show_zone}[compute](found, console)
-    schema.check(f"zones-{compute.__name__}", json.loads(json.dumps(found.to_json())), compute.__name__)
+    schema.check(f"zones-{compute.__name__}", json.loads(json.dumps(printed(found))), compute.__name__)
     return found.exit_status, console.file.getvalue()
 
 
@@ -241,7 +242,7 @@ def test_zones_that_hold_are_a_document():
     seen = []
     found = zones.check(["cubic/heatmap", "cubic/startup"], seen.append)
     assert [one.zone.id for one in seen] == ["cubic/heatmap", "cubic/startup"] and list(found.zones) == seen
-    schema.check("zones-check", found.to_json(), "zones-check")
+    schema.check("zones-check", printed(found), "zones-check")
 
 
 @pytest.mark.parametrize("raw", [{}, [], 5, {"references": 1}, {"metric": "utilization", "cells": [{"bases": "x"}]}])

@@ -12,6 +12,7 @@ from rich.console import Console
 from conformance import cli
 from conformance.catalogue import documents
 from conformance.commands import split_accuracy, split_measure
+from conformance.commands.result import printed
 from conformance.engine import benches
 from conformance.model.networks.place import Cell, end_to_end
 from conformance.model.split import accuracy, split_zone
@@ -107,7 +108,7 @@ def run(monkeypatch, tmp_path, results, proxy="splitter"):
         ["cubic"], benches.Choice(), proxy=proxy, queue_sized_by="path", trials=20, results="", workers=None,
         profile=None, notes=ConsoleNotes(console),
     )  # fmt: skip
-    schema.check("split-accuracy", found.to_json(), "split-accuracy")
+    schema.check("split-accuracy", printed(found), "split-accuracy")
     assert list(split_charts.write(found.compared, tmp_path))
     shown.show_accuracy(found, console)
     return found.exit_status, console.file.getvalue(), work
@@ -222,7 +223,7 @@ def test_measure_shows_each_path(monkeypatch):
         trials=3, results="", workers=None, profile=None, notes=ConsoleNotes(console),
     )  # fmt: skip
     shown.show_measured(found, console)
-    schema.check("split-measure", found.to_json(), "split-measure")
+    schema.check("split-measure", printed(found), "split-measure")
     text = console.file.getvalue()
     assert found.exit_status == 0
     rows = [[column.strip() for column in row.split("│")[1:6]] for row in text.splitlines() if "pct" in row]

@@ -12,6 +12,7 @@ import rich.console
 from conformance.cli import main
 from conformance.commands import bench as command
 from conformance.commands import bench_figures
+from conformance.commands.result import printed
 from conformance.engine import benches
 from conformance.lab import building, manifest
 from conformance.lab.virtual import VirtualRoom
@@ -45,7 +46,7 @@ def run(monkeypatch):
 def test_figures_have_a_document(run):
     text, sessions = run("--figures", "--format", "json")
     data = json.loads(text)
-    schema.check("bench", data, "bench")
+    schema.check("bench-figures", data, "bench")
     names = [figure["name"] for figure in data["figures"]]
     assert names[:2] == ["start of a guest", "calibration of a cell"]
     assert [figure["target_s"] for figure in data["figures"]] == [None] * 4 + [
@@ -158,7 +159,7 @@ def test_stacks_that_could_not_be_asked_are_one_line_and_a_cell_that_failed_is_o
 
     monkeypatch.setattr(benches, "find", find)
     found = command.compute_stacks(benches.Choice(), 2)
-    schema.check("bench", found.to_json(), "bench")
+    schema.check("bench", printed(found), "bench")
     failed = command.CellCost(stack="quinn", algorithm="cubic", cell=Cell(10, 20, 0), trouble="error: no rate")
     lines = rendered((*found.rows, failed)).splitlines()
     assert lines[0] == "cubic on quinn at 10mbps-20ms-0pct: error: no rate"

@@ -14,6 +14,7 @@ import senders
 from conformance.catalogue import clause_record, clauses
 from conformance.cli import main
 from conformance.commands import clause as command
+from conformance.commands.result import printed
 from conformance.engine import benches
 from conformance.model.clauses.verdict import ClauseVerdict
 from conformance.model.judging.verdict import Status
@@ -171,7 +172,7 @@ def test_an_interval_without_ends_is_a_document_too():
         interval=(-math.inf, math.inf),
     )  # fmt: skip
     judged = command.JudgedClause(clause=found, scheme="x", algorithm="bbrv3", verdict=verdict)
-    document = command.Ran(judged=(judged,), results="r.jsonl").to_json()
+    document = printed(command.Ran(judged=(judged,), results="r.jsonl"))
     json.dumps(document, allow_nan=False)
     schema.check("clause-run", document, "test")
     assert document["clauses"][0]["interval"] == [None, None]

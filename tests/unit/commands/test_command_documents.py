@@ -11,6 +11,7 @@ from helpers import CELL, counted, measurement, measurements, results_file, sche
 from conformance.cli import main
 from conformance.cli import results as results_commands
 from conformance.commands import adapter_check, doctor, export, inventory, trace
+from conformance.commands.result import printed
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches
 from conformance.kernel.store import Kernel
@@ -126,7 +127,7 @@ def test_a_broken_clause_and_an_adapter_of_which_nothing_is_known():
         (adapter_check.CheckedAdapter(scheme=scheme(), clauses=clauses), ExitStatus.VIOLATES),
         (adapter_check.CheckedAdapter(scheme=scheme(), fault="the guest died"), ExitStatus.ERROR),
     ):
-        schema.check("adapter-check", found.to_json(), "adapter-check")
+        schema.check("adapter-check", printed(found), "adapter-check")
         assert found.exit_status is status
 
 
@@ -140,9 +141,9 @@ def test_a_trace(tmp_path):
             captured={"emulator-to_client": (7, 1)},
             target=tmp_path,
         )
-        schema.check("trace", found.to_json(), "trace")
+        schema.check("trace", printed(found), "trace")
         assert found.exit_status is status
-        assert found.to_json()["files"] == [{"file": "keys.log", "bytes": 6}]
+        assert printed(found)["files"] == [{"file": "keys.log", "bytes": 6}]
 
 
 @pytest.mark.parametrize("arguments", [("dev", "fidelity", "nowhere.jsonl"), ("zones", "show", "nowhere")])

@@ -13,6 +13,7 @@ from helpers import measurements_of, scheme
 from conformance.catalogue import documents, scenarios
 from conformance.commands import compare, compare_places, compare_sides, compare_work, cross, identify
 from conformance.commands import compare_result as compared_in
+from conformance.commands.result import printed
 from conformance.engine import benches
 from conformance.lab import manifest
 from conformance.model.errors import UserError
@@ -146,7 +147,7 @@ def test_cross(world, changes, status, words):
     shared = world(**changes)
     found = cross.compute(BBR, trials=5, first_seed=1, **shared)
     assert found.exit_status == status
-    schema.check("cross", found.to_json(), "cross")
+    schema.check("cross", printed(found), "cross")
     crossed.show(found, shared["notes"].console)
     said = shared["notes"].console.export_text()
     assert words in said and " trials\n" in said.partition("cross: fake, bbrv1, bbrv2, bbrv3: ")[2]
@@ -167,7 +168,7 @@ def test_identify(world, changes, cca, status, words):
     found = identify.compute(cca, trials=1, first_seed=1, **shared)
     assert found.exit_status == status
     assert words in shown(studies.show_identified, found)
-    schema.check("identify", found.to_json(), "identify")
+    schema.check("identify", printed(found), "identify")
 
 
 def test_identify_needs_the_same_cells_of_each_algorithm(monkeypatch):
@@ -187,7 +188,7 @@ def test_identify_check(world, changes, status):
     found = identify.compute_check(trials=2, first_seed=1, **world(**changes))
     assert found.exit_status == status
     assert shown(studies.show_checked, found)
-    schema.check("identify-check", found.to_json(), "identify-check")
+    schema.check("identify-check", printed(found), "identify-check")
 
 
 def test_a_name_that_the_stack_does_not_offer_is_refused_before_anything_is_written(world):
@@ -230,7 +231,7 @@ def test_compare(world, changes, status, words):
     assert words.split(": ")[0] in compared.render(found)
     # Both sides share a results file. Results of one kernel are not used for the other by intent, so nothing is said.
     assert "stored results" not in shared["notes"].console.export_text()
-    schema.check("compare", found.to_json(), "compare")
+    schema.check("compare", printed(found), "compare")
 
 
 @pytest.mark.parametrize(("head", "n"), [("fake-1.11@b", 2), ("@b", None)])
@@ -248,7 +249,7 @@ def test_two_builds_that_behave_alike_are_measured_twice_and_two_kernels_as_ofte
         "kept": (2, 2), "utilization": (n, n), "lost_pct": (n, n),
     }  # fmt: skip
     assert found.exit_status == 0
-    assert (found.to_json()["kernels"] is None) == (n == 2)
+    assert (printed(found)["kernels"] is None) == (n == 2)
 
 
 def features_are(monkeypatch, base, head, problems=()):
@@ -293,7 +294,7 @@ def test_a_build_that_is_deaf_to_marks_is_found_where_nothing_else_differs(world
     assert "cubic: marks moved from 0.71 to 1.03" in text
     assert "base fake@a (fake 1.0), head fake-1.11@b (fake-1.11 1.0): 1 moved" in text
     assert "what the features say, with X for the value: marks: kept of mark: N marks left X of its window" in text
-    schema.check("compare", found.to_json(), "compare")
+    schema.check("compare", printed(found), "compare")
 
 
 def test_a_change_of_a_comment_ends_well_even_if_cells_are_not_reached(world, monkeypatch):
@@ -310,7 +311,7 @@ def test_a_change_of_a_comment_ends_well_even_if_cells_are_not_reached(world, mo
     text = shown(compared.show, found)
     assert "nothing moved: every difference is exactly zero (at most" in text
     assert "not measured in time; as nothing else differs, it does not count: 21 places" in text
-    assert len(found.to_json()["not_measured"]) == 21
+    assert len(printed(found)["not_measured"]) == 21
     # Cells that were named, and cells without the changes, count.
     named, _ = built_again(world, features=True, changes=False)
     assert named.exit_status == 4 and len(named.unmeasured) == 21
@@ -363,7 +364,7 @@ def test_what_is_unclear_is_undecided_with_the_leading_candidate_and_the_time_th
     assert "the leading candidate is beta: kept 0.70 -> 0.80 at 10mbps-20ms-0.3pct (p 1)" in text
     assert "more would decide beta: kept: run it again with --budget 1m; what was measured is kept" in text
     assert "### Congestion control: undecided" in compared.render(found)
-    schema.check("compare", found.to_json(), "compare")
+    schema.check("compare", printed(found), "compare")
 
 
 def test_cells_that_were_not_traced_are_named(world, monkeypatch):
@@ -404,7 +405,7 @@ def test_that_nothing_moved_is_not_enough_for_one_kernel_to_serve_for_another(wo
     assert "not shown that one side serves for the other: 2 values may differ by what zones permit or more" in (
         compared.summary(found)
     )
-    told = found.to_json()
+    told = printed(found)
     schema.check("compare", told, "compare")
     assert {(c["name"], c["cell"]) for c in told["kernels"]["not_shown"]} == {
         ("utilization", "10mbps-20ms-0pct"), ("utilization", "10mbps-20ms-1pct"),
@@ -568,7 +569,7 @@ def test_one_build_on_one_kernel_is_not_measured(world):
     assert found.same_build == ("cubic",) and found.exit_status == 0
     assert "the same build on the same kernel" in shown(compared.show, found)
     assert not shared["results"].exists()
-    schema.check("compare", found.to_json(), "compare")
+    schema.check("compare", printed(found), "compare")
 
 
 def test_two_results_files_are_compared_without_measuring(world, tmp_path):
@@ -647,7 +648,7 @@ def test_points_that_share_a_cell_are_compared_each(world, tmp_path):
         (Point.parse(ON), Change.SAME), (Point.parse(OFF), Change.MOVED),
     }  # fmt: skip
     assert Point.parse(OFF).id in shown(compared.show, found)
-    document = found.to_json()
+    document = printed(found)
     schema.check("compare", document, "compare")
     assert {one["cell"] for one in document["compared"]} == {Point.parse(ON).id, Point.parse(OFF).id}
 

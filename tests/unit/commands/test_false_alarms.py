@@ -13,6 +13,7 @@ from helpers import measurement, zone
 
 from conformance.cli import main
 from conformance.commands import false_alarms, mutants
+from conformance.commands.result import printed
 from conformance.engine import benches
 from conformance.model.errors import UserError
 from conformance.model.networks.place import Cell
@@ -64,7 +65,7 @@ def count(n, console, record=False, **plan):
     """Run the command; return (exit status, what it said)."""
     at = console.file.tell()
     found = false_alarms.compute(n, dataclasses.replace(PLAN, **plan), record, ConsoleNotes(console))
-    schema.check("false-alarms", found.to_json(), "false alarms")
+    schema.check("false-alarms", printed(found), "false alarms")
     scores.show_counted(found, console)
     status = found.exit_status
     return status, console.file.getvalue()[at:]

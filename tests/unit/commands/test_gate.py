@@ -539,7 +539,7 @@ def test_a_gate_says_how_much_more_time_its_smoke_verdicts_need():
         "a gate passes only if half of its 7 smoke verdicts are decided; the others need about 1 min 35 s more, and"
         " the same command goes on from here",
     ]
-    assert (shown.to_json(outcome)["evidence"], shown.to_json(outcome)["spent"]["needed_s"]) == (
+    assert (shown.to_json(outcome, None)["evidence"], shown.to_json(outcome, None)["spent"]["needed_s"]) == (
         {"smoke": True, "asked": 7, "decided": 0}, 95.0,
     )  # fmt: skip
 

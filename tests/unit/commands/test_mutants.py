@@ -14,6 +14,7 @@ from helpers import measurement, measurements, measurements_of, zone
 from conformance.catalogue import documents, mutant_record
 from conformance.cli import main
 from conformance.commands import false_alarms, mutants
+from conformance.commands.result import printed
 from conformance.engine import benches, runs
 from conformance.kernel import store as kernels
 from conformance.lab import kernel_variant, manifest
@@ -337,7 +338,7 @@ PLAN = mutants.Options(profile=None, trials=5, max_trials=20, first_seed=101, re
 def ran(ids, plan, record, target, console):
     """Do what the command does; return its exit status."""
     found = mutants.compute(ids, plan, record, ConsoleNotes(console))
-    schema.check("mutant-score", found.to_json(), "mutants")
+    schema.check("mutant-score", printed(found), "mutants")
     if target:
         scores.write(found.findings, target)
     scores.show_scored(found, console)

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from conformance.cli import main
 from conformance.commands import proxy_check
 from conformance.commands.proxy_check import END_TO_END, Checked, Row
+from conformance.commands.result import printed
 from conformance.commands.status import ExitStatus
 from conformance.lab import proxy, proxy_network
 from conformance.support import schema
@@ -93,7 +94,7 @@ def test_the_suites_splitter_outlives_its_links_and_keeps_its_bounds(monkeypatch
     monkeypatch.setenv("PATH", "/usr/bin:/bin")  # an ordinary user's, who lacks sbin
     found = proxy_check.compute("splitter", down_s=(1,))
     assert found.left_out is None
-    told = found.to_json()
+    told = printed(found)
     schema.check("proxy-check", told, "test")
     assert json.loads(json.dumps(told)) == told
     assert [one.trouble for one in found.rows] == [None] * len(found.rows)

@@ -10,6 +10,7 @@ from helpers import CELL, measurements, zone
 
 from conformance.cli import main
 from conformance.commands import scenario
+from conformance.commands.result import printed
 from conformance.commands.scenario import Figure, PointRan, Ran
 from conformance.model.judging.verdict import Status, Verdict
 from conformance.model.networks.place import Point
@@ -90,7 +91,7 @@ RAN = Ran(
 
 def test_harm_is_what_is_lost_as_against_the_point_alone():
     assert dict(RAN.harms(RAN.points[0])) == {"test": 0.5}
-    document = RAN.to_json()
+    document = printed(RAN)
     schema.check("scenario-run", document, "test")
     assert document["points"][0]["harm"] == {"test": 0.5}
     assert RAN.exit_status == 0
@@ -136,7 +137,7 @@ def test_a_grid_is_narrowed_by_points():
 def test_when_states_began_is_shown():
     ran = dataclasses.replace(RAN.points[0], triggered={"start_up_ends": (0.25, 0.5, 0.3), "request": (0.1, 0.1, 0.1)})
     made = dataclasses.replace(RAN, points=(ran,))
-    schema.check("scenario-run", made.to_json(), "test")
+    schema.check("scenario-run", printed(made), "test")
     console = Console(record=True, width=100)
     shown.show_ran(made, console)
     text = console.export_text()

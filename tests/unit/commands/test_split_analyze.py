@@ -11,6 +11,7 @@ from helpers import changed, measurements
 
 from conformance import cli
 from conformance.commands import fidelity, split_analyze
+from conformance.commands.result import printed
 from conformance.model.errors import UserError
 from conformance.model.judging import grid
 from conformance.model.networks.place import Cell
@@ -59,7 +60,7 @@ def analyze(*paths, target=None, **changes):
     }  # fmt: skip
     options.update(changes)
     found = split_analyze.compute(paths, **options)
-    schema.check("split-analyze", json.loads(json.dumps(found.to_json(), allow_nan=False)), "split-analyze")
+    schema.check("split-analyze", json.loads(json.dumps(printed(found), allow_nan=False)), "split-analyze")
     console = rich.console.Console(record=True, width=100, markup=False)
     drawing.show(found, console)
     if target:

@@ -106,7 +106,7 @@ def test_show_finds_what_was_measured_and_a_second_run_measures_nothing(made_up)
     assert invoke("run", made_up, "--results", "r.jsonl").exit_code == 0
     assert (made_up.parent / "r.jsonl").read_bytes() == before
     found = json.loads(invoke("show", made_up, "--results", "r.jsonl", "--format", "json").stdout)
-    schema.check("study-show", found, "test")
+    schema.check("study-run", found, "test")
     assert (found["counts"]["reproduced"], found["counts"]["differs"], found["measured"]) == (1, 1, 3)
 
 

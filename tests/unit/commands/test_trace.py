@@ -9,6 +9,7 @@ import rich.console
 from helpers import line
 
 from conformance.commands import trace
+from conformance.commands.result import printed
 from conformance.engine import benches, runs
 from conformance.lab import shared
 from conformance.model.errors import UserError
@@ -37,7 +38,7 @@ def traced(target, choice=STACK, packets_only=True, cell="10mbps-1ms-1pct", prof
         target=target,
         notes=ConsoleNotes(console),
     )
-    schema.check("trace", found.to_json(), "trace")
+    schema.check("trace", printed(found), "trace")
     shown.show(found, console)
     return found.exit_status, console.export_text()
 
