@@ -1,0 +1,113 @@
+//! A UDP socket with few system calls: one to wait, one to take all that is there, one to send a quantum.
+
+use std::io;
+use std::mem::{size_of, zeroed};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+const BATCH: usize = 32;
+const DATAGRAM: usize = 2048;
+
+pub struct Udp {
+    socket: UdpSocket,
+    buffers: Vec<[u8; DATAGRAM]>,
+}
+
+impl Udp {
+    pub fn bind(address: SocketAddr) -> io::Result<Self> {
+        let socket = UdpSocket::bind(address)?;
+        Ok(Self {
+            socket,
+            buffers: vec![[0; DATAGRAM]; BATCH],
+        })
+    }
+
+    /// Waits until a datagram is there, or for so long. Says whether one is there.
+    pub fn wait(&self, at_most: Option<Duration>) -> bool {
+        let mut poll = libc::pollfd {
+            fd: self.socket.as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        let time = at_most.map(|time| libc::timespec {
+            tv_sec: time.as_secs() as i64,
+            tv_nsec: time.subsec_nanos().into(),
+        });
+        let time = time.as_ref().map_or(std::ptr::null(), |time| time as *const _);
+        (unsafe { libc::ppoll(&mut poll, 1, time, std::ptr::null()) }) > 0
+    }
+
+    /// Hands over every datagram that is there (32 at most), without waiting.
+    pub fn receive(&mut self, mut each: impl FnMut(SocketAddr, &[u8])) {
+        unsafe {
+            let mut names: [libc::sockaddr_in; BATCH] = zeroed();
+            let mut parts: [libc::iovec; BATCH] = zeroed();
+            let mut headers: [libc::mmsghdr; BATCH] = zeroed();
+            for at in 0..BATCH {
+                parts[at].iov_base = self.buffers[at].as_mut_ptr().cast();
+                parts[at].iov_len = DATAGRAM;
+                headers[at].msg_hdr.msg_name = (&mut names[at] as *mut libc::sockaddr_in).cast();
+                headers[at].msg_hdr.msg_namelen = size_of::<libc::sockaddr_in>() as u32;
+                headers[at].msg_hdr.msg_iov = &mut parts[at];
+                headers[at].msg_hdr.msg_iovlen = 1;
+            }
+            let got = libc::recvmmsg(
+                self.socket.as_raw_fd(),
+                headers.as_mut_ptr(),
+                BATCH as u32,
+                libc::MSG_DONTWAIT,
+                std::ptr::null_mut(),
+            );
+            for at in 0..got.max(0) as usize {
+                let from = SocketAddrV4::new(
+                    Ipv4Addr::from(u32::from_be(names[at].sin_addr.s_addr)),
+                    u16::from_be(names[at].sin_port),
+                );
+                each(from.into(), &self.buffers[at][..headers[at].msg_len as usize]);
+            }
+        }
+    }
+
+    /// Sends datagrams of `segment` bytes each (the last may be shorter) with one call.
+    pub fn send(&self, to: SocketAddr, bytes: &[u8], segment: Option<usize>, ecn: i32) {
+        let SocketAddr::V4(to) = to else { return };
+        unsafe {
+            let mut name: libc::sockaddr_in = zeroed();
+            name.sin_family = libc::AF_INET as u16;
+            name.sin_port = to.port().to_be();
+            name.sin_addr.s_addr = u32::from(*to.ip()).to_be();
+            let mut part = libc::iovec {
+                iov_base: bytes.as_ptr() as *mut _,
+                iov_len: bytes.len(),
+            };
+            let mut control = [0u64; 8];
+            let mut header: libc::msghdr = zeroed();
+            header.msg_name = (&mut name as *mut libc::sockaddr_in).cast();
+            header.msg_namelen = size_of::<libc::sockaddr_in>() as u32;
+            header.msg_iov = &mut part;
+            header.msg_iovlen = 1;
+            header.msg_control = control.as_mut_ptr().cast();
+            header.msg_controllen = size_of_val(&control);
+            let mut used = 0;
+            let mut at = libc::CMSG_FIRSTHDR(&header);
+            if ecn != 0 {
+                (*at).cmsg_level = libc::IPPROTO_IP;
+                (*at).cmsg_type = libc::IP_TOS;
+                (*at).cmsg_len = libc::CMSG_LEN(4) as usize;
+                libc::CMSG_DATA(at).cast::<i32>().write_unaligned(ecn);
+                used += libc::CMSG_SPACE(4) as usize;
+                at = libc::CMSG_NXTHDR(&header, at);
+            }
+            if let Some(segment) = segment {
+                (*at).cmsg_level = libc::SOL_UDP;
+                (*at).cmsg_type = libc::UDP_SEGMENT;
+                (*at).cmsg_len = libc::CMSG_LEN(2) as usize;
+                libc::CMSG_DATA(at).cast::<u16>().write_unaligned(segment as u16);
+                used += libc::CMSG_SPACE(2) as usize;
+            }
+            header.msg_controllen = used;
+            libc::sendmsg(self.socket.as_raw_fd(), &header, 0);
+        }
+    }
+}
