@@ -283,12 +283,13 @@ def _rules(network: Network, link: Link, way: str, trial: Trial) -> tuple[str, .
     """Return the rules of hop.c for a direction, in order of time; none if it is never impaired."""
     if not network.impaired(link)[WAYS.index(way)]:
         return ()
-    found = [impairing.rule(link.direction(way).impairments, 0)]
+    later = random.Random(f"pattern {link.name} {way} {trial.seed}").randrange
+    found = [impairing.rule(link.direction(way).impairments, 0, later)]
     for change in network.changes(link, way, trial.setting.timeout_s):
         if change.direction.impairments != change.before.impairments:
             if change.at_ns == 0:
                 found.clear()
-            found.append(impairing.rule(change.direction.impairments, change.at_ns))
+            found.append(impairing.rule(change.direction.impairments, change.at_ns, later))
     return tuple(found)
 
 

@@ -52,8 +52,8 @@ struct rule {
     long long jitter_ns;
     long long slot_ns, newest;
     long long mark_ppb, ecn, largest;
-    long long lose_first, lose_count, lose_least, lose_again;
-    long long hold_first, hold_count, hold_least, hold_ns;
+    long long lose_first, lose_count, lose_least, lose_every, lose_of, lose_again;
+    long long hold_first, hold_count, hold_least, hold_every, hold_of, hold_ns;
     long long rebind;
 };
 enum { NUMBERS = sizeof(struct rule) / sizeof(long long) };
@@ -217,12 +217,14 @@ static void follow_rules(int64_t at_ns)
     }
 }
 
-static bool chosen(long long *seen, size_t bytes, long long least, long long first, long long count)
+/* Whether a packet is among `count` from the `first` on; and, of each `every` of these, among the first `of`. */
+static bool chosen(long long *seen, size_t bytes, long long least, long long first, long long count, long long every,
+                   long long of)
 {
     if (!count || (long long)bytes < least)
         return false;
     ++*seen;
-    return *seen >= first && *seen < first + count;
+    return *seen >= first && *seen - first < count && (*seen - first) % every < of;
 }
 
 /* Of the pure acknowledgements of one flow that wait for the same slot, drop the older ones. */
@@ -274,7 +276,8 @@ static void came(struct packet *packet, int64_t at_ns)
     counted++;
     if (rule->largest && (long long)bytes > rule->largest) {
         tally.too_long++;
-    } else if (chosen(&lose_seen, bytes, rule->lose_least, rule->lose_first, rule->lose_count)) {
+    } else if (chosen(&lose_seen, bytes, rule->lose_least, rule->lose_first, rule->lose_count, rule->lose_every,
+                      rule->lose_of)) {
         tally.chosen++;
         if (segment && rule->lose_again && lost_count < MOST_LOST)
             lost[lost_count++] = (struct lost){packet->flow, sequence, rule->lose_again};
@@ -308,7 +311,8 @@ static void came(struct packet *packet, int64_t at_ns)
         if (packet->due_ns < last_ns)
             packet->due_ns = last_ns;
         shift = happens(draw_order, rule->reorder_ppb) || (rule->reorder_every && counted % rule->reorder_every == 0);
-        if (chosen(&hold_seen, bytes, rule->hold_least, rule->hold_first, rule->hold_count)) {
+        if (chosen(&hold_seen, bytes, rule->hold_least, rule->hold_first, rule->hold_count, rule->hold_every,
+                   rule->hold_of)) {
             tally.held++;
             packet->due_ns += rule->hold_ns;
             push(packet);

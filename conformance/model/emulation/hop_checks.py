@@ -56,7 +56,8 @@ def _numbers(chosen: Chosen | None, bytes_of: Sequence[int], without: set[int]) 
     if chosen is None:
         return set()
     counted = [n for n, size in enumerate(bytes_of) if size >= chosen.at_least_bytes and n not in without]
-    return set(counted[chosen.first - 1 : chosen.first - 1 + chosen.count])
+    among = counted[chosen.first - 1 : chosen.first - 1 + chosen.span]
+    return {n for at, n in enumerate(among) if at % (chosen.every or 1) < chosen.of}
 
 
 def _in_order(asked: Impairments, copies: Mapping[int, int]) -> int:

@@ -1,6 +1,6 @@
 """Translate impairments into rules for conformance/load/hop.c, and check its counters against what was requested."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from conformance.model.emulation.calibration import LOSS_P_VALUE, binomial_p_value
 from conformance.model.networks.impairments import ADDRESS, ALL_CE, BLEACHED, NEWEST, PORT, Chosen, Impairments
@@ -11,8 +11,11 @@ _NOTHING = Impairments()
 _MOST_LATE_NS = 1_000_000
 
 
-def rule(impairments: Impairments | None, at_ns: int) -> str:
-    """Return the line of hop.c's rules, the fields of its struct rule, that is in force from `at_ns` on."""
+def rule(impairments: Impairments | None, at_ns: int, later: Callable[[int], int] = lambda every: 0) -> str:
+    """Return the line of hop.c's rules, the fields of its struct rule, that is in force from `at_ns` on.
+
+    `later`: how many packets later a pattern of so many packets begins.
+    """
     asked = impairments or _NOTHING
     reorder, burst, slots = asked.reorder, asked.burst_loss, asked.slots
     numbers = [
@@ -30,17 +33,20 @@ def rule(impairments: Impairments | None, at_ns: int) -> str:
         _ppb(asked.mark_pct),
         {None: 0, BLEACHED: 1, ALL_CE: 2}[asked.ecn],
         asked.largest_bytes or 0,
-        *_chosen(asked.lose),
+        *_chosen(asked.lose, later),
         asked.lose.again if asked.lose else 0,
-        *_chosen(asked.hold),
+        *_chosen(asked.hold, later),
         _ns(asked.hold.by_ms if asked.hold else None),
         {None: 0, PORT: 1, ADDRESS: 2}[asked.rebind],
     ]  # fmt: skip
     return " ".join(map(str, numbers))
 
 
-def _chosen(chosen: Chosen | None) -> Sequence[int]:
-    return (0, 0, 0) if chosen is None else (chosen.first, chosen.count, chosen.at_least_bytes)
+def _chosen(chosen: Chosen | None, later: Callable[[int], int]) -> Sequence[int]:
+    if chosen is None:
+        return (0, 0, 0, 1, 1)
+    every = chosen.every or 1
+    return (chosen.first + later(every), chosen.span, chosen.at_least_bytes, every, chosen.of)
 
 
 def _ppb(percent: float | None) -> int:
@@ -112,6 +118,17 @@ def _shares(asked: Impairments, seen: Mapping[str, int]) -> Iterator[str]:
         if binomial_p_value(count, of, percent / 100) < LOSS_P_VALUE:
             yield f"{count} of {of} packets were {what} instead of {percent:g} %"
     if asked.lose is not None and not asked.lose.at_least_bytes:
-        due = max(0, min(asked.lose.count, seen["came"] - seen["too_long"] - asked.lose.first + 1))
-        if seen["chosen"] != due:
+        least, most = _due(asked.lose, seen["came"] - seen["too_long"])
+        if not least <= seen["chosen"] <= most:
+            due = str(least) if least == most else f"{least} to {most}"
             yield f"{seen['chosen']} chosen packets were lost, but {due} should have been"
+
+
+def _due(chosen: Chosen, came: int) -> tuple[int, int]:
+    """Return the fewest and the most of so many packets that are chosen, whenever the pattern begins."""
+    every = chosen.every or 1
+    counts = []
+    for later in (every - 1, 0):
+        whole, rest = divmod(max(0, min(chosen.span, came - chosen.first - later + 1)), every)
+        counts.append(whole * chosen.of + min(rest, chosen.of))
+    return counts[0], counts[1]

@@ -18,6 +18,9 @@ PORT, ADDRESS = "port", "address"
 ALL, NEWEST = "all", "newest"
 _WAYS_OF_REORDERING = "give either by_packets or by_ms"
 
+#: more packets than a trial has
+_ENDLESS = 1 << 62
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Reorder:
@@ -75,16 +78,35 @@ class Chosen:
 
     Numbers begin at 1 when this comes into force. The packets are lost, and so are `again` retransmissions of each
     (TCP); or, with `by_ms`, they are held for that long.
+
+    `every`: instead of `count` packets, `of` neighbours in each so many, for as long as this is in force. The pattern
+    begins up to `every` - 1 packets later, by the trial's seed.
     """
 
     first: int
     count: int = 1
     at_least_bytes: int = 0
+    every: int | None = None
+    of: int = 1
     again: int = 0
     by_ms: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         return sparse(self)
+
+    @property
+    def span(self) -> int:
+        """How many packets, from the first on, are looked at."""
+        return self.count if self.every is None else _ENDLESS
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """Yield (JSON pointer from here, what is wrong)."""
+        if self.every is None and self.of != 1:
+            yield "/of", "it says how many of each `every` packets are meant; give every, too"
+        if self.every is not None and self.count != 1:
+            yield "/count", "a pattern goes on for as long as it is in force; leave count out"
+        if self.every is not None and self.of >= self.every:
+            yield "/of", f"it must be less than every, which is {self.every}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -121,6 +143,9 @@ class Impairments:
         """Yield (JSON pointer from these impairments, what is wrong)."""
         if self.reorder is not None:
             yield from ((f"/reorder{where}", why) for where, why in self.reorder.problems())
+        for name, chosen in (("lose", self.lose), ("hold", self.hold)):
+            if chosen is not None:
+                yield from ((f"/{name}{where}", why) for where, why in chosen.problems())
         if self.lose is not None and self.lose.by_ms is not None:
             yield "/lose/by_ms", "lost packets cannot be late; use hold instead"
         if self.hold is not None and self.hold.by_ms is None:

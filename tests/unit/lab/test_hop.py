@@ -136,6 +136,19 @@ def test_chosen_packets_are_lost_and_held(simulate):
     assert indexes(simulate({"lose": {"first": 2, "at_least_bytes": 1000}}, sizes)) == [0, 1, 2, 4, 5, 6, 7, 8]
 
 
+@given(st.integers(2, 20), st.data())
+@settings(max_examples=20, deadline=None)
+def test_a_pattern_loses_so_many_of_each_so_many_packets(simulate, every, data):
+    of, first = data.draw(st.integers(1, every - 1)), data.draw(st.integers(1, 30))
+    kept = indexes(simulate({"lose": {"first": first, "every": every, "of": of}}, train(100)))
+    assert kept == [at for at in range(100) if at < first - 1 or (at - first + 1) % every >= of]
+
+
+def test_neighbours_can_be_swapped_throughout(simulate):
+    found = indexes(simulate({"hold": {"first": 1, "every": 2, "by_ms": 1.5}}, train(10)))
+    assert found == [1, 0, 3, 2, 5, 4, 7, 6, 9, 8]
+
+
 @pytest.mark.parametrize("again", [0, 1, 3])
 def test_a_segment_and_so_many_of_its_retransmissions_are_lost(simulate, again):
     packets = [(0, 1500, 100), (1, 1500, 200), *((at, 1500, 200) for at in range(2, 9))]

@@ -27,7 +27,9 @@ ASKED = {
     "all_ce": {"ecn": "all_ce"},
     "largest": {"largest_bytes": 1400},
     "lose": {"lose": {"first": 30, "count": 3, "at_least_bytes": 1000}},
+    "lose each": {"lose": {"first": 30, "every": 40, "of": 2}},
     "hold": {"hold": {"first": 30, "count": 3, "by_ms": 25}},
+    "hold each": {"hold": {"first": 30, "every": 50, "by_ms": 25}},
 }
 
 
@@ -79,7 +81,9 @@ OTHER = {
     "bleached": {"ecn": "all_ce"},
     "largest": {"largest_bytes": 1281},
     "lose": {"lose": {"first": 31, "count": 3, "at_least_bytes": 1000}},
+    "lose each": {"lose": {"first": 30, "every": 41, "of": 2}},
     "hold": {"hold": {"first": 30, "count": 3, "by_ms": 30}},
+    "hold each": {"hold": {"first": 30, "every": 51, "by_ms": 25}},
 }
 
 

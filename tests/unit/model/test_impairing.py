@@ -27,6 +27,9 @@ def problems(asked, **seen):
         ({"reorder": {"share_pct": 2, "by_packets": 3}}, {"reordered": 190}),
         ({"burst_loss": {"enter_pct": 1, "leave_pct": 50}}, {"in_bad": 190, "burst": 190, "left": 9810}),
         ({"lose": {"first": 9_999, "count": 5}}, {"chosen": 2, "left": 9_998}),
+        ({"lose": {"first": 51, "every": 100}}, {"chosen": 100, "left": 9_900}),
+        ({"lose": {"first": 51, "every": 100}}, {"chosen": 99, "left": 9_901}),
+        ({"lose": {"first": 1, "every": 100, "of": 7}}, {"chosen": 700, "left": 9_300}),
         ({"mark_pct": 1}, {"marked": 90}),
         ({"mark_pct": 1}, {"not_markable": 90, "left": 9_910}),
         ({"slots": {"every_ms": 5, "keep": "newest"}}, {"thinned": 7_000, "left": 3_000}),
@@ -49,6 +52,16 @@ def test_what_was_done_as_asked_is_no_problem(asked, seen):
         ({"duplicate_pct": 2}, {"duplicated": 300, "left": 10_300}, "300 of 10000 packets were duplicated"),
         ({"reorder": {"share_pct": 2, "by_packets": 3}}, {"reordered": 100}, "100 of 10000 packets were reordered"),
         ({"lose": {"first": 10}}, {}, "0 chosen packets were lost, but 1 should have been"),
+        (
+            {"lose": {"first": 51, "every": 100}},
+            {"chosen": 98, "left": 9_902},
+            "98 chosen packets were lost, but 99 to 100",
+        ),
+        (
+            {"lose": {"first": 1, "every": 100, "of": 7}},
+            {"chosen": 701},
+            "701 chosen packets were lost, but 694 to 700",
+        ),
         ({"mark_pct": 1}, {"marked": 10}, "10 of 10000 packets were marked instead of 1 %"),
         ({"burst_loss": {"enter_pct": 1, "leave_pct": 50}}, {"in_bad": 200, "burst": 90, "left": 9_910}, "90 of 200"),
         ({"ecn": "bleached"}, {"marked": 3}, "3 packets were counted as marked, and none should have been"),
@@ -68,12 +81,13 @@ def test_each_number_of_a_rule_has_its_place():
         {
             "reorder": {"share_pct": 1, "by_ms": 2}, "duplicate_pct": 3, "jitter_ms": 4, "mark_pct": 5, "ecn": "all_ce",
             "burst_loss": {"enter_pct": 6, "leave_pct": 7}, "largest_bytes": 800,
-            "lose": {"first": 9, "count": 10, "again": 11}, "hold": {"first": 12, "by_ms": 13}, "rebind": "address",
+            "lose": {"first": 9, "count": 10, "again": 11}, "rebind": "address",
+            "hold": {"first": 12, "by_ms": 13, "every": 14, "of": 3},
         }
     )  # fmt: skip
-    numbers = list(map(int, impairing.rule(asked, 77).split()))
+    numbers = list(map(int, impairing.rule(asked, 77, lambda every: every - 1).split()))
     percent, ms = 10**7, 10**6
     assert numbers == [
         77, percent, 0, 0, 2 * ms, 3 * percent, 6 * percent, 7 * percent, 100 * percent, 0, 4 * ms, 0, 0, 5 * percent,
-        2, 800, 9, 10, 0, 11, 12, 1, 0, 13 * ms, 2,
+        2, 800, 9, 10, 0, 1, 1, 11, 12 + 13, 1 << 62, 0, 14, 3, 13 * ms, 2,
     ]  # fmt: skip
