@@ -183,7 +183,7 @@ def take(
     are none. Trials that the guest does not finish are errors. `on_start` is called with the guest. `traced`: the flow
     whose packets are kept, if trials are of a scenario. Raises UserError.
     """
-    reader = job.Reader(batches, adapter, traced=traced)
+    reader = job.Reader(batches, adapter, traced=traced, trace=how)
     largest = max((trials[0] for trials in batches), key=lambda trial: allowance.needed_mb(trial, how, traced))
     network, memory = largest.setting.network, virtual.CAPTURING_MEMORY
     if traced is not None:

@@ -44,12 +44,13 @@ _PCAP_HEADER = struct.pack("=IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 1 << 18, 1)
 class Capture:
     """A capture of one interface of a node, in both directions, with room for a transfer of `transfer_bytes`.
 
-    Times are written as seconds since `epoch_ns`, because guests' clocks are past 2038, which not every pcap reader can
-    handle. The first `most_bytes` of each frame are kept, or all of it; `block_bytes` is the room for 1 MiB of frames.
+    Times are written as seconds since `epoch_ns`, which may be set until then, because guests' clocks are past 2038,
+    which not every pcap reader can handle. The first `most_bytes` of each frame are kept, or all of it; `block_bytes`
+    is the room for 1 MiB of frames.
     """
 
     def __init__(
-        self, node: Node, interface: str, transfer_bytes: int, epoch_ns: int, most_bytes: int | None = None,
+        self, node: Node, interface: str, transfer_bytes: int, epoch_ns: int = 0, most_bytes: int | None = None,
         block_bytes: int = _BLOCK_BYTES,
     ) -> None:  # fmt: skip
         blocks = int(transfer_bytes * _SPARE / _BLOCK_BYTES) + _SPARE_BLOCKS
@@ -68,7 +69,7 @@ class Capture:
         self._ring = mmap.mmap(self._socket.fileno(), size, mmap.MAP_SHARED, mmap.PROT_READ)
         # A rival's process is forked, and a fork that inherits such a ring kills the guest (User-Mode Linux).
         self._ring.madvise(mmap.MADV_DONTFORK)
-        self._blocks, self._block_bytes, self._epoch_ns = blocks, block_bytes, epoch_ns
+        self._blocks, self._block_bytes, self.epoch_ns = blocks, block_bytes, epoch_ns
         self._socket.bind((interface, _ETH_P_ALL))
 
     def frames(self) -> Iterator[tuple[int, int, int, bytes]]:
@@ -99,7 +100,7 @@ class Capture:
         with open(path, "wb") as f:
             f.write(_PCAP_HEADER)
             for seconds, nanoseconds, length, frame in self.frames():
-                since_ns = max(seconds * 1_000_000_000 + nanoseconds - self._epoch_ns, 0)
+                since_ns = max(seconds * 1_000_000_000 + nanoseconds - self.epoch_ns, 0)
                 f.write(struct.pack("=IIII", *divmod(since_ns, 1_000_000_000), len(frame), length))
                 f.write(frame)
                 written += 1

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import socket
 
+from conformance.guest.old_watched import packets, run_watched
 from conformance.guest.seen import ExchangeSeen
-from conformance.guest.watched import packets, run_watched
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

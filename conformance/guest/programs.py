@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 
 from conformance.guest import hop_probe, trial
 from conformance.guest.bonding import Bonding
-from conformance.guest.capture import Capture
+from conformance.guest.capture import HEAD_BYTES, HEADS_BLOCK_BYTES, Capture
 from conformance.guest.changes import Changes
 from conformance.guest.flow_looks import QueueLooks
 from conformance.guest.hop import Hop
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from conformance.guest.shared_job import HopProbe, HopSeen, SharedTrial
     from conformance.guest.shared_stage import SharedStage
 
-#: bytes that are kept of each frame if only the arrival of bytes matters: more than all headers
-_HEADERS_BYTES = 128
 _PROBES_SEED = 1
 
 
@@ -111,24 +110,25 @@ def watches(
     return watches, queues
 
 
-def captures(stage: SharedStage, asked: SharedTrial, begin_ns: int) -> dict[str, tuple[str, Capture]]:
-    """Capture what a flow's server sends, and what of it arrives. Return {file: (side, capture)}.
+def captures(stage: SharedStage, asked: SharedTrial) -> dict[str, Capture]:
+    """Capture what a flow's server sends, and what of it arrives, if the trial asks for that. Return {name: capture}.
 
-    Times are seconds after the trial begins; before that, nothing is sent.
+    If the flow is recorded in detail, all queues that it passes are captured, too.
     """
+    if not asked.captured_bytes:
+        return {}
     sender, receivers = stage.place.senders[asked.tested], stage.place.receivers[asked.tested]
     # All of the kernel's flows of a group have one receiver.
     receiver = receivers[min(asked.flow, len(receivers) - 1)]
-    target = os.path.join(stage.stage.scratch, "passes")
-    os.makedirs(target, exist_ok=True)
-    zero_ns = begin_ns + time.time_ns() - time.monotonic_ns()
-    most_bytes = _HEADERS_BYTES if asked.headers else None
+    taps = {"sent": sender.port, "came": receiver.port}
+    if stage.network.detailed:
+        ports = dict.fromkeys((*itertools.chain(*stage.place.directions), sender.port, receiver.port))
+        taps = {f"{port.node}-{port.name}": port for port in ports}
+    how = {"most_bytes": HEAD_BYTES} if asked.headers else {}
+    if asked.headers and stage.network.detailed:
+        how["block_bytes"] = HEADS_BLOCK_BYTES
     return {
-        os.path.join(target, f"{asked.seed}-{name}.pcap"): (
-            name,
-            Capture(stage.stage.net[port.node], port.name, asked.captured_bytes, zero_ns, most_bytes),
-        )
-        for name, port in (("sent", sender.port), ("came", receiver.port))
+        name: Capture(stage.stage.net[port.node], port.name, asked.captured_bytes, **how) for name, port in taps.items()
     }
 
 

@@ -3,7 +3,15 @@
 # There is no `from __future__ import annotations` here, because wire.read() looks at the types of fields.
 import dataclasses
 
-from conformance.guest.seen import CongestionControlSeen, ProcessSeen
+from conformance.guest.seen import (
+    BurstsSeen,
+    CongestionControlSeen,
+    ExchangeSeen,
+    InterfaceCounters,
+    ProcessSeen,
+    Sampled,
+    Span,
+)
 from conformance.guest.wire import require
 
 
@@ -55,12 +63,14 @@ class Group:
 class SharedNetwork:
     """The network of a job.
 
+    `detailed`: whether its trials record in detail (Detail) what happens to the first flow of one group.
     `flows`, `watch`, `change`, `hop` and `splitter` are programs (conformance/load, conformance/proxy), as files in the
     scratch folder.
     """
 
     links: tuple[SharedLink, ...]
     groups: tuple[Group, ...]
+    detailed: bool
     flows: str
     watch: str
     change: str
@@ -125,6 +135,20 @@ class BondTrial:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class Detail:
+    """What a trial records of its tested flow beside what all trials do (DetailSeen).
+
+    `link`: the index of the bottleneck, whose data's queue is sampled; `rate_mbps`: its rate. `bursts`: how many
+    packets the server sends at once. `exchange`: when packets pass the client.
+    """
+
+    link: int
+    rate_mbps: float
+    bursts: bool
+    exchange: bool
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class SharedTrial:
     """A trial of flows that share a network.
 
@@ -150,6 +174,7 @@ class SharedTrial:
     headers: bool
     bond: BondTrial | None
     splitters: tuple[tuple[str, ...], ...]
+    detail: Detail | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -332,11 +357,31 @@ class SentSeen:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class DetailSeen:
+    """What was seen of the flow that a trial records in detail, and of the whole network meanwhile.
+
+    `half_time`: counters of the client's interfaces when half of the timeout had passed, None if the transfer ended
+    before. `bursts` and `exchange`: None if they were not measured.
+    """
+
+    half_time: dict[str, InterfaceCounters] | None
+    sampled: Sampled
+    counters: Span
+    bursts: BurstsSeen | None
+    exchange: ExchangeSeen | None
+
+    def __post_init__(self) -> None:
+        known = self.counters.before.interfaces["client"].keys()
+        require(self.half_time is None or self.half_time.keys() == known, "the interfaces differ at half time")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class SharedFacts:
     """The facts of one trial of flows that share a network.
 
+    `elapsed_s` and `timed_out` are of the flow that is recorded in detail, if one is, and of all flows otherwise.
     `captured`: (frames, lost frames) by side, if requested. `sent`: of the servers of the stack's groups, in order, and
-    then of the splitters.
+    then of the splitters; empty if one flow is recorded in detail. `detail`: None if its server was never ready.
     """
 
     seed: int
@@ -351,6 +396,7 @@ class SharedFacts:
     bond: BondSeen | None
     splitters: tuple[SplitterSeen, ...]
     sent: tuple[SentSeen, ...]
+    detail: DetailSeen | None
 
     def __post_init__(self) -> None:
         require(bool(self.groups) and bool(self.links), "a trial without flows or links")

@@ -6,7 +6,18 @@ import contextlib
 import dataclasses
 import os
 
-from conformance.guest import kernel_flows, netns, programs, protocol, proxy, shared_trial, splitting, tc, trace
+from conformance.guest import (
+    kernel_flows,
+    netns,
+    programs,
+    protocol,
+    proxy,
+    shared_trial,
+    splitting,
+    stack_flows,
+    tc,
+    trace,
+)
 from conformance.guest.shared_job import GroupFlows
 from conformance.guest.topology import Topology
 from conformance.guest.trial import Fault
@@ -19,8 +30,10 @@ if TYPE_CHECKING:
     from conformance.guest.shared_job import SharedCell, SharedTrial
     from conformance.guest.shared_stage import SharedStage
 
-#: duration in ns and bytes of each flow in a guest's first trial, which is not recorded (main.py: _warm_up)
+#: duration in ns and bytes of each flow in a guest's first trial, which is not recorded (_warm_up)
 _WARM_UP_NS, _WARM_UP_BYTES = 1_000_000_000, 20_000
+#: bytes of a flow that is recorded in detail in that trial
+_DETAILED_BYTES = 200_000
 #: of two free ports, the kernel always tries the first one first; of more, it would draw one
 _PORTS_A_CLIENT = 2
 
@@ -63,8 +76,9 @@ def set_up(
             sysctls[sender.node].update(found)
         if job.port < 1024:
             netns.set_sysctls(net[sender.node], {"net.ipv4.ip_unprivileged_port_start": str(job.port)})
-        for number, host in enumerate(clients):
-            first = shared_trial.FIRST_CLIENT_PORT + _PORTS_A_CLIENT * number
+        # Queues that tell flows apart do so by ports.
+        for number, host in enumerate(clients) if not stage.network.detailed else ():
+            first = stack_flows.FIRST_CLIENT_PORT + _PORTS_A_CLIENT * number
             netns.set_sysctls(net[host.node], {"net.ipv4.ip_local_port_range": f"{first} {first + 1}"})
     for at, (splitter, where) in enumerate(zip(stage.network.splitters, stage.place.splitters, strict=True)):
         unknown = [own for own in splitter.algorithms if kernel_flows.first_known((own,)) is None]
@@ -87,10 +101,10 @@ def set_up(
 
 def run_cells(stage: SharedStage, cells: Iterable[SharedCell], emit: Callable[[protocol.Event], None]) -> None:
     """Run the trials of each cell that the host feeds, and emit their events."""
+    how = stage.stage.job.trace
     for index, cell in enumerate(cells):
         if index == 0 and cell.trials:
-            with contextlib.suppress(Fault):
-                shared_trial.run(stage, _small(cell.trials[0]))
+            _warm_up(stage, cell.trials[0], emit)
         emit(protocol.CellBegins(index=index))
         if cell.calibrate:
             emit(protocol.Calibration(index=index, observed=shared_trial.calibrated(stage, cell)))
@@ -98,10 +112,9 @@ def run_cells(stage: SharedStage, cells: Iterable[SharedCell], emit: Callable[[p
             emit(protocol.HopsTried(index=index, observed=programs.tried(stage, cell.probes)))
         for trial in cell.trials:
             target = os.path.join(stage.stage.scratch, "trace", f"{index}-{trial.seed}")
-            logs = trace.log_folders(stage.stage.job) if stage.stage.job.trace else {}
+            logs = trace.log_folders(stage.stage.job) if how else {}
             try:
-                facts = shared_trial.run(stage, trial, logs if stage.stage.job.trace == "all" else {})
-                _keep_apart(stage, trial, target)
+                facts = shared_trial.run(stage, trial, target, logs if how == "all" else {})
                 if logs:
                     group = facts.groups[trial.tested]
                     trace.keep(logs, target, group.server, group.flows[trial.flow].client if group.flows else None)
@@ -111,28 +124,32 @@ def run_cells(stage: SharedStage, cells: Iterable[SharedCell], emit: Callable[[p
                 emit(protocol.SharedDone(index=index, facts=facts))
 
 
-def _keep_apart(stage: SharedStage, trial: SharedTrial, target: str) -> None:
-    """Move a trial's captures to `target`, where a trial with the same seed does not overwrite them."""
-    scratch = stage.stage.scratch
-    for side in ("sent", "came") if trial.captured_bytes else ():
-        os.makedirs(target, exist_ok=True)
-        # If a stack did not start there is nothing to move; the trial's facts say why.
-        with contextlib.suppress(FileNotFoundError):
-            kept = os.path.join(scratch, "passes", f"{trial.seed}-{side}.pcap")
-            os.replace(kept, os.path.join(target, f"{side}.pcap"))
+def _warm_up(stage: SharedStage, trial: SharedTrial, emit: Callable[[protocol.Event], None]) -> None:
+    """Make a trial with short flows that is not recorded, so that no trial is its guest's first one.
+
+    The kernel draws some of its secrets at the first use of what they protect, and caches what it reads. Without a
+    warm-up, the first trial would differ from the same trial run later, if only by microseconds. All that is kept is
+    the sender's congestion control as the kernel reports it.
+    """
+    found = None
+    with contextlib.suppress(Fault):
+        facts = shared_trial.run(stage, _small(trial))
+        found = facts.detail.sampled.congestion_control if facts.detail else None
+    if stage.network.detailed:
+        emit(protocol.CongestionControl(found=found))
 
 
 def _small(trial: SharedTrial) -> SharedTrial:
-    """Return the same trial, but with short flows."""
+    """Return the same trial, but with short flows, and nothing captured."""
+    short = {"bytes": _WARM_UP_BYTES, "stop_ns": _WARM_UP_NS} if trial.detail is None else {"bytes": _DETAILED_BYTES}
     groups = tuple(
         GroupFlows(
             algorithms=group.algorithms,
             pace=group.pace,
-            flows=tuple(
-                dataclasses.replace(flow, start_ns=0, bytes=_WARM_UP_BYTES, stop_ns=_WARM_UP_NS) for flow in group.flows
-            ),
+            flows=tuple(dataclasses.replace(flow, start_ns=0, **short) for flow in group.flows),
             requests=(),
         )
         for group in trial.groups
     )
-    return dataclasses.replace(trial, groups=groups)
+    detail = trial.detail and dataclasses.replace(trial.detail, bursts=False, exchange=False)
+    return dataclasses.replace(trial, groups=groups, captured_bytes=0, detail=detail)

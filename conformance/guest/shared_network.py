@@ -1,8 +1,9 @@
-"""Build the network that flows share: bridges at the ends of links, and two or more hosts for each group.
+"""Build a network: bridges at the ends of links, and two or more hosts for each group of flows.
 
-Every bridge is told which of its ports leads to which host, and does not learn addresses. A learning bridge would flood
-a frame for a host that it has forgotten over all links, and what it has forgotten would depend on what happened before
-the trial.
+A node that joins two ports only needs no bridge: in a chain, each link is one bridge, whose ports' egresses are its two
+directions. Every other bridge is told which of its ports leads to which host, and does not learn addresses. A learning
+bridge would flood a frame for a host that it has forgotten over all links, and what it has forgotten would depend on
+what happened before the trial.
 """
 
 from __future__ import annotations
@@ -16,12 +17,17 @@ from conformance.guest.topology import Host, Interface
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from conformance.guest.shared_job import SharedNetwork
 
-_HOST_INTERFACE = "up"
+#: of a network whose first flow is recorded in detail, (node, address, Ethernet address) of each group's receiver and
+#: sender: results have these names since before flows could share a network
+_DETAILED_HOSTS = (
+    (("client", "10.0.0.1", "00:00:00:00:00:01"), ("server", "10.0.0.3", "00:00:00:00:00:03")),
+    (("sink", "10.0.0.2", "00:00:00:00:00:02"), ("source", "10.0.0.4", "00:00:00:00:00:04")),
+)
 #: names of a hop's interfaces, towards the client and towards the server
 TO_CLIENT, TO_SERVER = "near", "far"
 
@@ -48,34 +54,22 @@ class Place:
 
 def place(network: SharedNetwork) -> Place:
     """Return where the parts of a network will be, before it is built."""
+    directions = tuple(_directions(network, at) for at in range(len(network.links)))
     senders, receivers = [], []
     for at, group in enumerate(network.groups):
         clients = [
-            Host(
-                node=f"c{at}x{number}", address=f"10.1.{at}.{number + 1}", mac=f"02:00:00:01:{at:02x}:{number + 1:02x}",
-                port=Interface(_bridge(group.ends[0]), f"c{at}x{number}"),
-            )
+            _host(network, at, 1, f"c{at}x{number}", f"10.1.{at}.{number + 1}", f"01:{at:02x}:{number + 1:02x}")
             for number in range(group.clients if group.stack else 1)
-        ]  # fmt: skip
+        ]
         receivers.append(tuple(clients))
-        senders.append(
-            Host(
-                node=f"s{at}", address=f"10.0.{at}.1", mac=f"02:00:00:00:{at:02x}:01",
-                port=Interface(_bridge(group.ends[1]), f"s{at}"),
-            )
-        )  # fmt: skip
-    # The egress of data is at a link's end on the server's side.
-    directions = tuple(
-        (Interface(_bridge(link.ends[1]), f"data{at}"), Interface(_bridge(link.ends[0]), f"acks{at}"))
-        for at, link in enumerate(network.links)
-    )
+        senders.append(_host(network, at, 0, f"s{at}", f"10.0.{at}.1", f"00:{at:02x}:01"))
     hops = tuple(f"h{at}" if any(link.impaired) else None for at, link in enumerate(network.links))
     bond = None
     if network.bond is not None:
         client, server = map(_bridge, network.bond.ends)
         bond = bonding.place(network.bond, (client, server), directions)
     splitters = tuple(
-        splitting.SplitterPlace(near=_leg(at, splitter.node, 0), far=_leg(at, splitter.node, 1))
+        splitting.SplitterPlace(near=_leg(network, at, splitter.node, 0), far=_leg(network, at, splitter.node, 1))
         for at, splitter in enumerate(network.splitters)
     )
     return Place(
@@ -84,11 +78,59 @@ def place(network: SharedNetwork) -> Place:
     )  # fmt: skip
 
 
-def _leg(at: int, node: str, way: int) -> Host:
+def _directions(network: SharedNetwork, at: int) -> tuple[Interface, Interface]:
+    """Return the egress of a link's data, which is at its end on the server's side, and that of its acks."""
+    data, acks = f"data{at}", f"acks{at}"
+    if network.detailed:
+        data = "to_client" if at == 0 else data
+        acks = "to_server" if at == len(network.links) - 1 else acks
+    if is_chain(network):
+        emulator = _emulator(network, at)
+        return Interface(emulator, data), Interface(emulator, acks)
+    near, far = network.links[at].ends
+    return Interface(_bridge(far), data), Interface(_bridge(near), acks)
+
+
+def is_chain(network: SharedNetwork) -> bool:
+    """Return whether every node joins two ports only: then none gets a bridge, but each link is one with two ports."""
+    ports = [node for link in network.links for node in link.ends]
+    for group in network.groups:
+        ports += [group.ends[1], *[group.ends[0]] * (group.clients if group.stack else 1)]
+    whole = network.bond is None and not any(any(link.impaired) for link in network.links)
+    return network.detailed and whole and all(ports.count(node) == 2 for node in ports)
+
+
+def _emulator(network: SharedNetwork, at: int) -> str:
+    """Return the bridge that is a whole link of a chain."""
+    return "emulator" if len(network.links) == 1 else f"emulator{at + 1}"
+
+
+def _port(network: SharedNetwork, node: str, name: str, way: int) -> Interface:
+    """Return the port by which a host or a splitter is connected at a node: `name` of its bridge.
+
+    In a chain, it is the end there of the link in direction `way` from it: 0 towards the client, 1 towards the server.
+    """
+    if not is_chain(network):
+        return Interface(_bridge(node), name)
+    at = next(at for at, link in enumerate(network.links) if link.ends[1 - way] == node)
+    return _directions(network, at)[1 - way]
+
+
+def _host(network: SharedNetwork, group: int, way: int, name: str, address: str, mac: str) -> Host:
+    """Return a host of a group, from which the network leads in direction `way`; see _port()."""
+    node, interface, mac = network.groups[group].ends[1 - way], "up", f"02:00:00:{mac}"
+    if network.detailed:
+        name, address, mac = _DETAILED_HOSTS[group][1 - way]
+        interface = f"{name}-eth0"
+    return Host(node=name, interface=interface, address=address, mac=mac, port=_port(network, node, name, way))
+
+
+def _leg(network: SharedNetwork, at: int, node: str, way: int) -> Host:
     name = (splitting.NEAR, splitting.FAR)[way]
     return Host(
-        node=f"p{at}", address=f"10.2.{at}.{way + 1}", mac=f"02:00:00:02:{at:02x}:{way + 1:02x}",
-        port=Interface(_bridge(node), f"p{at}{name}"),
+        node="router" if network.detailed else f"p{at}", interface=name, address=f"10.2.{at}.{way + 1}",
+        mac=f"02:00:00:02:{at:02x}:{way + 1:02x}",
+        port=_port(network, node, f"p{at}{name}", way),
     )  # fmt: skip
 
 
@@ -100,17 +142,20 @@ def build(network: SharedNetwork, where: Place) -> Any:
     topo = Topo()
     joints = where.bond.joints if where.bond else ()
     ends = where.bond.ends if where.bond else ()
+    chain = is_chain(network)
     bridges = list(dict.fromkeys([*(port.node for pair in where.directions for port in pair), *ends]))
     for bridge in bridges:
         topo.addHost(bridge, ip=None)
     for host in where.hosts:
         topo.addHost(host.node, ip=f"{host.address}/8", mac=host.mac)
-        topo.addLink(host.node, host.port.node, intfName1=_HOST_INTERFACE, intfName2=host.port.name)
+        topo.addLink(host.node, host.port.node, intfName1=host.interface, intfName2=host.port.name)
     for splitter in where.splitters:
         topo.addHost(splitter.node, ip=None)
         for name, leg in splitter.legs:
             topo.addLink(splitter.node, leg.port.node, intfName1=name, intfName2=leg.port.name)
-    for (data, acks), hop in zip(where.directions, where.hops, strict=True):
+    for near, far in _wires(network, where) if chain else ():
+        topo.addLink(near.node, far.node, intfName1=near.name, intfName2=far.name)
+    for (data, acks), hop in zip(where.directions, where.hops, strict=True) if not chain else ():
         if hop is None:
             topo.addLink(acks.node, data.node, intfName1=acks.name, intfName2=data.name)
         else:
@@ -133,30 +178,57 @@ def build(network: SharedNetwork, where: Place) -> Any:
     for splitter in where.splitters:
         lines = [f"link set {name} address {leg.mac} up" for name, leg in splitter.legs]
         _batch(net[splitter.node], "ip", ["link set lo up", *lines])
+    if chain:
+        for data, acks in where.directions:
+            _bridge_ports(net[data.node], [data.name, acks.name])
+    else:
+        _bridge_all(net, bridges, where)
+    _introduce(net, network, where)
+    return net
+
+
+def _wires(network: SharedNetwork, where: Place) -> Iterator[tuple[Interface, Interface]]:
+    """Yield what connects two links of a chain directly: the one's end at a node, and the other's."""
+    split = {splitter.node for splitter in network.splitters}
+    for link, (_, acks) in zip(network.links, where.directions, strict=True):
+        for other, (data, _) in zip(network.links, where.directions, strict=True):
+            if other.ends[0] == link.ends[1] and link.ends[1] not in split:
+                yield acks, data
+
+
+def _bridge_ports(node: Any, ports: Sequence[str], how: str = "", each: str = "") -> None:
+    """Make a bridge of a node's ports; `how`, `each`: ip(8)'s options of the bridge, and of each port."""
+    lines = [f"link add bridge0 type bridge{how}", *(f"link set {port} master bridge0" for port in ports)]
+    lines += [f"link set {port} type bridge_slave{each}" for port in ports if each]
+    _batch(node, "ip", [*lines, "link set bridge0 up"])
+
+
+def _bridge_all(net: Any, bridges: Sequence[str], where: Place) -> None:
+    """Make bridges of nodes, and tell each which of its ports leads to which host."""
+    joints = where.bond.joints if where.bond else ()
     legs = [leg for splitter in where.splitters for _, leg in splitter.legs]
     ways = {bridge: _ways(bridge, where.directions) for bridge in bridges}
     for bridge in bridges:
         ports = [port.name for pair in where.directions for port in pair if port.node == bridge]
         ports += [host.port.name for host in (*where.hosts, *legs) if host.port.node == bridge]
         ports += [port.name for port, _ in joints if port.node == bridge]
-        lines = [
-            "link add bridge0 type bridge mcast_snooping 0",
-            *(f"link set {port} master bridge0" for port in ports),
-        ]
-        lines += [f"link set {port} type bridge_slave learning off flood off" for port in ports]
-        _batch(net[bridge], "ip", [*lines, "link set bridge0 up"])
-        out = {host.mac: _port(bridge, host, ways[bridge], where.bond) for host in (*where.hosts, *legs)}
+        _bridge_ports(net[bridge], ports, " mcast_snooping 0", " learning off flood off")
+        out = {host.mac: _port_to(bridge, host, ways[bridge], where.bond) for host in (*where.hosts, *legs)}
         _batch(net[bridge], "bridge", [f"fdb add {mac} dev {port} master static" for mac, port in out.items() if port])
+
+
+def _introduce(net: Any, network: SharedNetwork, where: Place) -> None:
+    """Tell hosts and splitters how to reach the far ends of their flows."""
+    own = {host.node: host.interface for host in where.hosts}
     for group, sender, clients in zip(network.groups, where.senders, where.receivers, strict=True):
         told: dict[str, list[str]] = {}
         for host in clients:
-            for node, interface, address, mac in splitting.hops(group, where.splitters, host, sender):
-                told.setdefault(node, []).extend(_reached(address, mac, interface))
+            for node, leg, address, mac in splitting.hops(group, where.splitters, host, sender):
+                told.setdefault(node, []).extend(_reached(address, mac, leg or own[node], bool(leg)))
                 if any(where.hops) and address == host.address:
-                    told[node].extend(_reached(_rebound(address), mac, interface))
+                    told[node].extend(_reached(_rebound(address), mac, leg or own[node], bool(leg)))
         for node, lines in told.items():
             _batch(net[node], "ip", lines)
-    return net
 
 
 def _pass_on(hop: Any, impaired: tuple[bool, bool]) -> None:
@@ -182,11 +254,11 @@ def by_address(clients: Sequence[Host]) -> dict[str, int]:
     return {form(host.address): number for form in (str, _rebound) for number, host in enumerate(clients)}
 
 
-def _reached(address: str, mac: str, leg: str) -> list[str]:
-    """Return the ip(8) commands that let a node reach an address; `leg`: a splitter's interface, "" for hosts."""
+def _reached(address: str, mac: str, interface: str, routed: bool) -> list[str]:
+    """Return the ip(8) commands that let a node reach an address by an interface; `routed`: whether it has no route."""
     # Neighbour entries are static: an ARP request could be lost in an emulator.
-    told = f"neigh replace {address} lladdr {mac} dev {leg or _HOST_INTERFACE} nud permanent"
-    return [f"route replace {address} dev {leg}", told] if leg else [told]
+    told = f"neigh replace {address} lladdr {mac} dev {interface} nud permanent"
+    return [f"route replace {address} dev {interface}", told] if routed else [told]
 
 
 def _ways(bridge: str, directions: Sequence[tuple[Interface, Interface]]) -> Mapping[str, str]:
@@ -202,7 +274,7 @@ def _ways(bridge: str, directions: Sequence[tuple[Interface, Interface]]) -> Map
     return found
 
 
-def _port(bridge: str, host: Host, ways: Mapping[str, str], bond: bonding.BondPlace | None) -> str | None:
+def _port_to(bridge: str, host: Host, ways: Mapping[str, str], bond: bonding.BondPlace | None) -> str | None:
     if host.port.node == bridge:
         return host.port.name
     if bond and host.port.node in bond.ends:

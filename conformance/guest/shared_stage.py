@@ -27,7 +27,9 @@ class SharedStage:
 
     def of_host(self, host: Host, server: Host) -> Stage:
         """Return the stage for a stack's program on one host, with its own folders and its group's server address."""
-        job = dataclasses.replace(self.stage.job, work_dir=os.path.join(self.stage.job.work_dir, host.node))
+        job = self.stage.job
+        if not self.network.detailed:
+            job = dataclasses.replace(job, work_dir=os.path.join(job.work_dir, host.node))
         addresses = {"server": server.address, "client": host.address}
         return dataclasses.replace(self.stage, job=job, topology=Topology(segments=(), addresses=addresses, taps={}))
 

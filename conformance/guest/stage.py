@@ -84,8 +84,13 @@ def transfer(stage: Stage, cell: CellJob, seed: int, transfer_bytes: int | None 
 
 def payload(work_dir: str, size: int) -> str:
     """Make a file of `size` zero bytes, named by its size: a hole, which costs no memory to read. Return its folder."""
-    folder = os.path.join(work_dir, "www")
+    folder = folder_of(work_dir)
     os.makedirs(folder, mode=0o755, exist_ok=True)
     with open(os.path.join(folder, str(size)), "wb") as f:
         f.truncate(size)
     return folder
+
+
+def folder_of(work_dir: str) -> str:
+    """Return the folder of the files that servers serve."""
+    return os.path.join(work_dir, "www")

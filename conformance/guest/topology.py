@@ -23,9 +23,10 @@ class Interface:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Host:
-    """A host of a group: its node in Mininet, its address, and the bridge's interface that leads to it."""
+    """A host of a group: its node and interface in Mininet, its address, and the bridge's port that leads to it."""
 
     node: str
+    interface: str
     address: str
     mac: str
     port: Interface

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 #: longer than TIME_WAIT, which lasts a minute (net/ipv4/tcp.h: TCP_TIMEWAIT_LEN)
 _TIME_WAIT_MS = 61_000
-_ALIGN_MS, _CLIENT_ALIGN_MS = 65_536, 128
+_ALIGN_MS, CLIENT_ALIGN_MS = 65_536, 128
 #: seconds between two checks for connections, and how many checks at most: an orphaned socket gives up after eight
 #: retransmissions, at most two minutes apart (tcp_orphan_retries, TCP_RTO_MAX)
 _SILENCE_S, _MOST_SILENCES = 60, 30
@@ -45,7 +45,7 @@ _TIMER_ABSTIME = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _SEED_FILE = "/sys/module/random/parameters/seed"
 _CALLS_FILE = "/sys/module/syscall/parameters/count"
-_SNMP = (
+SNMP = (
     "Tcp.OutSegs", "Tcp.RetransSegs", "TcpExt.TCPTimeouts", "TcpExt.TCPFastRetrans", "TcpExt.TCPLossProbes",
     "TcpExt.TCPSpuriousRTOs", "TcpExt.TCPDSACKRecv", "TcpExt.TCPHystartTrainDetect",
     "TcpExt.TCPHystartDelayDetect", "Udp.OutDatagrams", "Udp.InErrors", "Tcp.ActiveOpens", "Tcp.PassiveOpens",
@@ -73,7 +73,7 @@ def run_trial(stage: Stage, transfer: Transfer) -> TrialFacts:
         before, calls_before = _counters(stage), system_calls()
         sampler = _sampler(stage, transfer)
         cleanup.callback(sampler.close)
-        _align_clock(_CLIENT_ALIGN_MS)
+        align_clock(CLIENT_ALIGN_MS)
         client = _start(stage, "client", transfer, cleanup)
         watched = [client.pidfd, *([proxy.pidfd] if proxy else [])]
         elapsed_s, timed_out, half_time = _watch(stage.net["client"], watched, sampler, stage.job.timeout_s)
@@ -119,7 +119,7 @@ def fresh_start(stage: Stage, tc_lines: Sequence[Sequence[str]], seed: int) -> N
 def start_clock(stage: Stage, seed: int) -> None:
     """Wait until old connections have ended, align the clock, and seed the kernel."""
     _await_silence(stage.net)
-    _align_clock(_ALIGN_MS, _TIME_WAIT_MS)
+    align_clock(_ALIGN_MS, _TIME_WAIT_MS)
     with open(_SEED_FILE, "w") as f:
         f.write(str(seed))
 
@@ -150,7 +150,7 @@ def read_queues(net: Any, segment: Segment) -> list[dict[str, object]]:
     return [found for node, of in names.items() for found in tc.read_qdiscs(net[node], of)]
 
 
-def _align_clock(step_ms: int, at_least_ms: int = 0) -> None:
+def align_clock(step_ms: int, at_least_ms: int = 0) -> None:
     """Sleep for `at_least_ms` and then until the next multiple of `step_ms` of uptime, to the nanosecond."""
     step_ns = step_ms * 1_000_000
     target = ((time.monotonic_ns() + at_least_ms * 1_000_000) // step_ns + 1) * step_ns
@@ -301,7 +301,7 @@ def _counters(stage: Stage) -> Counters:
     interfaces = {node.name: netns.interface_counters(node) for node in hosts}
     # In the order of hosts: in virtual time, each file that is read costs time.
     ends = ("client", "server", *([router.node] if router else []))
-    snmp = {node.name: netns.snmp_counters(node, _SNMP) for node in hosts if node.name in ends}
+    snmp = {node.name: netns.snmp_counters(node, SNMP) for node in hosts if node.name in ends}
     return Counters(
         interfaces=interfaces,
         client=snmp["client"],

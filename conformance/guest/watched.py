@@ -1,4 +1,4 @@
-"""Run a trial while its packets are captured, and keep what they show.
+"""Watch the packets of a trial, and keep what they show instead of the packets.
 
 Capturing makes no system call while the trial runs, so it does not change the trial.
 """
@@ -6,44 +6,55 @@ Capturing makes no system call while the trial runs, so it does not change the t
 from __future__ import annotations
 
 import dataclasses
-import time
+import socket
 
+from conformance.guest import bursts, exchange
 from conformance.guest.capture import HEAD_BYTES, HEADS_BLOCK_BYTES, Capture
-from conformance.guest.trial import run_trial
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
+    from collections.abc import Iterator
 
-    from conformance.guest.seen import TrialFacts
-    from conformance.guest.stage import Stage, Transfer
-    from conformance.guest.topology import Interface
+    from conformance.guest.shared_job import Detail, DetailSeen, SharedTrial
+    from conformance.guest.shared_stage import SharedStage
 
 #: packets whose frames are not longer than this many bytes do not count; a pure acknowledgement is shorter
 _LEAST_BYTES = 100
 _SOURCE = slice(26, 30)
 
 
-def run_watched(
-    stage: Stage, transfer: Transfer, tap: Interface, examine: Callable[[Capture], dict[str, Any]]
-) -> TrialFacts:
-    """Run one trial as run_trial() does, and add the facts that `examine` finds in a capture at `tap`. Raises Fault."""
-    epoch_ns = int(time.time()) * 1_000_000_000
-    node = stage.net[tap.node]
-    capture = Capture(node, tap.name, transfer.transfer_bytes, epoch_ns, HEAD_BYTES, HEADS_BLOCK_BYTES)
-    try:
-        facts = run_trial(stage, transfer)
-        if facts.transfer is None:
-            return facts
-        found = examine(capture)
-    finally:
-        capture.close()
-    return dataclasses.replace(facts, transfer=dataclasses.replace(facts.transfer, **found))
+class Watched:
+    """A capture of a flow that is recorded in detail, for its bursts or its exchange. Call `examined()`."""
 
+    def __init__(self, stage: SharedStage, asked: SharedTrial, detail: Detail) -> None:
+        server, client = stage.place.senders[asked.tested], stage.place.receivers[asked.tested][asked.flow]
+        self._detail, self._bytes = detail, asked.groups[asked.tested].flows[asked.flow].bytes
+        self._names = {socket.inet_aton(server.address): "server", socket.inet_aton(client.address): "client"}
+        # Where the server's packets enter, before any queue; or where what comes has passed all queues, and what goes
+        # has not entered any.
+        port = server.port if detail.bursts else client.port
+        node = stage.stage.net[port.node]
+        self.capture = Capture(node, port.name, self._bytes, most_bytes=HEAD_BYTES, block_bytes=HEADS_BLOCK_BYTES)
 
-def packets(capture: Capture) -> Iterator[tuple[int, int, bytes]]:
-    """Yield (nanoseconds, bytes, source address) of each packet that is no pure acknowledgement."""
-    for seconds, nanoseconds, length, frame in capture.frames():
-        if length > _LEAST_BYTES:
-            yield seconds * 10**9 + nanoseconds, length, frame[_SOURCE]
+    @classmethod
+    def of(cls, stage: SharedStage, asked: SharedTrial) -> Watched | None:
+        """Return what watches a trial; None if nothing is to be watched."""
+        detail = asked.detail
+        return None if detail is None or not (detail.bursts or detail.exchange) else cls(stage, asked, detail)
+
+    def examined(self, seen: DetailSeen) -> DetailSeen:
+        """Return what was seen of a trial, with what its packets show."""
+        passed = self._packets()
+        if self._detail.bursts:
+            sent = ((at_ns, size) for at_ns, size, source in passed if source == "server")
+            found = bursts.lengths(sent, self._detail.rate_mbps)
+            return dataclasses.replace(seen, bursts=bursts.summary(found, self.capture.unseen()))
+        every = list(passed)
+        times = None if self.capture.unseen() else exchange.exchange(every, self._bytes)
+        return dataclasses.replace(seen, exchange=times)
+
+    def _packets(self) -> Iterator[tuple[int, int, str | None]]:
+        """Yield (nanoseconds, bytes, sender) of each packet that is no pure acknowledgement."""
+        for seconds, nanoseconds, length, frame in self.capture.frames():
+            if length > _LEAST_BYTES:
+                yield seconds * 10**9 + nanoseconds, length, self._names.get(frame[_SOURCE])

@@ -48,12 +48,14 @@ def write(
     setting = first.setting
     shutil.copytree(pki.ensure(), scratch / "pki")
     network, form = None, setting.cell_form
-    if form is not None:
+    if shared.is_detailed(setting) and not probe:
+        network = shared.network_of(setting.network, first.scheme.stack, scratch, True)
+    elif form is not None:
         shutil.copy(paths.data("topologies", f"{form.topology}.py"), scratch / "topology.py")
     elif probe:
         raise UserError("an adapter is probed in cells only")
     else:
-        network = shared.network_of(setting.network, first.scheme.stack, scratch)
+        network = shared.network_of(setting.network, first.scheme.stack, scratch, False)
     job = protocol.Job(
         algorithm=first.scheme.algorithm,
         called=adapter.called(first.scheme.algorithm),
@@ -169,7 +171,7 @@ class Reader:
     Each owed trial gives one measurement, whatever the events are: events of no owed trial are ignored, and give_up()
     turns trials without an event into errors. `remembers`: calibrations are taken from the user's cache and kept there.
     `traces`: the folder where a guest leaves captures: of first passes, and of settings that ask for packets. `traced`:
-    the flow of a scenario whose packets are kept for the user instead.
+    the flow of a scenario whose packets are kept for the user instead. `trace`: as in write().
     """
 
     def __init__(
@@ -179,8 +181,9 @@ class Reader:
         remembers: bool = False,
         traces: pathlib.Path | None = None,
         traced: shared.FlowOf | None = None,
+        trace: str | None = None,
     ) -> None:
-        self._adapter, self._traces, self._traced = adapter, traces, traced
+        self._adapter, self._traces, self._traced, self._trace = adapter, traces, traced, trace
         # If the harness chose the kernel's algorithm, a wrong version is not the stack's fault.
         self._kernels_own = adapter.kernel_algorithms is not None
         self._remembers = remembers
@@ -201,9 +204,8 @@ class Reader:
     def add(self, trials: collections.abc.Sequence[Trial]) -> Fed:
         """Add the trials of one more cell to those that are owed; return the cell to feed to the guest."""
         first = trials[0]
-        cell = self._calibrated(
-            first, shared.cell_of(trials, self._traced) if first.setting.cell_form is None else cell_of(trials)
-        )
+        old = first.setting.cell_form is not None and not shared.is_detailed(first.setting)
+        cell = self._calibrated(first, cell_of(trials) if old else shared.cell_of(trials, self._traced, self._trace))
         self._owed.append({trial.seed: trial for trial in trials})
         self._firsts.append(first)
         self.cells.append(cell)
@@ -234,7 +236,7 @@ class Reader:
             case protocol.Network():
                 self._network = event
             case protocol.CongestionControl(found=found):
-                if why_not := self._kernels_other(found):
+                if why_not := self._kernels_other(wire.to_json(found)):
                     yield from self._unsupported(why_not, host)
             case protocol.CellBegins(index=index) if 0 <= index < len(self._owed):
                 self._at = index
@@ -245,11 +247,16 @@ class Reader:
                     calibrations.remember(first, cell, _PROBING, observed)
             case protocol.TrialDone(index=index, facts=facts):
                 if trial := self._take(index, facts.seed):
-                    yield self._without_captures(self._done(trial, index, facts, host), index)
+                    captured = facts.transfer.captured if facts.transfer else {}
+                    yield self._without_captures(self._done(trial, index, flat(facts), captured, host), index)
             case protocol.SharedDone(index=index, facts=shared_seen):
                 if (trial := self._take(index, shared_seen.seed)) and self._network:
                     if problem := self._uncalibrated(index):
                         yield self._error(trial, problem, host)
+                        return
+                    if shared.is_detailed(trial.setting):
+                        done = self._done(trial, index, single(trial, shared_seen), shared_seen.captured, host)
+                        yield self._without_captures(done, index)
                         return
                     counted = {} if shared_seen.system_calls is None else {"system_calls": shared_seen.system_calls}
                     known = wire.to_json(self._network)
@@ -306,18 +313,18 @@ class Reader:
         """Return an owed trial, which is then owed no longer; None if there is none."""
         return self._owed[index].pop(seed, None) if 0 <= index < len(self._owed) else None
 
-    def _done(self, trial: Trial, index: int, facts: seen.TrialFacts, host: Host) -> Measurement:
-        made = facts.transfer
-        if made and made.system_calls is not None:
+    def _done(
+        self, trial: Trial, index: int, facts: Host, captured: collections.abc.Mapping[str, tuple[int, int]], host: Host
+    ) -> Measurement:
+        if facts.get("system_calls") is not None:
             # This is a cost, not a part of the result: it counts what earlier trials left to do, too.
-            host = {**host, "system_calls": made.system_calls}
+            host = {**host, "system_calls": facts["system_calls"]}
         # This is checked once more, since the warm-up may have been too short to be sampled.
-        if why_not := self._kernels_other(made.sampled.congestion_control if made else None):
+        if why_not := self._kernels_other(facts["sampled"]["congestion_control"] if facts["ready"] else None):
             return Measurement(trial=trial, outcome=Outcome.UNSUPPORTED, message=why_not, host=dict(host))
         if problem := self._uncalibrated(index):
             return self._error(trial, problem, host)
-        found = credibility.measurement(trial, flat(facts), self._seen_network(index), dict(host))
-        captured = made.captured if made else {}
+        found = credibility.measurement(trial, facts, self._seen_network(index), dict(host))
         return self._with_packets(found, index, {name: unseen for name, (_, unseen) in captured.items()})
 
     def _with_packets(
@@ -350,11 +357,11 @@ class Reader:
     def _seen_network(self, index: int) -> dict[str, typing.Any]:
         return {**wire.to_json(self._network), "calibration": wire.to_json(self._calibrations[index])}
 
-    def _kernels_other(self, found: seen.CongestionControlSeen | None) -> str | None:
+    def _kernels_other(self, found: Host | None) -> str | None:
         """Return why the kernel's algorithm, if the harness chose it, is not the one that was requested; or None."""
         if not self._kernels_own or not self._firsts:
             return None
-        return congestion.not_as_asked(self._firsts[0].scheme.algorithm, wire.to_json(found))
+        return congestion.not_as_asked(self._firsts[0].scheme.algorithm, found)
 
     def _unsupported(self, why: str, host: Host) -> collections.abc.Iterator[Measurement]:
         for batch in self._owed:
@@ -371,6 +378,25 @@ def flat(facts: seen.TrialFacts) -> dict[str, typing.Any]:
     """Return a trial's facts as conformance/model/emulation reads them: one dictionary, with "ready" in it."""
     found = {**wire.to_json(facts), "ready": facts.transfer is not None, "timed_out": False}
     return {**found, **(found.pop("transfer") or {})}
+
+
+def single(trial: Trial, facts: shared_job.SharedFacts) -> dict[str, typing.Any]:
+    """Return the facts of a trial that records one flow in detail as flat() does."""
+    network = trial.setting.network
+    group = facts.groups[network.flows.index(network.tested)]
+    detail = facts.detail
+    found = {
+        "seed": facts.seed, "transfer_bytes": trial.setting.transfer_bytes, "virtual_s": facts.virtual_s,
+        "server": wire.to_json(group.server), "client": wire.to_json(group.flows[0].client) if group.flows else None,
+        "ready": detail is not None, "timed_out": facts.timed_out,
+    }  # fmt: skip
+    if detail is None:
+        return found
+    return {
+        **found, **wire.to_json(detail), "elapsed_s": facts.elapsed_s, "system_calls": facts.system_calls,
+        "qdiscs": [queue for both in facts.links for direction in both for queue in direction.qdiscs],
+        "proxy": None, "captured": facts.captured,
+    }  # fmt: skip
 
 
 def probed(events: collections.abc.Iterable[protocol.Event]) -> dict[str, dict[str, typing.Any]]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from conformance.guest import hop_probe, shared_job
+from conformance.guest.exchange import MOST_BYTES
 from conformance.lab import load, proxy
 from conformance.lab.adapter import Adapter
 from conformance.lab.manifest import SEVERAL_REQUESTS
@@ -55,12 +56,18 @@ _RESENT, _MOST_TRACED_BYTES = 2, 512 << 20
 FlowOf = tuple[int, int]
 
 
-def network_of(network: Network, stack: str, scratch: pathlib.Path) -> shared_job.SharedNetwork:
+def is_detailed(setting: Setting) -> bool:
+    """Return whether a setting's trials record in detail what happens to one flow, as those of cells do."""
+    form = setting.cell_form
+    return form is not None and form.rival is None and not form.segments
+
+
+def network_of(network: Network, stack: str, scratch: pathlib.Path, detailed: bool) -> shared_job.SharedNetwork:
     """Return the network that a guest builds, and copy the programs that it needs into the scratch folder.
 
-    Raises UserError.
+    `detailed`: whether its trials record one flow in detail. Raises UserError.
     """
-    for name, path in load.programs().items():
+    for name, path in load.programs().items() if not detailed else ():
         shutil.copy(path, scratch / name)
     if network.bond is not None:
         shutil.copy(load.bond(), scratch / load.BOND)
@@ -81,6 +88,7 @@ def network_of(network: Network, stack: str, scratch: pathlib.Path) -> shared_jo
             )
             for group in network.flows
         ),
+        detailed=detailed,
         flows=load.FLOWS,
         watch=load.WATCH,
         change=load.CHANGE,
@@ -135,13 +143,17 @@ def why_not(setting: Setting, adapter: Adapter) -> str | None:
     return None
 
 
-def cell_of(trials: Sequence[Trial], traced: FlowOf | None = None) -> shared_job.SharedCell:
-    """Return what a guest has to know about the trials of one setting; `traced`: the flow whose packets are kept."""
+def cell_of(trials: Sequence[Trial], traced: FlowOf | None = None, trace: str | None = None) -> shared_job.SharedCell:
+    """Return what a guest has to know about the trials of one setting.
+
+    `traced`: the flow whose packets are kept. `trace`: what is recorded of a flow that is recorded in detail, one of
+    protocol.TRACES.
+    """
     network = trials[0].setting.network
     return shared_job.SharedCell(
         tc=tuple((_lines(network, link, "data", 0), _lines(network, link, "acks", 0)) for link in network.links),
         calibrate=link_probes(network),
-        trials=tuple(_trial(trial, traced) for trial in trials),
+        trials=tuple(_trial(trial, traced, trace) for trial in trials),
         probes=tuple(
             shared_job.HopProbe(
                 link=at, way=way, rule=impairing.rule(asked, 0), packets=_PROBE_PACKETS,
@@ -184,8 +196,15 @@ def hop_problems(trial: Trial, observed: Sequence[Mapping[str, Any]]) -> list[st
     return found
 
 
-def _trial(trial: Trial, traced: FlowOf | None = None) -> shared_job.SharedTrial:
+def _trial(trial: Trial, traced: FlowOf | None, trace: str | None) -> shared_job.SharedTrial:
     network, seed = trial.setting.network, trial.seed
+    detail, captured_bytes = _detail(trial.setting), _captured_bytes(trial)
+    headers = network.delivery and not trial.setting.packets
+    if detail is not None:
+        trace = trace or ("heads" if trial.setting.packets else None)
+        captured_bytes, headers = trial.setting.transfer_bytes if trace else 0, trace == "heads"
+    elif traced is not None:
+        captured_bytes, headers = traced_bytes(trial.setting, traced), False
     lasts_s = network.tested.end_s or trial.setting.timeout_s
     off_ns = [delay_off_ns(seed, at) for at in range(len(network.links))]
     return shared_job.SharedTrial(
@@ -195,7 +214,7 @@ def _trial(trial: Trial, traced: FlowOf | None = None) -> shared_job.SharedTrial
             for at, link in enumerate(network.links)
         ),
         delay_tc=tuple(tuple(shaping.extra_delay_lines(group)) for group in network.flows),
-        watch_masks=tuple(_mask(network, link, lasts_s) for link in network.links),
+        watch_masks=tuple(None if detail else _mask(network, link, lasts_s) for link in network.links),
         trips=network.round_trips,
         groups=tuple(_group(network, group, trial) for group in network.flows),
         changes=tuple(_changes(trial, network, off_ns)),
@@ -204,11 +223,25 @@ def _trial(trial: Trial, traced: FlowOf | None = None) -> shared_job.SharedTrial
         ),
         tested=network.flows.index(network.tested) if traced is None else traced[0],
         flow=0 if traced is None else traced[1],
-        captured_bytes=_captured_bytes(trial) if traced is None else traced_bytes(trial.setting, traced),
-        headers=network.delivery and not trial.setting.packets and traced is None,
+        captured_bytes=captured_bytes,
+        headers=headers,
         bond=_bond(network),
         splitters=tuple(tuple(proxy.options(_of_kernel(splitter.proxy))) for splitter in network.splitters),
+        detail=detail,
     )
+
+
+def _detail(setting: Setting) -> shared_job.Detail | None:
+    """Return what trials of a setting record in detail of one flow; None if they do not."""
+    network = setting.network
+    bottleneck = network.bottleneck(network.tested)
+    if not is_detailed(setting) or bottleneck is None:
+        return None
+    link, way = bottleneck
+    return shared_job.Detail(
+        link=network.links.index(link), rate_mbps=link.direction(way).rate_mbps or 0, bursts=network.bursts,
+        exchange=setting.transfer_bytes <= MOST_BYTES and not network.bursts,
+    )  # fmt: skip
 
 
 def _captured_bytes(trial: Trial) -> int:

@@ -157,12 +157,29 @@ def test_a_bridge_knows_the_way_to_every_other():
     network = SharedNetwork(
         links=tuple(SharedLink(name=a + b, ends=(a, b), impaired=(False, False)) for a, b in ("ab", "bc", "bd", "de")),
         groups=(Group(name="g", stack=True, clients=3, ends=("a", "e"), ecn=None, host_queue=None, splitters=()),),
-        flows="flows", watch="watch", change="change", hop="hop", bond=None, splitter="splitter", splitters=(),
+        detailed=False, flows="flows", watch="watch", change="change", hop="hop", bond=None, splitter="splitter",
+        splitters=(),
     )  # fmt: skip
     place = shared_network.place(network)
     ways = shared_network._ways("n-b", place.directions)
     assert ways == {"n-a": "data0", "n-c": "acks1", "n-d": "acks2", "n-e": "acks2"}
     assert len({host.address for host in place.hosts}) == len({host.mac for host in place.hosts}) == 4
+
+
+def test_no_node_of_one_flow_over_one_link_has_a_bridge_of_its_own():
+    network = SharedNetwork(
+        links=(SharedLink(name="l", ends=("a", "b"), impaired=(False, False)),),
+        groups=(Group(name="g", stack=True, clients=1, ends=("a", "b"), ecn=None, host_queue=None, splitters=()),),
+        detailed=True, flows="", watch="", change="", hop="", bond=None, splitter="", splitters=(),
+    )  # fmt: skip
+    place = shared_network.place(network)
+    assert shared_network.is_chain(network)
+    ((data, acks),) = place.directions
+    assert data.node == acks.node
+    # What leaves the link for a host leaves it by the port that the host is connected to.
+    assert (place.receivers[0][0].port, place.senders[0].port) == (data, acks)
+    two = dataclasses.replace(network, groups=(dataclasses.replace(network.groups[0], clients=2),))
+    assert not shared_network.is_chain(two)
 
 
 def test_a_bond_survives_the_wire_and_tells_the_program_its_turns():
@@ -181,7 +198,8 @@ def test_bridges_of_a_bond_send_data_by_their_link_and_acknowledgements_by_the_f
     network = SharedNetwork(
         links=tuple(SharedLink(name=one[0], ends=one, impaired=(False, False)) for one in ends),
         groups=(Group(name="g", stack=True, clients=1, ends=bond.ends, ecn=None, host_queue=None, splitters=()),),
-        flows="flows", watch="watch", change="change", hop="hop", bond=bond, splitter="splitter", splitters=(),
+        detailed=False, flows="flows", watch="watch", change="change", hop="hop", bond=bond, splitter="splitter",
+        splitters=(),
     )  # fmt: skip
     found = shared_network.place(network).bond
     phone, site = "n-phone", "n-site"
@@ -210,7 +228,7 @@ def test_each_node_on_a_split_way_knows_the_next_one_and_nobody_else_does():
             Group(name="h", stack=False, clients=1, ends=("b", "d"), ecn=None, host_queue=None, splitters=(0,)),
             Group(name="i", stack=False, clients=1, ends=("c", "d"), ecn=None, host_queue=None, splitters=()),
         ),
-        flows="flows", watch="watch", change="change", hop="hop", bond=None, splitter="splitter",
+        detailed=False, flows="flows", watch="watch", change="change", hop="hop", bond=None, splitter="splitter",
         splitters=tuple(SharedSplitter(node=node, algorithms=()) for node in "cb"),
     )  # fmt: skip
     place = shared_network.place(network)

@@ -138,7 +138,7 @@ def test_flows_are_known_by_their_group_and_number(trips):
     data = ctypes.string_at(trips.trips_of(0), ctypes.sizeof(Trips))
 
     def host(name, address):
-        return Host(node=name, address=address, mac="", port=Interface("bridge", name))
+        return Host(node=name, interface="up", address=address, mac="", port=Interface("bridge", name))
 
     place = Place(
         senders=(host("s0", "10.0.0.1"),), receivers=((host("c0", "10.1.0.1"),),),

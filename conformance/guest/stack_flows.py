@@ -1,0 +1,194 @@
+"""Run the flows of a group of the stack under test: a server, and a client for each flow on a host of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import signal
+import time
+
+from conformance.guest import kernel_flows, netns, trial
+from conformance.guest.flow_looks import FLOW_COLUMNS, Algorithm, Connections, table
+from conformance.guest.process import StackProcess
+from conformance.guest.shared_job import FlowSeen, GroupSeen
+from conformance.guest.shared_network import by_address
+from conformance.guest.stage import Transfer, folder_of, payload
+from conformance.guest.trial import Fault
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from conformance.guest.shared_job import GroupFlows
+    from conformance.guest.shared_stage import SharedStage
+    from conformance.guest.topology import Host
+
+#: clients connect from this port on, each from ports of its own
+FIRST_CLIENT_PORT = 40_000
+
+
+class StackGroup:
+    """A group of the stack under test: its server, and a client for each flow.
+
+    `logs`: the folders that the server and the client of `flow` may write logs to, if any. `detailed`: its one flow is
+    sampled elsewhere (detailed.py), so that nothing is asked of the kernel here.
+    """
+
+    def __init__(
+        self, stage: SharedStage, at: int, asked: GroupFlows, cleanup: contextlib.ExitStack, flow: int,
+        logs: Mapping[str, str], detailed: bool,
+    ) -> None:  # fmt: skip
+        self._detailed = detailed
+        self._logs = {stage.place.senders[at].node: logs, stage.place.receivers[at][flow].node: logs} if logs else {}
+        flows = asked.flows
+        self.at, self._stage, self._flows, self._cleanup = at, stage, flows, cleanup
+        self._host, self._clients = stage.place.senders[at], stage.place.receivers[at]
+        self._requests = self._write_requests(asked.requests)
+        self._rows: list[list[tuple[float | None, ...]]] = [[] for _ in flows]
+        self._infos: list[dict[str, Any] | None] = [None for _ in flows]
+        self._algorithms = [Algorithm() for _ in flows]
+        self._processes: list[StackProcess | None] = [None for _ in flows]
+        self._starts: list[int | None] = [None for _ in flows]
+        self._ends: list[int | None] = [None for _ in flows]
+        self._killed: set[int] = set()
+        self._numbers = by_address(self._clients)
+        #: the address that each client first connected from; a hop may give it another one
+        self._addresses: dict[int, str] = {}
+        self._before = [] if detailed else [self._arrived(host) for host in self._clients]
+        self._server = self._run("server", self._host, max(flow.bytes for flow in flows))
+        cleanup.callback(self._server.end)
+        self.ready = self._wait_until_ready()
+        self._tcp: Connections | None = None
+        if stage.stage.job.transport == "tcp" and not detailed:
+            with netns.inside(stage.node(self._host)):
+                self._tcp = Connections()
+            cleanup.callback(self._tcp.close)
+
+    def _run(self, role: str, host: Host, size: int) -> StackProcess:
+        own = self._stage.of_host(host, self._host)
+        work_dir = self._stage.stage.job.work_dir
+        www = folder_of(work_dir) if self._detailed else payload(work_dir, size)
+        transfer = Transfer(seed=0, transfer_bytes=size, slowest=0, tc=(), www=www, logs=self._logs.get(host.node, {}))
+        program, directory = own.program(role).path, own.folder(role)
+        environment = trial.environment(own, role, transfer)
+        if role == "client" and self._requests:
+            environment["CC_REQUESTS"] = self._requests
+        try:
+            return StackProcess(self._stage.node(host), [program, role], environment, directory, own.job.limits)
+        except BlockingIOError as error:
+            most = own.job.limits.processes
+            raise Fault(f"cannot start the {role}: the stack already runs {most} processes, its limit") from error
+        except OSError as error:
+            raise Fault(f"cannot start {program} {role}: {error.strerror or error}") from error
+
+    def _write_requests(self, lines: Sequence[str]) -> str | None:
+        """Write the clients' requests, and bodies of these sizes. Return the requests' path; None if there are none."""
+        if not lines:
+            return None
+        for size in {int(line.split()[0]) for line in lines}:
+            payload(self._stage.stage.job.work_dir, size)
+        return kernel_flows.write_requests(self._stage.stage.job.work_dir, self._host, lines)
+
+    def _wait_until_ready(self) -> bool:
+        job, node = self._stage.stage.job, self._stage.node(self._host)
+        for flow in self._flows if not self._detailed else ():
+            payload(job.work_dir, flow.bytes)
+        began_ns = time.monotonic_ns()
+        while (waited_ns := time.monotonic_ns() - began_ns) < job.ready_timeout_s * 10**9:
+            if netns.port_is_bound(node, job.port, job.transport):
+                return True
+            if self._server.exit_status is not None:
+                return False
+            time.sleep(0.005 if waited_ns < 10**9 else 0.1)
+        return False
+
+    def events(self) -> list[tuple[int, int, int, int, bool]]:
+        """Return (time in ns, order, group, flow, whether it starts) of each start and stop of its flows."""
+        starts = [
+            (flow.start_ns, 0, self.at, number, True)
+            for number, flow in enumerate(self._flows)
+            if self._starts[number] is None
+        ]
+        return starts + [(f.stop_ns, 1, self.at, number, False) for number, f in enumerate(self._flows) if f.stop_ns]
+
+    def start(self, number: int, now_ns: int) -> int:
+        """Start the client of a flow. Return its pidfd."""
+        process = self._run("client", self._clients[number], self._flows[number].bytes)
+        self._cleanup.callback(process.end)
+        self._processes[number], self._starts[number] = process, now_ns
+        return process.pidfd
+
+    def kill(self, number: int) -> None:
+        """Kill the client of a flow whose time is over, unless it has ended."""
+        process = self._processes[number]
+        if process is not None and self._ends[number] is None:
+            self._killed.add(number)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGKILL)
+
+    def ended(self, pidfd: int, now_ns: int) -> None:
+        """Note that the process of a pidfd has ended, if it is a client of this group."""
+        for number, process in enumerate(self._processes):
+            if process is not None and process.pidfd == pidfd:
+                self._ends[number] = now_ns
+
+    @property
+    def running(self) -> list[int]:
+        """The pidfds of its clients that have started and not ended."""
+        pairs = zip(self._processes, self._ends, strict=True)
+        return [process.pidfd for process, end in pairs if process is not None and end is None]
+
+    @property
+    def done(self) -> bool:
+        return all(end is not None for end in self._ends)
+
+    def look(self, t_s: float) -> None:
+        if self._tcp is None:
+            for number, host in enumerate(self._clients):
+                if self._starts[number] is not None:
+                    self._rows[number].append((t_s, self._arrived(host) - self._before[number], None, None))
+            return
+        for address, info in self._tcp.of_clients(self._stage.stage.job.port):
+            number = self._numbers.get(address, -1)
+            if number >= 0 and self._addresses.setdefault(number, address) == address:
+                self._infos[number] = info
+                self._algorithms[number].see(info)
+                if not self._rows[number] or self._rows[number][-1][0] != t_s:
+                    self._rows[number].append((t_s, info["acked_bytes"], info["rtt_ms"], info["cwnd_segments"]))
+
+    def _arrived(self, host: Host) -> int:
+        return sum(found.rx_bytes for found in netns.interface_counters(self._stage.node(host)).values())
+
+    def seen(self) -> GroupSeen:
+        server = self._server.seen() if self._detailed else None
+        if self.ready and not self._detailed:
+            # Sample once more, for what happened since the last sample, unless the connections are gone; keep no rows.
+            known = [len(rows) for rows in self._rows]
+            self.look(math.inf)
+            for rows, count in zip(self._rows, known, strict=True):
+                del rows[count:]
+        names = ("acked_bytes", "sent_bytes", "retransmitted_bytes", "out_segments", "retransmitted_segments",
+                 "marked_segments", "min_rtt_ms")  # fmt: skip
+        flows = []
+        for number, process in enumerate(self._processes):
+            info, start, end = self._infos[number] or {}, self._starts[number], self._ends[number]
+            arrived = None if self._detailed else self._arrived(self._clients[number]) - self._before[number]
+            flows.append(
+                FlowSeen(
+                    start_s=_s(start if start is not None else self._flows[number].start_ns), connected_s=None,
+                    end_s=None if end is None else _s(end), complete=end is not None and number not in self._killed,
+                    arrived_bytes=arrived,
+                    looks=table(FLOW_COLUMNS, self._rows[number]),
+                    client=process.seen() if process else None,
+                    congestion_control=self._algorithms[number].found(),
+                    requests=None,
+                    **{name: info.get(name) for name in names},
+                )
+            )  # fmt: skip
+        return GroupSeen(algorithm=None, server=server or self._server.seen(), ready=self.ready, flows=tuple(flows))
+
+
+def _s(ns: int) -> float:
+    return round(ns / 1e9, 6)
