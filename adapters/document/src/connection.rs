@@ -63,13 +63,14 @@ impl Connection {
         }
     }
 
-    /// 4.1.2.4: the application has nothing more to send, and neither window nor pacing is in its way.
+    /// 4.1.2.4 CheckIfApplicationLimited: the application has nothing more to send, and neither window nor pacing is in its way.
     pub fn check_if_application_limited(&mut self, has_unsent: bool) {
         if !has_unsent && self.inflight < self.cwnd {
             self.mark_connection_app_limited();
         }
     }
 
+    /// 4.1.2.4 MarkConnectionAppLimited
     pub fn mark_connection_app_limited(&mut self) {
         self.app_limited = (self.delivered + self.inflight).max(1.0);
     }

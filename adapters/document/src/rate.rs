@@ -2,7 +2,7 @@
 
 use crate::connection::{Bytes, Connection, Packet, Rate, Seconds};
 
-/// 2.3 and 4.1.2.1.3, "RS.".
+/// 2.3 and 4.1.2.1.3, "RS."; its default is 4.1.2.3, InitRateSample.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RateSample {
     pub has_data: bool,

@@ -71,7 +71,7 @@ impl Bbr {
         self.max_inflight = self.quantization_budget(inflight_cap);
     }
 
-    /// 2.8 BBR.MinPipeCwnd
+    /// 2.8, BBR.MinPipeCwnd
     pub(super) fn min_pipe_cwnd(&self) -> Bytes {
         self.d.number("minimum-packets", MIN_PIPE_CWND_PACKETS) * self.c.smss
     }

@@ -44,7 +44,7 @@ impl Bbr {
         }
     }
 
-    /// 5.3.1.3 CheckStartupHighLoss, which is prose: EVIDENCE 11
+    /// 5.3.1.3, CheckStartupHighLoss, which is prose: EVIDENCE 11
     fn check_startup_high_loss(&mut self) {
         let ranges = self.lost_ranges;
         if !self.loss_round_start {
