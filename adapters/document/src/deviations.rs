@@ -57,11 +57,44 @@ mod tests {
     use super::*;
 
     #[test]
+    fn each_line_has_a_citation_and_switches_that_code_asks_for() {
+        let code = [
+            include_str!("bbr/control.rs"),
+            include_str!("bbr/drain.rs"),
+            include_str!("bbr/idle.rs"),
+            include_str!("bbr/loss.rs"),
+            include_str!("bbr/mod.rs"),
+            include_str!("bbr/model.rs"),
+            include_str!("bbr/probe_bw.rs"),
+            include_str!("bbr/probe_rtt.rs"),
+            include_str!("bbr/startup.rs"),
+            include_str!("bbr/undo.rs"),
+        ]
+        .concat();
+        let (pairs, single): (Vec<_>, Vec<_>) = list().partition(|(name, _)| name.contains('+'));
+        assert!(single.len() >= 40);
+        for (name, switches) in &single {
+            assert_eq!(single.iter().filter(|(other, _)| other == name).count(), 1, "{name}");
+            for (switch, _) in switches {
+                assert!(code.contains(&format!("\"{switch}\"")), "{name}: {switch}");
+            }
+        }
+        for (name, _) in pairs {
+            assert!(Deviations::of(&format!("bbrv3+{name}")).is_some(), "{name}");
+        }
+        for line in LIST.lines() {
+            let (_, citation) = line.split_once(" # ").unwrap();
+            assert!(["https://", "EVIDENCE.txt", "docs/"].iter().any(|place| citation.contains(place)), "{line}");
+        }
+    }
+
+    #[test]
     fn a_name_has_a_base_and_switches_that_are_known() {
         assert!(Deviations::of("bbrv3").is_some_and(|d| !d.on("loss-ignored")));
         assert!(Deviations::of("bbrv3+loss-ignored").is_some_and(|d| d.on("loss-ignored")));
         let two = Deviations::of("bbrv3+loss-ignored+headroom-0.85").unwrap();
         assert!(two.on("loss-ignored") && two.number("headroom", 0.15) == 0.85);
+        assert!(Deviations::of("bbrv3+each-round-lossy+headroom-0.85").is_some());
         for unknown in ["", "bbr", "bbrv3+", "bbrv3+no-such", "bbrv3+loss-ignored+no-such", "loss-ignored"] {
             assert!(Deviations::of(unknown).is_none(), "{unknown}");
         }

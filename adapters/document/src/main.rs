@@ -18,6 +18,14 @@ use cc_adapter::{Program, setting, versions};
 use deviations::Deviations;
 
 fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(("play", rest)) = arguments.split_first().map(|(verb, rest)| (verb.as_str(), rest)) {
+        if let Err(why) = play::command::run(rest) {
+            eprintln!("{why}");
+            return ExitCode::from(64);
+        }
+        return ExitCode::SUCCESS;
+    }
     // Several switches may be asked for at once, so CC_CALLED adds a name to those that `describe` lists.
     let called = setting("CC_CALLED").unwrap_or_default();
     let mut names: Vec<String> = vec!["bbrv3".into()];

@@ -17,7 +17,7 @@ pub struct RateSample {
     pub tx_in_flight: Bytes,
     pub lost: Bytes,
     send_elapsed: Seconds,
-    ack_elapsed: Seconds,
+    pub ack_elapsed: Seconds,
     last_acked_packet_id: u64,
     /// P.lost of the newest packet; RS.lost can only be told once this ACK's losses are counted.
     prior_lost: Bytes,

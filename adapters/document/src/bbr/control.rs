@@ -51,7 +51,7 @@ impl Bbr {
     /// 5.6.4.2 Inflight
     pub(super) fn inflight(&mut self, gain: f64) -> Bytes {
         self.update_offload_budget();
-        let inflight_cap = self.bdp_multiple(gain);
+        let inflight_cap = self.bdp_multiple(gain * self.d.number("inflight-gain", 1.0));
         self.quantization_budget(inflight_cap)
     }
 
@@ -60,13 +60,13 @@ impl Bbr {
         if self.min_rtt == INFINITY {
             return self.quantization_budget(self.c.initial_cwnd);
         }
-        self.quantization_budget(gain * bw * self.min_rtt)
+        self.quantization_budget(gain * self.d.number("inflight-gain", 1.0) * bw * self.min_rtt)
     }
 
     /// 5.6.4.2 UpdateMaxInflight
     fn update_max_inflight(&mut self) {
         self.update_offload_budget();
-        let mut inflight_cap = self.bdp_multiple(self.cwnd_gain * self.d.number("cwnd-gain-factor", 1.0));
+        let mut inflight_cap = self.bdp_multiple(self.cwnd_gain);
         inflight_cap += self.extra_acked;
         self.max_inflight = self.quantization_budget(inflight_cap);
     }
@@ -94,6 +94,9 @@ impl Bbr {
         self.save_state_upon_loss();
         self.is_in_loss_recovery = true;
         self.recovery_start = self.c.now;
+        if self.d.on("loss-cuts-window") {
+            self.c.cwnd = (self.c.inflight + self.rs.newly_acked).max(self.min_pipe_cwnd());
+        }
     }
 
     /// 5.6.4.4 SaveCwnd
@@ -140,11 +143,15 @@ impl Bbr {
     fn bound_cwnd_for_model(&mut self) {
         let mut cap = INFINITY;
         if self.is_in_a_probe_bw_state() && self.state != State::ProbeBwCruise {
-            cap = self.inflight_longterm;
+            let is_bound = self.state != State::ProbeBwUp || !self.d.on("up-unbounded");
+            cap = if is_bound { self.inflight_longterm } else { INFINITY };
         } else if self.state == State::ProbeRtt || self.state == State::ProbeBwCruise {
             cap = self.inflight_with_headroom();
         }
-        cap = cap.min(self.inflight_shortterm).max(self.min_pipe_cwnd());
+        if self.state != State::ProbeBwCruise || !self.d.on("cruise-unbounded") {
+            cap = cap.min(self.inflight_shortterm);
+        }
+        cap = cap.max(self.min_pipe_cwnd());
         self.c.cwnd = self.c.cwnd.min(cap);
     }
 }

@@ -10,9 +10,16 @@ impl Bbr {
             if !self.is_in_loss_recovery && newest.send_time > self.recovery_start {
                 self.on_enter_fast_recovery();
             }
+            let (before, ranges) = (self.c.lost, self.lost_ranges);
             for packet in &report.lost {
-                self.c.lost += packet.bytes;
-                self.handle_lost_packet(packet);
+                self.c.lost = packet.bytes + if self.d.on("each-lost-alone") { before } else { self.c.lost };
+                if !self.d.on("last-lost-only") || packet.packet_id == newest.packet_id {
+                    self.handle_lost_packet(packet);
+                }
+            }
+            self.c.lost = before + report.lost.iter().map(|packet| packet.bytes).sum::<Bytes>();
+            if self.d.on("losses-by-ack") {
+                self.lost_ranges = ranges + 1.0;
             }
             if report.is_persistent_congestion {
                 self.on_enter_rto();
@@ -38,6 +45,9 @@ impl Bbr {
 
     /// 5.5.10.2 IsInflightTooHigh: every QUIC connection has selective acknowledgements
     pub(super) fn is_inflight_too_high(&self, rs: &RateSample) -> bool {
+        if self.d.on("two-bursts") && self.lost_ranges < 2.0 || self.d.on("four-lost") && rs.lost < 4.0 * self.c.smss {
+            return false;
+        }
         rs.lost > rs.tx_in_flight * self.loss_thresh()
     }
 
@@ -49,11 +59,10 @@ impl Bbr {
     fn handle_inflight_too_high(&mut self, rs: &RateSample) {
         self.prev_probe_too_high = true;
         self.is_bw_probe_sample = false;
-        if !rs.is_app_limited && !self.d.on("longterm-unset") {
-            let beta = self.d.number("longterm-beta", BETA);
-            self.inflight_longterm = rs.tx_in_flight.max(self.target_inflight() * beta);
+        if !rs.is_app_limited {
+            self.inflight_longterm = rs.tx_in_flight.max(self.target_inflight() * BETA);
         }
-        if self.state == State::ProbeBwUp && !self.d.on("up-despite-loss") {
+        if self.state == State::ProbeBwUp {
             self.undo_state = Some(State::ProbeBwUp);
             self.start_probe_bw_down();
         }
@@ -166,9 +175,7 @@ impl Bbr {
             return;
         }
         self.bw_shortterm = self.bw_latest.max(beta * self.bw_shortterm);
-        if !self.d.on("no-shortterm-inflight") {
-            self.inflight_shortterm = self.inflight_latest.max(beta * self.inflight_shortterm);
-        }
+        self.inflight_shortterm = self.inflight_latest.max(beta * self.inflight_shortterm);
     }
 
     /// 5.5.10.3 ResetShortTermModel

@@ -138,6 +138,7 @@ pub struct Bbr {
     lost_ranges: f64,
     last_lost: Option<u64>,
     has_rtt: bool,
+    rate_before: Rate,
 }
 
 impl Bbr {
@@ -205,6 +206,7 @@ impl Bbr {
             lost_ranges: 0.0,
             last_lost: None,
             has_rtt: c.srtt.is_some(),
+            rate_before: 0.0,
             c,
             d,
         };
@@ -260,10 +262,18 @@ impl Bbr {
     fn update_on_ack(&mut self, report: &Report) {
         let mut rs = self.rs;
         self.c.generate_rate_sample(&mut rs);
+        if self.d.on("bandwidth-by-acks") && rs.ack_elapsed > 0.0 {
+            rs.delivery_rate = rs.delivered / rs.ack_elapsed;
+        }
         self.rs = rs;
+        if self.d.on("rate-of-the-ack-before") {
+            std::mem::swap(&mut self.rs.delivery_rate, &mut self.rate_before);
+        }
         if !self.has_rtt && self.c.srtt.is_some() {
             self.has_rtt = true;
-            self.init_pacing_rate(); // EVIDENCE 10
+            if !self.d.on("initial-rate-kept") {
+                self.init_pacing_rate(); // EVIDENCE 10
+            }
         }
         self.update_model_and_state();
         self.leave_loss_recovery(report);

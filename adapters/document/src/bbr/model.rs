@@ -24,7 +24,7 @@ impl Bbr {
 
     /// 5.5.1 StartRound
     pub(super) fn start_round(&mut self) {
-        self.next_round_delivered = self.c.delivered;
+        self.next_round_delivered = if self.d.on("rounds-by-ack") { self.rs.prior_delivered } else { self.c.delivered };
     }
 
     /// 5.5.5 UpdateMaxBw

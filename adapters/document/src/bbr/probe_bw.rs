@@ -15,13 +15,14 @@ impl Bbr {
     /// 5.3.3.8.3 PickProbeWait
     fn pick_probe_wait(&mut self) {
         self.rounds_since_probe_up = self.random.int_between_0_and_1();
-        self.bw_probe_wait = self.d.number("probe-wait", 2.0) + self.random.float_between_0_and_1();
+        self.bw_probe_wait = 2.0 + self.random.float_between_0_and_1();
     }
 
     /// 5.3.3.8.3 IsRenoCoexistenceProbeTime: in packets, EVIDENCE 6
     fn is_reno_coexistence_probe_time(&self) -> bool {
-        let reno_rounds = self.target_inflight() / self.c.smss;
-        let rounds = reno_rounds.min(self.d.number("reno-rounds", 63.0));
+        let unit = if self.d.on("reno-in-bytes") { 1.0 } else { self.c.smss };
+        let reno_rounds = self.target_inflight() / unit;
+        let rounds = reno_rounds.min(63.0);
         self.rounds_since_probe_up as f64 >= rounds && !self.d.on("no-reno-time")
     }
 
@@ -45,7 +46,7 @@ impl Bbr {
         self.ack_phase = AckPhase::ProbeStopping;
         self.start_round();
         self.state = State::ProbeBwDown;
-        self.pacing_gain = self.d.number("down-gain", DOWN_PACING_GAIN);
+        self.pacing_gain = DOWN_PACING_GAIN;
         self.cwnd_gain = self.d.number("cwnd-gain", DEFAULT_CWND_GAIN);
     }
 
@@ -85,6 +86,10 @@ impl Bbr {
     pub(super) fn update_probe_bw_cycle_phase(&mut self) {
         if !self.full_bw_reached {
             return;
+        }
+        if self.d.on("longterm-is-flight") {
+            let longest = if self.inflight_longterm == INFINITY { 0.0 } else { self.inflight_longterm };
+            self.inflight_longterm = longest.max(self.c.inflight);
         }
         if self.adapt_long_term_model() {
             return;
@@ -127,6 +132,9 @@ impl Bbr {
 
     /// 5.3.3.9 IsTimeToCruise
     fn is_time_to_cruise(&self) -> bool {
+        if self.d.on("down-one-rtt") && self.has_elapsed_in_phase(self.min_rtt) {
+            return true;
+        }
         if self.c.inflight > self.inflight_with_headroom() && !self.d.on("no-headroom") {
             return false;
         }
@@ -146,7 +154,7 @@ impl Bbr {
         } else if self.full_bw_now {
             return true;
         }
-        self.d.on("up-one-round") && self.round_start
+        self.d.on("up-one-rtt-too-long") && self.rs.rtt.is_some_and(|rtt| rtt > 1.25 * self.min_rtt)
     }
 
     /// 5.3.3.6, where 5.3.3.9 has C.inflight >= BBR.inflight_longterm: EVIDENCE 21

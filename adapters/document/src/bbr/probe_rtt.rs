@@ -9,7 +9,7 @@ impl Bbr {
         let interval = self.d.number("probe-rtt-interval", PROBE_RTT_INTERVAL);
         self.probe_rtt_expired = now > self.probe_rtt_min_stamp + interval;
         if let Some(rtt) = self.rs.rtt
-            && (rtt < self.probe_rtt_min_delay || self.probe_rtt_expired)
+            && (rtt < self.probe_rtt_min_delay * self.d.number("rtt-renews", 1.0) || self.probe_rtt_expired)
         {
             self.probe_rtt_min_delay = rtt;
             self.probe_rtt_min_stamp = now;

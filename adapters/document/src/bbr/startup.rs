@@ -28,12 +28,16 @@ impl Bbr {
     /// 5.3.1.2 CheckFullBWReached
     pub(super) fn check_full_bw_reached(&mut self) {
         let is_app_limited = self.rs.is_app_limited && !self.d.on("app-limited-counts");
-        if self.full_bw_now || !self.round_start || is_app_limited {
+        let is_due = self.round_start || self.d.on("growth-each-ack");
+        if self.full_bw_now || !is_due || is_app_limited {
             return;
         }
         if self.rs.delivery_rate >= self.full_bw * self.d.number("full-bw-growth", FULL_BW_GROWTH) {
             self.reset_full_bw();
             self.full_bw = self.rs.delivery_rate;
+            return;
+        }
+        if !self.round_start {
             return;
         }
         self.full_bw_count += 1;
@@ -51,7 +55,7 @@ impl Bbr {
             return;
         }
         self.lost_ranges = 0.0;
-        if self.state == State::Startup
+        if (self.state == State::Startup || self.d.on("startup-check-always"))
             && self.is_in_loss_recovery
             && ranges >= self.d.number("startup-losses", STARTUP_FULL_LOSS_CNT)
             && self.is_inflight_too_high(&self.rs)

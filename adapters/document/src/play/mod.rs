@@ -1,10 +1,12 @@
 //! The draft's controller over a modelled path, in virtual time, without a guest: the same code as the stack's.
 
+pub mod command;
 mod path;
+#[cfg(test)]
+mod tests;
 mod transport;
 
 pub use path::{Discipline, Path, Window};
-pub use transport::{Outcome, PAYLOAD, SMSS, Sample, Writes, play};
-
 #[cfg(test)]
-mod tests;
+pub use transport::SMSS;
+pub use transport::{Outcome, Sample, Writes, play};

@@ -244,3 +244,58 @@ fn a_play_can_be_made_again() {
     let (one, two) = (run(&lossy, &bulk(), 5.0), run(&lossy, &bulk(), 5.0));
     assert_eq!((one.sent, one.lost, one.delivered, one.states), (two.sent, two.lost, two.delivered, two.states));
 }
+
+/// Paths on which something of the draft acts.
+fn paths() -> Vec<(&'static str, Path, Writes, Seconds)> {
+    let drops = |from, to, some, of| vec![Window { from, to, some, of }];
+    let little: Writes = (0..1600).map(|at| (0.005 * f64::from(at), 5000.0)).collect();
+    let pauses = vec![(0.0, 4e6), (6.0, 2e6), (13.0, 4e6)];
+    vec![
+        ("deep", path(4.0), bulk(), 25.0),
+        ("shallow", path(0.1), bulk(), 15.0),
+        ("long", Path { rtt: 0.2, ..path(1.0) }, bulk(), 25.0),
+        ("random", Path { loss: 0.01, queue: Discipline::Red, ..path(4.0) }, bulk(), 15.0),
+        ("spaced", Path { drops: drops(2.0, 1e9, 1, 50), rtt: 0.08, ..path(4.0) }, bulk(), 15.0),
+        ("burst", Path { drops: drops(3.0, 3.05, 1, 3), ..path(4.0) }, bulk(), 10.0),
+        ("few", Path { drops: drops(2.15, 2.2, 2, 40), ..path(4.0) }, bulk(), 10.0),
+        ("start", Path { drops: drops(0.1, 1.0, 1, 12), rtt: 0.1, ..path(4.0) }, bulk(), 6.0),
+        ("limited", Path { drops: drops(2.0, 4.0, 1, 12), rtt: 0.1, ..path(4.0) }, little.clone(), 9.0),
+        ("little", path(4.0), little, 9.0),
+        ("pauses", path(4.0), pauses, 20.0),
+        ("outage", Path { drops: drops(3.0, 5.0, 1, 1), ..path(4.0) }, bulk(), 12.0),
+        ("marks", Path { marks: drops(1.0, 5.0, 1, 2), ..path(4.0) }, bulk(), 8.0),
+        ("slots", Path { slot: (0.03, 0.0), rtt: 0.02, ..path(8.0) }, bulk(), 8.0),
+        ("tiny", Path { rtt: 0.001, queue: Discipline::Tail(30_000.0), ..path(4.0) }, bulk(), 5.0),
+        ("faster", Path { rates: vec![(0.0, RATE), (4.0, 8.0 * RATE)], ..path(8.0) }, bulk(), 10.0),
+        ("slower", Path { rates: vec![(0.0, RATE), (4.0, 0.3 * RATE)], ..path(4.0) }, bulk(), 20.0),
+        ("blocks", Path { drops: drops(0.1, 1.0, 6, 40), rtt: 0.1, ..path(4.0) }, bulk(), 3.0),
+        ("blocks in up", Path { drops: drops(1.0, 1e9, 6, 150), rtt: 0.1, ..path(4.0) }, bulk(), 15.0),
+        ("slow drain", Path { rates: vec![(0.0, RATE), (0.42, 0.2 * RATE)], ..path(8.0) }, bulk(), 5.0),
+        ("idle", path(4.0), vec![(0.0, 4e6), (10.0, 1e12)], 18.0),
+        ("late", Path { late: drops(2.15, 2.2, 1, 1).into_iter().map(|w| (w, 0.02)).collect(), ..path(4.0) }, bulk(), 8.0),
+    ]
+}
+
+/// A deviation that changes nothing anywhere would be a mutant that is none.
+#[test]
+fn each_deviation_changes_something() {
+    let told = |called: &str| -> Vec<(&str, u64, u64, f64, usize)> {
+        let deviations = Deviations::of(called).unwrap();
+        let outcomes = paths().into_iter().map(|(name, path, writes, seconds)| {
+            let outcome = play(&path, &writes, seconds, &deviations, 7, false);
+            (name, outcome.sent, outcome.lost, outcome.delivered, outcome.states.len())
+        });
+        outcomes.collect()
+    };
+    let honest = told("bbrv3");
+    let mut same = Vec::new();
+    for (name, _) in crate::deviations::list() {
+        let found = told(&format!("bbrv3+{name}"));
+        let differs: Vec<&str> = found.iter().zip(&honest).filter(|(a, b)| a != b).map(|(a, _)| a.0).collect();
+        println!("{name}: {}", differs.join(" "));
+        if differs.is_empty() {
+            same.push(name);
+        }
+    }
+    assert!(same.is_empty(), "{same:?}");
+}

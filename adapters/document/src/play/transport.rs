@@ -12,7 +12,7 @@ use crate::sender::Sender;
 
 pub const SMSS: Bytes = 1452.0;
 /// Of a packet's bytes: what is no header, tag or head of a frame.
-pub const PAYLOAD: Bytes = 1416.0;
+const PAYLOAD: Bytes = 1416.0;
 const MAX_ACK_DELAY: Seconds = 0.025;
 const GRANULARITY: Seconds = 0.001;
 const HANDSHAKE_PACKETS: u64 = 3;
