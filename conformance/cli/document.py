@@ -1,6 +1,7 @@
 """`conformance dev document`: maintain the adapter `document`, which is the BBR draft as a stack."""
 
 import pathlib
+from collections.abc import Sequence
 
 import click
 
@@ -27,6 +28,29 @@ def check(text: pathlib.Path, version: str | None, form: str) -> None:
     found = document_check.compute(text)
     kept = [] if version is None else [f"written: {document_check.keep(text, version)}"]
     finish(found, form, shown.show_checked, kept)
+
+
+@dev_document.command("play")
+@click.argument("options", nargs=-1)
+@click.option("--grid", default="10mbps", show_default=True, help="Which cells, of the profile packets.")
+@click.option("--deviation", "deviations", multiple=True, help="A fault to switch on (repeatable; deviations.txt).")
+@click.option("--trials", default=20, show_default=True, type=click.IntRange(1, 10_000), help="Plays of each cell.")
+@click.option(
+    "--results", multiple=True, type=click.Path(path_type=pathlib.Path), help="Show these results of guests beside."
+)
+@FORMAT
+def play(
+    options: Sequence[str], grid: str, deviations: Sequence[str], trials: int, results: Sequence[pathlib.Path],
+    form: str,
+) -> None:  # fmt: skip
+    """Play the same controller over modelled paths, in milliseconds and without a guest.
+
+    OPTIONS are KEY=VALUE of `document play`, such as queue=bdp:4 or drop=3:4:1:50.
+    """
+    from conformance.commands import document_play
+    from conformance.reporting.text import document as shown
+
+    finish(document_play.compute(grid, deviations, trials, results, options), form, shown.show_played)
 
 
 DEV_COMMANDS = (dev_document,)

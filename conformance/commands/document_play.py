@@ -1,0 +1,113 @@
+"""`conformance dev document play`: what the document's controller does over a modelled path, without a guest."""
+
+import dataclasses
+import json
+import pathlib
+import statistics
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any
+
+from conformance.commands.result import At, Record, Result, Text
+from conformance.lab import adapter
+from conformance.model.errors import UserError
+from conformance.model.judging import grid
+from conformance.model.networks.place import Cell
+from conformance.model.trials.trial import Measurement
+from conformance.results import store
+
+STACK, ALGORITHM = "document", "bbrv3"
+#: a transfer takes as long at the link's rate, as in the profiles atc25 and packets
+_SECONDS_AT_RATE = 10
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Row:
+    """Medians of the plays of a cell, and of what was measured in guests there, where results have it."""
+
+    cell: Cell
+    utilization: float
+    lost_pct: float
+    measured: float | None
+
+    @property
+    def ratio(self) -> float | None:
+        """The play's utilization by the guests'."""
+        return self.utilization / self.measured if self.measured else None
+
+
+class RowRecord(Record):
+    cell: Annotated[Text, At("cell")]
+    #: Median of the plays.
+    utilization: float
+    #: Median share of packets that the path lost or the queue dropped, in percent.
+    lost_pct: float
+    #: Median of what the results have of the stack in guests, in the profile packets; null if they have nothing.
+    measured: float | None
+    #: The play's utilization by the measured one.
+    ratio: float | None
+
+
+class PlayedRecord(Record):
+    #: bbrv3, or bbrv3+ and deviations.
+    called: str
+    #: Plays of each cell.
+    trials: int
+    rows: list[RowRecord]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Played(Result):
+    """What the draft's controller does over modelled paths. `called`: bbrv3, or bbrv3+ and deviations."""
+
+    SCHEMA = "document-play"
+    RECORD = PlayedRecord
+
+    called: str
+    trials: int
+    rows: Sequence[Row]
+
+
+def compute(
+    name: str, deviations: Sequence[str], trials: int, results: Sequence[pathlib.Path] = (), options: Sequence[str] = ()
+) -> Played:
+    """Play the cells of a grid, each so many times. Raises UserError.
+
+    `options`: further KEY=VALUE of the program's verb `play`, such as queue=bdp:4. `results`: what to show beside.
+    """
+    built = adapter.load(STACK, adapter.OWN)
+    program = (built.build or built.manifest.folder) / STACK
+    called = "+".join((ALGORITHM, *deviations))
+    measured = _measured(store.read(*results)) if results else {}
+    rows = []
+    for cell in grid.cells(name):
+        plays = _plays(program, [*_path(cell), f"called={called}", f"seeds=1:{trials}", *options])
+        utilization, lost = (statistics.median(play[word] for play in plays) for word in ("utilization", "lost_pct"))
+        rows.append(Row(cell=cell, utilization=utilization, lost_pct=lost, measured=measured.get(cell)))
+    return Played(called=called, trials=trials, rows=rows)
+
+
+def _path(cell: Cell) -> list[str]:
+    """Return the play's words for a cell of the profile packets, in which ACKs are lost, too."""
+    bytes_ = round(cell.bandwidth_mbps * 1e6 / 8 * _SECONDS_AT_RATE)
+    return [
+        f"rate_mbps={cell.bandwidth_mbps}", f"rtt_ms={2 * cell.one_way_delay_ms}", f"loss_pct={cell.loss_pct}",
+        f"ack_loss_pct={cell.loss_pct}", f"write=0:{bytes_}",
+    ]  # fmt: skip
+
+
+def _plays(program: pathlib.Path, words: Sequence[str]) -> list[dict[str, Any]]:
+    done = subprocess.run([program, "play", *words], capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = done.stderr.strip().splitlines() or [f"status {done.returncode}"]
+        raise UserError(f"{program.name} play: {said[-1]}")
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def _measured(measurements: Iterable[Measurement]) -> Mapping[Cell, float]:
+    found: dict[Cell, list[float]] = {}
+    for one in measurements:
+        scheme, point = one.trial.scheme, one.trial.setting.point
+        if scheme.stack == STACK and scheme.algorithm == ALGORITHM and isinstance(point, Cell) and one.metrics:
+            found.setdefault(point, []).append(one.metrics["utilization"])
+    return {cell: statistics.median(values) for cell, values in found.items()}
