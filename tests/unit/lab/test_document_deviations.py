@@ -1,0 +1,34 @@
+"""The deviations of the adapter `document`: each is a mutant's algorithm, and what it cites of this repository is there."""
+
+import re
+
+from conformance.support import paths, schema
+
+DEVIATIONS = {
+    head.split()[0]: cited
+    for line in paths.data("adapters", "document", "src", "deviations.txt").read_text().splitlines()
+    for head, _, cited in [line.partition(" # ")]
+}
+
+
+def test_the_mutants_manifest_has_each_deviation_with_its_citation():
+    """A deviation is one line of deviations.txt; this manifest follows from it."""
+    manifest = schema.load("adapter", paths.data("mutants", "document", "adapter.json"))
+    reference = {"bbrv3": manifest["algorithms"]["bbrv3"]}
+    assert manifest["algorithms"] == reference | {
+        f"bbrv3+{name}": {"called": f"bbrv3+{name}", "evidence": cited} for name, cited in DEVIATIONS.items()
+    }
+
+
+def test_each_deviation_cites_a_page_or_a_file_of_the_repository():
+    for name, cited in DEVIATIONS.items():
+        files = re.findall(r"(?:adapters|docs)/[\w./-]+", cited)
+        assert files or "https://" in cited, name
+        for file in files:
+            assert paths.data(*file.rstrip(".,;").split("/")).is_file(), f"{name}: {file}"
+
+
+def test_there_are_forty_deviations_and_pairs_of_them():
+    pairs = {name for name in DEVIATIONS if "+" in name}
+    assert len(DEVIATIONS) - len(pairs) >= 40
+    assert pairs and all(set(pair.split("+")) <= set(DEVIATIONS) for pair in pairs)
