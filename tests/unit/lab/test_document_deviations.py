@@ -1,4 +1,4 @@
-"""The deviations of the adapter `document`: each is a mutant's algorithm, and what it cites of this repository is there."""
+"""The deviations of the adapter `document`: each is a mutant, and what it cites of this repository is there."""
 
 import re
 
