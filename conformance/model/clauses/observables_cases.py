@@ -31,6 +31,10 @@ _FULL = 0.9
 _AFTER_S = (2.0, 4.0)
 #: (from, to) in round trips after packets came late: where the rate is back
 _BACK = (3, 7)
+#: (from, to) in round trips after losses began: where the rate shows that they left, and before them
+_LEFT, _BEFORE = (3.8, 7.8), (-1.7, 0.8)
+#: share of the link's rate that is used before losses, if what they leave is to tell
+_USED = 0.9
 #: seconds within which a probe that goes on, or is repeated, shows
 _PROBE_S = 1.0
 #: seconds after which the sender's estimate shows; and bytes of a body that fills a round trip
@@ -146,6 +150,18 @@ def _rate_back(seen: Seen) -> Samples:
     return one(_window(seen.flow, late_s + _BACK[0] * rtt_s, late_s + _BACK[1] * rtt_s), late_s)
 
 
+def _rate_left(seen: Seen) -> Samples:
+    """Return the rate from two to six round trips after losses ended, divided by that before them.
+
+    They last for 1.8 round trips, and hit packets that were sent half of a round trip before.
+    """
+    rtt_s, begin_s = seen.base_rtt_s, seen.event.begin_s
+    before, left = (_window(seen.flow, begin_s + a * rtt_s, begin_s + b * rtt_s) for a, b in (_BEFORE, _LEFT))
+    if before < _USED:
+        raise Invisible("it did not use nine tenths of the link before the losses")
+    return one(left / before, begin_s)
+
+
 def _require_probing(seen: Seen) -> float:
     """Return when the sender can know what happened to its probe. Raises Invisible if it no longer probes then."""
     # An impaired packet has half of the path still before it.
@@ -224,6 +240,10 @@ ROWS = (
     Observable(
         name="rate_back", unit="", digits=2, of=_rate_back,
         title="sent from three to seven round trips after packets were late, relative to the link's rate",
+    ),
+    Observable(
+        name="rate_left", unit="", digits=2, of=_rate_left,
+        title="sent in four round trips after a burst of losses, relative to what was sent before",
     ),
     Observable(
         name="bbr_probe_flight", title="most in flight in a second, soon after something happened to a probe",

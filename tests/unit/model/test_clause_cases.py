@@ -105,6 +105,22 @@ def test_a_probe_that_a_loss_should_end_or_not():
     )
 
 
+def test_losses_while_it_cruises_leave_beta():
+    at = {"triggered": {"cruise": 1.0}}
+    for left in (0.99, 0.6, 0.5):
+        assert not permitted("BBR401", paced, [(1.0, 1.45), (left, 2.0)], **at)
+    assert permitted("BBR401", paced, [(1.0, 1.45), (0.69, 2.0)], **at)
+    assert "nine tenths" in why_not("BBR401", paced, [(0.8, 1.45), (0.56, 2.0)], **at)
+    assert "too soon" in why_not("BBR401", paced, [(1.0, 1.45), (0.69, 0.2)], **at)
+
+
+@pytest.mark.parametrize(("clause", "keeps", "ignores"), [("BBR402", 0.71, 0.9), ("BBR502", 0.89, 0.72)])
+def test_evenly_spaced_losses_show_on_which_side_of_the_threshold_they_are(clause, keeps, ignores):
+    assert permitted(clause, paced, [(1.0, 4.2), (keeps, 10.0)])
+    assert not permitted(clause, paced, [(1.0, 4.2), (ignores, 10.0)])
+    assert not permitted("BBR402", paced, [(1.0, 4.2), (0.4, 10.0)])
+
+
 def test_short_pauses_cost_no_bandwidth():
     asked = [(at, 400_000) for at in (0.0, 1.0, 2.0, 3.0, 4.0)]
     whole, less = [(0.98, 0.32), (0.001, 0.68)], [(0.6, 0.5), (0.001, 0.5)]
