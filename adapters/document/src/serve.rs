@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io::Write;
 use std::num::NonZeroUsize;
 use std::os::fd::AsRawFd;
 use std::path::Path;
@@ -16,6 +17,7 @@ use noq_proto::{
     StreamEvent, StreamId, Transmit, TransportConfig,
 };
 
+use crate::bbr::State;
 use crate::deviations::Deviations;
 use crate::host::{Factory, Shared};
 use crate::udp::Udp;
@@ -30,6 +32,9 @@ struct Peer {
     shared: Shared,
     /// False if noq-proto was asked for a packet and had none, though window and pacing allowed one.
     has_unsent: bool,
+    /// Where the states are written to, if CC_QLOG asks for that.
+    log: Option<File>,
+    state: State,
     requests: BTreeMap<StreamId, Vec<u8>>,
     answers: BTreeMap<StreamId, Vec<Bytes>>,
 }
@@ -109,7 +114,18 @@ fn send(socket: &Udp, transmit: &Transmit, bytes: &[u8]) {
 
 impl Peer {
     fn new(connection: Connection, shared: Shared) -> Self {
-        Self { connection, shared, has_unsent: false, requests: BTreeMap::new(), answers: BTreeMap::new() }
+        let state = shared.lock().bbr.state;
+        let mut peer = Self {
+            connection,
+            shared,
+            has_unsent: false,
+            log: log(),
+            state,
+            requests: BTreeMap::new(),
+            answers: BTreeMap::new(),
+        };
+        peer.write_state(0.0);
+        peer
     }
 
     /// A peer that moved has a new path, with a controller of its own.
@@ -123,6 +139,23 @@ impl Peer {
         let srtt = self.connection.rtt(PathId::ZERO).map(|srtt| srtt.as_secs_f64());
         let now = self.shared.seconds(now);
         self.shared.lock().finish(now, srtt);
+        let state = self.shared.lock().bbr.state;
+        if state != self.state {
+            self.state = state;
+            self.write_state(now);
+        }
+    }
+
+    /// An event of qlog, at seconds since the program began.
+    fn write_state(&mut self, at: f64) {
+        if let Some(log) = &mut self.log {
+            let (name, at_ms) = ("recovery:congestion_state_updated", 1e3 * at);
+            let _ = writeln!(
+                log,
+                "\u{1e}{{\"time\": {at_ms:.6}, \"name\": \"{name}\", \"data\": {{\"new\": \"{:?}\"}}}}",
+                self.state
+            );
+        }
     }
 
     /// draft-ietf-ccwg-bbr, 4.1.2.4: before ACKs, timers and writes.
@@ -212,6 +245,16 @@ impl Peer {
         self.answers.remove(&stream);
         let _ = self.connection.send_stream(stream).finish();
     }
+}
+
+/// A new qlog in the folder of CC_QLOG, with its head: JSON text sequences of draft-ietf-quic-qlog-main-schema.
+fn log() -> Option<File> {
+    let folder = std::env::var_os("CC_QLOG")?;
+    let path = (0..1000).map(|at| Path::new(&folder).join(format!("{at}.sqlog"))).find(|path| !path.exists())?;
+    let mut file = File::create(path).ok()?;
+    let schema = "urn:ietf:params:qlog:file:sequential";
+    writeln!(file, "\u{1e}{{\"file_schema\": \"{schema}\", \"serialization_format\": \"application/qlog+json-seq\"}}").ok()?;
+    Some(file)
 }
 
 /// The file of CC_WWW that a path names, mapped: reading 12.5 MB would be 3,000 page faults of 43 us.
