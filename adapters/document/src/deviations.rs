@@ -1,17 +1,28 @@
 //! Deviations: faults that stacks have or had, as switches. `deviations.txt` lists them, a line each: a name, what it
 //! switches where that is not just its name, and after a `#` where it was seen. CC_CALLED names them: `bbrv3+loss-ignored`.
+//! `versions.txt` has what older drafts and Linux's patch do otherwise, in the same form: `bbrv3+draft-05`.
 
 use std::sync::Arc;
 
 const LIST: &str = include_str!("deviations.txt");
+const VERSIONS: &str = include_str!("versions.txt");
 const BASE: &str = "bbrv3";
 
 #[derive(Clone, Debug, Default)]
 pub struct Deviations(Arc<[(&'static str, f64)]>);
 
-/// Each name, with what it switches.
+/// Each deviation, with what it switches.
 pub fn list() -> impl Iterator<Item = (&'static str, Vec<(&'static str, f64)>)> {
-    LIST.lines().filter(|line| !line.trim().is_empty()).map(|line| {
+    read(LIST)
+}
+
+/// Each older version, with what it switches.
+pub fn versions() -> impl Iterator<Item = (&'static str, Vec<(&'static str, f64)>)> {
+    read(VERSIONS)
+}
+
+fn read(text: &'static str) -> impl Iterator<Item = (&'static str, Vec<(&'static str, f64)>)> {
+    text.lines().filter(|line| !line.trim().is_empty()).map(|line| {
         let mut words = line.split('#').next().unwrap().split_whitespace();
         let name = words.next().unwrap();
         let mut switches: Vec<(&str, f64)> = words
@@ -36,7 +47,7 @@ impl Deviations {
         }
         let mut all = Vec::new();
         for name in names {
-            all.extend(list().find(|(known, _)| *known == name)?.1);
+            all.extend(list().chain(versions()).find(|(known, _)| *known == name)?.1);
         }
         Some(Self(all.into()))
     }
@@ -73,11 +84,13 @@ mod tests {
         .concat();
         let (pairs, single): (Vec<_>, Vec<_>) = list().partition(|(name, _)| name.contains('+'));
         assert!(single.len() >= 40);
-        for (name, switches) in &single {
-            assert_eq!(single.iter().filter(|(other, _)| other == name).count(), 1, "{name}");
+        for (name, switches) in single.iter().chain(&versions().collect::<Vec<_>>()) {
             for (switch, _) in switches {
                 assert!(code.contains(&format!("\"{switch}\"")), "{name}: {switch}");
             }
+        }
+        for (name, _) in &single {
+            assert_eq!(single.iter().filter(|(other, _)| other == name).count(), 1, "{name}");
         }
         for (name, _) in pairs {
             assert!(Deviations::of(&format!("bbrv3+{name}")).is_some(), "{name}");

@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     // Several switches may be asked for at once, so CC_CALLED adds a name to those that `describe` lists.
     let called = setting("CC_CALLED").unwrap_or_default();
     let mut names: Vec<String> = vec!["bbrv3".into()];
-    names.extend(deviations::list().map(|(name, _)| format!("bbrv3+{name}")));
+    names.extend(deviations::list().chain(deviations::versions()).map(|(name, _)| format!("bbrv3+{name}")));
     names.extend((!names.contains(&called)).then_some(called));
     let algorithms: Vec<(&str, Deviations)> =
         names.iter().filter_map(|name| Some((name.as_str(), Deviations::of(name)?))).collect();

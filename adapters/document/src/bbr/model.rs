@@ -46,7 +46,7 @@ impl Bbr {
 
     /// 5.5.8.2 UpdateOffloadBudget, of QUIC
     pub(super) fn update_offload_budget(&mut self) {
-        self.offload_budget = self.c.send_quantum;
+        self.offload_budget = self.d.number("offload-quanta", 1.0) * self.c.send_quantum;
     }
 
     /// 5.5.9 UpdateACKAggregation
