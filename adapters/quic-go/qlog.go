@@ -3,9 +3,11 @@ package main
 import (
 	"bufio"
 	"context"
+	"io"
 	"log"
 	"os"
 	"path/filepath"
+	"reflect"
 	"sync"
 
 	"github.com/quic-go/quic-go"
@@ -40,7 +42,17 @@ func openQlog(_ context.Context, isClient bool, id quic.ConnectionID) qlogwriter
 		return nil
 	}
 	openQlogs.Add(1)
-	trace := qlogwriter.NewConnectionFileSeq(qlogFile{bufio.NewWriter(file), file}, isClient, id)
+	trace := newTrace(qlogFile{bufio.NewWriter(file), file}, isClient, id)
 	go trace.Run()
 	return trace
+}
+
+// newTrace calls quic-go's function, which takes the schemas of events, too, before v0.65.
+func newTrace(file io.WriteCloser, isClient bool, id quic.ConnectionID) *qlogwriter.FileSeq {
+	function := reflect.ValueOf(qlogwriter.NewConnectionFileSeq)
+	arguments := []reflect.Value{reflect.ValueOf(file), reflect.ValueOf(isClient), reflect.ValueOf(id)}
+	if function.Type().NumIn() > len(arguments) {
+		arguments = append(arguments, reflect.ValueOf([]string{"urn:ietf:params:qlog:events:quic-12"}))
+	}
+	return function.Call(arguments)[0].Interface().(*qlogwriter.FileSeq)
 }

@@ -26,8 +26,8 @@ def chosen_sources(texts: Sequence[str]) -> tuple[str, ...]:
 
 SOURCE = click.option(
     "--source", multiple=True, metavar="NAME=PATH", callback=lambda _, __, texts: chosen_sources(texts),
-    help="Build the stack with this working tree as crate, Go module or library NAME (repeatable; or the variable"
-    " CC_SOURCE).",
+    help="Build the stack with this working tree, or version of a registry, as crate, Go module or library NAME"
+    " (repeatable; or the variable CC_SOURCE).",
 )  # fmt: skip
 _CHOICE = {
     "stack": click.option(

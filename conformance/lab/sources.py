@@ -1,4 +1,4 @@
-"""Find working trees that replace what a stack's build takes from elsewhere: a crate, a Go module, a user's folder.
+"""Find trees that replace what a stack's build takes from elsewhere: a crate, a Go module, a user's folder.
 
 A crate or module is built from a copy in the cache that follows the tree (support/trees.py), so that exactly what was
 digested is compiled, nothing is written into the tree, and little is compiled anew after a small change.
@@ -19,7 +19,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from conformance.lab import manifest, stand_ins
+from conformance.lab import manifest, registry, stand_ins
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
 from conformance.support import paths, trees
@@ -85,6 +85,8 @@ class Source:
     tree: Tree
     given: str | None = None
     variable: str = ""
+    #: of a crate or module that a registry has
+    version: str | None = None
 
     @property
     def short(self) -> str:
@@ -93,12 +95,12 @@ class Source:
     @property
     def label(self) -> str:
         """The name that tells this state of the tree from others in the names of builds."""
-        return f"{self.short}@{self.tree.digest[:_DIGITS]}"
+        return f"{self.short}@{self.version or self.tree.digest[:_DIGITS]}"
 
     @property
     def commit(self) -> str | None:
         """The tree's commit, with `-dirty` if it was changed since; None outside of git, or of a program."""
-        return None if self.kind is Kind.PROGRAM else trees.commit(self.folder)
+        return None if self.version or self.kind is Kind.PROGRAM else trees.commit(self.folder)
 
     @property
     def copied(self) -> bool:
@@ -111,18 +113,23 @@ def short(name: str) -> str:
 
 
 def absolute(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return each NAME=PATH with an absolute path, in order of name. Raises UserError."""
+    """Return each NAME=PATH with an absolute path, and each NAME=VERSION, in order of name. Raises UserError."""
     found: dict[str, str] = {}
     for text in texts:
         name, _, path = text.partition("=")
         if not name or not path:
             raise UserError(
-                f"--source {text!r} is not of the form NAME=PATH", "write, for example, quinn-proto=../fork"
+                f"--source {text!r} is not of the form NAME=PATH or NAME=VERSION",
+                "write, for example, quinn-proto=../fork",
             )
         if name in found:
             raise UserError(f"--source names {name} twice", "leave one out")
-        found[name] = str(paths.given(path).absolute())
+        found[name] = path if _is_version(path) else str(paths.given(path).absolute())
     return tuple(f"{name}={path}" for name, path in sorted(found.items()))
+
+
+def _is_version(text: str) -> bool:
+    return registry.VERSION.fullmatch(text) is not None and not paths.given(text).exists()
 
 
 def chosen(texts: Iterable[str] | None) -> tuple[str, ...]:
@@ -186,6 +193,8 @@ def _given(about: Adapter, text: str, variables: Mapping[str, str] = {}) -> Sour
     """Return the Source of a NAME=PATH. `variables`: {name: environment variable that gave it, not an option}."""
     name, _, place = text.partition("=")
     name, kind = _taken(about, name)
+    if _is_version(place):
+        return _released(name, kind, place)
     path = pathlib.Path(place)
     if not path.is_dir():
         raise UserError(
@@ -196,6 +205,17 @@ def _given(about: Adapter, text: str, variables: Mapping[str, str] = {}) -> Sour
     tree = _read(path, variable)
     folder = path if variable else _holder(tree, path, name, kind)
     return Source(name=name, kind=kind, folder=folder, tree=tree, given=f"{name}={place}", variable=variable)
+
+
+def _released(name: str, kind: Kind, version: str) -> Source:
+    """Return the Source of a version that a registry has. Raises UserError."""
+    fetch = {Kind.CRATE: registry.crate, Kind.MODULE: registry.module}.get(kind)
+    if fetch is None:
+        raise UserError(f"--source {name}={version}: no registry has versions of {name}", "name the folder of a build")
+    folder = fetch(name, version)
+    return Source(
+        name=name, kind=kind, folder=folder, tree=trees.read(folder), given=f"{name}={version}", version=version
+    )
 
 
 def _read(path: pathlib.Path, variable: str) -> Tree:

@@ -89,7 +89,10 @@ class Scheme:
         version = next(
             iter((*by_name, *by_part, *(version for version, _ in versions))), self.stack_digest[:SHORT_DIGEST]
         )
-        return "+".join((version, *self.trees))
+        # Another version of the part that has the stack's name is the stack's version.
+        parts = [tree.partition("@") for tree in self.trees]
+        version = next((at.removeprefix("v") for name, _, at in parts if name == self.stack and "." in at), version)
+        return "+".join((version, *(f"{name}@{at}" for name, _, at in parts if name != self.stack or "." not in at)))
 
     @property
     def client(self) -> str | None:

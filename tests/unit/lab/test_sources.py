@@ -248,7 +248,10 @@ def test_two_crates_of_one_workspace_share_its_copy(rust, tree, tmp_path):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["core"], "--source 'core' is not of the form NAME=PATH; write, for example, quinn-proto=../fork"),
+        (
+            ["core"],
+            "--source 'core' is not of the form NAME=PATH or NAME=VERSION; write, for example, quinn-proto=",
+        ),
         (["=x"], "--source '=x' is not of the form NAME=PATH"),
         (["core=a", "core=b"], "--source names core twice"),
         (["core=nowhere"], "--source core: {here}/nowhere is not a folder"),

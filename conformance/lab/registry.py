@@ -1,0 +1,67 @@
+"""Fetch a version of a crate or a Go module from its registry, by the tools that builds use (`--source NAME=VERSION`).
+
+Tools keep what they fetched, so that a version is fetched once, and is there without a network from then on.
+"""
+
+import json
+import pathlib
+import re
+import subprocess
+import tempfile
+from collections.abc import Sequence
+
+from conformance.lab import manifest
+from conformance.model.errors import UserError
+
+#: what a version looks like: 0.13.1, v0.63.0, 1.0.0-rc.2
+VERSION = re.compile(r"v?\d+(\.\d+)+([-+][\w.+-]+)?")
+_TIMEOUT_S = 300
+
+
+def crate(name: str, version: str) -> pathlib.Path:
+    """Return the folder of a crate's version. Raises UserError."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = pathlib.Path(folder)
+        (place / "lib.rs").write_text("")
+        (place / "Cargo.toml").write_text(
+            '[package]\nname = "asks"\nversion = "0.0.0"\nedition = "2021"\n[lib]\npath = "lib.rs"\n'
+            f'[dependencies]\n"{name}" = {{ version = "={version}", default-features = false }}\n'
+        )
+        command = ["cargo", "metadata", "--format-version", "1"]
+        try:
+            printed = _run([*command, "--offline"], place)
+        except UserError:
+            printed = _run(command, place)
+    packages = json.loads(printed)["packages"]
+    return next(pathlib.Path(one["manifest_path"]).parent for one in packages if one["name"] == name)
+
+
+def module(name: str, version: str) -> pathlib.Path:
+    """Return the folder of a Go module's version. Raises UserError."""
+    tag = version if version.startswith("v") else f"v{version}"
+    with tempfile.TemporaryDirectory() as folder:
+        return pathlib.Path(json.loads(_run(["go", "mod", "download", "-json", f"{name}@{tag}"], folder))["Dir"])
+
+
+def _run(command: Sequence[str], folder: str | pathlib.Path) -> str:
+    """Return what a tool prints. Raises UserError with its message."""
+    tool = manifest.which_to_build(command[0])
+    if tool is None:
+        raise UserError(f"{command[0]} is not found, which fetches versions", f"install {command[0]}")
+    try:
+        done = subprocess.run(
+            [tool, *command[1:]], cwd=folder, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise UserError(f"{command[0]} fetched nothing within {_TIMEOUT_S} s", "try again") from None
+    if done.returncode:
+        raise UserError(f"{command[0]}: {_reason(done.stdout, done.stderr)}", "name a version that the registry has")
+    return done.stdout
+
+
+def _reason(printed: str, complained: str) -> str:
+    try:
+        return " ".join(str(json.loads(printed)["Error"]).replace("\\t", " ").split())
+    except (ValueError, KeyError, TypeError):
+        lines = [line for line in complained.splitlines() if line.strip()]
+        return next((line for line in lines if line.startswith("error")), (lines or ["it failed"])[-1])
