@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from conformance.catalogue.questions import cell_questions as cell_questions
     from conformance.engine.api import judge as judge
     from conformance.engine.api import load_zone as load_zone
     from conformance.engine.benches import Choice as Choice
     from conformance.engine.benches import find as find_bench
     from conformance.engine.execute import execute as execute
-    from conformance.engine.plan import plan as plan
-    from conformance.engine.questions import cell_questions as cell_questions
     from conformance.model.errors import UserError as UserError
+    from conformance.model.judging.session import plan as plan
     from conformance.results.store import Store as Store
     from conformance.results.store import read as read_results
 
@@ -35,12 +35,12 @@ _EXPORTS = {
     "Choice": "conformance.engine.benches:Choice",
     "Store": "conformance.results.store:Store",
     "UserError": "conformance.model.errors:UserError",
-    "cell_questions": "conformance.engine.questions:cell_questions",
+    "cell_questions": "conformance.catalogue.questions:cell_questions",
     "execute": "conformance.engine.execute:execute",
     "find_bench": "conformance.engine.benches:find",
     "judge": "conformance.engine.api:judge",
     "load_zone": "conformance.engine.api:load_zone",
-    "plan": "conformance.engine.plan:plan",
+    "plan": "conformance.model.judging.session:plan",
     "read_results": "conformance.results.store:read",
 }
 __all__ = [

@@ -8,12 +8,29 @@ import math
 from hypothesis import strategies as st
 
 from conformance.catalogue import documents, own_kind
+from conformance.model.judging import session
 from conformance.model.judging.zone import Basis, Interval, Margin, Zone, hull
 from conformance.model.networks.place import Cell
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement, Outcome, Scheme, Trial
+from conformance.reporting import points
 
 CELL = Cell(10, 20, 1)
+
+
+def judge_zones(held, family=1):
+    """Judge [(zone, {place: measurements})] as lines of files, in one family; return a ZoneVerdict of each zone."""
+    found = session.by_zone(session.stored(points.asked(held), family))
+    return [found[zone.id] for zone, _ in held]
+
+
+def zone_verdicts(asked, measured):
+    """Return {zone's id: ZoneVerdict} of a plan's questions that {key: measurements} answer, settled."""
+
+    def source(plan):
+        return (one for key, made in measured.items() for one in plan.judged(key, made))
+
+    return session.by_zone(session.Session(plan=asked, confirms=False).findings(source))
 
 
 def setting(cell=CELL, **overrides):

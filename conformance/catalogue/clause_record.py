@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from conformance.model.clauses.document import Clause
-from conformance.model.clauses.verdict import ClauseVerdict
-from conformance.model.judging.verdict import Status
+from conformance.model.judging.verdict import Status, Verdict
 from conformance.support import files, paths, schema
 
 #: a clause, a scheme and the verdict, as they are in the record
@@ -37,13 +36,13 @@ def judged(stack: str, algorithm: str) -> list[Entry]:
     ]
 
 
-def entry(clause: Clause, scheme: str, verdict: ClauseVerdict) -> Entry:
+def entry(clause: Clause, scheme: str, verdict: Verdict) -> Entry:
     """Return the entry in the record for a verdict."""
     seen = verdict.seen[0] if verdict.seen else None
     return {
         "clause": clause.id, "scheme": scheme, "verdict": str(verdict.status), "reason": verdict.reason,
         "value": _rounded(verdict.value), "interval": verdict.interval and [_rounded(v) for v in verdict.interval],
-        "trials": verdict.trials,
+        "trials": verdict.n,
         "seen": seen and {"seed": seen.seed, "at_s": round(seen.at_s, 6), "packet": seen.packet},
     }  # fmt: skip
 

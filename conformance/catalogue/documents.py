@@ -15,7 +15,8 @@ from conformance.model.networks.legacy import CellForm
 from conformance.model.networks.place import Cell, end_to_end
 from conformance.model.networks.proxy import Proxy
 from conformance.model.networks.setting import Setting
-from conformance.model.split.split_zone import SplitZone
+from conformance.model.split import split_zone
+from conformance.model.split.split_zone import Check
 from conformance.support import paths, schema, spelling
 
 
@@ -181,7 +182,7 @@ def cells(named: str) -> tuple[Cell, ...]:
     """
     if "/" not in named:
         return grid.cells(named)
-    if split_zone(named):
+    if split_part(named):
         raise UserError(f"zone {named} is about paths, not cells", "`conformance split measure` measures paths")
     named_zone = zone(shipped_path(named))
     if not named_zone.of_cells:
@@ -195,20 +196,20 @@ def zone(path: pathlib.Path | str) -> zones.Zone:
     return _zone(*paths.stamped(path))
 
 
-def split_zones(profile: str = _FIRST_PROFILE) -> list[SplitZone]:
-    """Return the split parts of the zones over the grid for stacks judged under a profile. Raises UserError."""
-    return [_split_zone(*paths.stamped(path)) for path in zone_files("heatmap", profile)]
+def split_checks(profile: str = _FIRST_PROFILE) -> dict[str, tuple[Check, ...]]:
+    """Return {id: checks} of the split parts of the zones over the grid under a profile. Raises UserError."""
+    parts = (_split_checks(*paths.stamped(path)) for path in zone_files("heatmap", profile))
+    return {checks[0].id: checks for checks in parts if checks}
 
 
-def split_zone(zone_id: str) -> SplitZone | None:
-    """Return the split part with this id, such as cubic/split, or None. Raises UserError."""
-    parts = (part for profile in PROFILES.values() for part in split_zones(profile))
-    return next((part for part in parts if part.id == zone_id), None)
+def split_part(zone_id: str) -> tuple[Check, ...]:
+    """Return the checks of the split part with this id (cubic/split); none for any other id. Raises UserError."""
+    return {**split_checks(PROFILES["tcp"]), **split_checks(PROFILES["udp"])}.get(zone_id, ())
 
 
 @functools.lru_cache(maxsize=1024)
-def _split_zone(path: pathlib.Path, stamp: object) -> SplitZone:
-    return SplitZone(heatmap=_zone(path, stamp))
+def _split_checks(path: pathlib.Path, stamp: object) -> tuple[Check, ...]:
+    return split_zone.checks(_zone(path, stamp))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -322,9 +323,3 @@ def zones_for(algorithm: str, setting: Setting) -> list[zones.Zone]:
     """
     of_algorithm = [zone(path) for path in judging_files() if path.parent.name == algorithm]
     return [zone for zone in of_algorithm if zone.digest_at(setting.point) == setting.profile_digest]
-
-
-def split_zones_for(algorithm: str, profile_digest: str) -> list[SplitZone]:
-    """Return the split parts of the zones of an algorithm under the profile of this digest; perhaps none."""
-    parts = (part for profile in PROFILES.values() for part in split_zones(profile) if part.algorithm == algorithm)
-    return [part for part in parts if part.heatmap.profile_digest == profile_digest]

@@ -7,9 +7,9 @@ from typing import Protocol
 
 from conformance.catalogue import documents
 from conformance.lab import manifest
-from conformance.model import expectation
 from conformance.model.errors import UserError, located
-from conformance.model.expectation import Expected
+from conformance.model.judging import expectation
+from conformance.model.judging.expectation import Expected
 from conformance.model.judging.zone import id_parts
 from conformance.model.networks.place import Point
 from conformance.model.trials.trial import Scheme
@@ -29,13 +29,12 @@ def load(stack: str) -> tuple[Expected, ...]:
     for at, entry in enumerate(entries):
         # An entry for a zone that does not exist would never match, and nobody would notice.
         with located(f"{path}: /expected/{at}/zone"):
-            _ = documents.split_zone(entry.zone_id) or documents.shipped_path(entry.zone_id)
+            _ = documents.split_part(entry.zone_id) or documents.shipped_path(entry.zone_id)
         if not documents.judges(entry.zone_id, documents.PROFILES[about.transport]):
             why = f"stacks over {about.transport} are not judged by zone {entry.zone_id!r}"
             raise UserError(f"{path}: /expected/{at}/zone: {why}", "remove the entry")
         if strange := expectation.ordered((entry.cells or frozenset()) - places(entry.zone_id)):
-            name = getattr(strange[0], "id", strange[0])
-            raise UserError(f"{path}: /expected/{at}/cells: zone {entry.zone_id} has no {name}")
+            raise UserError(f"{path}: /expected/{at}/cells: zone {entry.zone_id} has no {strange[0].id}")
     return entries
 
 
@@ -66,10 +65,10 @@ def of(bench: Bench) -> tuple[Expected, ...]:
     return tuple(e for e in load(bench.choice.stack) if bench.scheme(id_parts(e.zone_id)[0]).kernel_digest)
 
 
-def places(zone_id: str) -> frozenset[Point | str]:
-    """Return what an entry may be about: places of a zone that ships, or ids of its checks. Raise UserError."""
-    if split := documents.split_zone(zone_id):
-        return frozenset(check.id for check in split.checks)
+def places(zone_id: str) -> frozenset[Point]:
+    """Return what an entry may be about: places of a zone that ships, or names of its checks. Raise UserError."""
+    if checks := documents.split_part(zone_id):
+        return frozenset(check.place for check in checks)
     return frozenset(documents.zone(documents.zone_path(zone_id)).places)
 
 

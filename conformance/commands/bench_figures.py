@@ -18,9 +18,9 @@ from conformance.commands.result import Record, Result
 from conformance.engine import benches, runs
 from conformance.engine.benches import Bench, Choice
 from conformance.engine.progress import Progress
-from conformance.engine.questions import Key
 from conformance.model.errors import UserError
 from conformance.model.judging import grid
+from conformance.model.judging.question import Key
 from conformance.model.networks.place import Cell
 from conformance.model.trials.trial import Measurement, Outcome
 from conformance.results import store

@@ -10,17 +10,17 @@ import msgspec
 
 from conformance.catalogue import clause_record, clauses
 from conformance.commands import mutants
-from conformance.commands.measuring import confirmed
+from conformance.commands.measuring import source
 from conformance.commands.result import At, Document, Record, Result, document
 from conformance.commands.status import ExitStatus, of_verdicts
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
-from conformance.engine.plan import Plan, plan
-from conformance.engine.questions import ClauseQuestion
 from conformance.model.clauses.document import Clause, NotVisible, Specification
-from conformance.model.clauses.verdict import ClauseVerdict
+from conformance.model.clauses.verdict import ClauseRule, ask
 from conformance.model.errors import UserError
-from conformance.model.judging.verdict import Status, last_look
+from conformance.model.judging.question import Question
+from conformance.model.judging.session import Plan, Session, plan
+from conformance.model.judging.verdict import Status, Verdict, last_look
 from conformance.support import spelling
 from conformance.support.notes import Notes
 
@@ -92,7 +92,11 @@ class JudgedClause:
     clause: Clause
     scheme: str
     algorithm: str
-    verdict: ClauseVerdict
+    verdict: Verdict
+
+    @property
+    def rule(self) -> ClauseRule:
+        return ClauseRule(self.clause, self.algorithm)
 
     @property
     def violates(self) -> bool:
@@ -107,7 +111,7 @@ class JudgedClause:
             "reason": v.reason, "value": v.value,
             # With few values, the interval has infinite ends.
             "interval": v.interval and [end if math.isfinite(end) else None for end in v.interval], "p": v.p,
-            "permitted": self.clause.bound.words(self.clause.observable.digits), "trials": v.trials, "values": v.n,
+            "permitted": self.clause.bound.words(self.clause.observable.digits), "trials": v.n, "values": v.samples,
             "seen": [dataclasses.asdict(one) for one in v.seen],
         }  # fmt: skip
 
@@ -248,14 +252,14 @@ def _chosen(what: Sequence[str]) -> list[Clause]:
 
 def questions_about(
     bench: Bench, called: Mapping[str, str], what: Sequence[str] = (), named: Sequence[str] = ()
-) -> list[ClauseQuestion]:
+) -> list[Question]:
     """Return the questions of clauses about the algorithms of a stack to which they apply. Raises UserError.
 
     `called`: {algorithm: what the adapter calls it} of those that the adapter has. `what`: ids or specifications; by
     default, all clauses. If algorithms are `named`, only these are asked about, and also where they are controls.
     """
     return [
-        ClauseQuestion(clause=clause, setting=clauses.setting(clause.network), algorithm=called[algorithm], twice=True)
+        ask(clause, clauses.setting(clause.network), called[algorithm])
         for clause in _chosen(what)
         if bench.adapter.manifest.transport in clause.transports
         for algorithm in clause.judged_of(called, named)
@@ -270,12 +274,14 @@ def judged_clauses(
 
     `left_s` returns the seconds left; clauses that are not measured by then are left out.
     """
-    _, judged = confirmed(asked, bench, results, workers, notes, lambda one: one.status is Status.VIOLATES, left_s)
-    found = []
-    for question in asked.questions:
-        if question in judged:
-            verdict = judged[question].verdict
-            assert isinstance(question, ClauseQuestion) and isinstance(verdict, ClauseVerdict)
-            scheme, clause = bench.scheme(question.algorithm).id, question.clause
-            found.append(JudgedClause(clause=clause, scheme=scheme, algorithm=question.algorithm, verdict=verdict))
-    return tuple(found)
+    session = Session(plan=asked)
+    made = session.findings(source(bench, results, workers, notes, new=session.is_new, left_s=left_s))
+    found = {one.name: one.confirmed for one in made}
+    return tuple(
+        JudgedClause(
+            clause=clauses.find(question.id), scheme=bench.scheme(question.algorithm).id, algorithm=question.algorithm,
+            verdict=found[question.name],
+        )
+        for question in asked.questions
+        if question.name in found
+    )  # fmt: skip

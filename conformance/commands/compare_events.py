@@ -7,7 +7,6 @@ import functools
 from collections.abc import Iterable, Mapping, Sequence
 
 from conformance.catalogue import clauses
-from conformance.engine.questions import Key
 from conformance.model.clauses import changes
 from conformance.model.clauses.observables import OBSERVABLES
 from conformance.model.clauses.seen import Invisible, Seen
@@ -15,6 +14,7 @@ from conformance.model.diagnosis import by_trial, ranking
 from conformance.model.diagnosis.feature_table import Feature, label_of
 from conformance.model.diagnosis.samples import Samples
 from conformance.model.errors import UserError
+from conformance.model.judging.question import Key
 from conformance.model.networks.setting import Setting
 from conformance.model.studies.comparison import Quantity, Values
 from conformance.model.trials.trial import Measurement

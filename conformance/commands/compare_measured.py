@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from conformance.commands import compare_events
 from conformance.commands.measuring import answers
 from conformance.engine.benches import Bench
-from conformance.engine.plan import plan
 from conformance.engine.progress import Progress
-from conformance.engine.questions import Key
 from conformance.model.diagnosis.feature_table import FOLLOWS
+from conformance.model.judging.question import Key
+from conformance.model.judging.session import plan
 from conformance.model.metrics.metric import RELATIVE_MARGIN, Metric
 from conformance.model.networks.place import Point
 from conformance.model.studies.comparison import Quantity, Tolerance

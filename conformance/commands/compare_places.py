@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from conformance.catalogue import documents, scenarios
 from conformance.commands import gate_order
 from conformance.commands.compare_sides import Results, Stack
-from conformance.engine.questions import Key
 from conformance.model.errors import UserError
 from conformance.model.judging import grid as grids
+from conformance.model.judging.question import Key
 from conformance.model.networks.place import Cell, Point
 from conformance.model.networks.setting import Setting
 from conformance.support.console import count

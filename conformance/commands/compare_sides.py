@@ -11,9 +11,9 @@ from conformance.commands.compare_features import Side as Traits
 from conformance.commands.compare_features import side_of
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
-from conformance.engine.questions import Key
 from conformance.lab.room import ROOM
 from conformance.model.errors import UserError
+from conformance.model.judging.question import Key
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement, Scheme
 from conformance.results import features, store

@@ -14,9 +14,9 @@ from conformance.commands import compare_events, compare_features, compare_measu
 from conformance.commands.compare_measured import Measured, Spent
 from conformance.commands.compare_result import ROLES, LeftOut
 from conformance.commands.compare_sides import Results, Stack
-from conformance.engine.questions import Key
 from conformance.model.diagnosis import by_trial, feature_table
 from conformance.model.judging import grid as grids
+from conformance.model.judging.question import Key
 from conformance.model.metrics.metric import Metric
 from conformance.model.metrics.table import METRICS, named
 from conformance.model.networks import events

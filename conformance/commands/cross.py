@@ -5,16 +5,16 @@ import pathlib
 from collections.abc import Mapping, Sequence
 
 from conformance.catalogue import documents
-from conformance.commands.measuring import amount, answers
+from conformance.commands.measuring import amount, source
 from conformance.commands.result import Document, Result, document
 from conformance.commands.status import ExitStatus, of_verdicts
 from conformance.engine import benches
 from conformance.engine.benches import Choice
-from conformance.engine.plan import plan
-from conformance.engine.questions import CellQuestion, Question
 from conformance.model.errors import UserError
-from conformance.model.judging.verdict import ALPHA, Status, Verdict, overall
-from conformance.model.judging.zone import Zone
+from conformance.model.judging.question import Question
+from conformance.model.judging.session import Session, plan
+from conformance.model.judging.verdict import ALPHA, Status, Verdict, ask, overall
+from conformance.model.judging.zone import Zone, id_parts
 from conformance.model.networks.place import Cell
 from conformance.support.notes import Notes
 
@@ -88,8 +88,8 @@ def compute(
     # The zones of one algorithm give one overall verdict on another, so their questions are one family.
     asked = plan(questions, trials=trials, first_seed=first_seed, family=_pair)
     notes.say(f"cross: {bench.adapter.name}, {', '.join(algorithms)}: {amount(asked)}")
-    alone = [one for answer in answers(asked, bench, results, workers, notes) for one in answer.judged]
-    judged = {one.question: one.verdict for one in asked.together(alone) if isinstance(one.verdict, Verdict)}
+    found = Session(plan=asked, confirms=False).findings(source(bench, results, workers, notes))
+    judged = {one.name: one.verdict for one in found}
     return Cross(
         algorithms=tuple(algorithms),
         schemes={algorithm: bench.scheme(algorithm).id for algorithm in algorithms},
@@ -97,9 +97,7 @@ def compute(
         trials=trials,
         verdicts={
             (algorithm, other): tuple(
-                judged[question]
-                for question in questions
-                if (question.algorithm, question.zone.algorithm) == (algorithm, other)
+                judged[question.name] for question in questions if _pair(question) == (algorithm, other)
             )
             for algorithm in algorithms
             for other in algorithms
@@ -109,11 +107,10 @@ def compute(
 
 def _pair(question: Question) -> tuple[str, str]:
     """Return the family of a question: (algorithm that runs, algorithm whose zone judges it)."""
-    assert isinstance(question, CellQuestion)
-    return question.algorithm, question.zone.algorithm
+    return question.algorithm, id_parts(question.id)[0]
 
 
-def _questions(zones: Mapping[str, Sequence[Zone]]) -> list[CellQuestion]:
+def _questions(zones: Mapping[str, Sequence[Zone]]) -> list[Question]:
     """Return the questions of each algorithm to each zone, in the smoke cells of all zones. Raises UserError."""
     everything = [zone for found in zones.values() for zone in found]
     if len({zone.profile_digest for zone in everything}) != 1:
@@ -126,7 +123,7 @@ def _questions(zones: Mapping[str, Sequence[Zone]]) -> list[CellQuestion]:
             if metric == zone.metric and cell not in zone.intervals:
                 raise UserError(f"{zone.id} lacks {cell.id}", "cross zones of the same grid")
     return [
-        CellQuestion(zone=zone, setting=documents.profile(zone.profile, cell), algorithm=algorithm)
+        ask(zone, documents.profile(zone.profile, cell), algorithm)
         for algorithm in zones
         for metric, cell in sorted(features, key=lambda feature: feature[1])
         for zone in everything

@@ -3,24 +3,22 @@
 import collections
 import dataclasses
 import pathlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated
 
 from conformance.catalogue import documents, expectations
+from conformance.catalogue.questions import split_questions
 from conformance.commands.result import At, Record, Result
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
-from conformance.engine.plan import plan
-from conformance.engine.questions import CellQuestion, SplitQuestion, split_question
 from conformance.lab import manifest
-from conformance.model import expectation
 from conformance.model.errors import UserError
-from conformance.model.expectation import Expected, JudgedZone
-from conformance.model.family import at_first_clear, judge_zones, looks_at, looks_of, unless_repeated
-from conformance.model.judging.seeds import repeats_apart
-from conformance.model.judging.verdict import Status
+from conformance.model.judging import expectation
+from conformance.model.judging.expectation import Expected
+from conformance.model.judging.question import Measured, Question
+from conformance.model.judging.session import by_zone, stored
+from conformance.model.judging.verdict import ZoneVerdict, ask
 from conformance.model.networks.setting import Setting
-from conformance.model.split.split_zone import SplitVerdict
 from conformance.model.trials.trial import Measurement, Scheme, Trial
 from conformance.results import store
 from conformance.support import files, paths
@@ -28,7 +26,6 @@ from conformance.support.console import count, one_line
 
 #: (scheme, room, lab version): measurements with the same are judged together
 Run = tuple[Scheme, str, str]
-Measured = Mapping[Setting, Sequence[Measurement]]
 
 
 class ExpectedRecord(Record):
@@ -197,19 +194,9 @@ def _names(results: Sequence[pathlib.Path | str]) -> str:
     return ", ".join(str(path) for path in results)
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class SplitZoneVerdict:
-    """The verdicts on the checks of a split zone, by the checks' ids. A ZoneVerdict holds those on cells."""
-
-    zone_id: str
-    verdicts: Mapping[str, SplitVerdict]
-    #: how many cells and split paths share the chance of a false alarm
-    family: int
-
-
-def verdicts(all_runs: Mapping[Run, Measured]) -> list[JudgedZone]:
+def verdicts(all_runs: Mapping[Run, Measured]) -> list[ZoneVerdict]:
     """Return the verdicts of runs, one for each zone that applies. Raises UserError if a zone has two."""
-    found: dict[str, JudgedZone] = {}
+    found: dict[str, ZoneVerdict] = {}
     for (scheme, _, _), measured in all_runs.items():
         for judged in _verdicts(scheme.algorithm, measured):
             if judged.zone_id in found:
@@ -222,67 +209,16 @@ def verdicts(all_runs: Mapping[Run, Measured]) -> list[JudgedZone]:
     return list(found.values())
 
 
-def _verdicts(algorithm: str, measured: Measured) -> Iterator[JudgedZone]:
-    """Yield the verdicts of each zone that applies to one run, which is given as {setting: measurements}."""
-    cells: list[CellQuestion] = []
-    splits: list[SplitQuestion] = []
+def _verdicts(algorithm: str, measured: Measured) -> Iterable[ZoneVerdict]:
+    """Return the verdicts of each zone that applies to one run, which is given as {setting: measurements}."""
+    asked: list[Question] = []
+    parts = [checks for profile in documents.PROFILES.values() for checks in documents.split_checks(profile).values()]
     for digest in {setting.profile_digest: None for setting in measured}:
         settings = {setting.point: setting for setting in measured if setting.profile_digest == digest}
-        cells += [
-            CellQuestion(zone=zone, setting=setting, algorithm=algorithm)
-            for zone in documents.zones_for(algorithm, next(iter(settings.values())))
-            for place, setting in settings.items()
-            if place in zone.intervals
-        ]
-        for zone in documents.split_zones_for(algorithm, digest):
-            checks_here = zone.checks_within(setting.cell for setting in settings.values())
-            splits += [split_question(zone, check) for check in checks_here]
-    family = plan([*cells, *splits], trials=1).family
-    zones = {question.zone.id: question.zone for question in cells}
-    yield from judge_zones(
-        [
-            (zone, {q.place: measured[q.setting] for q in cells if q.zone.id == zone_id})
-            for zone_id, zone in zones.items()
-        ],
-        family,
-    )
-    checks: dict[str, dict[str, SplitVerdict]] = collections.defaultdict(dict)
-    for question in splits:
-        checks[question.zone.id][question.place] = _of_check(question, measured, family)
-    for zone_id, held in checks.items():
-        yield SplitZoneVerdict(zone_id=zone_id, verdicts=held, family=family)
-
-
-def _of_check(question: SplitQuestion, measured: Measured, family: int) -> SplitVerdict:
-    """Return the verdict on a check; a violation that trials with fresh seeds do not show again is withdrawn."""
-    apart = {setting: repeats_apart(measured[setting]) for setting in question.settings}
-    looks = looks_of(len(own) for own, _ in apart.values())
-    verdict = _at_first_clear(question, {setting: own for setting, (own, _) in apart.items()}, family, looks)
-    again = {setting: fresh for setting, (_, fresh) in apart.items()}
-    if verdict.status is not Status.VIOLATES or not all(again.values()):
-        return verdict
-    return unless_repeated(verdict, _at_first_clear(question, again, 1, looks), looks)
-
-
-def _at_first_clear(question: SplitQuestion, measured: Measured, family: int, usual: Sequence[int]) -> SplitVerdict:
-    """Return the verdict at the first look that is clear; if it passes, it is sure as soon as any later look is."""
-    available = {setting: len(found) for setting, found in measured.items()}
-    looks = looks_at(available.values(), usual)
-
-    def first(numbers: Mapping[Setting, int]) -> Measured:
-        return {setting: found[: numbers[setting]] for setting, found in measured.items()}
-
-    def judge(numbers: Mapping[Setting, int], more: bool) -> SplitVerdict:
-        return question.judge(first(numbers), family, more)
-
-    def at(is_clear: Callable[[SplitVerdict], bool]) -> SplitVerdict:
-        def unclear(found: SplitVerdict, numbers: Mapping[Setting, int]) -> Collection[Setting]:
-            return () if is_clear(found) else question.unclear(found, first(numbers))
-
-        return at_first_clear(looks, available, judge, unclear, ends=True)
-
-    found = at(lambda one: one.status is not Status.INCONCLUSIVE)
-    if found.status.passes and not found.sure and at(lambda one: one.sure).sure:
-        # A known deviation gets more trials to be sure. These extra trials may not turn the verdict.
-        found = dataclasses.replace(found, findings=tuple(dataclasses.replace(f, sure=True) for f in found.findings))
-    return found
+        for zone in documents.zones_for(algorithm, next(iter(settings.values()))):
+            asked += [ask(zone, setting, algorithm) for place, setting in settings.items() if place in zone.intervals]
+        for checks in parts:
+            if (checks[0].heatmap.algorithm, checks[0].heatmap.profile_digest) == (algorithm, digest):
+                asked += split_questions(checks, settings)
+    lines = {question: {setting: measured[setting] for setting in question.settings} for question in asked}
+    return by_zone(stored(lines)).values() if lines else ()

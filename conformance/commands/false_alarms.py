@@ -19,12 +19,12 @@ from conformance.commands.result import Document, Result, document
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches, runs
 from conformance.engine.benches import Bench
-from conformance.engine.plan import Plan
-from conformance.engine.questions import Key
 from conformance.engine.work import Looks, Task
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
 from conformance.model.judging.approach import approach
+from conformance.model.judging.question import Key
+from conformance.model.judging.session import Plan
 from conformance.model.judging.verdict import ALPHA, CONFIDENCE, LOOKS, Status, Verdict, looks, overall
 from conformance.model.judging.zone import Zone
 from conformance.model.studies import mutants as model

@@ -7,7 +7,7 @@ by then are listed and never judged.
 import dataclasses
 import itertools
 import pathlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from conformance.catalogue import baseline as baselines
 from conformance.catalogue import documents, expectations, scenarios
@@ -24,21 +24,20 @@ from conformance.commands import (
 from conformance.commands.compare_result import Comparison
 from conformance.commands.gate_budget import Budget, Spent
 from conformance.commands.gate_clauses import Clauses
-from conformance.commands.gate_findings import Evidence, Finding, ZoneResult, confirmed, evidence, judged, repeating
-from conformance.commands.measuring import answers
+from conformance.commands.gate_findings import Evidence, ZoneResult, by_zone, evidence
+from conformance.commands.measuring import source
 from conformance.commands.result import Document, Result, printed
 from conformance.commands.status import ExitStatus, of_verdicts
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
-from conformance.engine.plan import Plan, plan
-from conformance.engine.questions import CellQuestion, Key
 from conformance.engine.workers import Executor
-from conformance.model import expectation
 from conformance.model.errors import UserError
-from conformance.model.expectation import Expected, Surprise
+from conformance.model.judging import expectation, seeds
 from conformance.model.judging import grid as grids
-from conformance.model.judging import seeds
-from conformance.model.judging.verdict import Status, Verdict, last_look
+from conformance.model.judging.expectation import Expected, Surprise
+from conformance.model.judging.question import Key, Question
+from conformance.model.judging.session import Answer, Event, Finding, Plan, Session, plan
+from conformance.model.judging.verdict import Status, ask, last_look
 from conformance.model.judging.zone import Zone, judges
 from conformance.model.networks.place import Point
 from conformance.model.studies.comparison import Change, Compared
@@ -118,6 +117,8 @@ class GateResult(Result):
     spent: Spent | None = None
     #: how many cells share the chance of a false alarm, over all zones and shards
     family: int = 0
+    #: what some of the new violations are due to
+    blamed: blame.Found = dataclasses.field(default_factory=dict)
     #: all measurements that the result rests on
     measurements: tuple[Measurement, ...] = ()
 
@@ -204,31 +205,42 @@ def compute(options: Options, notes: Notes) -> GateResult:
             workers=options.workers,
         )  # fmt: skip
 
-    def measured(plan: Plan, budget_s: float | None) -> dict[Key, Sequence[Measurement]]:
-        made = answers(
-            plan, bench, options.results, options.workers, notes, budget_s=budget_s, executor=options.executor,
-            on_trial=budget.follow,
-        )  # fmt: skip
-        return {answer.key: answer.measurements for answer in made}
+    measured: dict[bool, dict[Key, Sequence[Measurement]]] = {False: {}, True: {}}
+    session = Session(plan=asked, known=known, confirms=options.confirm)
 
-    found = measured(asked, budget.left_s(_FOR_REPEATS if options.confirm else 0.0))
-    findings = tuple(judged(asked, found, known, {a: bench.scheme(a).id for a in zones}))
+    def measure(plan: Plan) -> Iterator[Event]:
+        if plan.repeats:
+            notes.say(f"{count(len(plan.questions), 'new violation')}: measuring again with fresh seeds")
+        left_s = budget.left_s(_FOR_REPEATS if options.confirm and not plan.repeats else 0.0)
+        follow = (lambda progress: None) if plan.repeats else budget.follow
+        for event in source(
+            bench, options.results, options.workers, notes, left_s=lambda: left_s, executor=options.executor,
+            on_trial=follow,
+        )(plan):  # fmt: skip
+            if isinstance(event, Answer):
+                measured[plan.repeats][event.key] = event.measurements
+            yield event
+
+    found = session.findings(measure)
+    results = tuple(by_zone(asked, found, itertools.chain(*zones.values()), {a: bench.scheme(a).id for a in zones}))
     needed_s = budget.needed_s(
-        {(zone.algorithm, scenarios.setting(zone.profile, place)) for zone, place in evidence(findings).undecided}
+        {(zone.algorithm, scenarios.setting(zone.profile, place)) for zone, place in evidence(results).undecided}
     )
-    again = repeating(asked, findings) if options.confirm else None
-    repeated: Mapping[Key, Sequence[Measurement]] = {}
-    if again:
-        notes.say(f"{count(len(again.questions), 'new violation')}: measuring again with fresh seeds")
-        repeated = measured(again, budget.left_s())
-        findings = tuple(confirmed(again, repeated, findings))
     spent = budget.spent(options.workers or limits.workers(), needed_s, here=options.executor is None)
+    blamed: blame.Found = {}
     if options.blame and not options.baseline:
         left_s = budget.left_s()
         for_blame_s = None if left_s is None else max(left_s, _LEAST_BLAME_S)
-        findings = tuple(_blamed(findings, found, options, for_blame_s, notes))
+        violations = [
+            blame.Violation(zone=one.zone, place=finding.verdict.place, values=finding.values)
+            for one in results
+            for finding in one.findings
+            if finding.surprise is Surprise.NEW
+        ]
+        blamed = blame.of_violations(violations, options.choice, notes, options.workers, for_blame_s)
     return GateResult(
-        judged=findings,
+        judged=results,
+        blamed=blamed,
         family=asked.family,
         strict=options.strict,
         baseline=bool(options.baseline),
@@ -237,7 +249,7 @@ def compute(options: Options, notes: Notes) -> GateResult:
         features=compared,
         clauses=clauses,
         spent=spent,
-        measurements=tuple(itertools.chain.from_iterable([*found.values(), *repeated.values()])),
+        measurements=tuple(itertools.chain.from_iterable([*measured[False].values(), *measured[True].values()])),
     )
 
 
@@ -248,32 +260,6 @@ def _check_target(target: pathlib.Path, options: Options) -> None:
         if given and pathlib.Path(given).resolve() == copy:
             raise UserError(f"--out {target} would replace the file of {name} {given}", files.OTHER_FOLDER)
     files.check_writable(target, files.OTHER_FOLDER)
-
-
-def _blamed(
-    judged: Sequence[ZoneResult], found: Mapping[Key, Sequence[Measurement]], options: Options, budget_s: float | None,
-    notes: Notes,
-) -> Iterator[ZoneResult]:  # fmt: skip
-    """Yield the same zones, with the causes of some of their new violations."""
-    violations = [
-        blame.Violation(zone=zone.zone, place=one.verdict.place, values=_values(zone.zone, one.verdict, found))
-        for zone in judged
-        for one in zone.findings
-        if one.surprise is Surprise.NEW
-    ]
-    known = blame.of_violations(violations, options.choice, notes, options.workers, budget_s)
-    for zone in judged:
-        findings = (
-            dataclasses.replace(one, blame=known.get((zone.zone.id, one.verdict.place))) for one in zone.findings
-        )
-        yield dataclasses.replace(zone, findings=tuple(findings))
-
-
-def _values(zone: Zone, verdict: Verdict, found: Mapping[Key, Sequence[Measurement]]) -> tuple[float, ...]:
-    """Return the values of a zone's metric that a verdict rests on."""
-    made = sorted(found[zone.algorithm, scenarios.setting(zone.profile, verdict.place)], key=lambda m: m.trial.seed)
-    made = made[: verdict.n]
-    return tuple(value for m in made if (value := zone.value(m)) is not None)
 
 
 def _features(
@@ -317,7 +303,7 @@ def _plan(options: Options, bench: Bench, known: Sequence[Expected]) -> tuple[Pl
     ordered = gate_order.order(zones, shipped, options.grid)
     own = gate_order.share(ordered.work, *shard)
     questions = _questions(flat, own)
-    judgeable = {question.key for question in questions if question.judgeable}
+    judgeable = {question.key for question in questions if question.rule.judgeable}
     work = [key for key in own if key in judgeable]
     if not work:
         named = f"no zone of {', '.join(zones)} judges cells of {options.grid} in shard {options.shard}"
@@ -353,10 +339,10 @@ def _zones(options: Options, bench: Bench, shipped: list[Zone]) -> dict[str, lis
     return {algorithm: [zone for zone in there if zone.algorithm == algorithm] for algorithm in dict.fromkeys(wanted)}
 
 
-def _questions(zones: Iterable[Zone], work: Sequence[Key]) -> list[CellQuestion]:
+def _questions(zones: Iterable[Zone], work: Sequence[Key]) -> list[Question]:
     """Return the questions of all zones about this work, zone by zone."""
     return [
-        CellQuestion(zone=zone, setting=setting, algorithm=algorithm)
+        ask(zone, setting, algorithm)
         for zone in zones
         for algorithm, setting in work
         if algorithm == zone.algorithm and judges(zone, setting, setting.point)

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Collection
 
 from conformance.engine.progress import Progress
-from conformance.engine.questions import Key
 from conformance.model.errors import UserError
+from conformance.model.judging.question import Key
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

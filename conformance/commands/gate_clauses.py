@@ -9,7 +9,7 @@ from conformance.commands import gate_order
 from conformance.commands.clause import JudgedClause, judged_clauses, questions_about
 from conformance.commands.status import ExitStatus, of_verdicts, worst
 from conformance.engine.benches import Bench
-from conformance.engine.plan import plan
+from conformance.model.judging.session import plan
 from conformance.model.judging.verdict import Status
 from conformance.support.console import count
 from conformance.support.notes import Notes
@@ -62,7 +62,7 @@ def judge(
     asked = plan(own, trials=trials, most_trials=most_trials, first_seed=first_seed, beside=every)
     notes.say(f"{count(len(own), 'clause')} in {count(len(work), 'network')}")
     judged = judged_clauses(asked, bench, results, workers, notes, left_s)
-    there = [(one.clause, one.algorithm) for one in judged]
+    there = [(one.clause.id, one.algorithm) for one in judged]
     on_record = {
         (one["clause"], one["scheme"].partition("/")[0])
         for one in clause_record.load()
@@ -71,5 +71,5 @@ def judge(
     return Clauses(
         judged=judged,
         known=tuple(one for one in judged if one.violates and (one.clause.id, one.algorithm) in on_record),
-        unmeasured=tuple(question.clause.id for question in own if (question.clause, question.algorithm) not in there),
+        unmeasured=tuple(question.id for question in own if (question.id, question.algorithm) not in there),
     )

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conformance.catalogue import scenarios, separation
-from conformance.engine.questions import Key
 from conformance.model.errors import UserError
 from conformance.model.judging import grid as grids
+from conformance.model.judging.question import Key
 from conformance.model.judging.zone import Zone
 from conformance.model.networks.place import Point
 

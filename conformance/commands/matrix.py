@@ -11,20 +11,19 @@ import types
 from collections.abc import Iterator, Mapping, Sequence
 
 from conformance.catalogue import documents, expectations
-from conformance.commands.measuring import confirmed
+from conformance.catalogue.questions import cell_questions
+from conformance.commands.measuring import source
 from conformance.commands.result import Document, Result, document
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches
 from conformance.engine.benches import Choice
-from conformance.engine.plan import Judged, Plan, plan
-from conformance.engine.questions import CellQuestion, Key, cell_questions
 from conformance.lab import manifest
 from conformance.lab.manifest import Manifest
-from conformance.model import expectation
 from conformance.model.errors import UserError
-from conformance.model.expectation import Surprise
 from conformance.model.judging import grid as grids
 from conformance.model.judging import seeds
+from conformance.model.judging.question import Key, Question
+from conformance.model.judging.session import Answer, Finding, Plan, Session, plan
 from conformance.model.judging.verdict import ALPHA, Status, Verdict, overall
 from conformance.model.judging.zone import Zone
 from conformance.model.networks.place import Cell
@@ -124,18 +123,16 @@ def _rows(
     asked = _plan(about.offered(), bench.profile, wanted, trials, first_seed)
     notes.say(f"{about.name}: {count(len(about.offered()), 'algorithm')}, {count(len(asked.work), 'cell')}")
     known = expectations.of(bench)
-
-    def new(one: Judged) -> bool:
-        expected = expectation.find(known, one.question.zone.id, one.question.place)
-        return expectation.compare(one.verdict, expected) is Surprise.NEW
-
-    first, judged = confirmed(asked, bench, results, workers, notes, new)
-    found: dict[str, dict[Key, Sequence[Measurement]]] = collections.defaultdict(dict)
-    for answer in first:
-        found[answer.algorithm][answer.key] = answer.measurements
+    session = Session(plan=asked, known=known)
+    measured: dict[str, dict[Key, Sequence[Measurement]]] = collections.defaultdict(dict)
+    verdicts: dict[str, list[Verdict]] = collections.defaultdict(list)
+    for event in session.events(source(bench, results, workers, notes, new=session.is_new)):
+        if isinstance(event, Answer):
+            measured[event.algorithm][event.key] = event.measurements
+        elif isinstance(event, Finding):
+            verdicts[event.algorithm].append(event.confirmed)
     for algorithm in about.offered():
-        verdicts = [judged[question].verdict for question in asked.questions if question.algorithm == algorithm]
-        yield _row(about, algorithm, [v for v in verdicts if isinstance(v, Verdict)], found[algorithm])
+        yield _row(about, algorithm, verdicts[algorithm], measured[algorithm])
 
 
 def _plan(
@@ -146,7 +143,7 @@ def _plan(
     `trials`: of a cell at first, and at most. A row is one verdict, so all of its cells are one family, whatever their
     zone.
     """
-    questions: list[CellQuestion] = []
+    questions: list[Question] = []
     work: list[Key] = []
     for algorithm in algorithms:
         own = [

@@ -1,18 +1,15 @@
 """Execute a command's plan: show a progress bar, and write measurements to a results file."""
 
-import dataclasses
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from conformance.engine import unused
 from conformance.engine.benches import Bench
-from conformance.engine.execute import Answer, execute
-from conformance.engine.plan import Judged, Plan, plan
+from conformance.engine.execute import execute
 from conformance.engine.progress import Progress
-from conformance.engine.questions import Key, Question
 from conformance.engine.workers import Executor
-from conformance.model.family import not_confirmed
-from conformance.model.judging.verdict import Status
+from conformance.model.judging.question import Key
+from conformance.model.judging.session import Answer, Event, Judged, Plan, Source, plan
 from conformance.model.trials.trial import Measurement
 from conformance.results.store import Store
 from conformance.support.console import count
@@ -62,38 +59,36 @@ def answers(
         )
 
 
-def confirmed(
-    asked: Plan,
+def source(
     bench: Bench,
     results: str | pathlib.Path,
     workers: int | None,
     notes: Notes,
-    new: Callable[[Judged], bool],
+    *,
+    new: Callable[[Judged], bool] = lambda judged: False,
     left_s: Callable[[], float | None] = lambda: None,
-) -> tuple[list[Answer], dict[Question, Judged]]:
-    """Execute a Plan, judge each family together, and repeat `new` violations with fresh seeds. Raise UserError.
+    executor: Callable[[], Executor] | None = None,
+    on_trial: Callable[[Progress], None] = lambda progress: None,
+) -> Source:
+    """Return the Source that measures what a Plan asks for; see answers().
 
-    Return the Answers, and the verdicts by question. A violation that its repeat does not show again is inconclusive.
-    `left_s` returns the seconds that measuring may take; what is not measured by then has no verdict, and a violation
-    whose repeat is not clear by then stands.
+    `left_s` returns the seconds that measuring may take; what is not measured by then is not judged.
     """
-    first = list(answers(asked, bench, results, workers, notes, new=new, budget_s=left_s()))
-    judged = {one.question: one for one in asked.together(one for answer in first for one in answer.judged)}
-    if violations := [one.question for one in judged.values() if new(one)]:
-        again = asked.repeating(violations)
-        repeats = answers(again, bench, results, workers, notes, budget_s=left_s())
-        for repeated in (one for answer in repeats for one in answer.judged):
-            if not again.next_look(repeated):  # else the budget ended before it was clear
-                judged[repeated.question] = _unless_repeated(judged[repeated.question], repeated)
-    return first, judged
 
+    def events(asked: Plan) -> Iterator[Event]:
+        measured: dict[Key, Sequence[Measurement]] = {}
+        for answer in answers(
+            asked, bench, results, workers, notes, budget_s=left_s(), executor=executor, on_trial=on_trial,
+            new=(lambda judged: False) if asked.repeats else new,
+        ):  # fmt: skip
+            yield answer
+            yield from answer.judged
+            measured[answer.key] = answer.measurements
+        for question in asked.questions:
+            if len(question.settings) > 1 and measured.keys() >= set(question.keys):
+                yield asked.judge(question, {key[1]: measured[key] for key in question.keys})
 
-def _unless_repeated(violation: Judged, again: Judged) -> Judged:
-    """Return a violation unchanged if trials with fresh seeds violate, too, else as inconclusive."""
-    if again.status is Status.VIOLATES:
-        return violation
-    reason = not_confirmed(violation.verdict, again.verdict)
-    return dataclasses.replace(violation, verdict=violation.verdict.taken_back(reason))
+    return events
 
 
 def measure(

@@ -19,9 +19,7 @@ from conformance.commands.status import ExitStatus
 from conformance.engine import benches, unused
 from conformance.engine.benches import Bench
 from conformance.engine.execute import execute
-from conformance.engine.plan import Plan, plan
 from conformance.engine.progress import Progress
-from conformance.engine.questions import CellQuestion, Key
 from conformance.kernel import build
 from conformance.kernel import source as sources
 from conformance.kernel import store as kernels
@@ -29,7 +27,9 @@ from conformance.lab import adapter, kernel_variant, manifest
 from conformance.lab.virtual import VirtualRoom
 from conformance.model.errors import UserError
 from conformance.model.judging import grid as grids
-from conformance.model.judging.verdict import Verdict, looks
+from conformance.model.judging.question import Key
+from conformance.model.judging.session import Plan, plan
+from conformance.model.judging.verdict import Verdict, ask, looks
 from conformance.model.judging.zone import Zone
 from conformance.model.networks.place import Point
 from conformance.model.studies import mutants
@@ -223,9 +223,7 @@ def _try_where_none_is_rejected(
 def asked(algorithm: str, zones: Sequence[Zone], options: Options, where: Collection[Where] | None = None) -> Plan:
     """Return a Plan that asks about all cells of these zones but measures only `where`, [(profile, cell)], if given."""
     questions = [
-        CellQuestion(zone=zone, setting=scenarios.setting(zone.profile, place), algorithm=algorithm)
-        for zone in zones
-        for place in zone.intervals
+        ask(zone, scenarios.setting(zone.profile, place), algorithm) for zone in zones for place in zone.intervals
     ]
     return plan(
         questions,
@@ -241,15 +239,12 @@ def judged(
 ) -> tuple[Verdict, ...]:
     """Return the zones' verdicts on {(profile, cell): measurements}, in the order of the zones and their cells."""
     whole = asked(algorithm, zones, options)
-    found = []
-    for question in whole.questions:
-        assert isinstance(question, CellQuestion)
-        where = question.setting.profile, question.place
-        if where in measured:
-            verdict = whole.judge(question, {question.setting: measured[where]}).verdict
-            assert isinstance(verdict, Verdict)
-            found.append(verdict)
-    return tuple(found)
+    where = {question: (question.setting.profile, question.place) for question in whole.questions}
+    return tuple(
+        whole.judge(question, {question.setting: measured[at]}).verdict
+        for question, at in where.items()
+        if at in measured
+    )
 
 
 def measure(

@@ -6,17 +6,16 @@ from typing import Any
 
 from conformance.catalogue import documents
 from conformance.commands import common
-from conformance.commands.measuring import amount, answers
+from conformance.commands.measuring import amount, source
 from conformance.commands.result import Document, Result, document
 from conformance.commands.status import ExitStatus, of_outcomes, of_verdicts, worst
 from conformance.engine import benches
 from conformance.engine.benches import Choice
-from conformance.engine.plan import plan
-from conformance.engine.questions import CellQuestion
 from conformance.engine.workers import Executor
 from conformance.model.errors import UserError
 from conformance.model.judging import seeds
-from conformance.model.judging.verdict import Status
+from conformance.model.judging.session import Answer, Finding, Session, by_zone, plan
+from conformance.model.judging.verdict import Status, ask
 from conformance.model.judging.zone import Zone
 from conformance.model.networks.place import Cell
 from conformance.model.networks.setting import Setting
@@ -81,10 +80,7 @@ def compute(
     if not zones:
         common.require_offered(bench, algorithm)
     questions = [
-        CellQuestion(zone=zone, setting=setting, algorithm=algorithm)
-        for setting in settings
-        for zone in zones
-        if setting.cell in zone.intervals
+        ask(zone, setting, algorithm) for setting in settings for zone in zones if setting.cell in zone.intervals
     ]
     asked = plan(
         questions, trials=trials, most_trials=most_trials, first_seed=first_seed,
@@ -92,12 +88,17 @@ def compute(
     )  # fmt: skip
     if len(cells) > 1:
         notes.say(f"run: {bench.adapter.name}, {algorithm}: {amount(asked)}")
-    measured = {}
-    for answer in answers(asked, bench, results, workers, notes, executor=executor):
-        measured[answer.setting] = answer.measurements
-        _complain(notes, answer.setting.cell, answer.measurements)
-    of_zones = asked.zone_verdicts({(algorithm, setting): found for setting, found in measured.items()})
-    series = heatmaps.all_series([m for setting in settings for m in measured[setting]], planned=of_zones)
+    measured: dict[Setting, Sequence[Measurement]] = {}
+    findings: list[Finding] = []
+    session = Session(plan=asked, confirms=False)
+    for event in session.events(source(bench, results, workers, notes, executor=executor)):
+        if isinstance(event, Answer):
+            measured[event.setting] = event.measurements
+            _complain(notes, event.setting.cell, event.measurements)
+        elif isinstance(event, Finding):
+            findings.append(event)
+    made = [m for setting in settings for m in measured[setting]]
+    series = heatmaps.all_series(made, planned=by_zone(findings))
     return Measured(series=tuple(series), results=results, not_judged=not_judged)
 
 

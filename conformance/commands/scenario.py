@@ -3,6 +3,7 @@
 Points that have zones are judged by them, all in one family.
 """
 
+import collections
 import dataclasses
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -10,17 +11,17 @@ from typing import Annotated, Any
 
 from conformance.catalogue import documents, scenarios
 from conformance.commands import common
-from conformance.commands.measuring import answers
+from conformance.commands.measuring import source
 from conformance.commands.result import At, Document, Record, Result, Text, document
 from conformance.commands.status import ExitStatus, of_outcomes, of_verdicts, worst
 from conformance.engine import benches
 from conformance.engine.benches import Choice
-from conformance.engine.plan import Plan, plan
-from conformance.engine.questions import CellQuestion, Key
 from conformance.engine.workers import Executor
 from conformance.lab import shared
 from conformance.model.errors import UserError
-from conformance.model.judging.verdict import Status, Verdict
+from conformance.model.judging.question import Question
+from conformance.model.judging.session import Answer, Finding, Session, plan
+from conformance.model.judging.verdict import Status, Verdict, ask
 from conformance.model.metrics import group_metrics
 from conformance.model.metrics import table as metrics
 from conformance.model.networks.place import Cell, Point, parse_values
@@ -163,14 +164,13 @@ def run(
         _questions(algorithm, settings.values()), trials=trials, first_seed=first_seed,
         work=[(algorithm, setting) for setting in settings.values()],
     )  # fmt: skip
-    measured = {
-        answer.key: answer.measurements for answer in answers(asked, bench, results, workers, notes, executor=executor)
-    }
-    verdicts = _verdicts(asked, measured)
-    ran = {
-        point: _ran(point, measured[algorithm, setting], verdicts.get(setting, ()))
-        for point, setting in settings.items()
-    }
+    events = list(Session(plan=asked, confirms=False).events(source(bench, results, workers, notes, executor=executor)))
+    measured = {one.setting: one.measurements for one in events if isinstance(one, Answer)}
+    verdicts: dict[Point, list[Verdict]] = collections.defaultdict(list)
+    for one in events:
+        if isinstance(one, Finding):
+            verdicts[one.verdict.place].append(one.verdict)
+    ran = {point: _ran(point, measured[setting], verdicts[setting.point]) for point, setting in settings.items()}
     return Ran(
         scenario=scenario.name,
         scheme=bench.scheme(algorithm).id,
@@ -181,25 +181,14 @@ def run(
     )
 
 
-def _questions(algorithm: str, settings: Iterable[Setting]) -> list[CellQuestion]:
+def _questions(algorithm: str, settings: Iterable[Setting]) -> list[Question]:
     """Return the questions of an algorithm's zones about points; cells are judged by `conformance run`."""
     return [
-        CellQuestion(zone=zone, setting=setting, algorithm=algorithm)
+        ask(zone, setting, algorithm)
         for setting in settings
         if not isinstance(setting.point, Cell)
         for zone in documents.zones_for(algorithm, setting)
     ]
-
-
-def _verdicts(asked: Plan, measured: Mapping[Key, Sequence[Measurement]]) -> dict[Setting, tuple[Verdict, ...]]:
-    """Return the verdicts of all zones at each setting, judged as one family. Raise UserError."""
-    of_zones = asked.zone_verdicts(measured)
-    found: dict[Setting, tuple[Verdict, ...]] = {}
-    for question in asked.questions:
-        if isinstance(question, CellQuestion):
-            own = of_zones[question.zone.id].verdicts[question.place]
-            found[question.setting] = (*found.get(question.setting, ()), own)
-    return found
 
 
 def _chosen(scenario: Scenario, points: Sequence[str], grid: str | None) -> Iterable[Point]:

@@ -19,7 +19,7 @@ from conformance.model.split import split_paths
 from conformance.model.trials.trial import Measurement, Outcome, Scheme
 from conformance.support.notes import Notes
 
-#: bandwidth of the representative paths that zones have (catalogue/derive_split.py: those of the smallest grid)
+#: bandwidth of the representative paths that zones have (split_zone.py: those of the smallest grid)
 _BANDWIDTH_MBPS = 10
 
 

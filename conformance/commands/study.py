@@ -11,12 +11,12 @@ from conformance.commands.result import At, Record, Result, extended
 from conformance.commands.status import ExitStatus, of_outcomes, worst
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
-from conformance.engine.plan import plan
-from conformance.engine.questions import Key
 from conformance.engine.workers import Executor
 from conformance.kernel import store as kernels
 from conformance.lab import kernel_variant, shared
 from conformance.model.errors import UserError
+from conformance.model.judging.question import Key
+from conformance.model.judging.session import plan
 from conformance.model.studies import outcome, study_results
 from conformance.model.studies.claims import Judged, Verdict
 from conformance.model.studies.outcome import Judgment

@@ -1,7 +1,7 @@
 """`conformance zones check | show | diff | apart`: check, show and compare zone files, and tell algorithms apart."""
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 from conformance.catalogue import documents, lint, mutant_record, separation
@@ -10,8 +10,7 @@ from conformance.commands.status import ExitStatus
 from conformance.model.errors import UserError
 from conformance.model.judging.zone import Interval, Zone
 from conformance.model.networks.place import Cell, Point
-from conformance.model.split import split_zone
-from conformance.model.split.split_zone import SplitZone
+from conformance.model.split.split_zone import called
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +87,8 @@ class PermittedRecord(IntervalRecord):
 
 
 class ShownZoneRecord(Record):
-    id: Annotated[str, At("zone.id")]
-    metric: Annotated[str, At("zone.metric")]
+    id: str
+    metric: str
     profile: Annotated[str, At("zone.profile")]
     references: Annotated[dict[str, Any], At("zone.references")]
     permitted: list[PermittedRecord]
@@ -97,31 +96,43 @@ class ShownZoneRecord(Record):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ShownZone(Result):
-    """A zone to be drawn."""
+    """A zone to be drawn.
+
+    `predicted`: of its split part, if that is to be drawn: {(path or filter, what of it): Interval}.
+    """
 
     SCHEMA = "zones-show"
     RECORD = ShownZoneRecord
 
-    zone: Zone | SplitZone
+    id: str
+    metric: str
+    zone: Zone
+    predicted: Mapping[tuple[str, str], Interval] = dataclasses.field(default_factory=dict)
+
+    @property
+    def by_name(self) -> Mapping[tuple[str, str], Interval]:
+        """{(where, what of it): Interval}; a place of a zone has nothing besides its id."""
+        return self.predicted or {(place.id, ""): interval for place, interval in self.zone.intervals.items()}
 
     @property
     def permitted(self) -> list[PermittedRecord]:
         """The permitted values, place by place."""
-        return [_permitted(place, interval) for place, interval in self.zone.intervals.items()]
-
-
-def _permitted(place: Point | split_zone.Place, interval: Interval) -> PermittedRecord:
-    where, what = (place.where, place.what) if isinstance(place, split_zone.Place) else (place.id, None)
-    return PermittedRecord(
-        where=where, what=what, low=interval.low,
-        high=interval.high, median=interval.basis.median, judged=interval.counted,
-        margin=filled(MarginRecord, interval.margin),
-    )  # fmt: skip
+        return [
+            PermittedRecord(
+                where=where, what=what or None, low=interval.low, high=interval.high, median=interval.basis.median,
+                judged=interval.counted, margin=filled(MarginRecord, interval.margin),
+            )
+            for (where, what), interval in self.by_name.items()
+        ]  # fmt: skip
 
 
 def show(named: str) -> ShownZone:
     """Read the zone in a file or with an id; cubic/split is the split part of a zone. Raises UserError."""
-    return ShownZone(zone=documents.split_zone(named) or documents.zone(lint.find(named)))
+    if checks := documents.split_part(named):
+        predicted = {(check.where, called(what)): i for check in checks for what, i in check.permitted.items()}
+        return ShownZone(id=checks[0].id, metric="split", zone=checks[0].heatmap, predicted=predicted)
+    zone = documents.zone(lint.find(named))
+    return ShownZone(id=zone.id, metric=zone.metric, zone=zone)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

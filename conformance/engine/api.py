@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from conformance.catalogue import documents
 from conformance.model.errors import UserError
-from conformance.model.family import judge_zones
-from conformance.model.judging.verdict import ZoneVerdict
+from conformance.model.judging.session import by_zone, stored
+from conformance.model.judging.verdict import ZoneVerdict, ask
 from conformance.model.judging.zone import Zone, judges
 from conformance.model.networks.place import Point
 from conformance.model.trials.trial import Measurement
@@ -31,4 +31,5 @@ def judge(zone: Zone, measurements: Iterable[Measurement]) -> ZoneVerdict:
             by_place[place].append(measurement)
     if not by_place:
         raise UserError(f"no measurement is of a {zone.noun} of zone {zone.id} under its profile {zone.profile}")
-    return judge_zones([(zone, by_place)])[0]
+    asked = {ask(zone, made[0].trial.setting): {made[0].trial.setting: made} for made in by_place.values()}
+    return by_zone(stored(asked))[zone.id]

@@ -1,34 +1,19 @@
 """Execute a plan: measure what the store lacks, judge each setting when it is complete, and yield the answers."""
 
-import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Self
 
 from conformance.engine.benches import Bench
 from conformance.engine.followups import FollowUps
-from conformance.engine.plan import Judged, Plan
 from conformance.engine.progress import Progress
-from conformance.engine.questions import Key, Question
 from conformance.engine.runs import Run
 from conformance.engine.work import Looks
 from conformance.engine.workers import Executor
+from conformance.model.judging.question import Key, Question
+from conformance.model.judging.session import Answer, Judged, Plan
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement
 from conformance.results.store import Store
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """The measurements of an algorithm in a setting, and the verdicts on them; none if no question is about them."""
-
-    algorithm: str
-    setting: Setting
-    measurements: Sequence[Measurement]
-    judged: tuple[Judged, ...]
-
-    @property
-    def key(self) -> Key:
-        return self.algorithm, self.setting
 
 
 class Execution:
@@ -103,7 +88,7 @@ class Execution:
 
     def _measured(self, question: Question, least: Mapping[Setting, int]) -> dict[Setting, Sequence[Measurement]]:
         """Return the measurements of each setting in order of seed; for settings in `least`, at least so many."""
-        keys = [(question.algorithm, setting) for setting in question.settings]
+        keys = question.keys
         missing = [key for key in keys if key not in self._found]
         if self._run is not None:
             self._found.update((key, self._run.result(*key)) for key in missing)

@@ -10,10 +10,10 @@ import collections
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from conformance.engine.plan import Judged, Plan
-from conformance.engine.questions import Key, Question
 from conformance.engine.work import Looks, Task
 from conformance.model.errors import UserError
+from conformance.model.judging.question import Key, Question
+from conformance.model.judging.session import Judged, Plan
 from conformance.model.trials.trial import Measurement
 
 
@@ -28,8 +28,8 @@ class FollowUps:
         self._plan, self._new = plan, new
         self._resting_on: dict[Key, list[Question]] = collections.defaultdict(list)
         for question in plan.questions:
-            for setting in question.settings:
-                self._resting_on[question.algorithm, setting].append(question)
+            for key in question.keys:
+                self._resting_on[key].append(question)
         self._measured: dict[Key, Sequence[Measurement]] = {}
         #: keys whose further look is under way
         self._under_way: set[Key] = set()
@@ -47,16 +47,12 @@ class FollowUps:
             looks = [task for one in judged for task in self._next_look(one)]
             return [*looks, *self._repeated(one.question for one in judged if self._new(one))]
 
-    def _keys(self, question: Question) -> list[Key]:
-        return [(question.algorithm, setting) for setting in question.settings]
-
     def _judge(self, question: Question) -> Judged | None:
         """Judge a question by its measurements; return None while some are missing or being made."""
-        keys = self._keys(question)
-        if not all(key in self._measured and key not in self._under_way for key in keys):
+        if not all(key in self._measured and key not in self._under_way for key in question.keys):
             return None
         try:
-            return self._plan.judge(question, {key[1]: self._measured[key] for key in keys})
+            return self._plan.judge(question, {key[1]: self._measured[key] for key in question.keys})
         except UserError:  # raised again when this question is asked
             return None
 
@@ -66,7 +62,7 @@ class FollowUps:
         A question about one key has its further looks within that key's own task.
         """
         question = judged.question
-        if len(question.settings) == 1 or self._under_way.intersection(self._keys(question)):
+        if len(question.settings) == 1 or self._under_way.intersection(question.keys):
             return
         for setting, number in self._plan.next_look(judged).items():
             key = (question.algorithm, setting)

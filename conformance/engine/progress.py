@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable
 
-from conformance.engine.questions import Key
+from conformance.model.judging.question import Key
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement, Outcome
 from conformance.support.console import count, duration

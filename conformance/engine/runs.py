@@ -12,13 +12,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Self
 
 from conformance.engine.benches import Bench
-from conformance.engine.plan import check_trials
 from conformance.engine.progress import FIXED_BYTES, Progress
-from conformance.engine.questions import Key
 from conformance.engine.work import Group, Looks, Task, Work
 from conformance.engine.workers import Executor, Executors, Room
 from conformance.lab.room import Batches
 from conformance.model.errors import UserError
+from conformance.model.judging.question import Key
+from conformance.model.judging.session import check_trials
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement, Outcome, Trial
 from conformance.results.claims import claim

@@ -8,8 +8,8 @@ import collections
 from collections.abc import Iterator
 
 from conformance.engine.benches import Bench
-from conformance.engine.plan import Plan
 from conformance.lab.room import ROOM
+from conformance.model.judging.session import Plan
 from conformance.model.trials.trial import SHORT_DIGEST, Scheme
 from conformance.results.store import Store
 from conformance.support.console import count, one_line

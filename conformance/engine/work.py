@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 
-from conformance.engine.questions import Key
+from conformance.model.judging.question import Key
 from conformance.model.trials.trial import Measurement, Trial
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from conformance.catalogue import documents
 from conformance.model import digest
 from conformance.model.errors import UserError
-from conformance.model.family import judge_zones
 from conformance.model.judging import seeds, statistics
+from conformance.model.judging.session import by_zone, stored
 from conformance.model.judging.verdict import CONFIDENCE, Status, Verdict, ZoneVerdict, counts, false_alarms, overall
 from conformance.model.judging.zone import Interval, Zone
 from conformance.model.metrics.metric import Metric
@@ -245,7 +245,7 @@ def heatmap(
     metric = zone.metric if zone else metric
     by_cell = _by_cell(measurements)
     if zone and whole is None and (judged := _within(zone, measurements)):
-        (whole,) = judge_zones([(zone, judged)])
+        whole = by_zone(stored(points.asked([(zone, judged)])))[zone.id]
     verdicts: Mapping[Point, Verdict] = whole.verdicts if whole else {}
     return Heatmap(
         scheme=first.scheme,
@@ -367,8 +367,9 @@ def _judged(
                 families[scheme, room, lab_digest].append((group, zone))
     found = {}
     for run, asked in families.items():
-        judged = judge_zones([(zone, _within(zone, groups[group])) for group, zone in asked], sizes.get(run))
-        found.update({(group, zone.metric): verdict for (group, zone), verdict in zip(asked, judged, strict=True)})
+        lines = points.asked((zone, _within(zone, groups[group])) for group, zone in asked)
+        judged = by_zone(stored(lines, sizes.get(run, 1)))
+        found.update({(group, zone.metric): judged[zone.id] for group, zone in asked})
     return found
 
 

@@ -2,7 +2,7 @@
 
 import collections
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from conformance.model.judging.zone import Interval
 from conformance.model.networks.setting import Setting
@@ -17,22 +17,15 @@ class HasTrials(Protocol):
     def n(self) -> int: ...
 
 
-class HasIntervals(Protocol):
-    """A Zone or a SplitZone."""
-
-    @property
-    def intervals(self) -> Mapping[Any, Interval]: ...
-
-
 #: most places that are named with their margin
 _MOST_PLACES = 4
 
 
-def margins(zone: HasIntervals, noun: str = "cell") -> list[str]:
-    """Return each margin of a zone, in words, with the places that have it, the margin of most places first."""
+def margins(permitted: Mapping[str, Interval], noun: str = "cell") -> list[str]:
+    """Return each margin in words, with the places that have it, the margin of most places first."""
     found: dict[str, list[str]] = {}
-    for place, permitted in zone.intervals.items():
-        found.setdefault(permitted.margin.words, []).append(place.id)
+    for place, interval in permitted.items():
+        found.setdefault(interval.margin.words, []).append(place)
     return [
         f"{', '.join(places) if len(places) <= _MOST_PLACES else count(len(places), noun)}: {words}"
         for words, places in sorted(found.items(), key=lambda one: -len(one[1]))

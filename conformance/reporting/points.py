@@ -6,8 +6,9 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
 from conformance.catalogue import documents
-from conformance.model.family import judge_zones
-from conformance.model.judging.verdict import Status, Verdict
+from conformance.model.judging.question import Measured, Question
+from conformance.model.judging.session import stored
+from conformance.model.judging.verdict import Status, Verdict, ask
 from conformance.model.judging.zone import Zone
 from conformance.model.metrics.table import METRICS
 from conformance.model.networks.place import Cell, Point
@@ -96,9 +97,19 @@ def rows(measurements: Iterable[Measurement]) -> list[Row]:
     made = []
     for run, by_zone in held.items():
         judged: list[tuple[Zone, _Measured]] = list(by_zone.values())
-        for (zone, _), found_of in zip(judged, judge_zones(judged, family[run]), strict=True):
-            made += [Row(scheme=run[0], zone=zone, verdict=verdict) for verdict in found_of.verdicts.values()]
+        findings = stored(asked(judged), family[run])
+        made += [Row(scheme=run[0], zone=by_zone[one.verdict.zone_id][0], verdict=one.confirmed) for one in findings]
     return sorted(made, key=lambda row: (row.scheme.id, row.zone.id, row.verdict.place))
+
+
+def asked(judged: Iterable[tuple[Zone, _Measured]]) -> dict[Question, Measured]:
+    """Return the questions of zones about places, each with its measurements."""
+    found: dict[Question, Measured] = {}
+    for zone, measured in judged:
+        for made in measured.values():
+            setting = made[0].trial.setting
+            found[ask(zone, setting, made[0].trial.scheme.algorithm)] = {setting: made}
+    return found
 
 
 def _by_setting(measurements: Iterable[Measurement]) -> dict[Setting, list[Measurement]]:

@@ -17,7 +17,7 @@ from conformance.model.trials.trial import Measurement, Outcome, Scheme
 from conformance.reporting import heatmaps
 from conformance.reporting.html import trace_picture
 from conformance.results.store import dumps
-from conformance.suite.items import CellItem, JudgedItem, explain
+from conformance.suite.items import JudgedItem, explain
 from conformance.support import extras
 
 _SPECIFICATIONS = {
@@ -58,15 +58,15 @@ def _scheme(item: JudgedItem) -> Scheme | None:
 
 
 def _name(item: JudgedItem, stack: str, scheme: Scheme | None) -> None:
-    zone, algorithm = item.zone, item.case.question.algorithm
-    allure.dynamic.title(f"{algorithm} {item.kind} at {item.where}, {stack}")
+    rule, algorithm = item.rule, item.case.question.algorithm
+    allure.dynamic.title(f"{algorithm} {item.case.kind} at {rule.where}, {stack}")
     allure.dynamic.parent_suite(algorithm)
-    allure.dynamic.suite(f"{zone.id}, {stack}")
+    allure.dynamic.suite(f"{rule.id}, {stack}")
     allure.dynamic.sub_suite(f"{item.case.question.settings[0].cell.bandwidth_mbps:g} Mbit/s")
-    for name, value in (("algorithm", algorithm), ("stack", stack), ("zone", zone.id), ("metric", item.kind)):
+    for name, value in (("algorithm", algorithm), ("stack", stack), ("zone", rule.id), ("metric", item.case.kind)):
         allure.dynamic.label(name, value)
-    allure.dynamic.feature(getattr(zone, "algorithm_version", None) or algorithm)
-    for name, value in (("algorithm", algorithm), ("where", item.where), ("stack", stack)):
+    allure.dynamic.feature(rule.version or algorithm)
+    for name, value in (("algorithm", algorithm), ("where", rule.where), ("stack", stack)):
         allure.dynamic.parameter(name, value)
     if scheme:
         # Results of a new build or kernel belong to the history of the same test.
@@ -88,20 +88,20 @@ def _words(item: JudgedItem, status: Status) -> str:
     verdict = item.verdict
     if verdict is None:
         return f"error\n  rerun      {item.rerun_command()}"
-    if status in (Status.ERROR, Status.UNSUPPORTED) or getattr(verdict, "value", True) is None:
+    if status in (Status.ERROR, Status.UNSUPPORTED) or not (verdict.values or verdict.parts):
         return f"{status}: {verdict.reason}\n  rerun      {item.rerun_command()}"
     return explain(item)
 
 
 def _attach_trials(item: JudgedItem, status: Status) -> None:
     """Attach a picture of the trial nearest to the median and, if the test does not conform, all trials' lines."""
-    for setting, measurements in (item.measured or {}).items():
+    for setting, measurements in item.measured.items():
         of_trials = [
             (m.utilization, m)
             for m in measurements
             if m.outcome in (Outcome.OK, Outcome.TIMEOUT) and m.utilization is not None
         ]
-        if of_trials and isinstance(item, CellItem):
+        if of_trials and item.finding.values:
             middle = statistics.median(utilization for utilization, _ in of_trials)
             _, nearest = min(of_trials, key=lambda pair: (abs(pair[0] - middle), pair[1].trial.seed))
             picture = trace_picture.svg(nearest)

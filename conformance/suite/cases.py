@@ -10,13 +10,15 @@ from typing import Any
 from _pytest.mark.expression import Expression
 
 from conformance.catalogue import baseline, clauses, documents
-from conformance.engine.questions import ClauseQuestion, Question, cell_questions, split_question
+from conformance.catalogue.questions import cell_questions, split_questions
+from conformance.model.clauses.verdict import ask
 from conformance.model.errors import UserError
 from conformance.model.judging import grid as grids
+from conformance.model.judging.question import Question
 from conformance.model.judging.zone import Zone
 from conformance.model.networks.place import Cell
 from conformance.model.split import split_zone
-from conformance.model.split.split_zone import SplitZone
+from conformance.model.split.split_zone import Check
 from conformance.suite import options
 from conformance.suite.options import Options
 
@@ -57,13 +59,11 @@ def cases(option: Options) -> Iterator[Case]:
     grid, zones = grid_and_zones(option)
     zones = [(kind, zone if zone.of_cells else _asked_of(option, kind, zone)) for kind, zone in zones]
     stack = options.stack_name(option)
-    splits = {}
-    if not option.baseline:
-        splits = {zone.algorithm: zone for zone in documents.split_zones(options.profile(option))}
-    for algorithm in sorted({zone.algorithm for _, zone in zones} | splits.keys()):
+    splits = {} if option.baseline else documents.split_checks(options.profile(option))
+    by_algorithm = {checks[0].heatmap.algorithm: checks for checks in splits.values()}
+    for algorithm in sorted({zone.algorithm for _, zone in zones} | by_algorithm.keys()):
         yield from _cell_cases([(kind, zone) for kind, zone in zones if zone.algorithm == algorithm], grid, stack)
-        if algorithm in splits:
-            yield from _split_cases(splits[algorithm], option, stack)
+        yield from _split_cases(by_algorithm.get(algorithm, ()), option, stack)
     if not option.baseline:
         yield from _clause_cases(option, stack)
 
@@ -76,8 +76,7 @@ def _clause_cases(option: Options, stack: str) -> Iterator[Case]:
         return
     about = options.manifest_of(option)
     for clause, algorithm in clauses.asked(wanted, about.transport, about.offered(), words):
-        setting = clauses.setting(clause.network)
-        question = ClauseQuestion(clause=clause, setting=setting, algorithm=algorithm, twice=option.confirm)
+        question = ask(clause, clauses.setting(clause.network), algorithm, option.confirm)
         yield Case(
             name=f"{CLAUSE}[{clause.id}-{algorithm}-{stack}]",
             kind=CLAUSE,
@@ -151,15 +150,15 @@ def _cell_cases(zones: list[tuple[str, Zone]], grid: str, stack: str) -> Iterato
                 )
 
 
-def _split_cases(zone: SplitZone, option: Options, stack: str) -> Iterator[Case]:
+def _split_cases(checks: Iterable[Check], option: Options, stack: str) -> Iterator[Case]:
     """Yield the cases of those checks of a zone's split part that are within the grid."""
     asked = grids.places(split_zone.GRIDS[0] if option.grid is None else option.grid)
-    for check in zone.checks_within(place for place in asked if isinstance(place, Cell)):
+    for question in split_questions(checks, asked):
         yield Case(
-            name=f"{SPLIT}[{zone.algorithm}-{check.id}-{stack}]",
+            name=f"{SPLIT}[{question.algorithm}-{question.place.id}-{stack}]",
             kind=SPLIT,
-            question=split_question(zone, check),
-            markers=(zone.algorithm, SPLIT, "full"),
+            question=question,
+            markers=(question.algorithm, SPLIT, "full"),
         )
 
 

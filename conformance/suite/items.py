@@ -1,36 +1,24 @@
-"""The tests that `pytest` runs: each is about a cell of a zone, or a check of its split part, for the stack and kernel
-of this session.
-"""
+"""The tests that `pytest` runs: each asks one question about the stack and kernel of this session."""
 
-import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from _pytest._code.code import ExceptionInfo, TerminalRepr
 
-from conformance.catalogue import documents
-from conformance.engine.plan import Judged
-from conformance.engine.questions import CellQuestion, Measured, SplitQuestion
-from conformance.model import expectation
-from conformance.model.clauses.verdict import ClauseVerdict
 from conformance.model.errors import UserError
-from conformance.model.expectation import Expected, Surprise, gone_command
 from conformance.model.judging import seeds
-from conformance.model.judging.verdict import CONFIDENCE, Status, Verdict
-from conformance.model.judging.zone import Basis
-from conformance.model.rounding import digits_to_tell
-from conformance.model.split.split_zone import Finding, SplitVerdict
+from conformance.model.judging.expectation import Expected, Surprise, gone_command
+from conformance.model.judging.question import Measured, Rule
+from conformance.model.judging.session import Finding, Judged
+from conformance.model.judging.verdict import Status, Verdict
 from conformance.results import store
-from conformance.suite import summary
 from conformance.suite.cases import Case
 from conformance.suite.options import Options, chosen
 from conformance.suite.session import Session
 from conformance.support.console import mistake, one_line
 
-#: decimal places of values and bounds in a sentence, unless more are needed to tell them apart
-_DIGITS = 3
 SESSION = pytest.StashKey[Session]()
 
 
@@ -56,31 +44,29 @@ class JudgedItem(pytest.Item):
             self.add_marker(marker)
 
     @property
-    def zone(self) -> Any:
-        return self.case.question.zone
+    def rule(self) -> Rule:
+        return self.case.question.rule
 
     @property
-    def kind(self) -> str:
-        return self.case.kind
-
-    @property
-    def verdict(self) -> Verdict | SplitVerdict | ClauseVerdict | None:
+    def verdict(self) -> Verdict | None:
         return self.judged.verdict if self.judged else None
 
     @property
-    def measured(self) -> Measured | None:
-        return self.judged.measured if self.judged else None
+    def measured(self) -> Measured:
+        """What its verdict rests on; nothing before setup, and where nothing can be judged."""
+        return {setting: found for setting, found in self.judged.measured.items() if found} if self.judged else {}
 
     @property
     def expected(self) -> Expected | None:
         """What the stack is known to do here, or None."""
         session = self.config.stash.get(SESSION, None)
-        return session.expected[self.case.question] if session else None
+        return session.asked.expected(self.case.question) if session else None
 
     @property
-    def family(self) -> int:
-        """How many cells share the session's chance of a false alarm."""
-        return self.config.stash[SESSION].plan.families[self.case.question]
+    def finding(self) -> Finding:
+        """What the session says of it."""
+        assert self.judged is not None  # or its setup has failed
+        return self.config.stash[SESSION].asked.finding(self.judged, self.again)
 
     @property
     def options(self) -> Options:
@@ -91,40 +77,25 @@ class JudgedItem(pytest.Item):
         """Whether verdicts that are inconclusive or not confirmed fail."""
         return bool(self.options.fail_inconclusive or self.config.getini("strict"))
 
-    @property
-    def where(self) -> str:
-        """The cell, path or grid that the test is about, for people."""
-        raise NotImplementedError
-
-    @property
-    def grid(self) -> str:
-        """The shortest value of --grid that names the test's cells."""
-        raise NotImplementedError
-
-    def told(self) -> tuple[str, dict[str, Any]]:
-        """Return (name, value) of the report's attribute that tells the session's summary about the verdict."""
-        raise NotImplementedError
-
     def values(self) -> Mapping[str, float]:
         """Return {name: value} of what was measured, for reports."""
-        raise NotImplementedError
-
-    def lines(self) -> Sequence[tuple[str, str]]:
-        """Return (title, text) of what a person needs to know about the verdict: measured, permitted, basis."""
-        raise NotImplementedError
+        verdict = self.finding.verdict
+        return {one.what: one.values[0] for one in verdict.parts or (verdict,) if one.values}
 
     def headline(self) -> str:
         """Return the first line about a violation: the scheme, the verdict, the zone and the place."""
-        v = self.verdict
-        assert v is not None and self.measured is not None
         scheme = next(iter(self.measured.values()))[0].trial.scheme
-        words = v.words if isinstance(v, Verdict) else v.reason
-        return f"{scheme.id} {v.status} zone {self.zone.id} at {self.where}: {words}"
+        return self.rule.headline(scheme.id, self.finding.verdict)
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Return (title, text) of what a person needs to know about the verdict: measured, permitted, basis."""
+        return self.rule.lines(self.finding.verdict, self.options.baseline)
 
     def selection(self) -> list[str]:
         """Return the words of a command line that select this test."""
-        markers = f'-m "{self.zone.algorithm} and {documents.marker(self.kind)}"'
-        return [markers, f"--grid {shlex.quote(self.grid)}"]
+        algorithm, marker, *_ = self.case.markers
+        option, value = self.rule.selection
+        return [f'-m "{algorithm} and {marker}"', f"{option} {shlex.quote(value)}"]
 
     @property
     def trials(self) -> int:
@@ -158,18 +129,11 @@ class JudgedItem(pytest.Item):
         if last.status is Status.ERROR:
             raise LabFault(last.reason)
 
-    @property
-    def surprise(self) -> Surprise:
-        """How the verdict compares with what was expected."""
-        assert self.verdict is not None  # or its setup has failed
-        again = None if self.again is None else self.again.verdict
-        return expectation.compare(self.verdict, self.expected, again)
-
     def runtest(self) -> None:
-        verdict, expected = self.verdict, self.expected
-        assert verdict is not None  # or its setup has failed
+        found = self.finding
+        verdict, expected = found.verdict, found.expected
         self.user_properties.extend(self.values().items())
-        if expected and self.surprise is Surprise.GONE:
+        if expected and found.surprise is Surprise.GONE:
             option = self.options
             command = gone_command(option.stack, option.results, chosen(option).options("stack"))
             mend = f"remove it from expected.json: `{command}`"
@@ -178,7 +142,7 @@ class JudgedItem(pytest.Item):
             pytest.xfail(one_line(expected.words))
         if verdict.status is Status.UNSUPPORTED:
             pytest.skip(f"unsupported: {verdict.reason}")
-        if self.surprise is Surprise.UNCONFIRMED and self.again is not None:
+        if found.unconfirmed and self.again is not None:
             reason = f"not confirmed: {verdict.status} ({verdict.reason}); again with fresh seeds: {self.again.status}"
             (pytest.fail if self.strict else pytest.skip)(reason)
         if verdict.status is Status.NOT_JUDGED:
@@ -197,115 +161,10 @@ class JudgedItem(pytest.Item):
         return self.path, None, self.name
 
 
-class CellItem(JudgedItem):
-    """One cell of one zone."""
-
-    @property
-    def question(self) -> CellQuestion:
-        assert isinstance(self.case.question, CellQuestion)
-        return self.case.question
-
-    @property
-    def where(self) -> str:
-        return self.question.place.id
-
-    @property
-    def grid(self) -> str:
-        return self.where
-
-    def told(self) -> tuple[str, dict[str, Any]]:
-        assert isinstance(self.verdict, Verdict)
-        unconfirmed = self.surprise is Surprise.UNCONFIRMED
-        own = [m for made in (self.measured or {}).values() for m in made][: self.verdict.n]
-        values = [value for m in own if (value := self.zone.value(m)) is not None]
-        return summary.TOLD, summary.told(self.verdict, self.expected, self.zone, self.family, unconfirmed, values)
-
-    def values(self) -> Mapping[str, float]:
-        assert isinstance(self.verdict, Verdict)
-        return {} if self.verdict.value is None else {self.zone.metric: self.verdict.value}
-
-    def lines(self) -> Sequence[tuple[str, str]]:
-        v = self.verdict
-        assert isinstance(v, Verdict)
-        if v.value is None or v.interval is None:
-            return ()
-        baseline = self.options.baseline
-        digits = digits_to_tell((v.value, *v.interval), v.permitted.low, v.permitted.high, _DIGITS)
-        interval = _interval(v.interval, digits=digits)
-        return (
-            ("measured", f"{self.zone.metric} {v.value:.{digits}f} (median of {v.n} trials; {interval})"),
-            ("permitted", _permitted(v, "its earlier self" if baseline else "the reference itself", digits)),
-            ("basis", f"{_basis(v.permitted.basis, baseline)}; {v.permitted.margin.words}"),
-        )
-
-
-class SplitItem(JudgedItem):
-    """One check of the split part: a representative path, or a filter's shares of all paths of a grid."""
-
-    @property
-    def question(self) -> SplitQuestion:
-        assert isinstance(self.case.question, SplitQuestion)
-        return self.case.question
-
-    @property
-    def where(self) -> str:
-        return self.question.check.name
-
-    @property
-    def grid(self) -> str:
-        return getattr(self.question.check, "grid", None) or ",".join(s.cell.id for s in self.question.settings)
-
-    def told(self) -> tuple[str, dict[str, Any]]:
-        unconfirmed = self.surprise is Surprise.UNCONFIRMED
-        return summary.SPLIT_TOLD, summary.split_told(self.question, self.verdict, self.family, unconfirmed)
-
-    def values(self) -> Mapping[str, float]:
-        assert isinstance(self.verdict, SplitVerdict)
-        return {finding.what: finding.value[0] for finding in self.verdict.findings}
-
-    def lines(self) -> Sequence[tuple[str, str]]:
-        # These are all findings that do not pass. The basis of the first is enough to find the others in the zone's
-        # file.
-        assert isinstance(self.verdict, SplitVerdict)
-        wrong = [f for f in self.verdict.findings if not f.status.passes]
-        if not wrong:
-            return ()
-        values = [f"{f.what} {_range(f.value)} ({_interval(f.interval, f.confidence)})" for f in wrong]
-        return (
-            ("measured", "; ".join(values)),
-            ("permitted", "; ".join(map(_permitted, wrong))),
-            ("basis", f"{_basis(wrong[0].permitted.basis)}; {wrong[0].permitted.margin.words}"),
-        )
-
-
-def _interval(interval: tuple[float, float], confidence: float = CONFIDENCE, digits: int = _DIGITS) -> str:
-    low, high = interval
-    if high == math.inf:
-        return "too few for an interval"
-    if low == -math.inf:
-        return f"at most {high:.{digits}f}, as some timed out"
-    return f"{100 * confidence:.5g}% interval {low:.{digits}f}..{high:.{digits}f}"
-
-
-def _permitted(found: Verdict | Finding, who: str = "the reference itself", digits: int = _DIGITS) -> str:
-    p = found.p if isinstance(found, Verdict) else None
-    chance = "" if p is None else f"; {who} would be so far outside in {p:.1g} of runs"
-    return f"{found.permitted.low:.{digits}f}..{found.permitted.high:.{digits}f}{chance}"
-
-
-def _range(value: tuple[float, float]) -> str:
-    return f"{value[0]:.3f}" if value[0] == value[1] else f"{value[0]:.3f} to {value[1]:.3f}"
-
-
-def _basis(basis: Basis, baseline: str | None = None) -> str:
-    what = f"before, in {baseline}" if baseline else basis.reference
-    return f"{what}: median {basis.median:.3f} of {basis.n} trials ({basis.min:.3f}..{basis.max:.3f})"
-
-
 def explain(item: JudgedItem) -> str:
     """Return what a person needs to know about a violation: measured, permitted, basis, and how to see it again."""
     v, option = item.verdict, item.options
-    assert v is not None and item.measured is not None
+    assert v is not None
     lines = [item.headline()]
     told = [*item.lines()]
     if item.again is not None:

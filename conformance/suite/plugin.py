@@ -12,7 +12,7 @@ import functools
 import os
 import pathlib
 import re
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
@@ -21,10 +21,9 @@ from conformance.catalogue import clauses, documents
 from conformance.lab import building, cores, sources
 from conformance.model.errors import UserError
 from conformance.suite import late, options, summary, xdist
-from conformance.suite.cases import CLAUSE, SPLIT, cases, check_mark_expression, matching
-from conformance.suite.clause_items import ClauseItem
+from conformance.suite.cases import cases, check_mark_expression, matching
 from conformance.suite.faults import Faults
-from conformance.suite.items import SESSION, CellItem, JudgedItem, LabFault, SplitItem
+from conformance.suite.items import SESSION, JudgedItem, LabFault
 from conformance.suite.progress import Ticker
 from conformance.suite.session import Session
 from conformance.suite.violations import Violations
@@ -45,7 +44,6 @@ _MARKERS = {
     "smoke": "tier: the few cells that tell the algorithms apart",
     "full": "tier: every cell of the zone",
 }
-_ITEMS: Mapping[str, type[JudgedItem]] = {SPLIT: SplitItem, CLAUSE: ClauseItem}
 #: printed if a marker of ours finds no test, because neither a checkout's settings nor the arguments name the suite
 _ELSEWHERE = "no tests found: outside a checkout of the suite, name its tests: pytest --pyargs conformance.suite -m ..."
 _MISTAKE = pytest.StashKey[UserError]()
@@ -128,8 +126,7 @@ class _SuiteFile(pytest.File):
                 for marker in {*case.markers} - known:
                     self.config.addinivalue_line("markers", f"{marker}: algorithm: cells of the baseline")
                     known.add(marker)
-                kind = _ITEMS.get(case.kind, CellItem)
-                yield kind.from_parent(self, name=case.name, case=case)
+                yield JudgedItem.from_parent(self, name=case.name, case=case)
         except UserError as error:
             self.config.stash[_MISTAKE] = error
 
@@ -144,7 +141,7 @@ def pytest_runtest_makereport(
     """
     report = yield
     if isinstance(item, JudgedItem) and item.verdict:
-        setattr(report, *item.told())
+        setattr(report, summary.FINDING, summary.pack(item.finding))
     if isinstance(item, JudgedItem) and call.excinfo is not None and isinstance(call.excinfo.value, LabFault):
         report.longrepr = f"error: {call.excinfo.value}\n  rerun      {item.rerun_command()}"
     return report

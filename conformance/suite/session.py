@@ -1,18 +1,20 @@
 """Plan what a pytest session measures, and measure it in the background, ahead of the tests."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from conformance.catalogue import baseline, expectations
 from conformance.engine import benches, unused
 from conformance.engine.benches import Bench
 from conformance.engine.execute import Execution
-from conformance.engine.plan import Judged, Plan, plan
-from conformance.engine.questions import CellQuestion, Question
-from conformance.model import expectation
 from conformance.model.errors import UserError
-from conformance.model.expectation import Expected, Surprise
+from conformance.model.judging import expectation
+from conformance.model.judging import session as judging
+from conformance.model.judging.expectation import Expected
+from conformance.model.judging.question import Question
+from conformance.model.judging.session import Judged, Plan, plan
 from conformance.model.judging.verdict import last_look
 from conformance.results.store import Store
+from conformance.suite.cases import grid_and_zones
 from conformance.suite.options import Options, chosen
 
 
@@ -39,8 +41,9 @@ def plan_of(
 
 def kernel_notes(plan: Plan, option: Options, bench: Bench, store: Store) -> list[str]:
     """Return lines about results and baselines of other kernels. Raise UserError for a baseline that cannot be used."""
-    zones = {question.zone.id: question.zone for question in plan.questions if isinstance(question, CellQuestion)}
-    before = baseline.kernel_notes(option.baseline, zones.values(), bench.scheme) if option.baseline else ()
+    asked = {question.id for question in plan.questions}
+    zones = [zone for _, zone in grid_and_zones(option)[1] if zone.id in asked] if option.baseline else []
+    before = baseline.kernel_notes(option.baseline, zones, bench.scheme) if option.baseline else ()
     return [*before, *unused.lines(plan, bench, store)]
 
 
@@ -64,29 +67,19 @@ class Session:
         if not of_xdist:
             self.plan.refuse_blind()
             self.notes = kernel_notes(self.plan, option, bench, store)
-        self.expected: Mapping[Question, Expected | None] = {
-            question: expectation.find(known, question.zone.id, question.place) for question in self.plan.questions
-        }
+        self.asked = judging.Session(plan=self.plan, known=known, confirms=option.confirm)
         workers = option.workers or (1 if of_xdist else None)
-        self._confirms = option.confirm
-        self._execution = Execution(self.plan, bench, store, workers=workers, ahead=not of_xdist, new=self._is_new)
+        self._execution = Execution(self.plan, bench, store, workers=workers, ahead=not of_xdist, new=self.asked.is_new)
 
     def ask(self, question: Question) -> Judged:
         """Wait for the answer to a test's question, if it can be judged at all. Raise UserError."""
-        if isinstance(question, CellQuestion) and not question.judgeable:
-            verdict = question.judge({question.setting: ()}, self.plan.families[question], more=False)
-            return Judged(question=question, verdict=verdict, measured={})
-        return self._execution.ask(question)
+        return self._execution.ask(question) if question.rule.judgeable else self.plan.judge(question, {})
 
     def repeat(self, judged: Judged) -> Judged | None:
         """Ask the question of a new violation again, with fresh seeds; return None for any other verdict. Raise
         UserError.
         """
-        return self._execution.repeat(judged) if self._is_new(judged) else None
-
-    def _is_new(self, judged: Judged) -> bool:
-        found = expectation.compare(judged.verdict, self.expected[judged.question])
-        return self._confirms and found is Surprise.NEW
+        return self._execution.repeat(judged) if self.asked.is_new(judged) else None
 
     @property
     def measures_ahead(self) -> bool:

@@ -5,108 +5,51 @@ When all cells are known, the later steps may find a cell in violation that its 
 a cell is then repeated with fresh seeds, as any new violation is.
 """
 
+import base64
 import collections
 import dataclasses
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+import pickle
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 import pytest
 
-from conformance.engine.questions import ClauseQuestion, SplitQuestion
-from conformance.model import family as families
-from conformance.model.clauses.verdict import ClauseVerdict
 from conformance.model.errors import UserError
-from conformance.model.expectation import Expected, Known
+from conformance.model.judging.session import Finding, last_step
 from conformance.model.judging.verdict import Status, Verdict, false_alarms, level
-from conformance.model.judging.zone import Zone
+from conformance.model.networks.place import Point
 from conformance.support.console import mistake, one_line
 
-#: (zone's id, place's id)
-At = tuple[str, str]
-#: A report's attribute that holds the Told of a cell. It is not a user property, because those are in JUnit's XML. It
-#: is JSON, so that xdist's workers can send it.
-TOLD = "conformance_verdict"
-#: the same for a check of the split part, or a clause
-SPLIT_TOLD = "conformance_split_verdict"
+#: see Finding.name
+Name = tuple[str, str, Point]
+#: The report's attribute that holds a test's Finding: no user property, because those are in JUnit's XML, and text, so
+#: that xdist's workers can send it.
+FINDING = "conformance_finding"
 NOT_CONFIRMED = "not confirmed"
 #: the labels of verdicts that say something about the stack
 _SAYING = {*(str(status) for status in Status if status.passes or status is Status.VIOLATES), NOT_CONFIRMED}
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """What the summary knows of a verdict on a cell, on a check of a split part, or on a clause (`place`).
-
-    `known`: whether it is known to violate. `family`: how many cells share the session's chance of a false alarm.
-    `unconfirmed`: whether it violates, alone or with all cells taken together, but not with fresh seeds. `values`: the
-    trials' values on which the verdict rests. `reason`: why the verdict is what it is.
-    """
-
-    zone_id: str
-    place: str
-    status: str
-    algorithm: str
-    profile: str
-    family: int
-    p: float | None = None
-    known: bool = False
-    unconfirmed: bool = False
-    values: Sequence[float] = ()
-    reason: str = ""
-    #: the words that stand before `zone_id` in the summary
-    noun: str = "zone"
-
-    @property
-    def label(self) -> str:
-        """The word under which the summary counts it."""
-        return NOT_CONFIRMED if self.unconfirmed else self.status
+def pack(finding: Finding) -> str:
+    """Return a Finding as text."""
+    return base64.b64encode(pickle.dumps(finding)).decode()
 
 
-def told(
-    verdict: Verdict,
-    expected: Expected | None,
-    zone: Zone,
-    family: int,
-    unconfirmed: bool,
-    values: Sequence[float] = (),
-) -> dict[str, Any]:
-    """Return the value of TOLD for a verdict, given what was expected and the values that the verdict rests on."""
-    known = expected is not None and expected.verdict in (Known.VIOLATES, Known.BORDERLINE)
-    return dataclasses.asdict(
-        Told(
-            zone_id=zone.id, place=verdict.place.id, status=str(verdict.status), algorithm=zone.algorithm,
-            profile=zone.profile, family=family, p=verdict.p, known=known, unconfirmed=unconfirmed,
-            values=tuple(values), reason=verdict.reason,
-        )
-    )  # fmt: skip
+def unpack(report: pytest.TestReport) -> Finding | None:
+    """Return the Finding of a report; None if it has none."""
+    packed = getattr(report, FINDING, None)
+    found: Finding | None = packed and pickle.loads(base64.b64decode(packed))
+    return found
 
 
-def split_told(question: SplitQuestion, verdict: Any, family: int, unconfirmed: bool) -> dict[str, Any]:
-    """Return the value of SPLIT_TOLD for a check of the split part."""
-    return dataclasses.asdict(
-        Told(
-            zone_id=question.zone.id, place=question.place, status=str(verdict.status), algorithm=question.algorithm,
-            profile=question.zone.profile, family=family, unconfirmed=unconfirmed, reason=verdict.reason,
-        )
-    )  # fmt: skip
+def _label(finding: Finding) -> str:
+    """Return the word under which the summary counts it."""
+    return NOT_CONFIRMED if finding.unconfirmed else str(finding.verdict.status)
 
 
-def clause_told(
-    question: ClauseQuestion, verdict: ClauseVerdict, expected: Expected | None, family: int, unconfirmed: bool
-) -> dict[str, Any]:
-    """Return the value of SPLIT_TOLD for a clause. Its p-value counts only for a violation that a repeat has not taken
-    back.
-    """
-    known = expected is not None and expected.verdict in (Known.VIOLATES, Known.BORDERLINE)
-    clause = question.clause
-    return dataclasses.asdict(
-        Told(
-            zone_id=clause.specification, place=f"{clause.id} {question.algorithm}", status=str(verdict.status),
-            algorithm=question.algorithm, profile=question.setting.profile, family=family,
-            p=verdict.p if verdict.status is Status.VIOLATES and not unconfirmed else None,
-            known=known, unconfirmed=unconfirmed, reason=verdict.reason, noun="clauses of",
-        )
-    )  # fmt: skip
+def _at(finding: Finding) -> str:
+    """Return its place within its group."""
+    verdict = finding.verdict
+    return verdict.place.id if verdict.zone_id == finding.group else f"{verdict.zone_id} {verdict.place.id}"
 
 
 class Zones:
@@ -116,11 +59,10 @@ class Zones:
     repeated.
     """
 
-    def __init__(self, repeat: Callable[[Collection[At]], Mapping[At, Verdict]] | None = None) -> None:
+    def __init__(self, repeat: Callable[[Collection[Name]], Mapping[Name, Verdict]] | None = None) -> None:
         self._measure_again = repeat
         self._not_repeated: list[str] = []
-        #: {zone's id: {place: Told}}
-        self._found: dict[str, dict[str, Told]] = collections.defaultdict(dict)
+        self._found: dict[Name, Finding] = {}
         #: whether any test, of this suite or not, ran to its end
         self._ran = False
         #: whether the session ends without saying anything about the stack
@@ -128,40 +70,26 @@ class Zones:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._ran |= report.when == "call" and (report.passed or hasattr(report, "wasxfail"))
-        for attribute in (TOLD, SPLIT_TOLD):
-            if value := getattr(report, attribute, None):
-                one = Told(**value)
-                self._found[one.zone_id][one.place] = one
-
-    def _all(self) -> list[Told]:
-        return [one for places in self._found.values() for one in places.values()]
+        if one := unpack(report):
+            self._found[one.name] = one
 
     def _family(self) -> int:
         """Return how many cells were planned, whether or not their verdicts arrived."""
-        return max((one.family for one in self._all()), default=0)
+        return max((one.family for one in self._found.values()), default=0)
 
-    def late(self) -> set[At]:
-        """Return the inconclusive cells that violate now that all verdicts are known, without those that a repeat did
-        not confirm.
-        """
-        ours = self._all()
-        # Only verdicts with a p-value can violate. Among the others are cells that are not counted, and so not in the
-        # family.
-        step = families.last_step([one.p for one in ours if one.p is not None], self._family())
+    def late(self) -> set[Name]:
+        """Return the names of what is inconclusive, but violates now that all verdicts are known."""
+        p_values = {name: one.verdict.p for name, one in self._found.items()}
+        step = last_step(p_values.values(), self._family())
         return {
-            (one.zone_id, one.place)
-            for one in ours
-            if one.status == Status.INCONCLUSIVE and not one.unconfirmed
-            if one.p is not None and one.p <= level(step)
+            name
+            for name, p in p_values.items()
+            if p is not None and p <= level(step) and self._found[name].verdict.status is Status.INCONCLUSIVE
         }
 
-    def upgraded(self) -> dict[str, list[str]]:
-        """Return {zone id: ids of those late() cells that are not known to violate}."""
-        late: dict[str, list[str]] = collections.defaultdict(list)
-        for zone_id, cell_id in sorted(self.late()):
-            if not self._found[zone_id][cell_id].known:
-                late[zone_id].append(cell_id)
-        return dict(late)
+    def upgraded(self) -> set[Name]:
+        """Return the names of what is late(), and not known to violate."""
+        return {name for name in self.late() if not self._found[name].known}
 
     def lines(self) -> Iterator[str]:
         """Yield one line for each zone, with why cells say nothing about the stack, and one for the session.
@@ -169,24 +97,25 @@ class Zones:
         If no test says anything, yield all reasons once, at the end.
         """
         late = self.late()
-        for zone_id, places in sorted(self._found.items()):
-            here = [place for place in places if (zone_id, place) in late]
-            count = collections.Counter(
-                str(Status.VIOLATES) if place in here else one.label for place, one in places.items()
-            )
-            again = [place for place, one in places.items() if one.unconfirmed]
+        groups: dict[tuple[str, str], list[Finding]] = collections.defaultdict(list)
+        for one in self._found.values():
+            groups[one.group, one.noun].append(one)
+        for (group, noun), found in sorted(groups.items(), key=lambda pair: pair[0]):
+            here = [one for one in found if one.name in late]
+            count = collections.Counter(str(Status.VIOLATES) if one in here else _label(one) for one in found)
+            again = [_at(one) for one in found if one.unconfirmed]
             yield (
-                f"{next(one.noun for one in places.values())} {zone_id}: {_words(count)}"
-                + (f"; violates, all cells taken together: {', '.join(here)}" if here else "")
+                f"{noun} {group}: {_words(count)}"
+                + (f"; violates, all cells taken together: {', '.join(map(_at, here))}" if here else "")
                 + (f"; not confirmed with fresh seeds: {', '.join(again)}" if again else "")
             )
             if not self._nothing:
-                yield from _reasons((one for place, one in places.items() if place not in here), most=1)
+                yield from _reasons((one for one in found if one not in here), most=1)
         yield f"the session: {false_alarms(self._family())}"
         yield from self._not_repeated
         if self._nothing:
             yield f"nothing was judged, so the exit status is {int(pytest.ExitCode.NO_TESTS_COLLECTED)}:"
-            yield from _reasons(self._all())
+            yield from _reasons(self._found.values())
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self._found:
@@ -201,13 +130,13 @@ class Zones:
             self._repeat()
         if self.upgraded() and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
-        said = self._ran or any(one.label in _SAYING for one in self._all())
+        said = self._ran or any(_label(one) in _SAYING for one in self._found.values())
         if self._found and not said and session.exitstatus == pytest.ExitCode.OK:
             self._nothing, session.exitstatus = True, pytest.ExitCode.NO_TESTS_COLLECTED
 
     def _repeat(self) -> None:
         """Repeat violations that only all cells taken together show. One that cannot be repeated stays a violation."""
-        found = {(zone_id, cell_id) for zone_id, cells in self.upgraded().items() for cell_id in cells}
+        found = self.upgraded()
         if not found or self._measure_again is None:
             return
         try:
@@ -218,20 +147,21 @@ class Zones:
         except KeyboardInterrupt:
             self._not_repeated.append("interrupted while violations were being repeated with fresh seeds: they stand")
             return
-        for (zone_id, place), verdict in again.items():
+        for name, verdict in again.items():
             if verdict.status is Status.ERROR:
-                what = one_line(f"zone {zone_id} at {place}: not repeated with fresh seeds: {verdict.reason}")
-                self._not_repeated.append(what)
+                what = f"{self._found[name].noun} {name[1]} at {name[2].id}"
+                self._not_repeated.append(one_line(f"{what}: not repeated with fresh seeds: {verdict.reason}"))
             elif verdict.status is not Status.VIOLATES:
-                self._found[zone_id][place] = dataclasses.replace(self._found[zone_id][place], unconfirmed=True)
+                first = dataclasses.replace(self._found[name].verdict, status=Status.VIOLATES)
+                self._found[name] = dataclasses.replace(self._found[name], verdict=first, again=verdict)
 
 
-def _reasons(tolds: Iterable[Told], most: int | None = None) -> Iterator[str]:
+def _reasons(findings: Iterable[Finding], most: int | None = None) -> Iterator[str]:
     """Yield a line for each reason why verdicts say nothing; of each kind, at most the `most` most common reasons."""
     by_label: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
-    for one in tolds:
-        if one.label not in _SAYING and one.reason:
-            by_label[one.label][one.reason] += 1
+    for one in findings:
+        if _label(one) not in _SAYING and one.verdict.reason:
+            by_label[_label(one)][one.verdict.reason] += 1
     for label, reasons in by_label.items():
         shown = reasons.most_common(most)
         left = reasons.total() - sum(n for _, n in shown)

@@ -33,15 +33,14 @@ class Violations:
         self._blamed: blame.Found = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        told = getattr(report, summary.TOLD, None)
-        if told and report.failed:
-            one = summary.Told(**told)
-            if one.status == Status.VIOLATES and not one.unconfirmed:
-                place = Point.parse(one.place)
-                self._places[one.algorithm, one.profile, place] = None
-                if self._why_too:
-                    zone = documents.zone(documents.zone_path(one.zone_id))
-                    self._violations.append(blame.Violation(zone=zone, place=place, values=tuple(one.values)))
+        one = summary.unpack(report)
+        # What is no zone's, such as a clause, has no values.
+        if one and report.failed and one.values and one.verdict.status is Status.VIOLATES and not one.unconfirmed:
+            place = one.verdict.place
+            self._places[one.algorithm, one.profile, place] = None
+            if self._why_too:
+                zone = documents.zone(documents.zone_path(one.verdict.zone_id))
+                self._violations.append(blame.Violation(zone=zone, place=place, values=one.values))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, exitstatus: int) -> None:

@@ -15,7 +15,11 @@ from conformance.catalogue import documents
 from conformance.commands import why
 from conformance.model.errors import UserError
 from conformance.model.judging import grid as grids
-from conformance.model.judging.verdict import Status
+from conformance.model.judging.expectation import Expected, Known
+from conformance.model.judging.question import Named
+from conformance.model.judging.session import Finding
+from conformance.model.judging.verdict import Status, Verdict
+from conformance.model.networks.place import Cell
 from conformance.suite import options, summary
 from conformance.suite.items import JudgedItem
 from conformance.support import paths
@@ -402,19 +406,24 @@ def test_junit_holds_what_a_person_reads(suite):
         assert said == {"verdict": "conforms", "trials": "5"}
 
 
-def told(cell, status, p, known, family=67):
-    return summary.Told(
-        zone_id="cubic/heatmap", place=cell, status=status, algorithm="cubic", profile="atc25", family=family, p=p,
-        known=known,
-    )  # fmt: skip
+def report(cell, status, p, known, family=67):
+    """Return the report of a test of a cell."""
+    permitted = documents.zone_of("cubic").intervals[Cell(10, 20, 1)]
+    verdict = Verdict(
+        status=Status(status), zone_id="cubic/heatmap", place=Named(cell), permitted=permitted, reason="", p=p
+    )
+    entry = Expected(zone_id="cubic/heatmap", cells=None, verdict=Known.VIOLATES, reason="it is so")
+    found = Finding(
+        verdict=verdict, expected=entry if known else None, algorithm="cubic", group="cubic/heatmap", family=family
+    )
+    return types.SimpleNamespace(when="setup", **{summary.FINDING: summary.pack(found)})
 
 
 def test_holm_is_taken_over_what_was_planned_not_over_what_arrived():
     """After `-x` or the end of a budget, five of five trials outside would violate among the few that were measured."""
-    for family, late in ((66, {("cubic/heatmap", "a")}), (67, set())):
+    for family, late in ((66, {("cubic", "cubic/heatmap", Named("a"))}), (67, set())):
         zones = summary.Zones()
-        said = told("a", "inconclusive", 3.77e-5, False, family)
-        zones.pytest_runtest_logreport(types.SimpleNamespace(when="setup", **{summary.TOLD: dataclasses.asdict(said)}))
+        zones.pytest_runtest_logreport(report("a", "inconclusive", 3.77e-5, False, family))
         assert zones.late() == late
 
 
@@ -465,10 +474,8 @@ def test_a_cell_that_only_holm_finds_in_violation_fails_the_session_unless_it_is
         ("b", "inconclusive", 3.77e-5),
         *((c, "conforms", None) for c in CELLS),
     ):
-        zones.pytest_runtest_logreport(
-            types.SimpleNamespace(when="setup", **{summary.TOLD: dataclasses.asdict(told(cell, status, p, known))})
-        )
-    assert zones.upgraded() == ({} if known else {"cubic/heatmap": ["b"]})
+        zones.pytest_runtest_logreport(report(cell, status, p, known))
+    assert zones.upgraded() == (set() if known else {LATE})
     assert list(zones.lines()) == [
         "zone cubic/heatmap: 2 violates, 64 conforms; violates, all cells taken together: b",
         "the session: false alarms in at most 1% of runs (Holm over 67 cells)",
@@ -478,7 +485,7 @@ def test_a_cell_that_only_holm_finds_in_violation_fails_the_session_unless_it_is
     assert session.exitstatus == (0 if known else 1)
 
 
-LATE = ("cubic/heatmap", "b")
+LATE = ("cubic", "cubic/heatmap", Named("b"))
 
 
 def ended(exitstatus=pytest.ExitCode.OK, shouldfail=False):
@@ -488,8 +495,7 @@ def ended(exitstatus=pytest.ExitCode.OK, shouldfail=False):
 def late_zones(repeat):
     zones = summary.Zones(repeat)
     for cell, status, p in (("a", "violates", 1e-9), ("b", "inconclusive", 3.77e-5)):
-        said = dataclasses.asdict(told(cell, status, p, known=False))
-        zones.pytest_runtest_logreport(types.SimpleNamespace(when="setup", **{summary.TOLD: said}))
+        zones.pytest_runtest_logreport(report(cell, status, p, known=False))
     return zones
 
 
@@ -704,7 +710,7 @@ def test_the_last_lines_of_a_build_that_failed_are_shown(process, more):
         (("-m", "cubic", "--source", "nothing"), "--source 'nothing' is not of the form NAME=PATH"),
         (
             ("-m", "cubic and heatmap", "--trials", "4", "--max-trials", "4"),
-            "4 trials can never show that one of 149 cells",
+            "4 trials can never show that it is violated, as one of 149",
         ),
         pytest.param(
             ("-m", "cubic", "-n", "1", "--trials", "4", "--max-trials", "4"),

@@ -12,6 +12,7 @@ as the square root of the share. Eight trials and eight more are then enough, wh
 """
 
 import dataclasses
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -21,9 +22,11 @@ from conformance.model.clauses.document import Bound, Clause
 from conformance.model.clauses.seen import Absent, Invisible, Seen, never_came
 from conformance.model.diagnosis.samples import Samples
 from conformance.model.errors import UserError
-from conformance.model.family import USUAL_LOOKS
-from conformance.model.judging import statistics, verdict
-from conformance.model.judging.verdict import CONFIDENCE, SURE, Status, level
+from conformance.model.judging import statistics, words
+from conformance.model.judging import verdict as verdicts
+from conformance.model.judging.question import Measured, Named, Question, Rule
+from conformance.model.judging.verdict import CONFIDENCE, SURE, USUAL_LOOKS, Evidence, Status, Verdict, level
+from conformance.model.judging.zone import NO_MARGIN, Interval
 from conformance.model.networks.place import Point
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement
@@ -32,92 +35,114 @@ from conformance.model.trials.trial import Measurement
 _MOST_SEEN = 3
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
-    """A sample: the trial's seed, seconds since its first packet, the number of the packet sent then, and the value."""
+@dataclasses.dataclass(frozen=True)
+class ClauseRule(Rule):
+    """A clause, for an algorithm. Trials keep their packets.
 
-    seed: int
-    at_s: float
-    packet: int
-    value: float
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ClauseVerdict:
-    """`value` is the median over `n` values of `trials` trials; None if nothing was visible.
-
-    `p`: the chance of as many values beyond the bound, if the median's interval is beyond it; with `twice`, the chance
-    that a repeat has as many, too. `hidden`: nothing was visible in any trial, so more trials will not help. `absent`:
-    they will not help even after a single trial, as the stack does not do what the clause is about.
+    `twice`: a violation counts only if trials with fresh seeds show it, too, so each time has to show half of it.
     """
 
-    status: Status
-    clause_id: str
-    bound: Bound
-    reason: str
-    trials: int = 0
-    n: int = 0
-    value: float | None = None
-    interval: tuple[float, float] | None = None
-    p: float | None = None
-    seen: tuple[Evidence, ...] = ()
-    hidden: bool = False
-    absent: bool = False
-    sure: bool = False
+    clause: Clause = dataclasses.field(hash=False)
+    algorithm: str
+    twice: bool = False
+    noun = "clauses of"
 
     @property
-    def zone_id(self) -> str:
-        """The name of the clause in reports."""
-        return self.clause_id
-
-    def taken_back(self, reason: str) -> "ClauseVerdict":
-        """Return this violation as inconclusive, after trials with fresh seeds did not show it again."""
-        return dataclasses.replace(self, status=Status.INCONCLUSIVE, reason=reason, p=None)
+    def id(self) -> str:
+        return self.clause.id
 
     @property
-    def borderline(self) -> bool:
-        """Whether the value is beyond the bound, but still inconclusive after the usual number of trials."""
-        beyond = self.value is not None and self.value not in self.bound
-        return self.status is Status.INCONCLUSIVE and self.trials >= verdict.USUALLY_MOST and beyond
+    def place(self) -> Point:
+        return Named(self.algorithm)
 
+    @property
+    def glances(self) -> bool:
+        return self.clause.observable.optional
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Asked:
-    """The profile and digest that measurements of a clause must have, in the form that verdict.obstacle() takes."""
+    @property
+    def group(self) -> str:
+        return self.clause.specification
 
-    id: str
-    profile: str
-    digest: str
+    @property
+    def named(self) -> str:
+        return f"clause {self.id}"
 
-    def digest_at(self, place: Point) -> str | None:
-        return self.digest
+    @property
+    def where(self) -> str:
+        return self.clause.network.words
+
+    @property
+    def selection(self) -> tuple[str, str]:
+        return "-k", self.clause.id
+
+    def judge(self, measured: Measured, family: int, more: bool) -> Verdict:
+        ((setting, measurements),) = measured.items()
+        return judge(self, setting, measurements, family, more)
+
+    def fewest(self, family: int, least: int = 1) -> int:
+        # Samples that are independent of each other are values, of which a trial may have any number.
+        if self.clause.observable.independent:
+            return least
+        sided = self.clause.bound.sided
+        return next(n for n in itertools.count(least) if _chance(sided * 0.5**n, n, self.twice) <= level(family))
+
+    def again(self, family: int) -> int:
+        # With `twice`, each of the two times shows only half of the violation.
+        return family if self.twice else 1
+
+    def headline(self, scheme: str, verdict: Verdict) -> str:
+        clause = self.clause
+        return (
+            f"{scheme} {verdict.status} {clause.id} ({clause.source}, {clause.level}): {verdict.reason}\n"
+            f"  clause     {clause.text}"
+        )
+
+    def lines(self, verdict: Verdict, before: str | None = None) -> list[tuple[str, str]]:
+        clause = self.clause
+        if verdict.value is None:
+            return [("network", f"{clause.network.words}; hidden by: {clause.invisible}")]
+        return [
+            ("measured", self.measured(verdict)),
+            ("permitted", f"{clause.bound.words(clause.observable.digits)}: {clause.bound.why}"),
+            ("seen", "; ".join(self._seen(one) for one in verdict.seen)),
+            ("network", clause.network.words),
+        ]
+
+    def measured(self, verdict: Verdict) -> str:
+        """Return the observable's median with its interval, and the number of values and trials."""
+        n, trials, observable = verdict.samples, verdict.n, self.clause.observable
+        of = f"{trials} trials" if n == trials else f"{n} values of {trials} trials"
+        value = f"{verdict.value:.{observable.digits}f} {observable.unit}".strip()
+        return f"{observable.title}: {value} (median of {of}; {words.interval(verdict, observable.digits)})"
+
+    def _seen(self, one: Evidence) -> str:
+        """Return a sample's value, and where in a trial it was seen."""
+        value = f"{one.value:.{self.clause.observable.digits}f} {self.clause.observable.unit}".strip()
+        return f"{value} at {one.at_s:.6f} s of seed {one.seed}, packet {one.packet}"
 
 
 def judge(
-    clause: Clause,
-    setting: Setting,
-    measurements: Sequence[Measurement],
-    family: int = 1,
-    more: bool = False,
-    twice: bool = False,
-) -> ClauseVerdict:
+    rule: ClauseRule, setting: Setting, measurements: Sequence[Measurement], family: int = 1, more: bool = False
+) -> Verdict:
     """Judge a clause by the measurements of one scheme; `family` questions are judged in all.
 
-    `more`: more trials may follow. `twice`: a violation counts only if fresh seeds show it, too. A failed trial makes
-    the verdict an error. Trials that do not show the behaviour have no value, but count among `trials`. Raises
-    UserError for measurements of unlike runs, or of another setting.
+    `more`: more trials may follow. A failed trial makes the verdict an error. Trials that do not show the behaviour
+    have no value, but count among the verdict's `n`. Raises UserError for measurements of unlike runs, or of another
+    setting.
     """
+    clause = rule.clause
+    permitted = Interval(low=clause.bound.low, high=clause.bound.high, bases=(), margin=NO_MARGIN)
 
-    def found(status: Status, reason: str, **rest: object) -> ClauseVerdict:
-        return ClauseVerdict(
-            status=status, clause_id=clause.id, bound=clause.bound, reason=reason,
-            trials=len(measurements), **rest,  # type: ignore[arg-type]
+    def found(status: Status, reason: str, **rest: object) -> Verdict:
+        return Verdict(
+            status=status, zone_id=clause.id, place=rule.place, permitted=permitted, reason=reason,
+            n=len(measurements), what=clause.observable.name, **rest,  # type: ignore[arg-type]
         )  # fmt: skip
 
     if not measurements:
         return found(Status.ERROR, "nothing was measured")
     made = [one for one in measurements if not never_came(one)]
-    if obstacle := verdict.obstacle(_Asked(clause.id, setting.profile, setting.profile_digest), made):
+    if obstacle := verdicts.obstacle(f"clause {clause.id}", setting.profile, lambda _: setting.profile_digest, made):
         return found(*obstacle)
     shown, why_not = _observe(clause, measurements)
     if len(shown) < min(clause.trials, len(measurements)) or not shown:
@@ -131,12 +156,18 @@ def judge(
         for _, one in shown
     ]
     values = [value for of in each for value in of]
-    status, reason, p = _compare(clause.bound, values, family, more, twice, clause.observable.independent)
+    status, reason, p = _compare(clause.bound, values, family, more, rule.twice, clause.observable.independent)
     value = statistics.median(values)
     return found(
-        status, reason, n=len(values), value=value, interval=statistics.median_interval(values, CONFIDENCE), p=p,
+        status, reason, samples=len(values), value=value, interval=statistics.median_interval(values, CONFIDENCE), p=p,
         seen=tuple(_evidence(clause.bound, value, shown)), sure=_inside(clause.bound, values, SURE),
     )  # fmt: skip
+
+
+def ask(clause: Clause, setting: Setting, algorithm: str, twice: bool = True) -> Question:
+    """Ask whether an algorithm does what a clause says; `twice`: see ClauseRule."""
+    rule = ClauseRule(clause, algorithm, twice)
+    return Question(rule=rule, algorithm=algorithm, settings=(setting,))
 
 
 Shown = list[tuple[Measurement, Samples]]
@@ -190,21 +221,7 @@ def _chance(once: float, n: int, twice: bool, pooled: bool = False) -> float:
     if not twice:
         return once
     coarse = n in USUAL_LOOKS and not pooled
-    return min(1.0, (1 if coarse else verdict.LOOKS) * once**2)
-
-
-def refuse_blind(clause: Clause, family: int, most: int, twice: bool = False) -> None:
-    """Raise UserError if `most` trials could never show a violation of a clause, one of `family` that are judged."""
-
-    def too_likely(trials: int) -> bool:
-        return _chance(clause.bound.sided * 0.5**trials, trials, twice) > level(family)
-
-    if not clause.observable.independent and too_likely(most):
-        needed = next(n for n in range(most, 10 * most + 100) if not too_likely(n))
-        raise UserError(
-            f"clause {clause.id}: {most} trials can never show that one of {family} clauses is violated",
-            f"give --max-trials {needed}, or fewer clauses",
-        )
+    return min(1.0, (1 if coarse else verdicts.LOOKS) * once**2)
 
 
 def _inside(bound: Bound, values: Sequence[float], confidence: float) -> bool:

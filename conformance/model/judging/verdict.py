@@ -18,16 +18,20 @@ inside, and its confidence interval is not. The verdict then carries the least s
 import collections
 import dataclasses
 import enum
+import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from conformance.model.errors import UserError
-from conformance.model.judging import chance, modes, power, statistics
+from conformance.model.judging import chance, modes, power, statistics, words
+from conformance.model.judging.question import Measured, Question, Rule
 from conformance.model.judging.zone import Interval, Zone
 from conformance.model.metrics.metric import Timeout
 from conformance.model.metrics.table import METRICS
 from conformance.model.networks.place import Point
+from conformance.model.networks.setting import Setting
+from conformance.model.rounding import digits_to_tell
 from conformance.model.trials.trial import Measurement, Outcome
 
 #: the greatest chance that a run over a whole zone finds any violation where there is none
@@ -63,13 +67,24 @@ class Status(enum.StrEnum):
         return self in (Status.CONFORMS, Status.COMPATIBLE)
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """A sample: the trial's seed, seconds since its first packet, the number of the packet sent then, and the value."""
+
+    seed: int
+    at_s: float
+    packet: int
+    value: float
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """The verdict on one place: `value` is the median over the n trials, `interval` its confidence interval.
+    """The verdict on one question: `value` is the median over the n trials, `interval` its interval at `confidence`.
 
-    Both are None if unknown. `p`: how likely a basis itself would be so far outside; None if the interval is not
-    outside. `permitted`: what is permitted to a sender of `packet_bytes`, which is None if the size of packets does not
-    matter.
+    Both are None if unknown. `zone_id` and `place` name what was asked: a zone at a place, a clause, or a check of a
+    zone's split part. `p`: how likely a basis itself would be so far outside; None if the interval is not outside, or
+    if intervals alone decide. `permitted`: what is permitted to a sender of `packet_bytes`, which is None if the size
+    of packets does not matter.
     """
 
     status: Status
@@ -79,12 +94,26 @@ class Verdict:
     reason: str
     n: int = 0
     value: float | None = None
+    #: the least value, if transfers timed out, so that only the range up to `value` is known
+    least: float | None = None
     interval: tuple[float, float] | None = None
+    confidence: float = CONFIDENCE
     p: float | None = None
     packet_bytes: float | None = None
     told: power.Told | None = None
     #: whether it conforms by the wider interval (SURE), too, so that a known deviation counts as gone
     sure: bool = False
+    #: what the value is, if the question has several: these verdicts are its `parts`, and the worst of them counts
+    what: str = ""
+    parts: tuple["Verdict", ...] = ()
+    #: how many values `value` is the median of, if a trial may have none or several
+    samples: int = 0
+    #: samples that show it best
+    seen: tuple[Evidence, ...] = ()
+    #: whether no trial showed what is judged, so that more trials will not help
+    hidden: bool = False
+    #: the same, even after a single trial: the stack does not do what is judged
+    absent: bool = False
 
     def taken_back(self, reason: str) -> "Verdict":
         """Return this violation as inconclusive, after trials with fresh seeds did not show it again."""
@@ -96,9 +125,15 @@ class Verdict:
         return f"{self.reason}; {self.told.words} would have been detected" if self.told else self.reason
 
     @property
+    def values(self) -> tuple[float, ...]:
+        """The ends of the range that holds the median: one value if the median is known, none if nothing is."""
+        return tuple(value for value in (self.least, self.value) if value is not None)
+
+    @property
     def borderline(self) -> bool:
-        """Whether its median is outside, and it is still unclear after as many trials as a cell usually has at most."""
-        outside = self.value is not None and self.value not in self.permitted
+        """Whether a median is outside, and it is still unclear after as many trials as a cell usually has at most."""
+        unclear = [one for one in self.parts or (self,) if one.status is Status.INCONCLUSIVE]
+        outside = any(value not in one.permitted for one in unclear for value in one.values)
         return self.status is Status.INCONCLUSIVE and self.n >= USUALLY_MOST and outside
 
 
@@ -148,26 +183,7 @@ def counts(statuses: Iterable[Status]) -> str:
     return ", ".join(f"{number[status]} {status}" for status in Status if number[status])
 
 
-class HasStatus(Protocol):
-    """A verdict of any kind."""
-
-    @property
-    def status(self) -> Status: ...
-
-
-class ProfiledZone(Protocol):
-    """A Zone or a SplitZone."""
-
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def profile(self) -> str: ...
-
-    def digest_at(self, place: Point) -> str | None: ...
-
-
-def overall(verdicts: Iterable[HasStatus]) -> Status:
+def overall(verdicts: Iterable[Verdict]) -> Status:
     """Return the worst status of verdicts: that of a zone, from those on its cells."""
     return worst(verdict.status for verdict in verdicts)
 
@@ -187,10 +203,17 @@ def looks(first: int, most: int) -> tuple[int, ...]:
     return tuple(sorted({round(first * ratio**i) for i in range(LOOKS)}))
 
 
-def obstacle(zone: ProfiledZone, measurements: Sequence[Measurement]) -> tuple[Status, str] | None:
+#: numbers of trials at which a cell is judged, unless others are asked for
+USUAL_LOOKS = looks(5, last_look(5))
+
+
+def obstacle(
+    name: str, under: str, digest_at: Callable[[Point], str], measurements: Sequence[Measurement]
+) -> tuple[Status, str] | None:
     """Return (Status, reason) if measurements of some places say nothing about congestion control, else None.
 
-    Raises UserError if they are of more than one scheme, or under another profile or scenario than the zone's.
+    `digest_at` returns the digest that settings must have, under the profile or scenario `under`, to be judged by what
+    is called `name`. Raises UserError if they have another, or are of more than one scheme.
     """
     settings = {m.trial.setting: m.trial.setting.point for m in measurements}
     # The digest differs from point to point of a scenario; the one that a point must have is checked below.
@@ -200,11 +223,11 @@ def obstacle(zone: ProfiledZone, measurements: Sequence[Measurement]) -> tuple[S
         where = ", ".join(sorted({place.id for place in settings.values()})[:2])
         raise UserError(f"measurements of different runs at {where}", "judge each run by itself")
     for setting, place in settings.items():
-        asked = zone.digest_at(place)
+        asked = digest_at(place)
         if setting.profile_digest != asked:
             what = "profile" if setting.of_profile else "scenario"
             raise UserError(
-                f"zone {zone.id} was measured under another {zone.profile} {what} (digest {asked})"
+                f"{name} was measured under another {under} {what} (digest {asked})"
                 f" than these results ({setting.profile_digest})",
                 f"use the {what} that the zone names, or derive the zone again",
             )
@@ -232,6 +255,66 @@ def judge(
     if verdict.p is not None and verdict.p > level(family):
         verdict = _unclear(verdict, family)
     return verdict if more else _with_power(verdict, zone.metric, family)
+
+
+@dataclasses.dataclass(frozen=True)
+class ZoneAt(Rule):
+    """A zone at one of its places."""
+
+    zone: Zone = dataclasses.field(hash=False)
+    at: Point
+
+    @property
+    def id(self) -> str:
+        return self.zone.id
+
+    @property
+    def place(self) -> Point:
+        return self.at
+
+    @property
+    def version(self) -> str:
+        return self.zone.algorithm_version
+
+    @property
+    def judgeable(self) -> bool:
+        return self.zone.intervals[self.at].counted
+
+    def judge(self, measured: Measured, family: int, more: bool) -> Verdict:
+        made = [m for measurements in measured.values() for m in measurements]
+        return judge(self.zone, self.at, made, family, more)
+
+    def fewest(self, family: int, least: int = 1) -> int:
+        # If all of so many trials lie beyond all values of every basis, it violates: no verdict has a smaller p.
+        permitted = self.zone.intervals[self.at]
+
+        def least_chance(n: int) -> float:
+            chances = (statistics.exceedance_p(n, n, basis.n) if basis.n else 0.5**n for basis in permitted.bases)
+            return min(1.0, 2 * max(chances))
+
+        known = (n for n in itertools.count(least) if 1 - 2 / 2**n >= CONFIDENCE)  # by the median's widest interval
+        return next(n for n in known if least_chance(n) <= level(family))
+
+    def values(self, measured: Measured) -> tuple[float, ...]:
+        made = (m for measurements in measured.values() for m in measurements)
+        return tuple(value for m in made if (value := self.zone.value(m)) is not None)
+
+    def lines(self, verdict: Verdict, before: str | None = None) -> list[tuple[str, str]]:
+        if verdict.value is None or verdict.interval is None:
+            return []
+        permitted = verdict.permitted
+        digits = digits_to_tell((verdict.value, *verdict.interval), permitted.low, permitted.high, words.DIGITS)
+        measured = f"{verdict.value:.{digits}f} (median of {verdict.n} trials; {words.interval(verdict, digits)})"
+        return [
+            ("measured", f"{self.zone.metric} {measured}"),
+            ("permitted", words.permitted(verdict, before, digits)),
+            ("basis", words.basis(permitted, before)),
+        ]
+
+
+def ask(zone: Zone, setting: Setting, algorithm: str | None = None) -> Question:
+    """Ask whether an algorithm, by default the zone's own, is inside a zone in a setting."""
+    return Question(rule=ZoneAt(zone, setting.point), algorithm=algorithm or zone.algorithm, settings=(setting,))
 
 
 def _not_judged(verdict: Verdict) -> Verdict:
@@ -265,13 +348,16 @@ def _assess(zone: Zone, place: Point, measurements: Sequence[Measurement], more:
     permitted = zone.intervals[place]
 
     def verdict(status: Status, reason: str, **kw: Any) -> Verdict:
-        return Verdict(status=status, zone_id=zone.id, place=place, permitted=permitted, reason=reason, **kw)
+        return Verdict(
+            status=status, zone_id=zone.id, place=place, permitted=permitted, reason=reason,
+            what=zone.metric, **kw,
+        )  # fmt: skip
 
     if not measurements:
         return verdict(Status.ERROR, "nothing was measured")
     if {m.trial.setting.point for m in measurements} != {place}:
         raise UserError(f"measurements of {zone.noun}s other than {place.id}", f"judge each {zone.noun} by itself")
-    in_the_way = obstacle(zone, measurements)
+    in_the_way = obstacle(f"zone {zone.id}", zone.profile, zone.digest_at, measurements)
     if in_the_way:
         return verdict(*in_the_way, n=len(measurements))
     values = [zone.value(m) for m in measurements]

@@ -116,6 +116,9 @@ class Margin:
         return value * (1 + self.relative) + self.absolute
 
 
+NO_MARGIN = Margin(relative=0.0, absolute=0.0)
+
+
 def size_factor(small_packets: float, packet_bytes: float | None) -> float:
     """Return what the document promises with packets of so many bytes, as a factor of what it promises with full ones.
 
@@ -134,8 +137,9 @@ def size_factor(small_packets: float, packet_bytes: float | None) -> float:
 class Interval:
     """The permissible values in one cell, ends included, the bases that they follow from, and the margin.
 
-    `small_packets`: the factor by which the document promises less with packets of 1200 bytes instead of 1448; 1 if the
-    size of packets does not matter, or is not known to. `counted`: whether the cell can tell enough to be judged.
+    There are no bases if a document says what is permitted. `small_packets`: the factor by which the document promises
+    less with packets of 1200 bytes instead of 1448; 1 if the size of packets does not matter, or is not known to.
+    `counted`: whether the cell can tell enough to be judged.
     """
 
     low: float
@@ -193,6 +197,10 @@ def _medians(bases: Sequence[Basis]) -> tuple[float, float]:
     least = [basis.median if basis.values else basis.min for basis in bases]
     most = [basis.median if basis.values else basis.max for basis in bases]
     return min(least), max(most)
+
+
+#: what ids of the split parts of zones (split_zone.py) have after the algorithm
+SPLIT_KINDS = ("split", "split-packets")
 
 
 def id_parts(zone_id: str) -> tuple[str, str]:

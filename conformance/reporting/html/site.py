@@ -107,7 +107,7 @@ class _Site:
             "algorithm_page": algorithm_page,
             "title_of": title_of,
             "own_version": own_version,
-            "margins_of": naming.margins,
+            "margins_of": lambda zone: naming.margins({place.id: of for place, of in zone.intervals.items()}),
             "due_to": self._due_to,
         }
 

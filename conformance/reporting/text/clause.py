@@ -1,14 +1,10 @@
 """Show clauses, and the verdicts on them with their evidence, in a terminal."""
 
-import math
 from typing import TYPE_CHECKING
 
 import rich.console
 import rich.table
 
-from conformance.model.clauses.document import Clause
-from conformance.model.clauses.verdict import ClauseVerdict, Evidence
-from conformance.model.judging.verdict import CONFIDENCE
 from conformance.reporting.text import clause_table
 
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
@@ -17,45 +13,6 @@ if TYPE_CHECKING:  # for annotations only: a renderer may name a command's resul
 
 #: most clauses that a stack fails and that are named in a line
 _MOST_FAILED = 6
-
-
-def headline(scheme: str, clause: Clause, verdict: ClauseVerdict) -> str:
-    """Return the first lines of a failure: the scheme, its verdict on a clause, and what the clause says."""
-    return (
-        f"{scheme} {verdict.status} {clause.id} ({clause.source}, {clause.level}): {verdict.reason}\n"
-        f"  clause     {clause.text}"
-    )
-
-
-def lines(clause: Clause, verdict: ClauseVerdict) -> list[tuple[str, str]]:
-    """Return (title, text) of the measured value, the permitted ones, the packets that show it, and the network."""
-    found = [("network", f"{clause.network.words}; hidden by: {clause.invisible}")]
-    if verdict.value is not None:
-        found = [
-            ("measured", measured(clause, verdict)),
-            ("permitted", f"{clause.bound.words(clause.observable.digits)}: {clause.bound.why}"),
-            ("seen", "; ".join(evidence(clause, one) for one in verdict.seen)),
-            ("network", clause.network.words),
-        ]
-    return found
-
-
-def measured(clause: Clause, verdict: ClauseVerdict) -> str:
-    """Return the observable's median with its interval, and the number of values and trials."""
-    digits = clause.observable.digits
-    of = f"{verdict.trials} trials" if verdict.n == verdict.trials else f"{verdict.n} values of {verdict.trials} trials"
-    low, high = verdict.interval or (-math.inf, math.inf)
-    interval = "too few for an interval"
-    if math.isfinite(low) and math.isfinite(high):
-        interval = f"{100 * CONFIDENCE:.5g}% interval {low:.{digits}f}..{high:.{digits}f}"
-    value = f"{verdict.value:.{digits}f} {clause.observable.unit}".strip()
-    return f"{clause.observable.title}: {value} (median of {of}; {interval})"
-
-
-def evidence(clause: Clause, one: Evidence) -> str:
-    """Return a sample's value, and where in a trial it was seen."""
-    value = f"{one.value:.{clause.observable.digits}f} {clause.observable.unit}".strip()
-    return f"{value} at {one.at_s:.6f} s of seed {one.seed}, packet {one.packet}"
 
 
 def failing(found: "FailingClauses") -> str:
@@ -113,11 +70,11 @@ def show_tabled(tabled: "Tabled", console: rich.console.Console) -> None:
 def show_ran(ran: "Ran", console: rich.console.Console) -> None:
     """Show the verdict on each clause; if it does not conform, show all that is known."""
     for judged in ran.judged:
-        clause, verdict = judged.clause, judged.verdict
+        rule, verdict = judged.rule, judged.verdict
         if verdict.status.passes:
-            console.print(f"{judged.scheme} {verdict.status} {clause.id}: {measured(clause, verdict)}", soft_wrap=True)
+            console.print(f"{judged.scheme} {verdict.status} {rule.id}: {rule.measured(verdict)}", soft_wrap=True)
             continue
-        console.print(headline(judged.scheme, clause, verdict), style="red" if judged.violates else "", soft_wrap=True)
-        for title, text in lines(clause, verdict):
+        console.print(rule.headline(judged.scheme, verdict), style="red" if judged.violates else "", soft_wrap=True)
+        for title, text in rule.lines(verdict):
             console.print(f"  {title:10} {text}", soft_wrap=True)
     console.print(f"results: {ran.results}", soft_wrap=True)

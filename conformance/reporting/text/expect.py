@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import rich.console
 
-from conformance.model.expectation import UNEXPLAINED
+from conformance.model.judging.expectation import UNEXPLAINED
 from conformance.support.console import count, one_line
 
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command

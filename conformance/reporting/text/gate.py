@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import rich.console
 
-from conformance.model.expectation import UNEXPLAINED, Surprise
+from conformance.model.judging.expectation import UNEXPLAINED, Surprise
+from conformance.model.judging.session import Finding
 from conformance.model.judging.verdict import ALPHA, CONFIDENCE, Status, Verdict, counts, decided, false_alarms
 from conformance.model.rounding import digits_to_tell
 from conformance.model.trials.trial import Measurement
 from conformance.reporting import heatmaps, points
 from conformance.reporting.html import site
-from conformance.reporting.text import clause as clause_text
 from conformance.reporting.text import compare as comparing
 from conformance.reporting.text import markdown
 from conformance.reporting.tools import badge, bencher, export, junit
@@ -32,7 +32,6 @@ if TYPE_CHECKING:  # for annotations only: a renderer may name a command's resul
     from conformance.commands.gate import GateResult
     from conformance.commands.gate_budget import Spent
     from conformance.commands.gate_clauses import Clauses
-    from conformance.commands.gate_findings import Finding
 
 #: most findings, and most unmeasured cells, that are named; the site has the others
 _MOST_NAMED = 20
@@ -80,10 +79,7 @@ def write(
         made = source.Source([results])
         drawn = Drawn(series=heatmaps.all_series(made.measurements), rows=points.rows(made.measurements))
         named = made.files
-        blamed = {
-            (f.verdict.zone_id, f.verdict.place): f.blame.sentence for f in outcome.findings if f.blame is not None
-        }
-        site.write(made, target / "site", blamed)
+        site.write(made, target / "site", {at: one.sentence for at, one in outcome.blamed.items()})
     contents: dict[str, str | bytes] = {
         "summary.md": summary(outcome, drawn),
         "gate.json": json.dumps(document, indent=1, sort_keys=True, allow_nan=False) + "\n",
@@ -91,7 +87,7 @@ def write(
         "badge.json": badge.endpoint(drawn.series),
         "bencher.json": bencher.render(drawn.series),
         "badge.svg": badge.svg(drawn.series),
-        "junit.xml": junit.render(outcome, words),
+        "junit.xml": junit.render(outcome, lambda finding: "; ".join(_told(outcome, finding))),
     }
     for name, content in contents.items():
         files.write(target / name, content, files.OTHER_FOLDER)
@@ -148,15 +144,16 @@ def to_json(outcome: "GateResult", features: dict[str, Any] | None) -> dict[str,
                 "scheme": judged.scheme_id,
                 "count": {str(status): n for status, n in judged.count().items()},
                 "not_measured": [cell.id for cell in judged.unmeasured],
-                "cells": [_cell(finding) for finding in sorted(judged.findings, key=lambda f: f.verdict.place)],
+                "cells": [_cell(outcome, one) for one in sorted(judged.findings, key=lambda one: one.verdict.place)],
             }
             for judged in outcome.judged
         ],
     }
 
 
-def _cell(finding: "Finding") -> dict[str, Any]:
+def _cell(outcome: "GateResult", finding: Finding) -> dict[str, Any]:
     verdict, expected = finding.verdict, finding.expected
+    cause = outcome.blamed.get((verdict.zone_id, verdict.place))
     return {
         "cell": verdict.place.id,
         **_verdict(verdict),
@@ -166,7 +163,7 @@ def _cell(finding: "Finding") -> dict[str, Any]:
         "expected": expected and {"verdict": str(expected.verdict), "reason": expected.reason, "link": expected.link},
         "again": finding.again and _verdict(finding.again),
         "surprise": None if finding.surprise is Surprise.NONE else str(finding.surprise),
-        "blame": finding.blame and finding.blame.to_json(),
+        "blame": cause and cause.to_json(),
     }
 
 
@@ -222,7 +219,7 @@ def _lines(outcome: "GateResult", quote: Callable[[str], str]) -> Iterator[str]:
     for reason, n in collections.Counter(finding.verdict.reason for finding in unknown).items():
         yield quote(f"unsupported, {count(n, 'verdict')}: {reason}")
     for finding in outcome.unconfirmed:
-        first, *further = _told(finding)
+        first, *further = _told(outcome, finding)
         yield quote(f"not confirmed: {first}")
         yield from (_FURTHER + quote(line) for line in further)
     others = [f for f in outcome.findings if f.surprise is not Surprise.UNCONFIRMED]
@@ -230,7 +227,7 @@ def _lines(outcome: "GateResult", quote: Callable[[str], str]) -> Iterator[str]:
     if outcome.strict:
         failing += [f for f in others if f.status is Status.INCONCLUSIVE]
     for finding in failing[:_MOST_NAMED]:
-        first, *further = _told(finding)
+        first, *further = _told(outcome, finding)
         yield quote(first)
         yield from (_FURTHER + quote(line) for line in further)
     if len(failing) > _MOST_NAMED:
@@ -263,10 +260,10 @@ def _clauses(clauses: "Clauses") -> Iterator[str]:
     parts += [f"{len(clauses.unmeasured)} not measured in time"] if clauses.unmeasured else []
     yield f"clauses: {', '.join(parts)}" + (f"; violated as on record: {known}" if known else "")
     for one in clauses.new:
-        first, *further = clause_text.headline(one.scheme, one.clause, one.verdict).splitlines()
+        first, *further = one.rule.headline(one.scheme, one.verdict).splitlines()
         yield first
         yield from (f"{_FURTHER}{line.strip()}" for line in further)
-        yield from (f"{_FURTHER}{title:10} {text}" for title, text in clause_text.lines(one.clause, one.verdict))
+        yield from (f"{_FURTHER}{title:10} {text}" for title, text in one.rule.lines(one.verdict))
 
 
 def _spent(spent: "Spent") -> str:
@@ -331,12 +328,7 @@ def _ending(outcome: "GateResult") -> str:
     return f"{text} ({'; '.join(beside)})" if beside else text
 
 
-def words(finding: "Finding") -> str:
-    """Return a finding as a sentence: verdict, reason, measured and permitted values; verdict on fresh seeds; cause."""
-    return "; ".join(_told(finding))
-
-
-def _told(finding: "Finding") -> list[str]:
+def _told(outcome: "GateResult", finding: Finding) -> list[str]:
     """Return, in words, a finding's verdict, and if there are any, the verdict on fresh seeds and the cause."""
     verdict = finding.verdict
     text = f"{verdict.status} {verdict.zone_id} at {verdict.place.id}: {verdict.words}{_figures(verdict)}"
@@ -349,8 +341,8 @@ def _told(finding: "Finding") -> list[str]:
     told = [text]
     if finding.again is not None:
         told.append(f"again with fresh seeds: {finding.again.status}: {finding.again.reason}{_figures(finding.again)}")
-    if finding.blame is not None:
-        told.append(finding.blame.sentence)
+    if cause := outcome.blamed.get((verdict.zone_id, verdict.place)):
+        told.append(cause.sentence)
     return told
 
 

@@ -1,6 +1,6 @@
 """Show the results of `zones check`, `show`, `diff`, `apart`, `power` and `margins` in a terminal."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import rich.box
@@ -12,7 +12,6 @@ import rich.text
 from conformance.model.judging.power import BLIND, POWER
 from conformance.model.judging.verdict import Status
 from conformance.model.judging.zone import Interval, Zone
-from conformance.model.split.split_zone import SplitZone
 from conformance.reporting import naming
 from conformance.reporting.marks import SYMBOLS
 from conformance.reporting.text import markdown, terminal
@@ -36,20 +35,23 @@ def show_checked(one: "CheckedZone", console: rich.console.Console) -> None:
 def show_zone(found: "ShownZone", console: rich.console.Console) -> None:
     """Draw what a zone permits in each cell or place, and the reference's median."""
     zone = found.zone
-    under, noun = ("scenario", "point") if isinstance(zone, Zone) and not zone.of_cells else ("profile", "cell")
-    console.print(f"{zone.id}: {zone.metric} under {under} {zone.profile}", soft_wrap=True)
+    under, noun = ("profile", "cell") if zone.of_cells else ("scenario", "point")
+    console.print(f"{found.id}: {found.metric} under {under} {zone.profile}", soft_wrap=True)
     console.print("permitted: the least to the greatest median of the bases, widened by the cell's margin")
-    for line in naming.margins(zone, noun if isinstance(zone, Zone) else "place"):
+    for line in naming.margins(
+        {" ".join(filter(None, at)): interval for at, interval in found.by_name.items()},
+        "place" if found.predicted else noun,
+    ):
         console.print(line, soft_wrap=True)
-    if not all(permitted.counted for permitted in zone.intervals.values()):
+    if not all(interval.counted for interval in found.by_name.values()):
         console.print(f"{SYMBOLS[Status.NOT_JUDGED]} not judged, because {BLIND} there", soft_wrap=True)
     for name, about in zone.references.items():
         console.print(f"reference {name}: {about['scheme']}, {about['trials']} trials a {noun}; {about['what']}")
-    if not isinstance(zone, Zone):
-        console.print(_places(zone))
+    if found.predicted:
+        console.print(_rows(("where", "what"), found))
         return
     if not zone.of_cells:
-        console.print(_points(zone))
+        console.print(_rows(("point",), found))
     for bandwidth in sorted({cell.bandwidth_mbps for cell in zone.cells}):
         console.print(_fitting(zone, bandwidth, console))
 
@@ -85,21 +87,12 @@ def _cells(zone: Zone, bandwidth: float, to: str, before: str) -> rich.table.Tab
     return table
 
 
-def _places(zone: SplitZone) -> rich.table.Table:
+def _rows(head: Sequence[str], found: "ShownZone") -> rich.table.Table:
     table = rich.table.Table()
-    for name in ("where", "what", _PERMITTED):
+    for name in (*head, _PERMITTED):
         table.add_column(name, overflow="fold", no_wrap=name == _PERMITTED)
-    for place, interval in zone.intervals.items():
-        table.add_row(place.where, place.what, _drawn(interval, zone.metric))
-    return table
-
-
-def _points(zone: Zone) -> rich.table.Table:
-    table = rich.table.Table()
-    for name in ("point", _PERMITTED):
-        table.add_column(name, overflow="fold", no_wrap=name == _PERMITTED)
-    for place, interval in zone.intervals.items():
-        table.add_row(place.id, _drawn(interval, zone.metric))
+    for named, interval in found.by_name.items():
+        table.add_row(*named[: len(head)], _drawn(interval, found.metric))
     return table
 
 
@@ -125,7 +118,7 @@ def show_difference(found: "ZoneDifference", console: rich.console.Console) -> N
         if cells:
             console.print(f"smoke cells: {sign} {', '.join(cell.id for cell in cells)}", soft_wrap=True)
     zone = found.zones[0]
-    noun = "cell" if isinstance(zone, Zone) else "place"
+    noun = zone.noun
     if not found.intervals:
         console.print(f"{zone.id}: both permit the same in {len(zone.intervals)} {noun}s")
         return

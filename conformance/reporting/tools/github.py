@@ -8,13 +8,13 @@ import collections
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from conformance.model.expectation import Surprise
+from conformance.model.judging.expectation import Surprise
 from conformance.support.console import count, printable
 
 if TYPE_CHECKING:
     from conformance.commands.gate import GateResult
-    from conformance.commands.gate_findings import Finding
     from conformance.commands.why import Report
+    from conformance.model.judging.session import Finding
 
 #: how many annotations of a step GitHub shows
 _MOST = 10

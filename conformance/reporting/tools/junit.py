@@ -5,7 +5,8 @@ import xml.etree.ElementTree as xml
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from conformance.model.expectation import Surprise
+from conformance.model.judging.expectation import Surprise
+from conformance.model.judging.session import Finding
 from conformance.model.judging.verdict import Status
 from conformance.model.networks.place import Point
 from conformance.model.studies.comparison import Change, Compared
@@ -13,13 +14,13 @@ from conformance.model.studies.comparison import Change, Compared
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
     from conformance.commands.gate import GateResult
     from conformance.commands.gate_clauses import Clauses
-    from conformance.commands.gate_findings import Finding, ZoneResult
+    from conformance.commands.gate_findings import ZoneResult
 
 #: characters that XML 1.0 must not contain (W3C, section 2.2), but that a stack's text may
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def render(outcome: "GateResult", words: Callable[["Finding"], str]) -> bytes:
+def render(outcome: "GateResult", words: Callable[[Finding], str]) -> bytes:
     """Return a document with each verdict as a property; `words` returns a finding as a sentence."""
     root = xml.Element("testsuites", name="conformance gate")
     for judged in outcome.judged:
@@ -31,8 +32,8 @@ def render(outcome: "GateResult", words: Callable[["Finding"], str]) -> bytes:
             _property(case, "trials", str(finding.verdict.n))
             if finding.verdict.value is not None:
                 _property(case, judged.zone.metric, f"{finding.verdict.value:.6g}")
-            if finding.blame is not None:
-                _property(case, "blame", finding.blame.sentence)
+            if cause := outcome.blamed.get((finding.verdict.zone_id, finding.verdict.place)):
+                _property(case, "blame", cause.sentence)
             kind = _kind(finding, outcome.strict)
             if kind:
                 xml.SubElement(case, kind, type=str(finding.verdict.status), message=_xml(words(finding)))
@@ -88,7 +89,7 @@ def _count(suite: xml.Element) -> None:
         suite.set(name, str(len(list(suite.iter(kind)))))
 
 
-def _kind(finding: "Finding", strict: bool) -> str | None:
+def _kind(finding: Finding, strict: bool) -> str | None:
     """Return what JUnit calls a finding that does not pass; None if it passes."""
     status = finding.verdict.status
     if finding.surprise.fails:

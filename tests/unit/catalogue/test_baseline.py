@@ -6,9 +6,9 @@ import pytest
 from helpers import counted, measurements, measurements_of, scheme
 
 from conformance.catalogue import baseline, bases, clauses, documents
-from conformance.model import blindness
 from conformance.model.errors import UserError
 from conformance.model.judging import verdict
+from conformance.model.judging.session import plan
 from conformance.model.networks.place import Cell
 from conformance.results import store
 
@@ -41,18 +41,23 @@ def test_a_stack_need_not_have_done_what_the_document_says(usual):
 def test_a_baseline_that_can_show_nothing_is_refused():
     """With 5 trials before and 20 now, all 20 are outside by chance in one of 26,000 runs of a cell."""
     zone = heatmap([0.2, 0.21, 0.22, 0.23, 0.24])
-    said = r"reno/heatmap-baseline: 20 trials can never show that one of 150 cells violates it; give --max-trials 25"
+    said = r"reno/heatmap-baseline: 20 trials can never show that it is violated, as one of 150 .* --max-trials 25"
     with pytest.raises(UserError, match=said):
-        blindness.refuse_blind(zone, 150, 20)
-    blindness.refuse_blind(zone, 66, 20)
-    blindness.refuse_blind(zone, 150, 25)
-    blindness.refuse_blind(heatmap([0.2] * 20), 150, 20)
+        refuse_blind(zone, 150, 20)
+    refuse_blind(zone, 66, 20)
+    refuse_blind(zone, 150, 25)
+    refuse_blind(heatmap([0.2] * 20), 150, 20)
+
+
+def refuse_blind(zone, family, most):
+    asked = plan([verdict.ask(zone, documents.profile("packets", CELL))], trials=most)
+    dataclasses.replace(asked, families=dict.fromkeys(asked.questions, family)).refuse_blind()
 
 
 @pytest.mark.parametrize(("family", "fewest"), [(1, 5), (66, 5), (67, 6), (150, 6)])
 def test_how_many_trials_a_cell_needs_to_violate(family, fewest):
     zone = heatmap([0.2] * 20)
-    assert blindness.trials_to_violate(zone, family) == fewest
+    assert verdict.ZoneAt(zone, CELL).fewest(family) == fewest
     far_off = under_packets([0.9] * fewest)
     for n, status in ((fewest - 1, "inconclusive"), (fewest, "violates")):
         judged = verdict.judge(zone, CELL, far_off[:n], family)

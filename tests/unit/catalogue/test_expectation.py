@@ -17,10 +17,10 @@ from conformance.cli import main
 from conformance.commands import expect
 from conformance.engine import benches
 from conformance.lab import manifest
-from conformance.model import expectation
 from conformance.model.errors import UserError
-from conformance.model.expectation import Expected, Surprise, compare
-from conformance.model.judging import grid
+from conformance.model.judging import expectation, grid
+from conformance.model.judging.expectation import Expected, Surprise, compare
+from conformance.model.judging.question import Named
 from conformance.model.judging.seeds import FRESH
 from conformance.model.judging.verdict import Status, Verdict, ZoneVerdict
 from conformance.model.networks.place import Cell, Point
@@ -320,13 +320,13 @@ def test_what_nobody_can_see_is_not_compared(monkeypatch, kernel_digest, image, 
 
 
 def test_checks_of_split_zones_are_known_by_their_ids():
-    entry = expected(cells=("10mbps-use-above-0.5",))
+    entry = expected(cells=(Named("10mbps-use-above-0.5"),))
     entry = dataclasses.replace(entry, zone_id="cubic/split")
     document = json.loads(expectations.dumps([entry]))
     schema.check("expected", document, "expected.json")
     assert expectation.from_json(document, "expected.json") == (entry,)
-    assert expectation.find([entry], "cubic/split", "10mbps-use-above-0.5") is entry
-    assert expectation.find([entry], "cubic/split", "10mbps-gain-above-3") is None
+    assert expectation.find([entry], "cubic/split", Named("10mbps-use-above-0.5")) is entry
+    assert expectation.find([entry], "cubic/split", Named("10mbps-gain-above-3")) is None
 
 
 @pytest.mark.slow
@@ -339,7 +339,7 @@ def test_split_zones_are_judged_where_all_their_cells_were_measured(tmp_path):
         made = [m for cell in of for m in measurements([zone.intervals[cell].basis.median * factor] * 20, cell=cell)]
         results.write_text("".join(json.dumps(m.to_json()) + "\n" for m in made))
         found = {v.zone_id: v.verdicts for v in verdicts_of([results])}
-        return {check: str(v.status) for check, v in found.get("cubic/split", {}).items()}
+        return {check.id: str(v.status) for check, v in found.get("cubic/split", {}).items()}
 
     right, wrong = verdicts(cells, 1), verdicts(cells, 0.4)
     assert len(right) == 10
@@ -349,24 +349,23 @@ def test_split_zones_are_judged_where_all_their_cells_were_measured(tmp_path):
 
 
 def test_a_violation_of_a_split_zone_counts_if_a_repeat_shows_it(tmp_path):
-    (split,) = documents.split_zones_for("cubic", documents.zone_of("cubic").profile_digest)
-    check = split.checks[0]
+    check = documents.split_part("cubic/split")[0]
     results = tmp_path / "r.jsonl"
 
     def trials(factor, n, first):
         for cell in check.cells:
-            for m in measurements([split.heatmap.intervals[cell].basis.median * factor] * n, cell=cell):
+            for m in measurements([check.heatmap.intervals[cell].basis.median * factor] * n, cell=cell):
                 yield dataclasses.replace(m, trial=dataclasses.replace(m.trial, seed=m.trial.seed + first))
 
     def verdict(factor, again=1, n_again=0):
         made = [*trials(factor, 20, 0), *trials(again, n_again, FRESH)]
         results.write_text("".join(json.dumps(m.to_json()) + "\n" for m in made))
-        (found,) = [v for v in verdicts_of([results]) if v.zone_id == split.id]
+        (found,) = [v for v in verdicts_of([results]) if v.zone_id == check.id]
         # The run has one family: each cell for the check, and for utilization and loss if it counts.
         zones = [documents.zone_of("cubic", kind) for kind in ("heatmap", "loss")]
         counted = sum(zone.intervals[cell].counted for zone in zones for cell in check.cells)
         assert found.family == counted + len(check.cells)
-        return str(found.verdicts[check.id].status)
+        return str(found.verdicts[check.place].status)
 
     assert verdict(1) == "conforms"
     assert verdict(0.3) == "violates"

@@ -9,12 +9,11 @@ import helpers
 import pytest
 
 from conformance.catalogue import baseline, derive, documents, expectations, lint, scenarios
-from conformance.engine.plan import plan
-from conformance.engine.questions import cell_questions
-from conformance.model import expectation
+from conformance.catalogue.questions import cell_questions
 from conformance.model.errors import UserError
-from conformance.model.judging import grid
+from conformance.model.judging import expectation, grid
 from conformance.model.judging import zone as zones
+from conformance.model.judging.session import plan
 from conformance.model.networks.place import Cell, Point
 from conformance.model.trials.trial import Trial
 from conformance.suite import cases
@@ -164,8 +163,8 @@ def test_points_of_one_name_in_two_scenarios_are_asked_about_apart():
     assert len(asked) == sum(len(zone.places) for zone in own)
     assert len({case.name for case in asked}) == len(asked)
     for case in asked:
-        assert case.question.setting.profile == case.question.zone.profile
-        assert case.question.zone.profile in case.markers
+        assert case.question.setting.profile == case.question.rule.zone.profile
+        assert case.question.rule.zone.profile in case.markers
 
 
 def test_zones_of_one_scenario_ask_about_the_same_trials():
@@ -173,7 +172,7 @@ def test_zones_of_one_scenario_ask_about_the_same_trials():
     questions = [q for kind in ids for q in cell_questions(documents.zone_of("cubic", kind), POINTS)]
     asked = plan(questions, trials=5)
     assert len(asked.work) == len(POINTS)
-    counted = sum(q.zone.intervals[q.place].counted for q in questions)
+    counted = sum(q.rule.judgeable for q in questions)
     assert asked.family == counted
 
 

@@ -15,7 +15,8 @@ from conformance.commands import split_accuracy, split_measure
 from conformance.commands.result import printed
 from conformance.engine import benches
 from conformance.model.networks.place import Cell, end_to_end
-from conformance.model.split import accuracy, split_zone
+from conformance.model.split import accuracy
+from conformance.model.split.split_zone import PathCheck
 from conformance.model.trials.trial import Measurement, Outcome
 from conformance.reporting import split_charts
 from conformance.reporting.text import paths as shown
@@ -202,9 +203,8 @@ def test_without_paths_those_of_the_zones_are_measured(monkeypatch):
         trials=3, results="", workers=None, profile=None, notes=ConsoleNotes(console),
     )  # fmt: skip
     shown.show_measured(found, console)
-    zone = documents.split_zone("cubic/split")
     named = [row.split("│")[1].strip() for row in console.file.getvalue().splitlines() if "pct" in row]
-    assert named == [check.path.id for check in zone.checks if isinstance(check, split_zone.PathCheck)]
+    assert named == [check.path.id for check in documents.split_part("cubic/split") if isinstance(check, PathCheck)]
 
 
 def test_measure_shows_each_path(monkeypatch):

@@ -16,7 +16,7 @@ from conformance.cli import main
 from conformance.commands import clause as command
 from conformance.commands.result import printed
 from conformance.engine import benches
-from conformance.model.clauses.verdict import ClauseVerdict
+from conformance.model.clauses.verdict import ClauseRule
 from conformance.model.judging.verdict import Status
 from conformance.model.trials.trial import Measurement, Outcome
 from conformance.reporting.text import clause_table
@@ -167,9 +167,10 @@ if __name__ == "__main__":
 def test_an_interval_without_ends_is_a_document_too():
     """An interval has no ends if there are fewer than five values, as with few trials."""
     found = clauses.find("BBR10")
-    verdict = ClauseVerdict(
-        status=Status.INCONCLUSIVE, clause_id=found.id, bound=found.bound, reason="few", n=4, value=5.2,
-        interval=(-math.inf, math.inf),
+    rule = ClauseRule(found, "bbrv3")
+    verdict = dataclasses.replace(
+        rule.judge({clauses.setting(found.network): ()}, 1, False),
+        status=Status.INCONCLUSIVE, value=5.2, interval=(-math.inf, math.inf),
     )  # fmt: skip
     judged = command.JudgedClause(clause=found, scheme="x", algorithm="bbrv3", verdict=verdict)
     document = printed(command.Ran(judged=(judged,), results="r.jsonl"))

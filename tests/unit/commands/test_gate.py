@@ -19,15 +19,15 @@ from conformance.catalogue import documents, scenarios
 from conformance.catalogue import separation as apart
 from conformance.cli import main
 from conformance.commands import blame, gate, gate_budget, gate_order, trace, tracing, why
-from conformance.commands.gate_findings import Finding, ZoneResult
-from conformance.engine import benches, execute, plan
+from conformance.commands.gate_findings import ZoneResult
+from conformance.engine import benches, execute
 from conformance.engine.progress import Progress
-from conformance.model import expectation
 from conformance.model.diagnosis import blame as model
 from conformance.model.diagnosis import feature_table
 from conformance.model.errors import UserError
-from conformance.model.expectation import Expected
-from conformance.model.judging import grid
+from conformance.model.judging import expectation, grid
+from conformance.model.judging.expectation import Expected
+from conformance.model.judging.session import Finding, plan
 from conformance.model.judging.verdict import Status, Verdict
 from conformance.model.networks.place import Cell
 from conformance.model.trials import trial
@@ -85,7 +85,7 @@ def test_a_gate_that_nothing_could_fail_is_refused(run):
     zones = [zone for _, zone in documents.judging("atc25") if zone.algorithm == "cubic"]
     result = run("cubic", "--trials", "4", "--max-trials", "4", kind="bad")
     assert result.exit_code == 2
-    few = f"4 trials can never show that one of {_counted(zones)} cells violates it; give --max-trials 5"
+    few = f"4 trials can never show that it is violated, as one of {_counted(zones)} questions; give --max-trials 5"
     assert few in result.output
     result = run("cubic", "--grid", CELLS, "--max-trials", "5", kind="bad")
     assert result.exit_code == 1
@@ -339,7 +339,7 @@ def test_smoke_cells_are_measured_in_order_even_if_one_of_two_guests_waits_for_a
 
     monkeypatch.setattr(benches, "find", benches.find)
     fake_room.install("good", OneCore)
-    asked = plan.plan(trials=5, work=ordered.work, urgent=ordered.urgent)
+    asked = plan(trials=5, work=ordered.work, urgent=ordered.urgent)
     with execute.Execution(asked, benches.find(), store.Store(tmp_path / "r.jsonl"), workers=2):
         assert enough.wait(60)
     assert profiles[:12] == ["short-flows", *["packets"] * 11]
@@ -491,14 +491,14 @@ def test_what_is_not_judged_fails_a_strict_gate_in_no_report():
     outcome = found((good, (Finding(verdict=one, expected=None),), ()),
                     (other, (Finding(verdict=not_judged, expected=None),), ()), strict=True)  # fmt: skip
     assert outcome.exit_status == 0
-    junit = xml.fromstring(tools_junit.render(outcome, shown.words))
+    junit = xml.fromstring(tools_junit.render(outcome, lambda one: one.verdict.reason))
     assert (len(list(junit.iter("failure"))), len(list(junit.iter("skipped")))) == (0, 1)
     assert "not judged" not in "".join(line for line in shown._lines(outcome, str) if not line.startswith("zone "))
     assert "in 1 verdict" in shown._ending(outcome)
     counted = next(cell for cell, of in good.intervals.items() if of.counted and cell != one.place)
     lacking = found((good, (Finding(verdict=one, expected=None),), (counted,)), strict=True)
     assert lacking.exit_status == 4
-    assert len(list(xml.fromstring(tools_junit.render(lacking, shown.words)).iter("failure"))) == 1
+    assert len(list(xml.fromstring(tools_junit.render(lacking, lambda one: "")).iter("failure"))) == 1
 
 
 SMOKE = [place for place in documents.zone_of("cubic").smoke if place.bandwidth_mbps == 10]

@@ -4,7 +4,7 @@ import pytest
 
 from conformance.catalogue import documents
 from conformance.commands.measuring import amount
-from conformance.engine.plan import plan
+from conformance.model.judging.session import plan
 
 
 @pytest.mark.parametrize(

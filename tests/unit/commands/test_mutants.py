@@ -20,8 +20,8 @@ from conformance.kernel import store as kernels
 from conformance.lab import kernel_variant, manifest
 from conformance.lab.virtual import command
 from conformance.model.errors import UserError
+from conformance.model.judging.session import Answer
 from conformance.model.judging.verdict import Status, judge
-from conformance.model.judging.zone import Zone
 from conformance.model.metrics.table import METRICS
 from conformance.model.networks.place import Cell, Point
 from conformance.model.studies import mutants as model
@@ -315,12 +315,15 @@ def made_up(monkeypatch, tmp_path):
 
     def measure(bench, kept, algorithm, zones, where, plan, on_trial):
         measured.extend(cell for _, cell in where)
-        return {
-            (profile, cell): measurements_of(
-                "utilization", [values.get(bench, 0.5) if cell == B else 0.5] * plan.trials, cell=cell
-            )
-            for profile, cell in where
+        asked = mutants.asked(algorithm, zones, plan)
+        made = {
+            key: measurements_of("utilization", [values.get(bench, 0.5) if cell == B else 0.5] * plan.trials, cell=cell)
+            for key, (_, cell) in zip(mutants.work(algorithm, where), where, strict=True)
         }
+        return [
+            Answer(algorithm=algorithm, setting=key[1], measurements=found, judged=asked.judged(key, found))
+            for key, found in made.items()
+        ]
 
     monkeypatch.setattr(mutants, "_absent", lambda chosen: [])
     monkeypatch.setattr(mutants, "bench_of", lambda mutant, say: mutant.id)
@@ -600,15 +603,14 @@ def test_the_record_is_of_the_mutants_there_are_and_of_every_zone_of_their_algor
     assert NEWER < buildable <= recorded | NEWER
     for path in documents.zone_files("*"):
         shipped = documents.zone(path)
-        if isinstance(shipped, Zone):
-            said = mutant_record.check(shipped, path)
-            own = shipped.algorithm in {one.algorithm for one in record}
-            if said == "tried on no mutants":
-                shares = (not shipped.of_cells) and "No mutant was tried yet on the zones" in _PAGE
-                assert shares or shipped.id.partition("/")[2] in NEWER_ZONES, path
-                continue
-            others = "" if own and shipped.of_cells else "(, none of them of its own algorithm)?"
-            assert re.fullmatch(f"rejects [1-9].* mutants{others}", said), f"{path}: `make mutants-record`"
+        said = mutant_record.check(shipped, path)
+        own = shipped.algorithm in {one.algorithm for one in record}
+        if said == "tried on no mutants":
+            shares = (not shipped.of_cells) and "No mutant was tried yet on the zones" in _PAGE
+            assert shares or shipped.id.partition("/")[2] in NEWER_ZONES, path
+            continue
+        others = "" if own and shipped.of_cells else "(, none of them of its own algorithm)?"
+        assert re.fullmatch(f"rejects [1-9].* mutants{others}", said), f"{path}: `make mutants-record`"
     now = {one.id: mutant_record._rejected(one)[0] for one in mutant_record.shipped()}
     assert mutant_record._kept() == now, "`conformance zones check --record`"
 

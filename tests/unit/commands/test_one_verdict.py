@@ -6,18 +6,18 @@ import random
 import click.testing
 import fake_room
 import pytest
-from helpers import CELL, measurement, measurements, zone_on
+from helpers import CELL, measurement, measurements, zone_on, zone_verdicts
 
 from conformance.catalogue import documents
+from conformance.catalogue.questions import cell_questions, split_questions
 from conformance.cli import main
-from conformance.commands import cross, expect, gate
+from conformance.commands import cross, gate
 from conformance.commands import run as running
-from conformance.commands.gate_findings import Finding, ZoneResult, confirmed, repeating
+from conformance.commands.gate_findings import ZoneResult, by_zone
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches
-from conformance.engine.plan import plan
-from conformance.engine.questions import cell_questions, split_question
 from conformance.model.errors import UserError
+from conformance.model.judging.session import Finding, Session, plan, stored
 from conformance.model.judging.verdict import Status, Verdict
 from conformance.model.judging.zone import Basis
 from conformance.model.networks.place import Cell
@@ -155,12 +155,16 @@ def test_a_repeat_that_was_cut_short_clears_nothing(in_time):
     """Five trials leave the cell unclear, and with eight it violates again."""
     (question,) = cell_questions(ZONE, [CELL])
     asked = plan([question], trials=5, most_trials=20)
-    verdict = asked.judge(question, {question.setting: _seeded([0.9] * 5)}).verdict
-    results = [ZoneResult(zone=ZONE, scheme_id="s", findings=(Finding(verdict=verdict, expected=None),), unmeasured=())]
-    values = [0.9, 0.9, 0.9, 0.9, 0.55, 0.9, 0.9, 0.9][:in_time]
-    measured = {question.key: _seeded(values, 11001)} if values else {}
-    judged = tuple(confirmed(repeating(asked, results), measured, results))
-    assert gate.GateResult(judged=judged, strict=False).exit_status is ExitStatus.VIOLATES
+    again = [0.9, 0.9, 0.9, 0.9, 0.55, 0.9, 0.9, 0.9][:in_time]
+
+    def source(plan):
+        made = _seeded(again, 11001) if plan.repeats else _seeded([0.9] * 5)
+        return plan.judged(question.key, made) if made else ()
+
+    found = Session(plan=asked).findings(source)
+    (judged,) = by_zone(asked, found, [ZONE], {"cubic": "s"})
+    assert gate.GateResult(judged=(judged,), strict=False).exit_status is ExitStatus.VIOLATES
+    assert found[0].confirmed.status is Status.VIOLATES
 
 
 def test_holm_counts_no_cell_that_is_not_counted():
@@ -173,18 +177,16 @@ def test_holm_counts_no_cell_that_is_not_counted():
     # By Holm's first step alone, the second cell would not be clear; by the second step it is.
     values = {counted[0]: [0.9] * 5, counted[1]: NEARLY}
     measured = {q.key: _seeded(values.get(q.place, [0.5] * 5), cell=q.place) for q in asked.questions}
-    whole = asked.zone_verdicts(measured)[judged.id]
-    zones = summary.Zones()
+    whole = zone_verdicts(asked, measured)[judged.id]
+    zones, session = summary.Zones(), Session(plan=asked)
     for question in asked.questions:
-        verdict = asked.judge(question, {question.setting: measured[question.key]}).verdict
         report = type("Report", (), {"when": "setup"})()
-        setattr(report, summary.TOLD, summary.told(verdict, None, judged, asked.families[question], False))
+        alone = asked.judge(question, {question.setting: measured[question.key]})
+        setattr(report, summary.FINDING, summary.pack(session.finding(alone)))
         zones.pytest_runtest_logreport(report)
-    late = {place for _, place in zones.late()}
+    late = {place for _, _, place in zones.late()}
     alone = {c for c in counted if asked.judge(*_of(asked, measured, c)).status is Status.VIOLATES}
-    assert {c for c in counted if whole.verdicts[c].status is Status.VIOLATES} == alone | {
-        c for c in counted if c.id in late
-    }
+    assert {c for c in counted if whole.verdicts[c].status is Status.VIOLATES} == alone | late
 
 
 def _of(asked, measured, cell):
@@ -192,13 +194,13 @@ def _of(asked, measured, cell):
     return question, {question.setting: measured[question.key]}
 
 
-SPLIT = documents.split_zone("cubic/split")
+SPLIT = documents.split_part("cubic/split")
 
 
 def _check():
     """Return a question about a path of two unlike segments."""
-    every = [split_question(SPLIT, c) for c in SPLIT.checks_within(documents.cells("10mbps"))]
-    return next(one for one in every if isinstance(one.check, PathCheck) and len(set(one.check.path.segments)) == 2)
+    every = split_questions(SPLIT, documents.cells("10mbps"))
+    return next(one for one in every if isinstance(one.rule, PathCheck) and len(set(one.rule.path.segments)) == 2)
 
 
 def _asked(asked, question, full, numbers):
@@ -213,7 +215,7 @@ def _asked(asked, question, full, numbers):
 
 def test_a_split_verdict_does_not_depend_on_what_else_holds_one_of_its_cells_open():
     question, draw = _check(), random.Random(5)
-    segments, permitted = question.check.path.segments, question.check.permitted
+    segments, permitted = question.rule.path.segments, question.rule.permitted
     low, whole = permitted["split"].low, (permitted["end_to_end"].low + permitted["end_to_end"].high) / 2
     asked = plan([question], trials=5, most_trials=20)
     statuses = set()
@@ -229,7 +231,8 @@ def test_a_split_verdict_does_not_depend_on_what_else_holds_one_of_its_cells_ope
             numbers = {s: 20 if s == held else 5 for s in question.settings}
             assert _asked(asked, question, full, numbers).status is alone.status
         kept = {s: full[s][: len(found)] for s, found in alone.measured.items()}
-        assert expect._of_check(question, kept, asked.families[question]).status in (alone.status, Status.CONFORMS)
+        (from_file,) = stored({question: kept})
+        assert from_file.verdict.status in (alone.status, Status.CONFORMS)
     assert len(statuses) > 1
 
 
@@ -238,6 +241,6 @@ def test_only_what_is_asked_about_can_save_a_session_from_being_blind():
     heatmap = documents.zone_of("cubic")
     few = [cell for cell, permitted in heatmap.intervals.items() if permitted.counted and permitted.basis.n == 20]
     asked = plan(cell_questions(heatmap, few), trials=5, most_trials=5)
-    with pytest.raises(UserError, match="5 trials can never show that one of"):
+    with pytest.raises(UserError, match="5 trials can never show that it is violated"):
         asked.refuse_blind()
     plan(cell_questions(heatmap, heatmap.intervals), trials=5, most_trials=5).refuse_blind()

@@ -8,19 +8,19 @@ import pytest
 from helpers import line
 
 from conformance.catalogue import documents
+from conformance.catalogue.questions import cell_questions, split_questions
 from conformance.engine import benches, followups
 from conformance.engine.execute import Execution
-from conformance.engine.plan import plan
-from conformance.engine.questions import cell_questions, split_question
 from conformance.model.errors import UserError
 from conformance.model.judging import seeds
+from conformance.model.judging.session import plan
 from conformance.model.judging.verdict import Status
 from conformance.model.split.split_zone import PathCheck
 from conformance.results import store
 
 HEATMAP, LOSS = documents.zone_of("cubic"), documents.zone_of("cubic", "loss")
 CELLS = tuple(c for c, permitted in HEATMAP.intervals.items() if permitted.counted and LOSS.intervals[c].counted)
-SPLIT = documents.split_zone("cubic/split")
+SPLIT = documents.split_part("cubic/split")
 #: so few questions that five trials detect each violation
 QUESTIONS = (*cell_questions(HEATMAP, CELLS[:20]), *cell_questions(LOSS, CELLS[:20]))
 PATIENCE_S = 60
@@ -128,10 +128,9 @@ def test_neither_order_nor_a_part_nor_a_shard_changes_a_verdict(session):
 @pytest.mark.parametrize("how", [{"ahead": True}, {"ahead": False}])
 def test_a_check_of_several_settings_is_repeated_in_the_guests_that_are_there(session, tmp_path, how):
     """All violate at their first look, which is as long as a prediction takes."""
-    checks = SPLIT.checks_within(documents.cells("10mbps"))
-    questions = [split_question(SPLIT, check) for check in checks]
-    paths = [question for question in questions if isinstance(question.check, PathCheck)]
-    shares = [question for question in questions if not isinstance(question.check, PathCheck)]
+    questions = split_questions(SPLIT, documents.cells("10mbps"))
+    paths = [question for question in questions if isinstance(question.rule, PathCheck)]
+    shares = [question for question in questions if not isinstance(question.rule, PathCheck)]
     asked = plan([*paths, shares[0]], trials=20)
     *alone, before = session("bad", asked, "alone.jsonl", new=lambda judged: False, workers=1, **how)
     *found, room = session("bad", asked, workers=1, **how)
@@ -143,8 +142,7 @@ def test_a_check_of_several_settings_is_repeated_in_the_guests_that_are_there(se
 @pytest.fixture
 def checks():
     """Return the questions of CUBIC's split part, which share cells: paths, and the shares of the grid."""
-    found = SPLIT.checks_within(documents.cells("10mbps"))
-    return [split_question(SPLIT, check) for check in found]
+    return split_questions(SPLIT, documents.cells("10mbps"))
 
 
 @pytest.mark.parametrize("kind", ["unclear", "clear later", "bad", "good"])

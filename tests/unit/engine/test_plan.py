@@ -4,17 +4,17 @@ import dataclasses
 
 import fake_room
 import pytest
-from helpers import measurements, setting, zone
+from helpers import measurements, setting, zone, zone_verdicts
 from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.catalogue import documents
+from conformance.catalogue.questions import cell_questions, split_questions
 from conformance.engine import benches
 from conformance.engine.execute import Execution, execute
-from conformance.engine.plan import plan
-from conformance.engine.questions import CellQuestion, cell_questions, split_question
 from conformance.model.errors import UserError
-from conformance.model.judging.verdict import Status
+from conformance.model.judging.session import plan
+from conformance.model.judging.verdict import Status, ask
 from conformance.model.networks.place import Cell
 from conformance.model.split import split_zone
 from conformance.model.split.split_zone import PathCheck
@@ -23,7 +23,7 @@ from conformance.results.store import Store
 HEATMAP, LOSS = documents.zone_of("cubic"), documents.zone_of("cubic", "loss")
 #: the cells that are counted for utilization: only these can violate
 CELLS = tuple(cell for cell, permitted in HEATMAP.intervals.items() if permitted.counted)
-SPLIT = documents.split_zone("cubic/split")
+SPLIT = documents.split_part("cubic/split")
 
 
 @pytest.mark.slow
@@ -66,7 +66,7 @@ def test_a_family_may_be_a_whole_row():
 
 
 def test_split_checks_share_the_chance_between_cells():
-    questions = [split_question(SPLIT, check) for check in SPLIT.checks_within(documents.cells("10mbps"))]
+    questions = split_questions(SPLIT, documents.cells("10mbps"))
     asked = plan(questions, trials=5, most_trials=20)
     cells = {setting for question in questions for setting in question.settings}
     assert set(asked.families.values()) == {len(cells)}
@@ -80,11 +80,11 @@ def test_a_split_check_needs_more_trials_only_of_what_may_make_it_clear():
     wide = Cell(10, 20, 1)
     values = [factor * permitted[wide].basis.median for factor in (0.4, 0.6, 1, 1.5, 1.8)] * 4
     measured[setting(wide)] = measurements(values, cell=wide)
-    questions = [split_question(SPLIT, c) for c in SPLIT.checks_within(documents.cells("10mbps"))]
+    questions = split_questions(SPLIT, documents.cells("10mbps"))
     asked = plan(questions, trials=5, most_trials=20)
     first = {s: found[:5] for s, found in measured.items()}
     unclear = [q for q in questions if not asked.is_settled(asked.judge(q, first))]
-    assert unclear and not any(isinstance(question.check, PathCheck) for question in unclear)
+    assert unclear and not any(isinstance(question.rule, PathCheck) for question in unclear)
     for question in unclear:
         needed = asked.next_look(asked.judge(question, first))
         assert setting(wide) in needed and len(needed) < len(question.settings) / 2
@@ -106,21 +106,21 @@ def test_work_may_be_more_than_what_is_asked_about():
 def test_a_plan_that_nothing_could_fail_is_refused():
     of_20 = {cell: HEATMAP.intervals[cell] for cell in CELLS if HEATMAP.intervals[cell].basis.n == 20}
     whole = cell_questions(dataclasses.replace(HEATMAP, intervals=of_20), of_20)
-    with pytest.raises(UserError, match=f"5 trials can never show that one of {len(of_20)} cells violates it"):
+    with pytest.raises(UserError, match=f"5 trials can never show that it is violated, as one of {len(of_20)} "):
         plan(whole, trials=5).refuse_blind()
     plan(whole, trials=5, most_trials=20).refuse_blind()
 
 
 def test_a_plan_whose_split_checks_could_never_fail_is_refused():
     """Only intervals of medians at the family's level can violate."""
-    check = SPLIT.checks[0]
-    predicted = split_question(SPLIT, check)
+    check = SPLIT[0]
+    (predicted,) = split_questions([check], check.cells)
     for trials in (5, 11):
-        with pytest.raises(UserError, match=f"{trials} trials can never show .*a prediction from 3 cells"):
+        with pytest.raises(UserError, match=f"{trials} trials can never show that it is violated, as one of 3 "):
             plan([predicted], trials=trials).refuse_blind()
     plan([predicted], trials=12).refuse_blind()
-    assert split_zone.judge(SPLIT, check, _all_at(check, 0.01, 12), family=3).status is Status.VIOLATES
-    assert split_zone.judge(SPLIT, check, _all_at(check, 0.01, 11), family=3).status is not Status.VIOLATES
+    assert split_zone.judge(check, _all_at(check, 0.01, 12), family=3).status is Status.VIOLATES
+    assert split_zone.judge(check, _all_at(check, 0.01, 11), family=3).status is not Status.VIOLATES
 
 
 def _all_at(check, utilization, n):
@@ -139,7 +139,7 @@ def test_seeds_begin_where_they_are_asked_to():
 
 
 def test_a_question_may_be_about_another_algorithm():
-    question = CellQuestion(zone=HEATMAP, setting=setting(CELLS[0]), algorithm="reno")
+    question = ask(HEATMAP, setting(CELLS[0]), "reno")
     asked = plan([question, *cell_questions(HEATMAP, CELLS[:2])], trials=5)
     assert asked.work[0][0] == "reno"
     assert set(asked.families.values()) == {3}
@@ -150,7 +150,7 @@ def test_zones_are_judged_whole_by_what_was_measured():
     intervals = {**zone().intervals, other: next(iter(zone().intervals.values()))}
     small = dataclasses.replace(zone(), intervals=intervals)
     questions = cell_questions(small, intervals)
-    found = plan(questions, trials=5).zone_verdicts({questions[0].key: measurements([0.5] * 5)})
+    found = zone_verdicts(plan(questions, trials=5), {questions[0].key: measurements([0.5] * 5)})
     # The result that did not arrive was planned, so it takes its share of the family.
     assert found["cubic/heatmap"].family == 2
     assert found["cubic/heatmap"].status is Status.CONFORMS

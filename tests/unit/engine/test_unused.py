@@ -7,8 +7,8 @@ from helpers import measurement, scheme, setting
 
 from conformance.engine import unused
 from conformance.engine.benches import Bench, Choice
-from conformance.engine.plan import plan
 from conformance.model.errors import UserError
+from conformance.model.judging.session import plan
 from conformance.model.networks.place import Cell
 from conformance.model.trials.trial import Outcome
 from conformance.results.store import Store

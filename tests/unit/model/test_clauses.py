@@ -12,8 +12,6 @@ import scipy.stats
 import senders
 
 from conformance.catalogue import clauses
-from conformance.engine.plan import plan
-from conformance.engine.questions import ClauseQuestion
 from conformance.model.captures import packets
 from conformance.model.clauses import verdict
 from conformance.model.clauses.document import Bound, Specification
@@ -21,9 +19,9 @@ from conformance.model.clauses.observables import OBSERVABLES
 from conformance.model.clauses.seen import Seen
 from conformance.model.diagnosis.pcap import Packet
 from conformance.model.errors import UserError
-from conformance.model.family import USUAL_LOOKS
 from conformance.model.judging import statistics
-from conformance.model.judging.verdict import ALPHA, Status, level
+from conformance.model.judging.session import plan
+from conformance.model.judging.verdict import ALPHA, USUAL_LOOKS, Status, level
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement, Outcome
 from conformance.support import paths, schema
@@ -55,8 +53,9 @@ def lossy(seed, **changes):
     return senders.Sender(lost=lost, ssthresh=20, **changes)
 
 
-def judge(clause, measurements, **how):
-    return verdict.judge(clause, clauses.setting(clause.network), measurements, **how)
+def judge(clause, measurements, twice=False, **how):
+    rule = verdict.ClauseRule(clause, clause.algorithms[0], twice)
+    return verdict.judge(rule, clauses.setting(clause.network), measurements, **how)
 
 
 # --- packets
@@ -119,7 +118,7 @@ def test_a_setting_that_keeps_packets_is_another_setting_and_others_stay_what_th
 
 def test_a_reno_that_halves_conforms_and_one_that_keeps_seven_tenths_does_not():
     right = judge(RENO, [measured(lossy(seed), seed) for seed in range(1, 6)])
-    assert right.status is Status.CONFORMS and right.n > right.trials == 5
+    assert right.status is Status.CONFORMS and right.samples > right.n == 5
     wrong = judge(RENO, [measured(lossy(seed, beta=0.7), seed) for seed in range(1, 6)])
     assert wrong.status is Status.VIOLATES and wrong.value == pytest.approx(0.7, abs=0.05)
     assert wrong.p is not None and wrong.p < 1e-6
@@ -258,11 +257,11 @@ def test_a_sender_on_the_bound_is_seldom_said_to_violate():
 
 def test_too_few_trials_to_ever_violate_are_refused():
     initial = clauses.find("CL017")
-    verdict.refuse_blind(initial, 10, 20)
     with pytest.raises(UserError, match="CL017: 5 trials can never show"):
-        verdict.refuse_blind(initial, 10, 5)
-    verdict.refuse_blind(initial, 10, 8, twice=True)
-    verdict.refuse_blind(RENO, 10, 5)  # each of many losses is a value
+        plan([_question(initial)], trials=5).refuse_blind()
+    for question, trials in ((_question(initial), 20), (_twice(initial), 8), (_question(RENO), 5)):
+        # Each of many losses is a value of RENO's.
+        plan([question], trials=trials).refuse_blind()
 
 
 # --- documents
@@ -341,11 +340,11 @@ def test_one_trial_tells_that_a_stack_sends_no_ect_and_nothing_else():
 
 
 def _question(clause):
-    return ClauseQuestion(clause=clause, setting=clauses.setting(clause.network), algorithm=clause.algorithms[0])
+    return verdict.ask(clause, clauses.setting(clause.network), clause.algorithms[0], twice=False)
 
 
 def _twice(clause):
-    return dataclasses.replace(_question(clause), twice=True)
+    return verdict.ask(clause, clauses.setting(clause.network), clause.algorithms[0])
 
 
 def test_what_is_sent_to_a_client_that_has_left_is_not_looked_at():

@@ -4,16 +4,15 @@ import dataclasses
 import random
 
 import pytest
-from helpers import CELL, measurements, zone
+from helpers import CELL, judge_zones, measurements, zone, zone_verdicts
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.engine.plan import plan
-from conformance.engine.questions import cell_questions
-from conformance.model.family import USUAL_LOOKS, first_clear, judge_zones, last_step, looks_of
+from conformance.catalogue.questions import cell_questions
 from conformance.model.judging import statistics
 from conformance.model.judging.seeds import FRESH, JUDGED, repeats_apart
-from conformance.model.judging.verdict import ALPHA, LOOKS, Status, judge
+from conformance.model.judging.session import at_first_clear, last_step, looks_of, plan
+from conformance.model.judging.verdict import ALPHA, LOOKS, USUAL_LOOKS, Status, judge
 from conformance.model.judging.zone import Basis, Margin, hull
 from conformance.model.networks.place import Cell
 
@@ -59,13 +58,19 @@ def test_a_question_is_judged_at_its_first_clear_look(values, family):
     def at(n, more):
         return judge(HEATMAP, CELL, made[:n], family, more)
 
-    found = first_clear(USUAL_LOOKS, 20, at)
+    def first_clear(available):
+        return at_first_clear(
+            USUAL_LOOKS, {None: available}, lambda numbers, more: at(numbers[None], more),
+            lambda found: [None] if found.status is Status.INCONCLUSIVE else [],
+        )  # fmt: skip
+
+    found = first_clear(20)
     clear = [n for n in USUAL_LOOKS if at(n, n < 20).status is not Status.INCONCLUSIVE]
     assert found.n == (clear[0] if clear else 20)
     # The verdict is the same however many more trials other zones asked for, and whatever these gave.
     for held in USUAL_LOOKS:
         if held >= found.n:
-            assert first_clear(USUAL_LOOKS, held, at) == found
+            assert first_clear(held) == found
 
 
 @given(VALUES, st.randoms(use_true_random=False))
@@ -93,8 +98,8 @@ def test_what_did_not_arrive_makes_nothing_easier(values):
     questions = cell_questions(HEATMAP, CELLS)
     asked = plan(questions, trials=5, most_trials=20)
     measured = {q.key: seeded(v, cell=q.place) for q, v in zip(questions, values, strict=True)}
-    whole = asked.zone_verdicts(measured)[HEATMAP.id]
-    part = asked.zone_verdicts({key: measured[key] for key in list(measured)[:1]})[HEATMAP.id]
+    whole = zone_verdicts(asked, measured)[HEATMAP.id]
+    part = zone_verdicts(asked, dict(list(measured.items())[:1]))[HEATMAP.id]
     assert whole.family == part.family == 3
     for cell, verdict in part.verdicts.items():
         if verdict.status is Status.VIOLATES:

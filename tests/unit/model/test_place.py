@@ -4,12 +4,12 @@ import dataclasses
 
 import helpers
 import pytest
+from helpers import judge_zones
 from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.catalogue import documents, own_kind, scenarios
 from conformance.model.errors import UserError
-from conformance.model.family import judge_zones
 from conformance.model.judging import zone as zones
 from conformance.model.judging.verdict import Status, judge
 from conformance.model.metrics.table import METRICS

@@ -5,9 +5,9 @@ import random
 import pytest
 from helpers import CELL, measurements, zone
 
-from conformance.model.expectation import Expected, Known, Surprise, compare, update
-from conformance.model.family import USUAL_LOOKS, first_clear
-from conformance.model.judging.verdict import Status, ZoneVerdict, judge
+from conformance.model.judging.expectation import Expected, Known, Surprise, compare, update
+from conformance.model.judging.session import at_first_clear
+from conformance.model.judging.verdict import USUAL_LOOKS, Status, ZoneVerdict, judge
 from conformance.model.judging.zone import Basis, Interval, Margin, hull
 
 pytestmark = pytest.mark.slow
@@ -33,10 +33,14 @@ class Stack:
         values = [self._factor * self._chance.gauss(0.5, 0.5 * self._cv) for _ in range(USUAL_LOOKS[-1])]
         made = measurements(values)
 
-        def clear(found):
-            return found.sure if until_sure and found.status.passes else found.status is not Status.INCONCLUSIVE
+        def unclear(found):
+            clear = found.sure if until_sure and found.status.passes else found.status is not Status.INCONCLUSIVE
+            return [] if clear else [None]
 
-        return first_clear(USUAL_LOOKS, 20, lambda n, more: judge(self._zone, CELL, made[:n], family, more), clear)
+        def at(numbers, more):
+            return judge(self._zone, CELL, made[: numbers[None]], family, more)
+
+        return at_first_clear(USUAL_LOOKS, {None: 20}, at, unclear)
 
 
 def fails(cv, factor, runs=150):

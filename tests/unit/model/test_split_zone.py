@@ -35,7 +35,12 @@ PERMITTED = {
 
 @functools.cache
 def zone(algorithm, profile="atc25"):
-    return documents.split_zone(f"{algorithm}/{documents.stem('split', profile)}")
+    """Return the checks of the split part of an algorithm's zone."""
+    return documents.split_part(f"{algorithm}/{documents.stem('split', profile)}")
+
+
+def within(checks, cells):
+    return [check for check in checks if set(check.cells) <= set(cells)]
 
 
 def like(algorithm, cells, n=20, outcome=Outcome.OK):
@@ -52,10 +57,17 @@ def like(algorithm, cells, n=20, outcome=Outcome.OK):
 
 @pytest.mark.parametrize("profile", ["atc25", "packets"])
 def test_there_is_one_for_each_algorithm_and_what_it_permits_stays(profile):
-    parts = documents.split_zones(profile)
-    assert [part.algorithm for part in parts] == list(ALGORITHMS)
+    parts = documents.split_checks(profile)
+    assert [checks[0].heatmap.algorithm for checks in parts.values()] == list(ALGORITHMS)
     permitted = {
-        part.id: digest.of_value([[place.id, i.low, i.high] for place, i in part.intervals.items()]) for part in parts
+        zone_id: digest.of_value(
+            [
+                [f"{check.where}: {split_zone.called(what)}", i.low, i.high]
+                for check in checks
+                for what, i in check.permitted.items()
+            ]
+        )
+        for zone_id, checks in parts.items()
     }
     assert permitted == {zone_id: PERMITTED[zone_id] for zone_id in permitted}
 
@@ -64,11 +76,11 @@ def test_there_is_one_for_each_algorithm_and_what_it_permits_stays(profile):
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_checks_are_a_path_of_each_class_and_shares_of_grids(algorithm, profile):
     own = zone(algorithm, profile)
-    paths = [check for check in own.checks if isinstance(check, split_zone.PathCheck)]
+    paths = [check for check in own if isinstance(check, split_zone.PathCheck)]
     assert [check.path.path_class for check in paths] == list(split_paths.PathClass)
-    grids = {check.grid for check in own.checks if isinstance(check, split_zone.ShareCheck)}
+    grids = {check.grid for check in own if isinstance(check, split_zone.ShareCheck)}
     assert grids == ({"10mbps", "full"} if profile == "atc25" else {"10mbps"})
-    intervals = own.heatmap.intervals
+    intervals = own[0].heatmap.intervals
     for check in paths:
         # A stack inside the heatmap's zone in these cells is inside here, too.
         low = min(intervals[cell].low for cell in check.path.segments)
@@ -78,12 +90,12 @@ def test_checks_are_a_path_of_each_class_and_shares_of_grids(algorithm, profile)
 
 def test_a_zone_without_trials_permits_no_shares():
     """Zones in the form from before version 2 hold only the ranges of trials."""
-    heatmap = zone("cubic").heatmap
+    heatmap = zone("cubic")[0].heatmap
     ranges = {
         cell: dataclasses.replace(i, bases=tuple(dataclasses.replace(basis, values=()) for basis in i.bases))
         for cell, i in heatmap.intervals.items()
     }
-    assert split_zone.SplitZone(heatmap=dataclasses.replace(heatmap, intervals=ranges)).checks == ()
+    assert split_zone.checks(dataclasses.replace(heatmap, intervals=ranges)) == ()
 
 
 @pytest.mark.slow
@@ -91,7 +103,7 @@ def test_a_zone_without_trials_permits_no_shares():
 def test_accepts_its_own_reference(algorithm):
     own = zone(algorithm)
     measured = like(algorithm, grid.cells("full"))
-    found = {check.id: split_zone.judge(own, check, measured, family=150) for check in own.checks}
+    found = {check.place.id: split_zone.judge(check, measured, family=150) for check in own}
     assert {v.status for v in found.values()} <= {Status.CONFORMS, Status.COMPATIBLE, Status.INCONCLUSIVE}
     assert sum(v.status.passes for v in found.values()) >= len(found) - 1
 
@@ -107,7 +119,7 @@ def test_rejects_other_algorithms_at_10_mbps(algorithm, other, least):
     outside the zone of BBRv2, either, which holds ranges of trials."""
     own, cells = zone(algorithm), grid.cells("10mbps")
     measured = like(other, cells)
-    found = [split_zone.judge(own, check, measured, family=30).status for check in own.checks_within(cells)]
+    found = [split_zone.judge(check, measured, family=30).status for check in within(own, cells)]
     assert found.count(Status.VIOLATES) >= least
 
 
@@ -135,9 +147,9 @@ def test_a_path_is_predicted_from_what_full_packets_would_have(algorithm):
         for cell in cells
     }  # fmt: skip
 
-    def judged(zone, packet_bytes):
+    def judged(checks, packet_bytes):
         measured = with_packets_of(packet_bytes, made)
-        return [split_zone.judge(zone, check, measured, family=66) for check in own.checks_within(cells)]
+        return [split_zone.judge(check, measured, family=66) for check in within(checks, cells)]
 
     found = judged(own, 1200)
     assert {one.status for one in found} <= {Status.CONFORMS, Status.COMPATIBLE}
@@ -145,7 +157,7 @@ def test_a_path_is_predicted_from_what_full_packets_would_have(algorithm):
     sized = [one.reason.endswith("(rates as with packets of 1448 bytes)") for one in found]
     assert sized.count(False) == 1
     sizeless = {cell: dataclasses.replace(i, small_packets=1.0) for cell, i in heatmap.items()}
-    ignorant = split_zone.SplitZone(heatmap=dataclasses.replace(own.heatmap, intervals=sizeless))
+    ignorant = split_zone.checks(dataclasses.replace(own[0].heatmap, intervals=sizeless))
     for unsized in (judged(ignorant, 1200), judged(own, 1448)):
         assert all("as with packets" not in one.reason for one in unsized)
         assert not all(one.status.passes for one in unsized)
@@ -153,22 +165,22 @@ def test_a_path_is_predicted_from_what_full_packets_would_have(algorithm):
 
 def test_cells_limit_the_checks():
     own = zone("cubic")
-    assert len(own.checks_within(grid.cells("10mbps"))) == 10
-    assert len(own.checks_within(grid.cells("full"))) == 14
-    assert [c.id for c in own.checks_within(grid.cells("10mbps-40ms-0pct,10mbps-80ms-0pct"))] == [
+    assert len(within(own, grid.cells("10mbps"))) == 10
+    assert len(within(own, grid.cells("full"))) == 14
+    assert [c.place.id for c in within(own, grid.cells("10mbps-40ms-0pct,10mbps-80ms-0pct"))] == [
         "zero-loss-10mbps-40ms-0pct+10mbps-40ms-0pct"
     ]
 
 
 def test_faults_are_errors_and_unlike_runs_are_refused():
     own = zone("cubic")
-    check = own.checks[0]
+    check = own[0]
     good = like("cubic", check.cells)
-    assert split_zone.judge(own, check, good).status.passes
+    assert split_zone.judge(check, good).status.passes
     first = check.cells[0]
 
     def judged(**changes):
-        return split_zone.judge(own, check, {**good, **changes.get("cells", {})})
+        return split_zone.judge(check, {**good, **changes.get("cells", {})})
 
     assert judged(cells={first: []}).status is Status.ERROR
     assert "10mbps-100ms-0pct" in judged(cells={first: []}).reason
@@ -183,15 +195,15 @@ def test_faults_are_errors_and_unlike_runs_are_refused():
 @pytest.mark.slow
 def test_too_few_trials_never_violate_and_a_timeout_is_a_bound():
     own = zone("cubic")
-    check = own.checks[0]
+    check = own[0]
     for family, least in ((1, 10), (3, 12), (30, 15), (36, 15), (156, 17)):
         for n, status in ((5, Status.INCONCLUSIVE), (least - 1, Status.INCONCLUSIVE), (least, Status.VIOLATES)):
-            found = split_zone.judge(own, check, like("bbrv1", check.cells, n), family=family)
+            found = split_zone.judge(check, like("bbrv1", check.cells, n), family=family)
             assert (found.status, found.n) == (status, n), family
         # A conforming stack passes from the start.
-        assert split_zone.judge(own, check, like("cubic", check.cells, 5), family=family).status.passes
+        assert split_zone.judge(check, like("cubic", check.cells, 5), family=family).status.passes
     timed_out = {**like("cubic", check.cells), **like("cubic", [check.path.end_to_end], outcome=Outcome.TIMEOUT)}
-    found = split_zone.judge(own, check, timed_out)
+    found = split_zone.judge(check, timed_out)
     assert found.status is Status.INCONCLUSIVE
     assert found.reason == "end-to-end, predicted: a transfer timed out, so only a bound is known"
 
@@ -218,20 +230,20 @@ def test_cells_that_are_not_in_doubt_could_not_make_a_verdict_clear(packet_bytes
     for seed in range(5):
         generator = random.Random(seed)
         measured = made(spread(documents.cells("10mbps"), generator, n=generator.choice((5, 13, 20))))
-        for check in own.checks_within(measured):
-            verdict = split_zone.judge(own, check, measured, family=36, more=True)
+        for check in within(own, measured):
+            verdict = split_zone.judge(check, measured, family=36, more=True)
             if verdict.status is not Status.INCONCLUSIVE:
                 continue
-            cells = split_zone.unclear(own, check, verdict, measured)
+            cells = split_zone.unclear(check, verdict, measured)
             assert cells and cells <= set(check.cells)
             exact = {
                 cell: measurements([statistics.median(m.metrics["utilization"] for m in found)] * 200, cell=cell)
                 for cell, found in measured.items()
                 if cell not in cells
             }
-            after = split_zone.judge(own, check, {**measured, **made(exact)}, family=36, more=True)
-            status = {finding.what: finding.status for finding in after.findings}
-            found = {finding.what for finding in verdict.findings if finding.status is Status.INCONCLUSIVE}
+            after = split_zone.judge(check, {**measured, **made(exact)}, family=36, more=True)
+            status = {finding.what: finding.status for finding in after.parts}
+            found = {finding.what for finding in verdict.parts if finding.status is Status.INCONCLUSIVE}
             assert {status[what] for what in found} == {Status.INCONCLUSIVE}
             open_ones += 1
     assert open_ones > 10
@@ -241,7 +253,7 @@ def test_cells_that_are_not_in_doubt_could_not_make_a_verdict_clear(packet_bytes
 def test_the_split_part_cries_wolf_in_at_most_one_run_of_a_hundred():
     """All paths judge a stack whose medians are on the bounds of the zone, which is the worst that is permitted."""
     own, permitted = zone("cubic"), documents.zone_of("cubic").intervals
-    paths = [check for check in own.checks if isinstance(check, split_zone.PathCheck)]
+    paths = [check for check in own if isinstance(check, split_zone.PathCheck)]
     cells = {cell for check in paths for cell in check.cells}
     generator = random.Random(1)
     alarms = collections.Counter()
@@ -252,7 +264,7 @@ def test_the_split_part_cries_wolf_in_at_most_one_run_of_a_hundred():
             measured[cell] = measurements(rates, cell=cell)
         # The first family is the number of settings, the second so small that intervals are at 90 %, as in the past.
         for family in (len(cells), ALPHA / LOOKS / 0.1):
-            found = {split_zone.judge(own, check, measured, family=family).status for check in paths}
+            found = {split_zone.judge(check, measured, family=family).status for check in paths}
             alarms[family] += Status.VIOLATES in found
     controlled, uncontrolled = alarms.values()
     assert controlled <= 3

@@ -3,12 +3,11 @@ import dataclasses
 import statistics
 
 import pytest
-from helpers import CELL, measurement, measurements, measurements_of, setting, zone, zone_on
+from helpers import CELL, judge_zones, measurement, measurements, measurements_of, setting, zone, zone_on
 from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.model.errors import UserError
-from conformance.model.family import judge_zones
 from conformance.model.judging import zone as zones
 from conformance.model.judging.approach import approach
 from conformance.model.judging.verdict import ALPHA, LOOKS, Status, Verdict, judge, looks, overall, status_of

@@ -3,11 +3,10 @@
 import dataclasses
 
 import pytest
-from helpers import CELL, measurements_of, zone, zone_on
+from helpers import CELL, judge_zones, measurements_of, zone, zone_on
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance.model.family import judge_zones
 from conformance.model.judging.verdict import Status, judge, overall
 from conformance.model.judging.zone import Basis, Interval, Margin
 from conformance.model.metrics.table import lone

@@ -9,50 +9,25 @@ import dataclasses
 import enum
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from conformance.model.errors import UserError, located
-from conformance.model.judging.verdict import Status
-from conformance.model.judging.zone import id_parts
+from conformance.model.judging.question import Named, Question
+from conformance.model.judging.verdict import Status, Verdict, ZoneVerdict
+from conformance.model.judging.zone import SPLIT_KINDS, id_parts
 from conformance.model.networks.place import Point
-from conformance.model.split import split_zone
 
 #: the reason of entries that `conformance expect update` adds, for a person to replace
 UNEXPLAINED = "not explained yet"
 
 
-#: a cell, a point of a scenario, or the id of a check of a split zone
-Place = Point | str
-
-
-def ordered(cells: Iterable[Place]) -> list[Place]:
+def ordered(cells: Iterable[Point]) -> list[Point]:
     """Return cells, points and checks in order, those of one kind together."""
     return sorted(cells, key=_rank)
 
 
-def _rank(place: Place) -> tuple[str, Any]:
+def _rank(place: Point) -> tuple[str, Any]:
     return type(place).__name__, place
-
-
-class Judged(Protocol):
-    """A verdict on a cell, or on a check of a split zone."""
-
-    @property
-    def status(self) -> Status: ...
-    @property
-    def sure(self) -> bool: ...
-    @property
-    def borderline(self) -> bool: ...
-
-
-class JudgedZone(Protocol):
-    """A ZoneVerdict, or the verdicts on a split zone."""
-
-    @property
-    def zone_id(self) -> str: ...
-
-    @property
-    def verdicts(self) -> Mapping[Any, Judged]: ...
 
 
 class Known(enum.StrEnum):
@@ -74,7 +49,7 @@ class Expected:
     """
 
     zone_id: str
-    cells: frozenset[Place] | None
+    cells: frozenset[Point] | None
     verdict: Known
     reason: str
     link: str | None = None
@@ -84,7 +59,7 @@ class Expected:
         """The ids of its cells or checks, in order; None if the entry is about all of them."""
         if self.cells is None:
             return None
-        return [place if isinstance(place, str) else place.id for place in ordered(self.cells)]
+        return [place.id for place in ordered(self.cells)]
 
     @property
     def words(self) -> str:
@@ -96,7 +71,7 @@ class Expected:
         """Say whether a verdict is the deviation that this entry names."""
         return status is Status.VIOLATES if self.verdict == Known.BORDERLINE else status == str(self.verdict)
 
-    def covers(self, zone_id: str, cell: Place) -> bool:
+    def covers(self, zone_id: str, cell: Point) -> bool:
         return self.zone_id == zone_id and (self.cells is None or cell in self.cells)
 
 
@@ -118,7 +93,7 @@ class Surprise(enum.StrEnum):
         return self in (Surprise.NEW, Surprise.GONE)
 
 
-def compare(verdict: Judged, expected: Expected | None, again: Judged | None = None) -> Surprise:
+def compare(verdict: Verdict, expected: Expected | None, again: Verdict | None = None) -> Surprise:
     """Return how a verdict compares with its Expected or None; what is not known is never a surprise.
 
     `again`: the verdict on trials with fresh seeds, if a new violation was repeated. A known violation counts as gone
@@ -146,33 +121,21 @@ def gone_command(stack: str, results: object, options: str = "") -> str:
     return f"conformance expect update --gone {shlex.quote(stack)} {shlex.quote(str(results))}{options}"
 
 
-def find(entries: Iterable[Expected], zone_id: str, cell: Place) -> Expected | None:
+def find(entries: Iterable[Expected], zone_id: str, cell: Point) -> Expected | None:
     """Return the Expected that covers a cell, or None."""
     return next((entry for entry in entries if entry.covers(zone_id, cell)), None)
 
 
-class Question(Protocol):
-    """A question of an engine's plan."""
-
-    @property
-    def zone(self) -> Any: ...
-    @property
-    def place(self) -> Place: ...
-
-
-_Q = TypeVar("_Q", bound=Question)
-
-
-def violating(entries: Sequence[Expected], questions: Iterable[_Q]) -> list[_Q]:
+def violating(entries: Sequence[Expected], questions: Iterable[Question]) -> list[Question]:
     """Return the questions about known violations."""
-    covering = ((question, find(entries, question.zone.id, question.place)) for question in questions)
+    covering = ((question, find(entries, question.id, question.place)) for question in questions)
     return [question for question, entry in covering if entry is not None and entry.verdict == Known.VIOLATES]
 
 
-def _cells(zone_id: str, texts: Iterable[str]) -> frozenset[Place]:
+def _cells(zone_id: str, texts: Iterable[str]) -> frozenset[Point]:
     """Return what `texts` name in a zone: cells or points, or, in a split zone, checks by their ids."""
-    split = id_parts(zone_id)[1] in split_zone.NAMES
-    return frozenset(texts if split else map(Point.parse, texts))
+    split = id_parts(zone_id)[1] in SPLIT_KINDS
+    return frozenset(map(Named if split else Point.parse, texts))
 
 
 def from_json(data: Mapping[str, Any], where: object) -> tuple[Expected, ...]:
@@ -212,14 +175,14 @@ def to_json(entries: Iterable[Expected]) -> dict[str, Any]:
     }
 
 
-def _new(verdict: Judged) -> Known | None:
+def _new(verdict: Verdict) -> Known | None:
     """Return what a new entry would say of this verdict; None if the verdict needs no entry."""
     if verdict.borderline:
         return Known.BORDERLINE
     return {Status.VIOLATES: Known.VIOLATES, Status.UNSUPPORTED: Known.UNSUPPORTED}.get(verdict.status)
 
 
-def _still(verdict: Judged, entry: Expected) -> bool:
+def _still(verdict: Verdict, entry: Expected) -> bool:
     """Say whether an entry still holds; a borderline one holds until the cell surely conforms."""
     surely_not = entry.verdict == Known.BORDERLINE and verdict.status.passes and verdict.sure
     return compare(verdict, entry) is Surprise.NONE and not surely_not
@@ -227,8 +190,8 @@ def _still(verdict: Judged, entry: Expected) -> bool:
 
 def update(
     entries: Iterable[Expected],
-    zone_verdicts: Iterable[JudgedZone],
-    all_of: Callable[[str], Iterable[Place]],
+    zone_verdicts: Iterable[ZoneVerdict],
+    all_of: Callable[[str], Iterable[Point]],
     add: bool = True,
 ) -> tuple[Expected, ...]:
     """Return the entries updated by what these ZoneVerdicts found.
