@@ -1,16 +1,43 @@
 """`conformance split`: predict where a connection-splitting proxy would help, and measure what it brings."""
 
+import functools
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import click
 
-from conformance.cli import split_accuracy
-from conformance.cli.base import FORMAT, SECONDS, finish
+from conformance.cli import measuring
+from conformance.cli.base import FORMAT, SECONDS, finish, notes
+from conformance.engine.benches import Choice
 from conformance.model.errors import UserError
+from conformance.model.networks.legacy import QUEUE_SIZED_BY
+from conformance.model.networks.proxy import PEPSAL, SPLITTER
 from conformance.results.store import DEFAULT_RESULTS
 from conformance.support import extras
+
+_PROXY = click.option(
+    "--proxy", type=click.Choice([SPLITTER, PEPSAL, "none"]), default=SPLITTER, show_default=True,
+    help="What splits connections: the suite's own proxy, pepsal if it is on PATH, or nothing.",
+)  # fmt: skip
+_QUEUE_SIZED_BY = click.option(
+    "--queue-sized-by", type=click.Choice(QUEUE_SIZED_BY), default="path", show_default=True,
+    help="Whose bandwidth-delay product sizes queues: the whole path's (as published) or each segment's.",
+)  # fmt: skip
+_PROFILE = click.option("--profile", help="Queue, offload and so on: all but the path (default: atc25).")
+
+
+def _options(trials: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add the options that both commands take."""
+    options = (
+        measuring.with_choice("stack", "kernel"), _PROXY, _QUEUE_SIZED_BY, measuring.trials(trials), measuring.RESULTS,
+        _PROFILE, measuring.WORKERS, FORMAT,
+    )  # fmt: skip
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        return functools.reduce(lambda command, option: option(command), reversed(options), function)
+
+    return decorate
 
 
 @click.group()
@@ -71,13 +98,72 @@ def analyze(
     finish(found, form, shown.show, [f"figure: {target}"] if target else ())
 
 
+@split.command("measure")
+@click.argument("algorithm", metavar="ALGORITHM")
+@click.argument("paths", nargs=-1, metavar="[PATH...]")
+@_options(trials=5)
+@measuring.FIRST_SEED
+@click.option("--to-client", help="The proxy's congestion control towards the client (default: ALGORITHM).")
+@click.option("--to-server", help="The proxy's congestion control towards the server (default: ALGORITHM).")
+@click.option("--send-buffer-bytes", type=int, help="The proxy's SO_SNDBUF.")
+@click.option("--receive-buffer-bytes", type=int, help="The proxy's SO_RCVBUF.")
+@click.option("--unsent-bytes", type=int, help="The proxy's TCP_NOTSENT_LOWAT.")
+@click.option(
+    "--back-pressure-bytes", type=int, help="Most bytes that the proxy reads ahead of its receiver's acknowledgements."
+)
+@click.option("--queue", help="Replace the profile's queue: red, bfifo:1, fq_codel, ...")
+@click.option("--offload", type=click.Choice(["on", "off"]), help="Replace the profile's offload.")
+@click.option("--transfer-s", type=SECONDS, help="Replace the profile's transfer length.")
+def measure(
+    choice: Choice, algorithm: str, paths: Sequence[str], queue: str | None, offload: str | None,
+    transfer_s: float | None, form: str, **options: Any,
+) -> None:  # fmt: skip
+    """Measure throughput over split paths.
+
+    A PATH has the form 10mbps-20ms-0pct+50mbps-60ms-1pct, with the client's segment
+    first. Without PATH, the six representative paths of the zones are measured.
+    """
+    from conformance.commands import split_measure
+    from conformance.reporting.text import paths as shown
+
+    names = (
+        "to_client", "to_server", "send_buffer_bytes", "receive_buffer_bytes", "unsent_bytes", "back_pressure_bytes",
+    )  # fmt: skip
+    found = split_measure.compute(
+        algorithm, paths, choice, proxy_options={name: options.pop(name) for name in names},
+        overrides={"queue": queue, "offload": None if offload is None else offload == "on", "transfer_s": transfer_s},
+        notes=notes(form), **options,
+    )  # fmt: skip
+    finish(found, form, shown.show_measured)
+
+
 @click.group("split")
 def dev_split() -> None:
     """Test predictions of splitting."""
 
 
-split.add_command(split_accuracy.measure)
-dev_split.add_command(split_accuracy.accuracy)
+@dev_split.command("accuracy")
+@click.argument("algorithms", nargs=-1, required=True, metavar="ALGORITHM...")
+@_options(trials=20)
+@click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Folder to write figures to.")
+def accuracy(choice: Choice, algorithms: Sequence[str], target: pathlib.Path | None, form: str, **options: Any) -> None:
+    """Compare predicted with measured throughput.
+
+    Each ALGORITHM is measured over several splits of one path.
+    """
+    from conformance.commands import split_accuracy
+    from conformance.reporting.text import paths
+
+    if target is not None:
+        extras.need("figures")
+    found = split_accuracy.compute(algorithms, choice, notes=notes(form), **options)
+    figures: Iterable[pathlib.Path] = ()
+    if target is not None:
+        from conformance.reporting import split_charts
+
+        figures = split_charts.write(found.compared, target)
+    finish(found, form, paths.show_accuracy, [f"figure: {path}" for path in figures])
+
 
 COMMANDS = (split,)
 DEV_COMMANDS = (dev_split,)

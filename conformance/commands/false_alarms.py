@@ -289,15 +289,17 @@ def _reference_runs(
     ) as run:
         run.wait()
     for first_seed, own in options_of.items():
-        measured = mutants.measure(bench, results, algorithm, zones, where, own, report.follow)
-        verdicts = mutants.judged(algorithm, zones, own, measured)
+        whole = mutants.asked(algorithm, zones, own)
+        answers = mutants.measure(bench, results, algorithm, zones, where, own, report.follow)
+        measured = {mutants.at(answer): answer.measurements for answer in answers}
+        verdicts = mutants.judged(whole, answers)
         status = overall(verdicts)
         yield Run(
             algorithm=algorithm,
             first_seed=first_seed,
             trials=sum(map(len, measured.values())),
             status=status,
-            nearest=_nearest(zones, verdicts, measured, mutants.asked(algorithm, zones, own).family),
+            nearest=_nearest(zones, verdicts, measured, whole.family),
             why=tuple(scores.words(v) for v in verdicts if v.status is status and status in _TOLD),
         )
 

@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import pathlib
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from conformance.catalogue import documents, mutant_record, scenarios
 from conformance.catalogue.mutant_record import Measured
@@ -28,13 +28,12 @@ from conformance.lab.virtual import VirtualRoom
 from conformance.model.errors import UserError
 from conformance.model.judging import grid as grids
 from conformance.model.judging.question import Key
-from conformance.model.judging.session import Plan, plan
+from conformance.model.judging.session import Answer, Plan, plan
 from conformance.model.judging.verdict import Verdict, ask, looks
 from conformance.model.judging.zone import Zone
 from conformance.model.networks.place import Point
 from conformance.model.studies import mutants
 from conformance.model.studies.mutants import Finding, Mutant, Outcome
-from conformance.model.trials.trial import Measurement
 from conformance.results.store import Store
 from conformance.support import paths, schema
 from conformance.support.console import count, duration
@@ -172,28 +171,28 @@ def _look(mutant: Mutant, options: Options, kept: Store, report: "Reporter", did
     """Measure a mutant until it violates a zone; return the Finding, and add what was measured to `did`."""
     bench = bench_of(mutant, report.say)
     zones = _zones(mutant, options)
-    for told in unused.lines(asked(mutant.measured, zones, options), bench, kept, named=True):
+    whole = asked(mutant.measured, zones, options)
+    for told in unused.lines(whole, bench, kept, named=True):
         report.note(f"{mutant.id}: {told}")
     first, most = mutant_record.telling(mutant.id, zones)
     ordered = mutants.order(zones, [*first, *mutant.first], most)
-    measured: dict[Where, Sequence[Measurement]] = {}
+    answers: list[Answer] = []
     finding = Finding(mutant=mutant, verdicts=(), trials=0)
     for part in mutants.rounds(ordered, (len(ordered),) if options.whole else _ROUNDS):
-        measured.update(measure(bench, kept, mutant.measured, zones, part, options, report.follow))
-        trials = sum(len(found) for found in measured.values())
-        verdicts = judged(mutant.measured, zones, options, measured)
-        finding = Finding(mutant=mutant, verdicts=verdicts, trials=trials)
+        answers += measure(bench, kept, mutant.measured, zones, part, options, report.follow)
+        trials = sum(len(answer.measurements) for answer in answers)
+        finding = Finding(mutant=mutant, verdicts=judged(whole, answers), trials=trials)
         if finding.outcome is Outcome.DETECTED:
             break
-    _keep(mutant, measured, did)
+    _keep(mutant, answers, did)
     return finding
 
 
-def _keep(mutant: Mutant, measured: Mapping[Where, Sequence[Measurement]], did: Did) -> None:
+def _keep(mutant: Mutant, answers: Iterable[Answer], did: Did) -> None:
     """Add the measurements of each cell without errors to `did`."""
-    for (profile, cell), measurements in measured.items():
-        if found := mutant_record.measured(mutant.id, measurements):
-            did[mutant.id, profile, cell] = found
+    for answer in answers:
+        if found := mutant_record.measured(mutant.id, answer.measurements):
+            did[mutant.id, *at(answer)] = found
 
 
 def _try_where_none_is_rejected(
@@ -234,19 +233,6 @@ def asked(algorithm: str, zones: Sequence[Zone], options: Options, where: Collec
     )
 
 
-def judged(
-    algorithm: str, zones: Sequence[Zone], options: Options, measured: Mapping[Where, Sequence[Measurement]]
-) -> tuple[Verdict, ...]:
-    """Return the zones' verdicts on {(profile, cell): measurements}, in the order of the zones and their cells."""
-    whole = asked(algorithm, zones, options)
-    where = {question: (question.setting.profile, question.place) for question in whole.questions}
-    return tuple(
-        whole.judge(question, {question.setting: measured[at]}).verdict
-        for question, at in where.items()
-        if at in measured
-    )
-
-
 def measure(
     bench: Bench,
     kept: Store,
@@ -255,10 +241,20 @@ def measure(
     where: Collection[Where],
     options: Options,
     on_trial: Callable[[Progress], None],
-) -> dict[Where, Sequence[Measurement]]:
-    """Return {(profile, cell): measurements}, stored or made now; a cell gets more trials while it is inconclusive."""
-    found = execute(asked(algorithm, zones, options, where), bench, kept, workers=options.workers, on_trial=on_trial)
-    return {(answer.setting.profile, answer.setting.point): answer.measurements for answer in found}
+) -> list[Answer]:
+    """Return Answers, stored or made now, each with its verdicts; a cell gets more trials while it is inconclusive."""
+    whole = asked(algorithm, zones, options, where)
+    return list(execute(whole, bench, kept, workers=options.workers, on_trial=on_trial))
+
+
+def at(answer: Answer) -> Where:
+    return answer.setting.profile, answer.setting.point
+
+
+def judged(whole: Plan, answers: Iterable[Answer]) -> tuple[Verdict, ...]:
+    """Return the verdicts of Answers, in the order of the plan's zones and their cells."""
+    found = {one.question: one.verdict for answer in answers for one in answer.judged}
+    return tuple(found[question] for question in whole.questions if question in found)
 
 
 def work(algorithm: str, where: Collection[Where]) -> list[Key]:
