@@ -6,7 +6,7 @@ The numbers are documented for users in conformance/cli/__init__.py.
 import enum
 from collections.abc import Iterable
 
-from conformance.model.judging.verdict import Status
+from conformance.model.judging.verdict import Says, Status
 from conformance.model.trials.trial import Outcome
 
 
@@ -28,16 +28,14 @@ class ExitStatus(enum.IntEnum):
 
 
 _OF_VERDICT = {
-    Status.VIOLATES: ExitStatus.VIOLATES,
-    Status.ERROR: ExitStatus.ERROR,
-    Status.INCONCLUSIVE: ExitStatus.UNKNOWN,
-    Status.UNSUPPORTED: ExitStatus.UNKNOWN,
-    Status.COMPATIBLE: ExitStatus.DONE,
-    Status.CONFORMS: ExitStatus.DONE,
-    Status.NOT_JUDGED: ExitStatus.DONE,
+    Says.AGAINST: ExitStatus.VIOLATES,
+    Says.FAULT: ExitStatus.ERROR,
+    Says.OPEN: ExitStatus.UNKNOWN,
+    Says.FOR: ExitStatus.DONE,
+    Says.NOTHING: ExitStatus.DONE,
 }
 #: what ended the command early, then all others in the order of the verdicts
-_WORST_FIRST = (ExitStatus.INTERRUPTED, ExitStatus.MISUSE, *(_OF_VERDICT[status] for status in Status))
+_WORST_FIRST = (ExitStatus.INTERRUPTED, ExitStatus.MISUSE, *_OF_VERDICT.values())
 #: a TIMEOUT counts as measured, because it bounds the utilization from above
 _OF_OUTCOME = {
     Outcome.OK: ExitStatus.DONE,
@@ -55,7 +53,7 @@ def worst(statuses: Iterable[ExitStatus]) -> ExitStatus:
 
 def of_verdicts(statuses: Iterable[Status]) -> ExitStatus:
     """Return the exit status of verdicts with these Statuses."""
-    return worst(_OF_VERDICT[status] for status in statuses)
+    return worst(_OF_VERDICT[status.says] for status in statuses)
 
 
 def of_outcomes(outcomes: Iterable[Outcome]) -> ExitStatus:

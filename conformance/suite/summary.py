@@ -26,7 +26,7 @@ Name = tuple[str, str, Point]
 FINDING = "conformance_finding"
 NOT_CONFIRMED = "not confirmed"
 #: the labels of verdicts that say something about the stack
-_SAYING = {*(str(status) for status in Status if status.passes or status is Status.VIOLATES), NOT_CONFIRMED}
+_SAYING = {*(str(status) for status in Status if status.decided), NOT_CONFIRMED}
 
 
 def pack(finding: Finding) -> str:

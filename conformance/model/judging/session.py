@@ -149,8 +149,7 @@ class Finding:
     @property
     def decided(self) -> bool:
         """Whether it says what the stack does: it is neither open, nor a violation that fresh seeds did not show."""
-        judged = self.status.passes or self.status is Status.VIOLATES
-        return self.as_expected or (judged and not self.unconfirmed)
+        return self.as_expected or (self.status.decided and not self.unconfirmed)
 
 
 Event = Answer | Judged | Finding

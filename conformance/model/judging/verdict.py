@@ -21,7 +21,7 @@ import enum
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from conformance.model.errors import UserError
 from conformance.model.judging import chance, modes, power, statistics, words
@@ -48,23 +48,51 @@ MOST_TRIALS = 10_000
 USUALLY_MOST = 20
 
 
-class Status(enum.StrEnum):
-    """What a verdict says, the worst first: a violation is certain, whatever else failed."""
+class Says(enum.Enum):
+    """What a verdict says of the stack."""
 
-    VIOLATES = "violates"
-    ERROR = "error"
-    INCONCLUSIVE = "inconclusive"
-    UNSUPPORTED = "unsupported"
+    AGAINST = enum.auto()
+    #: nothing, as what measures it failed
+    FAULT = enum.auto()
+    #: nothing yet
+    OPEN = enum.auto()
+    FOR = enum.auto()
+    #: nothing, and nobody asked
+    NOTHING = enum.auto()
+
+
+class Status(enum.StrEnum):
+    """The word of a verdict, the worst first: a violation is certain, whatever else failed.
+
+    All that follows from a word follows from what it `says`, but for its look (reporting/marks.py).
+    """
+
+    VIOLATES = "violates", Says.AGAINST
+    ERROR = "error", Says.FAULT
+    INCONCLUSIVE = "inconclusive", Says.OPEN
+    UNSUPPORTED = "unsupported", Says.OPEN
     #: the trials are too few, or spread too widely, to say more
-    COMPATIBLE = "compatible"
-    CONFORMS = "conforms"
+    COMPATIBLE = "compatible", Says.FOR
+    CONFORMS = "conforms", Says.FOR
     #: no zone judges it, or the cell cannot tell enough (Interval.counted)
-    NOT_JUDGED = "not judged"
+    NOT_JUDGED = "not judged", Says.NOTHING
+
+    says: Says
+
+    def __new__(cls, word: str, says: Says = Says.NOTHING) -> Self:
+        status = str.__new__(cls, word)
+        status._value_, status.says = word, says
+        return status
 
     @property
     def passes(self) -> bool:
         """Whether it was judged, and nothing was found against it."""
-        return self in (Status.CONFORMS, Status.COMPATIBLE)
+        return self.says is Says.FOR
+
+    @property
+    def decided(self) -> bool:
+        """Whether it says what the stack does."""
+        return self.says in (Says.FOR, Says.AGAINST)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

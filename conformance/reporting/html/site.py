@@ -161,7 +161,7 @@ class _Site:
 
     def _shared(self) -> bytes:
         """Return the page of points, with those that have a verdict: rows without one tell a reader nothing."""
-        verdicts = (Status.VIOLATES, Status.COMPATIBLE, Status.CONFORMS)
+        verdicts = [status for status in Status if status.decided]
         told = sorted(
             (row for row in self._points if row.status in verdicts), key=lambda row: verdicts.index(row.status)
         )

@@ -16,7 +16,7 @@ import rich.console
 
 from conformance.model.judging.expectation import UNEXPLAINED, Surprise
 from conformance.model.judging.session import Finding
-from conformance.model.judging.verdict import ALPHA, CONFIDENCE, Status, Verdict, counts, decided, false_alarms
+from conformance.model.judging.verdict import ALPHA, CONFIDENCE, Says, Status, Verdict, counts, decided, false_alarms
 from conformance.model.rounding import digits_to_tell
 from conformance.model.trials.trial import Measurement
 from conformance.reporting import heatmaps, points
@@ -303,8 +303,7 @@ def _ending(outcome: "GateResult") -> str:
         errors = sum(f.status is Status.ERROR for f in others)
         text = f"cannot tell: {count(errors, 'error')} {of}"
     elif outcome.exit_status == _UNKNOWN:
-        open_ = (Status.INCONCLUSIVE, Status.UNSUPPORTED)
-        unknown = sum(f.status in open_ or f.surprise is Surprise.UNCONFIRMED for f in others)
+        unknown = sum(f.status.says is Says.OPEN or f.unconfirmed for f in others)
         text = f"cannot tell: {unknown} unknown {of}"
         if not outcome.evidence.enough:
             text = f"cannot tell: {outcome.evidence.decided or 'none'} of {_asked(outcome)} decided"

@@ -5,9 +5,8 @@ import xml.etree.ElementTree as xml
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from conformance.model.judging.expectation import Surprise
 from conformance.model.judging.session import Finding
-from conformance.model.judging.verdict import Status
+from conformance.model.judging.verdict import Says
 from conformance.model.networks.place import Point
 from conformance.model.studies.comparison import Change, Compared
 
@@ -79,7 +78,7 @@ def _clauses(root: xml.Element, clauses: "Clauses") -> None:
         case = xml.SubElement(suite, "testcase", classname=f"{one.algorithm}.clauses", name=one.clause.id)
         _property(case, "verdict", str(status))
         if not status.passes:
-            kind = "failure" if one in clauses.new else "error" if status is Status.ERROR else "skipped"
+            kind = "failure" if one in clauses.new else "error" if status.says is Says.FAULT else "skipped"
             xml.SubElement(case, kind, type=str(status), message=_xml(f"{one.verdict.reason}: {one.clause.text}"))
     _count(suite)
 
@@ -94,14 +93,12 @@ def _kind(finding: Finding, strict: bool) -> str | None:
     status = finding.verdict.status
     if finding.surprise.fails:
         return "failure"
-    if finding.as_expected or status is Status.NOT_JUDGED:
+    if finding.as_expected or status.says is Says.NOTHING:
         return "skipped"
     unknown = "failure" if strict else "skipped"
-    if finding.surprise is Surprise.UNCONFIRMED:
-        return "error" if finding.last.status is Status.ERROR else unknown
-    return {
-        Status.ERROR: "error", Status.INCONCLUSIVE: unknown, Status.UNSUPPORTED: unknown,
-    }.get(status)  # fmt: skip
+    if finding.unconfirmed:
+        return "error" if finding.status.says is Says.FAULT else unknown
+    return {Says.FAULT: "error", Says.OPEN: unknown}.get(status.says)
 
 
 def _case(suite: xml.Element, judged: "ZoneResult", cell: Point) -> xml.Element:
