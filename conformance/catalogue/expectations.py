@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Iterable
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from conformance.catalogue import documents
 from conformance.lab import manifest
@@ -12,8 +12,10 @@ from conformance.model.judging import expectation
 from conformance.model.judging.expectation import Expected
 from conformance.model.judging.zone import id_parts
 from conformance.model.networks.place import Point
-from conformance.model.trials.trial import Scheme
 from conformance.support import schema
+
+if TYPE_CHECKING:
+    from conformance.engine.benches import Bench
 
 FILE = "expected.json"
 
@@ -38,23 +40,7 @@ def load(stack: str) -> tuple[Expected, ...]:
     return entries
 
 
-class Choice(Protocol):
-    @property
-    def stack(self) -> str: ...
-    @property
-    def interop_rootfs(self) -> str | None: ...
-
-
-class Bench(Protocol):
-    """What this module needs of an engine's Bench."""
-
-    @property
-    def choice(self) -> Choice: ...
-
-    def scheme(self, algorithm: str) -> Scheme: ...
-
-
-def of(bench: Bench) -> tuple[Expected, ...]:
+def of(bench: "Bench") -> tuple[Expected, ...]:
     """Return the entries with which a Bench's measurements are compared. Raise UserError.
 
     An interop image is not the stack of an adapter, so nothing is known about it. Entries of algorithms whose kernel is

@@ -131,7 +131,7 @@ class Heatmap:
 
     @property
     def trials_words(self) -> str:
-        return naming.trials_words(self.results.values())
+        return naming.trials_words(result.n for result in self.results.values())
 
     @property
     def verdicts(self) -> list[Verdict]:

@@ -2,20 +2,11 @@
 
 import collections
 from collections.abc import Iterable, Mapping
-from typing import Protocol
 
 from conformance.model.judging.zone import Interval
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import SHORT_DIGEST, Scheme
 from conformance.support.console import count
-
-
-class HasTrials(Protocol):
-    """A result that rests on `n` trials."""
-
-    @property
-    def n(self) -> int: ...
-
 
 #: most places that are named with their margin
 _MOST_PLACES = 4
@@ -53,9 +44,9 @@ def labels(schemes: Iterable[Scheme]) -> dict[Scheme, str]:
     return {scheme: label(scheme) for scheme in every}
 
 
-def trials_words(results: Iterable[HasTrials]) -> str:
-    """Return how many trials the results have: "5 trials", or "5 to 20 trials" if the numbers differ."""
-    numbers = {result.n for result in results}
+def trials_words(each: Iterable[int]) -> str:
+    """Return how many trials each result has: "5 trials", or "5 to 20 trials" if the numbers differ."""
+    numbers = set(each)
     least, most = min(numbers, default=0), max(numbers, default=0)
     return f"{least} to {most} trials" if least != most else count(most, "trial")
 

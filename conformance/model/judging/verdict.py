@@ -176,11 +176,6 @@ def false_alarms(family: int, by: str = "Holm") -> str:
     return f"false alarms in at most {ALPHA:.0%} of runs ({by} over {cells})"
 
 
-def decided(statuses: Iterable[Status]) -> bool:
-    """Say whether any of these statuses says something of the stack."""
-    return bool(set(statuses) - {Status.UNSUPPORTED, Status.ERROR, Status.NOT_JUDGED})
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ZoneVerdict:
     """The verdicts on the cells or points of a zone, taken together. `family`: how many could have violated it."""

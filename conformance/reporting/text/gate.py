@@ -16,7 +16,7 @@ import rich.console
 
 from conformance.model.judging.expectation import UNEXPLAINED, Surprise
 from conformance.model.judging.session import Finding
-from conformance.model.judging.verdict import ALPHA, CONFIDENCE, Says, Status, Verdict, counts, decided, false_alarms
+from conformance.model.judging.verdict import ALPHA, CONFIDENCE, Says, Status, Verdict, counts, false_alarms
 from conformance.model.rounding import digits_to_tell
 from conformance.model.trials.trial import Measurement
 from conformance.reporting import heatmaps, points
@@ -213,7 +213,7 @@ def _lines(outcome: "GateResult", quote: Callable[[str], str]) -> Iterator[str]:
             more = ", ..." if len(judged.unmeasured) > _MOST_UNMEASURED else ""
             parts.append(f"{len(judged.unmeasured)} not measured in time ({named}{more})")
         yield f"zone {judged.zone.id}, {quote(judged.scheme_id)}: {', '.join(parts)}"
-    if decided(finding.verdict.status for finding in outcome.findings):
+    if any(f.verdict.status.decided or f.verdict.status is Status.INCONCLUSIVE for f in outcome.findings):
         yield f"the gate: {false_alarms(outcome.family)}"
     unknown = [f for f in outcome.findings if f.verdict.status is Status.UNSUPPORTED and not f.as_expected]
     for reason, n in collections.Counter(finding.verdict.reason for finding in unknown).items():

@@ -1,7 +1,7 @@
 """Show heatmaps in a terminal: a table of utilization for each bandwidth, by delay and loss, and all verdicts."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import rich.console
 import rich.table
@@ -13,6 +13,9 @@ from conformance.reporting import heatmaps, naming, rerun
 from conformance.reporting.html import heatmap_table
 from conformance.reporting.marks import LOOKS
 from conformance.support.console import one_line
+
+if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
+    from conformance.commands.run import Measured
 
 #: most cells that do not conform and are named, for each metric
 _MOST_NAMED = 4
@@ -76,10 +79,8 @@ def summary(heatmap: heatmaps.Heatmap) -> str:
 def _table(heatmap: heatmaps.Heatmap, bandwidth: float) -> rich.table.Table:
     results = {c: r for c, r in heatmap.results.items() if c.bandwidth_mbps == bandwidth}
     losses = sorted({cell.loss_pct for cell in results})
-    table = rich.table.Table(
-        title=f"{bandwidth:g} Mbit/s, median utilization of {naming.trials_words(results.values())}",
-        title_justify="left",
-    )
+    trials = naming.trials_words(result.n for result in results.values())
+    table = rich.table.Table(title=f"{bandwidth:g} Mbit/s, median utilization of {trials}", title_justify="left")
     table.add_column("delay \\ loss", justify="right")
     for loss in losses:
         table.add_column(f"{loss:g} %", justify="right")
@@ -109,18 +110,7 @@ def shade(value: float) -> str:
     return f"{'white' if level < 245 else 'black'} on color({level})"
 
 
-class Measured(Protocol):
-    """What was measured over a grid; see conformance/commands/run.py."""
-
-    @property
-    def series(self) -> Sequence[heatmaps.Series]: ...
-    @property
-    def results(self) -> str: ...
-    @property
-    def not_judged(self) -> str | None: ...
-
-
-def show_measured(measured: Measured, console: rich.console.Console) -> None:
+def show_measured(measured: "Measured", console: rich.console.Console) -> None:
     """Show what `conformance run` measured."""
     if measured.not_judged:
         console.print(f"not judged: {measured.not_judged}", style="yellow", soft_wrap=True)
