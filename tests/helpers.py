@@ -9,18 +9,23 @@ from hypothesis import strategies as st
 
 from conformance.catalogue import documents, own_kind
 from conformance.model.judging import session
+from conformance.model.judging.verdict import ask
 from conformance.model.judging.zone import Basis, Interval, Margin, Zone, hull
 from conformance.model.networks.place import Cell
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement, Outcome, Scheme, Trial
-from conformance.reporting import points
 
 CELL = Cell(10, 20, 1)
 
 
 def judge_zones(held, family=1):
     """Judge [(zone, {place: measurements})] as lines of files, in one family; return a ZoneVerdict of each zone."""
-    found = session.by_zone(session.stored(points.asked(held), family))
+    lines = {
+        ask(zone, made[0].trial.setting, made[0].trial.scheme.algorithm): {made[0].trial.setting: made}
+        for zone, measured in held
+        for made in measured.values()
+    }
+    found = session.by_zone(session.stored(lines, family))
     return [found[zone.id] for zone, _ in held]
 
 

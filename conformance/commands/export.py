@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from conformance.commands.result import Record, Result, Text
 from conformance.lab import manifest
-from conformance.reporting import heatmaps, points
+from conformance.reporting import heatmaps
 from conformance.reporting.text import markdown, overview
 from conformance.reporting.tools import badge, bencher, export
 from conformance.results.source import Source
@@ -51,12 +51,13 @@ class Exported(Result):
 
 def compute(form: str, source: Source) -> Exported:
     """Convert results to one of FORMS. Raises UserError."""
-    series = heatmaps.all_series(source.measurements)
+    drawn = heatmaps.drawn(source.measurements)
+    series = drawn.series
     made: dict[str, Callable[[], bytes]] = {
         "json": lambda: export.summary_json(series, source.files),
         "csv": lambda: export.csv_bytes(series),
         "parquet": lambda: export.parquet_bytes(series),
-        "markdown": lambda: markdown.render(series, of_points=points.rows(source.measurements)).encode(),
+        "markdown": lambda: markdown.render(series, of_points=drawn.rows).encode(),
         "badge-json": lambda: badge.endpoint(series),
         "badge-svg": lambda: badge.svg(series),
         "bencher": lambda: bencher.render(series),

@@ -11,7 +11,7 @@ from conformance.catalogue import documents
 from conformance.model import digest
 from conformance.model.errors import UserError
 from conformance.model.judging import seeds, statistics
-from conformance.model.judging.session import by_zone, stored
+from conformance.model.judging.session import by_zone
 from conformance.model.judging.verdict import CONFIDENCE, Status, Verdict, ZoneVerdict, counts, false_alarms, overall
 from conformance.model.judging.zone import Interval, Zone
 from conformance.model.metrics.metric import Metric
@@ -231,21 +231,13 @@ class Series:
         )
 
 
-def heatmap(
-    measurements: Sequence[Measurement],
-    zone: Zone | None,
-    metric: str = "utilization",
-    whole: ZoneVerdict | None = None,
-) -> Heatmap:
-    """Return the Heatmap of measurements that differ in nothing but cell and seed.
-
-    `whole`: the zone's verdict if it was judged in one family with other zones; without it, the zone is judged alone.
-    """
+def heatmap(measurements: Sequence[Measurement], zone: Zone | None, metric: str, whole: ZoneVerdict | None) -> Heatmap:
+    """Return the Heatmap of measurements that differ in nothing but cell and seed; `whole`: the zone's verdict."""
     first = measurements[0].trial
     metric = zone.metric if zone else metric
-    by_cell = _by_cell(measurements)
-    if zone and whole is None and (judged := _within(zone, measurements)):
-        whole = by_zone(stored(points.asked([(zone, judged)])))[zone.id]
+    by_cell: dict[Cell, list[Measurement]] = collections.defaultdict(list)
+    for measurement in measurements:
+        by_cell[measurement.trial.setting.cell].append(measurement)
     verdicts: Mapping[Point, Verdict] = whole.verdicts if whole else {}
     return Heatmap(
         scheme=first.scheme,
@@ -257,22 +249,6 @@ def heatmap(
         family=whole.family if whole else 0,
         results={cell: _cell(cell, found, verdicts.get(cell), metric) for cell, found in sorted(by_cell.items())},
     )
-
-
-def _by_cell(measurements: Iterable[Measurement]) -> dict[Cell, list[Measurement]]:
-    by_cell: dict[Cell, list[Measurement]] = collections.defaultdict(list)
-    for measurement in measurements:
-        by_cell[measurement.trial.setting.cell].append(measurement)
-    return by_cell
-
-
-def _within(zone: Zone, measurements: Iterable[Measurement]) -> dict[Point, Sequence[Measurement]]:
-    """Return {cell: measurements} of the cells that a zone judges.
-
-    Lines that were published for a study lack evidence; they are left out if the metric is computed from evidence.
-    """
-    telling = [m for m in measurements if m.evidence or m.outcome is not Outcome.OK or zone.value(m) is not None]
-    return {cell: found for cell, found in _by_cell(telling).items() if cell in zone.intervals}
 
 
 def _cell(cell: Cell, measurements: Sequence[Measurement], verdict: Verdict | None, metric: str) -> CellResult:
@@ -297,80 +273,73 @@ def _cell(cell: Cell, measurements: Sequence[Measurement], verdict: Verdict | No
     )
 
 
-def all_series(
-    measurements: Iterable[Measurement], or_none: bool = False, planned: Mapping[str, ZoneVerdict] | None = None
-) -> list[Series]:
-    """Return the Series of any measurements, in order of scheme and profile.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Drawn:
+    """What reports show of measurements: cells as Series, points of scenarios as rows."""
 
-    All verdicts on one scheme are one family, whatever the profile. Heatmaps of cells cannot show paths of two segments
-    (`conformance split` does) or flows that share a network (points.py does); with only the latter, there is no Series.
-    `planned`: {zone's id: ZoneVerdict} of a plan that has judged these measurements already, by its own looks and
-    family. If there are only paths of two segments, raises UserError, or with `or_none` returns no Series.
+    series: Sequence[Series] = ()
+    rows: Sequence[points.Row] = ()
+
+
+def drawn(measurements: Iterable[Measurement], or_none: bool = False) -> Drawn:
+    """Judge measurements as lines of files, and return what reports show of them.
+
+    If there are only paths of two segments, raises UserError, or with `or_none` returns nothing.
     """
-    everything: dict[_Group, list[Measurement]] = collections.defaultdict(list)
-    known = list(measurements)
-    for m in (m for m in known if isinstance(m.trial.setting.point, Cell)):
-        everything[m.trial.scheme, m.trial.setting.profile_digest, m.trial.room, m.trial.lab_digest].append(m)
-    groups = {group: _with_evidence(found) for group, found in everything.items()}
-    if not groups and (or_none or not all(m.trial.setting.segments for m in known)):
-        return []
-    if not groups:
+    known = _with_evidence(measurements)
+    found = points.findings(known)
+    judged = {run: by_zone(finding for _, finding in of_run) for run, of_run in found.items()}
+    if not or_none and all(m.trial.setting.segments for m in known):
         raise UserError("these results are only of paths with two segments", "use `conformance split`")
-    zones = _zones()
-    judged = _judged(groups, zones, points.sizes(known)) if planned is None else {}
+    return Drawn(series=_series(known, judged), rows=points.rows(found))
 
-    def drawn(group: _Group, found: Sequence[Measurement], metric: str) -> Heatmap:
-        zone = zones.get((metric, group[0].algorithm, group[1]))
-        whole = planned.get(zone.id) if planned is not None and zone else judged.get((group, metric))
-        return heatmap(found, zone, metric, whole)
 
-    made = [
-        Series(
-            utilization=drawn(group, found, "utilization"),
-            lost=drawn(group, found, "lost_pct"),
-            others=tuple(
-                drawn(group, found, metric.name)
-                for metric in others()
-                if (metric.name, group[0].algorithm, group[1]) in zones
-            ),
-        )
-        for group, found in groups.items()
-    ]
+def all_series(measurements: Iterable[Measurement], planned: Mapping[str, ZoneVerdict] | None = None) -> list[Series]:
+    """Return the Series of measurements, in order of scheme and profile. Raises UserError if it cannot show any.
+
+    All verdicts on one scheme are one family, whatever the profile. `planned`: {zone's id: ZoneVerdict} of a plan that
+    has judged these measurements already, by its own looks and family.
+    """
+    if planned is None:
+        return list(drawn(measurements).series)
+    known = _with_evidence(measurements)
+    return _series(known, {m.trial.run: planned for m in known})
+
+
+def _series(known: Iterable[Measurement], judged: Mapping[points.Run, Mapping[str, ZoneVerdict]]) -> list[Series]:
+    """Return the Series of cells. Paths of two segments, and flows that share a network, are no cells."""
+    groups: dict[_Group, list[Measurement]] = collections.defaultdict(list)
+    for m in known:
+        if isinstance(m.trial.setting.point, Cell):
+            groups[m.trial.run, m.trial.setting.profile_digest].append(m)
+    zones = _zones() if groups else {}
+    made = []
+    for (run, profile_digest), found in groups.items():
+
+        def of(metric: str) -> Heatmap:
+            zone = zones.get((metric, run[0].algorithm, profile_digest))  # noqa: B023
+            return heatmap(found, zone, metric, judged.get(run, {}).get(zone.id) if zone else None)  # noqa: B023
+
+        others_ = [m.name for m in others() if (m.name, run[0].algorithm, profile_digest) in zones]
+        made.append(Series(utilization=of("utilization"), lost=of("lost_pct"), others=tuple(map(of, others_))))
     return sorted(made, key=lambda s: (s.scheme.id, s.setting.profile, s.utilization.room, s.digest))
 
 
-def _with_evidence(found: Sequence[Measurement]) -> Sequence[Measurement]:
+def _with_evidence(measurements: Iterable[Measurement]) -> list[Measurement]:
     """Leave out what a study published (without evidence, with a reference's seeds) if others have evidence."""
-    if not any(m.evidence for m in found):
-        return found
-    return [m for m in found if m.evidence or m.outcome is not Outcome.OK]
+    known = list(measurements)
+    cells = [m for m in known if isinstance(m.trial.setting.point, Cell)]
+    better = {(m.trial.run, m.trial.setting.profile_digest) for m in cells if m.evidence}
+    left_out = {
+        id(m)
+        for m in cells
+        if not m.evidence and m.outcome is Outcome.OK and (m.trial.run, m.trial.setting.profile_digest) in better
+    }
+    return [m for m in known if id(m) not in left_out]
 
 
-#: what trials of one series have in common: scheme, profile's digest, room, lab's digest
-_Group = tuple[Scheme, str, str, str]
-
-
-def _judged(
-    groups: Mapping[_Group, Sequence[Measurement]],
-    zones: Mapping[tuple[str, str, str], Zone],
-    sizes: Mapping[points.Run, int],
-) -> dict[tuple[_Group, str], ZoneVerdict]:
-    """Return {(group, metric): its zone's verdict}, all of one scheme in one family.
-
-    `sizes`: {run: size} of the families that also have points of scenarios.
-    """
-    families: dict[tuple[Scheme, str, str], list[tuple[_Group, Zone]]] = collections.defaultdict(list)
-    for group in groups:
-        scheme, profile_digest, room, lab_digest = group
-        for (_, algorithm, of_profile), zone in zones.items():
-            if (algorithm, of_profile) == (scheme.algorithm, profile_digest) and _within(zone, groups[group]):
-                families[scheme, room, lab_digest].append((group, zone))
-    found = {}
-    for run, asked in families.items():
-        lines = points.asked((zone, _within(zone, groups[group])) for group, zone in asked)
-        judged = by_zone(stored(lines, sizes.get(run, 1)))
-        found.update({(group, zone.metric): judged[zone.id] for group, zone in asked})
-    return found
+#: what trials of one series have in common: the run, and the profile's digest
+_Group = tuple[points.Run, str]
 
 
 def _zones() -> dict[tuple[str, str, str], Zone]:

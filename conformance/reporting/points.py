@@ -1,24 +1,21 @@
-"""Judge flows that share a network, a row for each zone and point: heatmaps cannot show points of scenarios."""
+"""Judge lines of files by all zones, and show those at points of scenarios, which heatmaps cannot: a row for each."""
 
 import collections
 import dataclasses
-import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from conformance.catalogue import documents
 from conformance.model.judging.question import Measured, Question
-from conformance.model.judging.session import stored
+from conformance.model.judging.session import Finding, stored
 from conformance.model.judging.verdict import Status, Verdict, ask
-from conformance.model.judging.zone import Zone
+from conformance.model.judging.zone import Zone, judges
 from conformance.model.metrics.table import METRICS
-from conformance.model.networks.place import Cell, Point
 from conformance.model.networks.setting import Setting
 from conformance.model.rounding import digits_to_tell
-from conformance.model.trials.trial import Measurement, Scheme
+from conformance.model.trials.trial import Measurement, Outcome, Scheme
 
 #: what trials that are judged together have in common: scheme, room, lab's digest
 Run = tuple[Scheme, str, str]
-_Measured = Mapping[Point, Sequence[Measurement]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,64 +55,38 @@ class Row:
         return digits_to_tell(values, permitted.low, permitted.high, digits) - digits
 
 
-def sizes(measurements: Iterable[Measurement]) -> dict[Run, int]:
-    """Return {run: how many questions share its limit on false alarms}: counted cells and points together.
+def findings(measurements: Iterable[Measurement]) -> dict[Run, list[tuple[Zone, Finding]]]:
+    """Return the findings of each run, with their zones: all zones at all cells and points, in one family.
 
-    Runs without points are left out: all their results are cells of heatmaps. Raises UserError.
+    Raises UserError.
     """
-    settings: dict[Run, set[Setting]] = collections.defaultdict(set)
+    by_setting: dict[tuple[Run, Setting], list[Measurement]] = collections.defaultdict(list)
     for m in measurements:
         if not m.trial.setting.segments:
-            settings[m.trial.run].add(m.trial.setting)
-    return {
-        run: sum(map(_counted, itertools.repeat(run[0].algorithm), here))
-        for run, here in settings.items()
-        if not all(isinstance(setting.point, Cell) for setting in here)
-    }
+            by_setting[m.trial.run, m.trial.setting].append(m)
+    lines: dict[Run, dict[Question, Measured]] = collections.defaultdict(dict)
+    zones: dict[Run, list[Zone]] = collections.defaultdict(list)
+    by_algorithm: dict[str, list[Zone]] = collections.defaultdict(list)
+    for zone in map(documents.zone, documents.judging_files()):
+        by_algorithm[zone.algorithm].append(zone)
+    for (run, setting), made in by_setting.items():
+        for zone in by_algorithm[run[0].algorithm]:
+            if not judges(zone, setting, setting.point):
+                continue
+            # Lines that were published for a study lack evidence, from which some metrics are computed.
+            telling = [m for m in made if m.evidence or m.outcome is not Outcome.OK or zone.value(m) is not None]
+            if telling:
+                lines[run][ask(zone, setting, run[0].algorithm)] = {setting: telling}
+                zones[run].append(zone)
+    return {run: list(zip(zones[run], stored(asked), strict=True)) for run, asked in lines.items()}
 
 
-def _counted(algorithm: str, setting: Setting) -> int:
-    at = setting.point
-    permitted = (zone.intervals.get(at) for zone in documents.zones_for(algorithm, setting))
-    return sum(interval is not None and interval.counted for interval in permitted)
-
-
-def rows(measurements: Iterable[Measurement]) -> list[Row]:
-    """Return a Row for each zone at each of its points that was measured, in order of scheme and zone.
-
-    All verdicts on one scheme, cells included, are one family. Raises UserError.
-    """
-    known = list(measurements)
-    family = sizes(known)
-    held: dict[Run, dict[str, tuple[Zone, dict[Point, list[Measurement]]]]] = collections.defaultdict(dict)
-    for setting, of_setting in _by_setting(known).items():
-        zones = {a: documents.zones_for(a, setting) for a in {m.trial.scheme.algorithm for m in of_setting}}
-        for m in of_setting:
-            for zone in zones[m.trial.scheme.algorithm]:
-                _, found = held[m.trial.run].setdefault(zone.id, (zone, collections.defaultdict(list)))
-                found[setting.point].append(m)
-    made = []
-    for run, by_zone in held.items():
-        judged: list[tuple[Zone, _Measured]] = list(by_zone.values())
-        findings = stored(asked(judged), family[run])
-        made += [Row(scheme=run[0], zone=by_zone[one.verdict.zone_id][0], verdict=one.confirmed) for one in findings]
+def rows(found: Mapping[Run, Iterable[tuple[Zone, Finding]]]) -> list[Row]:
+    """Return a Row for each finding of a zone at a point, in order of scheme and zone; heatmaps show those at cells."""
+    made = [
+        Row(scheme=run[0], zone=zone, verdict=finding.confirmed)
+        for run, of_run in found.items()
+        for zone, finding in of_run
+        if not zone.of_cells
+    ]
     return sorted(made, key=lambda row: (row.scheme.id, row.zone.id, row.verdict.place))
-
-
-def asked(judged: Iterable[tuple[Zone, _Measured]]) -> dict[Question, Measured]:
-    """Return the questions of zones about places, each with its measurements."""
-    found: dict[Question, Measured] = {}
-    for zone, measured in judged:
-        for made in measured.values():
-            setting = made[0].trial.setting
-            found[ask(zone, setting, made[0].trial.scheme.algorithm)] = {setting: made}
-    return found
-
-
-def _by_setting(measurements: Iterable[Measurement]) -> dict[Setting, list[Measurement]]:
-    """Return {setting: its measurements} of flows that share a network."""
-    found: dict[Setting, list[Measurement]] = collections.defaultdict(list)
-    for m in measurements:
-        if not m.trial.setting.of_profile:
-            found[m.trial.setting].append(m)
-    return found

@@ -30,7 +30,7 @@ from conformance.model.errors import UserError, located
 from conformance.model.networks.place import Cell
 from conformance.model.networks.proxy import Proxy
 from conformance.model.networks.setting import Setting
-from conformance.reporting import heatmaps, points
+from conformance.reporting import heatmaps
 from conformance.reporting.text import overview
 from conformance.reporting.tools import export
 from conformance.results import features, merge, source, store
@@ -152,8 +152,7 @@ def _read_split_results(path):
     beside = path.with_name("cell.jsonl")
     beside.write_text(json.dumps(LINE) + "\n")
     found = source.Source([beside, path])
-    heatmaps.all_series(found.measurements)
-    points.rows(found.measurements)
+    heatmaps.drawn(found.measurements)
     merge.merge([path], path.with_name("merged.jsonl"))
 
 

@@ -18,7 +18,7 @@ from conformance.model.judging.verdict import Status
 from conformance.model.metrics.table import METRICS
 from conformance.model.networks.place import Cell, Point, exact
 from conformance.model.trials.trial import CLIENT, Scheme
-from conformance.reporting import heatmaps, marks, naming, points, recorded, rerun
+from conformance.reporting import heatmaps, marks, naming, recorded, rerun
 from conformance.reporting.heatmaps import CellResult, Series
 from conformance.reporting.html import (
     cell_page,
@@ -44,8 +44,7 @@ Blamed = Mapping[tuple[str, Point], str]
 def write(source: Source, target: pathlib.Path, blamed: Blamed = types.MappingProxyType({})) -> pathlib.Path:
     """Write the site of a Source into the folder `target`; return the path of its front page. Raises UserError."""
     studies = study_page.pages(source.measurements)
-    series = heatmaps.all_series(source.measurements, or_none=bool(studies))
-    site = _Site(series, source, blamed, studies)
+    site = _Site(heatmaps.drawn(source.measurements, or_none=bool(studies)), source, blamed, studies)
     with files.folder(target, "choose another --out") as made:
         for name, content in site.files():
             files.write(made / name, content)
@@ -54,10 +53,10 @@ def write(source: Source, target: pathlib.Path, blamed: Blamed = types.MappingPr
 
 class _Site:
     def __init__(
-        self, series: list[Series], source: Source, blamed: Blamed, studies: Sequence[study_page.Page]
+        self, drawn: heatmaps.Drawn, source: Source, blamed: Blamed, studies: Sequence[study_page.Page]
     ) -> None:
+        series, self._points = drawn.series, drawn.rows
         self._series, self._source, self._blamed, self._studies = series, source, blamed, studies
-        self._points = points.rows(source.measurements)
         judged = {s.scheme.algorithm for s in series if s.verdict is not Status.NOT_JUDGED}
         algorithms = dict.fromkeys(s.scheme.algorithm for s in series)
         self._algorithms = sorted(algorithms, key=lambda name: (name not in judged, _place(name)))

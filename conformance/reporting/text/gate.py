@@ -19,7 +19,7 @@ from conformance.model.judging.session import Finding
 from conformance.model.judging.verdict import ALPHA, CONFIDENCE, Says, Status, Verdict, counts, false_alarms
 from conformance.model.rounding import digits_to_tell
 from conformance.model.trials.trial import Measurement
-from conformance.reporting import heatmaps, points
+from conformance.reporting import heatmaps
 from conformance.reporting.html import site
 from conformance.reporting.text import compare as comparing
 from conformance.reporting.text import markdown
@@ -45,14 +45,6 @@ _ERROR, _UNKNOWN = 3, 4
 _ENDS = {0: "passes", 1: "fails", _ERROR: "cannot tell: error", _UNKNOWN: "cannot tell"}
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Drawn:
-    """What reports show of a gate's measurements: cells as Series, points of scenarios as rows."""
-
-    series: Sequence[heatmaps.Series] = ()
-    rows: Sequence[points.Row] = ()
-
-
 def show(outcome: "GateResult", console: rich.console.Console) -> None:
     """Show in a terminal what the Markdown says."""
     for line in (*_lines(outcome, one_line), f"gate {_ending(outcome)}"):
@@ -61,12 +53,12 @@ def show(outcome: "GateResult", console: rich.console.Console) -> None:
 
 def write(
     outcome: "GateResult", document: Mapping[str, Any], measurements: Iterable[Measurement], target: pathlib.Path
-) -> Drawn:
+) -> heatmaps.Drawn:
     """Write the folder `target` from this run's measurements alone; return what reports show. Raises UserError.
 
     `document`: what `--format json` prints of the outcome.
     """
-    drawn = Drawn()
+    drawn = heatmaps.Drawn()
     named: Sequence[source.File] = ()
     with files.errors(target, files.OTHER_FOLDER):
         for judged in outcome.judged:  # an earlier run's files would look like this run's
@@ -77,7 +69,7 @@ def write(
     results = files.write(target / "results.jsonl", lines, files.OTHER_FOLDER)
     if lines:
         made = source.Source([results])
-        drawn = Drawn(series=heatmaps.all_series(made.measurements), rows=points.rows(made.measurements))
+        drawn = heatmaps.drawn(made.measurements)
         named = made.files
         site.write(made, target / "site", {at: one.sentence for at, one in outcome.blamed.items()})
     contents: dict[str, str | bytes] = {
@@ -96,7 +88,7 @@ def write(
 
 def add_why(
     outcome: "GateResult",
-    drawn: Drawn,
+    drawn: heatmaps.Drawn,
     reports: Mapping[str, Any],
     target: pathlib.Path,
     write_report: Callable[[Any, pathlib.Path, pathlib.Path], None],
@@ -178,7 +170,7 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def summary(outcome: "GateResult", drawn: Drawn, told: Sequence[str] = ()) -> str:
+def summary(outcome: "GateResult", drawn: heatmaps.Drawn, told: Sequence[str] = ()) -> str:
     """Return Markdown: whether the gate passes and why, what looks wrong (the lines `told`), then the schemes."""
     lines = [f"### Gate {_ending(outcome)}", "", *map(_item, _lines(outcome, markdown.span))]
     if outcome.features is not None:

@@ -33,7 +33,7 @@ def trials(value, n=8, stack="linux-tcp"):
 
 
 def test_there_is_a_row_for_each_zone_that_judges_a_point():
-    rows = points.rows(trials({"jain_index": 0.5}))
+    rows = heatmaps.drawn(trials({"jain_index": 0.5})).rows
     assert [row.zone.id for row in rows] == ["cubic/fairness-convergence", "cubic/fairness-jain", "cubic/fairness-loss"]
     jain = rows[1]
     assert (jain.status, jain.measured) == ("violates", "0.500")
@@ -41,20 +41,19 @@ def test_there_is_a_row_for_each_zone_that_judges_a_point():
 
 
 def test_unlike_schemes_are_judged_apart():
-    rows = points.rows([*trials({}), *trials({"jain_index": 0.5}, stack="other")])
+    rows = heatmaps.drawn([*trials({}), *trials({"jain_index": 0.5}, stack="other")]).rows
     found = {row.scheme.stack: row.status for row in rows if row.zone.metric == "jain_index"}
     assert found == {"linux-tcp": "conforms", "other": "violates"}
 
 
 def test_cells_and_points_of_a_scheme_are_one_family():
     of_points, of_cells = trials({}), helpers.measurements([0.4] * 8)
-    (run,) = points.sizes(of_points)
-    assert not points.sizes(of_cells)
     counted = [zone.intervals[helpers.CELL].counted for zone in documents.zones_for("cubic", helpers.setting())]
-    both = points.sizes([*of_points, *of_cells])[run]
-    assert both == points.sizes(of_points)[run] + sum(counted)
+    (found,) = points.findings([*of_points, *of_cells]).values()
+    (alone,) = points.findings(of_points).values()
+    assert {finding.family for _, finding in found} == {alone[0][1].family + sum(counted)}
     (series,) = heatmaps.all_series([*of_points, *of_cells])
-    assert series.utilization.family == both
+    assert series.utilization.family == found[0][1].family
 
 
 def test_where_there_are_only_points_there_is_no_heatmap():
@@ -62,7 +61,7 @@ def test_where_there_are_only_points_there_is_no_heatmap():
 
 
 def test_markdown_has_a_table_of_points():
-    rows = points.rows(trials({"jain_index": 0.5}))
+    rows = heatmaps.drawn(trials({"jain_index": 0.5})).rows
     text = markdown.render([], of_points=rows)
     assert "Flows that share a network" in text
     assert "| cubic/fairness-jain | flows=2 | ✗ violates | Jain's index 0.500 |" in text
@@ -72,7 +71,7 @@ def test_markdown_has_a_table_of_points():
 
 @pytest.mark.parametrize("value", [None, 0.5])
 def test_a_row_says_none_where_nothing_is_known(value):
-    (row,) = [row for row in points.rows(trials({"jain_index": 0.5})) if row.zone.metric == "jain_index"]
+    (row,) = [row for row in heatmaps.drawn(trials({"jain_index": 0.5})).rows if row.zone.metric == "jain_index"]
     changed = dataclasses.replace(row, verdict=dataclasses.replace(row.verdict, value=value))
     assert changed.measured == ("none" if value is None else "0.500")
 

@@ -24,7 +24,6 @@ from helpers import (
     results_file,
     scheme,
     setting,
-    zone,
 )
 
 from conformance.catalogue import clause_record, documents
@@ -509,7 +508,6 @@ def test_zones_of_another_profile_do_not_judge():
              for m in measurements([0.4] * 5)]  # fmt: skip
     (found,) = heatmaps.all_series(other)
     assert found.utilization.zone is None and found.utilization.verdict == "not judged"
-    assert heatmaps.heatmap(measurements([0.5] * 5), zone()).verdict == "conforms"
 
 
 def test_a_calibration_is_told_of_old_and_new_lines(tmp_path):
