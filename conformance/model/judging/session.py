@@ -22,6 +22,9 @@ whose repeat was cut short stands. One that is not confirmed is inconclusive.
 **Known deviation.** A verdict that the stack's list names is no surprise, and a listed one that surely no longer
 happens is (expectation.py).
 
+**Events.** A setting is measured (Answer), its questions are Judged alone, all are Settled, new violations Repeated. In
+the end each question has a Finding: confirmed or not, known or not.
+
 **What a verdict may depend on:** the question's own trials in order of seed, the looks, the size of its family and, by
 Holm's procedure, the p-values of the family's other verdicts. It depends neither on the order in which trials arrived,
 nor on what else held a setting open, nor on who asks: pytest and all commands read the events of a Session. Trials come

@@ -188,11 +188,6 @@ class ZoneVerdict:
     def status(self) -> Status:
         return overall(self.verdicts.values())
 
-    @property
-    def false_alarms(self) -> str:
-        """The rate of false alarms that holds for this zone, as a part of a sentence."""
-        return false_alarms(self.family)
-
 
 def worst(statuses: Iterable[Status]) -> Status:
     """Return the worst of several statuses; NOT_JUDGED if there are none."""
