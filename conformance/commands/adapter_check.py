@@ -10,7 +10,7 @@ from conformance.commands.status import ExitStatus
 from conformance.engine import benches
 from conformance.engine.benches import Choice
 from conformance.guest import protocol, wire
-from conformance.lab import job, virtual
+from conformance.lab import job, reader, virtual
 from conformance.lab.adapter import Adapter
 from conformance.lab.manifest import SEVERAL_REQUESTS
 from conformance.model.emulation import contract
@@ -78,7 +78,7 @@ def compute(choice: Choice, algorithm: str | None) -> CheckedAdapter:
         last = faults or console_text.strip().splitlines()[-1:] or ["the guest printed nothing"]
         return CheckedAdapter(scheme=scheme, fault=str(last[0]))
     own = bench.adapter.kernel_algorithms is None
-    clauses = contract.clauses(job.probed(events), trial, wire.to_json(network), own, _version(bench.adapter))
+    clauses = contract.clauses(reader.probed(trial, events), trial, wire.to_json(network), own, _version(bench.adapter))
     return CheckedAdapter(scheme=scheme, clauses=tuple(clauses))
 
 

@@ -17,7 +17,7 @@ from conformance.commands.status import ExitStatus, of_outcomes, of_verdicts, wo
 from conformance.engine import benches
 from conformance.engine.benches import Choice
 from conformance.engine.workers import Executor
-from conformance.lab import shared
+from conformance.lab import job
 from conformance.model.errors import UserError
 from conformance.model.judging.question import Question
 from conformance.model.judging.session import Answer, Finding, Session, plan
@@ -154,8 +154,8 @@ def run(
     bench = benches.find(choice)
     common.require_offered(bench, algorithm)
     for setting in settings.values():
-        if why_not := shared.why_not(setting, bench.adapter):
-            if shared.lacks_tcp(setting, bench.adapter):
+        if why_not := job.why_not(setting, bench.adapter):
+            if job.lacks_tcp(setting, bench.adapter):
                 raise UserError(f"/boxes: {why_not}", "choose a stack over TCP")
             raise UserError(
                 f"/flows: {why_not}", "request one body per connection, or see docs/contract.md on contract 2"
@@ -211,7 +211,7 @@ def _check_memory(setting: Setting, stack: str) -> None:
     """Raise UserError if the guest of a network would not fit into this machine's free memory."""
     free_mb = limits.free_memory_mb()
     if free_mb is not None:
-        shared.check_memory(setting.network, stack, free_mb)
+        job.check_memory(setting.network, stack, free_mb)
 
 
 def _ran(point: Point, measurements: Sequence[Measurement], verdicts: Sequence[Verdict]) -> PointRan:
@@ -321,5 +321,5 @@ def show(what: str, points: Sequence[str]) -> Shown:
     scenario = scenarios.find(what)
     point = _point(scenario, points)
     setting = scenario.setting(point)
-    memory_mb = None if setting.cell_form else shared.memory_mb(setting.network)
+    memory_mb = None if setting.cell_form else job.memory_mb(setting.network)
     return Shown(scenario=scenario, point=point, setting=setting, memory_mb=memory_mb)

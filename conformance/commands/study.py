@@ -13,7 +13,7 @@ from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
 from conformance.engine.workers import Executor
 from conformance.kernel import store as kernels
-from conformance.lab import kernel_variant, shared
+from conformance.lab import job, kernel_variant
 from conformance.model.errors import UserError
 from conformance.model.judging.question import Key
 from conformance.model.judging.session import plan
@@ -258,7 +258,7 @@ def _too_large(study: Study, points: Iterable[StudyPoint]) -> dict[StudyPoint, s
     found = {}
     for point in points:
         network = study.setting(point).network
-        needed = shared.memory_mb(network, point.stack)
+        needed = job.memory_mb(network, point.stack)
         if free_mb is not None and needed > free_mb:
             found[point] = f"its guest needs {needed} MB, but only {free_mb} MB are free"
     return found

@@ -28,7 +28,8 @@ from conformance.commands.status import ExitStatus, of_outcomes
 from conformance.engine import benches
 from conformance.engine.benches import Choice
 from conformance.guest import protocol
-from conformance.lab import allowance, endings, job, shared, virtual
+from conformance.lab import allowance, endings, job, virtual
+from conformance.lab.reader import Reader
 from conformance.model.errors import UserError
 from conformance.model.judging import grid as grids
 from conformance.model.networks.place import Point
@@ -130,7 +131,7 @@ def compute(
         raise UserError(place.why_not)
     setting = _setting(cell, profile or bench.profile)
     traced = _flow(setting, flow)
-    if why := shared.why_not(setting, bench.adapter):
+    if why := job.why_not(setting, bench.adapter):
         raise UserError(why)
     trials = bench.trials(algorithm, setting, [seed])
     notes.say(f"tracing {trials[0].scheme.id} at {setting.id}, seed {seed}")
@@ -153,7 +154,7 @@ def _setting(place: str, profile: str) -> Setting:
     return documents.profile(profile, cells[0])
 
 
-def _flow(setting: Setting, flow: str | None) -> shared.FlowOf | None:
+def _flow(setting: Setting, flow: str | None) -> job.FlowOf | None:
     """Return the flow of a network that GROUP/N names, by default the judged group's first; None in a cell."""
     network = setting.network
     if setting.cell_form is not None:
@@ -173,7 +174,7 @@ def _flow(setting: Setting, flow: str | None) -> shared.FlowOf | None:
 
 def take(
     kernel: Any, adapter: Any, batches: Sequence[Sequence[Trial]], how: str, cancelled: threading.Event | None = None,
-    on_start: Callable[[virtual.Group], None] = lambda guest: None, traced: shared.FlowOf | None = None,
+    on_start: Callable[[virtual.Group], None] = lambda guest: None, traced: job.FlowOf | None = None,
 ) -> Generator[tuple[Measurement, Mapping[str, tuple[int, int]], pathlib.Path | None], None, None]:  # fmt: skip
     """Make traced trials in one guest, which ends with this generator.
 
@@ -183,11 +184,11 @@ def take(
     are none. Trials that the guest does not finish are errors. `on_start` is called with the guest. `traced`: the flow
     whose packets are kept, if trials are of a scenario. Raises UserError.
     """
-    reader = job.Reader(batches, adapter, traced=traced, trace=how)
+    reader = Reader(batches, adapter, traced=traced, trace=how)
     largest = max((trials[0] for trials in batches), key=lambda trial: allowance.needed_mb(trial, how, traced))
     network, memory = largest.setting.network, virtual.CAPTURING_MEMORY
     if traced is not None:
-        own_mb = shared.memory_mb(network, adapter.name) + allowance.traced_mb(largest.setting, traced)
+        own_mb = job.memory_mb(network, adapter.name) + allowance.traced_mb(largest.setting, traced)
         memory = f"{own_mb}M"
     with virtual.one_guest(
         kernel, adapter, largest, cancelled, memory=memory, traced=traced, trace=how
@@ -199,9 +200,7 @@ def take(
             for measurement in reader.feed(event, {}):
                 match event:
                     case protocol.TrialDone(facts=facts):
-                        captured = facts.transfer.captured if facts.transfer else {}
-                    case protocol.SharedDone(facts=shared_facts):
-                        captured = shared_facts.captured
+                        captured = facts.captured
                     case _:
                         yield measurement, {}, None
                         continue

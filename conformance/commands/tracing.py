@@ -15,7 +15,7 @@ from conformance.catalogue import documents
 from conformance.commands import trace
 from conformance.engine.benches import Bench
 from conformance.lab import captures as captured_at
-from conformance.lab import shared, virtual
+from conformance.lab import job, virtual
 from conformance.lab.captures import PROTOCOLS, Captures
 from conformance.model.diagnosis import feature_table, pcap
 from conformance.model.diagnosis import flow as flows
@@ -210,7 +210,7 @@ def _flow(
     if until_s is not None:
         sent, came, asked = ([p for p in packets if p.seconds <= until_s] for packets in (sent, came, asked))
     cell = measurement.trial.setting.cell
-    off_ns = shared.delay_off_ns(measurement.trial.seed, 0)
+    off_ns = job.delay_off_ns(measurement.trial.seed, 0)
     one_way_s = cell.one_way_delay_ms / 1e3 + (off_ns - _KNOWN_FIRST_NS) / 1e9
     first_s = pcap.first_s(entered)
     found = flows.flow(

@@ -14,7 +14,7 @@ import time
 
 from conformance.guest import netns, tc
 from conformance.guest.kernel_flows import Program
-from conformance.guest.shared_job import BondSeen
+from conformance.guest.seen import BondSeen
 from conformance.guest.topology import Interface
 
 TYPE_CHECKING = False
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from conformance.guest.shared_job import BondTrial, SharedBond
+    from conformance.guest.network_job import BondJob, BondTrial
 
 SPLIT, MERGE = "b-split", "b-merge"
 #: names of these nodes' interfaces, towards hosts and towards links; and of the port of each bridge that leads to one
@@ -50,7 +50,7 @@ class BondPlace:
     gates: tuple[Interface, ...]
 
 
-def place(bond: SharedBond, ends: tuple[str, str], directions: Sequence[tuple[Interface, Interface]]) -> BondPlace:
+def place(bond: BondJob, ends: tuple[str, str], directions: Sequence[tuple[Interface, Interface]]) -> BondPlace:
     """Return where a bond's parts are; `ends`: the bridges at its ends; `directions`: egresses of all links (Place)."""
     client, server = ends
     ways = {(client, server): _PORT, (server, client): _PORT}

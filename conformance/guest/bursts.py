@@ -1,4 +1,4 @@
-"""Run a trial and measure how many packets leave the server at once.
+"""Measure how many packets leave a server at once.
 
 The bottleneck defines "at once": packets belong to one burst if they leave closer together than a tenth of the time
 that one of them takes there. A burst of n packets then builds a queue of nearly n, which is what pacing should prevent
@@ -7,36 +7,15 @@ that one of them takes there. A burst of n packets then builds a queue of nearly
 
 from __future__ import annotations
 
-import socket
-
-from conformance.guest.old_watched import packets, run_watched
 from conformance.guest.seen import BurstsSeen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
-
-    from conformance.guest.capture import Capture
-    from conformance.guest.seen import TrialFacts
-    from conformance.guest.stage import Stage, Transfer
 
 #: share of a packet's time at the bottleneck within which the next one leaves "at once", and share of the packets that
 #: BurstsSeen.usual covers
 _AT_ONCE, _USUAL = 0.1, 0.99
-
-
-def run_counting(stage: Stage, transfer: Transfer, bandwidth_mbps: float) -> TrialFacts:
-    """Run one trial as run_trial() does, and measure the server's bursts. Raises Fault."""
-    server = socket.inet_aton(stage.topology.addresses["server"])
-
-    def examine(capture: Capture) -> dict[str, Any]:
-        sent = ((at_ns, size) for at_ns, size, source in packets(capture) if source == server)
-        found = lengths(sent, bandwidth_mbps)
-        return {"bursts": summary(found, capture.unseen())}
-
-    # Where the server's packets enter the emulator, before any queue: its own link has no delay.
-    return run_watched(stage, transfer, stage.topology.segments[-1].queues[1], examine)
 
 
 def lengths(sent: Iterable[tuple[int, int]], bandwidth_mbps: float) -> list[int]:

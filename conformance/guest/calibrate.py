@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from conformance.guest.netns import Node
+    from conformance.guest.network_job import LinkProbe
     from conformance.guest.protocol import Probing
-    from conformance.guest.shared_job import LinkProbe
     from conformance.guest.topology import Interface
 
 #: bytes of the IP packets of the rate's train, and of all others

@@ -12,14 +12,14 @@ import struct
 from conformance.guest.kernel_flows import Program
 from conformance.guest.netns import inside
 from conformance.guest.rtnetlink import INDEX_AT, counted, questions
-from conformance.guest.shared_job import ChangeSeen, CountsSeen
+from conformance.guest.seen import ChangeSeen, CountsSeen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from conformance.guest.netns import Node
-    from conformance.guest.shared_job import Change
+    from conformance.guest.network_job import Change
     from conformance.guest.topology import Interface
 
 #: the most changes for which the kernel is queried after each; rate traces have many thousand changes

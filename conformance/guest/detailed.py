@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import socket
 
-from conformance.guest import netns, trial
+from conformance.guest import netns
 from conformance.guest.sampler import Sampler
-from conformance.guest.seen import Counters, Span
-from conformance.guest.shared_job import DetailSeen
+from conformance.guest.seen import Counters, DetailSeen, Span
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from conformance.guest.network_job import Detail, TrialJob
     from conformance.guest.seen import InterfaceCounters
-    from conformance.guest.shared_job import Detail, SharedTrial
-    from conformance.guest.shared_stage import SharedStage
+    from conformance.guest.stage import Stage
+
+_SNMP = (
+    "Tcp.OutSegs", "Tcp.RetransSegs", "TcpExt.TCPTimeouts", "TcpExt.TCPFastRetrans", "TcpExt.TCPLossProbes",
+    "TcpExt.TCPSpuriousRTOs", "TcpExt.TCPDSACKRecv", "TcpExt.TCPHystartTrainDetect",
+    "TcpExt.TCPHystartDelayDetect", "Udp.OutDatagrams", "Udp.InErrors", "Tcp.ActiveOpens", "Tcp.PassiveOpens",
+)  # fmt: skip
 
 
 class Detailed:
     """Samples a flow and its bottleneck while the trial runs. Call `seen()`, then `close()`."""
 
-    def __init__(self, stage: SharedStage, asked: SharedTrial, detail: Detail) -> None:
-        job, net, place = stage.stage.job, stage.stage.net, stage.place
+    at_the_end = False
+
+    def __init__(self, stage: Stage, asked: TrialJob, detail: Detail) -> None:
+        job, net, place = stage.job, stage.net, stage.place
         queue, _ = place.directions[detail.link]
         with netns.inside(net[queue.node]):
             index = socket.if_nametoindex(queue.name)
@@ -52,14 +59,14 @@ class Detailed:
         self._sampler.close()
 
 
-def counters(stage: SharedStage) -> Counters:
+def counters(stage: Stage) -> Counters:
     """Return the counters of all nodes, as they are now."""
-    hosts, place = stage.stage.net.hosts, stage.place
+    hosts, place = stage.net.hosts, stage.place
     interfaces = {node.name: netns.interface_counters(node) for node in hosts}
     # In the order of hosts: in virtual time, each file that is read costs time.
     router = place.splitters[0].node if place.splitters else None
     ends = (place.receivers[0][0].node, place.senders[0].node, router)
-    snmp = {node.name: netns.snmp_counters(node, trial.SNMP) for node in hosts if node.name in ends}
+    snmp = {node.name: netns.snmp_counters(node, _SNMP) for node in hosts if node.name in ends}
     return Counters(
         interfaces=interfaces,
         client=snmp[ends[0]],

@@ -1,41 +1,21 @@
-"""Run a trial and note when its client's packets asked for the body, and when the body came.
+"""Note when a client's packets asked for the body, and when the body came.
 
 A client reports how long its handshake took. A metric that leaves the handshake out has to rest on more than its word.
 """
 
 from __future__ import annotations
 
-import socket
-
-from conformance.guest.old_watched import packets, run_watched
 from conformance.guest.seen import ExchangeSeen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
-
-    from conformance.guest.capture import Capture
-    from conformance.guest.seen import TrialFacts
-    from conformance.guest.stage import Stage, Transfer
 
 #: the largest body whose packets are noted: of longer transfers, a handshake is a small part
 MOST_BYTES = 4_000_000
 #: the most bytes, headers included, that come before the body; and how many come before an answer surely has begun, as
 #: a server may send its handshake's packets twice
 _HANDSHAKE_BYTES, _ANSWER_BYTES = 20_000, 8_000
-
-
-def run_timed(stage: Stage, transfer: Transfer) -> TrialFacts:
-    """Run one trial as run_trial() does, and note the times of its packets at the client. Raises Fault."""
-    addresses = {socket.inet_aton(address): name for name, address in stage.topology.addresses.items()}
-
-    def examine(capture: Capture) -> dict[str, Any]:
-        passed = [(at_ns, size, addresses.get(source)) for at_ns, size, source in packets(capture)]
-        return {"exchange": None if capture.unseen() else exchange(passed, transfer.transfer_bytes)}
-
-    # The first tap is the client's: what comes has passed all queues, what goes has not entered any.
-    return run_watched(stage, transfer, next(iter(stage.topology.taps.values())), examine)
 
 
 def exchange(passed: Iterable[tuple[int, int, str | None]], body_bytes: int) -> ExchangeSeen | None:

@@ -14,18 +14,15 @@ from conformance.guest.process import NOBODY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from conformance.guest.stage import Stage
+    from collections.abc import Callable, Iterable
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _IPC_RMID = 0
 
 
-def renew(stage: Stage) -> None:
-    """Give server and client empty folders, and empty every folder that anyone may write to."""
-    for role in ("server", "client"):
-        folder = stage.folder(role)
+def renew(own: Iterable[str]) -> None:
+    """Give programs of the stack empty folders, and empty every folder that anyone may write to."""
+    for folder in own:
         os.makedirs(folder, exist_ok=True)
         _remount(folder, f"size=20%,mode=755,uid={NOBODY},gid={NOBODY}")
     for folder in ("/tmp", "/var/tmp", "/dev/shm"):

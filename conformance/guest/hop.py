@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from conformance.guest.kernel_flows import Program
-from conformance.guest.shared_network import TO_CLIENT, TO_SERVER
+from conformance.guest.topology import TO_CLIENT, TO_SERVER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 
 from conformance.guest import probe_frames
-from conformance.guest.shared_job import HopSeen
+from conformance.guest.seen import HopSeen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

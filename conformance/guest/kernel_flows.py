@@ -13,15 +13,14 @@ import subprocess
 from conformance.guest.flow_looks import FLOW_COLUMNS, table
 from conformance.guest.netlink import BBR_INFO_BYTES, NO_RTT_US, parse_bbr_info
 from conformance.guest.netns import inside
-from conformance.guest.seen import BbrSeen, CongestionControlSeen
-from conformance.guest.shared_job import FlowSeen
+from conformance.guest.seen import BbrSeen, CongestionControlSeen, FlowSeen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from conformance.guest.netns import Node
-    from conformance.guest.shared_job import GroupFlows
+    from conformance.guest.network_job import GroupFlows
     from conformance.guest.topology import Host
 
 #: ns between two samples of flows and queues
@@ -53,14 +52,24 @@ class Program:
     def running(self) -> bool:
         return self._process.poll() is None
 
+    @property
+    def status(self) -> int | None:
+        """Its exit status, minus the signal's number where a signal ended it; None while it runs."""
+        return self._process.poll()
+
+    @property
+    def words(self) -> str:
+        """The last words of its error messages."""
+        with open(self._errors, errors="replace") as f:
+            return " ".join(f.read().split())[-200:]
+
     def stop(self) -> bytes:
         """Send it SIGTERM, wait until it ends, and return its output. Raises RuntimeError with its error message."""
         if self.running:
             self._process.send_signal(signal.SIGTERM)
         status = self._process.wait()
         if status not in (0, -signal.SIGTERM):
-            with open(self._errors, errors="replace") as f:
-                raise RuntimeError(f"{self._name}: {' '.join(f.read().split())[-200:]}")
+            raise RuntimeError(f"{self._name}: {self.words}")
         self._output.seek(0)
         return self._output.read()
 
@@ -92,11 +101,14 @@ def write_requests(folder: str, host: Host, lines: Sequence[str]) -> str:
 
 
 class KernelGroup:
-    """The kernel's flows of one group, which begin at `begin_ns` of the clock or later. Call `end()`."""
+    """The kernel's flows of one group, which begin at `begin_ns` of the clock or later. Call `end()`.
+
+    `reads`: whether its receiver reads what comes at once (load/flows.c).
+    """
 
     def __init__(
         self, program: str, folder: str, nodes: tuple[Node, Node], hosts: tuple[Host, Host], group: GroupFlows,
-        algorithm: str, begin_ns: int,
+        algorithm: str, begin_ns: int, reads: bool,
     ) -> None:  # fmt: skip
         (sender, receiver), (source, sink) = nodes, hosts
         self._group, self._begin_ns, self._algorithm = group, begin_ns, algorithm
@@ -109,7 +121,9 @@ class KernelGroup:
         # With requests, the receiving program asks for bodies, and the senders send what they are asked for.
         plan = [write_requests(folder, sink, group.requests)] if group.requests else []
         self._receiver = Program(
-            receiver, [program, "receive", sink.address, str(PORT), *plan], f"{folder}/{sink.node}.out"
+            receiver,
+            [program, "read" if reads else "receive", sink.address, str(PORT), *plan],
+            f"{folder}/{sink.node}.out",
         )
         self._sender = Program(
             sender,

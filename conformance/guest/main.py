@@ -15,31 +15,49 @@ import shutil
 import time
 import traceback
 
-from conformance.guest import calibrate, netns, probe, protocol, proxy, shared_main, shared_network, tc
-from conformance.guest.bursts import run_counting
-from conformance.guest.exchange import MOST_BYTES, run_timed
+from conformance.guest import (
+    kernel_flows,
+    netns,
+    probe,
+    programs,
+    protocol,
+    proxy,
+    splitting,
+    tc,
+    trace,
+    trial,
+)
+from conformance.guest.clock import Fault
+from conformance.guest.network_job import GroupFlows
 from conformance.guest.process import few_descriptors, prepare_harness, set_oom_score
-from conformance.guest.shared_stage import SharedStage
-from conformance.guest.stage import Stage, transfer
-from conformance.guest.trace import run_traced
-from conformance.guest.trial import Fault, fresh_start, read_queues, run_trial
+from conformance.guest.stack_flows import FIRST_CLIENT_PORT
+from conformance.guest.stage import Stage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from typing import Any, TypeVar
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Any
 
-    from conformance.guest.seen import LinkSeen
-    from conformance.guest.shared_job import SharedNetwork
+    from conformance.guest.network_job import CellJob, TrialJob
 
     Emit = Callable[[protocol.Event], None]
-    #: what the host feeds a guest: a CellJob or a SharedCell
-    C = TypeVar("C")
 
-_WARM_UP_BYTES = 200_000
+#: duration in ns and bytes of each flow in a guest's first trial, which is not recorded (_warm_up)
+_WARM_UP_NS, _WARM_UP_BYTES = 1_000_000_000, 20_000
+#: bytes of a flow that is recorded in detail in that trial
+_DETAILED_BYTES = 200_000
+#: of two free ports, the kernel always tries the first one first; of more, it would draw one
+_PORTS_A_CLIENT = 2
+
+#: Pages that all TCP sockets of a guest may hold together: more than it has. The kernel's own limit is an eighth of the
+#: memory, and flows that reach it stop growing, whatever the network could carry.
+_TCP_PAGES = 2**30
+
+#: sysctls that all namespaces share and that can be set in the initial one only. In a guest, this does no harm.
+_OF_ALL = frozenset(f"net.core.{name}" for name in ("rmem_default", "rmem_max", "wmem_default", "wmem_max"))
 #: seconds between two checks for the next cell. In virtual time, a check costs the host far longer than that: the
 #: guest's clock advances by about as much as the host's does, and each trial begins at a time of its own anyway
-#: (trial.py: fresh_start)
+#: (clock.py)
 _LOOK_S = 0.001
 
 
@@ -74,14 +92,12 @@ def _run(job: protocol.Job, scratch: str, emit: Emit) -> None:
     prepare_harness()
     _allow_all_algorithms()
     pki = shutil.copytree(job.pki, os.path.join(job.work_dir, "pki"))
-    if job.network is not None:
-        _run_shared(job, job.network, scratch, pki, emit)
-        return
     builder = _load(os.path.join(scratch, "topology.py"))
+    place = builder.place(job.network)
     # This imports Mininet: on a machine without it, the host gets a fault event and not just a stack trace.
     with few_descriptors():
-        net = builder.build()
-    stage = Stage(job=job, net=net, topology=builder.TOPOLOGY, scratch=scratch, pki=pki)
+        net = builder.build(job.network, place)
+    stage = Stage(job=job, net=net, place=place, scratch=scratch, pki=pki)
     network = _set_up(stage)
     emit(network)
     if isinstance(network, protocol.Unsupported):
@@ -90,40 +106,21 @@ def _run(job: protocol.Job, scratch: str, emit: Emit) -> None:
     for node in net.hosts:
         # Without the nodes there is no network: the kernel must not kill them when a stack uses up all memory.
         set_oom_score(node.pid, -1000)
-    for index, cell in enumerate(_cells(scratch, protocol.parse_cell)):
-        if job.probe:
+    if job.probe:
+        for cell in _cells(scratch):
             probe.run(stage, cell, emit)
-            continue
-        if index == 0:
-            _warm_up(stage, cell, emit)
-        _run_cell(stage, index, cell, emit)
+    else:
+        _run_cells(stage, _cells(scratch), emit)
 
 
-def _run_shared(job: protocol.Job, network: SharedNetwork, scratch: str, pki: str, emit: Emit) -> None:
-    """Carry out a job whose flows share a network."""
-    place = shared_network.place(network)
-    with few_descriptors():
-        net = shared_network.build(network, place)
-    stage = Stage(job=job, net=net, topology=shared_main.TOPOLOGY, scratch=scratch, pki=pki)
-    shared = SharedStage(stage=stage, network=network, place=place)
-    found = shared_main.set_up(shared, _set_kernel_algorithm)
-    emit(found)
-    if isinstance(found, protocol.Unsupported):
-        return
-    _rule_the_processor()
-    for node in net.hosts:
-        set_oom_score(node.pid, -1000)
-    shared_main.run_cells(shared, _cells(scratch, protocol.parse_shared_cell), emit)
-
-
-def _cells(scratch: str, parse: Callable[[str], C | None]) -> Iterator[C]:
+def _cells(scratch: str) -> Iterator[CellJob]:
     """Yield the cells that the host feeds this guest, as they come, until it says that no more follow."""
     for index in itertools.count():
         path = os.path.join(scratch, protocol.cell_file(index))
         while not os.path.exists(path):
             time.sleep(_LOOK_S)
         with open(path) as f:
-            cell = parse(f.read())
+            cell = protocol.parse_cell(f.read())
         os.unlink(path)
         if cell is None:
             return
@@ -131,83 +128,111 @@ def _cells(scratch: str, parse: Callable[[str], C | None]) -> Iterator[C]:
 
 
 def _set_up(stage: Stage) -> protocol.Network | protocol.Unsupported:
-    """Configure all nodes as the job says. Return what the kernel then holds, or why it does not support the job."""
-    job, net = stage.job, stage.net
-    # Like the server, a proxy terminates connections and sends data.
-    senders = [net["server"], *([net[stage.router.node]] if job.proxy else [])]
-    rivals = [net[stage.rival.source], net[stage.rival.sink]] if job.rival else []
-    ends = [*senders, net["client"], *rivals]
-    sysctls = {node.name: netns.set_sysctls(node, job.sysctls) for node in ends}
+    """Configure all hosts as the job says. Return what the kernel then holds, or why it does not support the job."""
+    job, net, network = stage.job, stage.net, stage.job.network
+    with open("/proc/sys/net/ipv4/tcp_mem", "w") as f:
+        f.write(f"{_TCP_PAGES} {_TCP_PAGES} {_TCP_PAGES}")
+    sysctls: dict[str, dict[str, str | None]] = {}
+    of_all = netns.set_sysctls(None, {name: value for name, value in job.sysctls.items() if name in _OF_ALL})
+    of_each = {name: value for name, value in job.sysctls.items() if name not in _OF_ALL}
     name = None
-    if job.kernel_algorithms:
-        name, why_not = _set_kernel_algorithm(net["server"], job.kernel_algorithms)
-        if name is None:
-            return protocol.Unsupported(message=why_not)
-        for node in senders:
-            sysctls[node.name].update(netns.set_sysctls(node, {"net.ipv4.tcp_congestion_control": name}))
+    for group, sender, clients in zip(network.groups, stage.place.senders, stage.place.receivers, strict=True):
+        ecn = {} if group.ecn is None else {"net.ipv4.tcp_ecn": str(group.ecn)}
+        for host in (sender, *clients):
+            node = net[host.node]
+            sysctls[host.node] = of_all | netns.set_sysctls(node, {**of_each, **ecn})
+            if group.host_queue:
+                tc.run(node, [f"qdisc replace dev {own} root {group.host_queue}" for own in node.intfNames()])
+        if not group.stack:
+            continue
+        if job.kernel_algorithms:
+            name, why_not = _set_kernel_algorithm(net[sender.node], job.kernel_algorithms)
+            if name is None:
+                return protocol.Unsupported(message=why_not)
+            found = netns.set_sysctls(net[sender.node], {"net.ipv4.tcp_congestion_control": name})
+            sysctls[sender.node].update(found)
+        if job.port < 1024:
+            netns.set_sysctls(net[sender.node], {"net.ipv4.ip_unprivileged_port_start": str(job.port)})
+        # Queues that tell flows apart do so by ports.
+        for number, host in enumerate(clients) if not network.detailed else ():
+            first = FIRST_CLIENT_PORT + _PORTS_A_CLIENT * number
+            netns.set_sysctls(net[host.node], {"net.ipv4.ip_local_port_range": f"{first} {first + 1}"})
+    for at, (splitter, where) in enumerate(zip(network.splitters, stage.place.splitters, strict=True)):
+        unknown = [own for own in splitter.algorithms if kernel_flows.first_known((own,)) is None]
+        if unknown:
+            whose = f"the splitter at {splitter.node}"
+            return protocol.Unsupported(message=f"this kernel has no congestion control {unknown[0]} for {whose}")
+        node = net[where.node]
+        sysctls[where.node] = of_all | netns.set_sysctls(node, of_each)
+        if name is not None:
+            sysctls[where.node] |= netns.set_sysctls(node, {"net.ipv4.tcp_congestion_control": name})
+        # Like a server, a splitter sends data.
+        for queue in {group.host_queue for group in network.groups if at in group.splitters and group.host_queue}:
+            tc.run(node, [f"qdisc replace dev {own} root {queue}" for own in node.intfNames()])
+        for port in splitting.ports(network, at, job.port):
+            proxy.hand_over(node, port, (where.near.interface, where.far.interface))
     offload = {
         f"{node.name}:{interface}": netns.set_offload(node, interface, job.offload)
         for node in net.hosts
         for interface in node.intfNames()
     }
-    if job.host_queue:
-        for node in ends:
-            tc.run(node, [f"qdisc replace dev {n} root {job.host_queue}" for n in node.intfNames()])
-    if job.port < 1024:
-        netns.set_sysctls(net["server"], {"net.ipv4.ip_unprivileged_port_start": str(job.port)})
-    if job.proxy:
-        router = stage.router
-        proxy.hand_over(net[router.node], job.port, (router.client_side, router.server_side))
     return protocol.Network(sysctls=sysctls, offload=offload, kernel=os.uname().release, kernel_algorithm=name)
 
 
-def _warm_up(stage: Stage, cell: protocol.CellJob, emit: Emit) -> None:
-    """Make a small transfer that is not recorded, so that no trial is its guest's first transfer.
+def _run_cells(stage: Stage, cells: Iterable[CellJob], emit: Emit) -> None:
+    """Run the trials of each cell that the host feeds, and emit their events."""
+    how = stage.job.trace
+    for index, cell in enumerate(cells):
+        if index == 0 and cell.trials:
+            _warm_up(stage, cell.trials[0], emit)
+        emit(protocol.CellBegins(index=index))
+        if cell.calibrate:
+            emit(protocol.Calibration(index=index, observed=trial.calibrated(stage, cell)))
+        if cell.probes:
+            emit(protocol.HopsTried(index=index, observed=programs.tried(stage, cell.probes)))
+        for asked in cell.trials:
+            target = os.path.join(stage.scratch, "trace", f"{index}-{asked.seed}")
+            logs = trace.log_folders(stage.job) if how else {}
+            try:
+                facts = trial.run(stage, asked, target, logs if how == "all" else {})
+                if logs:
+                    group = facts.groups[asked.tested]
+                    trace.keep(logs, target, group.server, group.flows[asked.flow].client if group.flows else None)
+            except Fault as fault:
+                emit(protocol.TrialFailed(index=index, seed=asked.seed, message=str(fault)))
+            else:
+                emit(protocol.TrialDone(index=index, facts=facts))
+
+
+def _warm_up(stage: Stage, asked: TrialJob, emit: Emit) -> None:
+    """Make a trial with short flows that is not recorded, so that no trial is its guest's first one.
 
     The kernel draws some of its secrets at the first use of what they protect, and caches what it reads. Without a
     warm-up, the first trial would differ from the same trial run later, if only by microseconds. All that is kept is
     the sender's congestion control as the kernel reports it.
     """
-    small = transfer(stage, cell, stage.job.probing.seed, _WARM_UP_BYTES)
     found = None
     with contextlib.suppress(Fault):
-        facts = run_trial(stage, small)
-        found = facts.transfer.sampled.congestion_control if facts.transfer else None
-    emit(protocol.CongestionControl(found=found))
+        facts = trial.run(stage, _small(asked))
+        found = facts.detail.sampled.congestion_control if facts.detail else None
+    if stage.job.network.detailed:
+        emit(protocol.CongestionControl(found=found))
 
 
-def _run_cell(stage: Stage, index: int, cell: protocol.CellJob, emit: Emit) -> None:
-    job = stage.job
-    emit(protocol.CellBegins(index=index))
-    usual = transfer(stage, cell, job.probing.seed)
-    if cell.calibrate:
-        emit(protocol.Calibration(index=index, observed=_calibrate(stage, cell)))
-    for trial in cell.trials:
-        own = dataclasses.replace(usual, seed=trial.seed, tc=trial.tc)
-        try:
-            if job.trace:
-                target = os.path.join(stage.scratch, "trace", f"{index}-{trial.seed}")
-                facts = run_traced(stage, own, target)
-            elif job.bursts:
-                facts = run_counting(stage, own, cell.rate_mbps)
-            elif own.transfer_bytes <= MOST_BYTES:
-                facts = run_timed(stage, own)
-            else:
-                facts = run_trial(stage, own)
-        except Fault as fault:
-            emit(protocol.TrialFailed(index=index, seed=trial.seed, message=str(fault)))
-        else:
-            emit(protocol.TrialDone(index=index, facts=facts))
-
-
-def _calibrate(stage: Stage, cell: protocol.CellJob) -> tuple[LinkSeen, ...]:
-    net, segments, probing = stage.net, stage.topology.segments, stage.job.probing
-    fresh_start(stage, cell.tc, probing.seed)
-    observed = [calibrate.observe(net, segments[p.link].queues[p.way], p, probing) for p in cell.calibrate]
-    return tuple(
-        dataclasses.replace(seen, qdiscs=tuple(read_queues(net, segments[probe.link])))
-        for seen, probe in zip(observed, cell.calibrate, strict=True)
+def _small(asked: TrialJob) -> TrialJob:
+    """Return the same trial, but with short flows, and nothing captured."""
+    short = {"bytes": _WARM_UP_BYTES, "stop_ns": _WARM_UP_NS} if asked.detail is None else {"bytes": _DETAILED_BYTES}
+    groups = tuple(
+        GroupFlows(
+            algorithms=group.algorithms,
+            pace=group.pace,
+            flows=tuple(dataclasses.replace(flow, start_ns=0, **short) for flow in group.flows),
+            requests=(),
+        )
+        for group in asked.groups
     )
+    detail = asked.detail and dataclasses.replace(asked.detail, bursts=False, exchange=False)
+    return dataclasses.replace(asked, groups=groups, captured_bytes=0, detail=detail)
 
 
 def _rule_the_processor() -> None:

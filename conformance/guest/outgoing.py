@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from conformance.guest import netns
-from conformance.guest.shared_job import SentSeen
+from conformance.guest.seen import SentSeen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

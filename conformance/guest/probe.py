@@ -13,19 +13,22 @@ import signal
 import socket
 import time
 
-from conformance.guest import netns
+from conformance.guest import netns, trial
+from conformance.guest.kernel_flows import write_requests
 from conformance.guest.process import NOBODY, StackProcess, kill_descendants
 from conformance.guest.protocol import Probed, TransferProbed, VisitsProbed
 from conformance.guest.seen import FramesSeen, ProbeFacts, ProcessSeen, VisitFacts
-from conformance.guest.stage import payload, transfer
-from conformance.guest.trial import environment, fresh_start, own_pids, run_trial, wait_for_port
+from conformance.guest.stack_flows import wait_for_port
+from conformance.guest.stage import make_body
+from conformance.guest.trial import fresh_queues, own_pids, renew_folders
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conformance.guest.protocol import CellJob, Event
-    from conformance.guest.stage import Stage, Transfer
+    from conformance.guest.network_job import CellJob, TrialJob
+    from conformance.guest.protocol import Event
+    from conformance.guest.stage import Stage
 
 UNKNOWN_ALGORITHM = "nosuchalgorithm"
 _SEED = 7
@@ -41,7 +44,8 @@ _WRITABLE = ("/tmp", "/var/tmp", "/dev/shm", "/run", "/var/log")
 def run(stage: Stage, cell: CellJob, emit: Callable[[Event], None]) -> None:
     """Make the probes in a cell, and emit an event for each."""
     before = _files()
-    asked = transfer(stage, cell, _SEED)
+    (asked,) = cell.trials
+    asked = dataclasses.replace(asked, seed=_SEED, tc=cell.tc)
     probes: tuple[Callable[[], Event], ...] = (
         lambda: Probed(name="unknown_algorithm", facts=_unknown_algorithm(_Pair(stage, asked))),
         lambda: _transfer(stage, asked, before),
@@ -52,30 +56,35 @@ def run(stage: Stage, cell: CellJob, emit: Callable[[Event], None]) -> None:
         lambda: Probed(name="server_ends", facts=_server_ends(_Pair(stage, asked))),
     )
     for probe in probes:
-        fresh_start(stage, asked.tc, _SEED)
+        renew_folders(stage)
+        make_body(stage.job, _bytes(asked))
+        fresh_queues(stage, asked.tc, _SEED)
         emit(probe())
+
+
+def _bytes(asked: TrialJob) -> int:
+    return asked.groups[asked.tested].flows[asked.flow].bytes
 
 
 class _Pair:
     """A server and a client of the adapter, started with the environment that a probe needs."""
 
-    def __init__(self, stage: Stage, asked: Transfer) -> None:
-        self.stage, self._transfer = stage, asked
+    def __init__(self, stage: Stage, asked: TrialJob) -> None:
+        self.stage, self._bytes = stage, _bytes(asked)
         self._processes: dict[str, StackProcess] = {}
 
     def start(self, role: str, **changes: str) -> StackProcess:
         """Start the program of a role, with these changes of its environment."""
-        stage = self.stage
-        command = [stage.program(role).path, role]
-        variables = {**environment(stage, role, self._transfer), **changes}
-        process = StackProcess(stage.net[role], command, variables, stage.folder(role), stage.job.limits)
+        seat = self.stage.seat(0, role)
+        variables = {**seat.environment(self._bytes), **changes}
+        process = StackProcess(seat.node, seat.command, variables, seat.folder, self.stage.job.limits)
         self._processes[role] = process
         return process
 
     def start_server(self, **changes: str) -> tuple[StackProcess, bool]:
         """Start the server. Return it, and whether it was ready."""
         server = self.start("server", **changes)
-        return server, wait_for_port(self.stage, server)
+        return server, wait_for_port(self.stage, self.stage.place.senders[0], server)
 
     def wait(self, process: StackProcess, seconds: float) -> int | None:
         """Wait for up to `seconds` of virtual time. Return the process's exit status, or None if it still runs."""
@@ -98,16 +107,12 @@ class _Pair:
         """Run two clients at once, and wait for each up to `seconds` of virtual time. Return what was seen of them."""
         clients = [self.start("client")]
         # The second client has its own folder, so that the two do not write to the same log.
-        stage = dataclasses.replace(
-            self.stage,
-            job=dataclasses.replace(self.stage.job, work_dir=os.path.join(self.stage.job.work_dir, "beside")),
-        )
-        directory = stage.folder("client")
-        os.makedirs(directory, exist_ok=True)
-        os.chown(directory, NOBODY, NOBODY)
-        variables = environment(stage, "client", self._transfer)
-        command = [stage.program("client").path, "client"]
-        clients.append(StackProcess(stage.net["client"], command, variables, directory, stage.job.limits))
+        seat = self.stage.seat(0, "client")
+        seat = dataclasses.replace(seat, folder=os.path.join(seat.stage.job.work_dir, "beside"))
+        os.makedirs(seat.folder, exist_ok=True)
+        os.chown(seat.folder, NOBODY, NOBODY)
+        variables, limits = seat.environment(self._bytes), self.stage.job.limits
+        clients.append(StackProcess(seat.node, seat.command, variables, seat.folder, limits))
         for client in clients:
             self.wait(client, seconds)
         found = tuple(client.seen() for client in clients)
@@ -148,13 +153,13 @@ def _unknown_algorithm(pair: _Pair) -> ProbeFacts:
     return _facts(pair, ready)
 
 
-def _transfer(stage: Stage, asked: Transfer, files_before: set[str]) -> TransferProbed:
+def _transfer(stage: Stage, asked: TrialJob, files_before: set[str]) -> TransferProbed:
     """Make one transfer like any trial, and examine its frames and the files that it leaves behind."""
-    queue = stage.bottleneck(asked)
+    queue, _ = stage.place.directions[asked.detail.link if asked.detail else 0]
     with netns.inside(stage.net[queue.node]):
         capture = socket.socket(socket.AF_PACKET, socket.SOCK_RAW | socket.SOCK_NONBLOCK, socket.htons(_ETH_P_ALL))
         capture.bind((queue.name, 0))
-    facts = run_trial(stage, asked)
+    facts = trial.run(stage, asked)
     frames = _look_at(capture)
     capture.close()
     return TransferProbed(facts=facts, frames=frames, written_outside=tuple(sorted(_files() - files_before)[:5]))
@@ -230,7 +235,7 @@ def _server_killed(pair: _Pair) -> ProbeFacts:
     return _facts(pair, ready, ended, early)
 
 
-def _visits(stage: Stage, asked: Transfer) -> VisitsProbed:
+def _visits(stage: Stage, asked: TrialJob) -> VisitsProbed:
     """Let clients visit one server, one after the other, and return how it answered them.
 
     They request a body that does not exist, interrupt a transfer, complete one, make two at once, and request several
@@ -241,12 +246,12 @@ def _visits(stage: Stage, asked: Transfer) -> VisitsProbed:
     if not ready:
         pair.end()
         return VisitsProbed(facts=VisitFacts(ready=False))
-    missing = pair.visit(server, 60, CC_BYTES=str(asked.transfer_bytes + 1))
+    missing = pair.visit(server, 60, CC_BYTES=str(_bytes(asked) + 1))
     dotted = _status_of_dotted(stage, asked) if stage.job.transport == "tcp" else None
     pair.visit(server, 1)
     whole = pair.visit(server, 120)
     both = pair.side_by_side(server, 240)
-    several = pair.visit(server, 60, CC_REQUESTS=_requests(stage.job.work_dir))
+    several = pair.visit(server, 60, CC_REQUESTS=_requests(stage))
     pair.end()
     found = VisitFacts(
         ready=True, missing=missing, status_of_dotted=dotted, whole=whole, side_by_side=both, several=several,
@@ -255,26 +260,23 @@ def _visits(stage: Stage, asked: Transfer) -> VisitsProbed:
     return VisitsProbed(facts=found)
 
 
-def _requests(work_dir: str) -> str:
+def _requests(stage: Stage) -> str:
     """Write what one client requests on one connection, and these bodies. Return the path of the requests' file."""
     for line in _SEVERAL:
-        payload(work_dir, int(line.split()[0]))
-    path = os.path.join(work_dir, "several.requests")
-    with open(path, "w") as f:
-        f.writelines(f"{line}\n" for line in _SEVERAL)
-    return path
+        make_body(stage.job, int(line.split()[0]))
+    return write_requests(stage.job.work_dir, stage.place.receivers[0][0], _SEVERAL)
 
 
-def _status_of_dotted(stage: Stage, asked: Transfer) -> int | None:
+def _status_of_dotted(stage: Stage, asked: TrialJob) -> int | None:
     """Return the status for a path that leads to the body by ".."; None if the server does not speak HTTP/1.1."""
     import ssl  # late: only this clause needs it
 
-    variables = environment(stage, "client", asked)
+    variables = stage.seat(0, "client").environment(_bytes(asked))
     context = ssl.create_default_context(cafile=variables["CC_CA"])
     host, www = variables["CC_HOSTNAME"], variables["CC_WWW"]
-    path = f"/../{os.path.basename(www)}/{asked.transfer_bytes}"
+    path = f"/../{os.path.basename(www)}/{_bytes(asked)}"
     try:
-        with netns.inside(stage.net["client"]):
+        with netns.inside(stage.node(stage.place.receivers[0][0])):
             plain = socket.create_connection((variables["CC_ADDRESS"], int(variables["CC_PORT"])), timeout=10)
         with plain, context.wrap_socket(plain, server_hostname=host) as secure:
             secure.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())

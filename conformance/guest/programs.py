@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import time
 
-from conformance.guest import hop_probe, trial
+from conformance.guest import clock, hop_probe
 from conformance.guest.bonding import Bonding
 from conformance.guest.capture import HEAD_BYTES, HEADS_BLOCK_BYTES, Capture
 from conformance.guest.changes import Changes
@@ -20,72 +19,69 @@ if TYPE_CHECKING:
     import contextlib
     from collections.abc import Sequence
 
-    from conformance.guest.shared_job import HopProbe, HopSeen, SharedTrial
-    from conformance.guest.shared_stage import SharedStage
+    from conformance.guest.network_job import HopProbe, TrialJob
+    from conformance.guest.seen import HopSeen
+    from conformance.guest.stage import Stage
 
 _PROBES_SEED = 1
 
 
-def hops(
-    stage: SharedStage, asked: SharedTrial, begin_ns: int, cleanup: contextlib.ExitStack
-) -> dict[tuple[int, int], Hop]:
+def hops(stage: Stage, asked: TrialJob, begin_ns: int, cleanup: contextlib.ExitStack) -> dict[tuple[int, int], Hop]:
     """Start the programs that impair packets. Return {(link, way): program}."""
     found = {}
     for at, ways in enumerate(asked.impairments):
         node = stage.place.hops[at]
         for way, rules in enumerate(ways):
-            if node is not None and stage.network.links[at].impaired[way]:
-                program = os.path.join(stage.stage.scratch, stage.network.hop)
-                found[at, way] = Hop(
-                    program, folder(stage), stage.stage.net[node], (at, way), rules, begin_ns, asked.seed
-                )
+            if node is not None and stage.job.network.links[at].impaired[way]:
+                program = os.path.join(stage.scratch, stage.job.network.hop)
+                found[at, way] = Hop(program, folder(stage), stage.net[node], (at, way), rules, begin_ns, asked.seed)
                 cleanup.callback(found[at, way].end)
     return found
 
 
-def changes(stage: SharedStage, asked: SharedTrial, begin_ns: int, cleanup: contextlib.ExitStack) -> Changes | None:
+def changes(stage: Stage, asked: TrialJob, begin_ns: int, cleanup: contextlib.ExitStack) -> Changes | None:
     """Start the program that changes links while the trial runs. Return None if nothing changes."""
     if not asked.changes:
         return None
-    program = os.path.join(stage.stage.scratch, stage.network.change)
-    nodes = {port.node: stage.stage.net[port.node] for both in stage.place.directions for port in both}
+    program = os.path.join(stage.scratch, stage.job.network.change)
+    nodes = {port.node: stage.net[port.node] for both in stage.place.directions for port in both}
     found = Changes(program, folder(stage), nodes, stage.place.directions, asked.changes, begin_ns)
     cleanup.callback(found.end)
     return found
 
 
-def bond(stage: SharedStage, asked: SharedTrial, cleanup: contextlib.ExitStack) -> Bonding | None:
+def bond(stage: Stage, asked: TrialJob, cleanup: contextlib.ExitStack) -> Bonding | None:
     """Start the programs that bond two links. Return None if there is no bond."""
-    where, about = stage.place.bond, stage.network.bond
+    where, about = stage.place.bond, stage.job.network.bond
     if where is None or about is None or asked.bond is None:
         return None
-    program = os.path.join(stage.stage.scratch, about.program)
-    found = Bonding(program, folder(stage), stage.stage.net, where, asked.bond)
+    program = os.path.join(stage.scratch, about.program)
+    found = Bonding(program, folder(stage), stage.net, where, asked.bond)
     cleanup.callback(found.end)
     return found
 
 
-def splitters(stage: SharedStage, asked: SharedTrial, cleanup: contextlib.ExitStack) -> list[Splitting]:
+def splitters(stage: Stage, asked: TrialJob, cleanup: contextlib.ExitStack) -> list[Splitting]:
     """Start the splitters. Raises RuntimeError if one is never ready."""
-    network, found = stage.network, []
-    program = os.path.join(stage.stage.scratch, network.splitter)
+    network, found = stage.job.network, []
     for at, (where, options) in enumerate(zip(stage.place.splitters, asked.splitters, strict=True)):
-        own = ports(network, at, stage.stage.job.port)
-        name, node = network.splitters[at].node, stage.stage.net[where.node]
-        found.append(Splitting(node, name, [program, *options], own, folder(stage)))
+        splitter = network.splitters[at]
+        program = os.path.join(stage.scratch, splitter.program)
+        own = ports(network, at, stage.job.port)
+        found.append(Splitting(stage.net[where.node], splitter, [program, *options], own, folder(stage)))
         cleanup.callback(found[-1].end)
     return found
 
 
-def folder(stage: SharedStage) -> str:
+def folder(stage: Stage) -> str:
     """Return the folder of the files that the suite's programs read and write."""
-    folder = os.path.join(stage.stage.job.work_dir, "load")
+    folder = os.path.join(stage.job.work_dir, "load")
     os.makedirs(folder, mode=0o700, exist_ok=True)
     return folder
 
 
 def watches(
-    stage: SharedStage, asked: SharedTrial, cleanup: contextlib.ExitStack
+    stage: Stage, asked: TrialJob, cleanup: contextlib.ExitStack
 ) -> tuple[list[tuple[Watch, int] | None], list[tuple[QueueLooks, QueueLooks]]]:
     """Start the watches. Return, for each link, (the watch of its data's queue, n) and the samplers of both queues.
 
@@ -93,13 +89,13 @@ def watches(
     """
     watches: list[tuple[Watch, int] | None] = []
     queues = []
-    net, handle = stage.stage.net, int(stage.stage.job.queue_handle, 16) << 16
+    net, handle = stage.net, int(stage.job.queue_handle, 16) << 16
     where = folder(stage)
     for interfaces, mask in zip(stage.place.directions, asked.watch_masks, strict=True):
         data, acks = interfaces
         watch = None
         if mask is not None:
-            program = os.path.join(stage.stage.scratch, stage.network.watch)
+            program = os.path.join(stage.scratch, stage.job.network.watch)
             watch = Watch(program, where, net[data.node], data.name, mask, asked.trips), mask + 1
             cleanup.callback(watch[0].end)
         watches.append(watch)
@@ -110,37 +106,29 @@ def watches(
     return watches, queues
 
 
-def captures(stage: SharedStage, asked: SharedTrial) -> dict[str, Capture]:
-    """Capture what a flow's server sends, and what of it arrives, if the trial asks for that. Return {name: capture}.
-
-    If the flow is recorded in detail, all queues that it passes are captured, too.
-    """
+def captures(stage: Stage, asked: TrialJob) -> dict[str, Capture]:
+    """Capture the packets of a flow, if the trial asks for that. Return {name: capture}."""
     if not asked.captured_bytes:
         return {}
-    sender, receivers = stage.place.senders[asked.tested], stage.place.receivers[asked.tested]
-    # All of the kernel's flows of a group have one receiver.
-    receiver = receivers[min(asked.flow, len(receivers) - 1)]
-    taps = {"sent": sender.port, "came": receiver.port}
-    if stage.network.detailed:
-        ports = dict.fromkeys((*itertools.chain(*stage.place.directions), sender.port, receiver.port))
-        taps = {f"{port.node}-{port.name}": port for port in ports}
+    detailed = stage.job.network.detailed
     how = {"most_bytes": HEAD_BYTES} if asked.headers else {}
-    if asked.headers and stage.network.detailed:
+    if asked.headers and detailed:
         how["block_bytes"] = HEADS_BLOCK_BYTES
     return {
-        name: Capture(stage.stage.net[port.node], port.name, asked.captured_bytes, **how) for name, port in taps.items()
+        name: Capture(stage.net[port.node], port.name, asked.captured_bytes, **how)
+        for name, port in stage.place.taps(asked.tested, asked.flow, detailed).items()
     }
 
 
-def tried(stage: SharedStage, probes: Sequence[HopProbe]) -> tuple[HopSeen, ...]:
+def tried(stage: Stage, probes: Sequence[HopProbe]) -> tuple[HopSeen, ...]:
     """Send probe packets through hops, one hop after the other, before the first trial of a cell."""
-    trial.start_clock(stage.stage, _PROBES_SEED)
+    clock.start(stage.net, _PROBES_SEED)
     found = []
     for probe in probes:
         node = stage.place.hops[probe.link]
         if node is None:
             raise ValueError(f"link {probe.link} has no hop")
-        program, net = os.path.join(stage.stage.scratch, stage.network.hop), stage.stage.net
+        program, net = os.path.join(stage.scratch, stage.job.network.hop), stage.net
         place = probe.link, probe.way
         hop = Hop(program, folder(stage), net[node], place, (probe.rule,), time.monotonic_ns(), _PROBES_SEED)
         # Wait until the program has opened its sockets.

@@ -11,8 +11,16 @@ import dataclasses
 import time
 
 from conformance.guest import wire
-from conformance.guest.seen import CongestionControlSeen, FramesSeen, LinkSeen, ProbeFacts, TrialFacts, VisitFacts
-from conformance.guest.shared_job import HopSeen, LinkProbe, SharedCell, SharedFacts, SharedNetwork
+from conformance.guest.network_job import CellJob, NetworkJob
+from conformance.guest.seen import (
+    CongestionControlSeen,
+    FramesSeen,
+    HopSeen,
+    LinkSeen,
+    ProbeFacts,
+    TrialFacts,
+    VisitFacts,
+)
 from conformance.guest.wire import ProtocolError, require
 
 # --- what the host requests
@@ -28,15 +36,6 @@ class Program:
     path: str
     build_dir: str
     rootfs: str | None
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ProxyProgram:
-    """The proxy on the router: a file in the scratch folder. `ours`: the suite's own, which drops its privileges."""
-
-    file: str
-    ours: bool
-    options: tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -57,39 +56,13 @@ class Probing:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TrialJob:
-    """One trial: its seed, and for each link the tc commands that set it up."""
-
-    seed: int
-    tc: tuple[tuple[str, ...], ...]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class CellJob:
-    """Trials of one cell.
-
-    `tc` sets up the links for calibration; `calibrate` has a probe of each link's data, or nothing if what came of a
-    calibration is known. `bottleneck` is the index of the slowest link, and `rate_mbps` its rate.
-    """
-
-    calibrate: tuple[LinkProbe, ...]
-    transfer_bytes: int
-    bottleneck: int
-    rate_mbps: float
-    tc: tuple[tuple[str, ...], ...]
-    trials: tuple[TrialJob, ...]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class Job:
     """What all cells of one guest have in common.
 
     `called` is the stack's own name for `algorithm`. `kernel_algorithms` are the kernel's names for it, of which the
-    first that the kernel has is used; None if the stack brings its own. `rival` is the kernel's name of a second flow's
-    algorithm. `bursts`: measure in each trial how many packets the server sends at once. `network`: the network that
-    flows share, if it is none of the topologies that ship. `probe`: try out the adapter's contract in each cell
-    instead of running trials. `trace`: what to record of each trial, one of TRACES. Paths of folders are as the guest
-    sees them.
+    first that the kernel has is used; None if the stack brings its own. `probe`: try out the adapter's contract in each
+    cell instead of running trials. `trace`: what to record of each trial, one of TRACES. Paths of folders are as the
+    guest sees them.
     """
 
     algorithm: str
@@ -107,12 +80,8 @@ class Job:
     timeout_s: float
     sysctls: dict[str, str]
     offload: bool
-    host_queue: str | None
     queue_handle: str
-    proxy: ProxyProgram | None
-    rival: str | None
-    bursts: bool
-    network: SharedNetwork | None
+    network: NetworkJob
     probing: Probing
     probe: bool
     trace: str | None
@@ -136,12 +105,6 @@ def parse_cell(text: str) -> CellJob | None:
     """Return the CellJob of a JSON document, or None if it says that no more cells follow. Raises ProtocolError."""
     data = wire.loads(text)
     return None if data is None else wire.read(CellJob, data)
-
-
-def parse_shared_cell(text: str) -> SharedCell | None:
-    """Return the SharedCell of a JSON document, or None if it says that no more follow. Raises ProtocolError."""
-    data = wire.loads(text)
-    return None if data is None else wire.read(SharedCell, data)
 
 
 # --- events
@@ -199,14 +162,6 @@ class TrialDone(_Stamped):
 
     index: int
     facts: TrialFacts
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class SharedDone(_Stamped):
-    """A trial of flows that share a network was carried out."""
-
-    index: int
-    facts: SharedFacts
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -272,7 +227,7 @@ class End(_Stamped):
 
 Event = (
     Network | CongestionControl | CellBegins | Calibration | TrialDone | TrialFailed | Unsupported | Probed
-    | TransferProbed | VisitsProbed | SharedDone | HopsTried | Fault | End
+    | TransferProbed | VisitsProbed | HopsTried | Fault | End
 )  # fmt: skip
 #: {name on the wire: class}
 EVENTS: dict[str, type[Event]] = {
@@ -281,7 +236,6 @@ EVENTS: dict[str, type[Event]] = {
     "cell": CellBegins,
     "calibration": Calibration,
     "trial": TrialDone,
-    "shared_trial": SharedDone,
     "hops": HopsTried,
     "trial_failed": TrialFailed,
     "unsupported": Unsupported,

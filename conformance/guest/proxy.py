@@ -1,4 +1,4 @@
-"""Hand the connections that cross a router to a splitting proxy on it, and run that proxy.
+"""Hand the connections that cross a router to a splitting proxy on it.
 
 Routing by rule (ip-rule(8)) does what TPROXY does in a firewall. The router accepts packets to the server's port that
 come in from the client's side, and packets from that port that come in from the server's side, as if they were
@@ -7,19 +7,15 @@ addressed to itself. It forwards all other packets.
 
 from __future__ import annotations
 
-import contextlib
-import os
 import subprocess
 
 from conformance.guest import netns
-from conformance.guest.process import Process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from conformance.guest.netns import Node
-    from conformance.guest.stage import Stage
 
 _TABLE = 100
 #: the proxy's user id, neither root nor the stack's: the stack cannot signal the proxy, whose only privilege is to use
@@ -51,19 +47,3 @@ def hand_over(router: Node, port: int, interfaces: Sequence[str]) -> None:
     if done.returncode != 0:
         words = " ".join(done.stderr.split())
         raise RuntimeError(f"this kernel lacks policy routing, which proxies need: ip: {words}; build the kernel again")
-
-
-class Proxy(Process):
-    """The proxy of one trial, started on the router. Call `end()`."""
-
-    def __init__(self, router: Node, stage: Stage) -> None:
-        about = stage.job.proxy
-        if about is None:
-            raise ValueError("a job without a proxy")
-        directory = stage.folder("proxy")
-        os.makedirs(directory, mode=0o700, exist_ok=True)
-        environment = {name: value for name, value in os.environ.items() if name in ("PATH", "LC_ALL")}
-        command = [os.path.join(stage.scratch, about.file), *about.options]
-        if about.ours:
-            command += ["-u", str(PROXY_USER)]
-        super().__init__(router, command, environment, directory, contextlib.nullcontext())

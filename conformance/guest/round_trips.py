@@ -6,13 +6,13 @@ import socket
 import struct
 
 from conformance.guest.kernel_flows import FIRST_LOCAL_PORT
-from conformance.guest.shared_network import by_address
+from conformance.guest.topology import by_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from conformance.guest.shared_network import Place
+    from conformance.guest.topology import Place
 
 #: struct trips: packets; total, least and most ns; addresses and ports of sender and receiver, in network byte order
 _TRIPS = struct.Struct("=Qqqq4s4sHH4x")

@@ -137,24 +137,150 @@ class ExchangeSeen:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TransferSeen:
-    """What was seen of a transfer after the server was ready.
+class HopSeen:
+    """When each packet was sent, by its number; number, time and ECN field of those that arrived, in their order."""
 
-    `half_time`: counters of the client's interfaces when half of the timeout had passed, None if the transfer ended
-    before. `qdiscs` is what tc shows. `system_calls`: of the whole guest, None if its kernel does not count them.
-    `captured`, of a traced trial: {name of the capture: (frames, frames that did not fit)}. `bursts` and `exchange`:
-    None if they were not measured.
+    sent_ns: tuple[int, ...]
+    numbers: tuple[int, ...]
+    arrived_ns: tuple[int, ...]
+    ecn: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        require(len(self.numbers) == len(self.arrived_ns) == len(self.ecn), "columns of different lengths")
+        require(all(0 <= number < len(self.sent_ns) for number in self.numbers), "a packet that was never sent")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FlowSeen:
+    """What was seen of a flow. Times are in seconds after the trial began, None if the flow never got that far.
+
+    `acked_bytes` to `min_rtt_ms` are as reported by the sender's kernel, None if it does not run TCP for the flow.
+    `arrived_bytes`: bytes that arrived at the client's interface, headers included; only of the stack's flows. `looks`:
+    samples, as a table by columns. `requests`, only of the kernel's flows: for each request that was made, its bytes,
+    and the times when it was made and when the first and the last byte of its body arrived.
     """
 
-    timed_out: bool
-    elapsed_s: float
+    start_s: float
+    connected_s: float | None
+    end_s: float | None
+    complete: bool
+    acked_bytes: int | None
+    sent_bytes: int | None
+    retransmitted_bytes: int | None
+    out_segments: int | None
+    retransmitted_segments: int | None
+    marked_segments: int | None
+    min_rtt_ms: float | None
+    arrived_bytes: int | None
+    looks: dict[str, tuple[float | None, ...]]
+    client: ProcessSeen | None
+    congestion_control: CongestionControlSeen | None
+    requests: tuple[tuple[int, float, float | None, float | None], ...] | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GroupSeen:
+    """A group's flows, in order; its server if it is the stack's, otherwise the kernel's algorithm of its sender."""
+
+    algorithm: str | None
+    server: ProcessSeen | None
+    ready: bool
+    flows: tuple[FlowSeen, ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DirectionSeen:
+    """One direction of a link: the kernel's counters of its qdisc chain, its queue's length, and its queueing delays.
+
+    `looks`: samples, as a table by columns, one row every 100 ms. `delays_ms`: quantiles of the delays of `delays`
+    packets that were watched, one in `watched_one_in`; `unmatched` packets were not seen on both sides of the queue.
+    `hop`: what hop.c counted. `trips`: (group, flow, packets, total ns, least ns, most ns) of the round trips of each
+    flow, None if they were not measured.
+    """
+
+    qdiscs: tuple[dict[str, object], ...]
+    looks: dict[str, tuple[float | None, ...]]
+    delays: int | None
+    delays_ms: dict[str, float] | None
+    watched_one_in: int | None
+    unmatched: int | None
+    hop: dict[str, int] | None
+    trips: tuple[tuple[int, int, int, int, int, int], ...] | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CountsSeen:
+    """The settings in force in a direction of a link after a change, and its counters by then (rtnetlink.py)."""
+
+    link: int
+    way: int
+    out_packets: int | None
+    dropped_packets: int | None
+    standing_packets: int | None
+    queue_dropped_packets: int | None
+    delay_ns: int | None
+    loss: int | None
+    rate_bytes_per_s: int | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ChangeSeen:
+    """When a change was due and made, in ns after the trial began, and the kernel's error number or 0.
+
+    `counts`: of the directions that were changed; empty if there were too many changes to query each.
+    """
+
+    at_ns: int
+    done_ns: int
+    error: int
+    counts: tuple[CountsSeen, ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BondSeen:
+    """What both programs of a bond counted, what the kernel counted at their interfaces, and what tc shows there.
+
+    `interfaces`: counters by "node:interface".
+    """
+
+    split: dict[str, int]
+    merge: dict[str, int]
+    interfaces: dict[str, dict[str, int]]
+    qdiscs: tuple[dict[str, object], ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SplitterSeen:
+    """What a splitter (conformance/proxy) counted. `port`: the port of the servers whose connections it takes."""
+
+    node: str
+    port: int
+    connections: int
+    refused: int
+    resets: int
+    bytes_to_client: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SentSeen:
+    """The packets and bytes that left a node, headers included, and the TCP segments that its kernel says it sent."""
+
+    packets: int
+    bytes: int
+    segments: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DetailSeen:
+    """What was seen of the flow that a trial records in detail, and of the whole network meanwhile.
+
+    `half_time`: counters of the client's interfaces when half of the timeout had passed, None if the transfer ended
+    before. `bursts` and `exchange`: None if they were not measured.
+    """
+
     half_time: dict[str, InterfaceCounters] | None
     sampled: Sampled
-    system_calls: int | None
     counters: Span
-    qdiscs: tuple[dict[str, object], ...]
-    proxy: ProcessSeen | None
-    captured: dict[str, tuple[int, int]]
     bursts: BurstsSeen | None
     exchange: ExchangeSeen | None
 
@@ -165,17 +291,29 @@ class TransferSeen:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrialFacts:
-    """What was seen of one trial; `client` and `transfer` are None if the server was never ready."""
+    """The facts of one trial of flows that share a network.
+
+    `elapsed_s` and `timed_out` are of the flow that is recorded in detail, if one is, and of all flows otherwise.
+    `captured`: (frames, lost frames) by side, if requested. `sent`: of the servers of the stack's groups, in order, and
+    then of the splitters; empty if one flow is recorded in detail. `detail`: None if its server was never ready.
+    """
 
     seed: int
-    transfer_bytes: int
     virtual_s: float
-    server: ProcessSeen
-    client: ProcessSeen | None
-    transfer: TransferSeen | None
+    elapsed_s: float
+    timed_out: bool
+    system_calls: int | None
+    groups: tuple[GroupSeen, ...]
+    links: tuple[tuple[DirectionSeen, DirectionSeen], ...]
+    changes: tuple[ChangeSeen, ...]
+    captured: dict[str, tuple[int, int]]
+    bond: BondSeen | None
+    splitters: tuple[SplitterSeen, ...]
+    sent: tuple[SentSeen, ...]
+    detail: DetailSeen | None
 
     def __post_init__(self) -> None:
-        require((self.client is None) == (self.transfer is None), "a client without a transfer, or the reverse")
+        require(bool(self.groups) and bool(self.links), "a trial without flows or links")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -8,21 +8,20 @@ import os
 import signal
 import time
 
-from conformance.guest import kernel_flows, netns, trial
+from conformance.guest import kernel_flows, netns
+from conformance.guest.clock import Fault
 from conformance.guest.flow_looks import FLOW_COLUMNS, Algorithm, Connections, table
 from conformance.guest.process import StackProcess
-from conformance.guest.shared_job import FlowSeen, GroupSeen
-from conformance.guest.shared_network import by_address
-from conformance.guest.stage import Transfer, folder_of, payload
-from conformance.guest.trial import Fault
+from conformance.guest.seen import FlowSeen, GroupSeen
+from conformance.guest.topology import by_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from conformance.guest.shared_job import GroupFlows
-    from conformance.guest.shared_stage import SharedStage
+    from conformance.guest.network_job import GroupFlows
+    from conformance.guest.stage import Stage
     from conformance.guest.topology import Host
 
 #: clients connect from this port on, each from ports of its own
@@ -37,11 +36,11 @@ class StackGroup:
     """
 
     def __init__(
-        self, stage: SharedStage, at: int, asked: GroupFlows, cleanup: contextlib.ExitStack, flow: int,
+        self, stage: Stage, at: int, asked: GroupFlows, cleanup: contextlib.ExitStack, flow: int,
         logs: Mapping[str, str], detailed: bool,
     ) -> None:  # fmt: skip
         self._detailed = detailed
-        self._logs = {stage.place.senders[at].node: logs, stage.place.receivers[at][flow].node: logs} if logs else {}
+        self._logs = {("server", 0): logs["server"], ("client", flow): logs["client"]} if logs else {}
         flows = asked.flows
         self.at, self._stage, self._flows, self._cleanup = at, stage, flows, cleanup
         self._host, self._clients = stage.place.senders[at], stage.place.receivers[at]
@@ -57,52 +56,31 @@ class StackGroup:
         #: the address that each client first connected from; a hop may give it another one
         self._addresses: dict[int, str] = {}
         self._before = [] if detailed else [self._arrived(host) for host in self._clients]
-        self._server = self._run("server", self._host, max(flow.bytes for flow in flows))
+        self._server = self._run("server", 0, max(flow.bytes for flow in flows))
         cleanup.callback(self._server.end)
-        self.ready = self._wait_until_ready()
+        self.ready = wait_for_port(stage, self._host, self._server)
         self._tcp: Connections | None = None
-        if stage.stage.job.transport == "tcp" and not detailed:
+        if stage.job.transport == "tcp" and not detailed:
             with netns.inside(stage.node(self._host)):
                 self._tcp = Connections()
             cleanup.callback(self._tcp.close)
 
-    def _run(self, role: str, host: Host, size: int) -> StackProcess:
-        own = self._stage.of_host(host, self._host)
-        work_dir = self._stage.stage.job.work_dir
-        www = folder_of(work_dir) if self._detailed else payload(work_dir, size)
-        transfer = Transfer(seed=0, transfer_bytes=size, slowest=0, tc=(), www=www, logs=self._logs.get(host.node, {}))
-        program, directory = own.program(role).path, own.folder(role)
-        environment = trial.environment(own, role, transfer)
+    def _run(self, role: str, number: int, size: int) -> StackProcess:
+        seat = self._stage.seat(self.at, role, number)
+        environment = seat.environment(size, self._logs.get((role, number)))
         if role == "client" and self._requests:
             environment["CC_REQUESTS"] = self._requests
         try:
-            return StackProcess(self._stage.node(host), [program, role], environment, directory, own.job.limits)
+            return StackProcess(seat.node, seat.command, environment, seat.folder, self._stage.job.limits)
         except BlockingIOError as error:
-            most = own.job.limits.processes
+            most = self._stage.job.limits.processes
             raise Fault(f"cannot start the {role}: the stack already runs {most} processes, its limit") from error
         except OSError as error:
-            raise Fault(f"cannot start {program} {role}: {error.strerror or error}") from error
+            raise Fault(f"cannot start {' '.join(seat.command)}: {error.strerror or error}") from error
 
     def _write_requests(self, lines: Sequence[str]) -> str | None:
-        """Write the clients' requests, and bodies of these sizes. Return the requests' path; None if there are none."""
-        if not lines:
-            return None
-        for size in {int(line.split()[0]) for line in lines}:
-            payload(self._stage.stage.job.work_dir, size)
-        return kernel_flows.write_requests(self._stage.stage.job.work_dir, self._host, lines)
-
-    def _wait_until_ready(self) -> bool:
-        job, node = self._stage.stage.job, self._stage.node(self._host)
-        for flow in self._flows if not self._detailed else ():
-            payload(job.work_dir, flow.bytes)
-        began_ns = time.monotonic_ns()
-        while (waited_ns := time.monotonic_ns() - began_ns) < job.ready_timeout_s * 10**9:
-            if netns.port_is_bound(node, job.port, job.transport):
-                return True
-            if self._server.exit_status is not None:
-                return False
-            time.sleep(0.005 if waited_ns < 10**9 else 0.1)
-        return False
+        """Write the clients' requests. Return their path; None if there are none."""
+        return kernel_flows.write_requests(self._stage.job.work_dir, self._host, lines) if lines else None
 
     def events(self) -> list[tuple[int, int, int, int, bool]]:
         """Return (time in ns, order, group, flow, whether it starts) of each start and stop of its flows."""
@@ -115,7 +93,7 @@ class StackGroup:
 
     def start(self, number: int, now_ns: int) -> int:
         """Start the client of a flow. Return its pidfd."""
-        process = self._run("client", self._clients[number], self._flows[number].bytes)
+        process = self._run("client", number, self._flows[number].bytes)
         self._cleanup.callback(process.end)
         self._processes[number], self._starts[number] = process, now_ns
         return process.pidfd
@@ -150,7 +128,7 @@ class StackGroup:
                 if self._starts[number] is not None:
                     self._rows[number].append((t_s, self._arrived(host) - self._before[number], None, None))
             return
-        for address, info in self._tcp.of_clients(self._stage.stage.job.port):
+        for address, info in self._tcp.of_clients(self._stage.job.port):
             number = self._numbers.get(address, -1)
             if number >= 0 and self._addresses.setdefault(number, address) == address:
                 self._infos[number] = info
@@ -162,7 +140,7 @@ class StackGroup:
         return sum(found.rx_bytes for found in netns.interface_counters(self._stage.node(host)).values())
 
     def seen(self) -> GroupSeen:
-        server = self._server.seen() if self._detailed else None
+        server = self._server.seen()
         if self.ready and not self._detailed:
             # Sample once more, for what happened since the last sample, unless the connections are gone; keep no rows.
             known = [len(rows) for rows in self._rows]
@@ -187,7 +165,20 @@ class StackGroup:
                     **{name: info.get(name) for name in names},
                 )
             )  # fmt: skip
-        return GroupSeen(algorithm=None, server=server or self._server.seen(), ready=self.ready, flows=tuple(flows))
+        return GroupSeen(algorithm=None, server=server, ready=self.ready, flows=tuple(flows))
+
+
+def wait_for_port(stage: Stage, host: Host, server: StackProcess) -> bool:
+    """Wait until a server has bound its port. Return whether it did, before it ended or took too long."""
+    job, node = stage.job, stage.node(host)
+    began_ns = time.monotonic_ns()
+    while (waited_ns := time.monotonic_ns() - began_ns) < job.ready_timeout_s * 10**9:
+        if netns.port_is_bound(node, job.port, job.transport):
+            return True
+        if server.exit_status is not None:
+            return False
+        time.sleep(0.005 if waited_ns < 10**9 else 0.1)
+    return False
 
 
 def _s(ns: int) -> float:

@@ -1,8 +1,4 @@
-"""Describe topologies: their segments and addresses, and where captures are taken and programs run.
-
-A file in topologies/ has a TOPOLOGY, and a build() that returns it as a started Mininet network. Only build() needs
-Mininet, so that a TOPOLOGY can be read anywhere.
-"""
+"""Describe where the parts of a network are; topologies/network.py decides it, and builds the network."""
 
 from __future__ import annotations
 
@@ -10,7 +6,13 @@ import dataclasses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from conformance.guest.bonding import BondPlace
+    from conformance.guest.splitting import SplitterPlace
+
+#: names of a hop's interfaces, towards the client and towards the server
+TO_CLIENT, TO_SERVER = "near", "far"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,48 +35,49 @@ class Host:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Segment:
-    """One emulated link.
+class Place:
+    """Where the parts of a network are: each group's sender and receivers, the egress of each direction of a link.
 
-    `queues` are the interfaces whose egress carries the queue chain; the first one queues the transfer's data.
-    `sender` is the node that sends data into the segment, `receiver` the one that receives them, at `address`.
+    `chain`: whether each link is one bridge, so that no host has a port of its own. `hops`: for each link, the node in
+    its middle, with an interface towards the client and one towards the server; None if it has no hop. `bond`: None if
+    there is none. `splitters`: in the network's order.
     """
 
-    queues: tuple[Interface, Interface]
-    sender: str
-    receiver: str
-    address: str
+    chain: bool
+    senders: tuple[Host, ...]
+    receivers: tuple[tuple[Host, ...], ...]
+    directions: tuple[tuple[Interface, Interface], ...]
+    hops: tuple[str | None, ...]
+    bond: BondPlace | None
+    splitters: tuple[SplitterPlace, ...]
+
+    @property
+    def hosts(self) -> tuple[Host, ...]:
+        return (*self.senders, *(host for group in self.receivers for host in group))
+
+    def taps(self, group: int, flow: int, detailed: bool) -> Mapping[str, Interface]:
+        """Return {name of a capture: its interface} of a flow: what its server sends, and what of that arrives.
+
+        `detailed`: of a flow that is recorded in detail, all other queues on its way are captured, too.
+        """
+        # All of the kernel's flows of a group have one receiver.
+        sent, came = self.senders[group].port, self.receivers[group][min(flow, len(self.receivers[group]) - 1)].port
+        if not detailed:
+            return {"sent": sent, "came": came}
+        inner = {port for both in self.directions for port in both} - {sent, came} if self.chain else ()
+        others = sorted(inner, key=lambda port: (port.node, port.name))
+        return {
+            "emulator-to_client": came, "emulator-to_server": sent,
+            **{f"{port.node}-{port.name}": port for port in others},
+        }  # fmt: skip
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Router:
-    """The node that a proxy may run on, with its interface on each side."""
-
-    node: str
-    client_side: str
-    server_side: str
+def rebound(address: str) -> str:
+    """Return the address that a client has after a hop has given it another one (load/rebind.c: HIGHER_OCTET)."""
+    network, _, last = address.rpartition(".")
+    return f"{network}.{int(last) + 100}"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class RivalFlow:
-    """The nodes between which a second flow runs, from `source` to `address` of `sink`."""
-
-    source: str
-    sink: str
-    address: str
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Topology:
-    """What is known of a network before it is built.
-
-    `segments`: the client's first. `addresses`: of client and server, which are nodes of every topology. `taps`: {name
-    of a capture: the interface where a trace takes it}. `router` and `rival`: None if there is no place for a proxy, or
-    for a second flow.
-    """
-
-    segments: tuple[Segment, ...]
-    addresses: Mapping[str, str]
-    taps: Mapping[str, Interface]
-    router: Router | None = None
-    rival: RivalFlow | None = None
+def by_address(clients: Sequence[Host]) -> dict[str, int]:
+    """Return {address: number} of a group's clients, including the addresses that hops may give them."""
+    return {form(host.address): number for form in (str, rebound) for number, host in enumerate(clients)}

@@ -1,50 +1,23 @@
-"""Run a trial and record everything: packets at the bottleneck, the stack's own logs and TLS secrets."""
+"""Keep what the stack's programs write in a traced trial: their logs, TLS secrets and output."""
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import shutil
 import stat
-import time
 
-from conformance.guest.capture import HEAD_BYTES, HEADS_BLOCK_BYTES, Capture
 from conformance.guest.process import NOBODY
-from conformance.guest.trial import run_trial
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from conformance.guest.protocol import Job
-    from conformance.guest.seen import ProcessSeen, TrialFacts
-    from conformance.guest.stage import Stage, Transfer
+    from conformance.guest.seen import ProcessSeen
 
 #: bytes that are kept of all that a process of a stack wrote; more would be the guest's memory
 _LOGS_BYTES = 256 << 20
 _CHUNK_BYTES = 1 << 16
-
-
-def run_traced(stage: Stage, transfer: Transfer, target: str) -> TrialFacts:
-    """Run one trial as run_trial() does, and write its traces to the new folder `target`.
-
-    If the job's trace is "packets" or "heads", the trial itself is unchanged; with "all" the stack writes logs, too.
-    """
-    os.makedirs(target)
-    logs = log_folders(stage.job)
-    epoch_ns = int(time.time()) * 1_000_000_000
-    heads = (HEAD_BYTES, HEADS_BLOCK_BYTES) if stage.job.trace == "heads" else ()
-    captures = {
-        name: Capture(stage.net[tap.node], tap.name, transfer.transfer_bytes, epoch_ns, *heads)
-        for name, tap in stage.topology.taps.items()
-    }
-    own = dataclasses.replace(transfer, logs=logs) if stage.job.trace == "all" else transfer
-    facts = run_trial(stage, own)
-    captured = {name: capture.write(os.path.join(target, f"{name}.pcap")) for name, capture in captures.items()}
-    keep(logs, target, facts.server, facts.client)
-    if facts.transfer is None:
-        return facts
-    return dataclasses.replace(facts, transfer=dataclasses.replace(facts.transfer, captured=captured))
 
 
 def log_folders(job: Job) -> dict[str, str]:

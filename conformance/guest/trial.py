@@ -1,140 +1,166 @@
-"""Run one trial: set fresh queues and a seed, run a server and a client, and return what was seen.
+"""Run one trial: set queues and a seed, run all groups of flows, and return what was seen.
 
-It returns facts, which the engine judges. A trial must not depend on what the guest did before it.
-`fresh_start` therefore begins each trial (and each calibration) at a multiple of 65.536 s of uptime, because the
-kernel's timer wheel rounds long timers to multiples of up to 512 ms of absolute time. A trial has its own seed, fresh
-queues and, except for tc (tc.py), fresh processes. The kernel keeps no TCP metrics (a sysctl of every profile) and
-charges nothing for memory calls, whose number depends on the allocator's past. tests/guest/test_guest.py asserts this
-independence, byte for byte.
+It records facts and judges nothing. A trial must not depend on what the guest did before it: it begins in a state of
+its own (clock.py), has its own seed, fresh queues and, except for tc (tc.py), fresh processes.
+
+If flows share the network, each client of the stack has a host of its own with two ports to connect from, of which the
+kernel always tries the same one first: queues that tell flows apart do so by ports.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
+import dataclasses
+import itertools
 import os
 import select
-import socket
-import struct
 import time
+import types
 
-from conformance.guest import folders, netns, tc
-from conformance.guest.process import StackProcess, kill_descendants
-from conformance.guest.proxy import Proxy
-from conformance.guest.rival import Rival, head_start
-from conformance.guest.sampler import Sampler
-from conformance.guest.seen import Counters, Span, TransferSeen, TrialFacts
+from conformance.guest import bonding, calibrate, clock, detailed, folders, programs, round_trips, tc, watched
+from conformance.guest.clock import Fault
+from conformance.guest.kernel_flows import LOOK_NS, KernelGroup, first_known
+from conformance.guest.outgoing import Outgoing
+from conformance.guest.process import kill_descendants
+from conformance.guest.seen import DirectionSeen, GroupSeen, TrialFacts
+from conformance.guest.stack_flows import StackGroup
+from conformance.guest.stage import make_body
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
+    from collections.abc import Collection, Mapping, Sequence
+    from typing import Any, Protocol
 
-    from conformance.guest.netns import Node
-    from conformance.guest.seen import InterfaceCounters
-    from conformance.guest.stage import Stage, Transfer
-    from conformance.guest.topology import Segment
+    from conformance.guest.capture import Capture
+    from conformance.guest.flow_looks import QueueLooks
+    from conformance.guest.hop import Hop
+    from conformance.guest.kernel_flows import Watch
+    from conformance.guest.network_job import CellJob, TrialJob
+    from conformance.guest.seen import LinkSeen
+    from conformance.guest.stage import Stage
 
-#: longer than TIME_WAIT, which lasts a minute (net/ipv4/tcp.h: TCP_TIMEWAIT_LEN)
-_TIME_WAIT_MS = 61_000
-_ALIGN_MS, CLIENT_ALIGN_MS = 65_536, 128
-#: seconds between two checks for connections, and how many checks at most: an orphaned socket gives up after eight
-#: retransmissions, at most two minutes apart (tcp_orphan_retries, TCP_RTO_MAX)
-_SILENCE_S, _MOST_SILENCES = 60, 30
-_TIMER_ABSTIME = 1
-_LIBC = ctypes.CDLL(None, use_errno=True)
-_SEED_FILE = "/sys/module/random/parameters/seed"
-_CALLS_FILE = "/sys/module/syscall/parameters/count"
-SNMP = (
-    "Tcp.OutSegs", "Tcp.RetransSegs", "TcpExt.TCPTimeouts", "TcpExt.TCPFastRetrans", "TcpExt.TCPLossProbes",
-    "TcpExt.TCPSpuriousRTOs", "TcpExt.TCPDSACKRecv", "TcpExt.TCPHystartTrainDetect",
-    "TcpExt.TCPHystartDelayDetect", "Udp.OutDatagrams", "Udp.InErrors", "Tcp.ActiveOpens", "Tcp.PassiveOpens",
-)  # fmt: skip
+    class Looks(Protocol):
+        """What samples a trial while it runs; `at_the_end`: also when all flows have ended, if a sample is due then."""
+
+        @property
+        def at_the_end(self) -> bool: ...
+
+        def look(self, now_ns: int) -> int: ...
 
 
-class Fault(Exception):
-    """The trial could not be carried out for a reason that is not the stack's; the message says which."""
+#: ns from when all is ready until the trial begins, longer than the programs of all groups take to start; and the step
+#: in ns that its begin is rounded up to
+_LEAD_NS, _STEP_NS = 500_000_000, 128_000_000
+#: s within which what an earlier trial's senders have queued on their own hosts has left these
+_DRAIN_S = 1
 
 
-def run_trial(stage: Stage, transfer: Transfer) -> TrialFacts:
-    """Carry out one trial, and return what was seen of it. Raises Fault."""
-    fresh_start(stage, transfer.tc, transfer.seed)
+def run(
+    stage: Stage, asked: TrialJob, target: str = "", logs: Mapping[str, str] = types.MappingProxyType({})
+) -> TrialFacts:
+    """Carry out one trial, and return what was seen of it; write its captures to the folder `target`. Raises Fault.
+
+    `logs`: for each role the folder that the programs of the captured flow may write logs to, if any.
+    """
+    # Opening captures takes virtual time, but the clock is not aligned yet: a trial with captures is the same as one
+    # without.
+    with contextlib.ExitStack() as opened:
+        captures = programs.captures(stage, asked)
+        watch = None if captures else watched.Watched.of(stage, asked)
+        for capture in (*captures.values(), *([watch.capture] if watch else [])):
+            opened.callback(capture.close)
+        facts = _carry_out(stage, asked, logs, captures)
+        if captures:
+            os.makedirs(target, exist_ok=True)
+            written = {name: one.write(os.path.join(target, f"{name}.pcap")) for name, one in captures.items()}
+            facts = dataclasses.replace(facts, captured=written)
+        if watch and facts.detail:
+            facts = dataclasses.replace(facts, detail=watch.examined(facts.detail))
+        return facts
+
+
+def _carry_out(stage: Stage, asked: TrialJob, logs: Mapping[str, str], captures: Mapping[str, Capture]) -> TrialFacts:
+    net, job, detail = stage.net, stage.job, asked.detail
+    outgoing = _fresh_start(stage, asked)
     with contextlib.ExitStack() as cleanup:
-        cleanup.callback(lambda: kill_descendants(own_pids(stage.net)))
+        cleanup.callback(lambda: kill_descendants(own_pids(net)))
         began_ns = time.monotonic_ns()
-        server = _start(stage, "server", transfer, cleanup)
-        if not wait_for_port(stage, server):
-            return TrialFacts(
-                seed=transfer.seed, transfer_bytes=transfer.transfer_bytes, virtual_s=_since(began_ns),
-                server=server.seen(), client=None, transfer=None,
-            )  # fmt: skip
-        proxy = _start_proxy(stage, cleanup) if stage.job.proxy else None
-        rival = _start_rival(stage, stage.job.rival, transfer.seed, cleanup) if stage.job.rival else None
-        before, calls_before = _counters(stage), system_calls()
-        sampler = _sampler(stage, transfer)
-        cleanup.callback(sampler.close)
-        align_clock(CLIENT_ALIGN_MS)
-        client = _start(stage, "client", transfer, cleanup)
-        watched = [client.pidfd, *([proxy.pidfd] if proxy else [])]
-        elapsed_s, timed_out, half_time = _watch(stage.net["client"], watched, sampler, stage.job.timeout_s)
+        stacks = {
+            at: StackGroup(stage, at, group, cleanup, asked.flow, logs if at == asked.tested else {}, bool(detail))
+            for at, group in enumerate(asked.groups)
+            if job.network.groups[at].stack
+        }
+        if not all(group.ready for group in stacks.values()):
+            return _not_ready(stage, asked, stacks, began_ns)
+        try:
+            splitters = programs.splitters(stage, asked, cleanup)
+        except RuntimeError as error:
+            raise Fault(str(error)) from error
+        # A lone flow waits for no program that takes time to start.
+        lead_ns = 0 if detail and len(asked.groups) == 1 else _LEAD_NS
+        begin_ns = (time.monotonic_ns() + lead_ns) // _STEP_NS * _STEP_NS + _STEP_NS
+        for capture in captures.values():
+            capture.epoch_ns = begin_ns + time.time_ns() - time.monotonic_ns()
+        hops = programs.hops(stage, asked, begin_ns, cleanup)
+        bond = programs.bond(stage, asked, cleanup)
+        kernels = _kernel_groups(stage, asked, begin_ns, cleanup)
+        changes = programs.changes(stage, asked, begin_ns, cleanup)
+        watches: list[tuple[Watch, int] | None] = []
+        queues: list[tuple[QueueLooks, QueueLooks]] = []
+        if detail is None:
+            watches, queues = programs.watches(stage, asked, cleanup)
+            calls = clock.system_calls()
+            looks: Looks = _Looks(list(stacks.values()), [queue for both in queues for queue in both])
+            _sleep_until(begin_ns)
+        else:
+            if lead_ns:
+                _sleep_until(begin_ns + asked.groups[asked.tested].flows[asked.flow].start_ns)
+            before, calls = detailed.counters(stage), clock.system_calls()
+            looks = detailed.Detailed(stage, asked, detail)
+            cleanup.callback(looks.close)
+            clock.align(_STEP_NS // 1_000_000)
+            stacks[asked.tested].start(asked.flow, 0)
+            # Its clock begins when its client has started.
+            begin_ns = time.monotonic_ns()
+        whole = [fd for splitter in splitters for fd in splitter.pidfds]
+        most_ns = round(job.timeout_s * 1e9)
+        timed_out = _follow(begin_ns, most_ns, list(stacks.values()), kernels, whole, looks)
+        elapsed_ns = time.monotonic_ns() - begin_ns
         # In virtual time each query costs time: their order and number affect every result.
-        seen = server.seen(), client.seen()
-        found = TransferSeen(
-            timed_out=timed_out,
-            elapsed_s=round(elapsed_s, 6),
-            half_time=half_time,
-            sampled=sampler.result(),
-            system_calls=system_calls(calls_before),
-            counters=Span(before=before, after=_counters(stage)),
-            qdiscs=tuple(q for segment in stage.topology.segments for q in read_queues(stage.net, segment)),
-            proxy=proxy.seen() if proxy else None,
-            captured={},
-            bursts=None,
-            exchange=None,
-        )
-        if rival and not rival.running:
-            raise Fault("the rival's transfer ended during the trial: run it again, and report it if it happens again")
+        groups = {at: group.seen() for at, group in stacks.items()}
+        counted = clock.system_calls(calls)
+        in_detail = None
+        if isinstance(looks, detailed.Detailed):
+            in_detail = looks.seen(before, detailed.counters(stage))
+        try:
+            for at, (kernel, algorithm) in kernels.items():
+                if detail and not kernel.ends and not kernel.running:
+                    raise RuntimeError(f"the flows of group {job.network.groups[at].name} ended during the trial")
+                groups[at] = GroupSeen(algorithm=algorithm, server=None, ready=True, flows=kernel.stop())
+            links = _links(stage, watches, queues, hops, asked.trips)
+            changed = changes.stop() if changes else ()
+            bonded = bond.stop() if bond else None
+            split = tuple(one for splitter in splitters for one in splitter.stop())
+        except RuntimeError as error:
+            raise Fault(str(error)) from error
         return TrialFacts(
-            seed=transfer.seed, transfer_bytes=transfer.transfer_bytes, virtual_s=_since(began_ns), server=seen[0],
-            client=seen[1], transfer=found,
+            seed=asked.seed, virtual_s=_s(time.monotonic_ns() - began_ns), elapsed_s=_s(elapsed_ns),
+            timed_out=timed_out, system_calls=counted, links=links, changes=changed, captured={}, bond=bonded,
+            splitters=split, detail=in_detail, groups=tuple(groups[at] for at in range(len(asked.groups))),
+            # It is read last, since reading takes virtual time.
+            sent=outgoing.seen() if outgoing else (),
         )  # fmt: skip
 
 
-def fresh_start(stage: Stage, tc_lines: Sequence[Sequence[str]], seed: int) -> None:
-    """Recreate folders, set queues by `tc_lines`, align the clock and seed the kernel."""
-    folders.renew(stage)
-    by_node: dict[str, list[str]] = {}
-    for segment, chain in zip(stage.topology.segments, tc_lines, strict=True):
-        for queue in segment.queues:
-            lines = by_node.setdefault(queue.node, [])
-            # Deleting a qdisc that does not exist is an error, so one is created first.
-            lines.append(f"qdisc replace dev {queue.name} root handle 99: pfifo limit 1000")
-            lines.append(f"qdisc del dev {queue.name} root")
-            lines += [line.replace("{dev}", queue.name) for line in chain]
-    start_clock(stage, seed)
-    for node, lines in by_node.items():
-        tc.run(stage.net[node], lines)
-
-
-def start_clock(stage: Stage, seed: int) -> None:
-    """Wait until old connections have ended, align the clock, and seed the kernel."""
-    _await_silence(stage.net)
-    align_clock(_ALIGN_MS, _TIME_WAIT_MS)
-    with open(_SEED_FILE, "w") as f:
-        f.write(str(seed))
-
-
-def _await_silence(net: Any) -> None:
-    """Sleep until no connection of an earlier trial is left. Raises Fault if one never ends.
-
-    A connection whose far end was killed first goes on sending its last bytes for minutes. These packets would be in
-    the next trial, and the socket itself might be taken for that trial's sender.
-    """
-    for _ in range(_MOST_SILENCES):
-        if not any(netns.has_connections(node) for node in net.hosts):
-            return
-        time.sleep(_SILENCE_S)
-    raise Fault("a connection of an earlier trial never ended: run it again, and report it if it happens again")
+def _not_ready(stage: Stage, asked: TrialJob, stacks: Mapping[int, StackGroup], began_ns: int) -> TrialFacts:
+    """Return what was seen of a trial in which a server was never ready."""
+    unknown = GroupSeen(algorithm=None, server=None, ready=True, flows=())
+    return TrialFacts(
+        seed=asked.seed, virtual_s=_s(time.monotonic_ns() - began_ns), elapsed_s=0.0, timed_out=False,
+        system_calls=None, links=_links(stage, [], [], {}), changes=(), captured={}, bond=None, splitters=(),
+        sent=(), detail=None,
+        groups=tuple(stacks[at].seen() if at in stacks else unknown for at in range(len(asked.groups))),
+    )  # fmt: skip
 
 
 def own_pids(net: Any) -> set[int]:
@@ -142,169 +168,211 @@ def own_pids(net: Any) -> set[int]:
     return {node.pid for node in net.hosts} | tc.pids()
 
 
-def read_queues(net: Any, segment: Segment) -> list[dict[str, object]]:
-    """Return what tc shows of the interfaces of a segment."""
-    names: dict[str, list[str]] = {}
-    for queue in segment.queues:
-        names.setdefault(queue.node, []).append(queue.name)
-    return [found for node, of in names.items() for found in tc.read_qdiscs(net[node], of)]
+def _s(ns: int) -> float:
+    return round(ns / 1e9, 6)
 
 
-def align_clock(step_ms: int, at_least_ms: int = 0) -> None:
-    """Sleep for `at_least_ms` and then until the next multiple of `step_ms` of uptime, to the nanosecond."""
-    step_ns = step_ms * 1_000_000
-    target = ((time.monotonic_ns() + at_least_ms * 1_000_000) // step_ns + 1) * step_ns
-    deadline = struct.pack("qq", target // 10**9, target % 10**9)
-    _LIBC.clock_nanosleep(time.CLOCK_MONOTONIC, _TIMER_ABSTIME, deadline, None)
+def _sleep_until(at_ns: int) -> None:
+    while (left_ns := at_ns - time.monotonic_ns()) > 0:
+        time.sleep(left_ns / 1e9)
 
 
-def environment(stage: Stage, role: str, transfer: Transfer) -> dict[str, str]:
-    """Return the environment variables of the contract for the server or client of a transfer."""
-    job, program, directory = stage.job, stage.program(role), stage.folder(role)
-    return {
-        **{k: v for k, v in os.environ.items() if k in ("PATH", "LC_ALL", "OPENSSL_ia32cap")},
-        "HOME": directory,
-        "TMPDIR": directory,
-        "CC_ROLE": role,
-        "CC_ALGORITHM": job.algorithm,
-        "CC_CALLED": job.called,
-        "CC_ADDRESS": stage.topology.addresses["server"],
-        "CC_HOSTNAME": job.hostname,
-        "CC_PORT": str(job.port),
-        "CC_BYTES": str(transfer.transfer_bytes),
-        "CC_WWW": transfer.www,
-        "CC_CERT": stage.pki + "/server.crt",
-        "CC_KEY": stage.pki + "/server.key",
-        "CC_CA": stage.pki + "/ca.crt",
-        "CC_SCRATCH": directory,
-        "CC_BUILD": program.build_dir,
-        **_trace_variables(transfer.logs.get(role)),
-        **({"CC_ROOTFS": program.rootfs} if program.rootfs else {}),
-    }
+def fresh_queues(stage: Stage, links: Sequence[tuple[Sequence[str], Sequence[str]]], seed: int) -> None:
+    """Start the clock, and set the queues of all links."""
+    lines = _tc_lines(stage, links, ())
+    clock.start(stage.net, seed)
+    _set(stage, lines)
 
 
-def _trace_variables(folder: str | None) -> dict[str, str]:
-    """Return the variables that say where to write qlog and TLS secrets; none if the trial is not traced."""
-    return {"CC_QLOG": f"{folder}/qlog", "SSLKEYLOGFILE": f"{folder}/keys.log"} if folder else {}
+def calibrated(stage: Stage, cell: CellJob) -> tuple[LinkSeen, ...]:
+    """Set the queues of a cell's links, and return what its probes measure."""
+    net, probing = stage.net, stage.job.probing
+    fresh_queues(stage, cell.tc, probing.seed)
+    found = []
+    for probe in cell.calibrate:
+        egress = stage.place.directions[probe.link][probe.way]
+        seen = calibrate.observe(net, egress, probe, probing)
+        alike = not any(other.link == probe.link and other is not probe for other in cell.calibrate)
+        queues = [
+            queue
+            for own in (stage.place.directions[probe.link] if alike else (egress,))
+            for queue in tc.read_qdiscs(net[own.node], [own.name])
+        ]
+        found.append(dataclasses.replace(seen, qdiscs=tuple(queues)))
+    return tuple(found)
 
 
-def _start(stage: Stage, role: str, transfer: Transfer, cleanup: contextlib.ExitStack) -> StackProcess:
-    program, limits, directory = stage.program(role).path, stage.job.limits, stage.folder(role)
-    try:
-        process = StackProcess(stage.net[role], [program, role], environment(stage, role, transfer), directory, limits)
-    except BlockingIOError as error:
-        most = limits.processes
-        raise Fault(f"cannot start the {role}: the stack already runs {most} processes, its limit") from error
-    except OSError as error:
-        raise Fault(f"cannot start {program} {role}: {error.strerror or error}") from error
-    cleanup.callback(process.end)
-    return process
+def _fresh_start(stage: Stage, asked: TrialJob) -> Outgoing | None:
+    """Recreate folders, set queues, and start the clock. Return what counts the packets of the trial's senders."""
+    renew_folders(stage)
+    for flows in asked.groups:
+        for size in {flow.bytes for flow in flows.flows} | {int(line.split()[0]) for line in flows.requests}:
+            make_body(stage.job, size)
+    lines = _tc_lines(stage, asked.tc, asked.delay_tc)
+    if stage.place.bond is not None and asked.bond is not None:
+        for node, own in bonding.fresh_start(stage.place.bond, asked.bond).items():
+            lines.setdefault(node, []).extend(own)
+    # The clock is not aligned yet, so this takes no time of the trial.
+    time.sleep(_DRAIN_S)
+    pairs = zip(stage.job.network.groups, stage.place.senders, strict=True)
+    nodes = [host.node for group, host in pairs if group.stack] + [place.node for place in stage.place.splitters]
+    outgoing = None if asked.detail else Outgoing([stage.net[node] for node in nodes])
+    clock.start(stage.net, asked.seed)
+    _set(stage, lines)
+    return outgoing
 
 
-def wait_for_port(stage: Stage, process: StackProcess) -> bool:
-    """Wait until the server `process` has bound its port. Return whether it did, before it ended or took too long."""
-    job, server = stage.job, stage.net["server"]
-    began_ns = time.monotonic_ns()
-    while (waited_ns := time.monotonic_ns() - began_ns) < job.ready_timeout_s * 10**9:
-        if netns.port_is_bound(server, job.port, job.transport):
-            return True
-        if process.exit_status is not None:
-            return False
-        time.sleep(0.005 if waited_ns < 10**9 else 0.1)
-    return False
+def renew_folders(stage: Stage) -> None:
+    """Empty the folders of all programs of the stack."""
+    groups = [at for at, group in enumerate(stage.job.network.groups) if group.stack]
+    seats = [stage.seat(at, "server") for at in groups]
+    seats += [stage.seat(at, "client", number) for at in groups for number in range(len(stage.place.receivers[at]))]
+    folders.renew(seat.folder for seat in seats)
 
 
-def _start_proxy(stage: Stage, cleanup: contextlib.ExitStack) -> Proxy:
-    """Start the proxy on the router, and wait until it listens. Raises Fault if it never does."""
-    router = stage.net[stage.router.node]
-    proxy = Proxy(router, stage)
-    cleanup.callback(proxy.end)
-    began_ns = time.monotonic_ns()
-    while not netns.port_is_bound(router, stage.job.port, "tcp"):
-        seen = proxy.seen()
-        if seen.exit_status is not None:
-            words = " ".join(seen.stderr.split())[-300:] or "it printed nothing"
-            raise Fault(f"the proxy ended with status {seen.exit_status} before it was ready: {words}")
-        if time.monotonic_ns() - began_ns > stage.job.ready_timeout_s * 10**9:
-            raise Fault("the proxy was never ready")
-        time.sleep(0.005)
-    return proxy
+def _tc_lines(
+    stage: Stage, links: Sequence[tuple[Sequence[str], Sequence[str]]], delays: Sequence[Sequence[str]]
+) -> dict[str, list[str]]:
+    """Return {node: the tc commands that set new queues} of both directions of links, and of senders with a delay."""
+    lines: dict[str, list[str]] = {}
+    pairs = list(zip(itertools.chain(*stage.place.directions), itertools.chain(*links), strict=True))
+    if not stage.place.chain:
+        pairs += zip([sender.port for sender in stage.place.senders], delays, strict=False)
+    for interface, chain in pairs:
+        own = lines.setdefault(interface.node, [])
+        # Deleting a qdisc that does not exist is an error, so one is created first.
+        own.append(f"qdisc replace dev {interface.name} root handle 99: pfifo limit 1000")
+        own.append(f"qdisc del dev {interface.name} root")
+        own += [line.replace("{dev}", interface.name) for line in chain]
+    return lines
 
 
-def _start_rival(stage: Stage, algorithm: str, seed: int, cleanup: contextlib.ExitStack) -> Rival:
-    """Start the rival's transfer, and give it its head start. Raises Fault if the kernel lacks its algorithm."""
-    flow = stage.rival
-    try:
-        rival = Rival(stage.net[flow.source], stage.net[flow.sink], flow.address, algorithm)
-    except FileNotFoundError as error:
-        why_not = f"this kernel has no congestion control {algorithm} for the rival"
-        raise Fault(f"{why_not}: choose one that it has (cubic, reno, bbr)") from error
-    except OSError as error:
-        raise Fault(f"cannot start the rival: {error.strerror or error}") from error
-    cleanup.callback(rival.end)
-    head_start(seed)
-    return rival
+def _set(stage: Stage, lines: Mapping[str, list[str]]) -> None:
+    for node, own in lines.items():
+        tc.run(stage.net[node], own)
 
 
-def _sampler(stage: Stage, transfer: Transfer) -> Sampler:
-    """Return the Sampler of a transfer's server, its proxy if any, and the queue of its bottleneck."""
-    job, net = stage.job, stage.net
-    queue = stage.bottleneck(transfer)
-    with netns.inside(net[queue.node]):
-        index = socket.if_nametoindex(queue.name)
-    router = net[stage.router.node] if job.proxy else None
-    return Sampler(net["server"], job.port, net[queue.node], index, int(job.queue_handle, 16) << 16, proxy=router)
+def _kernel_groups(
+    stage: Stage, asked: TrialJob, begin_ns: int, cleanup: contextlib.ExitStack
+) -> dict[int, tuple[KernelGroup, str]]:
+    """Start the kernel's groups, which wait until the trial begins. Return {group: (its flows, their algorithm)}."""
+    found = {}
+    for at, group in enumerate(asked.groups):
+        if stage.job.network.groups[at].stack:
+            continue
+        algorithm = first_known(group.algorithms)
+        if algorithm is None:
+            raise Fault(f"this kernel has no congestion control {' or '.join(group.algorithms)} for group "
+                        f"{stage.job.network.groups[at].name}: choose one that it has (cubic, reno, bbr)")  # fmt: skip
+        hosts = stage.place.senders[at], stage.place.receivers[at][0]
+        nodes = stage.node(hosts[0]), stage.node(hosts[1])
+        program = os.path.join(stage.scratch, stage.job.network.flows)
+        found[at] = (
+            KernelGroup(
+                program, programs.folder(stage), nodes, hosts, group, algorithm, begin_ns, asked.detail is not None
+            ),
+            algorithm,
+        )
+        cleanup.callback(found[at][0].end)
+    return found
 
 
-def _watch(
-    client: Node, watched: Sequence[int], sampler: Sampler, timeout_s: float
-) -> tuple[float, bool, dict[str, InterfaceCounters] | None]:
-    """Sample until a process (pidfd) of `watched` ends or the time is over.
+class _Looks:
+    """Samples all flows of the stack and all queues, every 100 ms of the trial's clock."""
 
-    Return (elapsed seconds, whether the time ran out, the client's interface counters after half of it, or None).
+    at_the_end = True
+
+    def __init__(self, stacks: Sequence[StackGroup], queues: Sequence[QueueLooks]) -> None:
+        self._queues, self._stacks, self._at_ns = queues, stacks, 0
+
+    def look(self, now_ns: int) -> int:
+        """Take samples. Return when the next ones are due; times are in ns after the trial's begin."""
+        for queue in self._queues:
+            queue.look(self._at_ns / 1e9)
+        for group in self._stacks:
+            group.look(self._at_ns / 1e9)
+        self._at_ns += LOOK_NS
+        return self._at_ns
+
+
+def _follow(
+    begin_ns: int,
+    most_ns: int,
+    stacks: Sequence[StackGroup],
+    kernels: dict[int, tuple[KernelGroup, str]],
+    whole: Collection[int],
+    looks: Looks,
+) -> bool:
+    """Start and stop the stack's flows, and sample, until all with an end have ended. Return whether time ran out.
+
+    `whole`: pidfds of programs without which the trial ends.
     """
     poll = select.poll()
-    for pidfd in watched:
-        poll.register(pidfd, select.POLLIN)
-    # Integers: a rounding error that depends on the uptime would shift a sample and everything after it.
-    start_ns = due_ns = time.monotonic_ns()
-    end_ns = start_ns + round(timeout_s * 1e9)
-    half_time = None
+    for fd in whole:
+        poll.register(fd, select.POLLIN)
+    with_end = [group for group, _ in kernels.values() if group.ends]
+    for kernel in with_end:
+        poll.register(kernel.pidfd, select.POLLIN)
+    for group in stacks:
+        for fd in group.running:
+            poll.register(fd, select.POLLIN)
+    due = sorted(event for group in stacks for event in group.events())
+    look_ns = 0
     while True:
-        now_ns = time.monotonic_ns()
-        if now_ns >= end_ns:
-            return (now_ns - start_ns) / 1e9, True, half_time
-        if half_time is None and now_ns - start_ns > end_ns - now_ns:
-            half_time = netns.interface_counters(client)
-        sampler.look(now_ns - start_ns)
-        due_ns = max(due_ns + sampler.gap_ns, now_ns)
-        wait_ns = min(due_ns, end_ns) - time.monotonic_ns()
-        if poll.poll(max(-(-wait_ns // 1_000_000), 0)):
-            return (time.monotonic_ns() - start_ns) / 1e9, False, half_time
+        now_ns = time.monotonic_ns() - begin_ns
+        if now_ns >= most_ns:
+            return True
+        done = all(group.done for group in stacks) and not any(group.running for group in with_end)
+        while due and due[0][0] <= now_ns:
+            _, _, group_at, number, starts = due.pop(0)
+            group = next(group for group in stacks if group.at == group_at)
+            if starts:
+                poll.register(group.start(number, now_ns), select.POLLIN)
+            else:
+                group.kill(number)
+        if now_ns >= look_ns and (looks.at_the_end or not done):
+            look_ns = looks.look(now_ns)
+        if done:
+            return False
+        next_ns = min(look_ns, most_ns, due[0][0] if due else most_ns)
+        wait_ns = begin_ns + next_ns - time.monotonic_ns()
+        for fd, _ in poll.poll(max(-(-wait_ns // 1_000_000), 0)):
+            if fd in whole:
+                return False
+            poll.unregister(fd)
+            for group in stacks:
+                group.ended(fd, time.monotonic_ns() - begin_ns)
 
 
-def system_calls(before: int | None = 0) -> int | None:
-    """Return how many system calls the whole guest has made beyond `before`; None if its kernel does not count them."""
-    try:
-        with open(_CALLS_FILE) as f:
-            return int(f.read()) - (before or 0)
-    except FileNotFoundError:
-        return None
-
-
-def _since(began_ns: int) -> float:
-    return round((time.monotonic_ns() - began_ns) / 1e9, 6)
-
-
-def _counters(stage: Stage) -> Counters:
-    hosts, router = stage.net.hosts, stage.topology.router
-    interfaces = {node.name: netns.interface_counters(node) for node in hosts}
-    # In the order of hosts: in virtual time, each file that is read costs time.
-    ends = ("client", "server", *([router.node] if router else []))
-    snmp = {node.name: netns.snmp_counters(node, SNMP) for node in hosts if node.name in ends}
-    return Counters(
-        interfaces=interfaces,
-        client=snmp["client"],
-        server=snmp["server"],
-        router=snmp[router.node] if router else None,
-    )
+def _links(
+    stage: Stage,
+    watches: Sequence[tuple[Watch, int] | None],
+    queues: Sequence[tuple[QueueLooks, QueueLooks]],
+    hops: Mapping[tuple[int, int], Hop],
+    trips: bool = False,
+) -> tuple[tuple[DirectionSeen, DirectionSeen], ...]:
+    found = []
+    stacks = [group.stack for group in stage.job.network.groups]
+    names = [interface.name for both in stage.place.directions for interface in both]
+    shown: dict[str, list[dict[str, object]]] = {}
+    for at, interfaces in enumerate(stage.place.directions):
+        both = []
+        for way, interface in enumerate(interfaces):
+            watch = watches[at] if watches and way == 0 else None
+            count, quantiles, unmatched = watch[0].stop() if watch else (None, None, None)
+            if interface.node not in shown:
+                shown[interface.node] = tc.read_qdiscs(stage.net[interface.node], names)
+            both.append(
+                DirectionSeen(
+                    qdiscs=tuple(one for one in shown[interface.node] if one["dev"] == interface.name),
+                    looks=queues[at][way].table() if queues else {},
+                    delays=count,
+                    delays_ms=quantiles,
+                    watched_one_in=watch[1] if watch else None,
+                    unmatched=unmatched,
+                    hop=hops[at, way].stop() if (at, way) in hops else None,
+                    trips=tuple(round_trips.of_flows(stage.place, stacks, watch[0].trips)) if watch and trips else None,
+                )
+            )
+        found.append((both[0], both[1]))
+    return tuple(found)

@@ -15,8 +15,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.guest.shared_job import Detail, DetailSeen, SharedTrial
-    from conformance.guest.shared_stage import SharedStage
+    from conformance.guest.network_job import Detail, TrialJob
+    from conformance.guest.seen import DetailSeen
+    from conformance.guest.stage import Stage
 
 #: packets whose frames are not longer than this many bytes do not count; a pure acknowledgement is shorter
 _LEAST_BYTES = 100
@@ -26,18 +27,18 @@ _SOURCE = slice(26, 30)
 class Watched:
     """A capture of a flow that is recorded in detail, for its bursts or its exchange. Call `examined()`."""
 
-    def __init__(self, stage: SharedStage, asked: SharedTrial, detail: Detail) -> None:
+    def __init__(self, stage: Stage, asked: TrialJob, detail: Detail) -> None:
         server, client = stage.place.senders[asked.tested], stage.place.receivers[asked.tested][asked.flow]
         self._detail, self._bytes = detail, asked.groups[asked.tested].flows[asked.flow].bytes
         self._names = {socket.inet_aton(server.address): "server", socket.inet_aton(client.address): "client"}
         # Where the server's packets enter, before any queue; or where what comes has passed all queues, and what goes
         # has not entered any.
         port = server.port if detail.bursts else client.port
-        node = stage.stage.net[port.node]
+        node = stage.net[port.node]
         self.capture = Capture(node, port.name, self._bytes, most_bytes=HEAD_BYTES, block_bytes=HEADS_BLOCK_BYTES)
 
     @classmethod
-    def of(cls, stage: SharedStage, asked: SharedTrial) -> Watched | None:
+    def of(cls, stage: Stage, asked: TrialJob) -> Watched | None:
         """Return what watches a trial; None if nothing is to be watched."""
         detail = asked.detail
         return None if detail is None or not (detail.bursts or detail.exchange) else cls(stage, asked, detail)

@@ -11,7 +11,7 @@ import contextlib
 import threading
 from collections.abc import Iterator
 
-from conformance.lab import shared
+from conformance.lab import job
 from conformance.model.errors import UserError
 from conformance.model.networks.network import Network
 from conformance.model.networks.setting import Setting
@@ -32,7 +32,7 @@ _HEADS_SHARE = 0.25
 _WAIT_S = 0.2
 
 
-def needed_mb(trial: Trial, trace: str | None = None, traced: shared.FlowOf | None = None) -> int:
+def needed_mb(trial: Trial, trace: str | None = None, traced: job.FlowOf | None = None) -> int:
     """Return the most memory that a guest takes for a trial, in units of 2^20 bytes.
 
     The figures were measured: see docs/containers.md. `trace`, `traced`: as in job.write().
@@ -46,13 +46,13 @@ def needed_mb(trial: Trial, trace: str | None = None, traced: shared.FlowOf | No
 
 def _of_network(network: Network, packets: bool) -> int:
     captured = packets or network.delivery or bool(network.states)
-    own = shared.network_mb(network, _STACK_FLOW_MB)
-    return _NETWORK_MB + round(own) + (_captures_mb(shared.CAPTURED_BYTES / 2**20, "packets") if captured else 0)
+    own = job.network_mb(network, _STACK_FLOW_MB)
+    return _NETWORK_MB + round(own) + (_captures_mb(job.CAPTURED_BYTES / 2**20, "packets") if captured else 0)
 
 
-def traced_mb(setting: Setting, traced: shared.FlowOf) -> int:
+def traced_mb(setting: Setting, traced: job.FlowOf) -> int:
     """Return the memory in MB that the captures of a flow take. Raises UserError if it is more than a guest has."""
-    return _captures_mb(shared.traced_bytes(setting, traced) / 2**20, "packets")
+    return _captures_mb(job.traced_bytes(setting, traced) / 2**20, "packets")
 
 
 def _captures_mb(transfer_mb: float, how: str) -> int:

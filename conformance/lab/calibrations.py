@@ -9,8 +9,8 @@ import dataclasses
 import pathlib
 
 from conformance.guest import protocol, wire
+from conformance.guest.network_job import CellJob
 from conformance.guest.seen import LinkSeen
-from conformance.guest.shared_job import SharedCell
 from conformance.model import digest as digests
 from conformance.model.emulation import calibration
 from conformance.model.errors import UserError
@@ -20,7 +20,6 @@ from conformance.support import files, paths
 
 #: what was seen of each link, the client's first
 Observed = tuple[LinkSeen, ...]
-Fed = protocol.CellJob | SharedCell
 
 
 def folder() -> pathlib.Path:
@@ -35,7 +34,7 @@ class _Entry:
     observed: Observed
 
 
-def recall(trial: Trial, cell: Fed, probing: protocol.Probing) -> Observed | None:
+def recall(trial: Trial, cell: CellJob, probing: protocol.Probing) -> Observed | None:
     """Return what was seen when the links of a trial's cell were calibrated; None if nothing good is remembered."""
     try:
         entry = wire.read(_Entry, wire.loads(_place(trial, cell, probing).read_bytes()))
@@ -44,7 +43,7 @@ def recall(trial: Trial, cell: Fed, probing: protocol.Probing) -> Observed | Non
     return entry.observed if _is_good(trial.setting, entry.observed) else None
 
 
-def remember(trial: Trial, cell: Fed, probing: protocol.Probing, observed: Observed) -> None:
+def remember(trial: Trial, cell: CellJob, probing: protocol.Probing, observed: Observed) -> None:
     """Keep what was seen of the links of a trial's cell, unless they failed or the cache is not writable."""
     if _is_good(trial.setting, observed):
         with contextlib.suppress(UserError):
@@ -55,7 +54,7 @@ def _is_good(setting: Setting, observed: Observed) -> bool:
     return not calibration.problems(setting.network, [wire.to_json(link) for link in observed])
 
 
-def _place(trial: Trial, cell: Fed, probing: protocol.Probing) -> pathlib.Path:
+def _place(trial: Trial, cell: CellJob, probing: protocol.Probing) -> pathlib.Path:
     depends_on = {
         "lab": trial.lab_digest,
         "kernel": trial.scheme.kernel_digest,

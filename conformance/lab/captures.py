@@ -7,7 +7,6 @@ import pathlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from conformance.lab import topology
 from conformance.model.errors import UserError
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement, Outcome
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
 PROTOCOLS = {"tcp": 6, "udp": 17}
 #: if flows share a network: names of the captures of the tested group's first flow
 SHARED_SENT, SHARED_CAME = "sent", "came"
+#: the server's address in cells (topologies/network.py)
+_CELLS_SERVER = "10.0.0.3"
 _SAYS_SOMETHING = (Outcome.OK, Outcome.TIMEOUT)
 
 
@@ -37,16 +38,14 @@ class Captures(NamedTuple):
 @functools.cache
 def captures_of(setting: Setting) -> Captures:
     """Return where the packets of a setting's trials are captured. Raises UserError."""
-    form = setting.cell_form
-    if form is None:
-        group = setting.network.flows.index(setting.network.tested)
-        addresses = (ipaddress.ip_address(text).packed for text in (f"10.0.{group}.1", f"10.1.{group}.1"))
-        return Captures(SHARED_SENT, SHARED_CAME, *addresses)
-    network = topology.of(form)
-    (segment,) = network.segments
-    names = {interface: name for name, interface in network.taps.items()}
-    came, sent = (names[interface] for interface in segment.queues)
-    return Captures(sent=sent, came=came, server=ipaddress.ip_address(network.addresses["server"]).packed)
+    if setting.cell_form is not None:
+        return Captures(sent="emulator-to_server", came="emulator-to_client", server=_address(_CELLS_SERVER))
+    group = setting.network.flows.index(setting.network.tested)
+    return Captures(SHARED_SENT, SHARED_CAME, _address(f"10.0.{group}.1"), _address(f"10.1.{group}.1"))
+
+
+def _address(text: str) -> bytes:
+    return ipaddress.ip_address(text).packed
 
 
 def with_packets(

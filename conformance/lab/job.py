@@ -1,30 +1,61 @@
-"""Turn trials into the job that a guest carries out, and the guest's events back into measurements."""
+"""Turn trials into what a guest is told: its job, and the cells that it is fed."""
 
-import collections.abc
 import dataclasses
+import math
 import pathlib
+import random
 import shutil
-import typing
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
-from conformance.guest import protocol, seen, shared_job, wire
-from conformance.lab import calibrations, captures, pki, proxy, shared, two_passes, version
+from conformance.guest import hop_probe, network_job, protocol, wire
+from conformance.guest.exchange import MOST_BYTES
+from conformance.lab import load, pki, proxy, topology, version
 from conformance.lab.adapter import Adapter
-from conformance.lab.room import Batches
-from conformance.model.emulation import calibration, congestion, credibility, shaping, shared_facts
+from conformance.lab.manifest import SEVERAL_REQUESTS
+from conformance.model.emulation import bonded, calibration, hop_checks, impairing, rtnl, shaping
 from conformance.model.errors import UserError
+from conformance.model.networks.flow_group import Flows
+from conformance.model.networks.impairments import Impairments
+from conformance.model.networks.links import WAYS, Link
+from conformance.model.networks.network import Network
 from conformance.model.networks.proxy import SPLITTER, Proxy
-from conformance.model.trials.trial import Measurement, Outcome, Trial
-from conformance.support import paths
+from conformance.model.networks.setting import Setting
+from conformance.model.trials.trial import KERNEL_STACK, Trial, is_in_kernel
 
 _READY_TIMEOUT_S = 30
 #: limits of a stack: the address space is as large as runtimes like to reserve; threads count as processes, too
 _LIMITS = protocol.Limits(memory_bytes=1 << 36, file_bytes=1 << 30, processes=256)
-_PROBING = protocol.Probing(loss_packets=2000, seed=1)
-
-#: the part of a Measurement that depends on the machine
-Host = collections.abc.Mapping[str, typing.Any]
-#: what a guest is fed: trials of one cell, or of one setting whose flows share a network
-Fed = protocol.CellJob | shared_job.SharedCell
+PROBING = protocol.Probing(loss_packets=2000, seed=1)
+#: {the suite's name of an algorithm: the names that kernels have for it}; other algorithms have one name
+KERNEL_NAMES = {"bbrv1": ("bbr1", "bbr"), "bbrv2": ("bbr2", "bbr"), "bbrv3": ("bbr",)}
+#: {the suite's name of an algorithm: the one name that a splitter is told}, as it tries only one
+_SPLITTER_NAMES = {"bbrv1": "bbr", "bbrv2": "bbr2", "bbrv3": "bbr"}
+#: about how many packets of a queue are watched in a trial at most; if more come, one in two, in four, ... is watched
+_MOST_WATCHED = 100_000
+_FRAME_BITS = 1514 * 8
+#: how many probe packets pass each hop, one a millisecond: they tell a share of 1 % to within 0.5 percentage points
+_PROBE_PACKETS = 3000
+#: bytes of the body of a flow of the stack that the clock ends, if no link limits its rate
+_UNLIMITED_BYTES = 1 << 30
+#: largest per-trial offset of a link's one-way delay, up or down, in ns
+_DELAY_OFF_NS = 10_000
+#: Memory that a guest needs, as measured: for the kernel and the harness; for a flow of the stack, and one of the
+#: kernel, with its threads and sockets; and for a packet in a queue or in flight, with the part of its sender's buffer
+#: that waits for its acknowledgement.
+_GUEST_MB, _STACK_FLOW_MB, _FLOW_MB, _PACKET_BYTES = 200, 24, 0.5, 4096
+#: A server in user space may hold a body once, as it read it, and twice more for each flow while it hands the body to
+#: its stack (measured with aioquic 1.7.2: 3.0 bodies of one flow). Most servers hold less, so all bodies together count
+#: for no more than this many MB.
+_BODIES_A_FLOW, _MOST_BODIES_MB = 2, 2048
+#: memory in MB that every guest has at least
+LEAST_MB = 512
+#: room for the packets of one side of a flow whose measurement needs them; what did not fit is counted
+CAPTURED_BYTES = 48 << 20
+#: by how much more a server may send than bodies have; and the most bytes of packets that a trace has room for
+_RESENT, _MOST_TRACED_BYTES = 2, 512 << 20
+#: a flow: the index of its group, and its number in the group
+FlowOf = tuple[int, int]
 
 
 def write(
@@ -47,15 +78,11 @@ def write(
         raise UserError("the suite's own code changed while it was measuring", "run the same command again")
     setting = first.setting
     shutil.copytree(pki.ensure(), scratch / "pki")
-    network, form = None, setting.cell_form
-    if shared.is_detailed(setting) and not probe:
-        network = shared.network_of(setting.network, first.scheme.stack, scratch, True)
-    elif form is not None:
-        shutil.copy(paths.data("topologies", f"{form.topology}.py"), scratch / "topology.py")
-    elif probe:
+    shutil.copy(topology.BUILDER, scratch / "topology.py")
+    if probe and not is_detailed(setting):
         raise UserError("an adapter is probed in cells only")
-    else:
-        network = shared.network_of(setting.network, first.scheme.stack, scratch, False)
+    for name, program in _programs(setting.network, first.scheme.stack, is_detailed(setting)).items():
+        shutil.copy(program, scratch / name)
     job = protocol.Job(
         algorithm=first.scheme.algorithm,
         called=adapter.called(first.scheme.algorithm),
@@ -72,13 +99,9 @@ def write(
         timeout_s=setting.timeout_s,
         sysctls=dict(setting.sysctls),
         offload=setting.offload,
-        host_queue=setting.network.tested.host_queue,
         queue_handle=shaping.QUEUE_HANDLE,
-        proxy=_proxy(form.proxy if form else None, adapter, scratch),
-        rival=form.rival if form else None,
-        bursts=setting.network.bursts,
-        network=network,
-        probing=_PROBING,
+        network=network_job_of(setting, first.scheme.stack),
+        probing=PROBING,
         probe=probe,
         trace=trace,
     )
@@ -91,12 +114,12 @@ class Feeder:
     def __init__(self, scratch: pathlib.Path) -> None:
         self._scratch, self._next = scratch, 0
 
-    def feed(self, cell: Fed | None) -> None:
+    def feed(self, cell: network_job.CellJob | None) -> None:
         """Give the guest one more cell; None says that no more follow."""
         _write(self._scratch / protocol.cell_file(self._next), "null" if cell is None else wire.dumps(cell))
         self._next += 1
 
-    def feed_all(self, cells: collections.abc.Iterable[Fed]) -> None:
+    def feed_all(self, cells: Iterable[network_job.CellJob]) -> None:
         """Give the guest these cells and no more: it ends when they are done."""
         for cell in (*cells, None):
             self.feed(cell)
@@ -110,19 +133,8 @@ def _write(target: pathlib.Path, text: str) -> None:
     aside.rename(target)
 
 
-def _tuple(names: collections.abc.Iterable[str] | None) -> tuple[str, ...] | None:
+def _tuple(names: Iterable[str] | None) -> tuple[str, ...] | None:
     return None if names is None else tuple(names)
-
-
-def _proxy(own: Proxy | None, adapter: Adapter, scratch: pathlib.Path) -> protocol.ProxyProgram | None:
-    """Return how to run a proxy, and copy its program to the scratch folder; None if there is none."""
-    if own is None:
-        return None
-    if adapter.manifest.transport != "tcp":
-        raise UserError(f"a proxy splits TCP, but {adapter.name} serves over {adapter.manifest.transport}")
-    shutil.copy(proxy.program(own), scratch / "proxy")
-    options = tuple(proxy.options(own, adapter.manifest.port))
-    return protocol.ProxyProgram(file="proxy", ours=own.program == SPLITTER, options=options)
 
 
 def _own(adapter: Adapter, at: pathlib.Path | str) -> protocol.Program:
@@ -137,281 +149,392 @@ def _client(adapter: Adapter, at: pathlib.Path | str) -> protocol.Program:
     return protocol.Program(path=program, build_dir=f"{at}/client-build", rootfs=None)
 
 
-def cell_of(trials: collections.abc.Sequence[Trial]) -> protocol.CellJob:
-    """Return what a guest has to know about the trials of one cell, the calibration included."""
-    setting = trials[0].setting
-    form, network = setting.cell_form, setting.network
-    assert form is not None, "shared.cell_of() is for all other trials"
-    # As in the published testbed, the BDP of a whole path sizes the queues of its segments.
-    sized = form.links if form.queue_sized_by == "segment" else (form.cell,) * len(form.links)
+def is_detailed(setting: Setting) -> bool:
+    """Return whether a setting's trials record in detail what happens to one flow, as those of cells do."""
+    return setting.cell_form is not None
 
-    def lines(off_ns: collections.abc.Sequence[int]) -> tuple[tuple[str, ...], ...]:
-        return tuple(
-            tuple(shaping.tc_lines(network, link.data, off, bdp=cell.bdp_bytes))
-            for link, off, cell in zip(network.links, off_ns, sized, strict=True)
-        )
 
-    links = range(len(network.links))
-    return protocol.CellJob(
-        calibrate=shared.link_probes(network),
-        transfer_bytes=setting.transfer_bytes,
-        bottleneck=form.bottleneck,
-        rate_mbps=form.links[form.bottleneck].bandwidth_mbps,
-        tc=lines([0 for _ in links]),
-        trials=tuple(
-            protocol.TrialJob(seed=trial.seed, tc=lines([shared.delay_off_ns(trial.seed, at) for at in links]))
-            for trial in trials
+def network_job_of(setting: Setting, stack: str) -> network_job.NetworkJob:
+    """Return the network that a guest builds for a setting."""
+    network = setting.network
+    names = [link.name for link in network.links]
+    nodes = [splitter.node for splitter in network.splitters]
+    return network_job.NetworkJob(
+        links=tuple(
+            network_job.LinkJob(name=link.name, ends=link.ends, impaired=network.impaired(link))
+            for link in network.links
         ),
+        groups=tuple(
+            network_job.GroupJob(
+                name=group.name, stack=is_by_stack(group, stack), clients=group.count, ends=group.ends,
+                ecn=None if group.ecn is None else int(group.ecn), host_queue=group.host_queue,
+                splitters=tuple(nodes.index(splitter.node) for splitter in network.splitters_of(group)),
+            )
+            for group in network.flows
+        ),
+        detailed=is_detailed(setting),
+        own_ports=network.needs_ports,
+        flows=load.FLOWS,
+        watch=load.WATCH,
+        change=load.CHANGE,
+        hop=load.HOP,
+        bond=None if network.bond is None else network_job.BondJob(
+            ends=network.bond.ends,
+            links=(names.index(network.bond.links[0]), names.index(network.bond.links[1])),
+            program=load.BOND,
+        ),
+        splitters=tuple(
+            network_job.SplitterJob(
+                node=splitter.node,
+                program=_splitter_file(one),
+                ours=one.program == SPLITTER,
+                algorithms=tuple(name for name in (own.to_client, own.to_server) if name is not None),
+            )
+            for splitter, one, own in ((each, each.proxy, _of_kernel(each.proxy)) for each in network.splitters)
+        ),
+    )  # fmt: skip
+
+
+def _splitter_file(of: Proxy) -> str:
+    return f"splitter-{of.program}"
+
+
+def _programs(network: Network, stack: str, detailed: bool) -> dict[str, pathlib.Path]:
+    """Return {file in the scratch folder: the program} of the programs that a network needs. Raises UserError."""
+    # A flow that is recorded in detail has neither watches, changes nor impairments beside it.
+    own = () if all(is_by_stack(group, stack) for group in network.flows) else (load.FLOWS,)
+    needed = own if detailed else load.PROGRAMS
+    found = {name: path for name, path in (load.programs() if needed else {}).items() if name in needed}
+    if network.bond is not None:
+        found[load.BOND] = load.bond()
+    return found | {_splitter_file(one.proxy): proxy.program(one.proxy) for one in network.splitters}
+
+
+def _of_kernel(of: Proxy) -> Proxy:
+    """Return a splitter's options with the kernel's names of congestion controls."""
+    both = [None if name is None else _SPLITTER_NAMES.get(name, name) for name in (of.to_client, of.to_server)]
+    return dataclasses.replace(of, to_client=both[0], to_server=both[1])
+
+
+def is_by_stack(group: Flows, stack: str) -> bool:
+    """Return whether a stack's programs make a group's flows; if not, the suite's own program does, with kernel TCP.
+
+    The suite's program also makes those of linux-tcp if they have several requests, since that stack's client asks for
+    one body only.
+    """
+    return group.is_stack and not (group.requests and stack == KERNEL_STACK)
+
+
+def lacks_tcp(setting: Setting, adapter: Adapter) -> bool:
+    """Return whether a setting has splitters, which split TCP, and the adapter does not serve over TCP."""
+    return bool(setting.network.splitters) and adapter.manifest.transport != "tcp"
+
+
+def why_not(setting: Setting, adapter: Adapter) -> str | None:
+    """Return why an adapter cannot take part in a setting; None if it can."""
+    groups = setting.network.flows
+    if lacks_tcp(setting, adapter):
+        return f"a splitter splits TCP, but {adapter.name} serves over {adapter.manifest.transport}"
+    if not any(group.requests and is_by_stack(group, adapter.name) for group in groups):
+        return None
+    client = adapter.client or adapter
+    for one, what in ((adapter, "serves"), (client, "asks for")):
+        if one.manifest.contract < SEVERAL_REQUESTS:
+            return f"{one.name} {what} only one body on a connection (contract {one.manifest.contract} in its manifest)"
+    return None
+
+
+def cell_of(trials: Sequence[Trial], traced: FlowOf | None = None, trace: str | None = None) -> network_job.CellJob:
+    """Return what a guest has to know about the trials of one setting.
+
+    `traced`: the flow whose packets are kept. `trace`: what is recorded of a flow that is recorded in detail, one of
+    protocol.TRACES.
+    """
+    network = trials[0].setting.network
+    return network_job.CellJob(
+        tc=_both_lines(trials[0].setting, [0 for _ in network.links]),
+        calibrate=link_probes(network),
+        trials=tuple(_trial(trial, traced, trace) for trial in trials),
+        probes=tuple(
+            network_job.HopProbe(
+                link=at, way=way, rule=impairing.rule(asked, 0), packets=_PROBE_PACKETS,
+                longest_ms=impairing.longest_ms(asked),
+            )
+            for at, way, asked in _tried(trials[0])
+        ),
+    )  # fmt: skip
+
+
+def link_probes(network: Network) -> tuple[network_job.LinkProbe, ...]:
+    """Return the probes that calibrate the links of a network."""
+    return tuple(
+        network_job.LinkProbe(
+            link=at, way=WAYS.index(way), rate_mbps=calibration.probed_mbps(asked), delay_ms=asked.delay_ms,
+            loss_pct=asked.loss_pct, rate_packets=calibration.rate_packets(asked),
+            pace_mbps=calibration.pace_mbps(asked),
+        )
+        for at, way, asked in calibration.probed(network)
+    )  # fmt: skip
+
+
+def _tried(trial: Trial) -> Iterator[tuple[int, int, Impairments]]:
+    """Yield (link, direction, impairments) of all impairments that a trial's setting ever has, each once."""
+    network = trial.setting.network
+    for at, link in enumerate(network.links):
+        for number, way in enumerate(WAYS):
+            yield from ((at, number, asked) for asked in network.impairments(link, way) if not asked.none)
+
+
+def hop_problems(trial: Trial, observed: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what the hops of a trial's setting did to probe packets (seen.HopSeen) that was not requested."""
+    network, found = trial.setting.network, []
+    tried = list(_tried(trial))
+    if len(observed) != len(tried):
+        return ["the guest did not say what happened to impaired packets"] if tried else []
+    for (at, way, asked), seen in zip(tried, observed, strict=True):
+        where = f"({network.links[at].name}, {WAYS[way]})"
+        found += [f"{problem} {where}" for problem in hop_checks.problems(asked, hop_probe.SIZES, seen)]
+    return found
+
+
+def _trial(trial: Trial, traced: FlowOf | None, trace: str | None) -> network_job.TrialJob:
+    network, seed = trial.setting.network, trial.seed
+    detail, captured_bytes = _detail(trial.setting), _captured_bytes(trial)
+    headers = network.delivery and not trial.setting.packets
+    if detail is not None:
+        trace = trace or ("heads" if trial.setting.packets else None)
+        captured_bytes, headers = trial.setting.transfer_bytes if trace else 0, trace == "heads"
+    elif traced is not None:
+        captured_bytes, headers = traced_bytes(trial.setting, traced), False
+    lasts_s = network.tested.end_s or trial.setting.timeout_s
+    off_ns = [delay_off_ns(seed, at) for at in range(len(network.links))]
+    return network_job.TrialJob(
+        seed=seed,
+        tc=_both_lines(trial.setting, off_ns),
+        delay_tc=tuple(tuple(shaping.extra_delay_lines(group)) for group in network.flows),
+        watch_masks=tuple(None if detail else _mask(network, link, lasts_s) for link in network.links),
+        trips=network.round_trips,
+        groups=tuple(_group(network, group, trial) for group in network.flows),
+        changes=tuple(_changes(trial, network, off_ns)),
+        impairments=tuple(
+            (_rules(network, link, "data", trial), _rules(network, link, "acks", trial)) for link in network.links
+        ),
+        tested=network.flows.index(network.tested) if traced is None else traced[0],
+        flow=0 if traced is None else traced[1],
+        captured_bytes=captured_bytes,
+        headers=headers,
+        bond=_bond(network),
+        splitters=tuple(tuple(proxy.options(_of_kernel(splitter.proxy))) for splitter in network.splitters),
+        detail=detail,
     )
 
 
-class Reader:
-    """Turns a guest's events into measurements as they come, and knows which trials are still owed.
-
-    Each owed trial gives one measurement, whatever the events are: events of no owed trial are ignored, and give_up()
-    turns trials without an event into errors. `remembers`: calibrations are taken from the user's cache and kept there.
-    `traces`: the folder where a guest leaves captures: of first passes, and of settings that ask for packets. `traced`:
-    the flow of a scenario whose packets are kept for the user instead. `trace`: as in write().
-    """
-
-    def __init__(
-        self,
-        batches: Batches,
-        adapter: Adapter,
-        remembers: bool = False,
-        traces: pathlib.Path | None = None,
-        traced: shared.FlowOf | None = None,
-        trace: str | None = None,
-    ) -> None:
-        self._adapter, self._traces, self._traced, self._trace = adapter, traces, traced, trace
-        # If the harness chose the kernel's algorithm, a wrong version is not the stack's fault.
-        self._kernels_own = adapter.kernel_algorithms is not None
-        self._remembers = remembers
-        self._owed: list[dict[int, Trial]] = []
-        self._firsts: list[Trial] = []
-        #: cells to feed the guest, as add() returns them
-        self.cells: list[Fed] = []
-        self._at = 0
-        #: the guest's uptime at its last event
-        self.uptime_s = 0.0
-        self._network: protocol.Network | None = None
-        self._calibrations: dict[int, calibrations.Observed] = {}
-        #: {index of a cell: what its hops did to probe packets}
-        self._hops: dict[int, typing.Any] = {}
-        for trials in batches:
-            self.add(trials)
-
-    def add(self, trials: collections.abc.Sequence[Trial]) -> Fed:
-        """Add the trials of one more cell to those that are owed; return the cell to feed to the guest."""
-        first = trials[0]
-        old = first.setting.cell_form is not None and not shared.is_detailed(first.setting)
-        cell = self._calibrated(first, cell_of(trials) if old else shared.cell_of(trials, self._traced, self._trace))
-        self._owed.append({trial.seed: trial for trial in trials})
-        self._firsts.append(first)
-        self.cells.append(cell)
-        return cell
-
-    def _calibrated(self, first: Trial, cell: Fed) -> Fed:
-        """Return a cell without its calibration if the result of that is remembered."""
-        known = calibrations.recall(first, cell, _PROBING) if self._remembers else None
-        if known is None:
-            return cell
-        self._calibrations[len(self.cells)] = known
-        return dataclasses.replace(cell, calibrate=())
-
-    @property
-    def owed(self) -> list[list[Trial]]:
-        """The batches of trials that are still to come, without the empty ones."""
-        return [list(batch.values()) for batch in self._owed if batch]
-
-    @property
-    def few_owed(self) -> bool:
-        """Whether one trial at most is still owed."""
-        return sum(map(len, self._owed)) <= 1
-
-    def feed(self, event: protocol.Event, host: Host) -> collections.abc.Iterator[Measurement]:
-        """Yield the measurements that one event completes; `host` is what to note about wall time."""
-        self.uptime_s = event.uptime_s
-        match event:
-            case protocol.Network():
-                self._network = event
-            case protocol.CongestionControl(found=found):
-                if why_not := self._kernels_other(wire.to_json(found)):
-                    yield from self._unsupported(why_not, host)
-            case protocol.CellBegins(index=index) if 0 <= index < len(self._owed):
-                self._at = index
-            case protocol.Calibration(index=index, observed=observed) if 0 <= index < len(self._owed):
-                self._calibrations[index] = observed
-                first, cell = self._firsts[index], self.cells[index]
-                if self._remembers:
-                    calibrations.remember(first, cell, _PROBING, observed)
-            case protocol.TrialDone(index=index, facts=facts):
-                if trial := self._take(index, facts.seed):
-                    captured = facts.transfer.captured if facts.transfer else {}
-                    yield self._without_captures(self._done(trial, index, flat(facts), captured, host), index)
-            case protocol.SharedDone(index=index, facts=shared_seen):
-                if (trial := self._take(index, shared_seen.seed)) and self._network:
-                    if problem := self._uncalibrated(index):
-                        yield self._error(trial, problem, host)
-                        return
-                    if shared.is_detailed(trial.setting):
-                        done = self._done(trial, index, single(trial, shared_seen), shared_seen.captured, host)
-                        yield self._without_captures(done, index)
-                        return
-                    counted = {} if shared_seen.system_calls is None else {"system_calls": shared_seen.system_calls}
-                    known = wire.to_json(self._network)
-                    if wrong := shared.hop_problems(trial, self._hops.get(index, ())):
-                        yield self._error(trial, "calibration: " + "; ".join(wrong), host)
-                        return
-                    made = shared_facts.measurement(trial, wire.to_json(shared_seen), known, {**host, **counted})
-                    unseen = {side: lost for side, (_, lost) in shared_seen.captured.items()}
-                    with_states = self._with_states(made, index, not any(unseen.values()))
-                    delivered = self._with_delivery(with_states, index, unseen, shared_seen.elapsed_s)
-                    yield self._without_captures(self._with_packets(delivered, index, unseen), index)
-            case protocol.HopsTried(index=index, observed=hops):
-                self._hops[index] = wire.to_json(hops)
-            case protocol.TrialFailed(index=index, seed=seed, message=message):
-                if trial := self._take(index, seed):
-                    yield self._error(trial, self._uncalibrated(index) or message, host)
-            case protocol.Unsupported(message=message):
-                yield from self._unsupported(message, host)
-            case protocol.Fault(message=message):
-                yield from self.give_up(message, host)
-
-    def _with_states(self, found: Measurement, index: int, whole: bool) -> Measurement:
-        """Add, to the measurement of a first pass, when the states that its trial waits for began; leave others alone.
-
-        `whole`: all of its packets were captured.
-        """
-        network, evidence = found.trial.setting.network, found.evidence
-        folder = self._captures_of(index, found.trial)
-        if not network.states or not evidence or folder is None:
-            return found
-        try:
-            times = two_passes.times(found.trial, folder, self._adapter.manifest.transport, whole)
-        except UserError as why:
-            return self._error(found.trial, f"first pass: {why}", found.host)
-        return dataclasses.replace(found, evidence={**evidence, "states": times})
-
-    def _with_delivery(
-        self, found: Measurement, index: int, unseen: collections.abc.Mapping[str, int], elapsed_s: float
-    ) -> Measurement:
-        """Add when the bytes of the tested group's first flow arrived, if its network asks for that."""
-        network = found.trial.setting.network
-        if not network.delivery or network.states or self._traced:
-            return found
-        transport, folder = self._adapter.manifest.transport, self._captures_of(index, found.trial)
-        return captures.with_delivery(found, folder, unseen, transport, elapsed_s)
-
-    def give_up(self, why: str, host: Host) -> collections.abc.Iterator[Measurement]:
-        """Yield an error for every trial still owed in the cell that was under way; other cells are unharmed."""
-        batch = next((b for b in (*self._owed[self._at :][:1], *self._owed) if b), {})
-        while batch:
-            yield self._error(batch.pop(min(batch)), why, host)
-
-    def _take(self, index: int, seed: int) -> Trial | None:
-        """Return an owed trial, which is then owed no longer; None if there is none."""
-        return self._owed[index].pop(seed, None) if 0 <= index < len(self._owed) else None
-
-    def _done(
-        self, trial: Trial, index: int, facts: Host, captured: collections.abc.Mapping[str, tuple[int, int]], host: Host
-    ) -> Measurement:
-        if facts.get("system_calls") is not None:
-            # This is a cost, not a part of the result: it counts what earlier trials left to do, too.
-            host = {**host, "system_calls": facts["system_calls"]}
-        # This is checked once more, since the warm-up may have been too short to be sampled.
-        if why_not := self._kernels_other(facts["sampled"]["congestion_control"] if facts["ready"] else None):
-            return Measurement(trial=trial, outcome=Outcome.UNSUPPORTED, message=why_not, host=dict(host))
-        if problem := self._uncalibrated(index):
-            return self._error(trial, problem, host)
-        found = credibility.measurement(trial, facts, self._seen_network(index), dict(host))
-        return self._with_packets(found, index, {name: unseen for name, (_, unseen) in captured.items()})
-
-    def _with_packets(
-        self, measurement: Measurement, index: int, unseen: collections.abc.Mapping[str, int]
-    ) -> Measurement:
-        setting = measurement.trial.setting
-        if not setting.packets or setting.network.states:
-            return measurement
-        transport, folder = self._adapter.manifest.transport, self._captures_of(index, measurement.trial)
-        return captures.with_packets(measurement, folder, unseen, transport)
-
-    def _captures_of(self, index: int, trial: Trial) -> pathlib.Path | None:
-        return None if self._traces is None else self._traces / f"{index}-{trial.seed}"
-
-    def _without_captures(self, found: Measurement, index: int) -> Measurement:
-        if folder := self._captures_of(index, found.trial):
-            shutil.rmtree(folder, ignore_errors=True)  # they have been read
-        return found
-
-    def _uncalibrated(self, index: int) -> str | None:
-        """Return why no measurement of a cell counts; None if its emulators delivered everything."""
-        if self._network is None or index not in self._calibrations:
-            return "calibration: the guest did not say what the emulators delivered"
-        observed = [wire.to_json(link) for link in self._calibrations[index]]
-        setting = self._firsts[index].setting
-        problems = [*calibration.problems(setting.network, observed)]
-        problems += calibration.sysctl_problems(setting, self._network.sysctls)
-        return "calibration: " + "; ".join(problems) if problems else None
-
-    def _seen_network(self, index: int) -> dict[str, typing.Any]:
-        return {**wire.to_json(self._network), "calibration": wire.to_json(self._calibrations[index])}
-
-    def _kernels_other(self, found: Host | None) -> str | None:
-        """Return why the kernel's algorithm, if the harness chose it, is not the one that was requested; or None."""
-        if not self._kernels_own or not self._firsts:
-            return None
-        return congestion.not_as_asked(self._firsts[0].scheme.algorithm, found)
-
-    def _unsupported(self, why: str, host: Host) -> collections.abc.Iterator[Measurement]:
-        for batch in self._owed:
-            while batch:
-                trial = batch.pop(min(batch))
-                yield Measurement(trial=trial, outcome=Outcome.UNSUPPORTED, message=why, host=dict(host))
-
-    @staticmethod
-    def _error(trial: Trial, why: str, host: Host) -> Measurement:
-        return Measurement(trial=trial, outcome=Outcome.ERROR, message=why, host=dict(host))
+def _detail(setting: Setting) -> network_job.Detail | None:
+    """Return what trials of a setting record in detail of one flow; None if they do not."""
+    network = setting.network
+    bottleneck = network.bottleneck(network.tested)
+    if not is_detailed(setting) or bottleneck is None:
+        return None
+    link, way = bottleneck
+    return network_job.Detail(
+        link=network.links.index(link), rate_mbps=link.direction(way).rate_mbps or 0, bursts=network.bursts,
+        exchange=setting.transfer_bytes <= MOST_BYTES and not network.bursts,
+    )  # fmt: skip
 
 
-def flat(facts: seen.TrialFacts) -> dict[str, typing.Any]:
-    """Return a trial's facts as conformance/model/emulation reads them: one dictionary, with "ready" in it."""
-    found = {**wire.to_json(facts), "ready": facts.transfer is not None, "timed_out": False}
-    return {**found, **(found.pop("transfer") or {})}
-
-
-def single(trial: Trial, facts: shared_job.SharedFacts) -> dict[str, typing.Any]:
-    """Return the facts of a trial that records one flow in detail as flat() does."""
+def _captured_bytes(trial: Trial) -> int:
+    """Return the room for packets at each end of the tested group's first flow; 0 if they are not captured."""
     network = trial.setting.network
-    group = facts.groups[network.flows.index(network.tested)]
-    detail = facts.detail
-    found = {
-        "seed": facts.seed, "transfer_bytes": trial.setting.transfer_bytes, "virtual_s": facts.virtual_s,
-        "server": wire.to_json(group.server), "client": wire.to_json(group.flows[0].client) if group.flows else None,
-        "ready": detail is not None, "timed_out": facts.timed_out,
-    }  # fmt: skip
-    if detail is None:
-        return found
-    return {
-        **found, **wire.to_json(detail), "elapsed_s": facts.elapsed_s, "system_calls": facts.system_calls,
-        "qdiscs": [queue for both in facts.links for direction in both for queue in direction.qdiscs],
-        "proxy": None, "captured": facts.captured,
-    }  # fmt: skip
+    wanted = network.states or trial.setting.packets or network.delivery
+    return CAPTURED_BYTES if wanted else 0
 
 
-def probed(events: collections.abc.Iterable[protocol.Event]) -> dict[str, dict[str, typing.Any]]:
-    """Return {probe's name: facts}, as contract.clauses() reads them, from the events of a guest that probed."""
-    found = {}
-    for event in events:
-        match event:
-            case protocol.Probed(name=name, facts=facts):
-                found[name] = wire.to_json(facts)
-            case protocol.VisitsProbed(facts=visits):
-                found["visits"] = wire.to_json(visits)
-            case protocol.TransferProbed(facts=transfer, frames=frames, written_outside=outside):
-                found["transfer"] = {
-                    **flat(transfer),
-                    "frames": wire.to_json(frames),
-                    "written_outside": list(outside),
-                }
-    return found
+def traced_bytes(setting: Setting, traced: FlowOf) -> int:
+    """Return the bytes that the server of a flow may send in a trial. Raises UserError if a guest has no room for them.
+
+    A server sends to all flows of its group.
+    """
+    network = setting.network
+    group = network.flows[traced[0]]
+    size, rate_mbps = network.transfer_bytes(group), network.highest_mbps(group)
+    bounds: list[float] = [] if size is None else [_RESENT * size * group.count]
+    if rate_mbps is not None:
+        bounds.append(rate_mbps * 1e6 / 8 * min(group.end_s or math.inf, setting.timeout_s))
+    most = round(min(bounds, default=_MOST_TRACED_BYTES + 1))
+    if most > _MOST_TRACED_BYTES:
+        raise UserError(
+            f"the packets of group {group.name} may take {most >> 20} MB, more than the {_MOST_TRACED_BYTES >> 20} MB"
+            " that a trace has room for",
+            "trace a point with less data",
+        )
+    return most
+
+
+def delay_off_ns(seed: int, link: int) -> int:
+    """Return how much longer (or shorter) the one-way delay of a link is in the trial with this seed, in ns.
+
+    A delay of exactly so many milliseconds is a coincidence that no network has. TCP compares times in milliseconds,
+    and if neither loss nor queue drew random numbers, every trial was the same one, decided by whether something took
+    one round trip or a microsecond less. CUBIC's mean queue differed by up to 12 % (zones/README.md).
+    """
+    return random.Random(f"delay {link} {seed}").randint(-_DELAY_OFF_NS, _DELAY_OFF_NS)
+
+
+def _bond(network: Network) -> network_job.BondTrial | None:
+    bond = network.bond
+    if bond is None:
+        return None
+    return network_job.BondTrial(
+        batch=bond.batch, first=bond.packets(network.links)[0], copies=bond.duplicate,
+        timer_ns=round(bond.reorder_ms * 1e6), cost_ns=round(bond.cost_ms * 1e6),
+        cost_tc=tuple(bonded.cost_lines(bond)),
+    )  # fmt: skip
+
+
+def _both_lines(setting: Setting, off_ns: Sequence[int]) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
+    """Return the tc commands of both directions of each link, whose delays are off by `off_ns`."""
+    return tuple(
+        (_lines(setting, link, "data", off), _lines(setting, link, "acks", off))
+        for link, off in zip(setting.network.links, off_ns, strict=True)
+    )
+
+
+def _lines(setting: Setting, link: Link, way: str, off_ns: int) -> tuple[str, ...]:
+    network, direction = setting.network, link.direction(way)
+    bdp = None
+    if setting.segments and direction.queue is not None and direction.queue.rtt_ms is None:
+        # As in the published testbed, the BDP of a whole path sizes the queues of its segments.
+        bdp = setting.cell.bdp_bytes
+    return tuple(
+        shaping.tc_lines(
+            network,
+            direction,
+            off_ns,
+            changes=network.changes_delay(link, way),
+            held=network.held(link, way),
+            bdp=bdp,
+        )
+    )
+
+
+def _changes(trial: Trial, network: Network, off_ns: Sequence[int]) -> Iterator[network_job.Change]:
+    for at, link in enumerate(network.links):
+        for number, way in enumerate(WAYS):
+            for change in network.changes(link, way, trial.setting.timeout_s):
+                seed = random.Random(f"change {at} {way} {change.at_ns} {trial.seed}").getrandbits(63)
+                made = rtnl.messages(network, change.direction, change.before, off_ns[at], seed)
+                if made:
+                    messages = tuple(message.hex() for message in made)
+                    yield network_job.Change(at_ns=change.at_ns, link=at, way=number, messages=messages)
+
+
+def _rules(network: Network, link: Link, way: str, trial: Trial) -> tuple[str, ...]:
+    """Return the rules of hop.c for a direction, in order of time; none if it is never impaired."""
+    if not network.impaired(link)[WAYS.index(way)]:
+        return ()
+    later = random.Random(f"pattern {link.name} {way} {trial.seed}").randrange
+    found = [impairing.rule(link.direction(way).impairments, 0, later)]
+    for change in network.changes(link, way, trial.setting.timeout_s):
+        if change.direction.impairments != change.before.impairments:
+            if change.at_ns == 0:
+                found.clear()
+            found.append(impairing.rule(change.direction.impairments, change.at_ns, later))
+    return tuple(found)
+
+
+def _mask(network: Network, link: Link, lasts_s: float) -> int | None:
+    """Return the mask that samples a queue's packets: one in mask + 1 is watched. None if there is no queue."""
+    rate_mbps = network.highest_of(link, "data")
+    if rate_mbps is None:
+        return None
+    if network.round_trips:
+        # Retransmissions are recognized only if all packets are watched.
+        return 0
+    sizes = [network.transfer_bytes(group) for group in network.flows]
+    packets = rate_mbps * 1e6 * lasts_s / _FRAME_BITS
+    if all(size is not None for size in sizes):
+        packets = min(
+            packets, sum((size or 0) * group.count / 1400 for size, group in zip(sizes, network.flows, strict=True))
+        )
+    return (1 << max(0, math.ceil(math.log2(max(packets, 1) / _MOST_WATCHED)))) - 1
+
+
+def _group(network: Network, group: Flows, trial: Trial) -> network_job.GroupFlows:
+    asked = group.algorithm or trial.scheme.algorithm
+    size = _body_bytes(network, group)
+    return network_job.GroupFlows(
+        algorithms=() if is_by_stack(group, trial.scheme.stack) else KERNEL_NAMES.get(asked, (asked,)),
+        pace=0 if group.pace_mbps is None else round(group.pace_mbps * 1e6 / 8),
+        flows=tuple(
+            network_job.Flow(
+                start_ns=start_ns,
+                bytes=size,
+                stop_ns=0 if group.seconds is None else start_ns + round(group.seconds * 1e9),
+            )
+            for start_ns in starts_ns(group, trial.seed)
+        ),
+        requests=group.request_lines,
+    )
+
+
+def _body_bytes(network: Network, group: Flows) -> int:
+    """Return the size of each flow's body, or of its largest one; 0 for the kernel's flows that the clock ends."""
+    size = max((one.bytes for one in group.requests), default=network.transfer_bytes(group))
+    if size is not None or not group.is_stack:
+        return size or 0
+    rate_mbps = network.highest_mbps(group)
+    if rate_mbps is None or group.seconds is None:
+        return _UNLIMITED_BYTES
+    # The link carries this much in that time; less arrives, since headers take part of it.
+    return max(math.ceil(rate_mbps * 1e6 / 8 * group.seconds), 1)
+
+
+def starts_ns(group: Flows, seed: int) -> list[int]:
+    """Return when the flows of a group start, in ns after a trial with this seed begins."""
+    late = random.Random(f"start {group.name} {seed}")
+    start = group.start
+    return [
+        round((start.at_s + number * start.every_s + start.spread_s * late.random()) * 1e9)
+        for number in range(group.count)
+    ]
+
+
+def memory_mb(network: Network, stack: str = KERNEL_STACK) -> int:
+    """Return the memory in MB that a guest has for a network: at least LEAST_MB, in steps of 256.
+
+    It has room for bodies if the stack runs in user space, where it may hold whole bodies.
+    """
+    bodies = 0.0 if is_in_kernel(stack) else min(_bodies_bytes(network) / 2**20, _MOST_BODIES_MB)
+    return max(LEAST_MB, math.ceil((_GUEST_MB + bodies + network_mb(network, _STACK_FLOW_MB)) / 256) * 256)
+
+
+def network_mb(network: Network, stack_flow_mb: float) -> float:
+    """Return the memory in MB for a network's flows, `stack_flow_mb` for each of the stack's, and for its packets."""
+    packets = 0.0
+    for link in network.links:
+        for _, direction in link.directions:
+            if direction.rate_mbps is not None and direction.queue is not None:
+                queue = direction.queue
+                bdp = network.bdp_bytes(direction)
+                packets += (queue.size or 1000) if queue.in_packets else shaping.limit_bytes(queue, bdp) / 1514
+    for group in network.flows:
+        packets += (network.rate_mbps(group) or 1000) * 1e6 / _FRAME_BITS * network.rtt_s(group)
+    flows = sum(group.count * (stack_flow_mb if group.is_stack else _FLOW_MB) for group in network.flows)
+    return flows + packets * _PACKET_BYTES / 2**20
+
+
+def _bodies_bytes(network: Network) -> int:
+    """Return the most bytes of bodies that servers of the stack hold."""
+    groups = [group for group in network.flows if group.is_stack]
+    return sum((1 + _BODIES_A_FLOW * group.count) * _body_bytes(network, group) for group in groups)
+
+
+def check_memory(network: Network, stack: str, free_mb: int) -> None:
+    """Raise UserError unless `free_mb` of memory suffices for one guest with a network and a stack."""
+    needed = memory_mb(network, stack)
+    if needed > free_mb:
+        flows = sum(group.count for group in network.flows)
+        raise UserError(
+            f"/flows: {flows} flows and their queues need a guest of {needed} MB, but only {free_mb} MB are free",
+            "ask for fewer flows, a lower rate or a smaller queue",
+        )

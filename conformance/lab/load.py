@@ -7,7 +7,7 @@ from conformance.support import paths
 
 PROGRAM = OwnProgram("kernel-flows", paths.PACKAGE / "load")
 #: programs that the build makes
-FLOWS, WATCH, CHANGE, HOP = "flows", "watch", "change", "hop"
+PROGRAMS = FLOWS, WATCH, CHANGE, HOP = "flows", "watch", "change", "hop"
 
 #: the program that bonds two links, which has a build of its own
 BOND_PROGRAM = OwnProgram("bond", paths.PACKAGE / "bond")
@@ -22,4 +22,4 @@ def bond() -> pathlib.Path:
 def programs() -> dict[str, pathlib.Path]:
     """Return {program: its path}; build them now if necessary. Raises UserError."""
     folder = PROGRAM.ensure()
-    return {name: folder / name for name in (FLOWS, WATCH, CHANGE, HOP)}
+    return {name: folder / name for name in PROGRAMS}

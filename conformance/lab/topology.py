@@ -1,19 +1,24 @@
-"""Read what a file in topologies/ says about its network, without Mininet; the guest builds the network."""
+"""Ask topologies/network.py where the parts of a network are, without Mininet; the guest builds the network."""
 
 import functools
 import runpy
+from collections.abc import Callable
+from typing import Any
 
-from conformance.guest.topology import Topology
-from conformance.model.networks.legacy import CellForm
+from conformance.guest.network_job import NetworkJob
+from conformance.guest.topology import Place
 from conformance.support import paths
 
+BUILDER = paths.data("topologies", "network.py")
 
-def of(form: CellForm) -> Topology:
-    """Return the Topology of what a profile says."""
-    return _named(form.topology)
+
+def place(network: NetworkJob) -> Place:
+    """Return where the parts of a network will be."""
+    found: Callable[[NetworkJob], Place] = builder()["place"]
+    return found(network)
 
 
 @functools.cache
-def _named(name: str) -> Topology:
-    found: Topology = runpy.run_path(str(paths.data("topologies", f"{name}.py")))["TOPOLOGY"]
-    return found
+def builder() -> dict[str, Any]:
+    """Return what topologies/network.py defines."""
+    return runpy.run_path(str(BUILDER))

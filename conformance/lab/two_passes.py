@@ -16,7 +16,7 @@ from conformance.model.errors import UserError
 from conformance.model.networks.schedule import STATES
 from conformance.model.trials.trial import Measurement, Outcome, Trial
 
-#: in the guest (shared_network.py, kernel_flows.py): addresses of a group's sender and of its first receiver, and the
+#: in the guest (topologies/network.py, kernel_flows.py): addresses of a group's sender and first receiver, and the
 #: first port of the kernel's flows
 _SENDER, _RECEIVER, _FIRST_LOCAL_PORT = "10.0.{}.1", "10.1.{}.1", 20_000
 _PROTOCOLS = {"tcp": 6, "udp": 17}

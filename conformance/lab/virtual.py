@@ -17,9 +17,10 @@ from typing import IO, Any
 
 from conformance.guest import protocol, wire
 from conformance.kernel.store import Kernel
-from conformance.lab import allowance, cores, endings, host_process, job, shared, two_passes
+from conformance.lab import allowance, cores, endings, host_process, job, two_passes
 from conformance.lab import memory as memory_file
 from conformance.lab.adapter import Adapter
+from conformance.lab.reader import Reader
 from conformance.lab.room import Batches, Supply
 from conformance.model.errors import UserError
 from conformance.model.trials.trial import Measurement, Outcome, Trial
@@ -209,18 +210,18 @@ class VirtualRoom:
         """Yield the measurements of trials of one pass each, first passes among them."""
         supply = Supply(batches)
         while not cancelled.is_set() and (first := supply.take()):
-            if why := shared.why_not(first[0].setting, adapter):
+            if why := job.why_not(first[0].setting, adapter):
                 yield from (Measurement(trial=trial, outcome=Outcome.UNSUPPORTED, message=why) for trial in first)
                 continue
             supply.give_back([first])
             setting = first[0].setting
-            memory_mb = None if setting.cell_form else shared.memory_mb(setting.network, adapter.name)
+            memory_mb = None if setting.cell_form else job.memory_mb(setting.network, adapter.name)
             alone = first[0].setting.packets and memory_mb is None
             memory = _MEMORY if memory_mb is None else f"{memory_mb}M"
             how: dict[str, Any] = {"memory": CAPTURING_MEMORY, "trace": "heads"} if alone else {"memory": memory}
             with one_guest(self.kernel, adapter, first[0], cancelled, **how) as (guest, scratch):
                 on_start(guest)
-                reader = job.Reader([], adapter, remembers=self._remembers, traces=scratch / "trace")
+                reader = Reader([], adapter, remembers=self._remembers, traces=scratch / "trace")
                 has_mb = memory_mb, allowance.needed_mb(first[0])
                 shift = _Shift(supply, reader, job.Feeder(scratch), self._most_uptime_s, *has_mb)
                 yield from follow(guest, reader, scratch, cancelled, self.trial_wall_timeout_s, shift.feed)
@@ -235,7 +236,7 @@ class _Shift:
     """
 
     def __init__(
-        self, supply: Supply, reader: job.Reader, feeder: job.Feeder, most_uptime_s: float, memory_mb: int | None,
+        self, supply: Supply, reader: Reader, feeder: job.Feeder, most_uptime_s: float, memory_mb: int | None,
         allowed_mb: int,
     ) -> None:  # fmt: skip
         self._supply, self._reader, self._feeder, self._most_uptime_s = supply, reader, feeder, most_uptime_s
@@ -255,7 +256,7 @@ class _Shift:
         if (
             trial.setting.cell_form is None
             and self._memory_mb is not None
-            and shared.memory_mb(trial.setting.network, trial.scheme.stack) > self._memory_mb
+            and job.memory_mb(trial.setting.network, trial.scheme.stack) > self._memory_mb
         ):
             return True
         return limits.memory_mb() is not None and allowance.needed_mb(trial) > self._allowed_mb
@@ -277,13 +278,13 @@ def one_guest(
     first: Trial,
     cancelled: threading.Event | None = None,
     memory: str = _MEMORY,
-    traced: shared.FlowOf | None = None,
+    traced: job.FlowOf | None = None,
     **how: Any,
 ) -> Iterator[tuple[Group, pathlib.Path]]:
     """Boot a guest for trials like `first`, with a core and memory of its own; yield (guest, its scratch folder).
 
     The guest waits until it is fed (job.Feeder), and ends with the block. `how`: see job.write(). `traced`:
-    see job.Reader. Raises UserError.
+    see Reader. Raises UserError.
     """
     needed_mb = allowance.needed_mb(first, how.get("trace"), traced)
     with (
@@ -308,7 +309,7 @@ _PARTS: Mapping[type[protocol.Event], str] = {
 
 def follow(
     guest: Group,
-    reader: job.Reader,
+    reader: Reader,
     scratch: pathlib.Path,
     cancelled: threading.Event,
     trial_wall_timeout_s: float,

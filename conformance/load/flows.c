@@ -1,6 +1,7 @@
 /* Run a group of flows of the kernel's TCP: one process sends them all, and one receives them all.
  *
  *     flows receive ADDRESS PORT [REQUESTS]
+ *     flows read ADDRESS PORT
  *     flows send ADDRESS PORT ALGORITHM LOCAL_PORT SAMPLE_NS FLOWS
  *
  * The file FLOWS has a line for each flow: START_NS BYTES STOP_NS PACE. A flow begins at START_NS of the monotonic
@@ -15,7 +16,9 @@
  *
  * A thread for each flow makes few, long system calls: sendfile(2) of a file that is one hole, so that no payload is
  * copied or stored, and recv(2) with MSG_TRUNC, which discards payload in the kernel. A thread that waits in the kernel
- * costs no system call. Every SAMPLE_NS the first thread queries the kernel about each flow.
+ * costs no system call. Every SAMPLE_NS the first thread queries the kernel about each flow. A receiver wakes up once
+ * for some KB. That delays acknowledgements, so that CUBIC gets half of a link beside Reno instead of two thirds; one
+ * that is told to read does not.
  *
  * At its end, the sender prints a line of JSON for each flow: times in ns of the monotonic clock (0: never), TCP_INFO
  * at the end, and samples of TCP_INFO while the flow ran. Status 3: the kernel lacks the algorithm.
@@ -307,7 +310,7 @@ static void *receive_one(void *argument)
     return NULL;
 }
 
-static void receive_all(bool asks)
+static void receive_all(bool asks, bool waits)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1, low = LOW_WATER_BYTES;
     pthread_attr_t small;
@@ -332,7 +335,8 @@ static void receive_all(bool asks)
         }
         /* Wake up once for this many bytes, not for each packet; it is less than the first window, and so does not
            change that. */
-        setsockopt(one, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof low);
+        if (waits)
+            setsockopt(one, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof low);
         if (pthread_create(&thread, &small, receive_one, (void *)(intptr_t)one) != 0)
             fail("pthread_create");
     }
@@ -341,10 +345,12 @@ static void receive_all(bool asks)
 int main(int count, char **arguments)
 {
     bool sends = count == 8 && !strcmp(arguments[1], "send");
+    bool reads = count == 4 && !strcmp(arguments[1], "read");
     struct rlimit files = {.rlim_cur = MOST_FLOWS + 64, .rlim_max = MOST_FLOWS + 64};
     setrlimit(RLIMIT_NOFILE, &files);
-    if (!sends && !((count == 4 || count == 5) && !strcmp(arguments[1], "receive"))) {
+    if (!sends && !reads && !((count == 4 || count == 5) && !strcmp(arguments[1], "receive"))) {
         fprintf(stderr, "usage: flows receive ADDRESS PORT [REQUESTS]\n"
+                        "       flows read ADDRESS PORT\n"
                         "       flows send ADDRESS PORT ALGORITHM LOCAL_PORT SAMPLE_NS FLOWS\n");
         return 2;
     }
@@ -354,7 +360,7 @@ int main(int count, char **arguments)
     if (count == 5)
         read_requests(arguments[4]);
     if (!sends)
-        receive_all(count == 5);
+        receive_all(count == 5, !reads);
     algorithm = arguments[4];
     local_port = atoi(arguments[5]);
     send_all(atoll(arguments[6]), arguments[7]);

@@ -35,7 +35,7 @@ static void mend_sum_of_addresses(unsigned char *sum_at, uint32_t old, uint32_t 
     set_word(sum_at, (sum & 0xFFFF) + (sum >> 16));
 }
 
-/* Whether an address is that of a client (guest/shared_network.py). */
+/* Whether an address is that of a client (topologies/network.py). */
 static bool is_clients(const unsigned char *address)
 {
     return address[0] == 10 && address[1] == 1;

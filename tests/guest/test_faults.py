@@ -24,6 +24,7 @@ from conformance.catalogue import documents
 from conformance.engine import benches
 from conformance.guest import protocol
 from conformance.lab import job, virtual
+from conformance.lab.reader import Reader
 from conformance.model.networks.place import Cell
 from conformance.model.trials.trial import Outcome
 from conformance.support import paths
@@ -157,7 +158,7 @@ def trials(bench, misdeed):
 
 def carry_out(bench, batches):
     """Return ([measurement], [event], files in the scratch folder) of one guest that makes all trials."""
-    reader, found = job.Reader(batches, bench.adapter), []
+    reader, found = Reader(batches, bench.adapter), []
     with virtual.one_guest(bench.place("cubic").kernel, bench.adapter, batches[0][0]) as (guest, scratch):
         job.Feeder(scratch).feed_all(reader.cells)
         events = []
@@ -195,7 +196,7 @@ def as_expected(measurement, expected):
 @pytest.mark.parametrize("group", GROUPS)
 def test_misdeeds_end_with_the_right_outcome_and_leave_nothing(bench, monkeypatch, group):
     # The emulator is not under test, so its calibration of loss takes few packets.
-    monkeypatch.setattr(job, "_PROBING", dataclasses.replace(job._PROBING, loss_packets=200))
+    monkeypatch.setattr(job, "PROBING", dataclasses.replace(job.PROBING, loss_packets=200))
     expected, before = GROUPS[group], contents()
     order = order_of(group)
     found, events, files = carry_out(bench, [trials(bench, name) for name in order])

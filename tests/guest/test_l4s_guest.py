@@ -7,7 +7,6 @@ import pytest
 from test_scenario_guest import FIFO, kernels, measure, network
 
 from conformance.engine import benches
-from conformance.lab import shared
 from conformance.model.emulation import rtnl
 from conformance.model.trials.trial import Outcome
 
@@ -76,7 +75,7 @@ def test_a_change_that_is_not_made_is_an_error(bench, monkeypatch, asked, made, 
         due = all(getattr(after, name) == value for name, value in asked.items())
         return plain(link_network, dataclasses.replace(after, **made) if due else after, before, *rest)
 
-    monkeypatch.setattr(shared.rtnl, "messages", wrong)
+    monkeypatch.setattr(rtnl, "messages", wrong)
     entry = {"at_s": 1, "link": "bottleneck", "direction": "forward", "set": asked, "for_s": 1}
     setting = network([kernels(1, seconds=3, start={})], FIFO, schedule=[entry])
     room = bench.place("cubic").room

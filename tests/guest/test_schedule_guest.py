@@ -10,7 +10,8 @@ from helpers import line
 from test_scenario_guest import FIFO, kernels, network
 
 from conformance.engine import benches
-from conformance.lab import job, shared, two_passes
+from conformance.lab import job, two_passes
+from conformance.lab.reader import Reader
 from conformance.model.diagnosis import pcap
 from conformance.model.emulation import impairing
 from conformance.model.networks.impairments import Impairments
@@ -38,7 +39,7 @@ def captured(monkeypatch, tmp_path):
 
     With `acks`, each of the two is (packets from the server, packets to it).
     """
-    plain, remove = shared._trial, job.Reader._without_captures
+    plain, remove = job._trial, Reader._without_captures
     made = []
 
     def kept(self, measurement, index):
@@ -56,9 +57,9 @@ def captured(monkeypatch, tmp_path):
         return sides if acks else [theirs for theirs, _ in sides]
 
     monkeypatch.setattr(
-        shared, "_trial", lambda trial, traced: dataclasses.replace(plain(trial), captured_bytes=shared.CAPTURED_BYTES)
+        job, "_trial", lambda *about: dataclasses.replace(plain(*about), captured_bytes=job.CAPTURED_BYTES)
     )
-    monkeypatch.setattr(job.Reader, "_without_captures", kept)
+    monkeypatch.setattr(Reader, "_without_captures", kept)
     # Keep a first pass's captures, too.
     monkeypatch.setattr(two_passes, "_captured", packets)
     return read
@@ -179,7 +180,7 @@ def test_each_impairment_is_calibrated_and_done_in_any_order(bench):
 def test_a_hop_that_does_something_else_is_an_error(bench, monkeypatch):
     plain = impairing.rule
     wrong = Impairments(duplicate_pct=9)
-    monkeypatch.setattr(impairing, "rule", lambda asked, at_ns: plain(wrong, at_ns))
+    monkeypatch.setattr(impairing, "rule", lambda asked, *when: plain(wrong, *when))
     setting = network([FLOW], {**FIFO, "impairments": IMPAIRED["reordered"]})
     (found,) = bench.place("cubic").room.run(bench.adapter, [bench.trials("cubic", setting, [1])], threading.Event())
     assert found.outcome is Outcome.ERROR

@@ -77,7 +77,7 @@ def test_without_a_proxy_the_same_path_is_one_connection_end_to_end(whole, split
     for found, other in zip(whole, split, strict=False):
         assert found.outcome is Outcome.OK, found.message
         assert found.metrics["min_rtt_ms"] == pytest.approx(84, abs=2)
-        assert found.evidence["snmp"]["router"]["Tcp.ActiveOpens"] == 0
+        assert "router" not in found.evidence["snmp"]
         assert "proxy" not in found.evidence
         assert other.utilization > 2 * found.utilization
 
@@ -137,7 +137,7 @@ exec /run/own "$@"
 def test_a_proxy_that_is_killed_in_mid_transfer_is_an_error(bench, fake_pepsal):
     (found,) = go(bench, [path(fake_pepsal("(sleep 1.5; kill -9 $$) &"))])
     assert found.outcome is Outcome.ERROR
-    assert found.message == "the proxy died with status -9 during the transfer"
+    assert found.message == "the splitter at middle ended with status -9 before the flows did"
 
 
 def test_pepsal_on_path_can_take_its_place(bench, fake_pepsal):
@@ -145,13 +145,13 @@ def test_pepsal_on_path_can_take_its_place(bench, fake_pepsal):
     assert found.outcome is Outcome.OK, found.message
     assert found.evidence["proxy"]["connections"] == 1
     (refused,) = go(bench, [path(fake_pepsal("echo no such option >&2; exit 3"))])
-    assert refused.message == "the proxy ended with status 3 before it was ready: no such option"
+    assert refused.message == "the splitter at middle ended with status 3 before it was ready: no such option"
 
 
-def test_connections_that_pass_by_the_proxy_are_an_error(bench, fake_pepsal):
+def test_connections_do_not_pass_by_the_proxy(bench, fake_pepsal):
     """If connections were not handed over, the path would be measured end to end, but called split."""
     (found,) = go(bench, [path(fake_pepsal("ip rule del lookup 100; ip rule del lookup 100"))])
-    assert (found.outcome, found.message) == (Outcome.ERROR, "the connection did not pass through the proxy")
+    assert found.outcome is Outcome.ERROR and "timed out" in found.message
 
 
 def test_the_suite_measures_a_path_of_the_zone_through_the_proxy(pytester, monkeypatch):

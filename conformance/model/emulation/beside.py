@@ -30,7 +30,7 @@ def problem(sent: Mapping[str, int]) -> str | None:
 def problems(stack: str, network: Network, seen: Sequence[Mapping[str, int]]) -> Iterator[str]:
     """Yield sentences about nodes of a shared network that sent beside their connections.
 
-    `seen`: what left the servers of the stack's groups, and then the splitters (guest/shared_job.py: SentSeen).
+    `seen`: what left the servers of the stack's groups, and then the splitters (guest/network_job.py: SentSeen).
     """
     servers = [f"the server of {stack} (group {group.name})" for group in network.flows if group.is_stack]
     splitters = [f"the splitter at {splitter.node}" for splitter in network.splitters]

@@ -27,12 +27,12 @@ _HANDSHAKE_BYTES = 20_000
 #: exit status of a program that does not offer an algorithm
 NOT_OFFERED = 127
 
-#: JSON that a guest reports about a trial (job.flat()), its network or a process
+#: JSON that a guest reports about a trial (reader.in_detail()), its network or a process
 Facts = collections.abc.Mapping[str, typing.Any]
 
 
 def measurement(trial: Trial, facts: Facts, network: Facts, host: Facts) -> Measurement:
-    """Judge one trial's facts (conformance/guest/trial.py) for credibility, and derive the metrics.
+    """Judge one trial's facts (lab/reader.py: in_detail) for credibility, and derive the metrics.
 
     `network` is the guest's network event (sysctls, offload, kernel as read back), and `host` is what depends on the
     machine.
@@ -51,7 +51,7 @@ def measurement(trial: Trial, facts: Facts, network: Facts, host: Facts) -> Meas
         outcome=Outcome.TIMEOUT if timed_out else Outcome.OK,
         message=message,
         metrics={**_metrics(facts), **(_bound(trial) if timed_out else _completed(case))},
-        evidence=_evidence(facts, network),
+        evidence=_evidence(trial, facts, network),
         host=dict(host),
     )
 
@@ -118,13 +118,6 @@ class Fault:
 
 def _not_carried_out(case: Case) -> Fault | None:
     return Fault(case.facts["fault"]) if case.facts.get("fault") else None
-
-
-def _proxy_died(case: Case) -> Fault | None:
-    proxy = case.facts.get("proxy")
-    if proxy is None or proxy["exit_status"] is None:
-        return None
-    return Fault(f"the proxy died with {status(proxy)} during the transfer{said(proxy)}")
 
 
 def _algorithm_not_offered(case: Case) -> Fault | None:
@@ -198,7 +191,7 @@ def _other_algorithm(case: Case) -> Fault | None:
 
 
 def _passed_by_the_proxy(case: Case) -> Fault | None:
-    if case.facts.get("proxy") is None or _difference(case.facts, "router", "Tcp.ActiveOpens") != 0:
+    if not case.trial.setting.network.splitters or _difference(case.facts, "router", "Tcp.ActiveOpens") != 0:
         return None
     return Fault("the connection did not pass through the proxy")
 
@@ -218,7 +211,10 @@ def _beside_the_connection(case: Case) -> Fault | None:
     # The kernel does not know the packets of a stack in user space from others (docs/security.md).
     if case.network.get("kernel_algorithm") is None:
         return None
-    nodes = {"server": f"the server of {case.stack}", **({"router": "the proxy"} if case.facts.get("proxy") else {})}
+    nodes = {
+        "server": f"the server of {case.stack}",
+        **({"router": "the proxy"} if case.trial.setting.network.splitters else {}),
+    }
     for node, name in nodes.items():
         if why := beside.problem(beside.sent(case.facts["counters"], node)):
             return Fault(f"{name} {why}")
@@ -228,7 +224,6 @@ def _beside_the_connection(case: Case) -> Fault | None:
 #: The first check that finds a fault names the cause: later ones may fail because of it.
 CHECKS: tuple[collections.abc.Callable[[Case], Fault | None], ...] = (
     _not_carried_out,
-    _proxy_died,
     _algorithm_not_offered,
     _server_not_ready,
     _server_died,
@@ -363,7 +358,7 @@ def _bursts(seen: Facts | None) -> dict[str, float | None]:
     return {name: None if seen["unseen"] else seen[of] for name, of in names.items()}
 
 
-def _evidence(facts: Facts, network: Facts) -> dict[str, typing.Any]:
+def _evidence(trial: Trial, facts: Facts, network: Facts) -> dict[str, typing.Any]:
     interfaces = {
         node: {
             name: {counter: value - before[name][counter] for counter, value in counters.items()}
@@ -387,7 +382,7 @@ def _evidence(facts: Facts, network: Facts) -> dict[str, typing.Any]:
         "congestion_control": congestion.describe(facts["sampled"]["congestion_control"]),
         "trace": facts["sampled"]["trace"],
         "calibration": [{name: seen[name] for name in _CALIBRATION} for seen in network["calibration"]],
-        **({"proxy": _proxy(facts)} if facts.get("proxy") else {}),
+        **({"proxy": _proxy(facts)} if trial.setting.network.splitters else {}),
     }
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from conformance.model.emulation.calibration import LOSS_P_VALUE, binomial_p_value
 from conformance.model.networks.impairments import ALL_CE, BLEACHED, NEWEST, Chosen, Impairments
 
-#: what was seen of a hop (guest/shared_job.py: HopSeen)
+#: what was seen of a hop (guest/network_job.py: HopSeen)
 Seen = Mapping[str, Any]
 _ECT0, _CE = 2, 3
 #: time in ns that the hop and the probe take for a packet, and for each further one that leaves at the same time

@@ -79,7 +79,7 @@ def problems(
 ) -> Iterator[str]:
     """Yield sentences about what a direction did that was not requested.
 
-    `made`: what the guest reports after each of its changes (shared_job.CountsSeen), with at_ns. `seen`: what tc and
+    `made`: what the guest reports after each of its changes (seen.CountsSeen), with at_ns. `seen`: what tc and
     samples of its queue show (DirectionSeen).
     """
     after = {change.at_ns: change.direction for change in changes}

@@ -9,7 +9,7 @@ from conformance.model.emulation import queue_counts, shaping
 from conformance.model.metrics.group_metrics import Measured
 
 #: the interface by which a lone transfer's data leave the bottleneck
-_BOTTLENECK = "to_client"
+BOTTLENECK = "to_client"
 #: round trips of the empty path within which drops belong to one loss event: a packet may stand in the queue for one of
 #: them, and a sender learns of a drop one round trip later
 _LOSS_EVENT_RTTS = 3
@@ -34,7 +34,7 @@ def marked_pct(measured: Measured) -> float | None:
     queues = [
         queue
         for queue in measured.evidence.get("qdiscs") or ()
-        if queue.get("handle") == f"{shaping.QUEUE_HANDLE}:" and queue.get("dev") == _BOTTLENECK
+        if queue.get("handle") == f"{shaping.QUEUE_HANDLE}:" and queue.get("dev") == BOTTLENECK
     ]
     packets = sum(queue.get("packets", 0) for queue in queues)
     return 100 * queue_counts.marked(queues, None) / packets if len(queues) == 1 and packets else None

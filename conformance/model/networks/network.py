@@ -276,6 +276,11 @@ class Network:
         return math.fsum(known) if self.is_bonded(group) else min(known, default=None)
 
     @property
+    def needs_ports(self) -> bool:
+        """Whether something happens between a host and the links: a group's own delay, or a look at round trips."""
+        return self.round_trips or any(group.extra_delay_ms for group in self.flows)
+
+    @property
     def tested(self) -> Flows:
         """The group that a result is about if none is named: the first that is judged."""
         return next(group for group in self.flows if group.judged)

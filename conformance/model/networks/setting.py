@@ -139,6 +139,7 @@ class Setting:
             [[group.name, group.ends, group.sender, group.count if group.is_stack else 0, group.ecn, group.host_queue,
               bool(group.requests)] for group in self.network.flows],
             self.network.offload, self.sysctls, self.timeout_s, self.profile, *(["packets"] if self.packets else []),
+            self.network.needs_ports,
         ]  # fmt: skip
         # A link with impairments has a node in its middle.
         impaired = [self.network.impaired(link) for link in self.network.links]

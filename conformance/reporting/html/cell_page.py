@@ -3,12 +3,11 @@
 import dataclasses
 from collections.abc import Iterator
 
-from conformance.lab import topology
 from conformance.model.errors import UserError
 from conformance.model.judging.verdict import Status
+from conformance.model.metrics import transfer_metrics
 from conformance.model.metrics.table import METRICS, UTILIZATION, lone
 from conformance.model.networks.place import Cell, exact
-from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement
 from conformance.reporting import rerun
 from conformance.reporting.heatmaps import CellResult, Heatmap, Series
@@ -154,12 +153,6 @@ def _row(measurement: Measurement, style: str) -> Trial:
     )
 
 
-def _bottleneck(setting: Setting) -> str | None:
-    """Return the interface at which data for the client queue; None if no topology that ships has it."""
-    form = setting.cell_form
-    return topology.of(form).segments[0].queues[0].name if form else None
-
-
 def _facts(measurement: Measurement) -> Iterator[tuple[str, str]]:
     """Yield (name, text) of what the emulator and the kernel reported of a trial, as far as its result line has it."""
     evidence = measurement.evidence
@@ -172,7 +165,7 @@ def _facts(measurement: Measurement) -> Iterator[tuple[str, str]]:
             "calibration",
             f"{calibration['rate_mbps']:.4g} Mbit/s; one-way delay {delays} ms; {lost} of {sent} packets lost",
         )
-    bottleneck = _bottleneck(measurement.trial.setting)
+    bottleneck = transfer_metrics.BOTTLENECK if measurement.trial.setting.of_profile else None
     for qdisc in evidence.get("qdiscs") or ():
         if qdisc.get("dev") == bottleneck and qdisc.get("kind") != "htb":
             count = f"{qdisc.get('packets')} packets, {qdisc.get('drops')} dropped"

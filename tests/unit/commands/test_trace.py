@@ -11,7 +11,7 @@ from helpers import line
 from conformance.commands import trace
 from conformance.commands.result import printed
 from conformance.engine import benches, runs
-from conformance.lab import shared
+from conformance.lab import job
 from conformance.model.errors import UserError
 from conformance.model.networks.network import Network
 from conformance.model.networks.place import Point
@@ -120,9 +120,9 @@ def test_packets_that_no_guest_has_room_for_are_refused_before_the_trial():
     )
     setting = Setting(profile="s", network=both, point=Point(()), timeout_s=60)
     with pytest.raises(UserError, match="the packets of group test may take 1192 MB, more than the 512 MB"):
-        shared.traced_bytes(setting, (0, 0))
+        job.traced_bytes(setting, (0, 0))
     short = dataclasses.replace(both, flows=(dataclasses.replace(both.flows[0], seconds=1),))
-    assert shared.traced_bytes(dataclasses.replace(setting, network=short), (0, 0)) == 125_000_000
+    assert job.traced_bytes(dataclasses.replace(setting, network=short), (0, 0)) == 125_000_000
 
 
 @pytest.mark.guest

@@ -9,6 +9,7 @@ from test_reader import BATCHES, CELLS, KERNELS_OWN, STORY, link_of
 
 from conformance.guest import protocol, wire
 from conformance.lab import calibrations, job
+from conformance.lab.reader import Reader
 from conformance.model.networks.place import Cell
 from conformance.model.trials.trial import Outcome
 
@@ -21,7 +22,7 @@ def folder(monkeypatch, tmp_path):
 
 def about(trial, **changes):
     """Return the arguments of recall() and remember() for a trial."""
-    return trial, job.cell_of([trial]), dataclasses.replace(job._PROBING, **changes)
+    return trial, job.cell_of([trial]), dataclasses.replace(job.PROBING, **changes)
 
 
 GOOD = (link_of(CELLS[0]),)
@@ -106,14 +107,14 @@ def told(reader, without=()):
 
 
 def test_a_reader_asks_for_what_is_not_remembered_and_says_the_same_with_what_is():
-    first = job.Reader(BATCHES, KERNELS_OWN, remembers=True)
+    first = Reader(BATCHES, KERNELS_OWN, remembers=True)
     assert [bool(cell.calibrate) for cell in first.cells] == [True] * 3
     made = told(first)
-    again = job.Reader(BATCHES, KERNELS_OWN, remembers=True)
+    again = Reader(BATCHES, KERNELS_OWN, remembers=True)
     assert [cell.calibrate for cell in again.cells] == [()] * 3
     assert told(again, protocol.Calibration) == made
     assert {m.outcome for m in made} == {Outcome.OK}
-    assert all(cell.calibrate for cell in job.Reader(BATCHES, KERNELS_OWN).cells)
+    assert all(cell.calibrate for cell in Reader(BATCHES, KERNELS_OWN).cells)
 
 
 def test_a_guest_reads_the_cells_that_it_is_fed(tmp_path):

@@ -8,7 +8,8 @@ from helpers import trial
 from test_reader import CELLS, KERNELS_OWN, SEEDS, facts_of
 
 from conformance.guest import protocol
-from conformance.lab import allowance, cores, job, room, virtual
+from conformance.lab import allowance, cores, room, virtual
+from conformance.lab.reader import Reader
 from conformance.support import limits
 
 BATCHES = [[trial(seed, cell) for seed in SEEDS] for cell in CELLS]
@@ -33,7 +34,7 @@ def test_handfuls_end_where_no_more_is_known():
 def shift(tmp_path, monkeypatch):
     """Return a guest's shift with three cells to come; `cells` lists the cells that it was fed."""
     monkeypatch.setattr(cores, "others_wait", lambda: False)
-    reader, fed = job.Reader([], KERNELS_OWN), []
+    reader, fed = Reader([], KERNELS_OWN), []
     feeder = types.SimpleNamespace(feed=fed.append)
     made = virtual._Shift(room.Supply(BATCHES), reader, feeder, most_uptime_s=1000.0, memory_mb=None, allowed_mb=128)
     return types.SimpleNamespace(feed=made.feed, reader=reader, cells=fed, shift=made)
@@ -107,7 +108,7 @@ def test_a_guest_ends_before_trials_that_need_more_memory_than_it_has(shift, mon
         setting, scheme = types.SimpleNamespace(network=mb, cell_form=None), types.SimpleNamespace(stack="quinn")
         return [types.SimpleNamespace(setting=setting, scheme=scheme) for _ in batch]
 
-    monkeypatch.setattr(virtual.shared, "memory_mb", lambda network, stack: network)
+    monkeypatch.setattr(virtual.job, "memory_mb", lambda network, stack: network)
     small, large = needs(256, BATCHES[0]), needs(1024, BATCHES[1])
     supply = room.Supply([small, large])
     reader = types.SimpleNamespace(few_owed=True, add=lambda trials: trials)

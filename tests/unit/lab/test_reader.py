@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.guest import protocol, seen, wire
-from conformance.lab import job
+from conformance.lab.reader import Reader
 from conformance.model.networks.place import Cell
 from conformance.model.trials.trial import Outcome
 
-CELLS = (Cell(10, 20, 1), Cell(10, 40, 1), Cell(20, 20, 0))
+CELLS = (Cell(10, 20, 1), Cell(10, 40, 1), Cell(10, 20, 0))
 SEEDS = (1, 2, 5)
 BATCHES = [[trial(seed, cell) for seed in SEEDS] for cell in CELLS]
 KERNELS_OWN = types.SimpleNamespace(kernel_algorithms={"cubic": "cubic"})
@@ -30,14 +30,24 @@ def facts_of(seed=1, ready=True):
     server, client = ({**flat[role], "ran_out_of_memory": False} for role in ("server", "client"))
     counters = {when: {**found, "router": None} for when, found in flat["counters"].items()}
     whole = dict.fromkeys((field.name for field in dataclasses.fields(seen.TcpInfo)), 1)
-    sampled = {**flat["sampled"], "tcp_info": whole, "proxy": None}
-    made = {
-        **{name: flat[name] for name in ("timed_out", "elapsed_s", "half_time", "qdiscs", "exchange")},
-        "sampled": sampled, "counters": counters, "system_calls": 7, "proxy": None, "captured": {}, "bursts": None,
+    detail = {
+        "half_time": flat["half_time"], "counters": counters, "bursts": None, "exchange": flat["exchange"],
+        "sampled": {**flat["sampled"], "tcp_info": whole, "proxy": None},
     }  # fmt: skip
+    flow = {field.name: None for field in dataclasses.fields(seen.FlowSeen)}
+    flow |= {"start_s": 0.0, "end_s": flat["elapsed_s"], "complete": True, "looks": {}}
+    flow |= {"client": client if ready else None}
+    group = {
+        "algorithm": None,
+        "server": server,
+        "ready": ready,
+        "flows": [flow if ready else {**flow, "client": None}],
+    }
+    direction = {field.name: None for field in dataclasses.fields(seen.DirectionSeen)} | {"qdiscs": [], "looks": {}}
     data = {
-        "seed": seed, "transfer_bytes": flat["transfer_bytes"], "virtual_s": 20.1, "server": server,
-        "client": client if ready else None, "transfer": made if ready else None,
+        "seed": seed, "virtual_s": 20.1, "elapsed_s": flat["elapsed_s"], "timed_out": flat["timed_out"],
+        "system_calls": 7, "groups": [group], "links": [[{**direction, "qdiscs": flat["qdiscs"]}, direction]],
+        "changes": [], "captured": {}, "bond": None, "splitters": [], "sent": [], "detail": detail if ready else None,
     }  # fmt: skip
     return wire.read(seen.TrialFacts, data)
 
@@ -79,7 +89,7 @@ EVENTS = st.lists(st.sampled_from(STORY) | OTHERS, max_size=40)
 
 def told(events, batches=BATCHES):
     """Return (measurements that the events complete, those that giving up completes) for a single guest."""
-    reader = job.Reader(batches, KERNELS_OWN)
+    reader = Reader(batches, KERNELS_OWN)
     came = [found for event in events for found in reader.feed(event, {})]
     given_up = []
     while reader.owed:
@@ -133,7 +143,7 @@ def test_captures_do_not_outlive_what_was_made_of_them(tmp_path):
     for place in places:
         place.mkdir()
         (place / "sent.pcap").write_bytes(b"packets")
-    reader = job.Reader(BATCHES, KERNELS_OWN, traces=tmp_path)
+    reader = Reader(BATCHES, KERNELS_OWN, traces=tmp_path)
     for event in STORY:
         for found in reader.feed(event, {}):
             assert found.outcome is Outcome.OK
@@ -148,7 +158,7 @@ def test_a_kernel_that_lacks_the_algorithm_leaves_nothing_owed():
 
 
 def test_a_fault_harms_only_the_cell_that_it_happens_in():
-    reader = job.Reader(BATCHES, KERNELS_OWN)
+    reader = Reader(BATCHES, KERNELS_OWN)
     at = next(at for at, event in enumerate(STORY) if isinstance(event, protocol.CellBegins) and event.index == 1)
     for event in STORY[: at + 1]:
         list(reader.feed(event, {}))
@@ -235,6 +245,6 @@ def test_what_is_wrong_with_a_line_is_said(line, words):
 
 def test_counters_that_do_not_belong_together_are_refused():
     document = json.loads(protocol.event_line(next(e for e in STORY if isinstance(e, protocol.TrialDone))))
-    document["facts"]["transfer"]["counters"]["after"]["interfaces"]["server"] = {}
-    with pytest.raises(wire.ProtocolError, match=r"/facts/transfer/counters: the interfaces"):
+    document["facts"]["detail"]["counters"]["after"]["interfaces"]["server"] = {}
+    with pytest.raises(wire.ProtocolError, match=r"/facts/detail/counters: the interfaces"):
         protocol.parse_event(json.dumps(document))

@@ -8,8 +8,7 @@ import subprocess
 import pytest
 
 from conformance.guest import round_trips
-from conformance.guest.shared_network import Place
-from conformance.guest.topology import Host, Interface
+from conformance.guest.topology import Host, Interface, Place
 from conformance.support import paths
 
 ACK = 0x10
@@ -141,7 +140,7 @@ def test_flows_are_known_by_their_group_and_number(trips):
         return Host(node=name, interface="up", address=address, mac="", port=Interface("bridge", name))
 
     place = Place(
-        senders=(host("s0", "10.0.0.1"),), receivers=((host("c0", "10.1.0.1"),),),
+        chain=False, senders=(host("s0", "10.0.0.1"),), receivers=((host("c0", "10.1.0.1"),),),
         directions=(), hops=(), bond=None, splitters=(),
     )  # fmt: skip
     assert list(round_trips.of_flows(place, [False], data)) == [(0, 3, 1, 50, 50, 50)]

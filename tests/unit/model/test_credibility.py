@@ -1,12 +1,16 @@
 """The harness takes no report of an adapter on trust."""
 
 import copy
+import dataclasses
 
 import pytest
 from helpers import NETWORK, facts, trial
 
+from conformance.catalogue import documents
 from conformance.model.emulation import congestion
 from conformance.model.emulation.credibility import measurement
+from conformance.model.networks.place import Cell
+from conformance.model.networks.proxy import Proxy
 from conformance.model.trials.trial import Measurement, Outcome
 from conformance.support import schema
 
@@ -121,9 +125,9 @@ def test_several_connections_are_not_one(opened, outcome):
     assert made(given).outcome is Outcome.OK
 
 
-def sending(packets, size, segments, again=0, node="server", **changes):
+def sending(packets, size, segments, again=0, node="server"):
     """Return the facts of a trial in which so much left a node."""
-    given = copy.deepcopy(facts(sampled=sampled(proxy=None), **changes))
+    given = copy.deepcopy(facts(sampled=sampled(proxy=None)))
     for when, share in (("before", 0), ("after", 1)):
         counters = given["counters"][when]
         out = {"tx_packets": share * packets, "tx_bytes": share * size}
@@ -133,8 +137,8 @@ def sending(packets, size, segments, again=0, node="server", **changes):
     return given
 
 
-def beside(given, **network):
-    return measurement(trial(), given, {**NETWORK, "kernel_algorithm": "cubic", **network}, {})
+def beside(given, asked=None, **network):
+    return measurement(asked or trial(), given, {**NETWORK, "kernel_algorithm": "cubic", **network}, {})
 
 
 @pytest.mark.parametrize(
@@ -169,9 +173,10 @@ def test_what_left_beside_the_connection_is_an_error(packets, size, segments):
 
 
 def test_a_proxy_sends_only_what_its_connections_do():
-    proxy = {"exit_status": None, "stdout": "", "stderr": ""}
-    assert beside(sending(9000, 13_000_000, 12_800, node="router", proxy=proxy)).outcome is Outcome.OK
-    found = beside(sending(9000, 13_000_000, 90, node="router", proxy=proxy))
+    ways = (Cell(10, 10, 0), Cell(50, 10, 0))
+    split = dataclasses.replace(trial(), setting=documents.path("atc25", ways, Proxy(), transfer_s=10))
+    assert beside(sending(9000, 13_000_000, 12_800, node="router"), split).outcome is Outcome.OK
+    found = beside(sending(9000, 13_000_000, 90, node="router"), split)
     assert (found.outcome, "the proxy sent beside its connection" in found.message) == (Outcome.ERROR, True)
 
 

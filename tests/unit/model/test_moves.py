@@ -4,7 +4,7 @@ import copy
 import types
 
 import pytest
-from test_shared_facts import facts, measured, process
+from test_network_facts import facts, measured, process
 
 from conformance.model.metrics.table import METRICS
 from conformance.model.networks.network import Network

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.lab import shared
+from conformance.lab import job
 from conformance.model.emulation import shaping
 from conformance.model.errors import UserError
 from conformance.model.networks.links import Direction, Queue
@@ -68,10 +68,10 @@ def test_red_thresholds_are_ordered_and_burst_covers_the_lower(cell):
 
 
 def test_a_trials_delay_is_never_quite_what_was_asked_for():
-    offs = [shared.delay_off_ns(seed, 0) for seed in range(1, 201)]
+    offs = [job.delay_off_ns(seed, 0) for seed in range(1, 201)]
     assert len(set(offs)) > 190 and 0 not in offs and -10_000 <= min(offs) < -9_000 and 9_000 < max(offs) <= 10_000
-    assert offs == [shared.delay_off_ns(seed, 0) for seed in range(1, 201)]
-    assert shared.delay_off_ns(1, 0) != shared.delay_off_ns(1, 1)
+    assert offs == [job.delay_off_ns(seed, 0) for seed in range(1, 201)]
+    assert job.delay_off_ns(1, 0) != job.delay_off_ns(1, 1)
     direction = Direction(rate_mbps=10, delay_ms=20, queue=BFIFO)
     as_asked, later = (lines(direction, delay_off_ns=off) for off in (0, 7))
     assert "delay 20000us" in as_asked[0] and "delay 20000.007us" in later[0] and as_asked[1:] == later[1:]

@@ -8,19 +8,18 @@ what happened before the trial.
 
 from __future__ import annotations
 
-import dataclasses
 import subprocess
 
 from conformance.guest import bonding, splitting, tc
 from conformance.guest.netns import inside
-from conformance.guest.topology import Host, Interface
+from conformance.guest.topology import TO_CLIENT, TO_SERVER, Host, Interface, Place, rebound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
-    from conformance.guest.shared_job import SharedNetwork
+    from conformance.guest.network_job import NetworkJob
 
 #: of a network whose first flow is recorded in detail, (node, address, Ethernet address) of each group's receiver and
 #: sender: results have these names since before flows could share a network
@@ -28,31 +27,9 @@ _DETAILED_HOSTS = (
     (("client", "10.0.0.1", "00:00:00:00:00:01"), ("server", "10.0.0.3", "00:00:00:00:00:03")),
     (("sink", "10.0.0.2", "00:00:00:00:00:02"), ("source", "10.0.0.4", "00:00:00:00:00:04")),
 )
-#: names of a hop's interfaces, towards the client and towards the server
-TO_CLIENT, TO_SERVER = "near", "far"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Place:
-    """Where the parts of a network are: each group's sender and receivers, the egress of each direction of a link.
-
-    `hops`: for each link, the node in its middle, with an interface towards the client and one towards the server; None
-    if it has no hop. `bond`: None if there is none. `splitters`: in the network's order.
-    """
-
-    senders: tuple[Host, ...]
-    receivers: tuple[tuple[Host, ...], ...]
-    directions: tuple[tuple[Interface, Interface], ...]
-    hops: tuple[str | None, ...]
-    bond: bonding.BondPlace | None
-    splitters: tuple[splitting.SplitterPlace, ...]
-
-    @property
-    def hosts(self) -> tuple[Host, ...]:
-        return (*self.senders, *(host for group in self.receivers for host in group))
-
-
-def place(network: SharedNetwork) -> Place:
+def place(network: NetworkJob) -> Place:
     """Return where the parts of a network will be, before it is built."""
     directions = tuple(_directions(network, at) for at in range(len(network.links)))
     senders, receivers = [], []
@@ -73,50 +50,51 @@ def place(network: SharedNetwork) -> Place:
         for at, splitter in enumerate(network.splitters)
     )
     return Place(
-        senders=tuple(senders), receivers=tuple(receivers), directions=directions, hops=hops, bond=bond,
-        splitters=splitters,
+        chain=_is_chain(network), senders=tuple(senders), receivers=tuple(receivers), directions=directions, hops=hops,
+        bond=bond, splitters=splitters,
     )  # fmt: skip
 
 
-def _directions(network: SharedNetwork, at: int) -> tuple[Interface, Interface]:
+def _directions(network: NetworkJob, at: int) -> tuple[Interface, Interface]:
     """Return the egress of a link's data, which is at its end on the server's side, and that of its acks."""
     data, acks = f"data{at}", f"acks{at}"
     if network.detailed:
-        data = "to_client" if at == 0 else data
-        acks = "to_server" if at == len(network.links) - 1 else acks
-    if is_chain(network):
+        data = "to_client" if at == 0 else "down_to_router"
+        acks = "to_server" if at == len(network.links) - 1 else "up_to_router"
+    if _is_chain(network):
         emulator = _emulator(network, at)
         return Interface(emulator, data), Interface(emulator, acks)
     near, far = network.links[at].ends
     return Interface(_bridge(far), data), Interface(_bridge(near), acks)
 
 
-def is_chain(network: SharedNetwork) -> bool:
+def _is_chain(network: NetworkJob) -> bool:
     """Return whether every node joins two ports only: then none gets a bridge, but each link is one with two ports."""
     ports = [node for link in network.links for node in link.ends]
     for group in network.groups:
         ports += [group.ends[1], *[group.ends[0]] * (group.clients if group.stack else 1)]
-    whole = network.bond is None and not any(any(link.impaired) for link in network.links)
-    return network.detailed and whole and all(ports.count(node) == 2 for node in ports)
+    # A link's hop stands between two bridges.
+    others = network.own_ports or network.bond or any(any(link.impaired) for link in network.links)
+    return not others and all(ports.count(node) == 2 for node in ports)
 
 
-def _emulator(network: SharedNetwork, at: int) -> str:
+def _emulator(network: NetworkJob, at: int) -> str:
     """Return the bridge that is a whole link of a chain."""
     return "emulator" if len(network.links) == 1 else f"emulator{at + 1}"
 
 
-def _port(network: SharedNetwork, node: str, name: str, way: int) -> Interface:
+def _port(network: NetworkJob, node: str, name: str, way: int) -> Interface:
     """Return the port by which a host or a splitter is connected at a node: `name` of its bridge.
 
     In a chain, it is the end there of the link in direction `way` from it: 0 towards the client, 1 towards the server.
     """
-    if not is_chain(network):
+    if not _is_chain(network):
         return Interface(_bridge(node), name)
     at = next(at for at, link in enumerate(network.links) if link.ends[1 - way] == node)
     return _directions(network, at)[1 - way]
 
 
-def _host(network: SharedNetwork, group: int, way: int, name: str, address: str, mac: str) -> Host:
+def _host(network: NetworkJob, group: int, way: int, name: str, address: str, mac: str) -> Host:
     """Return a host of a group, from which the network leads in direction `way`; see _port()."""
     node, interface, mac = network.groups[group].ends[1 - way], "up", f"02:00:00:{mac}"
     if network.detailed:
@@ -125,16 +103,18 @@ def _host(network: SharedNetwork, group: int, way: int, name: str, address: str,
     return Host(node=name, interface=interface, address=address, mac=mac, port=_port(network, node, name, way))
 
 
-def _leg(network: SharedNetwork, at: int, node: str, way: int) -> Host:
-    name = (splitting.NEAR, splitting.FAR)[way]
+def _leg(network: NetworkJob, at: int, node: str, way: int) -> Host:
+    name, interface = f"p{at}", ("near", "far")[way]
+    if network.detailed:
+        name, interface = "router", ("client_side", "server_side")[way]
     return Host(
-        node="router" if network.detailed else f"p{at}", interface=name, address=f"10.2.{at}.{way + 1}",
+        node=name, interface=interface, address=f"10.2.{at}.{way + 1}",
         mac=f"02:00:00:02:{at:02x}:{way + 1:02x}",
-        port=_port(network, node, f"p{at}{name}", way),
+        port=_port(network, node, f"{name}{interface}", way),
     )  # fmt: skip
 
 
-def build(network: SharedNetwork, where: Place) -> Any:
+def build(network: NetworkJob, where: Place) -> Any:
     """Return the started network; interfaces are up, queues are the kernel's defaults."""
     from mininet.net import Mininet
     from mininet.topo import Topo
@@ -142,7 +122,7 @@ def build(network: SharedNetwork, where: Place) -> Any:
     topo = Topo()
     joints = where.bond.joints if where.bond else ()
     ends = where.bond.ends if where.bond else ()
-    chain = is_chain(network)
+    chain = where.chain
     bridges = list(dict.fromkeys([*(port.node for pair in where.directions for port in pair), *ends]))
     for bridge in bridges:
         topo.addHost(bridge, ip=None)
@@ -151,8 +131,8 @@ def build(network: SharedNetwork, where: Place) -> Any:
         topo.addLink(host.node, host.port.node, intfName1=host.interface, intfName2=host.port.name)
     for splitter in where.splitters:
         topo.addHost(splitter.node, ip=None)
-        for name, leg in splitter.legs:
-            topo.addLink(splitter.node, leg.port.node, intfName1=name, intfName2=leg.port.name)
+        for leg in splitter.legs:
+            topo.addLink(splitter.node, leg.port.node, intfName1=leg.interface, intfName2=leg.port.name)
     for near, far in _wires(network, where) if chain else ():
         topo.addLink(near.node, far.node, intfName1=near.name, intfName2=far.name)
     for (data, acks), hop in zip(where.directions, where.hops, strict=True) if not chain else ():
@@ -176,7 +156,7 @@ def build(network: SharedNetwork, where: Place) -> Any:
             _batch(net[hop], "ip", [f"link set {name} up" for name in (TO_CLIENT, TO_SERVER)])
             _pass_on(net[hop], link.impaired)
     for splitter in where.splitters:
-        lines = [f"link set {name} address {leg.mac} up" for name, leg in splitter.legs]
+        lines = [f"link set {leg.interface} address {leg.mac} up" for leg in splitter.legs]
         _batch(net[splitter.node], "ip", ["link set lo up", *lines])
     if chain:
         for data, acks in where.directions:
@@ -187,7 +167,7 @@ def build(network: SharedNetwork, where: Place) -> Any:
     return net
 
 
-def _wires(network: SharedNetwork, where: Place) -> Iterator[tuple[Interface, Interface]]:
+def _wires(network: NetworkJob, where: Place) -> Iterator[tuple[Interface, Interface]]:
     """Yield what connects two links of a chain directly: the one's end at a node, and the other's."""
     split = {splitter.node for splitter in network.splitters}
     for link, (_, acks) in zip(network.links, where.directions, strict=True):
@@ -206,7 +186,7 @@ def _bridge_ports(node: Any, ports: Sequence[str], how: str = "", each: str = ""
 def _bridge_all(net: Any, bridges: Sequence[str], where: Place) -> None:
     """Make bridges of nodes, and tell each which of its ports leads to which host."""
     joints = where.bond.joints if where.bond else ()
-    legs = [leg for splitter in where.splitters for _, leg in splitter.legs]
+    legs = [leg for splitter in where.splitters for leg in splitter.legs]
     ways = {bridge: _ways(bridge, where.directions) for bridge in bridges}
     for bridge in bridges:
         ports = [port.name for pair in where.directions for port in pair if port.node == bridge]
@@ -217,16 +197,22 @@ def _bridge_all(net: Any, bridges: Sequence[str], where: Place) -> None:
         _batch(net[bridge], "bridge", [f"fdb add {mac} dev {port} master static" for mac, port in out.items() if port])
 
 
-def _introduce(net: Any, network: SharedNetwork, where: Place) -> None:
+def _introduce(net: Any, network: NetworkJob, where: Place) -> None:
     """Tell hosts and splitters how to reach the far ends of their flows."""
-    own = {host.node: host.interface for host in where.hosts}
+    routed = {splitter.node for splitter in where.splitters}
     for group, sender, clients in zip(network.groups, where.senders, where.receivers, strict=True):
         told: dict[str, list[str]] = {}
         for host in clients:
-            for node, leg, address, mac in splitting.hops(group, where.splitters, host, sender):
-                told.setdefault(node, []).extend(_reached(address, mac, leg or own[node], bool(leg)))
+            for own, address, mac in splitting.hops(group, where.splitters, host, sender):
+                addresses = [address]
                 if any(where.hops) and address == host.address:
-                    told[node].extend(_reached(_rebound(address), mac, leg or own[node], bool(leg)))
+                    addresses.append(rebound(address))
+                for each in addresses:
+                    if own.node in routed:
+                        told.setdefault(own.node, []).append(f"route replace {each} dev {own.interface}")
+                    # Neighbour entries are static: an ARP request could be lost in an emulator.
+                    entry = f"neigh replace {each} lladdr {mac} dev {own.interface} nud permanent"
+                    told.setdefault(own.node, []).append(entry)
         for node, lines in told.items():
             _batch(net[node], "ip", lines)
 
@@ -241,24 +227,6 @@ def _pass_on(hop: Any, impaired: tuple[bool, bool]) -> None:
 
 def _bridge(node: str) -> str:
     return f"n-{node}"
-
-
-def _rebound(address: str) -> str:
-    """Return the address that a client has after a hop has given it another one (load/rebind.c: HIGHER_OCTET)."""
-    network, _, last = address.rpartition(".")
-    return f"{network}.{int(last) + 100}"
-
-
-def by_address(clients: Sequence[Host]) -> dict[str, int]:
-    """Return {address: number} of a group's clients, including the addresses that hops may give them."""
-    return {form(host.address): number for form in (str, _rebound) for number, host in enumerate(clients)}
-
-
-def _reached(address: str, mac: str, interface: str, routed: bool) -> list[str]:
-    """Return the ip(8) commands that let a node reach an address by an interface; `routed`: whether it has no route."""
-    # Neighbour entries are static: an ARP request could be lost in an emulator.
-    told = f"neigh replace {address} lladdr {mac} dev {interface} nud permanent"
-    return [f"route replace {address} dev {interface}", told] if routed else [told]
 
 
 def _ways(bridge: str, directions: Sequence[tuple[Interface, Interface]]) -> Mapping[str, str]:

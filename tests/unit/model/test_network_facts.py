@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.model.emulation import shared_facts
+from conformance.model.emulation import network_facts
 from conformance.model.networks.network import Network
 from conformance.model.networks.place import Point
 from conformance.model.networks.setting import Setting
@@ -95,7 +95,7 @@ def measured(*changes, network=SEEN_NETWORK, flows=NETWORK):
         holder[last] = value
     setting = Setting(profile="test", network=flows, point=Point((("flows", 1),)), timeout_s=60)
     trial = dataclasses.replace(helpers.trial(), setting=setting)
-    return shared_facts.measurement(trial, found, network, {})
+    return network_facts.measurement(trial, found, network, {})
 
 
 def test_a_line_keeps_its_schema_and_is_read_back():
@@ -135,7 +135,7 @@ def test_without_a_queue_nothing_is_counted_and_nothing_is_zero():
     assert acks["marked_packets"] is None
     nothing = [{"kind": "noqueue", "root": True, "bytes": 0, "packets": 0, "drops": 0}]
     free = Network.from_json({**NETWORK.to_json(), "links": [{**NETWORK.links[0].to_json(), "acks": {}}]})
-    found = shared_facts._link(free, free.links[0], "acks", {**facts()["links"][0][1], "qdiscs": nothing}, 2.0)
+    found = network_facts._link(free, free.links[0], "acks", {**facts()["links"][0][1], "qdiscs": nothing}, 2.0)
     assert found["out_bytes"] is None
 
 
@@ -287,7 +287,7 @@ def test_a_series_has_all_bytes_of_whole_seconds(steps, start_s):
     times = [round(start_s + 0.1 * (at + 1), 6) for at in range(len(steps))]
     acked = [sum(steps[: at + 1]) for at in range(len(steps))]
     end_s = times[-1]
-    series = shared_facts._series({"t_s": times, "acked_bytes": acked}, start_s, end_s)
+    series = network_facts._series({"t_s": times, "acked_bytes": acked}, start_s, end_s)
     assert len(series) == int(end_s)
     assert all(one >= 0 for one in series)
     assert sum(series) * 1e6 / 8 <= acked[-1] + len(series) * 100

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.catalogue import scenarios, studies
-from conformance.guest import kernel_flows, protocol, shared_network, splitting, wire
-from conformance.guest.shared_job import Group, SharedBond, SharedLink, SharedNetwork, SharedSplitter
-from conformance.lab import shared
+from conformance.guest import kernel_flows, protocol, splitting, wire
+from conformance.guest.network_job import BondJob, GroupJob, LinkJob, NetworkJob, SplitterJob
+from conformance.lab import job, topology
 from conformance.model.errors import UserError
 from conformance.model.networks.flow_group import Flows, Start
 from conformance.model.networks.scenario import Scenario
@@ -30,8 +30,8 @@ def trial(seed=1, **about):
 def test_flows_start_in_order_and_no_later_than_their_spread(count, seed, at_s, every_s, spread_s):
     start = Start(at_s=at_s, every_s=every_s, spread_s=spread_s)
     group = Flows(name="test", ends=("left", "right"), count=count, start=start)
-    found = shared.starts_ns(group, seed)
-    assert found == shared.starts_ns(group, seed)
+    found = job.starts_ns(group, seed)
+    assert found == job.starts_ns(group, seed)
     for number, start_ns in enumerate(found):
         late_s = start_ns / 1e9 - at_s - number * every_s
         assert -1e-6 <= late_s <= spread_s + 1e-6
@@ -40,12 +40,12 @@ def test_flows_start_in_order_and_no_later_than_their_spread(count, seed, at_s, 
 def test_seeds_and_groups_draw_other_starts():
     group = Flows(name="test", ends=("left", "right"), count=3, start=Start(spread_s=1))
     other = dataclasses.replace(group, name="other")
-    assert len({tuple(shared.starts_ns(one, seed)) for one in (group, other) for seed in (1, 2)}) == 4
+    assert len({tuple(job.starts_ns(one, seed)) for one in (group, other) for seed in (1, 2)}) == 4
 
 
 def test_a_cell_survives_the_wire():
-    cell = shared.cell_of([trial(1), trial(2)])
-    assert protocol.parse_shared_cell(wire.dumps(cell)) == cell
+    cell = job.cell_of([trial(1), trial(2)])
+    assert protocol.parse_cell(wire.dumps(cell)) == cell
     assert [one.seed for one in cell.trials] == [1, 2]
     through, near, far = cell.trials[0].groups
     assert near.algorithms == ("cubic",)
@@ -58,11 +58,11 @@ def test_the_suites_names_of_algorithms_are_translated_to_the_kernels():
     made = scenarios.find("beside-cubic")
     for name, known in (("bbrv3", ("bbr",)), ("bbrv2", ("bbr2", "bbr")), ("vegas", ("vegas",))):
         own = dataclasses.replace(helpers.trial(), setting=made.setting(made.point({"other_algorithm": name})))
-        assert shared.cell_of([own]).trials[0].groups[1].algorithms == known
+        assert job.cell_of([own]).trials[0].groups[1].algorithms == known
 
 
 def test_of_a_fast_link_not_every_packet_is_watched():
-    slow, fast = (shared.cell_of([trial(name=name)]).trials[0].watch_masks for name in ("ten-flows", "hundred-flows"))
+    slow, fast = (job.cell_of([trial(name=name)]).trials[0].watch_masks for name in ("ten-flows", "hundred-flows"))
     assert slow == (None, 0)
     assert fast == (None, 31)
 
@@ -80,8 +80,8 @@ def asking(*flows):
 
 def test_a_guest_is_told_of_each_request():
     own = dataclasses.replace(helpers.trial(), setting=asking())
-    cell = shared.cell_of([own])
-    assert protocol.parse_shared_cell(wire.dumps(cell)) == cell
+    cell = job.cell_of([own])
+    assert protocol.parse_cell(wire.dumps(cell)) == cell
     (group,) = cell.trials[0].groups
     assert group.requests == ("5000 every 0.020000000",) * 2 + ("9000 pause 1.000000000",)
     # The server gets the size of the largest body as CC_BYTES, and there is a file of that size.
@@ -90,10 +90,10 @@ def test_a_guest_is_told_of_each_request():
 
 def test_linux_tcp_is_asked_by_the_suites_own_program():
     asked, one = (asking(flows).network.flows[0] for flows in (ASKED, {"name": "test", "bytes": 5}))
-    assert [shared.is_by_stack(group, "linux-tcp") for group in (asked, one)] == [False, True]
-    assert [shared.is_by_stack(group, "linux-tcp-h2") for group in (asked, one)] == [True, True]
+    assert [job.is_by_stack(group, "linux-tcp") for group in (asked, one)] == [False, True]
+    assert [job.is_by_stack(group, "linux-tcp-h2") for group in (asked, one)] == [True, True]
     trials = [dataclasses.replace(helpers.trial(), setting=asking(flows)) for flows in (ASKED, {**ASKED, "count": 2})]
-    assert [shared.cell_of([own]).trials[0].groups[0].algorithms for own in trials] == [("cubic",)] * 2
+    assert [job.cell_of([own]).trials[0].groups[0].algorithms for own in trials] == [("cubic",)] * 2
     # The guest of one setting has no hosts for the clients of the other.
     assert asking().guest_digest != asking({"name": "test", "bytes": 5}).guest_digest
 
@@ -117,19 +117,19 @@ def stack(name, contract, client=None):
     ],
 )
 def test_a_stack_of_one_body_is_not_asked_for_more(adapter, why):
-    assert shared.why_not(asking(), adapter) == why
-    assert shared.why_not(asking({"name": "test", "bytes": 5}), adapter) is None
+    assert job.why_not(asking(), adapter) == why
+    assert job.why_not(asking({"name": "test", "bytes": 5}), adapter) is None
     kernels = {**ASKED, "name": "other", "sender": "kernel"}
-    assert shared.why_not(asking({"name": "test", "bytes": 5}, kernels), adapter) is None
+    assert job.why_not(asking({"name": "test", "bytes": 5}, kernels), adapter) is None
 
 
 def test_memory_grows_with_queues_and_flows():
     small, large = (setting("hundred-flows", f"buffer_bdp={size}").network for size in (1, 100))
-    assert shared.memory_mb(small) == shared.LEAST_MB
-    assert shared.memory_mb(large) >= 2 * shared.LEAST_MB
-    shared.check_memory(small, "linux-tcp", 512)
+    assert job.memory_mb(small) == job.LEAST_MB
+    assert job.memory_mb(large) >= 2 * job.LEAST_MB
+    job.check_memory(small, "linux-tcp", 512)
     with pytest.raises(UserError, match=r"^/flows: 100 flows and their queues need a guest of \d+ MB, but only 600 MB"):
-        shared.check_memory(large, "linux-tcp", 600)
+        job.check_memory(large, "linux-tcp", 600)
 
 
 def test_memory_holds_the_bodies_of_stacks_in_user_space():
@@ -139,69 +139,78 @@ def test_memory_holds_the_bodies_of_stacks_in_user_space():
         for name in ("beside", "single")
     )
     # The long setting has bodies of 150, 75 and 75 MB, each of which is held three times; the short one has 20 MB.
-    assert shared.memory_mb(long, "aioquic") == 1280
-    assert shared.memory_mb(short, "aioquic") == shared.LEAST_MB
-    assert {shared.memory_mb(long, stack) for stack in ("linux-tcp", "linux-tcp-h2")} == {shared.LEAST_MB}
+    assert job.memory_mb(long, "aioquic") == 1280
+    assert job.memory_mb(short, "aioquic") == job.LEAST_MB
+    assert {job.memory_mb(long, stack) for stack in ("linux-tcp", "linux-tcp-h2")} == {job.LEAST_MB}
     with pytest.raises(UserError, match=r"^/flows: 3 flows and their queues need a guest of 1280 MB, but only 600 MB"):
-        shared.check_memory(long, "aioquic", 600)
+        job.check_memory(long, "aioquic", 600)
 
 
 def test_of_large_bodies_no_guest_has_more_than_two_gigabytes():
     large = setting("two-links").network
     flows = tuple(dataclasses.replace(group, seconds=None, bytes=10**10) for group in large.flows if group.is_stack)
-    needed = shared.memory_mb(dataclasses.replace(large, flows=flows), "quinn")
+    needed = job.memory_mb(dataclasses.replace(large, flows=flows), "quinn")
     assert 2048 < needed <= 2560
 
 
+def flows(name, ends, **about):
+    """Return a group of flows in a guest's network."""
+    usual = {"stack": True, "clients": 1, "ecn": None, "host_queue": None, "splitters": ()}
+    return GroupJob(name=name, ends=ends, **(usual | about))
+
+
+def network_of(links, groups, **about):
+    """Return a guest's network with links between the ends given."""
+    links = tuple(LinkJob(name="-".join(ends), ends=tuple(ends), impaired=(False, False)) for ends in links)
+    usual = {
+        "detailed": False,
+        "own_ports": False,
+        "flows": "",
+        "watch": "",
+        "change": "",
+        "hop": "",
+        "bond": None,
+        "splitters": (),
+    }
+    return NetworkJob(links=links, groups=groups, **(usual | about))
+
+
 def test_a_bridge_knows_the_way_to_every_other():
-    network = SharedNetwork(
-        links=tuple(SharedLink(name=a + b, ends=(a, b), impaired=(False, False)) for a, b in ("ab", "bc", "bd", "de")),
-        groups=(Group(name="g", stack=True, clients=3, ends=("a", "e"), ecn=None, host_queue=None, splitters=()),),
-        detailed=False, flows="flows", watch="watch", change="change", hop="hop", bond=None, splitter="splitter",
-        splitters=(),
-    )  # fmt: skip
-    place = shared_network.place(network)
-    ways = shared_network._ways("n-b", place.directions)
+    network = network_of(("ab", "bc", "bd", "de"), (flows("g", ("a", "e"), clients=3),))
+    place = topology.place(network)
+    ways = topology.builder()["_ways"]("n-b", place.directions)
     assert ways == {"n-a": "data0", "n-c": "acks1", "n-d": "acks2", "n-e": "acks2"}
     assert len({host.address for host in place.hosts}) == len({host.mac for host in place.hosts}) == 4
 
 
 def test_no_node_of_one_flow_over_one_link_has_a_bridge_of_its_own():
-    network = SharedNetwork(
-        links=(SharedLink(name="l", ends=("a", "b"), impaired=(False, False)),),
-        groups=(Group(name="g", stack=True, clients=1, ends=("a", "b"), ecn=None, host_queue=None, splitters=()),),
-        detailed=True, flows="", watch="", change="", hop="", bond=None, splitter="", splitters=(),
-    )  # fmt: skip
-    place = shared_network.place(network)
-    assert shared_network.is_chain(network)
+    network = network_of(["ab"], (flows("g", ("a", "b")),))
+    place = topology.place(network)
+    assert place.chain
     ((data, acks),) = place.directions
     assert data.node == acks.node
     # What leaves the link for a host leaves it by the port that the host is connected to.
     assert (place.receivers[0][0].port, place.senders[0].port) == (data, acks)
-    two = dataclasses.replace(network, groups=(dataclasses.replace(network.groups[0], clients=2),))
-    assert not shared_network.is_chain(two)
+    two = (flows("g", ("a", "b"), clients=2),)
+    for bridged in (network_of(["ab"], two), network_of(["ab"], network.groups, own_ports=True)):
+        assert not topology.place(bridged).chain
 
 
 def test_a_bond_survives_the_wire_and_tells_the_program_its_turns():
     own = dataclasses.replace(helpers.trial(), setting=setting("bond-options", "split=9:1,batch=10"))
-    cell = shared.cell_of([own])
-    assert protocol.parse_shared_cell(wire.dumps(cell)) == cell
+    cell = job.cell_of([own])
+    assert protocol.parse_cell(wire.dumps(cell)) == cell
     bond = cell.trials[0].bond
     assert (bond.batch, bond.first, bond.copies, bond.timer_ns, bond.cost_ns) == (10, 9, False, 200_000_000, 1_000_000)
     assert bond.cost_tc == ("qdisc add dev {dev} root handle 1: netem limit 1000000 delay 1000us",)
-    assert shared.cell_of([trial()]).trials[0].bond is None
+    assert job.cell_of([trial()]).trials[0].bond is None
 
 
 def test_bridges_of_a_bond_send_data_by_their_link_and_acknowledgements_by_the_first_one():
-    bond = SharedBond(ends=("phone", "site"), links=(0, 1), program="bond")
+    bond = BondJob(ends=("phone", "site"), links=(0, 1), program="bond")
     ends = (("near-one", "far-one"), ("near-two", "far-two"))
-    network = SharedNetwork(
-        links=tuple(SharedLink(name=one[0], ends=one, impaired=(False, False)) for one in ends),
-        groups=(Group(name="g", stack=True, clients=1, ends=bond.ends, ecn=None, host_queue=None, splitters=()),),
-        detailed=False, flows="flows", watch="watch", change="change", hop="hop", bond=bond, splitter="splitter",
-        splitters=(),
-    )  # fmt: skip
-    found = shared_network.place(network).bond
+    network = network_of(ends, (flows("g", bond.ends),), bond=bond)
+    found = topology.place(network).bond
     phone, site = "n-phone", "n-site"
     assert [found.ways[f"n-{node}", phone] for node in ("site", "far-one", "near-one", "far-two", "near-two")] == [
         "bond", "data0", "bond", "data1", "bond",
@@ -214,38 +223,35 @@ def test_bridges_of_a_bond_send_data_by_their_link_and_acknowledgements_by_the_f
 
 def test_a_splitter_survives_the_wire_and_is_told_algorithms_by_the_kernels_names():
     own = dataclasses.replace(helpers.trial(), setting=setting("three-sections", "wan=bbrv1"))
-    cell = shared.cell_of([own])
-    assert protocol.parse_shared_cell(wire.dumps(cell)) == cell
+    cell = job.cell_of([own])
+    assert protocol.parse_cell(wire.dumps(cell)) == cell
     assert cell.trials[0].splitters == (("-b", "131072"), ("-c", "bbr", "-b", "131072"))
-    assert (cell.trials[0].captured_bytes, cell.trials[0].headers) == (shared.CAPTURED_BYTES, True)
+    assert (cell.trials[0].captured_bytes, cell.trials[0].headers) == (job.CAPTURED_BYTES, True)
 
 
 def test_each_node_on_a_split_way_knows_the_next_one_and_nobody_else_does():
-    network = SharedNetwork(
-        links=tuple(SharedLink(name=a + b, ends=(a, b), impaired=(False, False)) for a, b in ("ab", "bc", "cd")),
-        groups=(
-            Group(name="g", stack=True, clients=1, ends=("a", "d"), ecn=None, host_queue=None, splitters=(1, 0)),
-            Group(name="h", stack=False, clients=1, ends=("b", "d"), ecn=None, host_queue=None, splitters=(0,)),
-            Group(name="i", stack=False, clients=1, ends=("c", "d"), ecn=None, host_queue=None, splitters=()),
-        ),
-        detailed=False, flows="flows", watch="watch", change="change", hop="hop", bond=None, splitter="splitter",
-        splitters=tuple(SharedSplitter(node=node, algorithms=()) for node in "cb"),
-    )  # fmt: skip
-    place = shared_network.place(network)
+    groups = (
+        flows("g", ("a", "d"), splitters=(1, 0)),
+        flows("h", ("b", "d"), stack=False, splitters=(0,)),
+        flows("i", ("c", "d"), stack=False),
+    )
+    splitters = tuple(SplitterJob(node=node, program="splitter", ours=True, algorithms=()) for node in "cb")
+    network = network_of(("ab", "bc", "cd"), groups, splitters=splitters)
+    place = topology.place(network)
     far, near = place.splitters
     told = [
-        {(node, leg): (address, mac) for node, leg, address, mac in splitting.hops(
+        {(own.node, own.interface): (address, mac) for own, address, mac in splitting.hops(
             group, place.splitters, place.receivers[at][0], place.senders[at])}
         for at, group in enumerate(network.groups)
     ]  # fmt: skip
     client, server = place.receivers[0][0], place.senders[0]
     assert told[0] == {
-        (client.node, ""): (server.address, near.near.mac),
+        (client.node, "up"): (server.address, near.near.mac),
         (near.node, "far"): (server.address, far.near.mac),
         (far.node, "far"): (server.address, server.mac),
         (near.node, "near"): (client.address, client.mac),
         (far.node, "near"): (client.address, near.far.mac),
-        (server.node, ""): (client.address, far.far.mac),
+        (server.node, "up"): (client.address, far.far.mac),
     }
     assert {node for node, _ in told[1]} == {place.receivers[1][0].node, far.node, place.senders[1].node}
     assert {node for node, _ in told[2]} == {place.receivers[2][0].node, place.senders[2].node}
@@ -259,4 +265,4 @@ def test_a_splitter_takes_no_stack_over_udp(transport):
     manifest = types.SimpleNamespace(transport=transport, contract=2)
     stack = types.SimpleNamespace(name="mine", manifest=manifest, client=None)
     refused = None if transport == "tcp" else "a splitter splits TCP, but mine serves over udp"
-    assert shared.why_not(setting("three-sections"), stack) == refused
+    assert job.why_not(setting("three-sections"), stack) == refused

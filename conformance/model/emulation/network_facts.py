@@ -54,7 +54,7 @@ _COUNTS = (
 
 
 def measurement(trial: Trial, facts: Facts, network: Facts, host: Facts) -> Measurement:
-    """Judge one trial's facts (guest/shared_trial.py) for credibility, and derive the records of flows and links."""
+    """Judge one trial's facts (guest/trial.py) for credibility, and derive the records of flows and links."""
     shared = trial.setting.network
     if shared is None:
         raise ValueError("a trial whose flows share nothing")
