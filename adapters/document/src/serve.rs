@@ -61,9 +61,9 @@ pub fn serve(deviations: Deviations) -> Result<(), Error> {
     loop {
         let now = Instant::now();
         if is_there {
-            let mut arrived = Vec::new();
-            socket.receive(|from, bytes| arrived.push((from, BytesMut::from(bytes))));
-            for (from, bytes) in arrived {
+            let mut arrived = None;
+            socket.receive(|from, bytes| arrived = Some((from, BytesMut::from(bytes))));
+            if let Some((from, bytes)) = arrived {
                 scratch.clear();
                 match endpoint.handle(now, FourTuple::from_remote(from), None, bytes, &mut scratch) {
                     Some(DatagramEvent::ConnectionEvent(handle, event)) => {

@@ -1,4 +1,4 @@
-//! A UDP socket with few system calls: one to wait, one to take all that is there, one to send a quantum.
+//! A UDP socket with few system calls: one to wait, one to take what is there, one to send a quantum.
 
 use std::io;
 use std::mem::{size_of, zeroed};
@@ -6,12 +6,11 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-const BATCH: usize = 32;
 const DATAGRAM: usize = 2048;
 
 pub struct Udp {
     socket: UdpSocket,
-    buffers: Vec<[u8; DATAGRAM]>,
+    buffer: [u8; DATAGRAM],
 }
 
 impl Udp {
@@ -19,7 +18,7 @@ impl Udp {
         let socket = UdpSocket::bind(address)?;
         Ok(Self {
             socket,
-            buffers: vec![[0; DATAGRAM]; BATCH],
+            buffer: [0; DATAGRAM],
         })
     }
 
@@ -38,33 +37,18 @@ impl Udp {
         (unsafe { libc::ppoll(&mut poll, 1, time, std::ptr::null()) }) > 0
     }
 
-    /// Hands over every datagram that is there (32 at most), without waiting.
-    pub fn receive(&mut self, mut each: impl FnMut(SocketAddr, &[u8])) {
+    /// Hands over the datagram that is there. One call each: nearly always there is one, and `wait` tells of more.
+    pub fn receive(&mut self, each: impl FnOnce(SocketAddr, &[u8])) {
         unsafe {
-            let mut names: [libc::sockaddr_in; BATCH] = zeroed();
-            let mut parts: [libc::iovec; BATCH] = zeroed();
-            let mut headers: [libc::mmsghdr; BATCH] = zeroed();
-            for at in 0..BATCH {
-                parts[at].iov_base = self.buffers[at].as_mut_ptr().cast();
-                parts[at].iov_len = DATAGRAM;
-                headers[at].msg_hdr.msg_name = (&mut names[at] as *mut libc::sockaddr_in).cast();
-                headers[at].msg_hdr.msg_namelen = size_of::<libc::sockaddr_in>() as u32;
-                headers[at].msg_hdr.msg_iov = &mut parts[at];
-                headers[at].msg_hdr.msg_iovlen = 1;
-            }
-            let got = libc::recvmmsg(
-                self.socket.as_raw_fd(),
-                headers.as_mut_ptr(),
-                BATCH as u32,
-                libc::MSG_DONTWAIT,
-                std::ptr::null_mut(),
-            );
-            for at in 0..got.max(0) as usize {
-                let from = SocketAddrV4::new(
-                    Ipv4Addr::from(u32::from_be(names[at].sin_addr.s_addr)),
-                    u16::from_be(names[at].sin_port),
-                );
-                each(from.into(), &self.buffers[at][..headers[at].msg_len as usize]);
+            let mut name: libc::sockaddr_in = zeroed();
+            let mut size = size_of::<libc::sockaddr_in>() as u32;
+            let (at, room) = (self.buffer.as_mut_ptr().cast(), DATAGRAM);
+            let from = (&mut name as *mut libc::sockaddr_in).cast();
+            let got = libc::recvfrom(self.socket.as_raw_fd(), at, room, libc::MSG_DONTWAIT, from, &mut size);
+            if got >= 0 {
+                let ip = Ipv4Addr::from(u32::from_be(name.sin_addr.s_addr));
+                let from = SocketAddrV4::new(ip, u16::from_be(name.sin_port));
+                each(from.into(), &self.buffer[..got as usize]);
             }
         }
     }
