@@ -16,7 +16,7 @@ from conformance.model.networks.place import Cell, end_to_end
 from conformance.model.networks.proxy import Proxy
 from conformance.model.networks.setting import Setting
 from conformance.model.split import split_zone
-from conformance.model.split.split_zone import Check
+from conformance.model.split.split_zone import SplitCheck
 from conformance.support import paths, schema, spelling
 
 
@@ -196,19 +196,19 @@ def zone(path: pathlib.Path | str) -> zones.Zone:
     return _zone(*paths.stamped(path))
 
 
-def split_checks(profile: str = _FIRST_PROFILE) -> dict[str, tuple[Check, ...]]:
+def split_checks(profile: str = _FIRST_PROFILE) -> dict[str, tuple[SplitCheck, ...]]:
     """Return {id: checks} of the split parts of the zones over the grid under a profile. Raises UserError."""
     parts = (_split_checks(*paths.stamped(path)) for path in zone_files("heatmap", profile))
     return {checks[0].id: checks for checks in parts if checks}
 
 
-def split_part(zone_id: str) -> tuple[Check, ...]:
+def split_part(zone_id: str) -> tuple[SplitCheck, ...]:
     """Return the checks of the split part with this id (cubic/split); none for any other id. Raises UserError."""
     return {**split_checks(PROFILES["tcp"]), **split_checks(PROFILES["udp"])}.get(zone_id, ())
 
 
 @functools.lru_cache(maxsize=1024)
-def _split_checks(path: pathlib.Path, stamp: object) -> tuple[Check, ...]:
+def _split_checks(path: pathlib.Path, stamp: object) -> tuple[SplitCheck, ...]:
     return split_zone.checks(_zone(path, stamp))
 
 

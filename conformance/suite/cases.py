@@ -18,7 +18,7 @@ from conformance.model.judging.question import Question
 from conformance.model.judging.zone import Zone
 from conformance.model.networks.place import Cell
 from conformance.model.split import split_zone
-from conformance.model.split.split_zone import Check
+from conformance.model.split.split_zone import SplitCheck
 from conformance.suite import options
 from conformance.suite.options import Options
 
@@ -150,7 +150,7 @@ def _cell_cases(zones: list[tuple[str, Zone]], grid: str, stack: str) -> Iterato
                 )
 
 
-def _split_cases(checks: Iterable[Check], option: Options, stack: str) -> Iterator[Case]:
+def _split_cases(checks: Iterable[SplitCheck], option: Options, stack: str) -> Iterator[Case]:
     """Yield the cases of those checks of a zone's split part that are within the grid."""
     asked = grids.places(split_zone.GRIDS[0] if option.grid is None else option.grid)
     for question in split_questions(checks, asked):

@@ -16,10 +16,10 @@ from conformance.model.judging.verdict import Status, Verdict
 from conformance.results import store
 from conformance.suite.cases import Case
 from conformance.suite.options import Options, chosen
-from conformance.suite.session import Session
+from conformance.suite.session import PytestSession
 from conformance.support.console import mistake, one_line
 
-SESSION = pytest.StashKey[Session]()
+SESSION = pytest.StashKey[PytestSession]()
 
 
 class LabFault(Exception):

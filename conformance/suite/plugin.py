@@ -25,7 +25,7 @@ from conformance.suite.cases import cases, check_mark_expression, matching
 from conformance.suite.faults import Faults
 from conformance.suite.items import SESSION, JudgedItem, LabFault
 from conformance.suite.progress import Ticker
-from conformance.suite.session import Session
+from conformance.suite.session import PytestSession
 from conformance.suite.violations import Violations
 from conformance.support import files, paths
 from conformance.support.console import mistake
@@ -156,7 +156,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             raise config.stash[_MISTAKE]
         if questions and not config.option.collectonly:
             planned = matching(config.option)
-            config.stash[SESSION] = Session(config.option, questions, planned, hasattr(config, "workerinput"))
+            config.stash[SESSION] = PytestSession(config.option, questions, planned, hasattr(config, "workerinput"))
     except UserError as error:
         # The process that started the workers of pytest-xdist refuses the same mistake (xdist.py).
         if not hasattr(config, "workerinput"):

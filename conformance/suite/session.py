@@ -47,7 +47,7 @@ def kernel_notes(plan: Plan, option: Options, bench: Bench, store: Store) -> lis
     return [*before, *unused.lines(plan, bench, store)]
 
 
-class Session:
+class PytestSession:
     """The plan of a session, its execution, and what the stack is known to do. `notes`: lines to print before the first
     test.
 

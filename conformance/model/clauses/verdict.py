@@ -25,7 +25,7 @@ from conformance.model.errors import UserError
 from conformance.model.judging import statistics, words
 from conformance.model.judging import verdict as verdicts
 from conformance.model.judging.question import Measured, Named, Question, Rule
-from conformance.model.judging.verdict import CONFIDENCE, SURE, USUAL_LOOKS, Evidence, Status, Verdict, level
+from conformance.model.judging.verdict import CONFIDENCE, SURE, USUAL_LOOKS, Sample, Status, Verdict, level
 from conformance.model.judging.zone import NO_MARGIN, Interval
 from conformance.model.networks.place import Point
 from conformance.model.networks.setting import Setting
@@ -115,7 +115,7 @@ class ClauseRule(Rule):
         value = f"{verdict.value:.{observable.digits}f} {observable.unit}".strip()
         return f"{observable.title}: {value} (median of {of}; {words.interval(verdict, observable.digits)})"
 
-    def _seen(self, one: Evidence) -> str:
+    def _seen(self, one: Sample) -> str:
         """Return a sample's value, and where in a trial it was seen."""
         value = f"{one.value:.{self.clause.observable.digits}f} {self.clause.observable.unit}".strip()
         return f"{value} at {one.at_s:.6f} s of seed {one.seed}, packet {one.packet}"
@@ -229,7 +229,7 @@ def _inside(bound: Bound, values: Sequence[float], confidence: float) -> bool:
     return bound.low <= low and high <= bound.high
 
 
-def _evidence(bound: Bound, value: float, shown: Shown) -> Iterator[Evidence]:
+def _evidence(bound: Bound, value: float, shown: Shown) -> Iterator[Sample]:
     """Yield the samples that illustrate the verdict best: those nearest the median and on its side of the bound."""
     found = [
         (abs(float(v) - value), measurement.trial.seed, float(at), float(v), measurement)
@@ -239,4 +239,4 @@ def _evidence(bound: Bound, value: float, shown: Shown) -> Iterator[Evidence]:
     ]
     for _, seed, at_s, v, measurement in sorted(found, key=lambda one: one[:4])[:_MOST_SEEN]:
         packet = int(numpy.searchsorted(Seen.of(measurement).sent_s, at_s, side="right"))
-        yield Evidence(seed=seed, at_s=at_s, packet=packet, value=v)
+        yield Sample(seed=seed, at_s=at_s, packet=packet, value=v)

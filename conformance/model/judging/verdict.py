@@ -96,7 +96,7 @@ class Status(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class Sample:
     """A sample: the trial's seed, seconds since its first packet, the number of the packet sent then, and the value."""
 
     seed: int
@@ -137,7 +137,7 @@ class Verdict:
     #: how many values `value` is the median of, if a trial may have none or several
     samples: int = 0
     #: samples that show it best
-    seen: tuple[Evidence, ...] = ()
+    seen: tuple[Sample, ...] = ()
     #: whether no trial showed what is judged, so that more trials will not help
     hidden: bool = False
     #: the same, even after a single trial: the stack does not do what is judged

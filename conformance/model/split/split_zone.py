@@ -42,7 +42,7 @@ _PREDICT = {"split": model.predict_split, "end_to_end": model.predict_end_to_end
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Check(Rule):
+class SplitCheck(Rule):
     """A rule for values that are predicted from rates of cells, and the zone of the cells that permits them."""
 
     heatmap: Zone = dataclasses.field(hash=False)
@@ -117,7 +117,7 @@ def _by_cell(measured: Measured) -> dict[Cell, Sequence[Measurement]]:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PathCheck(Check):
+class PathCheck(SplitCheck):
     """A representative path: its utilization, split and end-to-end."""
 
     path: model.Path
@@ -170,7 +170,7 @@ class PathCheck(Check):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ShareCheck(Check):
+class ShareCheck(SplitCheck):
     """The share of a grid's paths that pass a filter, by path class."""
 
     grid: str
@@ -230,7 +230,7 @@ def zone_id(heatmap: Zone) -> str:
     return heatmap.id.replace("/heatmap", "/split")
 
 
-def checks(heatmap: Zone) -> tuple[Check, ...]:
+def checks(heatmap: Zone) -> tuple[SplitCheck, ...]:
     """Return a path of each class, at the default grid's rate, and each filter of each grid whose trials are known."""
     known = heatmap.intervals
     grids = [name for name in GRIDS if all(c in known and known[c].basis.values for c in grid.cells(name))]
@@ -242,7 +242,9 @@ def checks(heatmap: Zone) -> tuple[Check, ...]:
     )
 
 
-def judge(check: Check, measured: Mapping[Cell, Sequence[Measurement]], family: int = 1, more: bool = False) -> Verdict:
+def judge(
+    check: SplitCheck, measured: Mapping[Cell, Sequence[Measurement]], family: int = 1, more: bool = False
+) -> Verdict:
     """Judge a check by {cell: measurements} of one scheme, for all cells that the check needs.
 
     `family`: how many settings and cells of zones are judged in all. `more`: whether more trials may follow.
@@ -288,7 +290,7 @@ def judge(check: Check, measured: Mapping[Cell, Sequence[Measurement]], family: 
     return found(status, reasons, parts)
 
 
-def unclear(check: Check, verdict: Verdict, measured: Mapping[Cell, Sequence[Measurement]]) -> set[Cell]:
+def unclear(check: SplitCheck, verdict: Verdict, measured: Mapping[Cell, Sequence[Measurement]]) -> set[Cell]:
     """Return the cells whose trials might make a verdict clear.
 
     These may decide the values that are inconclusive or, if none is, those that are not surely inside. They are few of
