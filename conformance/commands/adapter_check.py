@@ -5,7 +5,7 @@ from typing import Annotated
 
 from conformance.catalogue import documents
 from conformance.commands import common
-from conformance.commands.result import At, Record, Result
+from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches
 from conformance.engine.benches import Choice
@@ -18,6 +18,7 @@ from conformance.model.emulation.contract import Clause
 from conformance.model.errors import UserError
 from conformance.model.networks.place import Cell
 from conformance.model.trials.trial import Scheme
+from conformance.support.record import At, Record
 
 _CELL, _TRANSFER_S = Cell(10, 20, 0), 4
 _WALL_TIMEOUT_S = 300

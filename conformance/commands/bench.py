@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 
 from conformance.catalogue import documents
-from conformance.commands.result import Record, Result, Text
+from conformance.commands.result import Result
 from conformance.engine import benches, runs
 from conformance.engine.benches import Bench, Choice
 from conformance.lab import building, manifest
@@ -19,6 +19,7 @@ from conformance.model.networks.place import Cell
 from conformance.model.trials.trial import Measurement, Outcome
 from conformance.results import store
 from conformance.support import files, limits
+from conformance.support.record import Record, Text
 
 _BANDWIDTHS, _DELAYS, _LOSSES = (10, 30, 50), (1, 20, 100), (0, 1, 4)
 #: the cells of a zone over the full grid, and the trials of each, to which the cost of a trial is extrapolated

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from conformance.catalogue import documents, scenarios
 from conformance.commands.bench import GRID_CELLS, GRID_TRIALS, cores, forgetful
-from conformance.commands.result import Record, Result
+from conformance.commands.result import Result
 from conformance.engine import benches, runs
 from conformance.engine.benches import Bench, Choice
 from conformance.engine.progress import Progress
@@ -25,6 +25,7 @@ from conformance.model.networks.place import Cell
 from conformance.model.trials.trial import Measurement, Outcome
 from conformance.results import store
 from conformance.support.console import seconds_of
+from conformance.support.record import Record
 
 #: How the cost of a trial is split into parts: its cell, the seconds' worth of data of a short transfer, and the trials
 #: of each. The usual transfer takes 10 s; the short one, of ten packets, costs the same but for the packets.

@@ -1,7 +1,6 @@
 """`conformance clause`: list and show clauses of RFCs and drafts, and judge stacks by them."""
 
 import dataclasses
-import math
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
@@ -11,7 +10,7 @@ import msgspec
 from conformance.catalogue import clause_record, clauses
 from conformance.commands import mutants
 from conformance.commands.measuring import source
-from conformance.commands.result import At, Document, Record, Result, document
+from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus, of_verdicts
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
@@ -20,9 +19,10 @@ from conformance.model.clauses.verdict import ClauseRule, ask
 from conformance.model.errors import UserError
 from conformance.model.judging.question import Question
 from conformance.model.judging.session import Plan, Session, plan
-from conformance.model.judging.verdict import Status, Verdict, last_look
+from conformance.model.judging.verdict import Evidence, Status, Verdict, last_look
 from conformance.support import spelling
 from conformance.support.notes import Notes
+from conformance.support.record import At, Record
 
 
 class ClauseRecord(Record):
@@ -103,22 +103,35 @@ class JudgedClause:
         """Whether the stack does what the clause forbids."""
         return self.verdict.status is Status.VIOLATES
 
-    def to_json(self) -> dict[str, Any]:
-        """Return its part of a document of schemas/clause-run.json."""
-        v = self.verdict
-        return {
-            "clause": self.clause.id, "source": self.clause.source, "scheme": self.scheme, "verdict": str(v.status),
-            "reason": v.reason, "value": v.value,
-            # With few values, the interval has infinite ends.
-            "interval": v.interval and [end if math.isfinite(end) else None for end in v.interval], "p": v.p,
-            "permitted": self.clause.bound.words(self.clause.observable.digits), "trials": v.n, "values": v.samples,
-            "seen": [dataclasses.asdict(one) for one in v.seen],
-        }  # fmt: skip
+
+class JudgedClauseRecord(Record):
+    clause: Annotated[str, At("clause.id")]
+    source: Annotated[str, At("clause.source")]
+    scheme: str
+    verdict: Annotated[Status, At("verdict.status")]
+    reason: Annotated[str, At("verdict.reason")]
+    value: Annotated[float | None, At("verdict.value")]
+    #: With few values, its ends are null.
+    interval: Annotated[list[float | None] | None, At("verdict.interval")]
+    p: Annotated[float | None, At("verdict.p")]
+    permitted: Annotated[str, At("clause.permitted")]
+    trials: Annotated[int, At("verdict.n")]
+    #: How many values the verdict rests on.
+    values: Annotated[int, At("verdict.samples")]
+    seen: Annotated[list[Evidence], At("verdict.seen")]
+
+
+class RanClausesRecord(Record):
+    results: str
+    clauses: Annotated[list[JudgedClauseRecord], At("judged")]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Ran(Result):
     """The verdicts on all clauses that were asked for, in order. `recorded`: the file that keeps them, if any."""
+
+    SCHEMA = "clause-run"
+    RECORD = RanClausesRecord
 
     judged: tuple[JudgedClause, ...]
     results: str
@@ -128,12 +141,6 @@ class Ran(Result):
     def exit_status(self) -> ExitStatus:
         """VIOLATES if any clause is violated, else ERROR or UNKNOWN if something is not known, else DONE."""
         return of_verdicts(one.verdict.status for one in self.judged)
-
-    def to_json(self) -> Document:
-        """Return a document of schemas/clause-run.json."""
-        return document(
-            "clause-run", self.exit_status, results=self.results, clauses=[one.to_json() for one in self.judged]
-        )
 
 
 class SampleRecord(Record):

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from conformance.commands.result import Record
 from conformance.engine.benches import Bench
 from conformance.model.errors import UserError
 from conformance.model.trials.trial import Measurement, Outcome
 from conformance.support import spelling
+from conformance.support.record import Record
 
 #: outcomes of trials that say nothing about the stack
 BAD = (Outcome.ERROR, Outcome.UNSUPPORTED)

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from conformance.commands import common, compare_measured
-from conformance.commands.result import At, Record, Result, extended
+from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus, of_outcomes, worst
 from conformance.model.metrics.table import METRICS
 from conformance.model.networks.place import Point
 from conformance.model.studies import comparison
 from conformance.model.studies.comparison import Change, Compared, Quantity
 from conformance.model.trials.trial import Measurement, Scheme
+from conformance.support.record import At, Record, extended
 
 #: the default margin: how far apart cells may be if one side serves for the other, as a share of what zones permit
 MARGIN = 1.0

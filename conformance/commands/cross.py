@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from conformance.catalogue import documents
 from conformance.commands.measuring import amount, source
-from conformance.commands.result import Document, Result, document
+from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus, of_verdicts
 from conformance.engine import benches
 from conformance.engine.benches import Choice
@@ -17,6 +17,25 @@ from conformance.model.judging.verdict import ALPHA, Status, Verdict, ask, overa
 from conformance.model.judging.zone import Zone, id_parts
 from conformance.model.networks.place import Cell
 from conformance.support.notes import Notes
+from conformance.support.record import Record, Text
+
+
+class CrossedRecord(Record):
+    #: The algorithm that was measured.
+    measured: str
+    scheme: str
+    #: The algorithm whose zones judge.
+    zones_of: str
+    verdict: Status
+    #: Cells by verdict.
+    count: dict[str, int]
+
+
+class CrossRecord(Record):
+    cells: list[Text]
+    trials: int
+    false_alarms_of_a_zone: float
+    judged: list[CrossedRecord]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,12 +45,27 @@ class Cross(Result):
     `verdicts`: {(algorithm that was measured, algorithm whose zones judge): verdicts on all cells}.
     """
 
+    SCHEMA = "cross"
+    RECORD = CrossRecord
+    false_alarms_of_a_zone = ALPHA
+
     algorithms: tuple[str, ...]
     #: {algorithm: id of the scheme that was measured}
     schemes: Mapping[str, str]
     cells: tuple[Cell, ...]
     trials: int
     verdicts: Mapping[tuple[str, str], tuple[Verdict, ...]]
+
+    @property
+    def judged(self) -> list[CrossedRecord]:
+        """The verdicts of each pair of algorithms."""
+        return [
+            CrossedRecord(
+                measured=measured, scheme=self.schemes[measured], zones_of=zones_of, verdict=overall(verdicts),
+                count={str(s): n for s in Status if (n := sum(verdict.status is s for verdict in verdicts))},
+            )
+            for (measured, zones_of), verdicts in self.verdicts.items()
+        ]  # fmt: skip
 
     @property
     def statuses(self) -> dict[tuple[str, str], Status]:
@@ -45,27 +79,6 @@ class Cross(Result):
             else Status.VIOLATES if status.passes else Status.CONFORMS
             for (measured, other), status in self.statuses.items()
         )  # fmt: skip
-
-    def to_json(self) -> Document:
-        """Return a document of schemas/cross.json."""
-        judged = [
-            {
-                "measured": measured,
-                "scheme": self.schemes[measured],
-                "zones_of": other,
-                "verdict": str(overall(found)),
-                "count": {str(s): n for s in Status if (n := sum(v.status is s for v in found))},
-            }
-            for (measured, other), found in self.verdicts.items()
-        ]
-        return document(
-            "cross",
-            self.exit_status,
-            cells=[cell.id for cell in self.cells],
-            trials=self.trials,
-            false_alarms_of_a_zone=ALPHA,
-            judged=judged,
-        )
 
 
 def compute(

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Annotated
 
-from conformance.commands.result import At, Record, Result
+from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus
 from conformance.kernel import build
 from conformance.kernel import store as kernels
@@ -17,6 +17,7 @@ from conformance.lab import adapter, building, endings, manifest, memory, pki, v
 from conformance.model.errors import UserError
 from conformance.support import files, limits, paths
 from conformance.support import scratch as scratch_place
+from conformance.support.record import At, Record
 
 _PROGRAMS = ("tc", "ip", "ifconfig", "bash", "mnexec", "nginx", "openssl")
 _PTRACE_TRACEME = 0

@@ -11,10 +11,11 @@ import pathlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from conformance.commands.result import Record, Result
+from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus
 from conformance.model.errors import UserError
 from conformance.support import files, paths
+from conformance.support.record import Record
 
 ADAPTER = paths.data("adapters", "document")
 _HEADING = re.compile(r"(\d+(?:\.\d+)*|Appendix [A-Z]|[A-Z](?:\.\d+)+|End)\.  (\S.*)")

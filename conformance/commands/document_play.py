@@ -8,13 +8,14 @@ import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
-from conformance.commands.result import At, Record, Result, Text
+from conformance.commands.result import Result
 from conformance.lab import adapter
 from conformance.model.errors import UserError
 from conformance.model.judging import grid
 from conformance.model.networks.place import Cell
 from conformance.model.trials.trial import Measurement
 from conformance.results import store
+from conformance.support.record import At, Record, Text
 
 STACK, ALGORITHM = "document", "bbrv3"
 #: a transfer takes as long at the link's rate, as in the profiles atc25 and packets

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from conformance.catalogue import documents, expectations
 from conformance.catalogue.questions import split_questions
-from conformance.commands.result import At, Record, Result
+from conformance.commands.result import Result
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
 from conformance.lab import manifest
@@ -23,6 +23,7 @@ from conformance.model.trials.trial import Measurement, Scheme, Trial
 from conformance.results import store
 from conformance.support import files, paths
 from conformance.support.console import count, one_line
+from conformance.support.record import At, Record
 
 #: (scheme, room, lab version): measurements with the same are judged together
 Run = tuple[Scheme, str, str]

@@ -4,13 +4,14 @@ import dataclasses
 import pathlib
 from collections.abc import Callable
 
-from conformance.commands.result import Record, Result, Text
+from conformance.commands.result import Result
 from conformance.lab import manifest
 from conformance.reporting import heatmaps
 from conformance.reporting.text import markdown, overview
 from conformance.reporting.tools import badge, bencher, export
 from conformance.results.source import Source
 from conformance.support import files
+from conformance.support.record import Record, Text
 
 #: {form that can be written: the file's name if none is given}
 FORMS = {

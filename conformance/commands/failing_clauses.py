@@ -3,11 +3,11 @@
 import dataclasses
 
 from conformance.catalogue import clause_record, clauses
-from conformance.commands.result import Record, Text
 from conformance.engine.benches import Choice
 from conformance.model.clauses.document import Clause
 from conformance.model.judging.verdict import Status
 from conformance.model.trials.trial import Scheme
+from conformance.support.record import Record, Text
 
 
 class FailingClausesRecord(Record):

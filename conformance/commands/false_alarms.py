@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from conformance.commands import mutants
 from conformance.commands.mutants import Options, Reporter
-from conformance.commands.result import Document, Result, document
+from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches, runs
 from conformance.engine.benches import Bench
@@ -34,6 +34,7 @@ from conformance.results.store import Store
 from conformance.support import files, paths, schema
 from conformance.support.console import one_line
 from conformance.support.notes import Notes
+from conformance.support.record import Record
 
 #: what a run depends on besides its seeds
 About = Mapping[str, Any]
@@ -95,7 +96,7 @@ def path() -> pathlib.Path:
     return paths.PACKAGE.parent / "mutants" / "false-alarms.json"
 
 
-class Record:
+class Kept:
     """The runs that are kept in path(), by algorithm, and what they depend on besides their seeds: see _about().
 
     When a run of an algorithm is added, recorded ones that depend on anything else are dropped.
@@ -150,34 +151,55 @@ class Record:
         files.write(path(), json.dumps(data, indent=1) + "\n")
 
 
+class RunRecord(Record):
+    algorithm: str
+    first_seed: int
+    trials: int
+    status: Status
+    #: The cell that came nearest to a violation. A ratio of 1 or less would have violated; margin_used is the share of
+    #: the margin that the median used up, 1 at an end of the zone.
+    nearest: Nearest | None
+    why: list[str]
+
+
+class FalseAlarmsRecord(Record):
+    runs: list[RunRecord]
+    false_alarms: int
+    #: Upper bound of the share of runs (Clopper-Pearson), or null if no run succeeded.
+    at_most_with_95_pct_confidence: float | None
+    #: Share of the runs that may be false alarms.
+    most: float
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class FalseAlarms(Result):
     """Whole runs of references. `before`: how many were recorded before; `recorded`: the file that keeps them."""
+
+    SCHEMA = "false-alarms"
+    RECORD = FalseAlarmsRecord
+    most = MOST
 
     runs: tuple[Run, ...]
     before: int
     recorded: pathlib.Path | None
 
     @property
+    def false_alarms(self) -> int:
+        """How many runs violate."""
+        return sum(run.status is Status.VIOLATES for run in self.runs)
+
+    @property
+    def at_most_with_95_pct_confidence(self) -> float | None:
+        """An upper bound of the share of runs; None if no run succeeded."""
+        succeeded = [run for run in self.runs if not run.failed]
+        return model.upper_bound(self.false_alarms, len(succeeded)) if succeeded else None
+
+    @property
     def exit_status(self) -> ExitStatus:
         """DONE if at most MOST of the runs are false alarms, VIOLATES if more are, ERROR if a run failed."""
         if any(run.failed for run in self.runs):
             return ExitStatus.ERROR
-        alarms = sum(run.status is Status.VIOLATES for run in self.runs)
-        return ExitStatus.DONE if alarms <= MOST * len(self.runs) else ExitStatus.VIOLATES
-
-    def to_json(self) -> Document:
-        """Return a document of schemas/false-alarms.json."""
-        told = [run for run in self.runs if not run.failed]
-        alarms = sum(run.status is Status.VIOLATES for run in told)
-        return document(
-            "false-alarms",
-            self.exit_status,
-            runs=[{"algorithm": run.algorithm, **run.to_json(), "why": list(run.why)} for run in self.runs],
-            false_alarms=alarms,
-            at_most_with_95_pct_confidence=model.upper_bound(alarms, len(told)) if told else None,
-            most=MOST,
-        )
+        return ExitStatus.DONE if self.false_alarms <= MOST * len(self.runs) else ExitStatus.VIOLATES
 
 
 def compute(n: int, options: Options, record: bool, notes: Notes) -> FalseAlarms:
@@ -189,7 +211,7 @@ def compute(n: int, options: Options, record: bool, notes: Notes) -> FalseAlarms
     recorded are not made again, and new ones are added. `notes` shows progress.
     """
     bench = benches.find()
-    kept = Record.load() if record else None
+    kept = Kept.load() if record else None
     for line in _other_kernels(bench, kept) if kept else ():
         notes.say(line)
     made: list[Run] = []
@@ -205,7 +227,7 @@ def compute(n: int, options: Options, record: bool, notes: Notes) -> FalseAlarms
     return FalseAlarms(runs=tuple(made), before=before, recorded=recorded)
 
 
-def _other_kernels(bench: Bench, kept: Record) -> Iterator[str]:
+def _other_kernels(bench: Bench, kept: Kept) -> Iterator[str]:
     """Yield a line for each reference whose recorded runs are of another kernel, so that they are made again."""
     for algorithm in REFERENCES:
         was, is_now = kept.kernel(algorithm), bench.scheme(algorithm).kernel_release
@@ -229,7 +251,7 @@ def _block(
     algorithm: str,
     first_seeds: Sequence[int],
     options: Options,
-    kept: Record | None,
+    kept: Kept | None,
     report: Reporter,
 ) -> Iterator[tuple[list[Run], bool]]:
     """Yield ([Run], whether they are newly made) of a block: first the runs in `kept` (a Record, or None)."""

@@ -13,13 +13,14 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from conformance.catalogue import documents
-from conformance.commands.result import Record, Result, Text
+from conformance.commands.result import Result
 from conformance.model.errors import UserError, located
 from conformance.model.judging.statistics import bias_and_rms
 from conformance.model.networks.place import Cell
 from conformance.model.trials.trial import Measurement, Outcome
 from conformance.results import store
 from conformance.support import paths
+from conformance.support.record import Record, Text
 
 #: {scheme: the largest (rms, bias)} that `make fidelity` promises, over 60 cells and 20 trials; None: no promised bias
 LIMITS: dict[str, tuple[float, float | None]] = {

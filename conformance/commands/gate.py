@@ -8,6 +8,7 @@ import dataclasses
 import itertools
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Annotated, Any
 
 from conformance.catalogue import baseline as baselines
 from conformance.catalogue import documents, expectations, scenarios
@@ -23,21 +24,22 @@ from conformance.commands import (
 )
 from conformance.commands.compare_result import Comparison
 from conformance.commands.gate_budget import Budget, Spent
-from conformance.commands.gate_clauses import Clauses
+from conformance.commands.gate_clauses import Clauses, ClausesRecord
 from conformance.commands.gate_findings import Evidence, ZoneResult, by_zone, evidence
 from conformance.commands.measuring import source
-from conformance.commands.result import Document, Result, printed
+from conformance.commands.result import Result, printed
 from conformance.commands.status import ExitStatus, of_verdicts
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
 from conformance.engine.workers import Executor
+from conformance.model.diagnosis.blame import Blame, NotAttributed
 from conformance.model.errors import UserError
 from conformance.model.judging import expectation, seeds
 from conformance.model.judging import grid as grids
-from conformance.model.judging.expectation import Expected, Surprise
+from conformance.model.judging.expectation import Expected, Known, Surprise
 from conformance.model.judging.question import Key, Question
 from conformance.model.judging.session import Answer, Event, Finding, Plan, Session, plan
-from conformance.model.judging.verdict import Status, ask, last_look
+from conformance.model.judging.verdict import ALPHA, Status, ask, last_look
 from conformance.model.judging.zone import Zone, judges
 from conformance.model.networks.place import Point
 from conformance.model.studies.comparison import Change, Compared
@@ -46,6 +48,7 @@ from conformance.reporting.text import gate as reporting
 from conformance.support import files, limits, spelling
 from conformance.support.console import count, duration
 from conformance.support.notes import Notes
+from conformance.support.record import At, Record, extended, filled
 
 #: the share of a budget that is reserved for repeating new violations
 _FOR_REPEATS = 0.1
@@ -97,9 +100,103 @@ class Options:
         return not self.baseline
 
 
+class VerdictRecord(Record):
+    verdict: Annotated[Status, At("status")]
+    reason: str
+    trials: Annotated[int, At("n")]
+    #: Over the trials; null if nothing ran: missing is never zero.
+    median: Annotated[float | None, At("value")]
+    #: Confidence interval of the median; null if there are too few trials, or some timed out.
+    interval: Annotated[list[float] | None, At("known_interval")]
+
+
+class ShiftsRecord(Record):
+    less: Annotated[float | None, At("down")]
+    more: Annotated[float | None, At("up")]
+
+
+class ExpectationRecord(Record):
+    verdict: Known
+    reason: str
+    link: str | None
+
+
+class GateCellRecord(VerdictRecord):
+    cell: str
+    #: For a compatible cell: the smallest shifts that would have been detected, as shares of the reference's median;
+    #: null otherwise.
+    would_tell: ShiftsRecord | None
+    #: Transfers that timed out; if there are any, the median of utilization is an upper bound.
+    timeouts: int
+    permitted: list[float]
+    #: What the stack's expected.json says about this cell, or null.
+    expected: ExpectationRecord | None
+    #: For a new violation, what trials with fresh seeds showed; null if it was not repeated.
+    again: VerdictRecord | None
+    #: How this cell differs from what was expected; null if it does not. The gate fails for all of these but "not
+    #: confirmed".
+    surprise: Surprise | None
+    #: What the violation is due to (docs/blame.md); null if this was not examined.
+    blame: Blame | None
+    #: Why it is not known what the violation is due to; null if it is, or if this was not examined.
+    not_attributed: str | None
+
+
+class ZoneRecord(Record):
+    zone: str
+    metric: str
+    profile: str
+    #: algorithm/stack/version; for the kernel's TCP, the version is the kernel's release
+    scheme: str
+    #: Number of cells by verdict.
+    count: dict[str, int]
+    #: Cells that were not measured in time, and not judged.
+    not_measured: list[str]
+    cells: list[GateCellRecord]
+
+
+class FalseAlarmsBoundRecord(Record):
+    at_most: float
+    cells: int
+
+
+class EvidenceRecord(Record):
+    smoke: bool
+    asked: int
+    decided: int
+
+
+class GateRecord(Record):
+    #: "passes", "fails", "cannot tell: error" or "cannot tell"
+    status: Annotated[str, At("ending")]
+    strict: bool
+    #: Whether it judged by zones made from earlier results (`--baseline`), not by those that ship.
+    baseline: bool
+    #: Upper bound on the share of runs with any false alarm, over all judged cells of all zones and shards (Holm); null
+    #: if none was judged.
+    false_alarms: FalseAlarmsBoundRecord | None
+    #: Features that moved from the baseline's, as `conformance compare` reports them (compare.json); null without
+    #: --features.
+    features: Annotated[dict[str, Any] | None, At("features_document")]
+    #: How many verdicts were asked for, and how many are decided: those at smoke cells or, without any, all that count.
+    #: Below half, the gate cannot tell.
+    evidence: EvidenceRecord
+    #: Verdicts on clauses, as `conformance clause run` reports them (clause-run.json), and whether each is a violation
+    #: on record; null without --clauses.
+    clauses: ClausesRecord | None
+    #: What `--budget` was spent on, in seconds; null without a budget. processor_s: null if workers made the trials.
+    #: needed_s: an estimate for what is undecided; null if too few trials were made.
+    spent: Spent | None
+    zones: list[ZoneRecord]
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GateResult(Result):
     """All that a gate found. `strict`: see Options."""
+
+    SCHEMA = "gate"
+    VERSION = 3
+    RECORD = GateRecord
 
     judged: tuple[ZoneResult, ...]
     strict: bool
@@ -150,13 +247,50 @@ class GateResult(Result):
         """The violations that trials with fresh seeds did not show again."""
         return [finding for finding in self.findings if finding.surprise is Surprise.UNCONFIRMED]
 
-    def to_json(self) -> Document:
-        """Return a document of schemas/gate.json."""
-        return reporting.to_json(self, None if self.features is None else printed(self.features))
-
     @property
     def evidence(self) -> Evidence:
         return evidence(self.judged)
+
+    @property
+    def ending(self) -> str:
+        """How the gate ended, in a word or two."""
+        return reporting.ENDS[self.exit_status]
+
+    @property
+    def false_alarms(self) -> FalseAlarmsBoundRecord | None:
+        """The bound on false alarms; None if no cell was judged."""
+        return FalseAlarmsBoundRecord(at_most=ALPHA, cells=self.family) if self.findings else None
+
+    @property
+    def features_document(self) -> dict[str, Any] | None:
+        """The document of the comparison of features, if there is one."""
+        return None if self.features is None else printed(self.features)
+
+    @property
+    def zones(self) -> list[ZoneRecord]:
+        """The verdicts, zone by zone."""
+        return [
+            ZoneRecord(
+                zone=judged.zone.id, metric=judged.zone.metric, profile=judged.zone.profile, scheme=judged.scheme_id,
+                count={str(status): n for status, n in judged.count().items()},
+                not_measured=[cell.id for cell in judged.unmeasured],
+                cells=[self._cell(finding) for finding in sorted(judged.findings, key=lambda f: f.verdict.place)],
+            )
+            for judged in self.judged
+        ]  # fmt: skip
+
+    def _cell(self, finding: Finding) -> GateCellRecord:
+        verdict, cause = finding.verdict, self.blamed.get((finding.verdict.zone_id, finding.verdict.place))
+        return extended(
+            GateCellRecord, verdict, VerdictRecord, cell=verdict.place.id,
+            would_tell=filled(ShiftsRecord | None, verdict.told), timeouts=finding.timeouts,
+            permitted=[verdict.permitted.low, verdict.permitted.high],
+            expected=filled(ExpectationRecord | None, finding.expected),
+            again=filled(VerdictRecord | None, finding.again),
+            surprise=None if finding.surprise is Surprise.NONE else finding.surprise,
+            blame=cause if isinstance(cause, Blame) else None,
+            not_attributed=cause.why_not if isinstance(cause, NotAttributed) else None,
+        )  # fmt: skip
 
     @property
     def exit_status(self) -> ExitStatus:

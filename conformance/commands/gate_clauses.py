@@ -2,17 +2,28 @@
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Annotated
 
 from conformance.catalogue import clause_record
 from conformance.commands import gate_order
-from conformance.commands.clause import JudgedClause, judged_clauses, questions_about
+from conformance.commands.clause import JudgedClause, JudgedClauseRecord, judged_clauses, questions_about
 from conformance.commands.status import ExitStatus, of_verdicts, worst
 from conformance.engine.benches import Bench
 from conformance.model.judging.session import plan
 from conformance.model.judging.verdict import Status
 from conformance.support.console import count
 from conformance.support.notes import Notes
+from conformance.support.record import At, Record, extended
+
+
+class GateClauseRecord(JudgedClauseRecord):
+    #: Whether clauses/record.json says that the stack violates it.
+    known: bool
+
+
+class ClausesRecord(Record):
+    judged: Annotated[list[GateClauseRecord], At("with_known")]
+    not_measured: Annotated[list[str], At("unmeasured")]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +54,10 @@ class Clauses:
         decided = any(one.verdict.status.passes or one.violates for one in self.judged)
         return bool(self.judged or self.unmeasured) and not decided
 
-    def to_json(self) -> dict[str, Any]:
-        """Return its part of a document of schemas/gate.json."""
-        return {
-            "judged": [{**one.to_json(), "known": one in self.known} for one in self.judged],
-            "not_measured": list(self.unmeasured),
-        }
+    @property
+    def with_known(self) -> list[GateClauseRecord]:
+        """The verdicts, and whether each is a violation on record."""
+        return [extended(GateClauseRecord, one, JudgedClauseRecord, known=one in self.known) for one in self.judged]
 
 
 def judge(

@@ -8,7 +8,7 @@ from typing import Annotated
 from conformance.catalogue import documents
 from conformance.commands import common
 from conformance.commands.measuring import measure
-from conformance.commands.result import At, Record, Result, Text
+from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus, of_outcomes, worst
 from conformance.engine import benches, runs
 from conformance.engine.benches import Choice
@@ -20,6 +20,7 @@ from conformance.model.studies.identify import Score
 from conformance.model.studies.identify_rates import Rates, rates
 from conformance.model.trials.trial import Measurement, Scheme
 from conformance.support.notes import Notes
+from conformance.support.record import At, Record, Text
 
 
 class MissRecord(Record):

@@ -3,11 +3,12 @@
 import dataclasses
 from typing import Annotated
 
-from conformance.commands.result import At, Record, Result, Text
+from conformance.commands.result import Result
 from conformance.kernel import store
 from conformance.kernel.store import Kernel
 from conformance.lab import manifest
 from conformance.lab.manifest import Manifest, NotPublic
+from conformance.support.record import At, Record, Text
 
 
 class AdapterRecord(Record):

@@ -4,8 +4,9 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Annotated
 
-from conformance.commands.result import At, Record, Result, Text
+from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus
+from conformance.support.record import At, Record, Text
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

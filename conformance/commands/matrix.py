@@ -9,12 +9,12 @@ import pathlib
 import statistics
 import types
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated
 
 from conformance.catalogue import documents, expectations
 from conformance.catalogue.questions import cell_questions
 from conformance.commands.measuring import source
-from conformance.commands.result import Document, Result, document
-from conformance.commands.status import ExitStatus
+from conformance.commands.result import Result
 from conformance.engine import benches
 from conformance.engine.benches import Choice
 from conformance.lab import manifest
@@ -31,6 +31,7 @@ from conformance.model.trials.trial import Measurement, Outcome
 from conformance.reporting.text.overview import words
 from conformance.support.console import count
 from conformance.support.notes import Notes
+from conformance.support.record import At, Record
 
 #: where an algorithm without a zone is measured, to show that it runs
 _ANY_CELL = Cell(10, 20, 0)
@@ -51,29 +52,38 @@ class Row:
     wall_s: float | None = None
 
 
+class MatrixRowRecord(Record):
+    stack: str
+    algorithm: str
+    #: The stack's own name for the algorithm.
+    called: str
+    verdict: Annotated[Status, At("status")]
+    #: How many verdicts there are of each status.
+    count: dict[str, int]
+    #: How many verdicts there are of each status, and cells that have the worst; or why there are none.
+    what: str
+    #: Median wall seconds of a trial.
+    wall_s: float | None
+
+
+class MatrixRecord(Record):
+    #: Name of the grid, or null for the smoke cells of each zone.
+    grid: str | None
+    #: Upper bound on the share of runs in which a row has any false alarm.
+    false_alarms_of_a_row: float
+    rows: list[MatrixRowRecord]
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Matrix(Result):
     """The verdicts on many stacks. `grid` None: each stack is judged in the smoke cells of its zones."""
 
+    SCHEMA = "matrix"
+    RECORD = MatrixRecord
+    false_alarms_of_a_row = ALPHA
+
     grid: str | None
     rows: tuple[Row, ...]
-
-    @property
-    def exit_status(self) -> ExitStatus:
-        """Always DONE: the table shows the violations."""
-        return ExitStatus.DONE
-
-    def to_json(self) -> Document:
-        """Return a document of schemas/matrix.json."""
-        rows = [
-            {
-                **{name: getattr(row, name) for name in ("stack", "algorithm", "called", "what", "wall_s")},
-                "verdict": str(row.status),
-                "count": {str(status): n for status, n in row.count.items()},
-            }
-            for row in self.rows
-        ]
-        return document("matrix", self.exit_status, grid=self.grid, false_alarms_of_a_row=ALPHA, rows=rows)
 
 
 def compute(

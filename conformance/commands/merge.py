@@ -4,8 +4,9 @@ import dataclasses
 import pathlib
 from collections.abc import Sequence
 
-from conformance.commands.result import Record, Result, Text
+from conformance.commands.result import Result
 from conformance.results import merge
+from conformance.support.record import Record, Text
 
 
 class MergedRecord(Record):

@@ -11,10 +11,11 @@ import functools
 import pathlib
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Annotated
 
 from conformance.catalogue import documents, mutant_record, scenarios
 from conformance.catalogue.mutant_record import Measured
-from conformance.commands.result import Document, Result, document
+from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches, unused
 from conformance.engine.benches import Bench
@@ -38,6 +39,7 @@ from conformance.results.store import Store
 from conformance.support import paths, schema
 from conformance.support.console import count, duration
 from conformance.support.notes import Bar, Notes
+from conformance.support.record import At, Record
 
 #: (name of a profile or scenario, a cell or point of it)
 Where = tuple[str, Point]
@@ -93,13 +95,49 @@ class Options:
         looks(self.trials, self.max_trials)
 
 
+class TellingRecord(Record):
+    zone: Annotated[str, At("zone_id")]
+    cell: Annotated[str, At("place.id")]
+
+
+class MutantFindingRecord(Record):
+    mutant: Annotated[str, At("mutant.id")]
+    #: What is wrong with it.
+    what: Annotated[str, At("mutant.what")]
+    #: "detected", "missed" or "error"
+    outcome: str
+    trials: int
+    #: Places where it violates, the farthest outside first.
+    telling: list[TellingRecord]
+
+
+class ScoredRecord(Record):
+    detected: Annotated[int, At("score.detected")]
+    missed: Annotated[int, At("score.missed")]
+    errors: Annotated[int, At("score.errors")]
+    #: Share of the mutants that must be detected.
+    least_detected: float
+    #: Mutants that were not measured because the user has not built their kernel.
+    absent: list[str]
+    mutants: Annotated[list[MutantFindingRecord], At("findings")]
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Scored(Result):
     """The findings. `absent`: ids of mutants whose kernel is not built; `recorded`: files that `--record` wrote."""
 
+    SCHEMA = "mutant-score"
+    RECORD = ScoredRecord
+    least_detected = LEAST_DETECTED
+
     findings: tuple[Finding, ...]
     absent: tuple[str, ...] = ()
     recorded: tuple[pathlib.Path, ...] = ()
+
+    @property
+    def score(self) -> mutants.Score:
+        """How many mutants were detected."""
+        return mutants.score(self.findings)
 
     @property
     def exit_status(self) -> ExitStatus:
@@ -109,30 +147,6 @@ class Scored(Result):
             return ExitStatus.ERROR
         enough = score.share is not None and score.share >= LEAST_DETECTED
         return ExitStatus.DONE if enough else ExitStatus.VIOLATES
-
-    def to_json(self) -> Document:
-        """Return a document of schemas/mutant-score.json."""
-        score = mutants.score(self.findings)
-        told = [
-            {
-                "mutant": finding.mutant.id,
-                "what": finding.mutant.what,
-                "outcome": str(finding.outcome),
-                "trials": finding.trials,
-                "telling": [{"zone": v.zone_id, "cell": v.place.id} for v in finding.telling],
-            }
-            for finding in self.findings
-        ]
-        return document(
-            "mutant-score",
-            self.exit_status,
-            detected=score.detected,
-            missed=score.missed,
-            errors=score.errors,
-            least_detected=LEAST_DETECTED,
-            absent=list(self.absent),
-            mutants=told,
-        )
 
 
 def compute(ids: Sequence[str], options: Options, record: bool, notes: Notes) -> Scored:

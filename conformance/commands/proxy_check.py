@@ -9,12 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from conformance.commands.result import Record, Result
+from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus
 from conformance.lab import manifest, proxy, proxy_network
 from conformance.model.errors import UserError
 from conformance.model.networks.proxy import PEPSAL, SPLITTER
 from conformance.support import paths
+from conformance.support.record import Record
 
 #: how long a section is down, in s
 DOWN_S = (1, 5, 20)

@@ -7,7 +7,7 @@ from typing import Any
 from conformance.catalogue import documents
 from conformance.commands import common
 from conformance.commands.measuring import amount, source
-from conformance.commands.result import Document, Result, document
+from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus, of_outcomes, of_verdicts, worst
 from conformance.engine import benches
 from conformance.engine.benches import Choice
@@ -24,31 +24,38 @@ from conformance.reporting import heatmaps
 from conformance.reporting.heatmaps import CellResult, Series
 from conformance.reporting.tools import export
 from conformance.support.notes import Notes
+from conformance.support.record import Record
+
+
+class MeasuredGridRecord(Record):
+    #: File that holds the measurements.
+    results: str
+    #: Why no zone judges these settings, or null.
+    not_judged: str | None
+    #: One for each scheme under each profile, as measured by one version of the lab; as `export json` writes them.
+    schemes: list[export.SeriesRecord]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Measured(Result):
     """Measurements over a grid, as heatmaps with verdicts. `not_judged`: why no zone judges them, or None."""
 
+    SCHEMA = "run"
+    RECORD = MeasuredGridRecord
+
     series: tuple[Series, ...]
     results: str
     not_judged: str | None
 
     @property
+    def schemes(self) -> list[export.SeriesRecord]:
+        """The schemes as `export json` writes them."""
+        return export.summary(self.series, ()).schemes
+
+    @property
     def exit_status(self) -> ExitStatus:
         judged = (heatmap for one in self.series for heatmap in one.judged)
         return exit_status(result for heatmap in judged for result in heatmap.results.values())
-
-    def to_json(self) -> Document:
-        """Return a document of schemas/run.json: the summary of the results that `export json` writes."""
-        summary = export.summary(self.series, ())
-        return document(
-            "run",
-            self.exit_status,
-            results=self.results,
-            not_judged=self.not_judged,
-            schemes=summary["schemes"],
-        )
 
 
 def compute(

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from conformance.catalogue import documents, scenarios
 from conformance.commands import common
 from conformance.commands.measuring import source
-from conformance.commands.result import At, Document, Record, Result, Text, document
+from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus, of_outcomes, of_verdicts, worst
 from conformance.engine import benches
 from conformance.engine.benches import Choice
@@ -30,6 +30,7 @@ from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement, Outcome
 from conformance.support import limits
 from conformance.support.notes import Notes
+from conformance.support.record import At, Record, Text, extended
 
 #: name of all judged flows together, if they are in more than one group
 JUDGED = "judged"
@@ -48,10 +49,6 @@ class Figure:
         """The median over all trials; None if any trial has no value."""
         seen = [value for value in self.values if value is not None]
         return statistics.median(seen) if seen and len(seen) == len(self.values) else None
-
-    def to_json(self) -> Document:
-        """Return the figure as part of the document."""
-        return {"group": self.group, "metric": self.metric, "median": self.median, "values": list(self.values)}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,27 +69,58 @@ class PointRan:
         """Return the median of a figure, None if it is not known."""
         return next((one.median for one in self.figures if (one.group, one.metric) == (group, metric)), None)
 
-    def to_json(self) -> Document:
-        """Return the point's results as part of the document."""
-        return {
-            "point": self.point,
-            "outcomes": [str(outcome) for outcome in self.outcomes],
-            "figures": [figure.to_json() for figure in self.figures],
-            "messages": list(self.messages),
-            "triggered": {state: list(times) for state, times in self.triggered.items()},
-            "verdicts": [
-                {
-                    "zone": one.zone_id, "verdict": str(one.status), "reason": one.words, "median": one.value,
-                    "permitted": [one.permitted.low, one.permitted.high],
-                }
-                for one in self.verdicts
-            ],
-        }  # fmt: skip
+
+class FigureRecord(Record):
+    #: A group's name; `judged` for all judged groups together; empty for a lone transfer.
+    group: str
+    metric: str
+    #: Null if a trial did not see it.
+    median: float | None
+    #: Null for a trial that did not see it.
+    values: list[float | None]
+
+
+class PointVerdictRecord(Record):
+    zone: Annotated[str, At("zone_id")]
+    verdict: Annotated[Status, At("status")]
+    reason: Annotated[str, At("words")]
+    median: Annotated[float | None, At("value")]
+    permitted: Annotated[list[float], At("permitted.low", "permitted.high")]
+
+
+class PointRecord(Record):
+    #: AXIS=VALUE, separated by commas.
+    point: str
+    #: One for each trial.
+    outcomes: list[Outcome]
+    figures: list[FigureRecord]
+    messages: list[str]
+    #: When the states that the schedule waits for began, in seconds after the beginning of each trial.
+    triggered: dict[str, list[float]]
+    #: Verdicts by the zones that have this point.
+    verdicts: list[PointVerdictRecord]
+
+
+class HarmedPointRecord(PointRecord):
+    #: By what share a group's goodput is lower than at the point `alone`.
+    harm: dict[str, float]
+
+
+class RanRecord(Record):
+    scenario: str
+    scheme: str
+    trials: int
+    points: Annotated[list[HarmedPointRecord], At("harmed")]
+    alone: PointRecord | None
+    results: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Ran(Result):
     """The results of a scenario. `alone`: the point that harm (RFC 9743) is computed against, if one was named."""
+
+    SCHEMA = "scenario-run"
+    RECORD = RanRecord
 
     scenario: str
     scheme: str
@@ -111,6 +139,11 @@ class Ran(Result):
         told = [one.status for point in ran for one in point.verdicts if one.status in (Status.VIOLATES, Status.ERROR)]
         return worst([of_outcomes(outcome for point in ran for outcome in point.outcomes), of_verdicts(told)])
 
+    @property
+    def harmed(self) -> list[HarmedPointRecord]:
+        """The points, with the harm at each."""
+        return [extended(HarmedPointRecord, point, PointRecord, harm=dict(self.harms(point))) for point in self.points]
+
     def harms(self, at: PointRan) -> Iterator[tuple[str, float]]:
         """Yield (group, the share of its goodput at `alone` that it loses at this point), from 0 to 1."""
         for figure in at.figures if self.alone else ():
@@ -119,14 +152,6 @@ class Ran(Result):
                 harm = None if alone is None or figure.median is None else group_metrics.harm(alone, figure.median)
                 if harm is not None:
                     yield figure.group, harm
-
-    def to_json(self) -> Document:
-        """Return a document of schemas/scenario-run.json."""
-        return document(
-            "scenario-run", self.exit_status, scenario=self.scenario, scheme=self.scheme, trials=self.trials,
-            points=[{**one.to_json(), "harm": dict(self.harms(one))} for one in self.points],
-            alone=self.alone and {**self.alone.to_json(), "harm": {}}, results=self.results,
-        )  # fmt: skip
 
 
 def run(

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from conformance.catalogue import documents
 from conformance.commands import common
 from conformance.commands.measuring import measure
-from conformance.commands.result import At, Record, Result
+from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus, of_outcomes
 from conformance.engine import benches, runs
 from conformance.engine.benches import Choice
@@ -19,6 +19,7 @@ from conformance.model.split import accuracy, split_paths
 from conformance.model.split.accuracy import Accuracy, Panel
 from conformance.model.trials.trial import Measurement, Outcome
 from conformance.support.notes import Notes
+from conformance.support.record import At, Record
 
 #: a path in a Panel: (row, column)
 Place = tuple[str, str]

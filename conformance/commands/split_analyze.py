@@ -8,7 +8,7 @@ from typing import Annotated
 
 import msgspec
 
-from conformance.commands.result import At, Record, Result, filled
+from conformance.commands.result import Result
 from conformance.model.errors import UserError
 from conformance.model.judging import grid as grids
 from conformance.model.networks.place import Cell
@@ -18,6 +18,7 @@ from conformance.model.split.split_rates import Filter, Prediction, Rates
 from conformance.model.trials import grouping
 from conformance.model.trials.trial import Measurement
 from conformance.results import store
+from conformance.support.record import At, Record, filled
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from conformance.catalogue import documents
 from conformance.commands import common
 from conformance.commands.measuring import measure
-from conformance.commands.result import At, Record, Result
+from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus, of_outcomes
 from conformance.engine import benches, runs
 from conformance.engine.benches import Choice
@@ -18,6 +18,7 @@ from conformance.model.networks.setting import Setting
 from conformance.model.split import split_paths
 from conformance.model.trials.trial import Measurement, Outcome, Scheme
 from conformance.support.notes import Notes
+from conformance.support.record import At, Record
 
 #: bandwidth of the representative paths that zones have (split_zone.py: those of the smallest grid)
 _BANDWIDTH_MBPS = 10

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from conformance.catalogue import references, studies
 from conformance.commands.measuring import answers
-from conformance.commands.result import At, Record, Result, extended
+from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus, of_outcomes, worst
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
@@ -26,6 +26,7 @@ from conformance.model.trials.trial import Measurement
 from conformance.results import store
 from conformance.support import limits
 from conformance.support.notes import Notes
+from conformance.support.record import At, Record, extended
 
 
 class SeenRecord(Record):

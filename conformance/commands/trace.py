@@ -23,7 +23,7 @@ from typing import Annotated, Any
 
 from conformance.catalogue import documents, scenarios
 from conformance.commands import common
-from conformance.commands.result import At, Record, Result, Text
+from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus, of_outcomes
 from conformance.engine import benches
 from conformance.engine.benches import Choice
@@ -37,6 +37,7 @@ from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement, Outcome, Trial
 from conformance.support import files, limits
 from conformance.support.notes import Notes
+from conformance.support.record import At, Record, Text
 
 _WALL_TIMEOUT_S = 600
 #: how many cells keep_some() traces at most

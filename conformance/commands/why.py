@@ -18,7 +18,7 @@ from conformance.catalogue.recorded_features import Recorded
 from conformance.commands import common, failing_clauses, tracing, why_changes
 from conformance.commands.blame import Violation
 from conformance.commands.failing_clauses import FailingClauses
-from conformance.commands.result import At, Record, Result, filled, printed
+from conformance.commands.result import Result, printed
 from conformance.commands.status import ExitStatus
 from conformance.commands.tracing import Traced
 from conformance.engine import benches, runs
@@ -38,6 +38,7 @@ from conformance.model.trials.trial import Scheme
 from conformance.reporting.text import why as showing
 from conformance.support import extras, files
 from conformance.support.notes import Notes
+from conformance.support.record import At, Record, filled
 
 #: how many traces of each cell are made unless the user asks for another number (see tracing.plan)
 USUAL_TRIALS = 3

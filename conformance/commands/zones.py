@@ -5,12 +5,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 from conformance.catalogue import documents, lint, mutant_record, separation
-from conformance.commands.result import At, Record, Result, Text, filled
+from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus
 from conformance.model.errors import UserError
 from conformance.model.judging.zone import Interval, Zone
 from conformance.model.networks.place import Cell, Point
 from conformance.model.split.split_zone import called
+from conformance.support.record import At, Record, Text, filled
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

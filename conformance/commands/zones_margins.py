@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated
 
 from conformance.catalogue import documents
-from conformance.commands.result import At, Record, Result, Text
+from conformance.commands.result import Result
 from conformance.model.errors import UserError
 from conformance.model.judging.margins import Median, Spread, spreads
 from conformance.model.judging.verdict import packet_bytes
@@ -18,6 +18,7 @@ from conformance.model.networks.place import Point
 from conformance.model.trials.trial import Measurement, Outcome
 from conformance.results import store
 from conformance.support import files, paths, schema
+from conformance.support.record import At, Record, Text
 
 #: implementations that share no code are measured over UDP, so margins are computed from the zones under this profile
 _PROFILE = "packets"

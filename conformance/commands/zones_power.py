@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated
 
 from conformance.catalogue import documents, lint
-from conformance.commands.result import At, Record, Result
+from conformance.commands.result import Result
 from conformance.model.errors import UserError
 from conformance.model.judging import power, verdict
 from conformance.model.judging.power import Told
@@ -15,6 +15,7 @@ from conformance.model.judging.verdict import Status
 from conformance.model.judging.zone import Zone
 from conformance.model.metrics.table import UTILIZATION
 from conformance.model.networks.place import Point
+from conformance.support.record import At, Record
 
 #: how much lower the utilization of a made-up, slower stack is in every cell, as a share
 SLOWER = 0.2

@@ -138,17 +138,6 @@ class Blame:
             f" permitted {low:.2f}..{high:.2f}"
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """Return what schemas/gate.json and why.json call a blame."""
-        parts = ("total", "recovery", "packet_size", "control", "response", "rest")
-        return {
-            "cause": self.cause and str(self.cause),
-            **{name: _rounded(getattr(self, name)) for name in parts},
-            "permitted": [round(x, 4) for x in self.permitted],
-            "waiting": [round(x, 4) for x in self.waiting],
-            "payload_bytes": [round(x, 1) for x in self.payload_bytes],
-        }
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NotAttributed:
@@ -165,14 +154,6 @@ class NotAttributed:
     def sentence(self) -> str:
         """The same words, with the reason."""
         return f"not attributed: {self.why_not}"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return what schemas/gate.json has instead of a blame."""
-        return {"why_not": self.why_not}
-
-
-def _rounded(factor: Factor | None) -> dict[str, float] | None:
-    return None if factor is None else {name: round(x, 4) for name, x in dataclasses.asdict(factor).items()}
 
 
 def seen(flow: Flow) -> Seen | None:

@@ -148,6 +148,11 @@ class Verdict:
         return dataclasses.replace(self, status=Status.INCONCLUSIVE, reason=reason, p=None)
 
     @property
+    def known_interval(self) -> tuple[float, float] | None:
+        """The interval; None if it is not known, or unbounded: with few trials, or on one side if some timed out."""
+        return self.interval if self.interval and all(map(math.isfinite, self.interval)) else None
+
+    @property
     def words(self) -> str:
         """The reason, with what would have been detected."""
         return f"{self.reason}; {self.told.words} would have been detected" if self.told else self.reason

@@ -7,7 +7,6 @@ and site/; for each algorithm that violates, it also has why/ALGORITHM.json and 
 import collections
 import dataclasses
 import json
-import math
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ import rich.console
 
 from conformance.model.judging.expectation import UNEXPLAINED, Surprise
 from conformance.model.judging.session import Finding
-from conformance.model.judging.verdict import ALPHA, CONFIDENCE, Says, Status, Verdict, counts, false_alarms
+from conformance.model.judging.verdict import ALPHA, CONFIDENCE, Says, Status, Verdict, counts, decided, false_alarms
 from conformance.model.rounding import digits_to_tell
 from conformance.model.trials.trial import Measurement
 from conformance.reporting import heatmaps
@@ -42,7 +41,7 @@ _DIGITS = 3
 _FURTHER = "    "
 #: the exit statuses ERROR and UNKNOWN (conformance/commands/status.py)
 _ERROR, _UNKNOWN = 3, 4
-_ENDS = {0: "passes", 1: "fails", _ERROR: "cannot tell: error", _UNKNOWN: "cannot tell"}
+ENDS = {0: "passes", 1: "fails", _ERROR: "cannot tell: error", _UNKNOWN: "cannot tell"}
 
 
 def show(outcome: "GateResult", console: rich.console.Console) -> None:
@@ -111,66 +110,7 @@ def _why_files(target: pathlib.Path, algorithm: str) -> tuple[pathlib.Path, path
     return (target / "why" / f"{algorithm}.json", target / "why" / f"{algorithm}.svg")
 
 
-def to_json(outcome: "GateResult", features: dict[str, Any] | None) -> dict[str, Any]:
-    """Return a document of schemas/gate.json; `features`: the document of the comparison of features."""
-    return {
-        "schema": "gate/2",
-        "status": _ENDS[outcome.exit_status],
-        "exit_status": outcome.exit_status,
-        "strict": outcome.strict,
-        "baseline": outcome.baseline,
-        "false_alarms": {"at_most": ALPHA, "cells": outcome.family} if outcome.findings else None,
-        "features": features,
-        "evidence": {
-            "smoke": outcome.evidence.smoke,
-            "asked": outcome.evidence.asked,
-            "decided": outcome.evidence.decided,
-        },
-        "clauses": outcome.clauses and outcome.clauses.to_json(),
-        "spent": outcome.spent and dataclasses.asdict(outcome.spent),
-        "zones": [
-            {
-                "zone": judged.zone.id,
-                "metric": judged.zone.metric,
-                "profile": judged.zone.profile,
-                "scheme": judged.scheme_id,
-                "count": {str(status): n for status, n in judged.count().items()},
-                "not_measured": [cell.id for cell in judged.unmeasured],
-                "cells": [_cell(outcome, one) for one in sorted(judged.findings, key=lambda one: one.verdict.place)],
-            }
-            for judged in outcome.judged
-        ],
-    }
-
-
-def _cell(outcome: "GateResult", finding: Finding) -> dict[str, Any]:
-    verdict, expected = finding.verdict, finding.expected
-    cause = outcome.blamed.get((verdict.zone_id, verdict.place))
-    return {
-        "cell": verdict.place.id,
-        **_verdict(verdict),
-        "would_tell": verdict.told and {"less": verdict.told.down, "more": verdict.told.up},
-        "timeouts": finding.timeouts,
-        "permitted": [verdict.permitted.low, verdict.permitted.high],
-        "expected": expected and {"verdict": str(expected.verdict), "reason": expected.reason, "link": expected.link},
-        "again": finding.again and _verdict(finding.again),
-        "surprise": None if finding.surprise is Surprise.NONE else str(finding.surprise),
-        "blame": cause and cause.to_json(),
-    }
-
-
-def _verdict(verdict: Verdict) -> dict[str, Any]:
-    return {
-        "verdict": str(verdict.status),
-        "reason": verdict.reason,
-        "trials": verdict.n,
-        "median": verdict.value,
-        # An interval is unbounded if there are few trials, and on one side if some timed out.
-        "interval": list(verdict.interval) if verdict.interval and all(map(math.isfinite, verdict.interval)) else None,
-    }
-
-
-def summary(outcome: "GateResult", drawn: heatmaps.Drawn, told: Sequence[str] = ()) -> str:
+def summary(outcome: "GateResult", drawn: Drawn, told: Sequence[str] = ()) -> str:
     """Return Markdown: whether the gate passes and why, what looks wrong (the lines `told`), then the schemes."""
     lines = [f"### Gate {_ending(outcome)}", "", *map(_item, _lines(outcome, markdown.span))]
     if outcome.features is not None:
@@ -290,7 +230,7 @@ def _ending(outcome: "GateResult") -> str:
     unexpected, known = len(outcome.surprises), sum(finding.as_expected for finding in findings)
     left = sum(len(judged.unmeasured) for judged in outcome.judged)
     of = f"of {count(len(findings), 'verdict')}"
-    end = _ENDS[outcome.exit_status]
+    end = ENDS[outcome.exit_status]
     if outcome.exit_status == _ERROR:
         errors = sum(f.status is Status.ERROR for f in others)
         text = f"cannot tell: {count(errors, 'error')} {of}"

@@ -5,11 +5,11 @@ import dataclasses
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Annotated, Any
 
 from conformance import __version__
 from conformance.model.judging import statistics
-from conformance.model.judging.verdict import ALPHA
+from conformance.model.judging.verdict import ALPHA, Status
 from conformance.model.metrics.metric import Metric
 from conformance.model.metrics.table import LOST_PCT, UTILIZATION, others
 from conformance.model.networks.place import Cell, number
@@ -17,6 +17,7 @@ from conformance.model.trials.trial import Measurement, Outcome
 from conformance.reporting.heatmaps import CellResult, Heatmap, Series
 from conformance.results.source import File
 from conformance.support import extras
+from conformance.support.record import At, Record, filled, plain
 
 _TEXT, _NUMBER, _COUNT = "string", "double", "int32"
 #: a value in the table of cells; None if it is not known
@@ -197,55 +198,121 @@ def parquet_bytes(all_series: Iterable[Series]) -> bytes:
     return sink.getvalue()
 
 
-def summary(all_series: Iterable[Series], files: Iterable[File]) -> dict[str, Any]:
-    """Return the document of schema summary/1."""
-    return {
-        "schema": "summary/1",
-        "suite_version": __version__,
-        "results": [dataclasses.asdict(file) for file in files],
-        "schemes": [_summary_of(series) for series in all_series],
-    }
+#: the schema of a summary, with its version
+SUMMARY = "summary/1"
+
+
+class FileRecord(Record):
+    name: str
+    #: The first 16 hexadecimal digits of the SHA-256.
+    digest: str
+    #: Number of lines.
+    trials: int
+
+
+class ShiftsRecord(Record):
+    less: Annotated[float | None, At("down")]
+    more: Annotated[float | None, At("up")]
+
+
+class CellRecord(Record):
+    cell: str
+    bandwidth_mbps: float
+    one_way_delay_ms: float
+    loss_pct: float
+    trials: int
+    #: Transfers that timed out; if there are any, the median of utilization is an upper bound.
+    timeouts: int
+    #: Null if nothing ran: missing is never zero.
+    median: float | None
+    #: Contains the median with 90 % confidence; null if there are too few trials, or timeouts.
+    interval: list[float] | None
+    #: The zone's interval; null if no zone judges.
+    permitted: list[float] | None
+    verdict: Status
+    #: For a cell that is not clear: the smallest shifts that would have been detected, as shares of the reference's
+    #: median; null otherwise.
+    would_tell: ShiftsRecord | None
+    reason: str | None
+
+
+class FalseAlarmsRecord(Record):
+    at_most: float
+    cells: int
+
+
+class MetricRecord(Record):
+    #: Id of the zone that judges, or null.
+    zone: str | None
+    verdict: Status
+    #: Number of cells by verdict; without cells that no zone judges.
+    count: dict[str, int]
+    #: Upper bound on the share of runs in which the zone raises any false alarm, over all judged cells (Holm); null if
+    #: no zone judges.
+    false_alarms: FalseAlarmsRecord | None
+    cells: list[CellRecord]
+
+
+class SeriesRecord(Record):
+    #: algorithm/stack/version; the version is the kernel's release, or that of a stack in user space
+    id: str
+    scheme: dict[str, str]
+    #: The whole setting except its cell; profile_digest distinguishes it from others.
+    settings: dict[str, Any]
+    room: str
+    lab_digest: str
+    metrics: dict[str, MetricRecord]
+
+
+class SummaryRecord(Record):
+    """Everything that was measured, as `conformance export json` and reports write it."""
+
+    suite_version: str
+    #: The results files that it was made from.
+    results: list[FileRecord]
+    #: One for each scheme under each profile, as measured by one version of the lab.
+    schemes: list[SeriesRecord]
+
+
+def summary(all_series: Iterable[Series], files: Iterable[File]) -> SummaryRecord:
+    """Return the record of the document that `export json` writes."""
+    return SummaryRecord(
+        suite_version=__version__, results=filled(list[FileRecord], files), schemes=[*map(_series, all_series)]
+    )
 
 
 def summary_json(all_series: Iterable[Series], files: Iterable[File]) -> bytes:
-    """Return the same document as a file's content."""
-    return (json.dumps(summary(all_series, files), indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
+    """Return the same as a file's content."""
+    document = {"schema": SUMMARY, **plain(summary(all_series, files))}
+    return (json.dumps(document, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
 
 
-def _summary_of(series: Series) -> dict[str, Any]:
+def _series(series: Series) -> SeriesRecord:
     setting = series.setting.to_json()
     del setting["cell"]
-    return {
-        "id": series.scheme.id,
-        "scheme": dataclasses.asdict(series.scheme),
-        "settings": {**setting, "profile_digest": series.setting.profile_digest},
-        "room": series.utilization.room,
-        "lab_digest": series.utilization.lab_digest,
-        "metrics": {heatmap.metric: _metric(heatmap) for heatmap in series.heatmaps},
-    }
+    return SeriesRecord(
+        id=series.scheme.id, scheme=dataclasses.asdict(series.scheme),
+        settings={**setting, "profile_digest": series.setting.profile_digest}, room=series.utilization.room,
+        lab_digest=series.utilization.lab_digest,
+        metrics={heatmap.metric: _metric(heatmap) for heatmap in series.heatmaps},
+    )  # fmt: skip
 
 
-def _metric(heatmap: Heatmap) -> dict[str, Any]:
-    return {
-        "zone": heatmap.zone.id if heatmap.zone else None,
-        "verdict": heatmap.verdict,
-        "count": dict(sorted(heatmap.count().items())),
-        "false_alarms": {"at_most": ALPHA, "cells": heatmap.family} if heatmap.family else None,
-        "cells": [_cell(result) for result in heatmap.results.values()],
-    }
+def _metric(heatmap: Heatmap) -> MetricRecord:
+    return MetricRecord(
+        zone=heatmap.zone.id if heatmap.zone else None, verdict=heatmap.verdict,
+        count={str(status): number for status, number in sorted(heatmap.count().items())},
+        false_alarms=FalseAlarmsRecord(at_most=ALPHA, cells=heatmap.family) if heatmap.family else None,
+        cells=[_cell(result) for result in heatmap.results.values()],
+    )  # fmt: skip
 
 
-def _cell(result: CellResult) -> dict[str, Any]:
-    told = result.verdict.told if result.verdict else None
-    return {
-        "cell": result.cell.id,
-        **{name: number(value) for name, value in result.cell.to_json().items()},
-        "trials": result.n,
-        "timeouts": result.late,
-        "median": result.value,
-        "interval": list(result.interval) if result.interval else None,
-        "permitted": [result.permitted.low, result.permitted.high] if result.permitted else None,
-        "verdict": result.status,
-        "reason": result.verdict.reason if result.verdict else result.message,
-        "would_tell": told and {"less": told.down, "more": told.up},
-    }
+def _cell(result: CellResult) -> CellRecord:
+    return CellRecord(
+        cell=result.cell.id, **{name: number(value) for name, value in result.cell.to_json().items()},
+        trials=result.n, timeouts=result.late, median=result.value,
+        interval=list(result.interval) if result.interval else None,
+        permitted=[result.permitted.low, result.permitted.high] if result.permitted else None, verdict=result.status,
+        would_tell=filled(ShiftsRecord | None, result.verdict.told if result.verdict else None),
+        reason=result.verdict.reason if result.verdict else result.message,
+    )  # fmt: skip

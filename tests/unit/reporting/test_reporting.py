@@ -440,7 +440,7 @@ def test_a_spreadsheet_takes_no_words_of_a_stack_for_a_formula(said):
 def test_csv_parquet_and_summary_say_the_same(source, series):
     rows = list(csv.DictReader(io.StringIO(export.csv_bytes(series).decode(), newline="")))
     table = pyarrow.parquet.read_table(io.BytesIO(export.parquet_bytes(series))).to_pylist()
-    document = export.summary(series, source.files)
+    document = json.loads(export.summary_json(series, source.files))
     assert len(rows) == len(table) == sum(len(s["metrics"]["utilization"]["cells"]) for s in document["schemes"])
     for text, typed in zip(rows, table, strict=True):
         for name, value in typed.items():
@@ -540,7 +540,7 @@ def test_what_zones_of_other_metrics_say_is_in_every_report():
     assert (series.verdict, [h.metric for h in series.judged]) == ("violates", ["transfer_rtts"])
     assert badge.message(found)[1] == "violates"
     assert "transfer: ✗ 1 violates" in markdown.render(found)
-    assert export.summary(found, ())["schemes"][-1]["metrics"]["transfer_rtts"]["verdict"] == "violates"
+    assert export.summary(found, ()).schemes[-1].metrics["transfer_rtts"].verdict == "violates"
     row = next(row for row in export.rows(found) if row["profile"] == "startup")
     assert row["transfer_rtts"] == pytest.approx(2.0)
     assert (row["transfer_verdict"], row["queue_verdict"]) == ("violates", None)

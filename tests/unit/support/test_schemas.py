@@ -19,9 +19,9 @@ def test_schemas_satisfy_their_metaschema(path):
     jsonschema.Draft202012Validator.check_schema(schema)
 
 
-@pytest.mark.parametrize("name", sorted(schemas.results()))
+@pytest.mark.parametrize("name", sorted(schemas.schemas()))
 def test_the_schemas_of_what_commands_print_are_those_of_their_records(name):
-    assert schemas.path(name).read_text(encoding="utf-8") == schemas.render(schemas.results()[name]), (
+    assert schemas.path(name).read_text(encoding="utf-8") == schemas.render(schemas.schemas()[name]), (
         "run `make schemas`"
     )
 

@@ -1,0 +1,81 @@
+"""Records: what documents are made of. Their typed fields are read from objects, and schemas are generated from them.
+
+A field is read from the attribute of its own name, unless its type says `Annotated[..., At(...)]`.
+"""
+
+import math
+import operator
+import types
+import typing
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+
+class Text(str):
+    """A string in a document, of something that has an `id`, such as a cell, or of a path."""
+
+    __slots__ = ()
+
+
+class At:
+    """In a field's Annotated type: the attributes that the field is read from, if not from the one of its own name."""
+
+    def __init__(self, *paths: str) -> None:
+        self.paths = paths
+
+
+class Record(msgspec.Struct):
+    """Base of what a document or a part of it is made of."""
+
+
+_R = TypeVar("_R", bound=Record)
+
+
+def filled(kind: Any, source: Any) -> Any:
+    """Return what a field of this type holds, read from `source`; a Record is filled from the attributes of its."""
+    if isinstance(source, Record):
+        return source
+    if isinstance(kind, type) and issubclass(kind, Record):
+        hints = typing.get_type_hints(kind, include_extras=True)
+        return kind(**{name: filled(hint, _read(source, name, hint)) for name, hint in hints.items()})
+    if kind is Text:
+        return str(getattr(source, "id", source))
+    origin, parts = typing.get_origin(kind), typing.get_args(kind)
+    if origin is Annotated:
+        return filled(parts[0], source)
+    if source is None or origin in (types.UnionType, typing.Union):
+        return None if source is None else filled(next(part for part in parts if part is not type(None)), source)
+    if origin is list:
+        return [filled(parts[0], one) for one in source]
+    if origin is dict:
+        return {str(name): filled(parts[1], one) for name, one in dict(source).items()}
+    return source
+
+
+def extended(kind: type[_R], source: Any, base: type[Record], **fields: Any) -> _R:
+    """Return a record with these fields and those of its base class, which are filled from `source`."""
+    return kind(**msgspec.structs.asdict(filled(base, source)), **fields)
+
+
+def _read(source: Any, name: str, hint: Any) -> Any:
+    """Return the attribute `name` of a source, or what its hint says instead."""
+    at = next((one for one in getattr(hint, "__metadata__", ()) if isinstance(one, At)), At(name))
+    found = [operator.attrgetter(path)(source) for path in at.paths]
+    return found if len(found) > 1 else found[0]
+
+
+def plain(record: Record) -> dict[str, Any]:
+    """Return a record as a JSON object, with None for each infinite number, which JSON lacks."""
+    made: dict[str, Any] = _finite(msgspec.to_builtins(record, str_keys=True))
+    return made
+
+
+def _finite(value: Any) -> Any:
+    """Return a value of a document with None for each infinite number, which JSON lacks."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {name: _finite(part) for name, part in value.items()}
+    return [_finite(part) for part in value] if isinstance(value, list | tuple) else value
