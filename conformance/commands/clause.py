@@ -19,7 +19,7 @@ from conformance.model.clauses.verdict import ClauseRule, ask
 from conformance.model.errors import UserError
 from conformance.model.judging.question import Question
 from conformance.model.judging.session import Plan, Session, plan
-from conformance.model.judging.verdict import Evidence, Status, Verdict, last_look
+from conformance.model.judging.verdict import Sample, Status, Verdict, last_look
 from conformance.support import spelling
 from conformance.support.notes import Notes
 from conformance.support.record import At, Record
@@ -118,7 +118,7 @@ class JudgedClauseRecord(Record):
     trials: Annotated[int, At("verdict.n")]
     #: How many values the verdict rests on.
     values: Annotated[int, At("verdict.samples")]
-    seen: Annotated[list[Evidence], At("verdict.seen")]
+    seen: Annotated[list[Sample], At("verdict.seen")]
 
 
 class RanClausesRecord(Record):

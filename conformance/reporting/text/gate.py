@@ -5,7 +5,6 @@ and site/; for each algorithm that violates, it also has why/ALGORITHM.json and 
 """
 
 import collections
-import dataclasses
 import json
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ import rich.console
 
 from conformance.model.judging.expectation import UNEXPLAINED, Surprise
 from conformance.model.judging.session import Finding
-from conformance.model.judging.verdict import ALPHA, CONFIDENCE, Says, Status, Verdict, counts, decided, false_alarms
+from conformance.model.judging.verdict import CONFIDENCE, Says, Status, Verdict, counts, false_alarms
 from conformance.model.rounding import digits_to_tell
 from conformance.model.trials.trial import Measurement
 from conformance.reporting import heatmaps
@@ -110,7 +109,7 @@ def _why_files(target: pathlib.Path, algorithm: str) -> tuple[pathlib.Path, path
     return (target / "why" / f"{algorithm}.json", target / "why" / f"{algorithm}.svg")
 
 
-def summary(outcome: "GateResult", drawn: Drawn, told: Sequence[str] = ()) -> str:
+def summary(outcome: "GateResult", drawn: heatmaps.Drawn, told: Sequence[str] = ()) -> str:
     """Return Markdown: whether the gate passes and why, what looks wrong (the lines `told`), then the schemes."""
     lines = [f"### Gate {_ending(outcome)}", "", *map(_item, _lines(outcome, markdown.span))]
     if outcome.features is not None:
