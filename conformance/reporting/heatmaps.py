@@ -26,6 +26,12 @@ from conformance.support.console import count
 _FEWEST = next(n for n in itertools.count(1) if 1 - 2 / 2**n >= CONFIDENCE)
 
 
+#: what trials of one series have in common: the run, and the profile's digest
+_Group = tuple[points.Run, str]
+#: {(metric, algorithm, profile's digest): Zone}
+_Zones = Mapping[tuple[str, str, str], Zone]
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CellResult:
     """The result of a cell. `value` is the median of the metric over the trials that ran, None if none ran.
@@ -287,11 +293,12 @@ def drawn(measurements: Iterable[Measurement], or_none: bool = False) -> Drawn:
     If there are only paths of two segments, raises UserError, or with `or_none` returns nothing.
     """
     known = _with_evidence(measurements)
-    found = points.findings(known)
+    zones = _zones()
+    found = points.findings(known, zones.values())
     judged = {run: by_zone(finding for _, finding in of_run) for run, of_run in found.items()}
     if not or_none and all(m.trial.setting.segments for m in known):
         raise UserError("these results are only of paths with two segments", "use `conformance split`")
-    return Drawn(series=_series(known, judged), rows=points.rows(found))
+    return Drawn(series=_series(known, judged, zones), rows=points.rows(found))
 
 
 def all_series(measurements: Iterable[Measurement], planned: Mapping[str, ZoneVerdict] | None = None) -> list[Series]:
@@ -303,16 +310,17 @@ def all_series(measurements: Iterable[Measurement], planned: Mapping[str, ZoneVe
     if planned is None:
         return list(drawn(measurements).series)
     known = _with_evidence(measurements)
-    return _series(known, {m.trial.run: planned for m in known})
+    return _series(known, {m.trial.run: planned for m in known}, _zones())
 
 
-def _series(known: Iterable[Measurement], judged: Mapping[points.Run, Mapping[str, ZoneVerdict]]) -> list[Series]:
+def _series(
+    known: Iterable[Measurement], judged: Mapping[points.Run, Mapping[str, ZoneVerdict]], zones: _Zones
+) -> list[Series]:
     """Return the Series of cells. Paths of two segments, and flows that share a network, are no cells."""
     groups: dict[_Group, list[Measurement]] = collections.defaultdict(list)
     for m in known:
         if isinstance(m.trial.setting.point, Cell):
             groups[m.trial.run, m.trial.setting.profile_digest].append(m)
-    zones = _zones() if groups else {}
     made = []
     for (run, profile_digest), found in groups.items():
 
@@ -338,11 +346,7 @@ def _with_evidence(measurements: Iterable[Measurement]) -> list[Measurement]:
     return [m for m in known if id(m) not in left_out]
 
 
-#: what trials of one series have in common: the run, and the profile's digest
-_Group = tuple[points.Run, str]
-
-
-def _zones() -> dict[tuple[str, str, str], Zone]:
+def _zones() -> _Zones:
     """Return {(metric, algorithm, profile's digest): Zone} of the zones that judge stacks.
 
     Raises UserError if two zones have the same key, as either could judge.

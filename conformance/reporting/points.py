@@ -4,12 +4,12 @@ import collections
 import dataclasses
 from collections.abc import Iterable, Mapping
 
-from conformance.catalogue import documents
 from conformance.model.judging.question import Measured, Question
 from conformance.model.judging.session import Finding, stored
 from conformance.model.judging.verdict import Status, Verdict, ask
 from conformance.model.judging.zone import Zone, judges
 from conformance.model.metrics.table import METRICS
+from conformance.model.networks.place import Cell
 from conformance.model.networks.setting import Setting
 from conformance.model.rounding import digits_to_tell
 from conformance.model.trials.trial import Measurement, Outcome, Scheme
@@ -55,8 +55,8 @@ class Row:
         return digits_to_tell(values, permitted.low, permitted.high, digits) - digits
 
 
-def findings(measurements: Iterable[Measurement]) -> dict[Run, list[tuple[Zone, Finding]]]:
-    """Return the findings of each run, with their zones: all zones at all cells and points, in one family.
+def findings(measurements: Iterable[Measurement], zones: Iterable[Zone]) -> dict[Run, list[tuple[Zone, Finding]]]:
+    """Return the findings of each run, with their zones: these zones at all cells and points, in one family.
 
     Raises UserError.
     """
@@ -65,9 +65,9 @@ def findings(measurements: Iterable[Measurement]) -> dict[Run, list[tuple[Zone, 
         if not m.trial.setting.segments:
             by_setting[m.trial.run, m.trial.setting].append(m)
     lines: dict[Run, dict[Question, Measured]] = collections.defaultdict(dict)
-    zones: dict[Run, list[Zone]] = collections.defaultdict(list)
+    of_lines: dict[Run, list[Zone]] = collections.defaultdict(list)
     by_algorithm: dict[str, list[Zone]] = collections.defaultdict(list)
-    for zone in map(documents.zone, documents.judging_files()):
+    for zone in zones:
         by_algorithm[zone.algorithm].append(zone)
     for (run, setting), made in by_setting.items():
         for zone in by_algorithm[run[0].algorithm]:
@@ -77,8 +77,8 @@ def findings(measurements: Iterable[Measurement]) -> dict[Run, list[tuple[Zone, 
             telling = [m for m in made if m.evidence or m.outcome is not Outcome.OK or zone.value(m) is not None]
             if telling:
                 lines[run][ask(zone, setting, run[0].algorithm)] = {setting: telling}
-                zones[run].append(zone)
-    return {run: list(zip(zones[run], stored(asked), strict=True)) for run, asked in lines.items()}
+                of_lines[run].append(zone)
+    return {run: list(zip(of_lines[run], stored(asked), strict=True)) for run, asked in lines.items()}
 
 
 def rows(found: Mapping[Run, Iterable[tuple[Zone, Finding]]]) -> list[Row]:
@@ -87,6 +87,6 @@ def rows(found: Mapping[Run, Iterable[tuple[Zone, Finding]]]) -> list[Row]:
         Row(scheme=run[0], zone=zone, verdict=finding.confirmed)
         for run, of_run in found.items()
         for zone, finding in of_run
-        if not zone.of_cells
+        if not isinstance(finding.verdict.place, Cell)
     ]
     return sorted(made, key=lambda row: (row.scheme.id, row.zone.id, row.verdict.place))

@@ -33,6 +33,7 @@ from a Source: one that measures (conformance/commands/measuring.py), or `stored
 
 import collections
 import dataclasses
+import functools
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
@@ -302,10 +303,14 @@ class Plan:
             looks = looks if min(available.values()) <= looks[-1] else (max(available.values()),)
             ends = not self.repeats
 
-        def at(numbers: Mapping[Setting, int], more: bool) -> Judged:
-            first = {setting: found[: numbers[setting]] for setting, found in ordered.items()}
+        @functools.cache
+        def judge(numbers: tuple[int, ...], more: bool) -> Judged:
+            first = {setting: found[:n] for (setting, found), n in zip(ordered.items(), numbers, strict=True)}
             verdict = question.rule.judge(first, self.families[question], more)
             return Judged(question=question, verdict=verdict, measured=first)
+
+        def at(numbers: Mapping[Setting, int], more: bool) -> Judged:
+            return judge(tuple(numbers[setting] for setting in ordered), more)
 
         def until(settled: Callable[[Judged], bool]) -> Judged:
             return at_first_clear(looks, available, at, lambda one: () if settled(one) else _unclear(one), ends)

@@ -48,9 +48,10 @@ def test_unlike_schemes_are_judged_apart():
 
 def test_cells_and_points_of_a_scheme_are_one_family():
     of_points, of_cells = trials({}), helpers.measurements([0.4] * 8)
+    every = [documents.zone(path) for path in documents.judging_files()]
     counted = [zone.intervals[helpers.CELL].counted for zone in documents.zones_for("cubic", helpers.setting())]
-    (found,) = points.findings([*of_points, *of_cells]).values()
-    (alone,) = points.findings(of_points).values()
+    (found,) = points.findings([*of_points, *of_cells], every).values()
+    (alone,) = points.findings(of_points, every).values()
     assert {finding.family for _, finding in found} == {alone[0][1].family + sum(counted)}
     (series,) = heatmaps.all_series([*of_points, *of_cells])
     assert series.utilization.family == found[0][1].family
