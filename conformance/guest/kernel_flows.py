@@ -69,7 +69,7 @@ class Program:
             self._process.send_signal(signal.SIGTERM)
         status = self._process.wait()
         if status not in (0, -signal.SIGTERM):
-            raise RuntimeError(f"{self._name}: {self.words}")
+            raise RuntimeError(f"{self._name}: {self.words or f'it ended with status {status}'}")
         self._output.seek(0)
         return self._output.read()
 
