@@ -12,7 +12,7 @@ import subprocess
 
 from conformance.guest import bonding, splitting, tc
 from conformance.guest.netns import inside
-from conformance.guest.topology import TO_CLIENT, TO_SERVER, Host, Interface, Place, rebound
+from conformance.guest.topology import TO_CLIENT, TO_SERVER, BondPlace, Host, Interface, Place, SplitterPlace, rebound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def place(network: NetworkJob) -> Place:
         client, server = map(_bridge, network.bond.ends)
         bond = bonding.place(network.bond, (client, server), directions)
     splitters = tuple(
-        splitting.SplitterPlace(near=_leg(network, at, splitter.node, 0), far=_leg(network, at, splitter.node, 1))
+        SplitterPlace(near=_leg(network, at, splitter.node, 0), far=_leg(network, at, splitter.node, 1))
         for at, splitter in enumerate(network.splitters)
     )
     return Place(
@@ -242,7 +242,7 @@ def _ways(bridge: str, directions: Sequence[tuple[Interface, Interface]]) -> Map
     return found
 
 
-def _port_to(bridge: str, host: Host, ways: Mapping[str, str], bond: bonding.BondPlace | None) -> str | None:
+def _port_to(bridge: str, host: Host, ways: Mapping[str, str], bond: BondPlace | None) -> str | None:
     if host.port.node == bridge:
         return host.port.name
     if bond and host.port.node in bond.ends:

@@ -15,7 +15,7 @@ import time
 from conformance.guest import netns, tc
 from conformance.guest.kernel_flows import Program
 from conformance.guest.seen import BondSeen
-from conformance.guest.topology import Interface
+from conformance.guest.topology import BondPlace, Interface
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,21 +33,6 @@ _HOSTS, _LINKS, _PORT = "hosts", ("one", "two"), "bond"
 _DROP_ALL = "netem loss 100%"
 _LAST_NS = 5_000_000
 _COUNTS = ("rx_packets", "rx_bytes", "tx_packets", "tx_bytes")
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class BondPlace:
-    """Where the parts of a bond are. `ends`: the bridges at its ends.
-
-    `joints`: bridges' ports, and the interfaces of SPLIT and MERGE that they lead to. `ways`: {(bridge, bridge at an
-    end of the bond): the former's port that leads to the latter}. `gates`: the bridges' ports by which data reach SPLIT
-    and MERGE.
-    """
-
-    ends: tuple[str, str]
-    joints: tuple[tuple[Interface, Interface], ...]
-    ways: Mapping[tuple[str, str], str]
-    gates: tuple[Interface, ...]
 
 
 def place(bond: BondJob, ends: tuple[str, str], directions: Sequence[tuple[Interface, Interface]]) -> BondPlace:

@@ -7,7 +7,6 @@ splitter. It runs a program (conformance/proxy) for each server port of the flow
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import json
 import os
@@ -23,25 +22,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from conformance.guest.network_job import GroupJob, NetworkJob, SplitterJob
-    from conformance.guest.topology import Host
+    from conformance.guest.topology import Host, SplitterPlace
 
 _READY_NS = 5_000_000_000
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class SplitterPlace:
-    """Where a splitter is: a Mininet node with two legs, each described like a host."""
-
-    near: Host
-    far: Host
-
-    @property
-    def node(self) -> str:
-        return self.near.node
-
-    @property
-    def legs(self) -> tuple[Host, Host]:
-        return self.near, self.far
 
 
 def ports(network: NetworkJob, at: int, stacks_port: int) -> tuple[int, ...]:

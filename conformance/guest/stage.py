@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 
@@ -97,7 +98,17 @@ def _www(job: Job) -> str:
 
 
 def make_body(job: Job, size: int) -> None:
-    """Make a file of `size` zero bytes for servers, named by its size: a hole, which costs no memory to read."""
+    """Make a file of `size` zero bytes for servers, named by its size.
+
+    It is a hole, which costs no memory to read. A server that maps it fills it.
+    """
     os.makedirs(_www(job), mode=0o755, exist_ok=True)
     with open(os.path.join(_www(job), str(size)), "wb") as f:
         f.truncate(size)
+
+
+def remove_bodies(job: Job) -> None:
+    """Remove the files of make_body(): those of all cells of a guest, filled, are more than its folder holds."""
+    with contextlib.suppress(FileNotFoundError):
+        for name in os.listdir(_www(job)):
+            os.unlink(os.path.join(_www(job), name))

@@ -8,8 +8,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from conformance.guest.bonding import BondPlace
-    from conformance.guest.splitting import SplitterPlace
 
 #: names of a hop's interfaces, towards the client and towards the server
 TO_CLIENT, TO_SERVER = "near", "far"
@@ -32,6 +30,37 @@ class Host:
     address: str
     mac: str
     port: Interface
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BondPlace:
+    """Where the parts of a bond are. `ends`: the bridges at its ends.
+
+    `joints`: bridges' ports, and the interfaces of SPLIT and MERGE that they lead to. `ways`: {(bridge, bridge at an
+    end of the bond): the former's port that leads to the latter}. `gates`: the bridges' ports by which data reach SPLIT
+    and MERGE.
+    """
+
+    ends: tuple[str, str]
+    joints: tuple[tuple[Interface, Interface], ...]
+    ways: Mapping[tuple[str, str], str]
+    gates: tuple[Interface, ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SplitterPlace:
+    """Where a splitter is: a Mininet node with two legs, each described like a host."""
+
+    near: Host
+    far: Host
+
+    @property
+    def node(self) -> str:
+        return self.near.node
+
+    @property
+    def legs(self) -> tuple[Host, Host]:
+        return self.near, self.far
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

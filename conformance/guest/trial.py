@@ -24,7 +24,7 @@ from conformance.guest.outgoing import Outgoing
 from conformance.guest.process import kill_descendants
 from conformance.guest.seen import DirectionSeen, GroupSeen, TrialFacts
 from conformance.guest.stack_flows import StackGroup
-from conformance.guest.stage import make_body
+from conformance.guest.stage import make_body, remove_bodies
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -205,6 +205,7 @@ def calibrated(stage: Stage, cell: CellJob) -> tuple[LinkSeen, ...]:
 def _fresh_start(stage: Stage, asked: TrialJob) -> Outgoing | None:
     """Recreate folders, set queues, and start the clock. Return what counts the packets of the trial's senders."""
     renew_folders(stage)
+    remove_bodies(stage.job)
     for flows in asked.groups:
         for size in {flow.bytes for flow in flows.flows} | {int(line.split()[0]) for line in flows.requests}:
             make_body(stage.job, size)

@@ -231,5 +231,7 @@ int main(int count, char **arguments)
     for (size_t n = 0; n < trips_count(); n++)
         put(trips_of(n), sizeof *trips_of(n));
     put(stood, stood_count * 2 * sizeof *stood);
-    return fflush(stdout) ? 1 : 0;
+    if (fflush(stdout))
+        fail("write");
+    return 0;
 }

@@ -11,6 +11,7 @@ from helpers import CELL, measurements, setting, zone
 from conformance.commands.gate import GateResult
 from conformance.commands.gate_findings import ZoneResult
 from conformance.commands.measuring import source
+from conformance.commands.result import printed
 from conformance.commands.status import ExitStatus, of_verdicts
 from conformance.engine import benches
 from conformance.model.judging.expectation import Surprise
@@ -19,7 +20,6 @@ from conformance.model.judging.session import Answer, Finding, Judged, Repeated,
 from conformance.model.judging.verdict import Says, Status, Verdict, ask, counts, overall
 from conformance.model.judging.zone import NO_MARGIN, Interval
 from conformance.reporting import marks
-from conformance.reporting.text import gate as text
 from conformance.reporting.text.progress import ConsoleNotes
 from conformance.reporting.tools import junit
 from conformance.suite import summary
@@ -129,7 +129,7 @@ def test_a_new_word_counts_ends_and_is_reported_by_what_it_says(doubtful):
     judged = (ZoneResult(zone=zone(), scheme_id="s", findings=(found,), unmeasured=()),)
     outcome = GateResult(judged=judged, strict=True)
     assert outcome.exit_status is ExitStatus.UNKNOWN
-    assert text.to_json(outcome, None)["zones"][0]["count"] == {"doubtful": 1}
+    assert printed(outcome)["zones"][0]["count"] == {"doubtful": 1}
     assert b'type="doubtful"' in junit.render(outcome, lambda one: one.verdict.reason)
     zones = summary.Zones()
     zones.pytest_runtest_logreport(types.SimpleNamespace(when="setup", **{summary.FINDING: summary.pack(found)}))
