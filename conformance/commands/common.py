@@ -39,6 +39,13 @@ class SchemeRecord(Record):
     kernel_digest: str
 
 
+class TitleRecord(Record):
+    """A document of the suite's, such as a scenario, by its name and title."""
+
+    name: str
+    title: str
+
+
 class Trouble(NamedTuple):
     """The outcome of a trial that says nothing about the stack, and its message."""
 

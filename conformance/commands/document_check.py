@@ -44,17 +44,9 @@ class Part:
         return self.title, self.name
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Change:
-    """A part of the draft that differs: `what` of it, in words, and what of the adapter cites it."""
-
-    section: str
-    name: str | None
-    what: str
-    cited_by: Sequence[str]
-
-
 class ChangeRecord(Record):
+    """A part of the draft that differs."""
+
     #: The section's number in the newer text, or in the kept one if it is gone.
     section: str
     #: The function of the pseudocode; null for the section's own text.
@@ -62,7 +54,7 @@ class ChangeRecord(Record):
     #: "changed", "new", "gone", or "now N" with the section's new number.
     what: str
     #: Functions of the adapter as file: name, and decisions of its EVIDENCE.txt.
-    cited_by: list[str]
+    cited_by: Sequence[str]
 
 
 class CheckedRecord(Record):
@@ -79,7 +71,7 @@ class Checked(Result):
     RECORD = CheckedRecord
 
     version: str
-    changes: Sequence[Change]
+    changes: Sequence[ChangeRecord]
 
     @property
     def exit_status(self) -> ExitStatus:
@@ -173,23 +165,25 @@ def _digest(lines: Sequence[str]) -> str:
     return hashlib.sha256(" ".join(" ".join(lines).split()).encode()).hexdigest()[:12]
 
 
-def _changes(old: Sequence[Part], new: Sequence[Part], cites: Mapping[str, Sequence[str]]) -> Iterator[Change]:
+def _changes(old: Sequence[Part], new: Sequence[Part], cites: Mapping[str, Sequence[str]]) -> Iterator[ChangeRecord]:
     before, after = {part.key: part for part in old}, {part.key: part for part in new}
     for part in new:
         was = before.get(part.key)
         if was is None:
-            yield Change(section=part.section, name=part.name, what="new", cited_by=cites.get(part.name or "", ()))
+            yield ChangeRecord(
+                section=part.section, name=part.name, what="new", cited_by=cites.get(part.name or "", ())
+            )
         elif was.digest != part.digest:
-            yield Change(
+            yield ChangeRecord(
                 section=part.section, name=part.name, what="changed", cited_by=cites.get(part.name or was.section, ())
             )
         elif was.section != part.section and not part.name:
             about = cites.get(was.section, ())
-            yield Change(section=was.section, name=None, what=f"now {part.section}", cited_by=about)
+            yield ChangeRecord(section=was.section, name=None, what=f"now {part.section}", cited_by=about)
     for part in old:
         if part.key not in after:
             about = cites.get(part.name or part.section, ())
-            yield Change(section=part.section, name=part.name, what="gone", cited_by=about)
+            yield ChangeRecord(section=part.section, name=part.name, what="gone", cited_by=about)
 
 
 def citations(adapter: pathlib.Path = ADAPTER) -> dict[str, list[str]]:

@@ -6,7 +6,7 @@ import pathlib
 import statistics
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 from conformance.commands.result import Result
 from conformance.lab import adapter
@@ -15,7 +15,7 @@ from conformance.model.judging import grid
 from conformance.model.networks.place import Cell
 from conformance.model.trials.trial import Measurement
 from conformance.results import store
-from conformance.support.record import At, Record, Text
+from conformance.support.record import Record, Text
 
 STACK, ALGORITHM = "document", "bbrv3"
 #: a transfer takes as long at the link's rate, as in the profiles atc25 and packets
@@ -38,7 +38,7 @@ class Row:
 
 
 class RowRecord(Record):
-    cell: Annotated[Text, At("cell")]
+    cell: Text
     #: Median of the plays.
     utilization: float
     #: Median share of packets that the path lost or the queue dropped, in percent.

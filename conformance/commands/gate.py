@@ -45,6 +45,7 @@ from conformance.model.networks.place import Point
 from conformance.model.studies.comparison import Change, Compared
 from conformance.model.trials.trial import Measurement
 from conformance.reporting.text import gate as reporting
+from conformance.reporting.tools.export import FalseAlarmsRecord, ShiftsRecord
 from conformance.support import files, limits, spelling
 from conformance.support.console import count, duration
 from conformance.support.notes import Notes
@@ -110,11 +111,6 @@ class VerdictRecord(Record):
     interval: Annotated[list[float] | None, At("known_interval")]
 
 
-class ShiftsRecord(Record):
-    less: Annotated[float | None, At("down")]
-    more: Annotated[float | None, At("up")]
-
-
 class ExpectationRecord(Record):
     verdict: Known
     reason: str
@@ -155,11 +151,6 @@ class ZoneRecord(Record):
     cells: list[GateCellRecord]
 
 
-class FalseAlarmsBoundRecord(Record):
-    at_most: float
-    cells: int
-
-
 class EvidenceRecord(Record):
     smoke: bool
     asked: int
@@ -174,7 +165,7 @@ class GateRecord(Record):
     baseline: bool
     #: Upper bound on the share of runs with any false alarm, over all judged cells of all zones and shards (Holm); null
     #: if none was judged.
-    false_alarms: FalseAlarmsBoundRecord | None
+    false_alarms: FalseAlarmsRecord | None
     #: Features that moved from the baseline's, as `conformance compare` reports them (compare.json); null without
     #: --features.
     features: Annotated[dict[str, Any] | None, At("features_document")]
@@ -257,9 +248,9 @@ class GateResult(Result):
         return reporting.ENDS[self.exit_status]
 
     @property
-    def false_alarms(self) -> FalseAlarmsBoundRecord | None:
+    def false_alarms(self) -> FalseAlarmsRecord | None:
         """The bound on false alarms; None if no cell was judged."""
-        return FalseAlarmsBoundRecord(at_most=ALPHA, cells=self.family) if self.findings else None
+        return FalseAlarmsRecord(at_most=ALPHA, cells=self.family) if self.findings else None
 
     @property
     def features_document(self) -> dict[str, Any] | None:

@@ -142,10 +142,9 @@ class Scored(Result):
     @property
     def exit_status(self) -> ExitStatus:
         """ERROR if any mutant has an error, DONE if at least LEAST_DETECTED are detected, else VIOLATES."""
-        score = mutants.score(self.findings)
-        if score.errors:
+        if self.score.errors:
             return ExitStatus.ERROR
-        enough = score.share is not None and score.share >= LEAST_DETECTED
+        enough = self.score.share is not None and self.score.share >= LEAST_DETECTED
         return ExitStatus.DONE if enough else ExitStatus.VIOLATES
 
 

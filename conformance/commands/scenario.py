@@ -278,13 +278,8 @@ def _figure(group: str, metric: str, values: Sequence[float | None]) -> Iterator
         yield Figure(group=group, metric=metric, values=tuple(rounded))
 
 
-class ScenarioRecord(Record):
-    name: str
-    title: str
-
-
 class ScenariosRecord(Record):
-    scenarios: list[ScenarioRecord]
+    scenarios: list[common.TitleRecord]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,13 +289,13 @@ class Listed(Result):
     SCHEMA = "scenario-list"
     RECORD = ScenariosRecord
 
-    scenarios: tuple[ScenarioRecord, ...]
+    scenarios: tuple[common.TitleRecord, ...]
 
 
 def list_all() -> Listed:
     """List the scenarios that ship, and the profiles. Raise UserError."""
     return Listed(
-        scenarios=tuple(ScenarioRecord(name=name, title=scenarios.find(name).title) for name in scenarios.names())
+        scenarios=tuple(common.TitleRecord(name=name, title=scenarios.find(name).title) for name in scenarios.names())
     )
 
 

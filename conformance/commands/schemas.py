@@ -1,12 +1,15 @@
 """Generate the JSON Schemas of what commands print, in conformance/schemas, from their records: `make schemas`."""
 
 import ast
+import dataclasses
 import importlib
 import inspect
+import itertools
 import json
 import pathlib
 import pkgutil
-import sys
+import textwrap
+import typing
 from collections.abc import Iterator
 from typing import Any
 
@@ -78,30 +81,40 @@ def _closed(part: dict[str, Any], descriptions: dict[str, str]) -> dict[str, Any
 
 
 def _described(record: type) -> dict[str, dict[str, str]]:
-    """Return {class: {field: its comment}} of the records in a record's module."""
+    """Return {class: {field: its comment}} of a record and of all that it holds, comments of base classes included."""
     return {
-        node.name: dict(_comments(node, lines))
-        for lines, tree in [_source(record.__module__)]
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ClassDef)
+        kind.__name__: {
+            name: words
+            for base in reversed(kind.__mro__)
+            if base.__module__.startswith("conformance.")
+            for name, words in _comments(base)
+        }
+        for kind in _held(record, {})
     }
 
 
-def _source(module: str) -> tuple[list[str], ast.Module]:
-    text = inspect.getsource(sys.modules[module])
-    return text.splitlines(), ast.parse(text)
+def _held(kind: Any, found: dict[type, None]) -> dict[type, None]:
+    """Return `found` with the records and dataclasses that a type names, and with those of their fields."""
+    if isinstance(kind, type) and kind not in found and (issubclass(kind, Record) or dataclasses.is_dataclass(kind)):
+        found[kind] = None
+        for hint in typing.get_type_hints(kind).values():
+            _held(hint, found)
+    for part in typing.get_args(kind):
+        _held(part, found)
+    return found
 
 
-def _comments(node: ast.ClassDef, lines: list[str]) -> Iterator[tuple[str, str]]:
+def _comments(kind: type) -> Iterator[tuple[str, str]]:
     """Yield (field, words) of each field that has a comment which begins with `#:` above it."""
-    for field in node.body:
+    lines = inspect.getsource(kind).splitlines()
+    (node,) = ast.parse(textwrap.dedent("\n".join(lines))).body
+    for field in node.body if isinstance(node, ast.ClassDef) else ():
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-            at, words = field.lineno - 2, list[str]()
-            while lines[at].strip().startswith("#:"):
-                words.insert(0, lines[at].strip().removeprefix("#:").strip())
-                at -= 1
-            if words:
-                yield field.target.id, " ".join(words)
+            above = itertools.takewhile(
+                lambda line: line.startswith("#:"), map(str.strip, lines[field.lineno - 2 :: -1])
+            )
+            if words := [line.removeprefix("#:").strip() for line in above]:
+                yield field.target.id, " ".join(reversed(words))
 
 
 def render(schema: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated
 
 from conformance.catalogue import references, studies
+from conformance.commands import common
 from conformance.commands.measuring import answers
 from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus, of_outcomes, worst
@@ -83,11 +84,6 @@ class TierRecord(Record):
     core_minutes: float
 
 
-class TitleRecord(Record):
-    name: str
-    title: str
-
-
 class ToldRecord(Record):
     study: Annotated[str, At("study.name")]
     title: Annotated[str, At("study.title")]
@@ -103,7 +99,7 @@ class ToldRecord(Record):
     referenced: int
     schemes: list[str]
     results: str
-    scenarios: Annotated[list[TitleRecord], At("titles")]
+    scenarios: Annotated[list[common.TitleRecord], At("titles")]
     #: Claims by verdict.
     counts: Annotated[dict[str, int], At("judgment.counts")]
     anchors: list[AnchorRecord]
@@ -135,9 +131,9 @@ class Told(Result):
     failed: ExitStatus = ExitStatus.DONE
 
     @property
-    def titles(self) -> list[TitleRecord]:
+    def titles(self) -> list[common.TitleRecord]:
         """The study's scenarios."""
-        return [TitleRecord(name=name, title=one.title) for name, one in self.study.scenarios.items()]
+        return [common.TitleRecord(name=name, title=one.title) for name, one in self.study.scenarios.items()]
 
     @property
     def anchors(self) -> list[AnchorRecord]:

@@ -34,7 +34,7 @@ _R = TypeVar("_R", bound=Record)
 
 
 def filled(kind: Any, source: Any) -> Any:
-    """Return what a field of this type holds, read from `source`; a Record is filled from the attributes of its."""
+    """Return what a field of this type holds, read from `source`; a Record is filled from its attributes."""
     if isinstance(source, Record):
         return source
     if isinstance(kind, type) and issubclass(kind, Record):
