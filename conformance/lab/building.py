@@ -237,6 +237,7 @@ def _build(
             mend = f"install Rust {rust} or later, with rustup" if rust else f"see {log}"
             raise Failed(f"{name} does not build: {_telling(log)}", mend, _last(log))
         workshop.check()
+        workshop.replace(made)
         if not any(made.iterdir()):
             raise UserError(f"building {name} left nothing in CC_BUILD", f"fix its {recipe['program']}")
         # Stacks run as the user nobody, so it must be able to read this, whatever the umask is here.

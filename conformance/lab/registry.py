@@ -1,21 +1,26 @@
-"""Fetch a version of a crate or a Go module from its registry, by the tools that builds use (`--source NAME=VERSION`).
+"""Fetch a version of a crate, Go module or Python package from its registry, by the tools that builds use
+(`--source NAME=VERSION`).
 
-Tools keep what they fetched, so that a version is fetched once, and is there without a network from then on.
+What is fetched is kept, so that a version is fetched once, and is there without a network from then on.
 """
 
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
 
 from conformance.lab import manifest
 from conformance.model.errors import UserError
+from conformance.support import paths
 
 #: what a version looks like: 0.13.1, v0.63.0, 1.0.0-rc.2
 VERSION = re.compile(r"v?\d+(\.\d+)+([-+][\w.+-]+)?")
 _TIMEOUT_S = 300
+#: the Python in guests, whatever Python runs this
+_PYTHON = "/usr/bin/python3"
 
 
 def crate(name: str, version: str) -> pathlib.Path:
@@ -43,6 +48,20 @@ def module(name: str, version: str) -> pathlib.Path:
         return pathlib.Path(json.loads(_run(["go", "mod", "download", "-json", f"{name}@{tag}"], folder))["Dir"])
 
 
+def package(name: str, version: str) -> pathlib.Path:
+    """Return a folder with what a version of a Python package installs, without what it needs. Raises UserError."""
+    kept = paths.cache("packages", f"{name}-{version}")
+    if not kept.exists():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
+            new = pathlib.Path(folder, "new")
+            options = ("--disable-pip-version-check", "--no-compile", "--no-deps", "--only-binary", ":all:")
+            _run([_PYTHON, "-m", "pip", "install", *options, "--target", str(new), f"{name}=={version}"], folder)
+            shutil.rmtree(new / "bin", ignore_errors=True)  # programs with the path of this folder in them
+            new.rename(kept)
+    return kept
+
+
 def _run(command: Sequence[str], folder: str | pathlib.Path) -> str:
     """Return what a tool prints. Raises UserError with its message."""
     tool = manifest.which_to_build(command[0])
@@ -55,7 +74,10 @@ def _run(command: Sequence[str], folder: str | pathlib.Path) -> str:
     except subprocess.TimeoutExpired:
         raise UserError(f"{command[0]} fetched nothing within {_TIMEOUT_S} s", "try again") from None
     if done.returncode:
-        raise UserError(f"{command[0]}: {_reason(done.stdout, done.stderr)}", "name a version that the registry has")
+        raise UserError(
+            f"{pathlib.Path(command[0]).name}: {_reason(done.stdout, done.stderr)}",
+            "name a version that the registry has",
+        )
     return done.stdout
 
 
@@ -64,4 +86,4 @@ def _reason(printed: str, complained: str) -> str:
         return " ".join(str(json.loads(printed)["Error"]).replace("\\t", " ").split())
     except (ValueError, KeyError, TypeError):
         lines = [line for line in complained.splitlines() if line.strip()]
-        return next((line for line in lines if line.startswith("error")), (lines or ["it failed"])[-1])
+        return next((line for line in lines if line.lower().startswith("error")), (lines or ["it failed"])[-1])

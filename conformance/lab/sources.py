@@ -1,7 +1,8 @@
 """Find trees that replace what a stack's build takes from elsewhere: a crate, a Go module, a user's folder.
 
 A crate or module is built from a copy in the cache that follows the tree (support/trees.py), so that exactly what was
-digested is compiled, nothing is written into the tree, and little is compiled anew after a small change.
+digested is compiled, nothing is written into the tree, and little is compiled anew after a small change. A version of a
+Python package replaces what the build installed.
 """
 
 import contextlib
@@ -64,6 +65,8 @@ class Kind(enum.Enum):
 
     CRATE = "Cargo.toml"
     MODULE = "go.mod"
+    #: a Python package, of which only versions are taken
+    PACKAGE = "package"
     #: the folder that a variable such as NAME_HOME names, as the user built it
     HOME = "home"
     #: a tree that the manifest names, which the build uses by itself
@@ -196,6 +199,8 @@ def _given(about: Adapter, text: str, variables: Mapping[str, str] = {}) -> Sour
     if _is_version(place):
         return _released(name, kind, place)
     path = pathlib.Path(place)
+    if kind is Kind.PACKAGE:
+        raise UserError(f"--source {name}={place}: of Python packages, versions are taken", f"write {name}=1.2.3")
     if not path.is_dir():
         raise UserError(
             f"{variables.get(name) or f'--source {name}'}: {path} is not a folder", "name the folder of a working tree"
@@ -209,7 +214,7 @@ def _given(about: Adapter, text: str, variables: Mapping[str, str] = {}) -> Sour
 
 def _released(name: str, kind: Kind, version: str) -> Source:
     """Return the Source of a version that a registry has. Raises UserError."""
-    fetch = {Kind.CRATE: registry.crate, Kind.MODULE: registry.module}.get(kind)
+    fetch = {Kind.CRATE: registry.crate, Kind.MODULE: registry.module, Kind.PACKAGE: registry.package}.get(kind)
     if fetch is None:
         raise UserError(f"--source {name}={version}: no registry has versions of {name}", "name the folder of a build")
     folder = fetch(name, version)
@@ -238,6 +243,7 @@ def _taken(about: Adapter, name: str) -> tuple[str, Kind]:
     taken = dict.fromkeys(homes(about), Kind.HOME)
     taken |= dict.fromkeys(_locked(about.folder, ("crates.lock", "Cargo.lock"), r'^name = "([^"]+)"'), Kind.CRATE)
     taken |= dict.fromkeys(_locked(about.folder, ("go.mod",), r"^(?:require)?\s+([^\s/]+\S*)\s+v\d"), Kind.MODULE)
+    taken |= dict.fromkeys(_locked(about.folder, ("requirements.lock",), r"^(\w[\w.-]*)=="), Kind.PACKAGE)
     if name in taken:
         return name, taken[name]
     ends: dict[str, list[str]] = {}
@@ -304,6 +310,16 @@ class Workshop:
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
     copies: Mapping[pathlib.Path, pathlib.Path] = dataclasses.field(default_factory=dict)
     sources: Sequence[Source] = ()
+
+    def replace(self, build: pathlib.Path) -> None:
+        """Put the versions of Python packages into a build in place of those that it installed."""
+        for source in (source for source in self.sources if source.kind is Kind.PACKAGE):
+            for there in build.glob(f"{source.name.replace('-', '_')}-*.dist-info"):
+                shutil.rmtree(there)
+            for new in source.folder.iterdir():
+                shutil.rmtree(build / new.name, ignore_errors=True)
+                copy = shutil.copytree if new.is_dir() else shutil.copy
+                copy(new, build / new.name)
 
     def check(self) -> None:
         """Raise UserError if a tree that is built in place changed meanwhile: it is then unknown what was built."""

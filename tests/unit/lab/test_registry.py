@@ -71,6 +71,36 @@ def test_a_version_that_no_registry_has_is_one_line(about, given, words):
     assert str(refused.value) == f"{words}; name a version that the registry has"
 
 
+def test_a_version_of_a_python_package_replaces_what_the_build_installed(about, tmp_path, monkeypatch):
+    monkeypatch.setenv("CC_CONFORMANCE_CACHE", str(tmp_path / "cache"))
+    (about.folder / "requirements.lock").write_text("wire-quic==3.0 \\\n    --hash=sha256:12\n")
+    installs = (
+        'for last; do :; done; while [ "$1" != --target ]; do shift; done; mkdir -p "$2/wire"; echo $last >"$2/wire/v"'
+    )
+    program(tmp_path / "bin" / "python3", installs)
+    monkeypatch.setattr(registry, "_PYTHON", str(tmp_path / "bin" / "python3"))
+    (source,) = sources.find(about, ["wire-quic=2.0"])
+    assert source.label == "wire-quic@2.0"
+    build = tmp_path / "build"
+    for name in ("wire", "wire_quic-3.0.dist-info", "other"):
+        (build / name).mkdir(parents=True)
+        (build / name / "new").touch()
+    sources.Workshop(sources=(source,)).replace(build)
+    assert sorted(str(path.relative_to(build)) for path in build.rglob("*") if path.is_file()) == [
+        "other/new",
+        "wire/v",
+    ]
+    assert (build / "wire" / "v").read_text() == "wire-quic==2.0\n"
+    program(tmp_path / "bin" / "python3", "exit 1")  # it is fetched once
+    assert sources.find(about, ["wire-quic=2.0"]) == (source,)
+
+
+def test_a_tree_of_a_python_package_is_refused(about):
+    (about.folder / "requirements.lock").write_text("wire-quic==3.0\n")
+    with pytest.raises(UserError, match=r"of Python packages, versions are taken; write wire-quic=1\.2\.3"):
+        sources.find(about, ["wire-quic=/tmp"])
+
+
 def test_a_users_own_build_has_no_versions(about, tmp_path):
     program(about.folder / "build", "echo $LIB_HOME")
     about.build = {"program": "build"}
