@@ -78,4 +78,38 @@ def mutants(
     finish(found, form, scores.show_scored)
 
 
-DEV_COMMANDS = (mutants,)
+@click.group()
+def bugs() -> None:
+    """Run bugs that stacks really had, to find out which the suite catches (docs/bugs.md)."""
+
+
+@bugs.command("run")
+@click.argument("ids", nargs=-1)
+@click.option(
+    "--source", "trees", multiple=True, metavar="NAME=PATH",
+    help="A tree that you built, by the name that bugs/entries has for it (repeatable).",
+)  # fmt: skip
+@click.option("--budget", default="5m", show_default=True, help="Of each comparison, as `compare` takes it.")
+@click.option("--again", is_flag=True, help="Also run what the record has of the same builds.")
+@click.option("--clause", "clauses", multiple=True, help="Judge by this clause only (repeatable); nothing is recorded.")
+@click.option("--grid", default="smoke", show_default=True, help="Cells to compare, and to judge by zones.")
+@click.option("--results", default="results/bugs.jsonl", show_default=True, help="Results file to add to.")
+@measuring.WORKERS
+@FORMAT
+def bugs_run(ids: Sequence[str], trees: Sequence[str], budget: str, form: str, **options: Any) -> None:
+    """Run the bugs with these IDS (default: all whose builds are there), and record what told the builds apart.
+
+    Exit statuses: 0 if each was caught and no sham moved; 1 if not; 4 if none was run.
+    """
+    from conformance.commands import bugs as command
+    from conformance.commands import gate_budget
+    from conformance.lab import sources
+    from conformance.reporting.text import bugs as shown
+
+    named = dict(text.split("=", 1) for text in sources.absolute(trees))
+    limit_s = gate_budget.seconds(budget)
+    asked_for = command.Options(trees=named, budget_s=limit_s, **options)
+    finish(command.run(ids, asked_for, notes(form)), form, shown.show)
+
+
+DEV_COMMANDS = (mutants, bugs)

@@ -21,6 +21,7 @@ from conformance.model.trials.trial import CLIENT, Scheme
 from conformance.reporting import heatmaps, marks, naming, recorded, rerun
 from conformance.reporting.heatmaps import CellResult, Series
 from conformance.reporting.html import (
+    bugs_page,
     cell_page,
     clause_pages,
     colours,
@@ -61,7 +62,9 @@ class _Site:
         algorithms = dict.fromkeys(s.scheme.algorithm for s in series)
         self._algorithms = sorted(algorithms, key=lambda name: (name not in judged, _place(name)))
         main = [name for name in self._algorithms if name in judged] or self._algorithms
-        self._documents, self._clauses = clause_pages.of({m.trial.scheme.stack for m in source.measurements})
+        stacks = {m.trial.scheme.stack for m in source.measurements}
+        self._documents, self._clauses = clause_pages.of(stacks)
+        self._bugs = bugs_page.bench(stacks)
         self._environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(paths.data("reports", "templates")),
             autoescape=True,
@@ -81,6 +84,7 @@ class _Site:
             "document_page": clause_pages.of_document,
             "stack_page": clause_pages.of_stack,
             "has_split": bool(self._predicted),
+            "bugs": self._bugs,
             "studies": self._studies,
             "study_totals": study_page.totals(self._studies),
             "of_points": self._points,
@@ -132,6 +136,8 @@ class _Site:
             self._render("rfc9743.html", answers=rfc9743.answers(self._series, self._names, self._source.measurements)),
         )
         yield from self._clause_pages()
+        if self._bugs:
+            yield "bugs.html", self._render("bugs.html")
         if self._studies:
             yield "studies.html", self._render("studies.html")
         for page in self._studies:

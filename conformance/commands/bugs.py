@@ -1,0 +1,268 @@
+"""`conformance dev bugs run`: find out which bugs that stacks really had the suite catches, and whether it names them.
+
+For each entry of the catalogue (catalogue/bugs.py), the commands that a user would type are run on both builds, with
+nothing that the catalogue says: `compare`, all clauses, and, if clauses tell nothing, the zones' smoke cells.
+"""
+
+import collections
+import dataclasses
+import pathlib
+import time
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+from conformance.catalogue import bugs
+from conformance.catalogue.bugs import Bug, Build, Run, Tier
+from conformance.commands import clause, compare, gate
+from conformance.commands.compare_result import Comparison
+from conformance.commands.result import Result
+from conformance.commands.status import ExitStatus, of_verdicts
+from conformance.engine import benches
+from conformance.engine.benches import Choice
+from conformance.lab import adapter
+from conformance.model.errors import UserError
+from conformance.model.judging import grid, seeds
+from conformance.model.judging.session import Finding
+from conformance.model.judging.verdict import Status
+from conformance.model.studies.comparison import Change
+from conformance.reporting.text import compare as compare_text
+from conformance.support.notes import Notes
+from conformance.support.record import At, Record
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+    """How to run entries. `trees`: {what the catalogue calls a tree: its folder}. `budget_s`: of each comparison.
+
+    `clauses`, `grid`: judge by these clauses and cells alone, for a quick look, which is not recorded.
+    """
+
+    trees: dict[str, str]
+    results: str
+    budget_s: float | None
+    workers: int | None = None
+    again: bool = False
+    clauses: tuple[str, ...] = ()
+    grid: str = grid.SMOKE
+
+    @property
+    def recorded(self) -> bool:
+        return not self.clauses and self.grid == grid.SMOKE
+
+
+class TierRecord(Record):
+    #: "compare", "clauses" or "zones"
+    command: str
+    caught: bool
+    by: list[str]
+    #: What it says first of the buggy build, or why it says nothing.
+    first: str
+    #: Whether that names the mechanism.
+    named: bool
+    trials: int
+    minutes: float
+
+
+class RanRecord(Record):
+    id: str
+    tiers: list[TierRecord]
+
+
+class RanBugsRecord(Record):
+    runs: list[RanRecord]
+    #: Entries that were not run, and why.
+    not_run: Annotated[dict[str, str], At("absent")]
+    caught: int
+    named: int
+    missed: int
+    #: Shams that the judgements told apart, although they do not differ in congestion control.
+    moved: Annotated[list[str], At("alarms")]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Ran(Result):
+    """What came of the entries. `absent`: {id: why} of those that were not run."""
+
+    SCHEMA = "bugs-run"
+    RECORD = RanBugsRecord
+
+    bugs: tuple[Bug, ...]
+    runs: tuple[Run, ...]
+    absent: dict[str, str]
+    recorded: pathlib.Path | None = None
+
+    @property
+    def alarms(self) -> list[str]:
+        shams = {bug.id for bug in self.bugs if bug.sham}
+        return [run.id for run in self.runs if run.id in shams and run.caught]
+
+    @property
+    def _real(self) -> list[Run]:
+        shams = {bug.id for bug in self.bugs if bug.sham}
+        return [run for run in self.runs if run.id not in shams]
+
+    @property
+    def caught(self) -> int:
+        return sum(run.caught for run in self._real)
+
+    @property
+    def named(self) -> int:
+        return sum(run.named for run in self._real)
+
+    @property
+    def missed(self) -> int:
+        return len(self._real) - self.caught
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """VIOLATES if an entry was missed or a sham moved, UNKNOWN if none was run, else DONE."""
+        if not self.runs:
+            return ExitStatus.UNKNOWN
+        return ExitStatus.VIOLATES if self.missed or self.alarms else ExitStatus.DONE
+
+
+def run(ids: Sequence[str], options: Options, notes: Notes) -> Ran:
+    """Run these entries, or all whose builds are there, and record each when it is done. Raises UserError."""
+    chosen = bugs.chosen(ids)
+    names = {build.tree for bug in bugs.entries() for build in (bug.buggy, bug.fixed)}
+    for name in options.trees:
+        if name not in names:
+            raise UserError(f"--source {name}: no entry has a build of this name", "bugs/entries lists them")
+    done, absent, path = [], {}, None
+    before = {} if options.again else bugs.runs()
+    for bug in chosen:
+        try:
+            choices = _choices(bug, options.trees, notes)
+            builds = [_identity(choice, bug.algorithm) for choice in choices]
+        except UserError as error:
+            absent[bug.id] = str(error)
+            notes.warn(f"{bug.id} is not run: {error}")
+            continue
+        known = before.get(bug.id)
+        if known is None or known.builds != builds:
+            known = Run(bug.id, builds, _lab(choices[0]), list(_judged(bug, choices, options, notes)))
+            path = bugs.record([known]) if options.recorded else None
+        done.append(known)
+    return Ran(bugs=chosen, runs=tuple(done), absent=absent, recorded=path)
+
+
+def _choices(bug: Bug, trees: dict[str, str], notes: Notes) -> tuple[Choice, Choice]:
+    """Return the Choices of the buggy and the fixed build, which are built now if necessary. Raises UserError."""
+    if bug.unavailable:
+        raise UserError(bug.unavailable)
+    sources = [_sources(bug, build, trees) for build in (bug.buggy, bug.fixed)]
+    for source in sources:
+        notes.say(f"{bug.id}: building {bug.stack} {' '.join(source)}".rstrip())
+        adapter.build(bug.stack, given=source)
+    buggy, fixed = (Choice(stack=bug.stack, source=source) for source in sources)
+    return buggy, fixed
+
+
+def _sources(bug: Bug, build: Build, trees: dict[str, str]) -> tuple[str, ...]:
+    if build.tree is None:
+        return tuple(f"{name}={version}" for name, version in build.versions.items())
+    if build.tree not in trees:
+        raise UserError(f"its tree {build.tree} is not given", f"build it, and give --source {build.tree}=PATH")
+    return (f"{bug.part}={trees[build.tree]}",)
+
+
+def _identity(choice: Choice, algorithm: str) -> tuple[str, str]:
+    scheme = benches.find(choice).scheme(algorithm)
+    return scheme.id, scheme.stack_digest
+
+
+def _lab(choice: Choice) -> str:
+    return benches.find(choice).lab_digest
+
+
+def _judged(bug: Bug, choices: tuple[Choice, Choice], options: Options, notes: Notes) -> Iterator[Tier]:
+    """Yield what each command says, until one of the absolute judgements tells the builds apart. Raises UserError."""
+    for judge in (_compare, _clauses, _zones):
+        began_s = time.monotonic()
+        notes.say(f"{bug.id}: {judge.__name__[1:]}")
+        by, first, trials = judge(bug, choices, options, notes)
+        tier = Tier(
+            command=judge.__name__[1:],  # type: ignore[arg-type]
+            caught=bool(by), by=by, first=first, named=bool(by) and by[0] in bug.named_by, trials=trials,
+            minutes=round((time.monotonic() - began_s) / 60, 1),
+        )  # fmt: skip
+        notes.say(f"{bug.id}: {tier.command}: {'caught' if by else 'nothing'}: {first}")
+        yield tier
+        if by and tier.command in bugs.ABSOLUTE:
+            return
+
+
+def _compare(bug: Bug, choices: tuple[Choice, Choice], options: Options, notes: Notes) -> tuple[list[str], str, int]:
+    """Compare the fixed build with the buggy one, which is the change that a user would look at."""
+    buggy, fixed = choices
+    comparison = compare.compute(
+        bug.stack, bug.stack,
+        compare.Options(
+            algorithms=[bug.algorithm], choice=buggy, base_source=fixed.source, results=options.results,
+            grid=options.grid, workers=options.workers, budget_s=options.budget_s,
+        ),
+        notes,
+    )  # fmt: skip
+    places: collections.Counter[tuple[str, str]] = collections.Counter()
+    for compared in comparison.compared:
+        place = compared.quantity.profile, compared.quantity.place.id
+        places[place] = max(places[place], sum(compared.n))
+    moved = [c.quantity.label or c.quantity.name for c in comparison.of(Change.MOVED)]
+    return list(dict.fromkeys(moved)), _first(comparison), places.total()
+
+
+def _first(comparison: Comparison) -> str:
+    return next(compare_text.sentences(comparison), compare_text.summary(comparison))
+
+
+def _clauses(bug: Bug, choices: tuple[Choice, Choice], options: Options, notes: Notes) -> tuple[list[str], str, int]:
+    """Judge the buggy build by all clauses, and the fixed one by those that speak against the buggy one."""
+    buggy, fixed = choices
+    trials, against = 0, dict[str, clause.JudgedClause]()
+    for choice, what in ((buggy, options.clauses), (fixed, None)):
+        ids = tuple(against) if what is None else what
+        if what is None and not ids:
+            break
+        ran = clause.run(
+            ids, [bug.algorithm], choice, mutant=None, trials=5, first_seed=seeds.JUDGED, most_trials=None,
+            results=options.results, workers=options.workers, record=False, notes=notes,
+        )  # fmt: skip
+        most: collections.Counter[str] = collections.Counter()
+        for judged in ran.judged:
+            network = judged.clause.network.words
+            most[network] = max(most[network], judged.verdict.n)
+        trials += most.total()
+        bad = {judged.clause.id: judged for judged in ran.judged if _against(judged.verdict.status)}
+        against = bad if what is not None else {name: of for name, of in against.items() if name not in bad}
+    if not against:
+        return [], "the clauses say the same of both builds", trials
+    first = next(iter(against.values()))
+    return list(against), first.rule.headline(first.scheme, first.verdict), trials
+
+
+def _zones(bug: Bug, choices: tuple[Choice, Choice], options: Options, notes: Notes) -> tuple[list[str], str, int]:
+    """Judge both builds by the smoke cells of the algorithm's zones."""
+    trials, against = 0, dict[tuple[str, str], Finding]()
+    for choice in choices:
+        judged = gate.compute(
+            gate.Options(
+                algorithms=[bug.algorithm], choice=choice, results=options.results, grid=options.grid, why=False,
+                blame=False, workers=options.workers,
+            ),
+            notes,
+        )  # fmt: skip
+        trials += len(judged.measurements)
+        bad = {
+            (finding.verdict.zone_id, finding.verdict.place.id): finding
+            for finding in judged.findings
+            if _against(finding.confirmed.status)
+        }
+        against = bad if choice is choices[0] else {name: of for name, of in against.items() if name not in bad}
+    if not against:
+        return [], "the zones say the same of both builds", trials
+    (zone, place), first = next(iter(against.items()))
+    return list(dict.fromkeys(name for name, _ in against)), f"{zone} at {place}: {first.verdict.reason}", trials
+
+
+def _against(status: Status) -> bool:
+    return of_verdicts([status]) is ExitStatus.VIOLATES

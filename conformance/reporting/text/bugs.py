@@ -1,0 +1,54 @@
+"""Show what came of the catalogue of bugs (`conformance dev bugs run`), in a terminal."""
+
+from typing import TYPE_CHECKING
+
+import rich.console
+import rich.table
+
+from conformance.catalogue.bugs import ABSOLUTE, Run
+from conformance.support.console import count, one_line
+
+if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
+    from conformance.commands.bugs import Ran
+
+
+def show(ran: "Ran", console: rich.console.Console) -> None:
+    """Show each entry, then how many were caught."""
+    shams = {bug.id for bug in ran.bugs if bug.sham}
+    table = rich.table.Table(title="Bugs that stacks had, and what catches them", title_justify="left")
+    for name in ("entry", "compare", "absolute", "named", "trials", "minutes", "what is said first"):
+        table.add_column(name, justify="right" if name in ("trials", "minutes") else "left", overflow="fold")
+    for run in ran.runs:
+        table.add_row(*cells(run, sham=run.id in shams))
+    if ran.runs:
+        console.print(table)
+    for name, why in ran.absent.items():
+        console.print(f"not run: {name}: {one_line(why)}", soft_wrap=True, markup=False)
+    console.print(summary(ran), style="bold", soft_wrap=True)
+    if ran.recorded:
+        console.print(f"recorded: {ran.recorded}", soft_wrap=True)
+
+
+def cells(run: Run, sham: bool) -> list[str]:
+    """Return the cells of an entry's row."""
+    cheapest = run.cheapest
+    caught, not_caught = ("moved", "same") if sham else ("caught", "missed")
+    return [
+        run.id,
+        caught if run.by("compare") else not_caught,
+        next((tier.by[0] for tier in run.tiers if tier.caught and tier.command in ABSOLUTE), not_caught),
+        "" if cheapest is None or sham else "right" if run.named else "no",
+        str(run.trials),
+        f"{run.minutes:.1f}",
+        str(one_line((cheapest or run.tiers[-1]).first)),
+    ]
+
+
+def summary(ran: "Ran") -> str:
+    """Return how many entries were caught, and how many shams moved."""
+    shams = sum(bug.sham for bug in ran.bugs if bug.id in {run.id for run in ran.runs})
+    real = len(ran.runs) - shams
+    return (
+        f"{count(real, 'bug')}: {ran.caught} caught ({ran.named} of them named right), {ran.missed} missed;"
+        f" {count(shams, 'sham')}: {len(ran.alarms)} moved; {len(ran.absent)} not run"
+    )

@@ -1,0 +1,83 @@
+"""The catalogue of bugs that stacks had: that its entries can be run, and what its record comes to."""
+
+import pytest
+
+from conformance.catalogue import bugs, clauses
+from conformance.catalogue.bugs import Run, Tier
+from conformance.lab import manifest, sources
+from conformance.model.clauses import changes
+from conformance.model.diagnosis import feature_table
+from conformance.model.errors import UserError
+from conformance.reporting.html import bugs_page
+
+ENTRIES = bugs.entries()
+#: bugs in stacks that no adapter runs are kept for the record
+STACKS = {stack.name: stack for stack in manifest.shipped()}
+
+
+def tier(command, caught=True, named=False, trials=10):
+    return Tier(command, caught, ["growth"] if caught else [], "It grows.", named, trials, 1.0)
+
+
+def test_it_has_most_of_the_bugs_that_are_known_and_some_shams():
+    assert sum(not bug.sham for bug in ENTRIES) >= 60
+    assert sum(bug.sham for bug in ENTRIES) >= 6
+
+
+@pytest.mark.parametrize("bug", ENTRIES, ids=lambda bug: bug.id)
+def test_an_entry_names_an_adapter_that_takes_its_builds(bug):
+    if bug.stack not in STACKS:
+        assert bug.unavailable
+        return
+    about = STACKS[bug.stack]
+    assert bug.unavailable or bug.algorithm in about.algorithms
+    locks = "".join(file.read_text() for file in about.folder.iterdir() if file.name.endswith((".lock", "go.mod")))
+    for build in () if bug.unavailable else (bug.buggy, bug.fixed):
+        if build.tree:
+            assert bug.part in sources.homes(about) or f'"{bug.part}"' in locks or f"/{bug.part} v" in locks
+        assert all(f'"{name}"' in locks or f"{name}==" in locks or f"/{name} v" in locks for name in build.versions)
+
+
+@pytest.mark.parametrize("bug", [bug for bug in ENTRIES if not bug.sham], ids=lambda bug: bug.id)
+def test_what_names_a_bug_is_a_clause_or_a_feature(bug):
+    known = {clause.id for clause in clauses.all_clauses()}
+    for feature in (*feature_table.FEATURES, *changes.COMPARED):
+        known |= {feature.name, *(feature_table.label_of(feature, algorithm) for algorithm in ("cubic", "bbrv3"))}
+    assert bug.mechanism and bug.links and set(bug.named_by) <= known
+
+
+def test_an_unknown_entry_is_one_line():
+    with pytest.raises(UserError, match=r"there is no bug 'QUINN-FD'; did you mean QUINN-FC"):
+        bugs.chosen(["QUINN-FD"])
+
+
+def test_the_cheapest_tier_is_the_one_with_the_fewest_trials_of_those_that_catch():
+    run = Run(
+        "A-B",
+        [],
+        "lab",
+        [tier("compare", trials=90), tier("clauses", named=True, trials=30), tier("zones", False, trials=3)],
+    )
+    assert run.cheapest == run.tiers[1] and run.named and run.trials == 123
+    assert run.by("clauses", "zones") and not run.by("zones")
+
+
+def test_the_record_is_kept_entry_by_entry(tmp_path, monkeypatch):
+    monkeypatch.setattr(bugs, "folder", lambda: tmp_path)
+    old, new = (
+        Run("A-B", [("x", "1"), ("y", "2")], "lab", [tier("compare", False)]),
+        Run("C-D", [("x", "1"), ("y", "2")], "lab", [tier("zones")]),
+    )
+    bugs.record([old])
+    bugs.record([new])
+    bugs.record([Run(old.id, old.builds, "other", old.tiers)])
+    assert [(run.id, run.lab) for run in bugs.runs().values()] == [("A-B", "other"), ("C-D", "lab")]
+
+
+def test_the_page_has_the_entries_of_the_reports_stacks(tmp_path, monkeypatch):
+    bug = next(bug for bug in ENTRIES if bug.stack == "quinn" and not bug.sham)
+    monkeypatch.setattr(bugs, "runs", lambda: {bug.id: Run(bug.id, [], "lab", [tier("compare")])})
+    page = bugs_page.bench({"quinn"})
+    assert page.of(True) == [(bug, bugs.runs()[bug.id])] and page.caught("compare") == 1 and page.caught("zones") == 0
+    assert {one.stack for one in page.rest} == {"quinn"} and bug not in page.rest
+    assert bugs_page.bench({"tquic"}) is None
