@@ -71,6 +71,25 @@ def setting(network: Network) -> Setting:
     return dataclasses.replace(found, packets=True)
 
 
+def firsts(transport: str, algorithms: Iterable[str]) -> list[tuple[Clause, str]]:
+    """Return (clause, algorithm) of the clauses by which these algorithms, of a stack with this transport, are judged
+    before zones.
+    """
+    return [
+        (clause, algorithm)
+        for algorithm in algorithms
+        for specification in specifications()
+        if algorithm in specification.first_for
+        for clause in specification.clauses
+        if transport in clause.transports and clause.judged_of([algorithm])
+    ]
+
+
+def smoke() -> frozenset[str]:
+    """Return the ids of the clauses of the smoke tier, of all specifications."""
+    return frozenset(name for specification in specifications() for name in specification.smoke)
+
+
 def asked(
     marker: Iterable[str], transport: str, algorithms: Iterable[str], named: Iterable[str] = ()
 ) -> list[tuple[Clause, str]]:

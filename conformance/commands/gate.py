@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated, Any
 
 from conformance.catalogue import baseline as baselines
+from conformance.catalogue import clauses as clause_documents
 from conformance.catalogue import documents, expectations, scenarios
 from conformance.commands import (
     blame,
@@ -173,7 +174,7 @@ class GateRecord(Record):
     #: Below half, the gate cannot tell.
     evidence: EvidenceRecord
     #: Verdicts on clauses, as `conformance clause run` reports them (clause-run.json), and whether each is a violation
-    #: on record; null without --clauses.
+    #: on record; null without --clauses, unless clauses judge an algorithm first.
     clauses: ClausesRecord | None
     #: What `--budget` was spent on, in seconds; null without a budget. processor_s: null if workers made the trials.
     #: needed_s: an estimate for what is undecided; null if too few trials were made.
@@ -323,9 +324,10 @@ def compute(options: Options, notes: Notes) -> GateResult:
     )
     compared = _features(options, bench, tuple(zones), budget.wall_s, notes) if options.features else None
     clauses = None
-    if options.clauses:
+    about, ids = (tuple(zones), ()) if options.clauses else _first(options, bench, zones)
+    if about:
         clauses = gate_clauses.judge(
-            bench, tuple(zones), gate_order.shares(options.shard), notes, budget.share_s(_FOR_CLAUSES),
+            bench, about, ids, gate_order.shares(options.shard), notes, budget.share_s(_FOR_CLAUSES),
             trials=options.trials, most_trials=asked.looks[-1], first_seed=options.first_seed, results=options.results,
             workers=options.workers,
         )  # fmt: skip
@@ -376,6 +378,19 @@ def compute(options: Options, notes: Notes) -> GateResult:
         spent=spent,
         measurements=tuple(itertools.chain.from_iterable([*measured[False].values(), *measured[True].values()])),
     )
+
+
+def _first(options: Options, bench: Bench, algorithms: Iterable[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """Return (algorithms, ids of clauses) of those that clauses judge before zones; none where cells are named."""
+    if options.baseline or options.grid not in (grids.FULL, grids.SMOKE):
+        return (), ()
+    smoke = clause_documents.smoke()
+    asked = [
+        (algorithm, clause.id)
+        for clause, algorithm in clause_documents.firsts(bench.adapter.manifest.transport, algorithms)
+        if options.grid != grids.SMOKE or clause.id in smoke
+    ]
+    return list(dict.fromkeys(a for a, _ in asked)), list(dict.fromkeys(name for _, name in asked))
 
 
 def _check_target(target: pathlib.Path, options: Options) -> None:

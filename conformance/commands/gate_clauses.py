@@ -61,11 +61,15 @@ class Clauses:
 
 
 def judge(
-    bench: Bench, algorithms: Sequence[str], shard: tuple[int, int], notes: Notes, left_s: Callable[[], float | None],
-    *, trials: int, most_trials: int, first_seed: int, results: str, workers: int | None,
+    bench: Bench, algorithms: Sequence[str], what: Sequence[str], shard: tuple[int, int], notes: Notes,
+    left_s: Callable[[], float | None], *, trials: int, most_trials: int, first_seed: int, results: str,
+    workers: int | None,
 ) -> Clauses:  # fmt: skip
-    """Judge the clauses about these algorithms; `left_s` returns the seconds left, or None. Raises UserError."""
-    every = questions_about(bench, {algorithm: algorithm for algorithm in algorithms})
+    """Judge the clauses about these algorithms; `left_s` returns the seconds left, or None. Raises UserError.
+
+    `what`: ids of clauses; all, if there are none.
+    """
+    every = questions_about(bench, {algorithm: algorithm for algorithm in algorithms}, what)
     work = gate_order.share(list(dict.fromkeys(question.key for question in every)), *shard)
     own = [question for question in every if question.key in work]
     asked = plan(own, trials=trials, most_trials=most_trials, first_seed=first_seed, beside=every)

@@ -11,7 +11,7 @@ import types
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated
 
-from conformance.catalogue import documents, expectations
+from conformance.catalogue import clauses, documents, expectations
 from conformance.catalogue.questions import cell_questions
 from conformance.commands.measuring import source
 from conformance.commands.result import Result
@@ -19,6 +19,7 @@ from conformance.engine import benches
 from conformance.engine.benches import Choice
 from conformance.lab import manifest
 from conformance.lab.manifest import Manifest
+from conformance.model.clauses.verdict import ask
 from conformance.model.errors import UserError
 from conformance.model.judging import grid as grids
 from conformance.model.judging import seeds
@@ -148,14 +149,20 @@ def _rows(
 def _plan(
     algorithms: Sequence[str], profile: str, wanted: Sequence[Cell] | None, trials: tuple[int, int], first_seed: int
 ) -> Plan:
-    """Return the plan of a stack: the smoke cells of its zones, or the cells `wanted`.
+    """Return the plan of a stack: the cells `wanted`, or the smoke clauses and the smoke cells of its zones.
 
     `trials`: of a cell at first, and at most. A row is one verdict, so all of its cells are one family, whatever their
     zone.
     """
     questions: list[Question] = []
     work: list[Key] = []
+    smoke = clauses.smoke() if wanted is None else ()
+    transport = next(name for name, under in documents.PROFILES.items() if under == profile)
     for algorithm in algorithms:
+        for clause, _ in clauses.firsts(transport, [algorithm]):
+            if clause.id in smoke:
+                questions.append(ask(clause, clauses.setting(clause.network), algorithm))
+                work.append(questions[-1].key)
         own = [
             question for zone in _zones(algorithm, profile) for question in cell_questions(zone, wanted or zone.smoke)
         ]
@@ -180,7 +187,8 @@ def _row(
     about: Manifest, algorithm: str, verdicts: Sequence[Verdict], found: Mapping[Key, Sequence[Measurement]]
 ) -> Row:
     measurements = [m for made in found.values() for m in made]
-    walls = [m.host["wall_s"] for m in measurements if "wall_s" in m.host]
+    cells = [m for m in measurements if not m.trial.setting.packets]
+    walls = [m.host["wall_s"] for m in cells if "wall_s" in m.host]
     wall_s = statistics.median(walls) if walls else None
 
     def row(status: Status, what: str, count: Mapping[Status, int] = types.MappingProxyType({})) -> Row:

@@ -1,5 +1,5 @@
-"""List the tests of a stack: a case for each cell of each zone, for each check of its split part, and for each clause
-of a document that `-m` names.
+"""List the tests of a stack: a case for each clause that is asked, for each cell of each zone, and for each check of
+its split part. Clauses are asked of documents that `-m` names, and of those that judge an algorithm first.
 """
 
 import dataclasses
@@ -55,33 +55,40 @@ def grid_and_zones(option: Options) -> tuple[str, list[tuple[str, Zone]]]:
 
 
 def cases(option: Options) -> Iterator[Case]:
-    """Yield the cases of all algorithms, algorithm by algorithm. Raise UserError for a mistake in the options."""
+    """Yield the cases of clauses, then those of zones, algorithm by algorithm.
+
+    Raise UserError for a mistake in the options.
+    """
     grid, zones = grid_and_zones(option)
     zones = [(kind, zone if zone.of_cells else _asked_of(option, kind, zone)) for kind, zone in zones]
     stack = options.stack_name(option)
     splits = {} if option.baseline else documents.split_checks(options.profile(option))
     by_algorithm = {checks[0].heatmap.algorithm: checks for checks in splits.values()}
+    if not option.baseline:
+        yield from _clause_cases(option, stack)
     for algorithm in sorted({zone.algorithm for _, zone in zones} | by_algorithm.keys()):
         yield from _cell_cases([(kind, zone) for kind, zone in zones if zone.algorithm == algorithm], grid, stack)
         yield from _split_cases(by_algorithm.get(algorithm, ()), option, stack)
-    if not option.baseline:
-        yield from _clause_cases(option, stack)
 
 
 def _clause_cases(option: Options, stack: str) -> Iterator[Case]:
-    """Yield the cases of clauses in the documents that `-m` names, for the algorithms that the stack has."""
-    words = _words(option)
+    """Yield the cases of clauses in the documents that `-m` names, for the algorithms that the stack has, and of those
+    that judge an algorithm first.
+
+    --grid asks for networks, so with it only clauses of documents that are named are asked.
+    """
+    words, about = _words(option), options.manifest_of(option)
+    named = [one for one in about.offered() if not words or one in words] if option.grid is None else []
     wanted = clauses.markers().keys() & set(words)
-    if not wanted:
-        return
-    about = options.manifest_of(option)
-    for clause, algorithm in clauses.asked(wanted, about.transport, about.offered(), words):
+    asked = [*clauses.firsts(about.transport, named), *clauses.asked(wanted, about.transport, about.offered(), words)]
+    smoke = clauses.smoke()
+    for clause, algorithm in dict.fromkeys(asked):
         question = ask(clause, clauses.setting(clause.network), algorithm, option.confirm)
         yield Case(
             name=f"{CLAUSE}[{clause.id}-{algorithm}-{stack}]",
             kind=CLAUSE,
             question=question,
-            markers=(algorithm, *clause.markers, "full"),
+            markers=(algorithm, *clause.markers, "full", *(("smoke",) if clause.id in smoke else ())),
         )
 
 

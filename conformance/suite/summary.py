@@ -100,7 +100,8 @@ class Zones:
         groups: dict[tuple[str, str], list[Finding]] = collections.defaultdict(list)
         for one in self._found.values():
             groups[one.group, one.noun].append(one)
-        for (group, noun), found in sorted(groups.items(), key=lambda pair: pair[0]):
+        # Clauses come before zones, also in the alphabet.
+        for (group, noun), found in sorted(groups.items(), key=lambda pair: (pair[0][1], pair[0][0])):
             here = [one for one in found if one.name in late]
             count = collections.Counter(str(Status.VIOLATES) if one in here else _label(one) for one in found)
             again = [_at(one) for one in found if one.unconfirmed]

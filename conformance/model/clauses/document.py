@@ -126,7 +126,11 @@ class NotVisible:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Specification:
-    """A document and its clauses. `name` is what `pytest -m` calls it."""
+    """A document and its clauses. `name` is what `pytest -m` calls it.
+
+    `first_for`: algorithms that are judged by these clauses first, and by zones second. `smoke`: ids of the clauses
+    that tell most at small cost.
+    """
 
     name: str
     title: str
@@ -134,6 +138,8 @@ class Specification:
     url: str
     clauses: tuple[Clause, ...]
     not_visible: tuple[NotVisible, ...] = ()
+    first_for: tuple[str, ...] = ()
+    smoke: tuple[str, ...] = ()
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -145,9 +151,14 @@ class Specification:
                 if found.id in {clause.id for clause in clauses}:
                     raise UserError(f"there are two clauses called {found.id}", "give each an id of its own")
                 clauses.append(found)
+        for at, name in enumerate(data.get("smoke", ())):
+            with located(f"/smoke/{at}"):
+                if name not in {clause.id for clause in clauses}:
+                    raise UserError(f"there is no clause {name} in this document", "name one of its clauses")
         return cls(
             name=data["name"], title=data["title"], document=data["document"], url=data["url"], clauses=tuple(clauses),
             not_visible=tuple(NotVisible(**one) for one in data.get("not_visible", ())),
+            first_for=tuple(data.get("first_for", ())), smoke=tuple(data.get("smoke", ())),
         )  # fmt: skip
 
 

@@ -137,6 +137,8 @@ def _lines(outcome: "GateResult", quote: Callable[[str], str]) -> Iterator[str]:
         yield quote(f"features: {comparing.summary(outcome.features)}")
         for line in (*comparing.sentences(outcome.features), *comparing.notes(outcome.features)):
             yield quote(line)
+    if outcome.clauses is not None:
+        yield from map(quote, _clauses(outcome.clauses))
     for judged in outcome.judged:
         parts = [counts(finding.verdict.status for finding in judged.findings) or "nothing measured"]
         if judged.unmeasured:
@@ -172,8 +174,6 @@ def _lines(outcome: "GateResult", quote: Callable[[str], str]) -> Iterator[str]:
             f"as the stack's expected.json says: {count(len(known), 'verdict')}"
             + (f"; {unexplained} of them {UNEXPLAINED}" if unexplained else "")
         )
-    if outcome.clauses is not None:
-        yield from map(quote, _clauses(outcome.clauses))
     if outcome.spent is not None:
         yield _spent(outcome.spent)
     if outcome.exit_status == _UNKNOWN and not outcome.evidence.enough:

@@ -77,7 +77,10 @@ def words(verdicts: Sequence[Verdict]) -> str:
 
 def _beside(verdict: Verdict) -> str:
     """Return the cell's name, with + if its median is above what is permitted, - if below, and no sign if inside."""
-    kind = documents.marker(id_parts(verdict.zone_id)[1])
+    _, name = id_parts(verdict.zone_id)
+    if not name:  # a clause, whose place is the algorithm of the row
+        return verdict.zone_id
+    kind = documents.marker(name)
     named = verdict.place.id if kind == documents.KINDS[0] else f"{kind} {verdict.place.id}"
     if verdict.value is None or verdict.value in verdict.permitted:
         return named

@@ -17,7 +17,8 @@ _LIST = _ROOT / "tests" / "golden" / "expected" / "tests-linux-tcp.txt"
 
 def options(markers: str) -> argparse.Namespace:
     """Return what `pytest -m MARKERS` asks for, of Linux TCP."""
-    return argparse.Namespace(markexpr=markers, grid=None, baseline=None, stack="linux-tcp", interop_rootfs=None)
+    return argparse.Namespace(markexpr=markers, grid=None, baseline=None, stack="linux-tcp", interop_rootfs=None,
+                              confirm=True)  # fmt: skip
 
 
 def said(page: str, form: str) -> int:
@@ -49,6 +50,20 @@ def test_smoke_tests_and_all_others_are_all():
     smoke, others = names("cubic and smoke"), names("cubic and not smoke")
     assert smoke and not smoke & others
     assert smoke | others == names("cubic")
+
+
+def test_clauses_are_the_first_verdict_on_bbrv3():
+    asked = [case for case in cases.cases(options("bbrv3")) if "bbrv3" in case.markers]
+    kinds = [case.kind for case in asked]
+    number = kinds.count(cases.CLAUSE)
+    assert number > 30 and set(kinds[:number]) == {cases.CLAUSE}
+    smoke = [case for case in asked if case.kind == cases.CLAUSE and "smoke" in case.markers]
+    assert 1 <= len(smoke) <= 10
+    assert not [name for name in names("bbrv3 and heatmap") | names("cubic") if name.startswith("clause[")]
+    assert names("bbr_draft and bbrv3") == {case.name for case in asked[:number]}
+    with_grid = options("bbrv3")
+    with_grid.grid = "10mbps-20ms-1pct"
+    assert cases.CLAUSE not in {case.kind for case in cases.cases(with_grid)}
 
 
 def test_a_baseline_is_of_the_points_that_its_algorithm_asks_for(monkeypatch):
