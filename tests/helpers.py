@@ -11,6 +11,7 @@ from conformance.catalogue import documents, own_kind
 from conformance.model.judging import session
 from conformance.model.judging.verdict import ask
 from conformance.model.judging.zone import Basis, Interval, Margin, Zone, hull
+from conformance.model.networks.links import WAYS
 from conformance.model.networks.place import Cell
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement, Outcome, Scheme, Trial
@@ -185,32 +186,61 @@ def zone_on(*bases, cell=CELL, relative=0.1, absolute=0.0, **changes):
     return zone(intervals={cell: permitted}, references=references, **changes)
 
 
-def facts(size=12_500_000, **changes):
-    """Return what a guest reports of a good trial of 10mbps-20ms-1pct that took 20 s."""
+def facts(size=12_500_000, network=None, splitters=(), **changes):
+    """Return what a guest reports (TrialFacts) of a good trial of 10mbps-20ms-1pct, or `network`, that took 20 s."""
+    network = network or setting().network
     counters = {
         "rx_bytes": 0, "rx_packets": 0, "rx_dropped": 0, "tx_bytes": 0, "tx_packets": 0, "tx_dropped": 0,
     }  # fmt: skip
     snmp = {"Tcp.OutSegs": 0, "Tcp.RetransSegs": 0}
     interfaces = {"client": {"eth0": counters}, "server": {"eth0": counters}}
-    before = {"interfaces": interfaces, "server": snmp, "client": snmp}
+    before = {"interfaces": interfaces, "server": snmp, "client": snmp, "router": None}
     after = {
         "interfaces": {**interfaces, "client": {"eth0": {**counters, "rx_bytes": size + size // 20}}},
         "server": {"Tcp.OutSegs": 9000, "Tcp.RetransSegs": 90},
         "client": snmp,
+        "router": None,
     }
     line = f'{{"bytes": {size}, "completion_s": 20.0, "handshake_s": 0.08}}\n'
-    good = {
-        "seed": 1, "ready": True, "timed_out": False, "transfer_bytes": size, "elapsed_s": 20.01, "virtual_s": 20.1,
-        "half_time": None,
-        "server": {"exit_status": None, "stdout": "", "stderr": ""},
-        "client": {"exit_status": 0, "stdout": line, "stderr": ""},
-        "counters": {"before": before, "after": after},
-        "sampled": {"trace": {}, "tcp_info": {"min_rtt_ms": 40.0}, "congestion_control": None,
-                    "queue_mean_bytes": 10.0, "queue_peak_bytes": 20,
-                    "queue_peak_packets": 1},
-        "qdiscs": [], "exchange": None,
+    known = {
+        "ready": True, "client": process(0, line), "server": process(None),
+        "half_time": None, "counters": {"before": before, "after": after}, "bursts": None, "exchange": None,
+        "sampled": {"trace": {}, "tcp_info": {"min_rtt_ms": 40.0}, "congestion_control": None, "proxy": None,
+                    "queue_mean_bytes": 10.0, "queue_peak_bytes": 20, "queue_peak_packets": 1},
+        "seed": 1, "virtual_s": 20.1, "elapsed_s": 20.01, "timed_out": False, "system_calls": 7, **changes,
     }  # fmt: skip
-    return {**good, **changes}
+    ready, server, client = (known.pop(name) for name in ("ready", "server", "client"))
+    detail = {name: known.pop(name) for name in ("half_time", "counters", "bursts", "exchange", "sampled")}
+    ended = ready and not known["timed_out"]
+    flow = {
+        "start_s": 0.0, "connected_s": None, "end_s": known["elapsed_s"] if ended else None, "complete": ended,
+        "acked_bytes": None, "sent_bytes": None, "retransmitted_bytes": None, "out_segments": None,
+        "retransmitted_segments": None, "marked_segments": None, "min_rtt_ms": None, "arrived_bytes": None,
+        "looks": {}, "client": client if ready else None, "congestion_control": None, "requests": None,
+    }  # fmt: skip
+    return {
+        **known, "groups": [{"algorithm": None, "server": server, "ready": ready, "flows": [flow]}],
+        "links": [[direction_seen(link, way) for way in WAYS] for link in network.links],
+        "changes": [], "captured": {}, "bond": None, "splitters": splitters, "sent": [],
+        "detail": detail if ready else None,
+    }  # fmt: skip
+
+
+def process(status=0, stdout="", stderr=""):
+    """Return what a guest reports of a process."""
+    return {"exit_status": status, "ran_out_of_memory": False, "stdout": stdout, "stderr": stderr}
+
+
+def direction_seen(link, way, **changes):
+    """Return what a guest reports of a direction of a link that does what was asked of it."""
+    asked = link.direction(way)
+    options = {"delay": {"delay": asked.delay_ms / 1000}, "loss-random": {"loss": asked.loss_pct / 100}}
+    kinds = (asked.limiter, asked.queue.kind) if asked.queue else ()
+    return {
+        "qdiscs": [{"kind": "netem", "root": True, "options": options}, *({"kind": kind} for kind in kinds)],
+        "looks": {}, "delays": None, "delays_ms": None, "watched_one_in": None, "unmatched": None, "hop": None,
+        "trips": None, **changes,
+    }  # fmt: skip
 
 
 NETWORK = {

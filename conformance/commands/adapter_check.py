@@ -79,7 +79,7 @@ def compute(choice: Choice, algorithm: str | None) -> CheckedAdapter:
         last = faults or console_text.strip().splitlines()[-1:] or ["the guest printed nothing"]
         return CheckedAdapter(scheme=scheme, fault=str(last[0]))
     own = bench.adapter.kernel_algorithms is None
-    clauses = contract.clauses(reader.probed(trial, events), trial, wire.to_json(network), own, _version(bench.adapter))
+    clauses = contract.clauses(reader.probed(events), trial, wire.to_json(network), own, _version(bench.adapter))
     return CheckedAdapter(scheme=scheme, clauses=tuple(clauses))
 
 

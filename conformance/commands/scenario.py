@@ -236,7 +236,7 @@ def _check_memory(setting: Setting, stack: str) -> None:
     """Raise UserError if the guest of a network would not fit into this machine's free memory."""
     free_mb = limits.free_memory_mb()
     if free_mb is not None:
-        job.check_memory(setting.network, stack, free_mb)
+        job.check_memory(setting, stack, free_mb)
 
 
 def _ran(point: Point, measurements: Sequence[Measurement], verdicts: Sequence[Verdict]) -> PointRan:
@@ -314,13 +314,13 @@ class ShownScenarioRecord(Record):
     point: Text
     #: As in result lines (measurement.json).
     setting: Annotated[dict[str, Any], At("setting_document")]
-    #: What a guest needs; null for a lone transfer, which needs nothing special.
-    memory_mb: int | None
+    #: What a guest needs.
+    memory_mb: int
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Shown(Result):
-    """A scenario, one of its points, and the Setting there; `memory_mb`: what its guest needs, None for a cell."""
+    """A scenario, one of its points, and the Setting there; `memory_mb`: what its guest needs."""
 
     SCHEMA = "scenario-show"
     RECORD = ShownScenarioRecord
@@ -328,7 +328,7 @@ class Shown(Result):
     scenario: Scenario
     point: Point
     setting: Setting
-    memory_mb: int | None
+    memory_mb: int
 
     @property
     def setting_document(self) -> dict[str, Any]:
@@ -341,5 +341,4 @@ def show(what: str, points: Sequence[str]) -> Shown:
     scenario = scenarios.find(what)
     point = _point(scenario, points)
     setting = scenario.setting(point)
-    memory_mb = None if setting.cell_form else job.memory_mb(setting.network)
-    return Shown(scenario=scenario, point=point, setting=setting, memory_mb=memory_mb)
+    return Shown(scenario=scenario, point=point, setting=setting, memory_mb=job.memory_mb(setting))

@@ -254,8 +254,7 @@ def _too_large(study: Study, points: Iterable[StudyPoint]) -> dict[StudyPoint, s
     free_mb = limits.free_memory_mb()
     found = {}
     for point in points:
-        network = study.setting(point).network
-        needed = job.memory_mb(network, point.stack)
+        needed = job.memory_mb(study.setting(point), point.stack)
         if free_mb is not None and needed > free_mb:
             found[point] = f"its guest needs {needed} MB, but only {free_mb} MB are free"
     return found

@@ -62,8 +62,8 @@ class TracedRecord(Record):
     cell: Annotated[str, At("measurement.setting.id")]
     #: The profile, or the scenario.
     profile: Annotated[str, At("measurement.setting.profile")]
-    #: GROUP/N of the flow of a scenario; null in a cell.
-    flow: str | None
+    #: GROUP/N.
+    flow: str
     seed: Annotated[int, At("measurement.trial.seed")]
     outcome: Annotated[Outcome, At("measurement.outcome")]
     message: Annotated[str | None, At("measurement.message")]
@@ -79,14 +79,14 @@ class TracedRecord(Record):
 class Traced(Result):
     """A traced trial, kept in the folder `target`. `captured`: {pcap file: (frames, frames that did not fit)}.
 
-    `flow`: GROUP/N of a scenario's flow; None in a cell.
+    `flow`: GROUP/N.
     """
 
     SCHEMA = "trace"
     RECORD = TracedRecord
 
     measurement: Measurement
-    flow: str | None
+    flow: str
     captured: Mapping[str, tuple[int, int]]
     target: pathlib.Path
 
@@ -130,8 +130,8 @@ def compute(
     common.require_offered(bench, algorithm)
     if place.why_not:
         raise UserError(place.why_not)
-    setting = _setting(cell, profile or bench.profile)
-    traced = _flow(setting, flow)
+    setting = setting_at(cell, profile or bench.profile)
+    traced = flow_of(setting, flow)
     if why := job.why_not(setting, bench.adapter):
         raise UserError(why)
     trials = bench.trials(algorithm, setting, [seed])
@@ -140,11 +140,11 @@ def compute(
     with contextlib.closing(take(place.kernel, bench.adapter, [trials], how, traced=traced)) as traces:
         measurement, captured, folder = next(traces)
         keep(folder, target, measurement)
-    name = None if traced is None else f"{setting.network.flows[traced[0]].name}/{traced[1]}"
+    name = f"{setting.network.flows[traced[0]].name}/{traced[1]}"
     return Traced(measurement=measurement, flow=name, captured=captured, target=target)
 
 
-def _setting(place: str, profile: str) -> Setting:
+def setting_at(place: str, profile: str) -> Setting:
     """Return the setting of a profile at a cell, or of a scenario at a point. Raises UserError."""
     if profile not in documents.profile_names():
         scenario = scenarios.find(profile)
@@ -155,16 +155,14 @@ def _setting(place: str, profile: str) -> Setting:
     return documents.profile(profile, cells[0])
 
 
-def _flow(setting: Setting, flow: str | None) -> job.FlowOf | None:
-    """Return the flow of a network that GROUP/N names, by default the judged group's first; None in a cell."""
+def flow_of(setting: Setting, flow: str | None) -> job.FlowOf:
+    """Return the flow of a network that GROUP/N names, by default the judged group's first. Raises UserError."""
     network = setting.network
-    if setting.cell_form is not None:
-        if flow is not None:
-            raise UserError(f"--flow {flow}: {setting.profile} has one flow at {setting.id}", "leave out --flow")
-        return None
     if network.states:
         raise UserError(f"{setting.profile} waits for a state, which takes two trials", "trace another scenario")
-    groups = {group.name: (at, group.count) for at, group in enumerate(network.flows)}
+    # In a cell, one flow is recorded, in detail.
+    flows = [network.tested] if job.is_detailed(setting) else network.flows
+    groups = {group.name: (network.flows.index(group), group.count) for group in flows}
     name, _, number = (flow or f"{network.tested.name}/0").partition("/")
     at, count = groups.get(name, (0, 0))
     if not number.isdecimal() or int(number) >= count:
@@ -187,13 +185,7 @@ def take(
     """
     reader = Reader(batches, adapter, traced=traced, trace=how)
     largest = max((trials[0] for trials in batches), key=lambda trial: allowance.needed_mb(trial, how, traced))
-    network, memory = largest.setting.network, virtual.CAPTURING_MEMORY
-    if traced is not None:
-        own_mb = job.memory_mb(network, adapter.name) + allowance.traced_mb(largest.setting, traced)
-        memory = f"{own_mb}M"
-    with virtual.one_guest(
-        kernel, adapter, largest, cancelled, memory=memory, traced=traced, trace=how
-    ) as (guest, scratch):  # fmt: skip
+    with virtual.one_guest(kernel, adapter, largest, cancelled, traced, how) as (guest, scratch):
         job.Feeder(scratch).feed_all(reader.cells)
         on_start(guest)
         killed = limits.killed_for_memory()

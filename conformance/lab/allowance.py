@@ -13,8 +13,6 @@ from collections.abc import Iterator
 
 from conformance.lab import job
 from conformance.model.errors import UserError
-from conformance.model.networks.network import Network
-from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Trial
 from conformance.support import limits
 
@@ -23,12 +21,6 @@ _GUEST_MB = limits.WORKER_MB
 #: Eight guests of quinn's smoke points, with one to nine flows, came to between 86 and 168 MB, regardless of the number
 #: of flows.
 _NETWORK_MB, _STACK_FLOW_MB = 168, 4
-#: Memory for the captures of one trial: two rings, allocated as a whole (guest/capture.py), and two files on their way
-#: to the host. In order: the part of the transfer's size that a ring takes, the MB that it takes besides, the part that
-#: a file takes, and the number of captures.
-_RING_SHARE, _RING_SPARE_MB, _FILE_SHARE, _CAPTURES = 1.3, 24, 1.0, 2
-#: captures of packets' heads take a quarter of the room of whole packets (guest/trace.py)
-_HEADS_SHARE = 0.25
 _WAIT_S = 0.2
 
 
@@ -38,26 +30,10 @@ def needed_mb(trial: Trial, trace: str | None = None, traced: job.FlowOf | None 
     The figures were measured: see docs/containers.md. `trace`, `traced`: as in job.write().
     """
     setting = trial.setting
-    if setting.cell_form is None:
-        return _of_network(setting.network, setting.packets) + (traced_mb(setting, traced) if traced else 0)
-    captured = trace or ("heads" if setting.packets else None)
-    return _GUEST_MB + (0 if captured is None else _captures_mb(setting.transfer_bytes / 2**20, captured))
-
-
-def _of_network(network: Network, packets: bool) -> int:
-    captured = packets or network.delivery or bool(network.states)
-    own = job.network_mb(network, _STACK_FLOW_MB)
-    return _NETWORK_MB + round(own) + (_captures_mb(job.CAPTURED_BYTES / 2**20, "packets") if captured else 0)
-
-
-def traced_mb(setting: Setting, traced: job.FlowOf) -> int:
-    """Return the memory in MB that the captures of a flow take. Raises UserError if it is more than a guest has."""
-    return _captures_mb(job.traced_bytes(setting, traced) / 2**20, "packets")
-
-
-def _captures_mb(transfer_mb: float, how: str) -> int:
-    share = _HEADS_SHARE if how == "heads" else 1.0
-    return round(_CAPTURES * share * ((_RING_SHARE + _FILE_SHARE) * transfer_mb + _RING_SPARE_MB))
+    own_mb = _GUEST_MB
+    if not job.is_detailed(setting):
+        own_mb = _NETWORK_MB + round(job.network_mb(setting.network, _STACK_FLOW_MB))
+    return own_mb + job.captures_mb(setting, trace, traced)
 
 
 class Allowance:

@@ -7,6 +7,7 @@ import pathlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from conformance.lab import job
 from conformance.model.errors import UserError
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement, Outcome
@@ -38,7 +39,7 @@ class Captures(NamedTuple):
 @functools.cache
 def captures_of(setting: Setting) -> Captures:
     """Return where the packets of a setting's trials are captured. Raises UserError."""
-    if setting.cell_form is not None:
+    if job.is_detailed(setting):
         return Captures(sent="emulator-to_server", came="emulator-to_client", server=_address(_CELLS_SERVER))
     group = setting.network.flows.index(setting.network.tested)
     return Captures(SHARED_SENT, SHARED_CAME, _address(f"10.0.{group}.1"), _address(f"10.1.{group}.1"))

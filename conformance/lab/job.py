@@ -54,6 +54,12 @@ LEAST_MB = 512
 CAPTURED_BYTES = 48 << 20
 #: by how much more a server may send than bodies have; and the most bytes of packets that a trace has room for
 _RESENT, _MOST_TRACED_BYTES = 2, 512 << 20
+#: Memory for the captures of one trial: two rings, allocated as a whole (guest/capture.py), and two files on their way
+#: to the host. In order: the part of the transfer's size that a ring takes, the MB that it takes besides, the part that
+#: a file takes, and the number of captures; captures of packets' heads take a quarter of that (guest/trace.py).
+_RING_SHARE, _RING_SPARE_MB, _FILE_SHARE, _CAPTURES, _HEADS_SHARE = 1.3, 24, 1.0, 2, 0.25
+#: memory in MB that a guest has at least if it captures the flow that it records in detail
+_CAPTURING_MB = 1024
 #: a flow: the index of its group, and its number in the group
 FlowOf = tuple[int, int]
 
@@ -103,7 +109,7 @@ def write(
         network=network_job_of(setting, first.scheme.stack),
         probing=PROBING,
         probe=probe,
-        trace=trace,
+        trace=trace or _usual_trace(setting),
     )
     _write(scratch / "job.json", wire.dumps(job))
 
@@ -152,6 +158,11 @@ def _client(adapter: Adapter, at: pathlib.Path | str) -> protocol.Program:
 def is_detailed(setting: Setting) -> bool:
     """Return whether a setting's trials record in detail what happens to one flow, as those of cells do."""
     return setting.cell_form is not None
+
+
+def _usual_trace(setting: Setting) -> str | None:
+    """Return what is recorded of a flow that is recorded in detail, unless the user asks for more."""
+    return "heads" if setting.packets and is_detailed(setting) else None
 
 
 def network_job_of(setting: Setting, stack: str) -> network_job.NetworkJob:
@@ -299,13 +310,8 @@ def hop_problems(trial: Trial, observed: Sequence[Mapping[str, Any]]) -> list[st
 
 def _trial(trial: Trial, traced: FlowOf | None, trace: str | None) -> network_job.TrialJob:
     network, seed = trial.setting.network, trial.seed
-    detail, captured_bytes = _detail(trial.setting), _captured_bytes(trial)
-    headers = network.delivery and not trial.setting.packets
-    if detail is not None:
-        trace = trace or ("heads" if trial.setting.packets else None)
-        captured_bytes, headers = trial.setting.transfer_bytes if trace else 0, trace == "heads"
-    elif traced is not None:
-        captured_bytes, headers = traced_bytes(trial.setting, traced), False
+    detail = _detail(trial.setting)
+    captured_bytes, headers = _captured(trial.setting, trace, traced)
     lasts_s = network.tested.end_s or trial.setting.timeout_s
     off_ns = [delay_off_ns(seed, at) for at in range(len(network.links))]
     return network_job.TrialJob(
@@ -342,11 +348,39 @@ def _detail(setting: Setting) -> network_job.Detail | None:
     )  # fmt: skip
 
 
-def _captured_bytes(trial: Trial) -> int:
-    """Return the room for packets at each end of the tested group's first flow; 0 if they are not captured."""
-    network = trial.setting.network
-    wanted = network.states or trial.setting.packets or network.delivery
-    return CAPTURED_BYTES if wanted else 0
+def _captured(setting: Setting, trace: str | None, traced: FlowOf | None) -> tuple[int, bool]:
+    """Return the room for packets at each end of a flow, 0 if they are not captured; and whether only for their heads.
+
+    `traced`, `trace`: as in cell_of(). Raises UserError if a guest has no room for them.
+    """
+    network = setting.network
+    if is_detailed(setting):
+        how = trace or _usual_trace(setting)
+        size = setting.transfer_bytes if how else 0
+        return _with_room(size, size if how != "heads" else size * _HEADS_SHARE, "of this transfer"), how == "heads"
+    if traced is not None:
+        return traced_bytes(setting, traced), False
+    wanted = network.states or setting.packets or network.delivery
+    return CAPTURED_BYTES if wanted else 0, network.delivery and not setting.packets
+
+
+def captures_mb(setting: Setting, trace: str | None, traced: FlowOf | None) -> int:
+    """Return the memory in MB that the captures of a trial take. Raises UserError if it is more than a guest has."""
+    size, heads = _captured(setting, trace, traced)
+    share = _HEADS_SHARE if heads else 1.0
+    each_mb = (_RING_SHARE + _FILE_SHARE) * size / 2**20 + _RING_SPARE_MB
+    return round(_CAPTURES * share * each_mb) if size else 0
+
+
+def _with_room(size: int, kept: float, whose: str) -> int:
+    """Return the size of packets of which so many bytes are kept. Raises UserError if a trace has no room for them."""
+    if kept > _MOST_TRACED_BYTES:
+        raise UserError(
+            f"the packets {whose} may take {round(kept) >> 20} MB, more than the {_MOST_TRACED_BYTES >> 20} MB"
+            " that a trace has room for",
+            "trace a point with less data",
+        )
+    return size
 
 
 def traced_bytes(setting: Setting, traced: FlowOf) -> int:
@@ -361,13 +395,7 @@ def traced_bytes(setting: Setting, traced: FlowOf) -> int:
     if rate_mbps is not None:
         bounds.append(rate_mbps * 1e6 / 8 * min(group.end_s or math.inf, setting.timeout_s))
     most = round(min(bounds, default=_MOST_TRACED_BYTES + 1))
-    if most > _MOST_TRACED_BYTES:
-        raise UserError(
-            f"the packets of group {group.name} may take {most >> 20} MB, more than the {_MOST_TRACED_BYTES >> 20} MB"
-            " that a trace has room for",
-            "trace a point with less data",
-        )
-    return most
+    return _with_room(most, most, f"of group {group.name}")
 
 
 def delay_off_ns(seed: int, link: int) -> int:
@@ -499,13 +527,21 @@ def starts_ns(group: Flows, seed: int) -> list[int]:
     ]
 
 
-def memory_mb(network: Network, stack: str = KERNEL_STACK) -> int:
-    """Return the memory in MB that a guest has for a network: at least LEAST_MB, in steps of 256.
+def memory_mb(
+    setting: Setting, stack: str = KERNEL_STACK, trace: str | None = None, traced: FlowOf | None = None
+) -> int:
+    """Return the memory in MB that a guest has for a setting: at least LEAST_MB, in steps of 256.
 
-    It has room for bodies if the stack runs in user space, where it may hold whole bodies.
+    It has room for bodies if the stack runs in user space, where it may hold whole bodies. `traced`, `trace`: as in
+    cell_of(). Raises UserError if captures need more than a guest has.
     """
+    network = setting.network
+    captures = captures_mb(setting, trace, traced)
+    if is_detailed(setting):
+        return max(_CAPTURING_MB, LEAST_MB + captures) if captures else LEAST_MB
     bodies = 0.0 if is_in_kernel(stack) else min(_bodies_bytes(network) / 2**20, _MOST_BODIES_MB)
-    return max(LEAST_MB, math.ceil((_GUEST_MB + bodies + network_mb(network, _STACK_FLOW_MB)) / 256) * 256)
+    own_mb = max(LEAST_MB, math.ceil((_GUEST_MB + bodies + network_mb(network, _STACK_FLOW_MB)) / 256) * 256)
+    return own_mb + (captures if traced else 0)
 
 
 def network_mb(network: Network, stack_flow_mb: float) -> float:
@@ -529,11 +565,11 @@ def _bodies_bytes(network: Network) -> int:
     return sum((1 + _BODIES_A_FLOW * group.count) * _body_bytes(network, group) for group in groups)
 
 
-def check_memory(network: Network, stack: str, free_mb: int) -> None:
-    """Raise UserError unless `free_mb` of memory suffices for one guest with a network and a stack."""
-    needed = memory_mb(network, stack)
+def check_memory(setting: Setting, stack: str, free_mb: int) -> None:
+    """Raise UserError unless `free_mb` of memory suffices for one guest with a setting and a stack."""
+    needed = memory_mb(setting, stack)
     if needed > free_mb:
-        flows = sum(group.count for group in network.flows)
+        flows = sum(group.count for group in setting.network.flows)
         raise UserError(
             f"/flows: {flows} flows and their queues need a guest of {needed} MB, but only {free_mb} MB are free",
             "ask for fewer flows, a lower rate or a smaller queue",

@@ -11,7 +11,8 @@ from conformance.guest.network_job import CellJob
 from conformance.lab import calibrations, captures, job, two_passes
 from conformance.lab.adapter import Adapter
 from conformance.lab.room import Batches
-from conformance.model.emulation import calibration, congestion, credibility, network_facts
+from conformance.model.emulation import calibration, congestion
+from conformance.model.emulation import facts as trial_facts
 from conformance.model.errors import UserError
 from conformance.model.trials.trial import Measurement, Outcome, Trial
 
@@ -150,21 +151,15 @@ class Reader:
         if facts.system_calls is not None:
             # This is a cost, not a part of the result: it counts what earlier trials left to do, too.
             host = {**host, "system_calls": facts.system_calls}
-        # This is checked once more, since the warm-up may have been too short to be sampled.
-        if why_not := self._kernels_other(facts.detail.sampled.congestion_control if facts.detail else None):
-            return Measurement(trial=trial, outcome=Outcome.UNSUPPORTED, message=why_not, host=dict(host))
         if problem := self._uncalibrated(index):
             return self._error(trial, problem, host)
         if wrong := job.hop_problems(trial, self._hops.get(index, ())):
             return self._error(trial, "calibration: " + "; ".join(wrong), host)
         unseen = {side: lost for side, (_, lost) in facts.captured.items()}
-        if job.is_detailed(trial.setting):
-            group = facts.groups[0]
-            if group.server is None or (facts.detail and not (group.flows and group.flows[0].client)):
-                return self._error(trial, "the guest did not say what became of the stack's programs", host)
-            found = credibility.measurement(trial, in_detail(trial, facts), self._seen_network(index), dict(host))
-            return self._with_packets(found, index, unseen)
-        found = network_facts.measurement(trial, wire.to_json(facts), wire.to_json(self._network), host)
+        if not _says_what_became(trial, facts):
+            return self._error(trial, "the guest did not say what became of the stack's programs", host)
+        network = {**wire.to_json(self._network), "calibration": wire.to_json(self._calibrations[index])}
+        found = trial_facts.measurement(trial, wire.to_json(facts), network, host)
         with_states = self._with_states(found, index, not any(unseen.values()))
         return self._with_packets(self._with_delivery(with_states, index, unseen, facts.elapsed_s), index, unseen)
 
@@ -193,9 +188,6 @@ class Reader:
         problems += calibration.sysctl_problems(setting, self._network.sysctls)
         return "calibration: " + "; ".join(problems) if problems else None
 
-    def _seen_network(self, index: int) -> dict[str, typing.Any]:
-        return {**wire.to_json(self._network), "calibration": wire.to_json(self._calibrations[index])}
-
     def _kernels_other(self, found: seen.CongestionControlSeen | None) -> str | None:
         """Return why the kernel's algorithm, if the harness chose it, is not the one that was requested; or None."""
         if not self._kernels_own or not self._firsts:
@@ -213,23 +205,17 @@ class Reader:
         return Measurement(trial=trial, outcome=Outcome.ERROR, message=why, host=dict(host))
 
 
-def in_detail(trial: Trial, facts: seen.TrialFacts) -> dict[str, typing.Any]:
-    """Return the facts of a flow that was recorded in detail as credibility.py reads them: one dictionary."""
-    detail, group = facts.detail, facts.groups[0]
-    found = {
-        "seed": facts.seed, "transfer_bytes": trial.setting.transfer_bytes, "virtual_s": facts.virtual_s,
-        "server": wire.to_json(group.server), "client": wire.to_json(group.flows[0].client) if group.flows else None,
-        "ready": detail is not None, "timed_out": facts.timed_out,
-    }  # fmt: skip
-    if detail is None:
-        return found
-    return {
-        **found, **wire.to_json(detail), "elapsed_s": facts.elapsed_s, "captured": facts.captured,
-        "qdiscs": [queue for both in facts.links for direction in both for queue in direction.qdiscs],
-    }  # fmt: skip
+def _says_what_became(trial: Trial, facts: seen.TrialFacts) -> bool:
+    """Return whether a guest reports what its setting asks for of the stack's programs."""
+    network, stack = trial.setting.network, trial.scheme.stack
+    if len(facts.groups) != len(network.flows) or len(facts.links) != len(network.links):
+        return False
+    own = [of for group, of in zip(network.flows, facts.groups, strict=True) if job.is_by_stack(group, stack)]
+    ended = [flow for of in own for flow in of.flows if of.ready and flow.complete]
+    return all(of.server and of.flows for of in own) and all(flow.client for flow in ended)
 
 
-def probed(trial: Trial, events: Iterable[protocol.Event]) -> dict[str, dict[str, typing.Any]]:
+def probed(events: Iterable[protocol.Event]) -> dict[str, dict[str, typing.Any]]:
     """Return {probe's name: facts}, as contract.clauses() reads them, from the events of a guest that probed."""
     found = {}
     for event in events:
@@ -240,7 +226,7 @@ def probed(trial: Trial, events: Iterable[protocol.Event]) -> dict[str, dict[str
                 found["visits"] = wire.to_json(visits)
             case protocol.TransferProbed(facts=transfer, frames=frames, written_outside=outside):
                 found["transfer"] = {
-                    **in_detail(trial, transfer),
+                    **wire.to_json(transfer),
                     "frames": wire.to_json(frames),
                     "written_outside": list(outside),
                 }

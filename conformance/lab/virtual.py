@@ -13,7 +13,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import IO, Any
+from typing import IO
 
 from conformance.guest import protocol, wire
 from conformance.kernel.store import Kernel
@@ -31,9 +31,7 @@ _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
 #: a guest's time at boot, in ns since 1970: 2040-01-01, after the certificates' first day, whenever they were made
 _WALL_CLOCK_NS = 2_208_988_800 * 10**9
-_MEMORY = "512M"
-#: memory of a guest that captures packets: captures are kept in its memory until the trial is over
-CAPTURING_MEMORY = "1G"
+_MEMORY = f"{job.LEAST_MB}M"
 #: Virtual cost, in ns, of a system call, and of a poll that finds nothing and does not wait. Computing takes no virtual
 #: time in a guest, so a program that polls in a loop until something happens would otherwise do so forever.
 SYSCALL_COST_NS, EMPTY_POLL_COST_NS = 1_000, 20_000
@@ -214,15 +212,10 @@ class VirtualRoom:
                 yield from (Measurement(trial=trial, outcome=Outcome.UNSUPPORTED, message=why) for trial in first)
                 continue
             supply.give_back([first])
-            setting = first[0].setting
-            memory_mb = None if setting.cell_form else job.memory_mb(setting.network, adapter.name)
-            alone = first[0].setting.packets and memory_mb is None
-            memory = _MEMORY if memory_mb is None else f"{memory_mb}M"
-            how: dict[str, Any] = {"memory": CAPTURING_MEMORY, "trace": "heads"} if alone else {"memory": memory}
-            with one_guest(self.kernel, adapter, first[0], cancelled, **how) as (guest, scratch):
+            with one_guest(self.kernel, adapter, first[0], cancelled) as (guest, scratch):
                 on_start(guest)
                 reader = Reader([], adapter, remembers=self._remembers, traces=scratch / "trace")
-                has_mb = memory_mb, allowance.needed_mb(first[0])
+                has_mb = job.memory_mb(first[0].setting, adapter.name), allowance.needed_mb(first[0])
                 shift = _Shift(supply, reader, job.Feeder(scratch), self._most_uptime_s, *has_mb)
                 yield from follow(guest, reader, scratch, cancelled, self.trial_wall_timeout_s, shift.feed)
                 supply.give_back(reader.owed)
@@ -231,12 +224,12 @@ class VirtualRoom:
 class _Shift:
     """Feeds one guest until no cells are left, it is too old, or another run waits for its core.
 
-    The shift also ends before trials that need more memory than the guest has, `memory_mb` (None: they all need the
-    same), and, if memory is limited, before those that need more than the guest may take, `allowed_mb`.
+    The shift also ends before trials that need more memory than the guest has, `memory_mb`, and, if memory is limited,
+    before those that need more than the guest may take, `allowed_mb`.
     """
 
     def __init__(
-        self, supply: Supply, reader: Reader, feeder: job.Feeder, most_uptime_s: float, memory_mb: int | None,
+        self, supply: Supply, reader: Reader, feeder: job.Feeder, most_uptime_s: float, memory_mb: int,
         allowed_mb: int,
     ) -> None:  # fmt: skip
         self._supply, self._reader, self._feeder, self._most_uptime_s = supply, reader, feeder, most_uptime_s
@@ -253,11 +246,7 @@ class _Shift:
             self._feeder.feed(self._reader.add(trials))
 
     def _is_too_small_for(self, trial: Trial) -> bool:
-        if (
-            trial.setting.cell_form is None
-            and self._memory_mb is not None
-            and job.memory_mb(trial.setting.network, trial.scheme.stack) > self._memory_mb
-        ):
+        if job.memory_mb(trial.setting, trial.scheme.stack) > self._memory_mb:
             return True
         return limits.memory_mb() is not None and allowance.needed_mb(trial) > self._allowed_mb
 
@@ -277,21 +266,22 @@ def one_guest(
     adapter: Adapter,
     first: Trial,
     cancelled: threading.Event | None = None,
-    memory: str = _MEMORY,
     traced: job.FlowOf | None = None,
-    **how: Any,
+    trace: str | None = None,
+    probe: bool = False,
 ) -> Iterator[tuple[Group, pathlib.Path]]:
     """Boot a guest for trials like `first`, with a core and memory of its own; yield (guest, its scratch folder).
 
-    The guest waits until it is fed (job.Feeder), and ends with the block. `how`: see job.write(). `traced`:
+    The guest waits until it is fed (job.Feeder), and ends with the block. `probe`, `trace`: see job.write(). `traced`:
     see Reader. Raises UserError.
     """
-    needed_mb = allowance.needed_mb(first, how.get("trace"), traced)
+    needed_mb = allowance.needed_mb(first, trace, traced)
+    memory = f"{job.memory_mb(first.setting, adapter.name, trace, traced)}M"
     with (
         scratch_place.disk_errors(), allowance.OURS.hold(needed_mb, cancelled), cores.one_core(cancelled) as core,
         scratch_place.folder() as scratch,
     ):  # fmt: skip
-        job.write(scratch, adapter, "/run", first, **how)
+        job.write(scratch, adapter, "/run", first, probe, trace)
         guest = boot(kernel, scratch, core, adapter, memory=memory)
         try:
             yield guest, scratch

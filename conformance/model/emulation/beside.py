@@ -4,10 +4,8 @@ A stack may send a body by UDP beside its connection. These bytes cross the link
 under test does not govern them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
-
-from conformance.model.networks.network import Network
 
 #: bytes of the largest frame that holds one segment: Ethernet's header and an MTU of 1500
 _FRAME_BYTES = 1514
@@ -25,18 +23,6 @@ def problem(sent: Mapping[str, int]) -> str | None:
     if max(packets, size / _FRAME_BYTES) <= segments * (1 + _OTHERS_SHARE) + _OTHERS:
         return None
     return f"sent beside its connection: {packets} packets with {size} bytes, but only {segments} TCP segments"
-
-
-def problems(stack: str, network: Network, seen: Sequence[Mapping[str, int]]) -> Iterator[str]:
-    """Yield sentences about nodes of a shared network that sent beside their connections.
-
-    `seen`: what left the servers of the stack's groups, and then the splitters (guest/network_job.py: SentSeen).
-    """
-    servers = [f"the server of {stack} (group {group.name})" for group in network.flows if group.is_stack]
-    splitters = [f"the splitter at {splitter.node}" for splitter in network.splitters]
-    for name, sent_by_it in zip([*servers, *splitters], seen, strict=True):
-        if why := problem(sent_by_it):
-            yield f"{name} {why}"
 
 
 def sent(counters: Mapping[str, Any], node: str) -> dict[str, int]:

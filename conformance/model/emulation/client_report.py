@@ -1,10 +1,10 @@
-"""Read the result line that a client prints. It is untrusted text, so it is read strictly."""
+"""Read what a stack's programs print. It is untrusted text: a client's result line is read strictly."""
 
 import json
 from collections.abc import Mapping
 from typing import Any
 
-#: a client's report, as read from JSON
+#: a client's report, or what was seen of a process, as read from JSON
 Facts = Mapping[str, Any]
 
 #: what a client reports of a connection
@@ -13,6 +13,26 @@ _OF_CONNECTION = ("start_s", "handshake_s", "end_s", "early_data", "migration", 
 _IMPOSSIBLE = {"forbidden": "forbids migration", "no connection ID": "gives no connection ID to migrate with"}
 _MIGRATIONS = (None, "begun", "validated", "failed", *_IMPOSSIBLE)
 _EARLY_DATA = (None, "accepted", "refused")
+#: how much of a program's output a message quotes
+_TAIL = 300
+
+
+def tail(text: str) -> str:
+    """Return the last words of untrusted output, on one line, without control characters."""
+    clean = "".join(c if c.isprintable() else " " for c in text.strip())
+    return " ".join(clean.split())[-_TAIL:]
+
+
+def status(process: Facts) -> str:
+    """Return how a process (guest/seen.py: ProcessSeen) ended."""
+    why = " (its guest's memory ran out)" if process.get("ran_out_of_memory") else ""
+    return f"status {process['exit_status']}{why}"
+
+
+def said(process: Facts) -> str:
+    """Return what a process said last, to follow a sentence."""
+    words = tail(process["stderr"]) or tail(process["stdout"])
+    return f": {words}" if words else ""
 
 
 def report_of(stdout: str) -> Facts | None:

@@ -4,7 +4,8 @@ import dataclasses
 import json
 from collections.abc import Iterator, Mapping
 
-from conformance.model.emulation import client_report, credibility, request_facts
+from conformance.model.emulation import client_report, request_facts
+from conformance.model.emulation import facts as trial_facts
 from conformance.model.emulation.credibility import Facts
 from conformance.model.networks.flow_group import Flows, Request
 from conformance.model.trials.trial import Outcome, Trial
@@ -62,7 +63,7 @@ def _unknown(facts: Facts, own_algorithms: bool) -> Clause:
 def _transfer(facts: Facts, trial: Trial, network: Facts) -> Iterator[Clause]:
     """Judge the transfer itself, its report, its encryption and what it leaves behind."""
     uncalibrated = dict.fromkeys(("rate_mbps", "delays_ms", "loss_sent", "loss_lost"))
-    measured = credibility.measurement(trial, facts, {**network, "calibration": [uncalibrated]}, {})
+    measured = trial_facts.measurement(trial, facts, {**network, "calibration": [uncalibrated]}, {})
     ok = measured.outcome is Outcome.OK
     yield Clause(
         name="a transfer works, and its report agrees with counters and clock", kept=ok,
@@ -137,7 +138,7 @@ def _several(facts: Facts, version: int) -> Clause:
     requests = tuple(map(Request.parse, facts["asked"]))
     report = client_report.report_of(client["stdout"])
     if client["exit_status"] != 0:
-        problem = f"the client ended with {_status(client['exit_status'])}{credibility.said(client)}"
+        problem = f"the client ended with {_status(client['exit_status'])}{client_report.said(client)}"
     elif report is None:
         problem = "the client printed no valid result line"
     else:

@@ -1,25 +1,54 @@
-"""Turn the facts that a guest reports about a trial into a Measurement, without trusting any adapter.
+"""Find out why what a guest reports of a trial cannot be believed, or says nothing about congestion control.
 
-The client's byte count is checked against the interface counters, its time against the harness's own clock, and its
-goodput against the link's rate. A lie, a crash or a server that dies makes the trial an error, with a message that says
-so. CHECKS lists the checks in order.
+Nothing that a stack or program reports is taken on trust if it can be checked: a client's byte count is checked against
+what arrived at its interface, its time against the harness's own clock, its goodput against the path's rate, the
+congestion control of the kernel's flows against the one that was requested, and each link against what was asked of it.
+A lie, a crash or a server that dies makes the trial an error, with a message that says so. CHECKS lists the checks of a
+flow in order.
 """
 
-import collections.abc
 import dataclasses
 import functools
-import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
-from conformance.model.emulation import beside, client_report, congestion, handshake
-from conformance.model.trials.trial import Measurement, Outcome, Trial
+from conformance.model.emulation import (
+    beside,
+    bonded,
+    client_report,
+    congestion,
+    handshake,
+    impairing,
+    moves,
+    queue_counts,
+    request_facts,
+    scheduled,
+    shaping,
+    splitting,
+)
+from conformance.model.emulation.client_report import said, status
+from conformance.model.networks.flow_group import Flows
+from conformance.model.networks.links import WAYS, Direction, Link
+from conformance.model.networks.network import Network
+from conformance.model.networks.schedule import Change, carried_bytes
+from conformance.model.trials.trial import Outcome, Trial
 
 #: the client's clock may start this much later, and stop this much earlier, than the harness's, in s, plus 2 %
 _CLOCK_SLACK_S = 0.25
-#: goodput beyond this multiple of the link's rate is more than the rate and its token bucket can explain
-_RATE_SLACK = 1.02
-BURST_BYTES = 65_536
-_TAIL = 300
-_CALIBRATION = ("rate_mbps", "delays_ms", "loss_sent", "loss_lost")
+#: goodput beyond this multiple of the path's rate is more than the rate and its token bucket can explain
+_RATE_SLACK, _BURST_BYTES = 1.02, 65_536
+#: by how much the bytes that leave a link may exceed its rate, as a factor and in bytes, because of the clock's start
+#: and a token bucket's first packets
+_LINK_SLACK, _LINK_SLACK_BYTES = 1.01, 200_000
+#: How much shorter than requested a round trip may be, in ms: for each link, since a trial's delays differ in both
+#: directions; and once more, since TCP's timestamps, which tell the round trip of what was retransmitted, count
+#: milliseconds.
+_OFF_MS, _STAMP_MS = 0.025, 1.0
+#: a flow that lasts longer, in s, must have reached its server if its path neither changes nor does more to packets
+#: than lose some
+_LONG_ENOUGH_S = 5.0
+#: how many packets may leave a queue after the hop has ended, from connections that end
+_LAST_PACKETS = 64
 #: if the bytes on the wire, with headers and duplicates, exceed this multiple of the body, all of it has arrived
 _ALL_CAME = 1.1
 #: the most bytes that cross the link before the first byte of the body
@@ -27,82 +56,8 @@ _HANDSHAKE_BYTES = 20_000
 #: exit status of a program that does not offer an algorithm
 NOT_OFFERED = 127
 
-#: JSON that a guest reports about a trial (reader.in_detail()), its network or a process
-Facts = collections.abc.Mapping[str, typing.Any]
-
-
-def measurement(trial: Trial, facts: Facts, network: Facts, host: Facts) -> Measurement:
-    """Judge one trial's facts (lab/reader.py: in_detail) for credibility, and derive the metrics.
-
-    `network` is the guest's network event (sysctls, offload, kernel as read back), and `host` is what depends on the
-    machine.
-    """
-    trace = facts["sampled"]["trace"] if facts["ready"] else {}
-    looks = list(zip(trace.get("t_s", ()), trace.get("bytes_acked", ()), strict=True))
-    case = Case(trial=trial, facts=facts, network=network, looks=looks)
-    fault = next(filter(None, (check(case) for check in CHECKS)), None)
-    if fault:
-        return Measurement(trial=trial, outcome=fault.outcome, message=fault.message, host=dict(host))
-    timed_out, message = facts["timed_out"], None
-    if timed_out:
-        message = f"the transfer took longer than {trial.setting.timeout_s:g} s of virtual time"
-    return Measurement(
-        trial=trial,
-        outcome=Outcome.TIMEOUT if timed_out else Outcome.OK,
-        message=message,
-        metrics={**_metrics(facts), **(_bound(trial) if timed_out else _completed(case))},
-        evidence=_evidence(trial, facts, network),
-        host=dict(host),
-    )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Case:
-    """A trial and what the guest reports of it."""
-
-    trial: Trial
-    facts: Facts
-    network: Facts
-    #: the highest rate that the flow's path ever has, if that is not the cell's bandwidth
-    most_mbps: float | None = None
-    #: bytes that may pass in one burst beyond that rate
-    burst_bytes: int = BURST_BYTES
-    #: (seconds since the client's process started, bytes that had come)
-    looks: collections.abc.Sequence[tuple[float, float | None]] = ()
-
-    @property
-    def stack(self) -> str:
-        return self.trial.scheme.stack
-
-    @property
-    def server(self) -> Facts:
-        process: Facts = self.facts["server"]
-        return process
-
-    @property
-    def client(self) -> Facts:
-        process: Facts = self.facts["client"]
-        return process
-
-    @property
-    def completed(self) -> bool:
-        """Whether the client ended by itself, so that there is a report to check."""
-        return not self.facts["timed_out"]
-
-    @functools.cached_property
-    def crossed_bytes(self) -> int:
-        """The bytes that arrived at the client's interfaces."""
-        return _crossed_bytes(self.facts)
-
-    @functools.cached_property
-    def report(self) -> Facts | None:
-        """The client's result line: "bytes", "completion_s", "handshake_s"; None if there is no valid one."""
-        return client_report.report_of(self.client["stdout"])
-
-    @functools.cached_property
-    def result_lines(self) -> int:
-        """The number of lines that look like results."""
-        return sum('"completion_s"' in line for line in self.client["stdout"].splitlines())
+#: JSON that a guest reports about a trial (guest/seen.py: TrialFacts), a flow, its network or a process
+Facts = Mapping[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,85 +68,282 @@ class Fault:
     outcome: Outcome = Outcome.ERROR
 
 
-# --- the checks; each may rely on those before it in CHECKS
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Case:
+    """A flow of the stack, and what the guest reports of it, of its group and of the whole trial."""
+
+    trial: Trial
+    group: Flows
+    number: int
+    of_group: Facts
+    facts: Facts
+    network: Facts
+
+    @property
+    def stack(self) -> str:
+        return self.trial.scheme.stack
+
+    @property
+    def seen(self) -> Facts:
+        flow: Facts = self.of_group["flows"][self.number]
+        return flow
+
+    @property
+    def client(self) -> Facts:
+        process: Facts = self.seen["client"]
+        return process
+
+    @property
+    def detail(self) -> Facts | None:
+        """What was recorded of the flow in detail, if it was."""
+        detail: Facts | None = self.facts["detail"]
+        return detail
+
+    @functools.cached_property
+    def broken_off(self) -> bool:
+        """Whether the client gave up after it had been moved."""
+        return (self.group.name, self.number) in moves.broken_off(self.trial.setting.network, self.facts)
+
+    @property
+    def completed(self) -> bool:
+        """Whether the client ended by itself, so that there is a report to check."""
+        return bool(self.seen["complete"]) and not self.broken_off
+
+    @property
+    def wanted_bytes(self) -> int | None:
+        """The bytes of the flow's bodies; None if they are larger than what the path carries in the flow's time."""
+        return self.trial.setting.network.transfer_bytes(self.group)
+
+    @property
+    def lasted_s(self) -> float:
+        end_s = self.facts["elapsed_s"] if self.detail or self.seen["end_s"] is None else self.seen["end_s"]
+        return float(end_s - self.seen["start_s"])
+
+    @property
+    def crossed_bytes(self) -> int:
+        """The bytes that arrived at the client's interfaces."""
+        return crossed_bytes(self.detail) if self.detail else self.seen["arrived_bytes"] or 0
+
+    @property
+    def congestion_control(self) -> congestion.Found:
+        of: Facts = self.detail["sampled"] if self.detail else self.seen
+        return of["congestion_control"]  # type: ignore[no-any-return]
+
+    @property
+    def looks(self) -> list[tuple[float, float | None]]:
+        """(seconds since the client's process started, bytes that had come)."""
+        if self.detail:
+            trace = self.detail["sampled"]["trace"]
+            return list(zip(trace.get("t_s", ()), trace.get("bytes_acked", ()), strict=True))
+        table, start_s = self.seen["looks"], self.seen["start_s"]
+        columns = table.get("t_s", ()), table.get("acked_bytes", ())
+        return [(t_s - start_s, n) for t_s, n in zip(*columns, strict=True)]
+
+    @functools.cached_property
+    def report(self) -> Facts | None:
+        """The client's result line: "bytes", "completion_s", "handshake_s"; None if there is no valid one."""
+        return client_report.report_of(self.client["stdout"])
 
 
-def _not_carried_out(case: Case) -> Fault | None:
-    return Fault(case.facts["fault"]) if case.facts.get("fault") else None
+def faults(trial: Trial, facts: Facts, network: Facts) -> Iterator[Fault]:
+    """Yield what is wrong with a trial, beginning with faults that may have caused the others.
+
+    `network` is the guest's network event (sysctls, offload, kernel as read back).
+    """
+    asked = trial.setting.network
+    groups = list(zip(asked.flows, facts["groups"], strict=True))
+    of_stack = [(group, of) for group, of in groups if of["server"]]
+    late = [(group, of) for group, of in of_stack if not of["ready"]]
+    for _, of in late:
+        # Nothing ran, so the links did not do what was requested either.
+        yield from _of_server(trial, of, 0)
+    if late:
+        return
+    if problems := list(_link_problems(asked, facts)):
+        yield Fault(f"calibration: {'; '.join(problems)}")
+    several = sum(len(of["flows"]) for _, of in of_stack) > 1
+    for group, of in groups:
+        if not of["server"]:
+            yield from _of_kernel(trial, group, of)
+            continue
+        cases = [
+            Case(trial=trial, group=group, number=number, of_group=of, facts=facts, network=network)
+            for number in range(len(of["flows"]))
+        ]
+        yield from _of_server(trial, of, sum(case.crossed_bytes for case in cases))
+        for case in cases:
+            where = f"flow {case.number} of group {group.name}: " if several else ""
+            for fault in filter(None, (check(case) for check in CHECKS)):
+                yield dataclasses.replace(fault, message=where + fault.message)
+    if network.get("kernel_algorithm") is not None:
+        # The kernel does not know the packets of a stack in user space from others (docs/security.md).
+        yield from _beside_connections(trial, [group for group, _ in of_stack], facts)
 
 
-def _algorithm_not_offered(case: Case) -> Fault | None:
-    for role, process in (("server", case.facts["server"]), ("client", case.facts["client"])):
+# --- links
+
+
+def _link_problems(asked: Network, facts: Facts) -> Iterator[str]:
+    for link, both in zip(asked.links, facts["links"], strict=True):
+        for way, seen in zip(WAYS, both, strict=True):
+            yield from _direction_problems(asked, link, way, seen, facts)
+    yield from scheduled.change_problems(facts)
+    if asked.bond is not None and facts["bond"] is not None:
+        yield from bonded.problems(asked.bond, asked.links, facts["bond"])
+    yield from splitting.problems(asked, facts["splitters"], [len(of["flows"]) for of in facts["groups"]])
+    yield from moves.problems(asked, facts)
+    for group, of in zip(asked.flows, facts["groups"], strict=True):
+        yield from _too_early(asked, group, of, facts["elapsed_s"])
+
+
+def _direction_problems(asked: Network, link: Link, way: str, seen: Facts, facts: Facts) -> Iterator[str]:
+    """Yield sentences about what a link's direction did that was not requested."""
+    changes = asked.changes(link, way, scheduled.looked_at_s(facts))
+    last = changes[-1].direction if changes else link.direction(way)
+    found = [*shaping.problems(last, seen["qdiscs"], asked.held(link, way))]
+    found += _beyond_rate(link.direction(way), changes, seen)
+    made = scheduled.behind_changes(facts, asked.links.index(link), WAYS.index(way))
+    found += scheduled.problems(link.direction(way), changes, seen, made, facts["elapsed_s"], asked.offload)
+    if seen["hop"] is not None:
+        impaired = [one.direction.impairments for one in changes if one.direction.impairments != one.before.impairments]
+        found += impairing.problems([link.direction(way).impairments, *impaired], seen["hop"])
+        out, came = queue_counts.root(seen["qdiscs"]).get("packets"), seen["hop"]["came"] + seen["hop"]["other"]
+        # The hop ends before the kernel's counter is read.
+        if out is not None and not 0 <= out - came <= _LAST_PACKETS:
+            found.append(f"{out} packets left the queue, but {came} reached the hop")
+    yield from (f"{problem} ({link.name}, {way})" for problem in found)
+
+
+def _beyond_rate(direction: Direction, changes: Sequence[Change], seen: Facts) -> Iterator[str]:
+    times: Sequence[float] = seen["looks"].get("t_s") or ()
+    out: Sequence[int] = seen["looks"].get("out_bytes") or ()
+    if direction.rate_mbps is None or len(times) <= 1:
+        return
+    carried = carried_bytes(direction, changes, times[0], times[-1])
+    most = carried * _LINK_SLACK + _LINK_SLACK_BYTES
+    if out[-1] - out[0] > most + (direction.burst_bytes or 0):
+        mean_mbps = 8 * carried / (times[-1] - times[0]) / 1e6
+        yield f"{out[-1] - out[0]} bytes left the queue in {times[-1] - times[0]:.3g} s, at {mean_mbps:g} Mbit/s"
+
+
+def _too_early(asked: Network, group: Flows, of: Facts, elapsed_s: float) -> Iterator[str]:
+    """Yield sentences about round trips shorter than the least sum of the delays on the path: a delay was missing."""
+    asked_ms = asked.least_rtt_ms(group, elapsed_s)
+    for number, found_ms in enumerate(seen["min_rtt_ms"] for seen in of["flows"]):
+        if found_ms is not None and found_ms < asked_ms - _STAMP_MS - _OFF_MS * len(asked.links):
+            yield (
+                f"flow {number} of group {group.name} had a round trip of {found_ms:g} ms"
+                f" instead of {asked_ms:g} or more"
+            )
+
+
+# --- programs
+
+
+def _of_kernel(trial: Trial, group: Flows, of: Facts) -> Iterator[Fault]:
+    asked = group.algorithm or trial.scheme.algorithm
+    for seen in of["flows"]:
+        if why := congestion.not_as_asked(asked, seen["congestion_control"] if seen["acked_bytes"] else None):
+            yield Fault(f"group {group.name}: {why}", Outcome.UNSUPPORTED)
+            return
+
+
+def _of_server(trial: Trial, of: Facts, crossed: int) -> Iterator[Fault]:
+    """Yield what is wrong with a group's programs. `crossed`: the bytes that arrived at its clients."""
+    stack, server = trial.scheme.stack, of["server"]
+    clients = [seen["client"] for seen in of["flows"]]
+    for role, process in (("server", server), *(("client", client) for client in clients)):
         if process is None or process["exit_status"] != NOT_OFFERED:
             continue
-        if case.facts["ready"] and case.crossed_bytes >= _HANDSHAKE_BYTES:
+        if crossed >= _HANDSHAKE_BYTES:
             # A stack knows before the transfer whether it offers an algorithm, however the transfer goes.
-            return Fault(f"the {role} of {case.stack} ended with status {NOT_OFFERED} during the transfer")
-        why = f"{case.stack} does not offer {case.trial.scheme.algorithm}{said(process)}"
-        return Fault(why, Outcome.UNSUPPORTED)
-    return None
+            yield Fault(f"the {role} of {stack} ended with status {NOT_OFFERED} during the transfer")
+        else:
+            why = f"{stack} does not offer {trial.scheme.algorithm}{said(process)}"
+            yield Fault(why, Outcome.UNSUPPORTED)
+    if server["exit_status"] is not None:
+        died = "died with {} during the transfer" if of["ready"] else "ended with {} before it was ready"
+        yield Fault(f"the server of {stack} {died.format(status(server))}{said(server)}")
+    elif not of["ready"]:
+        yield Fault(f"the server of {stack} was never ready{said(server)}")
 
 
-def _server_not_ready(case: Case) -> Fault | None:
-    if case.facts["ready"]:
-        return None
-    gone = case.server["exit_status"] is not None
-    how = f"ended with {status(case.server)} before it was ready" if gone else "was never ready"
-    return Fault(f"the server of {case.stack} {how}{said(case.server)}")
+def _beside_connections(trial: Trial, groups: Sequence[Flows], facts: Facts) -> Iterator[Fault]:
+    splitters, detail = trial.setting.network.splitters, facts["detail"]
+    sent = facts["sent"]
+    if detail:
+        sent = [beside.sent(detail["counters"], node) for node in ("server", *(["router"] if splitters else []))]
+    several = len(groups) > 1
+    names = [f"the server of {trial.scheme.stack}" + (f" (group {group.name})" * several) for group in groups]
+    names += [f"the splitter at {splitter.node}" for splitter in splitters]
+    for name, sent_by_it in zip(names, sent, strict=True):
+        if why := beside.problem(sent_by_it):
+            yield Fault(f"{name} {why}")
 
 
-def _server_died(case: Case) -> Fault | None:
-    if case.server["exit_status"] is None:
-        return None
-    return Fault(f"the server of {case.stack} died with {status(case.server)} during the transfer{said(case.server)}")
+# --- the checks of a flow; each may rely on those before it in CHECKS
 
 
 def _nothing_transferred(case: Case) -> Fault | None:
-    if case.completed or case.crossed_bytes >= _HANDSHAKE_BYTES:
+    if case.completed or case.lasted_s <= _LONG_ENOUGH_S or case.trial.setting.network.interferes(case.group):
         return None
-    return Fault(f"{case.stack} transferred nothing in {case.trial.setting.timeout_s:g} s of virtual time")
+    if case.crossed_bytes >= (_HANDSHAKE_BYTES if case.detail else 1):
+        return None
+    return Fault(f"{case.stack} transferred nothing in {case.lasted_s:g} s of virtual time")
+
+
+def _stood_still(case: Case) -> Fault | None:
+    half_time = case.detail["half_time"] if case.detail else None
+    if case.completed or not case.detail or not half_time:
+        return None
+    if case.crossed_bytes - crossed_bytes(case.detail, half_time) >= _HANDSHAKE_BYTES:
+        return None
+    timeout_s = case.trial.setting.timeout_s
+    return Fault(f"{case.stack} stood still after {case.crossed_bytes} bytes, for half of {timeout_s:g} s")
 
 
 def _client_did_not_end(case: Case) -> Fault | None:
     setting = case.trial.setting
-    if case.completed or case.crossed_bytes <= _ALL_CAME * setting.transfer_bytes:
+    if case.completed or not case.detail or case.crossed_bytes <= _ALL_CAME * setting.transfer_bytes:
         return None
     return Fault(f"the client of {case.stack} did not end within {setting.timeout_s:g} s, though all bytes had arrived")
 
 
-def _stood_still(case: Case) -> Fault | None:
-    crossed, half_time = case.crossed_bytes, case.facts["half_time"]
-    if case.completed or not half_time or crossed - _crossed_bytes(case.facts, half_time) >= _HANDSHAKE_BYTES:
-        return None
-    timeout_s = case.trial.setting.timeout_s
-    return Fault(f"{case.stack} stood still after {crossed} bytes, for half of {timeout_s:g} s")
-
-
 def _client_failed(case: Case) -> Fault | None:
-    if not case.completed or case.client["exit_status"] == 0:
+    if not case.completed:
         return None
-    return Fault(f"the client of {case.stack} ended with {status(case.client)}{said(case.client)}")
+    who = f"the client of {case.stack}"
+    if case.client["exit_status"] != 0:
+        return Fault(f"{who} ended with {status(case.client)}{said(case.client)}")
+    if case.wanted_bytes is None and not case.group.requests:
+        return Fault(f"{who} ended before its time was up")
+    return None
 
 
 def _client_lies(case: Case) -> Fault | None:
-    why = lie(case) if case.completed else None
+    why = _lie(case) or request_facts.lie(case.group, case.report or {}) if case.completed else None
     return Fault(f"the client of {case.stack} {why}") if why else None
 
 
-def not_supported(case: Case) -> Fault | None:
+def _not_supported(case: Case) -> Fault | None:
     """Return what the client was asked for and the server does not support; None if there is nothing."""
     why = client_report.why_unsupported(case.report) if case.completed and case.report else None
     return Fault(f"the server of {case.stack} {why}", Outcome.UNSUPPORTED) if why else None
 
 
 def _other_algorithm(case: Case) -> Fault | None:
-    name, found = case.network.get("kernel_algorithm"), case.facts["sampled"]["congestion_control"]
-    why = congestion.not_as_set(name, found, case.facts["elapsed_s"])
-    return Fault(f"the server of {case.stack} {why}") if why else None
+    name = case.network.get("kernel_algorithm")
+    if why := congestion.not_as_set(name, case.congestion_control, case.facts["elapsed_s"]):
+        return Fault(f"the server of {case.stack} {why}")
+    # If the harness chose the kernel's algorithm, a wrong version is not the stack's fault.
+    why = congestion.not_as_asked(case.trial.scheme.algorithm, case.congestion_control) if name else None
+    return Fault(why, Outcome.UNSUPPORTED) if why else None
 
 
 def _passed_by_the_proxy(case: Case) -> Fault | None:
-    if not case.trial.setting.network.splitters or _difference(case.facts, "router", "Tcp.ActiveOpens") != 0:
+    if not case.detail or not case.trial.setting.network.splitters:
+        return None
+    if difference(case.detail, "router", "Tcp.ActiveOpens") != 0:
         return None
     return Fault("the connection did not pass through the proxy")
 
@@ -199,60 +351,43 @@ def _passed_by_the_proxy(case: Case) -> Fault | None:
 def _several_connections(case: Case) -> Fault | None:
     # This holds for TCP only: a QUIC stack's programs may talk to each other over TCP, and the kernel does not know the
     # stack's own connections.
-    if not case.facts["sampled"]["tcp_info"]:
+    if not case.detail or not case.detail["sampled"]["tcp_info"]:
         return None
-    opened = _difference(case.facts, "client", "Tcp.ActiveOpens")
+    opened = difference(case.detail, "client", "Tcp.ActiveOpens")
     if opened is None or opened <= 1:
         return None
     return Fault(f"the client of {case.stack} opened {opened} connections instead of one")
 
 
-def _beside_the_connection(case: Case) -> Fault | None:
-    # The kernel does not know the packets of a stack in user space from others (docs/security.md).
-    if case.network.get("kernel_algorithm") is None:
-        return None
-    nodes = {
-        "server": f"the server of {case.stack}",
-        **({"router": "the proxy"} if case.trial.setting.network.splitters else {}),
-    }
-    for node, name in nodes.items():
-        if why := beside.problem(beside.sent(case.facts["counters"], node)):
-            return Fault(f"{name} {why}")
-    return None
-
-
 #: The first check that finds a fault names the cause: later ones may fail because of it.
-CHECKS: tuple[collections.abc.Callable[[Case], Fault | None], ...] = (
-    _not_carried_out,
-    _algorithm_not_offered,
-    _server_not_ready,
-    _server_died,
+CHECKS: tuple[Callable[[Case], Fault | None], ...] = (
     _nothing_transferred,
     _stood_still,
     _client_did_not_end,
     _client_failed,
     _client_lies,
-    not_supported,
+    _not_supported,
     _other_algorithm,
     _passed_by_the_proxy,
     _several_connections,
-    _beside_the_connection,
 )
 
 
-def lie(case: Case) -> str | None:
+def _lie(case: Case) -> str | None:
     """Return why the client's report cannot be believed, as the end of a sentence; None if it can."""
-    if case.result_lines > 1:
-        return f"printed {case.result_lines} result lines"
+    printed, network = case.client["stdout"], case.trial.setting.network
+    lines = sum('"completion_s"' in line for line in printed.splitlines())
+    if lines > 1:
+        return f"printed {lines} result lines"
     if case.report is None:
-        return f"printed no valid result line: {_tail(case.client['stdout']) or 'nothing'}"
+        return f"printed no valid result line: {client_report.tail(printed) or 'nothing'}"
     size, seconds = case.report["bytes"], case.report["completion_s"]
-    wanted, elapsed_s = case.facts["transfer_bytes"], case.facts["elapsed_s"]
-    rate = (case.most_mbps or case.trial.setting.cell.bandwidth_mbps) * 1e6
+    wanted, elapsed_s, crossed = case.wanted_bytes, case.lasted_s, case.crossed_bytes
+    rate = (network.highest_mbps(case.group) or case.trial.setting.cell.bandwidth_mbps) * 1e6
     for kept, why in (
         (size == wanted, f"reports {size} bytes, but {wanted} were requested"),
         (seconds > 0, f"reports a completion time of {seconds} s"),
-        (case.crossed_bytes >= wanted, f"reports {size} bytes, but only {case.crossed_bytes} crossed its link"),
+        (crossed >= size, f"reports {size} bytes, but only {crossed} crossed its link"),
         (
             abs(elapsed_s - seconds) <= _CLOCK_SLACK_S + 0.02 * elapsed_s,
             f"reports {seconds:.3f} s, but the harness saw it run for {elapsed_s:.3f} s",
@@ -260,134 +395,26 @@ def lie(case: Case) -> str | None:
     ):
         if not kept:
             return why
-    if 8 * (size - case.burst_bytes) / seconds > rate * _RATE_SLACK:
+    burst_bytes = sum(link.direction(way).burst_bytes or 0 for link, way in network.towards_client(case.group))
+    if 8 * (size - _BURST_BYTES - burst_bytes) / seconds > rate * _RATE_SLACK:
         return f"reports {8 * size / seconds / 1e6:.3g} Mbit/s over a link of {rate / 1e6:g} Mbit/s"
-    rtt_s = case.trial.setting.cell.rtt_s
-    return handshake.too_late(case.report, case.looks) or handshake.lie(case.report, case.facts["exchange"], rtt_s)
+    exchange, rtt_s = case.detail["exchange"] if case.detail else None, case.trial.setting.cell.rtt_s
+    return handshake.too_late(case.report, case.looks) or handshake.lie(case.report, exchange, rtt_s)
 
 
-# --- wording
-
-
-def _tail(text: str) -> str:
-    """Return the last words of untrusted output, on one line, without control characters."""
-    clean = "".join(c if c.isprintable() else " " for c in text.strip())
-    return " ".join(clean.split())[-_TAIL:]
-
-
-def status(process: Facts) -> str:
-    why = " (its guest's memory ran out)" if process.get("ran_out_of_memory") else ""
-    return f"status {process['exit_status']}{why}"
-
-
-def said(process: Facts) -> str:
-    words = _tail(process["stderr"]) or _tail(process["stdout"])
-    return f": {words}" if words else ""
-
-
-# --- metrics and evidence
-
-
-def _round(value: float | None, digits: int = 6) -> float | None:
-    return None if value is None else round(value, digits)
-
-
-def _bound(trial: Trial) -> dict[str, float | None]:
-    """Return the metrics of a transfer that did not end in time: an upper bound of its utilization."""
-    bits = 8 * trial.setting.transfer_bytes
-    return {"utilization": _round(bits / (trial.setting.timeout_s * trial.setting.cell.bandwidth_mbps * 1e6))}
-
-
-def _completed(case: Case) -> dict[str, float | None]:
-    """Return the metrics from a report that passed the checks."""
-    report = case.report or {}
-    goodput = 8 * report["bytes"] / report["completion_s"] / 1e6
-    return {
-        "bytes": case.facts["transfer_bytes"],
-        "completion_s": _round(report["completion_s"]),
-        "handshake_s": _round(report["handshake_s"]),
-        "goodput_mbps": _round(goodput),
-        "utilization": _round(goodput / case.trial.setting.cell.bandwidth_mbps),
-    }
-
-
-def _difference(facts: Facts, *path: str) -> int | None:
+def difference(detail: Facts, *path: str) -> int | None:
     """Return by how much a counter grew; None if it was not read."""
-    before, after = facts["counters"]["before"], facts["counters"]["after"]
+    before, after = detail["counters"]["before"], detail["counters"]["after"]
     for name in path:
-        before, after = before.get(name), after.get(name)
+        before, after = (before or {}).get(name), (after or {}).get(name)
         if before is None or after is None:
             return None
     grown: int = after - before
     return grown
 
 
-def _crossed_bytes(facts: Facts, by: Facts | None = None) -> int:
+def crossed_bytes(detail: Facts, by: Facts | None = None) -> int:
     """Return the bytes that arrived at the client's interfaces, in all or until the counters `by` were read."""
-    before = facts["counters"]["before"]["interfaces"]["client"]
-    after = by or facts["counters"]["after"]["interfaces"]["client"]
+    before = detail["counters"]["before"]["interfaces"]["client"]
+    after = by or detail["counters"]["after"]["interfaces"]["client"]
     return sum(counters["rx_bytes"] - before[name]["rx_bytes"] for name, counters in after.items())
-
-
-def _metrics(facts: Facts) -> dict[str, float | None]:
-    """Return the metrics that every transfer has, with None for those that only a completed one has."""
-    sampled = facts["sampled"]
-    info = sampled["tcp_info"]
-    return {
-        "bytes": None,
-        "completion_s": None,
-        "handshake_s": None,
-        "goodput_mbps": None,
-        "utilization": None,
-        "min_rtt_ms": info["min_rtt_ms"] if info else None,
-        "retransmitted_segments": _difference(facts, "server", "Tcp.RetransSegs") if info else None,
-        "sent_segments": _difference(facts, "server", "Tcp.OutSegs") if info else None,
-        "queue_mean_bytes": sampled["queue_mean_bytes"],
-        "queue_peak_bytes": sampled["queue_peak_bytes"],
-        "queue_peak_packets": sampled["queue_peak_packets"],
-        "virtual_s": facts["virtual_s"],
-        **_bursts(facts.get("bursts")),
-    }
-
-
-def _bursts(seen: Facts | None) -> dict[str, float | None]:
-    """Return the metrics of bursts: none if bursts were not watched, and None if the capture lacks packets."""
-    if seen is None:
-        return {}
-    names = {"back_to_back_packets": "usual", "longest_burst_packets": "longest"}
-    return {name: None if seen["unseen"] else seen[of] for name, of in names.items()}
-
-
-def _evidence(trial: Trial, facts: Facts, network: Facts) -> dict[str, typing.Any]:
-    interfaces = {
-        node: {
-            name: {counter: value - before[name][counter] for counter, value in counters.items()}
-            for name, counters in after.items()
-        }
-        for node, after in facts["counters"]["after"]["interfaces"].items()
-        for before in (facts["counters"]["before"]["interfaces"][node],)
-    }
-    return {
-        "kernel_release": network["kernel"],
-        "sysctls": network["sysctls"],
-        "offload": network["offload"],
-        "qdiscs": facts["qdiscs"],
-        "interfaces": interfaces,
-        "snmp": {
-            side: {name: _difference(facts, side, name) for name in facts["counters"]["after"][side]}
-            for side in ("server", "client", "router")
-            if facts["counters"]["after"].get(side) is not None
-        },
-        "tcp_info": facts["sampled"]["tcp_info"],
-        "congestion_control": congestion.describe(facts["sampled"]["congestion_control"]),
-        "trace": facts["sampled"]["trace"],
-        "calibration": [{name: seen[name] for name in _CALIBRATION} for seen in network["calibration"]],
-        **({"proxy": _proxy(facts)} if trial.setting.network.splitters else {}),
-    }
-
-
-def _proxy(facts: Facts) -> dict[str, typing.Any]:
-    """Return what the kernel says about a proxy's sending half, its socket towards the client."""
-    info = dict(facts["sampled"]["proxy"] or {})
-    info.pop("bbr", None)
-    return {"tcp_info": info or None, "connections": _difference(facts, "router", "Tcp.ActiveOpens")}

@@ -8,7 +8,7 @@ acknowledge, and the sender's probes go to its old port or address.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from conformance.model.emulation import credibility
+from conformance.model.emulation import client_report
 from conformance.model.networks.flow_group import Flows
 from conformance.model.networks.links import WAYS, Link
 from conformance.model.networks.network import Network
@@ -50,7 +50,7 @@ def broken_off(network: Network, facts: Facts) -> dict[tuple[str, int], str]:
             continue
         times = [moved_s.get(link.name) for link in network.route(group)]
         if any(at_s is not None and seen["start_s"] <= at_s <= seen["end_s"] for at_s in times):
-            found[group.name, number] = f"{credibility.status(client)}{credibility.said(client)}"
+            found[group.name, number] = f"{client_report.status(client)}{client_report.said(client)}"
     return found
 
 

@@ -131,10 +131,11 @@ def _last(seen: Facts, elapsed_s: float) -> Counted | None:
     """Return the counts that tc showed when the trial was over; None if some are missing."""
     queues: Sequence[Facts] = seen["qdiscs"]
     root = queue_counts.root(queues)
-    if root.get("kind") != "netem" or not {"packets", "drops", "qlen"} <= root.keys():
-        return None
     queue = next((one for one in queues if one.get("kind") in (*_PLAIN, "plug")), {})
     dropped = queue.get("drops", 0)
+    counts = [dropped, *(root.get(name) for name in ("packets", "drops", "qlen"))]
+    if root.get("kind") != "netem" or not all(isinstance(count, int) for count in counts):
+        return None
     return Counted(
         at_ns=round(elapsed_s * 1e9), out=root["packets"], lost=root["drops"] - dropped, dropped=dropped,
         standing=root["qlen"],

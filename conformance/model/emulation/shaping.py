@@ -170,7 +170,7 @@ def problems(direction: Direction, qdiscs: list[Mapping[str, Any]], held: bool =
         found.append(f"a loss of {loss_pct:g} % instead of {direction.loss_pct:g}")
     if direction.rate_mbps is not None:
         kind = "plug" if held else direction.queue.kind if direction.queue else "pfifo"
-        kinds = {q.get("kind") for q in qdiscs}
+        kinds = {str(q.get("kind")) for q in qdiscs}
         wanted = (
             {"netem"} if direction.limiter == "netem" else {direction.limiter, "bfifo" if kind == "policer" else kind}
         )

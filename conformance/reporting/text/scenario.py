@@ -97,8 +97,7 @@ def show_shown(shown: "Shown", console: rich.console.Console) -> None:
         about = {key: value for key, value in group.to_json().items() if key not in ("name", "ends")}
         rtt_ms = 1000 * network.rtt_s(group)
         console.print(f"  flows {group.name}: {_words(about)}; round trip {rtt_ms:g} ms", soft_wrap=True)
-    if shown.memory_mb is not None:
-        console.print(f"  a guest of {shown.memory_mb} MB", soft_wrap=True)
+    console.print(f"  a guest of {shown.memory_mb} MB", soft_wrap=True)
 
 
 def _words(record: dict[str, object]) -> str:

@@ -137,7 +137,7 @@ def test_a_trace(tmp_path):
     for outcome, status in ((Outcome.OK, ExitStatus.DONE), (Outcome.ERROR, ExitStatus.ERROR)):
         found = trace.Traced(
             measurement=measurement(outcome=outcome),
-            flow=None,
+            flow="test/0",
             captured={"emulator-to_client": (7, 1)},
             target=tmp_path,
         )

@@ -5,7 +5,7 @@ import types
 
 import pytest
 import rich.console
-from helpers import facts, trial
+from helpers import facts, process, trial
 
 from conformance.commands import adapter_check
 from conformance.commands.result import printed
@@ -18,10 +18,6 @@ RELABELLED = str(paths.PACKAGE.parent / "tests" / "stacks" / "relabelled" / "ada
 NETWORK = {"kernel": "6.12.0", "sysctls": {}, "offload": {}}
 
 
-def process(status, stdout="", stderr=""):
-    return {"exit_status": status, "stdout": stdout, "stderr": stderr}
-
-
 RESULT = '{"bytes": 12500000, "completion_s": 1.0, "handshake_s": null}\n'
 SEVERAL = (
     '{"bytes": 150000, "completion_s": 1.5, "handshake_s": 0.1, "requests": '
@@ -29,7 +25,7 @@ SEVERAL = (
 )
 GOOD = {
     "unknown_algorithm": {"ready": False, "server": process(127)},
-    "transfer": {**facts(), "frames": {"seen": 400, "median_run": 3}, "written_outside": []},
+    "transfer": {"frames": {"seen": 400, "median_run": 3}, "written_outside": []},
     "wrong_port": {"ready": True, "ended": True, "client": process(1), "server": process(-15)},
     "wrong_authority": {"ready": True, "ended": True, "client": process(1), "server": process(-15)},
     "server_killed": {"ready": True, "early": None, "ended": True, "client": process(1), "server": process(-9)},
@@ -46,6 +42,8 @@ def judged(own_algorithms=True, version=2, **changes):
     probes = copy.deepcopy(GOOD)
     for name, change in changes.items():
         probes[name].update(change)
+    known = {name: probes["transfer"].pop(name) for name in ("ready", "server", "client") if name in probes["transfer"]}
+    probes["transfer"] |= facts(**known)
     return contract.clauses(probes, trial(), NETWORK, own_algorithms, version)
 
 

@@ -8,13 +8,14 @@ import pytest
 import rich.console
 from helpers import line
 
+from conformance.catalogue import documents
 from conformance.commands import trace
 from conformance.commands.result import printed
 from conformance.engine import benches, runs
 from conformance.lab import job
 from conformance.model.errors import UserError
 from conformance.model.networks.network import Network
-from conformance.model.networks.place import Point
+from conformance.model.networks.place import Cell, Point
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement
 from conformance.reporting.text import trace as shown
@@ -104,8 +105,8 @@ def test_a_flow_that_is_not_there_is_named(tmp_path, flow, words):
 
 
 def test_what_has_one_flow_or_needs_two_trials_is_refused(tmp_path):
-    with pytest.raises(UserError, match="atc25 has one flow at 10mbps-1ms-1pct; leave out --flow"):
-        traced(tmp_path / "t", flow="test/0")
+    with pytest.raises(UserError, match="there is no flow 'test/1'; choose of test/0"):
+        traced(tmp_path / "t", flow="test/1")
     with pytest.raises(UserError, match="after-start-up waits for a state"):
         traced(tmp_path / "t", cell="rate_mbps=5", profile="after-start-up")
 
@@ -123,6 +124,9 @@ def test_packets_that_no_guest_has_room_for_are_refused_before_the_trial():
         job.traced_bytes(setting, (0, 0))
     short = dataclasses.replace(both, flows=(dataclasses.replace(both.flows[0], seconds=1),))
     assert job.traced_bytes(dataclasses.replace(setting, network=short), (0, 0)) == 125_000_000
+    cell = documents.profile("atc25", Cell(1000, 10, 0))
+    with pytest.raises(UserError, match="the packets of this transfer may take 1192 MB, more than the 512 MB"):
+        job.memory_mb(cell, trace="packets")
 
 
 @pytest.mark.guest

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import threading
 import time
+import types
 
 import pytest
 from helpers import trial
@@ -126,7 +127,7 @@ def test_a_guest_holds_its_memory_before_it_waits_for_a_core(machine, monkeypatc
     monkeypatch.setattr(job, "write", lambda *_, **__: None)
     monkeypatch.setattr(virtual, "boot", lambda *_, **__: Guest())
     traced, how = TELLING[0]
-    with virtual.one_guest(None, None, traced, trace=how):
+    with virtual.one_guest(None, types.SimpleNamespace(name="linux-tcp"), traced, trace=how):
         pass
     assert seen == [allowance.needed_mb(traced, how)] * 2
     assert allowance.OURS.lent_mb == 0

@@ -36,7 +36,7 @@ def shift(tmp_path, monkeypatch):
     monkeypatch.setattr(cores, "others_wait", lambda: False)
     reader, fed = Reader([], KERNELS_OWN), []
     feeder = types.SimpleNamespace(feed=fed.append)
-    made = virtual._Shift(room.Supply(BATCHES), reader, feeder, most_uptime_s=1000.0, memory_mb=None, allowed_mb=128)
+    made = virtual._Shift(room.Supply(BATCHES), reader, feeder, most_uptime_s=1000.0, memory_mb=512, allowed_mb=128)
     return types.SimpleNamespace(feed=made.feed, reader=reader, cells=fed, shift=made)
 
 
@@ -105,10 +105,10 @@ def test_who_waits_for_a_core_is_seen(tmp_path, monkeypatch):
 
 def test_a_guest_ends_before_trials_that_need_more_memory_than_it_has(shift, monkeypatch):
     def needs(mb, batch):
-        setting, scheme = types.SimpleNamespace(network=mb, cell_form=None), types.SimpleNamespace(stack="quinn")
+        setting, scheme = types.SimpleNamespace(network=mb), types.SimpleNamespace(stack="quinn")
         return [types.SimpleNamespace(setting=setting, scheme=scheme) for _ in batch]
 
-    monkeypatch.setattr(virtual.job, "memory_mb", lambda network, stack: network)
+    monkeypatch.setattr(virtual.job, "memory_mb", lambda setting, stack: setting.network)
     small, large = needs(256, BATCHES[0]), needs(1024, BATCHES[1])
     supply = room.Supply([small, large])
     reader = types.SimpleNamespace(few_owed=True, add=lambda trials: trials)

@@ -24,32 +24,16 @@ NETWORK = protocol.Network(sysctls={}, offload={}, kernel="6.12.0", kernel_algor
 REFUSED = protocol.Unsupported(message="this kernel has no congestion control named cubic")
 
 
-def facts_of(seed=1, ready=True):
-    """Return the facts of helpers.facts() as a guest reports them."""
-    flat = facts()
-    server, client = ({**flat[role], "ran_out_of_memory": False} for role in ("server", "client"))
-    counters = {when: {**found, "router": None} for when, found in flat["counters"].items()}
-    whole = dict.fromkeys((field.name for field in dataclasses.fields(seen.TcpInfo)), 1)
-    detail = {
-        "half_time": flat["half_time"], "counters": counters, "bursts": None, "exchange": flat["exchange"],
-        "sampled": {**flat["sampled"], "tcp_info": whole, "proxy": None},
+def facts_of(seed=1, ready=True, cell=CELLS[0]):
+    """Return the facts of a good trial, or of one whose server was never ready, as a guest reports them."""
+    sampled = {
+        "trace": {}, "congestion_control": None, "proxy": None, "queue_mean_bytes": 10.0, "queue_peak_bytes": 20,
+        "queue_peak_packets": 1, "tcp_info": dict.fromkeys((one.name for one in dataclasses.fields(seen.TcpInfo)), 1),
     }  # fmt: skip
-    flow = {field.name: None for field in dataclasses.fields(seen.FlowSeen)}
-    flow |= {"start_s": 0.0, "end_s": flat["elapsed_s"], "complete": True, "looks": {}}
-    flow |= {"client": client if ready else None}
-    group = {
-        "algorithm": None,
-        "server": server,
-        "ready": ready,
-        "flows": [flow if ready else {**flow, "client": None}],
-    }
-    direction = {field.name: None for field in dataclasses.fields(seen.DirectionSeen)} | {"qdiscs": [], "looks": {}}
-    data = {
-        "seed": seed, "virtual_s": 20.1, "elapsed_s": flat["elapsed_s"], "timed_out": flat["timed_out"],
-        "system_calls": 7, "groups": [group], "links": [[{**direction, "qdiscs": flat["qdiscs"]}, direction]],
-        "changes": [], "captured": {}, "bond": None, "splitters": [], "sent": [], "detail": detail if ready else None,
-    }  # fmt: skip
-    return wire.read(seen.TrialFacts, data)
+    return wire.read(
+        seen.TrialFacts,
+        wire.to_json(facts(network=trial(1, cell).setting.network, seed=seed, ready=ready, sampled=sampled)),
+    )
 
 
 def link_of(cell):
@@ -69,7 +53,7 @@ def story():
         yield protocol.CellBegins(index=index)
         yield protocol.Calibration(index=index, observed=(link_of(cell),))
         for seed in SEEDS:
-            yield protocol.TrialDone(index=index, facts=facts_of(seed))
+            yield protocol.TrialDone(index=index, facts=facts_of(seed, cell=cell))
     yield protocol.End()
 
 

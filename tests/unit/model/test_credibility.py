@@ -4,11 +4,11 @@ import copy
 import dataclasses
 
 import pytest
-from helpers import NETWORK, facts, trial
+from helpers import NETWORK, facts, process, trial
 
 from conformance.catalogue import documents
 from conformance.model.emulation import congestion
-from conformance.model.emulation.credibility import measurement
+from conformance.model.emulation.facts import measurement
 from conformance.model.networks.place import Cell
 from conformance.model.networks.proxy import Proxy
 from conformance.model.trials.trial import Measurement, Outcome
@@ -20,7 +20,7 @@ def made(given):
 
 
 def client(stdout="", exit_status=0, stderr=""):
-    return {"exit_status": exit_status, "stdout": stdout, "stderr": stderr}
+    return process(exit_status, stdout, stderr)
 
 
 def line(size=12_500_000, seconds=20.0, handshake=0.08):
@@ -63,7 +63,6 @@ def test_a_good_trial():
         ({"server": client(exit_status=1, stderr="oops")}, "died with status 1 during the transfer: oops"),
         ({"ready": False, "server": client(exit_status=3)}, "ended with status 3 before it was ready"),
         ({"ready": False, "server": client(exit_status=None)}, "was never ready"),
-        ({"fault": "cannot start it"}, "cannot start it"),
     ],
 )
 def test_lies_and_crashes_are_errors_that_say_so(change, words):
@@ -76,7 +75,7 @@ def test_lies_and_crashes_are_errors_that_say_so(change, words):
 
 def test_bytes_that_did_not_cross_the_link_are_a_lie():
     given = copy.deepcopy(facts())
-    given["counters"]["after"]["interfaces"]["client"]["eth0"]["rx_bytes"] = 1000
+    given["detail"]["counters"]["after"]["interfaces"]["client"]["eth0"]["rx_bytes"] = 1000
     assert "only 1000 crossed its link" in made(given).message
 
 
@@ -87,7 +86,7 @@ def test_faster_than_the_link_is_a_lie():
 
 def sampled(names=("cubic",), **changes):
     found = {"name": names[-1], "names": list(names), "bbr": None} if names else None
-    return {**facts()["sampled"], "congestion_control": found, **changes}
+    return {**facts()["detail"]["sampled"], "congestion_control": found, **changes}
 
 
 @pytest.mark.parametrize(
@@ -116,20 +115,20 @@ def test_between_two_looks_nothing_is_missed():
 def test_several_connections_are_not_one(opened, outcome):
     given = copy.deepcopy(facts())
     for when, count in (("before", 7), ("after", 7 + opened)):
-        given["counters"][when]["client"] = {"Tcp.ActiveOpens": count}
+        given["detail"]["counters"][when]["client"] = {"Tcp.ActiveOpens": count}
     found = made(given)
     assert found.outcome is outcome
     assert outcome is Outcome.OK or "opened 4 connections" in found.message
     # The kernel counts no connections over UDP, and programs may have TCP connections of their own.
-    given["sampled"]["tcp_info"] = None
+    given["detail"]["sampled"]["tcp_info"] = None
     assert made(given).outcome is Outcome.OK
 
 
-def sending(packets, size, segments, again=0, node="server"):
+def sending(packets, size, segments, again=0, node="server", **known):
     """Return the facts of a trial in which so much left a node."""
-    given = copy.deepcopy(facts(sampled=sampled(proxy=None)))
+    given = copy.deepcopy(facts(sampled=sampled(proxy=None), **known))
     for when, share in (("before", 0), ("after", 1)):
-        counters = given["counters"][when]
+        counters = given["detail"]["counters"][when]
         out = {"tx_packets": share * packets, "tx_bytes": share * size}
         counters["interfaces"] = {**counters["interfaces"], node: {"eth0": out}}
         names = ("Tcp.OutSegs", "Tcp.RetransSegs", "Tcp.ActiveOpens")
@@ -175,15 +174,18 @@ def test_what_left_beside_the_connection_is_an_error(packets, size, segments):
 def test_a_proxy_sends_only_what_its_connections_do():
     ways = (Cell(10, 10, 0), Cell(50, 10, 0))
     split = dataclasses.replace(trial(), setting=documents.path("atc25", ways, Proxy(), transfer_s=10))
-    assert beside(sending(9000, 13_000_000, 12_800, node="router"), split).outcome is Outcome.OK
-    found = beside(sending(9000, 13_000_000, 90, node="router"), split)
-    assert (found.outcome, "the proxy sent beside its connection" in found.message) == (Outcome.ERROR, True)
+    splitter = {"node": "middle", "port": 443, "connections": 1, "refused": 0, "resets": 0, "bytes_to_client": 1}
+    known = {"node": "router", "network": split.setting.network, "splitters": [splitter]}
+    assert beside(sending(9000, 13_000_000, 12_800, **known), split).outcome is Outcome.OK
+    found = beside(sending(9000, 13_000_000, 90, **known), split)
+    assert (found.outcome, "the splitter at middle sent beside" in found.message) == (Outcome.ERROR, True)
 
 
 @pytest.mark.parametrize("who", ["server", "client"])
 def test_status_127_is_unsupported(who):
     given = copy.deepcopy(facts(**{who: client(exit_status=127)}, ready=who == "client"))
-    given["counters"]["after"]["interfaces"]["client"]["eth0"]["rx_bytes"] = 900
+    if given["detail"]:
+        given["detail"]["counters"]["after"]["interfaces"]["client"]["eth0"]["rx_bytes"] = 900
     found = made(given)
     assert found.outcome is Outcome.UNSUPPORTED
     assert "does not offer cubic" in found.message
@@ -197,9 +199,9 @@ def test_status_127_in_the_middle_of_a_transfer_is_no_way_out(who):
 
 
 def timed_out(crossed, at_half_time=0):
-    given = copy.deepcopy(facts(timed_out=True, client=client(exit_status=None)))
-    given["half_time"] = {"eth0": {"rx_bytes": at_half_time}}
-    given["counters"]["after"]["interfaces"]["client"]["eth0"]["rx_bytes"] = crossed
+    given = copy.deepcopy(facts(timed_out=True, elapsed_s=3600.0, client=client(exit_status=None)))
+    given["detail"]["half_time"] = {"eth0": {"rx_bytes": at_half_time}}
+    given["detail"]["counters"]["after"]["interfaces"]["client"]["eth0"]["rx_bytes"] = crossed
     return given
 
 
@@ -233,7 +235,7 @@ def test_a_transfer_that_time_ends_near_its_end_timed_out():
 
 def test_a_stack_without_tcp_info_has_no_zero_in_its_place():
     given = copy.deepcopy(facts())
-    given["sampled"]["tcp_info"] = None
+    given["detail"]["sampled"]["tcp_info"] = None
     assert made(given).metrics["retransmitted_segments"] is None
     assert made(given).metrics["min_rtt_ms"] is None
 

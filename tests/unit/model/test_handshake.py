@@ -1,10 +1,10 @@
 """A client's word about the end of its handshake is believed if its packets say the same."""
 
 import pytest
-from helpers import NETWORK, facts, trial
+from helpers import NETWORK, facts, process, trial
 
 from conformance.model.emulation import handshake
-from conformance.model.emulation.credibility import measurement
+from conformance.model.emulation.facts import measurement
 from conformance.model.trials.trial import Outcome
 
 RTT_S = 0.2
@@ -55,11 +55,11 @@ def test_a_trial_whose_client_lies_about_the_handshake_is_an_error():
     line = '{"bytes": 12500000, "completion_s": 20.0, "handshake_s": %s}'
     seen = {"asked_s": [[0.04, 0.09]], "whole_s": 19.9, "last_s": 19.96}
     for reported_s, outcome in ((0.08, Outcome.OK), (0.32, Outcome.ERROR)):
-        told = {"exit_status": 0, "stdout": line % reported_s, "stderr": ""}
+        told = process(0, line % reported_s)
         found = measurement(trial(), facts(client=told, exchange=seen), NETWORK, {})
         assert found.outcome is outcome, found.message
     assert found.message.startswith("the client of linux-tcp reports 19.680 s from the end of the handshake")
-    sampled = {**facts()["sampled"], "trace": {"t_s": [1.0, 2.0], "bytes_acked": [500_000, 900_000]}}
-    told = {"exit_status": 0, "stdout": line % 9.0, "stderr": ""}
+    sampled = {**facts()["detail"]["sampled"], "trace": {"t_s": [1.0, 2.0], "bytes_acked": [500_000, 900_000]}}
+    told = process(0, line % 9.0)
     found = measurement(trial(), facts(client=told, sampled=sampled), NETWORK, {})
     assert "reports a handshake of 9.000 s, but after 1.000 s 500000 bytes had come" in found.message

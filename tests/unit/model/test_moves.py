@@ -4,7 +4,8 @@ import copy
 import types
 
 import pytest
-from test_network_facts import facts, measured, process
+from helpers import process
+from test_network_facts import facts, measured
 
 from conformance.model.metrics.table import METRICS
 from conformance.model.networks.network import Network

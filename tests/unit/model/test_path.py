@@ -13,7 +13,7 @@ from test_setting import cells as any_cell
 from conformance.catalogue import documents
 from conformance.lab import job
 from conformance.model.emulation import calibration
-from conformance.model.emulation.credibility import measurement
+from conformance.model.emulation.facts import measurement
 from conformance.model.errors import UserError
 from conformance.model.judging import grid
 from conformance.model.networks.place import Cell, CellPath, end_to_end, parse_path
@@ -184,11 +184,12 @@ def test_each_segment_is_calibrated_and_a_wrong_one_named():
 
 
 def split_facts(connections=1):
-    made = copy.deepcopy(facts())
+    splitter = {"node": "middle", "port": 443, "connections": 1, "refused": 0, "resets": 0, "bytes_to_client": 1}
+    made = copy.deepcopy(facts(network=path(Proxy()).network, splitters=[splitter]))
     router = {"Tcp.ActiveOpens": connections, "Tcp.PassiveOpens": connections, "Tcp.OutSegs": 0, "Tcp.RetransSegs": 0}
-    made["counters"]["before"]["router"] = dict.fromkeys(router, 0)
-    made["counters"]["after"]["router"] = router
-    made["sampled"]["proxy"] = {"congestion_control": "cubic", "bytes_acked": 12_000_000, "bbr": None}
+    made["detail"]["counters"]["before"]["router"] = dict.fromkeys(router, 0)
+    made["detail"]["counters"]["after"]["router"] = router
+    made["detail"]["sampled"]["proxy"] = {"congestion_control": "cubic", "bytes_acked": 12_000_000, "bbr": None}
     return made
 
 

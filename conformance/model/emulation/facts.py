@@ -1,0 +1,294 @@
+"""Turn the facts that a guest reports about a trial into a Measurement.
+
+Of flows and links it has a record each. A flow that was recorded in detail has metrics and evidence of its own instead,
+as it is alone in a cell, or beside a rival.
+"""
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from conformance.model.emulation import congestion, credibility, moves, phases, queue_counts, request_facts, round_trips
+from conformance.model.emulation.credibility import Case, Facts, difference
+from conformance.model.networks.flow_group import Flows
+from conformance.model.networks.links import WAYS, Direction, Link
+from conformance.model.networks.network import Network
+from conformance.model.networks.schedule import Change, carried_bytes
+from conformance.model.trials.trial import Measurement, Outcome, Trial
+
+#: interval in s that each value of a series covers
+SERIES_S = 1.0
+_COUNTS = (
+    "sent_bytes", "retransmitted_bytes", "out_segments", "retransmitted_segments", "marked_segments", "min_rtt_ms",
+    "arrived_bytes",
+)  # fmt: skip
+_CALIBRATION = ("rate_mbps", "delays_ms", "loss_sent", "loss_lost")
+#: {metric of bursts: its name in what was seen of them}
+_BURSTS = {"back_to_back_packets": "usual", "longest_burst_packets": "longest"}
+
+
+def measurement(trial: Trial, facts: Facts, network: Facts, host: Facts) -> Measurement:
+    """Judge one trial's facts (guest/seen.py: TrialFacts) for credibility, and derive what a Measurement holds.
+
+    `network` is the guest's network event (sysctls, offload, kernel as read back, and the cell's calibration), and
+    `host` is what depends on the machine.
+    """
+    fault = next(credibility.faults(trial, facts, network), None)
+    if fault:
+        return Measurement(trial=trial, outcome=fault.outcome, message=fault.message, host=dict(host))
+    asked, timed_out, detail = trial.setting.network, facts["timed_out"], facts["detail"]
+    flows = [] if detail else [
+        {**_flow(trial, group, number, of, facts), **phases.of_flow(asked, group, seen, facts)}
+        for group, of in zip(asked.flows, facts["groups"], strict=True)
+        for number, seen in enumerate(of["flows"])
+    ]  # fmt: skip
+    links = [] if detail else [
+        {**_link(asked, link, way, seen, facts["elapsed_s"]), **phases.of_link(asked, link, way, seen, facts)}
+        for link, both in zip(asked.links, facts["links"], strict=True)
+        for way, seen in zip(WAYS, both, strict=True)
+    ]  # fmt: skip
+    what = "transfer" if detail else "flows"
+    late = f"the {what} took longer than {trial.setting.timeout_s:g} s of virtual time"
+    return Measurement(
+        trial=trial,
+        outcome=Outcome.TIMEOUT if timed_out else Outcome.OK,
+        message=late if timed_out else moves.words(asked, facts),
+        metrics=_of_transfer(trial, facts, detail) if detail else _metrics(trial, flows, links, facts),
+        evidence={
+            "kernel_release": network["kernel"],
+            "sysctls": network["sysctls"],
+            "offload": network["offload"],
+            "qdiscs": [queue for both in facts["links"] for seen in both for queue in seen["qdiscs"]],
+            **(_in_detail(trial, detail, network) if detail else _of_groups(asked, facts)),
+        },
+        host=dict(host),
+        flows=tuple(flows),
+        links=tuple(links),
+    )
+
+
+def _of_groups(asked: Network, facts: Facts) -> dict[str, Any]:
+    """Return the evidence of flows and links: congestion control, changes, splitters and bond."""
+    changes = [{"at_s": one["at_ns"] / 1e9, "late_ns": one["done_ns"] - one["at_ns"]} for one in facts["changes"]]
+    return {
+        "congestion_control": {
+            group.name: congestion.describe(of["flows"][0]["congestion_control"]) if of["flows"] else None
+            for group, of in zip(asked.flows, facts["groups"], strict=True)
+        },
+        **({"changes": changes} if changes else {}),
+        **({"splitters": facts["splitters"]} if facts["splitters"] else {}),
+        **({} if facts["bond"] is None else {"bond": {side: facts["bond"][side] for side in ("split", "merge")}}),
+    }
+
+
+# --- a flow that was recorded in detail
+
+
+def _of_transfer(trial: Trial, facts: Facts, detail: Facts) -> dict[str, float | None]:
+    """Return its metrics, with None for those that only a completed transfer has."""
+    sampled, setting = detail["sampled"], trial.setting
+    info, bursts, mbps = sampled["tcp_info"], detail["bursts"], setting.cell.bandwidth_mbps
+    case = _case(trial, setting.network.tested, 0, facts["groups"][setting.network.flows.index(setting.network.tested)],
+                 facts)  # fmt: skip
+    report = None if facts["timed_out"] else case.report
+    goodput = 8 * report["bytes"] / report["completion_s"] / 1e6 if report else None
+    # Of a transfer that did not end in time, an upper bound of its utilization is known.
+    most = setting.transfer_bytes * 8 / (setting.timeout_s * mbps * 1e6) if goodput is None else goodput / mbps
+    return {
+        "bytes": report["bytes"] if report else None,
+        "completion_s": _rounded(report["completion_s"]) if report else None,
+        "handshake_s": _rounded(report["handshake_s"]) if report else None,
+        "goodput_mbps": _rounded(goodput),
+        "utilization": _rounded(most),
+        "min_rtt_ms": info["min_rtt_ms"] if info else None,
+        "retransmitted_segments": difference(detail, "server", "Tcp.RetransSegs") if info else None,
+        "sent_segments": difference(detail, "server", "Tcp.OutSegs") if info else None,
+        **{name: sampled[name] for name in ("queue_mean_bytes", "queue_peak_bytes", "queue_peak_packets")},
+        "virtual_s": facts["virtual_s"],
+        # They are not known if the capture lacks packets.
+        **({name: None if bursts["unseen"] else bursts[of] for name, of in _BURSTS.items()} if bursts else {}),
+    }
+
+
+def _in_detail(trial: Trial, detail: Facts, network: Facts) -> dict[str, Any]:
+    """Return its evidence."""
+    sampled, counters = detail["sampled"], detail["counters"]
+    before, after = counters["before"], counters["after"]
+    proxy = dict(sampled["proxy"] or {})
+    proxy.pop("bbr", None)
+    opened = difference(detail, "router", "Tcp.ActiveOpens")
+    return {
+        "interfaces": {
+            node: {
+                name: {counter: value - before["interfaces"][node][name][counter] for counter, value in counted.items()}
+                for name, counted in interfaces.items()
+            }
+            for node, interfaces in after["interfaces"].items()
+        },
+        "snmp": {
+            side: {name: difference(detail, side, name) for name in after[side]}
+            for side in ("server", "client", "router")
+            if after.get(side) is not None
+        },
+        "tcp_info": sampled["tcp_info"],
+        "congestion_control": congestion.describe(sampled["congestion_control"]),
+        "trace": sampled["trace"],
+        "calibration": [{name: seen[name] for name in _CALIBRATION} for seen in network["calibration"]],
+        # what the kernel says about a proxy's sending half, its socket towards the client
+        **({"proxy": {"tcp_info": proxy or None, "connections": opened}} if trial.setting.network.splitters else {}),
+    }
+
+
+def _case(trial: Trial, group: Flows, number: int, of: Facts, facts: Facts) -> Case:
+    return Case(trial=trial, group=group, number=number, of_group=of, facts=facts, network={})
+
+
+# --- flows
+
+
+def _flow(trial: Trial, group: Flows, number: int, of: Facts, facts: Facts) -> dict[str, Any]:
+    case = _case(trial, group, number, of, facts)
+    seen, elapsed_s = case.seen, facts["elapsed_s"]
+    start_s, end_s = seen["start_s"], seen["end_s"]
+    report = case.report if case.client and case.completed else None
+    acked, handshake_s = seen["acked_bytes"], None
+    if seen["connected_s"] is not None:
+        handshake_s = seen["connected_s"] - start_s
+    if report:
+        # The client's report was checked; what the kernel counts includes TLS and HTTP.
+        acked, end_s, handshake_s = report["bytes"], start_s + report["completion_s"], report["handshake_s"]
+    arrived = seen["arrived_bytes"] if acked is None else acked
+    lasted_s = (elapsed_s if end_s is None else end_s) - start_s
+    rtts = sorted(rtt for rtt in seen["looks"].get("rtt_ms") or () if rtt)
+    return {
+        "group": group.name,
+        "index": number,
+        "judged": group.judged,
+        "algorithm": group.algorithm or trial.scheme.algorithm,
+        "start_s": _rounded(start_s),
+        "handshake_s": _rounded(handshake_s),
+        "end_s": _rounded(end_s),
+        "completion_s": _rounded(lasted_s) if case.completed else None,
+        "bytes": arrived,
+        "bytes_are": "arrived" if acked is None else "acknowledged",
+        "goodput_mbps": _rounded(8 * arrived / lasted_s / 1e6) if lasted_s > 0 and arrived is not None else None,
+        **{name: seen[name] for name in _COUNTS},
+        "rtt_ms": _quantiles(rtts),
+        "goodput_series_mbps": _series(seen["looks"], start_s, end_s if end_s is not None else elapsed_s),
+        **({"requests": request_facts.of_flow(seen, report)} if group.requests else {}),
+    }
+
+
+def _series(looks: Facts, start_s: float, end_s: float) -> list[float]:
+    """Return a flow's goodput in Mbit/s in each whole second of the trial's clock until the flow ends."""
+    times, acked = looks.get("t_s") or (), looks.get("acked_bytes") or ()
+    known = [(start_s, 0), *((t, n) for t, n in zip(times, acked, strict=True) if t > start_s)]
+    edges = [second * SERIES_S for second in range(math.floor(end_s / SERIES_S) + 1)]
+    values = [_at(known, edge) for edge in edges]
+    return [round(8 * (b - a) / SERIES_S / 1e6, 4) for a, b in itertools.pairwise(values)]
+
+
+def _at(known: Sequence[tuple[float, float]], t_s: float) -> float:
+    """Return the value of a counter at a time, interpolated between samples."""
+    before = known[0]
+    for after in known:
+        if after[0] >= t_s:
+            if after[0] == before[0]:
+                return after[1] if after[0] == t_s else 0
+            return (
+                before[1] + (after[1] - before[1]) * (t_s - before[0]) / (after[0] - before[0])
+                if t_s > before[0]
+                else 0
+            )
+        before = after
+    return known[-1][1]
+
+
+# --- links
+
+
+def _link(asked: Network, link: Link, way: str, seen: Facts, elapsed_s: float) -> dict[str, Any]:
+    direction, changes = link.direction(way), asked.changes(link, way, elapsed_s)
+    queues: Sequence[Mapping[str, Any]] = seen["qdiscs"]
+    # If nothing is delayed, limited or lost, there is no queue, and the kernel counts nothing.
+    root = queue_counts.root(queues)
+    looks = seen["looks"]
+    standing = looks.get("queue_bytes") or ()
+    has_queue = direction.rate_mbps is not None
+    return {
+        "link": link.name,
+        "direction": way,
+        "rate_mbps": _mean_rate_mbps(direction, changes, elapsed_s),
+        "out_bytes": root.get("bytes"),
+        "out_packets": root.get("packets"),
+        "dropped_packets": root.get("drops"),
+        "marked_packets": queue_counts.marked(queues, seen["hop"]) if has_queue else None,
+        "queue_mean_bytes": _rounded(sum(standing) / len(standing), 1) if standing else None,
+        "queue_peak_bytes": max(standing, default=None),
+        # If the delay changes, it is not known which part of a packet's time was the queue's.
+        "queue_delay_ms": queue_counts.less(seen["delays_ms"], direction.delay_ms)
+        if has_queue and not any(one.direction.delay_ms != one.before.delay_ms for one in changes)
+        else None,
+        "queue_delay_packets": seen["delays"],
+        "watched_one_in": seen["watched_one_in"],
+        "out_series_mbps": _rates(looks),
+        **({} if seen["hop"] is None else {"impaired": seen["hop"]}),
+        **({} if seen["trips"] is None else {"round_trips": round_trips.of_flows(asked, seen["trips"])}),
+    }
+
+
+def _mean_rate_mbps(direction: Direction, changes: Sequence[Change], elapsed_s: float) -> float | None:
+    """Return the rate of a direction, or its mean over the trial if it changes."""
+    if not any(one.direction.rate_mbps != one.before.rate_mbps for one in changes) or elapsed_s <= 0:
+        return direction.rate_mbps
+    return round(8 * carried_bytes(direction, changes, 0, elapsed_s) / elapsed_s / 1e6, 6)
+
+
+def _rates(looks: Facts) -> list[float]:
+    times, out = looks.get("t_s") or (), looks.get("out_bytes") or ()
+    if not times:
+        return []
+    known = list(zip(times, out, strict=True))
+    values = [_at(known, second * SERIES_S) for second in range(math.floor(times[-1] / SERIES_S) + 1)]
+    return [round(8 * (b - a) / SERIES_S / 1e6, 4) for a, b in itertools.pairwise(values)]
+
+
+# --- the trial as a whole
+
+
+def _metrics(trial: Trial, flows: Sequence[Facts], links: Sequence[Facts], facts: Facts) -> dict[str, Any]:
+    """Return the metrics of all judged flows together, as those of a single transfer."""
+    judged = [flow for flow in flows if flow["judged"]]
+    ends = [flow["end_s"] for flow in judged]
+    total = sum(flow["bytes"] or 0 for flow in judged)
+    first = min(flow["start_s"] for flow in judged)
+    lasted_s = (facts["elapsed_s"] if None in ends else max(ends)) - first
+    goodput = 8 * total / lasted_s / 1e6 if lasted_s > 0 else 0.0
+    rtts = [flow["min_rtt_ms"] for flow in judged if flow["min_rtt_ms"]]
+    slowest = trial.setting.network.bottleneck(trial.setting.network.tested)
+    queue: Facts = next(
+        (one for one in links if slowest and (one["link"], one["direction"]) == (slowest[0].name, slowest[1])), {}
+    )
+    return {
+        "bytes": total,
+        "completion_s": _rounded(lasted_s),
+        "goodput_mbps": _rounded(goodput),
+        "utilization": _rounded(goodput / trial.setting.cell.bandwidth_mbps),
+        "min_rtt_ms": min(rtts, default=None),
+        "queue_mean_bytes": queue.get("queue_mean_bytes"),
+        "queue_peak_bytes": queue.get("queue_peak_bytes"),
+        "virtual_s": facts["virtual_s"],
+    }
+
+
+def _quantiles(values: Sequence[float]) -> dict[str, float] | None:
+    """Return quantiles and the mean of sorted values; None if there are none."""
+    if not values:
+        return None
+    found = {f"p{percent}": values[min(percent * len(values) // 100, len(values) - 1)] for percent in (50, 95, 99)}
+    return {**found, "mean": round(sum(values) / len(values), 4)}
+
+
+def _rounded(value: float | None, digits: int = 6) -> float | None:
+    return None if value is None else round(value, digits)
