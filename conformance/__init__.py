@@ -64,9 +64,9 @@ def __getattr__(name: str) -> Any:
     import importlib
 
     module, _, attribute = _EXPORTS[name].partition(":")
-    found = getattr(importlib.import_module(module), attribute)
-    globals()[name] = found
-    return found
+    exported = getattr(importlib.import_module(module), attribute)
+    globals()[name] = exported
+    return exported
 
 
 def __dir__() -> list[str]:

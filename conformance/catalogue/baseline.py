@@ -24,7 +24,7 @@ def zones_of(measurements: Sequence[Measurement], profile: str) -> list[tuple[st
     """Return [(kind, Zone)] of each algorithm in a stack's measurements. Raises UserError if they cannot serve as a
     baseline.
     """
-    found = []
+    kinds_and_zones = []
     for algorithm in sorted({m.trial.scheme.algorithm for m in measurements}):
         of_algorithm = [m for m in measurements if m.trial.scheme.algorithm == algorithm]
         for kind, under in documents.kinds(profile).items():
@@ -36,12 +36,12 @@ def zones_of(measurements: Sequence[Measurement], profile: str) -> list[tuple[st
             document = derive.derive(
                 held, algorithm, "as it was", documents.metric_of(kind), under, f"{kind}-baseline", baseline=True
             )
-            made = zones.from_json(document, f"baseline, {algorithm}")
+            zone = zones.from_json(document, f"baseline, {algorithm}")
             # A baseline has no smoke cells of its own, so it gets those of the algorithm's zone, if there is one.
             files = [p for p in documents.zone_files(kind, profile) if p.parent.name == algorithm]
-            smoke = tuple(c for p in files for c in documents.zone(p).smoke if c in made.intervals)
-            found.append((kind, dataclasses.replace(made, smoke=smoke)))
-    return found
+            smoke = tuple(c for p in files for c in documents.zone(p).smoke if c in zone.intervals)
+            kinds_and_zones.append((kind, dataclasses.replace(zone, smoke=smoke)))
+    return kinds_and_zones
 
 
 def _judged(measurements: Iterable[Measurement], under: str, metric: str) -> list[Measurement]:
@@ -81,24 +81,24 @@ def read(path: pathlib.Path | str, stack: str, profile: str) -> list[tuple[str, 
     UserError.
     """
     profiles = set(documents.kinds(profile).values())
-    own = [
+    measurements = [
         m
         for m in store.read(path)
         if m.trial.scheme.stack == stack and m.trial.setting.profile in profiles and not m.trial.setting.segments
     ]
-    measured = [m for m in own if m.outcome is Outcome.OK]
+    measured = [m for m in measurements if m.outcome is Outcome.OK]
     if not _as_judged([m for m in measured if m.trial.setting.profile == profile]):
         raise UserError(
             f"{path} has no measurements of stack {stack} under profile {profile} as it is now", "measure it first"
         )
     # Trials that were unsupported or an error then make no baseline, nor does any cell that has one of them.
-    bad = {(m.trial.scheme.algorithm, m.trial.setting) for m in own if m.outcome is not Outcome.OK}
+    bad = {(m.trial.scheme.algorithm, m.trial.setting) for m in measurements if m.outcome is not Outcome.OK}
     with located(path):
         return zones_of([m for m in measured if (m.trial.scheme.algorithm, m.trial.setting) not in bad], profile)
 
 
 def kernel_notes(
-    path: pathlib.Path | str, made: Iterable[zones.Zone], scheme_of: Callable[[str], Scheme]
+    path: pathlib.Path | str, zones: Iterable[zones.Zone], scheme_of: Callable[[str], Scheme]
 ) -> Iterator[str]:
     """Yield a line for each kernel, other than the present run's, on which a baseline's zones were measured.
 
@@ -106,8 +106,8 @@ def kernel_notes(
     test, though it may affect results. If the kernel's TCP is under test, a baseline of another kernel is refused:
     raises UserError.
     """
-    told: set[str] = set()
-    for zone in made:
+    told_kernels: set[str] = set()
+    for zone in zones:
         here = scheme_of(zone.algorithm)
         for source, about in zone.references.items():
             digest, release = about["kernel_digest"], source.removeprefix("linux-")
@@ -124,8 +124,8 @@ def kernel_notes(
                     "measure the baseline again, name its kernel with --kernel, or compare two kernels with"
                     " `conformance compare`",
                 )
-            told.add(
+            told_kernels.add(
                 f"baseline {path} was measured on guest kernel {was}, but this run uses {is_now}:"
                 " this may affect results"
             )
-    yield from sorted(told)
+    yield from sorted(told_kernels)

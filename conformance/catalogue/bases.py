@@ -141,7 +141,7 @@ def is_measured(about: Mapping[str, Any]) -> bool:
     return "kernel_digest" in about
 
 
-def measured(found: Sequence[Basis], references: Mapping[str, Mapping[str, Any]]) -> tuple[Basis, ...]:
+def measured(of_point: Sequence[Basis], references: Mapping[str, Mapping[str, Any]]) -> tuple[Basis, ...]:
     """Return those of a place's bases that were measured: the reference first, then other implementations."""
-    own, *further = found
-    return (own, *(basis for basis in further if is_measured(references[basis.reference])))
+    first, *further = of_point
+    return (first, *(basis for basis in further if is_measured(references[basis.reference])))

@@ -22,28 +22,28 @@ def path() -> pathlib.Path:
 def load() -> list[Entry]:
     """Return all entries, in order; none if there is no record. Raises UserError."""
     file = path()
-    found: list[Entry] = schema.load("clause-record", file)["record"] if file.exists() else []
-    return found
+    entries: list[Entry] = schema.load("clause-record", file)["record"] if file.exists() else []
+    return entries
 
 
 def judged(stack: str, algorithm: str) -> list[Entry]:
     """Return the entries with a clear verdict on a stack's algorithm, in order. Raises UserError."""
     return [
-        one
-        for one in load()
-        if one["who"] == stack and one["scheme"].partition("/")[0] == algorithm
-        if one["verdict"] in (Status.CONFORMS, Status.VIOLATES)
+        entry
+        for entry in load()
+        if entry["who"] == stack and entry["scheme"].partition("/")[0] == algorithm
+        if entry["verdict"] in (Status.CONFORMS, Status.VIOLATES)
     ]
 
 
 def entry(clause: Clause, scheme: str, verdict: Verdict) -> Entry:
     """Return the entry in the record for a verdict."""
-    seen = verdict.seen[0] if verdict.seen else None
+    sample = verdict.seen[0] if verdict.seen else None
     return {
         "clause": clause.id, "scheme": scheme, "verdict": str(verdict.status), "reason": verdict.reason,
         "value": _rounded(verdict.value), "interval": verdict.interval and [_rounded(v) for v in verdict.interval],
         "trials": verdict.n,
-        "seen": seen and {"seed": seen.seed, "at_s": round(seen.at_s, 6), "packet": seen.packet},
+        "seen": sample and {"seed": sample.seed, "at_s": round(sample.at_s, 6), "packet": sample.packet},
     }  # fmt: skip
 
 
@@ -54,22 +54,28 @@ def _rounded(value: float | None) -> float | None:
 
 def record(who: str, entries: Sequence[Entry]) -> pathlib.Path:
     """Replace earlier entries of a stack or a mutant about the same clauses by these; return the file."""
-    new = [{"who": who, **one} for one in entries]
-    keys = {_key(one) for one in new}
-    kept = [one for one in load() if _key(one) not in keys]
+    new = [{"who": who, **fields} for fields in entries]
+    keys = {_key(listed) for listed in new}
+    kept = [listed for listed in load() if _key(listed) not in keys]
     return write([*kept, *new])
 
 
-def _key(one: Entry) -> tuple[str, str, str]:
+def _key(recorded: Entry) -> tuple[str, str, str]:
     # The version is left out, so that a new version of a stack replaces the last.
-    return one["clause"], one["who"], one["scheme"].partition("/")[0]
+    return recorded["clause"], recorded["who"], recorded["scheme"].partition("/")[0]
 
 
 def write(entries: Iterable[Entry]) -> pathlib.Path:
     """Write the record, one entry per line, sorted by clause and then by stack or mutant."""
     ordered = sorted(
-        entries, key=lambda one: (one["clause"], one["who"].startswith("mutant"), one["who"], one["scheme"])
+        entries,
+        key=lambda recorded: (
+            recorded["clause"],
+            recorded["who"].startswith("mutant"),
+            recorded["who"],
+            recorded["scheme"],
+        ),
     )
-    lines = ",\n".join("    " + json.dumps(one, ensure_ascii=False) for one in ordered)
+    lines = ",\n".join("    " + json.dumps(recorded, ensure_ascii=False) for recorded in ordered)
     head = '{\n  "$schema": "../conformance/schemas/clause-record.json",\n  "record": [\n'
     return files.write(path(), f"{head}{lines}\n  ]\n}}\n", files.OTHER_FOLDER)

@@ -28,14 +28,14 @@ def read(path: pathlib.Path) -> Specification:
 @functools.cache
 def specifications() -> tuple[Specification, ...]:
     """Return all specifications that ship. Raises UserError, also for two clauses with the same id."""
-    found = tuple(read(path) for path in files().values())
-    seen: dict[str, str] = {}
-    for specification in found:
+    specifications = tuple(read(path) for path in files().values())
+    specified_in: dict[str, str] = {}
+    for specification in specifications:
         for clause in specification.clauses:
-            if clause.id in seen:
-                raise UserError(f"{seen[clause.id]} and {specification.name} both have a clause {clause.id}")
-            seen[clause.id] = specification.name
-    return found
+            if clause.id in specified_in:
+                raise UserError(f"{specified_in[clause.id]} and {specification.name} both have a clause {clause.id}")
+            specified_in[clause.id] = specification.name
+    return specifications
 
 
 def all_clauses() -> tuple[Clause, ...]:
@@ -54,21 +54,21 @@ def find(clause_id: str) -> Clause:
 
 def markers() -> dict[str, str]:
     """Return {marker: what it asks for} of all specifications. Raises UserError."""
-    return {one.name: f"clauses of {one.document}" for one in specifications()}
+    return {specification.name: f"clauses of {specification.document}" for specification in specifications()}
 
 
 @functools.lru_cache(maxsize=1024)
 def setting(network: Network) -> Setting:
     """Return the Setting in which a clause is measured; it keeps packets. Raises UserError."""
     if network.scenario is not None:
-        found = scenarios.setting(network.scenario, Point(network.point))
+        setting = scenarios.setting(network.scenario, Point(network.point))
     else:
         assert network.profile is not None and network.cell is not None  # otherwise the document violates its schema
-        found = documents.profile(
+        setting = documents.profile(
             network.profile, Cell.parse(network.cell), queue=network.queue, transfer_s=network.transfer_s,
             sysctls=network.sysctls,
         )  # fmt: skip
-    return dataclasses.replace(found, packets=True)
+    return dataclasses.replace(setting, packets=True)
 
 
 def firsts(transport: str, algorithms: Iterable[str]) -> list[tuple[Clause, str]]:
@@ -99,7 +99,7 @@ def asked(
     them.
     """
     offered, wanted = list(algorithms), set(marker)
-    chosen = [one for one in named if one in offered] or offered
+    chosen = [name for name in named if name in offered] or offered
     return [
         (clause, algorithm)
         for clause in all_clauses()

@@ -85,8 +85,8 @@ def derive(
     (source,) = head["references"]
     references: dict[str, Mapping[str, Any]] = dict(head["references"])
     by_reference = {source: values}
-    for own in beside:
-        further, about = _beside(own, algorithm, metric, profile, alone)
+    for runs in beside:
+        further, about = _beside(runs, algorithm, metric, profile, alone)
         name = about["scheme"].partition("/")[2].replace("/", "-")
         if name in references:
             raise UserError(f"two of these results files are of {name}", "give one file for each implementation")
@@ -108,8 +108,8 @@ def derive(
         for place, measured in ((place, _measured(settings[place], by_reference)) for place in sorted(settings))
     ]
     named = {key: head[key] for key in ("profile", "profile_digest")}
-    documents_named = (basis.reference for found, _ in said.values() for basis in found)
-    found = {
+    documents_named = (basis.reference for of_place, _ in said.values() for basis in of_place)
+    unordered = {
         "$schema": "../../conformance/schemas/zone.json",
         "format": FORMAT,
         **{key: head[key] for key in ("version", "id", "algorithm", "algorithm_version")},
@@ -120,7 +120,7 @@ def derive(
         "smoke": _smoke_points(profile, settings) if of_scenario else [],
         "points" if of_scenario else "cells": entries,
     }
-    ordered: dict[str, Any] = schema.ordered("zone", found)
+    ordered: dict[str, Any] = schema.ordered("zone", unordered)
     return ordered
 
 
@@ -128,8 +128,8 @@ def _said(
     algorithm: str, metric: str, settings: Mapping[Point, Setting]
 ) -> dict[Point, tuple[tuple[Basis, ...], float]]:
     """Return {place: (bases that documents give there, the factor of small packets)}, where there are any."""
-    asked = {place: bases.documented(algorithm, metric, setting) for place, setting in settings.items()}
-    return {place: found for place, found in asked.items() if found}
+    documented = {place: bases.documented(algorithm, metric, setting) for place, setting in settings.items()}
+    return {place: of_place for place, of_place in documented.items() if of_place}
 
 
 def _measured(setting: Setting, by_reference: Mapping[str, Mapping[Setting, Sequence[float]]]) -> list[Basis]:
@@ -142,8 +142,8 @@ def _smoke_points(scenario: str, there: Iterable[Point]) -> list[str]:
     """Return the ids of those points in `there` that are in a scenario's grid `smoke`."""
     if scenario not in scenarios.files():
         return []
-    found: Scenario = scenarios.find(scenario)
-    smoke = found.grid(scenarios.SMOKE) if scenarios.SMOKE in found.grids else ()
+    described: Scenario = scenarios.find(scenario)
+    smoke = described.grid(scenarios.SMOKE) if scenarios.SMOKE in described.grids else ()
     return [point.by_name.id for point in smoke if point.by_name in set(there)]
 
 
@@ -161,9 +161,9 @@ def reference(
     That part is the same in zone documents of every kind. `alone`: see one_run(). Raises UserError if the measurements
     cannot serve as a reference.
     """
-    own = _own(measurements, algorithm, profile)
-    first = own[0].trial
-    by_setting, about = one_run(own, metric, "our own runs in the virtual room", alone)
+    ours = _own(measurements, algorithm, profile)
+    first = ours[0].trial
+    by_setting, about = one_run(ours, metric, "our own runs in the virtual room", alone)
     return by_setting, {
         "version": 1,
         "id": f"{algorithm}/{name}",
@@ -187,26 +187,26 @@ def _beside(
 
     `alone`: see one_run().
     """
-    own = _own(measurements, algorithm, profile)
+    ours = _own(measurements, algorithm, profile)
     if alone:
-        own = [m for m in own if m.trial.setting in alone]
-        if not own:
+        ours = [m for m in ours if m.trial.setting in alone]
+        if not ours:
             raise UserError(
                 f"trials of another implementation are at no point of {algorithm}'s reference", "measure it there"
             )
-    return one_run(own, metric, "another implementation, in the same settings", alone)
+    return one_run(ours, metric, "another implementation, in the same settings", alone)
 
 
 def _own(measurements: Sequence[Measurement], algorithm: str, profile: str) -> list[Measurement]:
     """Return the measurements of an algorithm under a profile or scenario, without split paths. Raise UserError if
     there are none.
     """
-    own = [
+    ours = [
         m
         for m in measurements
         if m.trial.scheme.algorithm == algorithm and m.trial.setting.profile == profile and not m.trial.setting.segments
     ]
-    if not own:
+    if not ours:
         trials = [m.trial for m in measurements if not m.trial.setting.segments]
         held = sorted({f"{trial.scheme.algorithm} under {trial.setting.profile}" for trial in trials})
         options = sorted(
@@ -217,22 +217,22 @@ def _own(measurements: Sequence[Measurement], algorithm: str, profile: str) -> l
             f"no measurements of {algorithm!r} under profile {profile} in these results",
             f"they hold {', '.join(held) or 'none'}" + (f": give {' or '.join(options)}" if options else ""),
         )
-    return own
+    return ours
 
 
 def one_run(
-    own: Sequence[Measurement], metric: str, what: str, alone: Mapping[Setting, OwnKind] | None = None
+    measurements: Sequence[Measurement], metric: str, what: str, alone: Mapping[Setting, OwnKind] | None = None
 ) -> tuple[dict[Setting, list[float]], dict[str, Any]]:
     """Return ({setting: values of its trials}, what a document says about the reference) of trials of one run.
 
     `alone`: what the other flows get beside their own kind in each setting, for a metric that compares with that.
     Raises UserError if the trials are of unlike runs, too few of a setting, or not all completed.
     """
-    first = own[0].trial.scheme
-    kinds = {(m.trial.scheme, _profile_digest(m.trial.setting), m.trial.room, m.trial.lab_digest) for m in own}
+    first = measurements[0].trial.scheme
+    kinds = {(m.trial.scheme, _profile_digest(m.trial.setting), m.trial.room, m.trial.lab_digest) for m in measurements}
     if len(kinds) > 1:
         names = ("build or kernel", "profile", "room", "lab")
-        unlike = [name for name, found in zip(names, zip(*kinds, strict=True), strict=True) if len(set(found)) > 1]
+        unlike = [name for name, of_kind in zip(names, zip(*kinds, strict=True), strict=True) if len(set(of_kind)) > 1]
         if len({scheme.stack for scheme, *_ in kinds}) > 1:
             unlike[0] = "stack"
         raise UserError(
@@ -240,7 +240,7 @@ def one_run(
             "give results of one run, as `conformance gate --out` leaves them",
         )
     values: dict[Setting, list[float]] = collections.defaultdict(list)
-    for m in own:
+    for m in measurements:
         where = f"{'path' if m.trial.setting.segments else 'cell'} {m.trial.setting.id}"
         if m.outcome is not Outcome.OK:
             raise UserError(f"a reference trial in {where} has outcome {m.outcome}: {m.message or 'no message'}")
@@ -249,14 +249,14 @@ def one_run(
         if value is None:
             raise UserError(f"a reference trial in {where} has no {metric}")
         values[m.trial.setting].append(value)
-    few = [setting.id for setting, found in values.items() if len(found) < MIN_TRIALS]
+    few = [setting.id for setting, of_trials in values.items() if len(of_trials) < MIN_TRIALS]
     if few:
         raise UserError(f"{few[0]} has fewer than {MIN_TRIALS} reference trials", "measure it more often")
     return values, {
         "scheme": first.id,
         "stack_version": first.stack_version,
         "kernel_digest": first.kernel_digest,
-        "trials": max(len(found) for found in values.values()),
+        "trials": max(len(of_trials) for of_trials in values.values()),
         "what": what,
     }
 
@@ -319,16 +319,16 @@ def derive_file(
 
     `beside`: results files of other implementations, each a further basis.
     """
-    further = [store.read(one) for one in beside]
-    made = derive(store.read(results), algorithm, version_text, metric, profile, target.stem, beside=further)
-    return write(made, target)
+    further = [store.read(path) for path in beside]
+    document = derive(store.read(results), algorithm, version_text, metric, profile, target.stem, beside=further)
+    return write(document, target)
 
 
 def write(document: Mapping[str, Any], target: pathlib.Path) -> Zone:
     schema.check("zone", document, target)
-    found = zone.from_json(document, target)
-    files.write(target, dumps({**document, "version": version(found, target)}))
-    return found
+    checked = zone.from_json(document, target)
+    files.write(target, dumps({**document, "version": version(checked, target)}))
+    return checked
 
 
 def version(derived: Zone, target: pathlib.Path) -> int:

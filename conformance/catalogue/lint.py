@@ -43,12 +43,12 @@ def _example(named: str) -> str:
 
 def check_all(named: Iterable[pathlib.Path | str]) -> Iterator[tuple[pathlib.Path, Zone]]:
     """Check each file or id, and yield its path and Zone if it passes. Raises UserError."""
-    seen: dict[str, pathlib.Path] = {}
+    paths: dict[str, pathlib.Path] = {}
     for path in map(find, named):
         zone = check(path)
-        if zone.id in seen:
-            raise UserError(f"{path}: /id: {zone.id!r} is also the id of {seen[zone.id]}")
-        seen[zone.id] = path
+        if zone.id in paths:
+            raise UserError(f"{path}: /id: {zone.id!r} is also the id of {paths[zone.id]}")
+        paths[zone.id] = path
         yield path, zone
 
 
@@ -206,10 +206,10 @@ def format_file(path: pathlib.Path | str, write: bool) -> bool:
     return same
 
 
-def differences(one: Zone, other: Zone) -> list[tuple[Point, Interval | None, Interval | None]]:
+def differences(zone: Zone, other: Zone) -> list[tuple[Point, Interval | None, Interval | None]]:
     """Return what differing() yields of two zones, in order. Raises UserError if they are about different things."""
     for what in ("algorithm", "metric", "profile"):
-        a, b = getattr(one, what), getattr(other, what)
+        a, b = getattr(zone, what), getattr(other, what)
         if a != b:
             raise UserError(f"the zones' {what} differs: {a} and {b}", "compare two versions of one zone")
-    return sorted(differing(one, other), key=lambda difference: difference[0])
+    return sorted(differing(zone, other), key=lambda difference: difference[0])

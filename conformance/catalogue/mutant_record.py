@@ -69,8 +69,8 @@ class Measured:
         if not judged or self.cell not in zone.intervals:
             return None
         counted = dataclasses.replace(zone.intervals[self.cell], counted=True)
-        asked = dataclasses.replace(zone, intervals={self.cell: counted})
-        return verdict.violates(asked, self.cell, self.values[zone.metric], self.timed_out, len(zone.intervals))
+        limited_zone = dataclasses.replace(zone, intervals={self.cell: counted})
+        return verdict.violates(limited_zone, self.cell, self.values[zone.metric], self.timed_out, len(zone.intervals))
 
     def violates(self, zone: Zone) -> bool | None:
         """Return whether it violates a limited() zone of the algorithm that it claims to be, in a cell that is counted;
@@ -99,7 +99,7 @@ def measured(mutant_id: str, measurements: Sequence[Measurement]) -> Measured | 
         profile=setting.profile,
         profile_digest=setting.profile_digest,
         cell=setting.point,
-        values={name: found for name, found in values.items() if len(found) == len(measurements)},
+        values={name: numbers for name, numbers in values.items() if len(numbers) == len(measurements)},
         timed_out=[m.outcome is Outcome.TIMEOUT for m in measurements],
     )
 
@@ -119,9 +119,9 @@ def load() -> tuple[Measured, ...]:
     return _load(at, at.stat().st_mtime_ns) if at.exists() else ()
 
 
-def record(found: Iterable[Measured]) -> pathlib.Path:
+def record(measured: Iterable[Measured]) -> pathlib.Path:
     """Write the Measured of all mutants; return the file's path. Raises UserError."""
-    rows = sorted(found, key=lambda one: (one.mutant, one.profile, one.cell))
+    rows = sorted(measured, key=lambda trials: (trials.mutant, trials.profile, trials.cell))
     files.write(path(), "[\n" + ",\n".join(json.dumps(row.to_json()) for row in rows) + "\n]\n")
     return path()
 
@@ -131,11 +131,11 @@ def shipped() -> list[Zone]:
     return [limited(documents.zone(path)) for path in documents.zone_files("*")]
 
 
-def rejected_by(zones: Sequence[Zone], found: Iterable[Measured]) -> dict[str, set[str]]:
+def rejected_by(zones: Sequence[Zone], measured: Iterable[Measured]) -> dict[str, set[str]]:
     """Return {mutant: ids of the zones that reject it}, by these Measured."""
     rejected: dict[str, set[str]] = collections.defaultdict(set)
-    for one in found:
-        rejected[one.mutant].update(zone.id for zone in zones if one.violates(zone))
+    for trials in measured:
+        rejected[trials.mutant].update(zone.id for zone in zones if trials.violates(zone))
     return rejected
 
 
@@ -143,8 +143,12 @@ def telling(mutant_id: str, zones: Sequence[Zone]) -> tuple[list[Where], list[Wh
     """Return (places where this mutant was told from its algorithm, the same for all mutants), each [(profile, cell)];
     see model.studies.mutants.order().
     """
-    told = [(one.mutant, (one.profile, one.cell)) for one in load() if any(one.violates(zone) for zone in zones)]
-    return [where for mutant, where in told if mutant == mutant_id], [where for _, where in told]
+    rejected = [
+        (measured.mutant, (measured.profile, measured.cell))
+        for measured in load()
+        if any(measured.violates(zone) for zone in zones)
+    ]
+    return [where for mutant, where in rejected if mutant == mutant_id], [where for _, where in rejected]
 
 
 def check(whole: Zone, file: object, anew: bool = False) -> str:
@@ -154,7 +158,7 @@ def check(whole: Zone, file: object, anew: bool = False) -> str:
     keep() was called.
     """
     zone = limited(whole)
-    rejected, cells, own = _rejected(zone)
+    rejected, cells, of_algorithm = _rejected(zone)
     if not cells:
         return "tried on no mutants"
     if not zone.of_cells and not rejected and not any(permitted.counted for permitted in zone.intervals.values()):
@@ -162,7 +166,7 @@ def check(whole: Zone, file: object, anew: bool = False) -> str:
     accepted = {mutant for mutant, n in cells.items() if n == len(zone.intervals)} - rejected
     if not rejected:
         raise UserError(
-            f"{file}: it accepts every mutant{'' if own else ' of any algorithm'} that it was tried on"
+            f"{file}: it accepts every mutant{'' if of_algorithm else ' of any algorithm'} that it was tried on"
             f" ({', '.join(sorted(cells))})",
             "narrow it, or give it cells in which mutants differ from the algorithm",
         )
@@ -171,7 +175,7 @@ def check(whole: Zone, file: object, anew: bool = False) -> str:
             f"{file}: it now accepts {', '.join(lost)}, which it rejected before",
             "narrow it; if this is intended, run `conformance zones check --record`",
         )
-    whose = "" if own else ", none of them of its own algorithm"
+    whose = "" if of_algorithm else ", none of them of its own algorithm"
     return f"rejects {len(rejected)} of {len(rejected | accepted)} mutants{whose}"
 
 
@@ -179,8 +183,8 @@ def keep() -> pathlib.Path:
     """Record which mutants each zone that ships rejects, so that check() notices when one is lost; return the file's
     path.
     """
-    found = {zone.id: sorted(_rejected(zone)[0]) for zone in shipped()}
-    rows = [f"{json.dumps(zone_id)}: {json.dumps(mutants)}" for zone_id, mutants in sorted(found.items())]
+    rejected = {zone.id: sorted(_rejected(zone)[0]) for zone in shipped()}
+    rows = [f"{json.dumps(zone_id)}: {json.dumps(mutants)}" for zone_id, mutants in sorted(rejected.items())]
     files.write(_kept_path(), "{\n" + ",\n".join(rows) + "\n}\n")
     return _kept_path()
 
@@ -209,10 +213,10 @@ def _rejected(zone: Zone) -> tuple[set[str], collections.Counter[str], bool]:
     one metric, and what a mutant does may show only in another metric. So if a zone over points rejects no mutant of
     its own, it is tried on all, too.
     """
-    tried = [(one, outside) for one in load() if (outside := one.outside(zone)) is not None]
-    own = [(one.mutant, outside) for one, outside in tried if one.algorithm == zone.algorithm]
-    if not zone.of_cells and not any(outside for _, outside in own):
-        own = []
-    judged = own or [(one.mutant, outside) for one, outside in tried]
+    tried = [(measured, outside) for measured in load() if (outside := measured.outside(zone)) is not None]
+    of_algorithm = [(measured.mutant, outside) for measured, outside in tried if measured.algorithm == zone.algorithm]
+    if not zone.of_cells and not any(outside for _, outside in of_algorithm):
+        of_algorithm = []
+    judged = of_algorithm or [(measured.mutant, outside) for measured, outside in tried]
     cells = collections.Counter(mutant for mutant, _ in judged)
-    return {mutant for mutant, outside in judged if outside}, cells, bool(own)
+    return {mutant for mutant, outside in judged if outside}, cells, bool(of_algorithm)

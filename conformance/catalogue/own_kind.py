@@ -25,18 +25,18 @@ def measured(measurements: Iterable[Measurement], setting: Setting, kernel_diges
     """Return the OwnKind in a setting on a kernel, by trials whose flows are all of one kind; None if there are too
     few.
     """
-    own = [
+    trials = [
         m
         for m in measurements
         if m.trial.setting == setting and m.outcome is Outcome.OK and m.trial.scheme.kernel_digest == kernel_digest
         if m.trial.scheme.in_kernel and _of_one_kind(m)
     ]
-    seen = [value for m in own if (value := group_metrics.others_mbps(m, None)) is not None]
-    if len(seen) < _LEAST_TRIALS:
+    rates = [value for m in trials if (value := group_metrics.others_mbps(m, None)) is not None]
+    if len(rates) < _LEAST_TRIALS:
         return None
     return OwnKind(
-        scheme=own[0].trial.scheme.id, kernel_digest=kernel_digest, trials=len(seen),
-        mbps=round(statistics.median(seen), _DIGITS),
+        scheme=trials[0].trial.scheme.id, kernel_digest=kernel_digest, trials=len(rates),
+        mbps=round(statistics.median(rates), _DIGITS),
     )  # fmt: skip
 
 
@@ -47,8 +47,8 @@ def _of_one_kind(measurement: Measurement) -> bool:
     """
     if not measurement.flows:
         return False
-    found = (measurement.evidence.get("congestion_control") or {}).values()
-    return None not in found and len({one["name"] for one in found}) == 1
+    controls = (measurement.evidence.get("congestion_control") or {}).values()
+    return None not in controls and len({control["name"] for control in controls}) == 1
 
 
 def of_reference(
@@ -65,7 +65,7 @@ def of_reference(
         for m in measurements
         if m.trial.scheme.algorithm == algorithm and m.trial.setting.profile == profile
     }
-    found = {}
+    by_setting = {}
     for setting, scheme in schemes.items():
         beside = known(setting, algorithm) if shipped else measured(measurements, setting, scheme.kernel_digest)
         if beside is None:
@@ -76,8 +76,8 @@ def of_reference(
                 else f"measure it into the same results, on this kernel: `conformance scenario run {profile} --grid"
                 " zone --algorithm cubic` if these flows run CUBIC, with bbrv1 if they run BBR",
             )
-        found[setting] = beside
-    return found
+        by_setting[setting] = beside
+    return by_setting
 
 
 def known(setting: Setting, algorithm: str | None = None) -> OwnKind | None:
@@ -86,12 +86,12 @@ def known(setting: Setting, algorithm: str | None = None) -> OwnKind | None:
     """
     at = setting.point
     zones = [documents.zone(path) for path in documents.judging_files()]
-    found = {
+    own_kinds = {
         zone.algorithm: zone.own_kind[at]
         for zone in zones
         if at in zone.own_kind and zone.digest_at(at) == setting.profile_digest
     }
-    return found.get(algorithm or "") or next(iter(found.values()), None)
+    return own_kinds.get(algorithm or "") or next(iter(own_kinds.values()), None)
 
 
 def value(measurement: Measurement, metric: str) -> float | None:

@@ -22,12 +22,12 @@ def of(study: Study) -> References:
     points = [point for point in study.points["full"] if (point.stack, point.client, point.kernel) == usual]
     algorithms = {point.algorithm for point in points}
     judging = [documents.zone(path) for path in documents.judging_files() if path.parent.name in algorithms]
-    found = {}
+    values_of = {}
     for point in points:
-        own = [zone for zone in judging if (zone.algorithm, zone.profile) == (point.algorithm, point.scenario)]
-        if own and (seen := dict(_at(study.setting(point), own))):
-            found[point] = seen
-    return found
+        zones = [zone for zone in judging if (zone.algorithm, zone.profile) == (point.algorithm, point.scenario)]
+        if zones and (sightings := dict(_at(study.setting(point), zones))):
+            values_of[point] = sightings
+    return values_of
 
 
 def _at(setting: Setting, judging: Iterable[Zone]) -> Iterator[tuple[str, Seen]]:

@@ -22,16 +22,16 @@ def apart(
     algorithms: Iterable[str], profile: str = "atc25"
 ) -> Iterator[tuple[str, str, str, int, list[tuple[Cell, float]]]]:
     """Yield (one, other, metric, number of common cells, [(cell, gap)] of those that tell them apart, widest first)."""
-    for one, other in itertools.combinations(algorithms, 2):
+    for algorithm, other in itertools.combinations(algorithms, 2):
         for kind in documents.KINDS:
-            mine, theirs = documents.zone_of(one, kind, profile), documents.zone_of(other, kind, profile)
+            mine, theirs = documents.zone_of(algorithm, kind, profile), documents.zone_of(other, kind, profile)
             common = [cell for cell in mine.cells if cell in theirs.intervals]
             gaps = [(cell, gap(mine.intervals[cell], theirs.intervals[cell])) for cell in common]
-            found = sorted((pair for pair in gaps if pair[1] > 0), key=lambda pair: -pair[1])
-            yield one, other, mine.metric, len(common), found
+            widest = sorted((pair for pair in gaps if pair[1] > 0), key=lambda pair: -pair[1])
+            yield algorithm, other, mine.metric, len(common), widest
 
 
-def telling_features(own: Iterable[Zone], others: Sequence[Zone], count: int = _SMOKE_CELLS) -> list[Feature]:
+def telling_features(zones: Iterable[Zone], others: Sequence[Zone], count: int = _SMOKE_CELLS) -> list[Feature]:
     """Return at most `count` pairs (zone id, cell) whose intervals in `own` are apart from those of other algorithms.
 
     `own` and `others` are zones, of any metrics. The other algorithms take turns, and each adds the cheapest pair that
@@ -39,16 +39,16 @@ def telling_features(own: Iterable[Zone], others: Sequence[Zone], count: int = _
     """
     queues = []
     for algorithm in sorted({other.algorithm for other in others}):
-        found: dict[Feature, float] = {}
-        for mine in own:
+        widths: dict[Feature, float] = {}
+        for mine in zones:
             for theirs in others:
                 if theirs.algorithm == algorithm and theirs.metric == mine.metric:
                     for cell in set(mine.cells) & set(theirs.cells):
                         if not mine.intervals[cell].counted:
                             continue
-                        found[mine.id, cell] = gap(mine.intervals[cell], theirs.intervals[cell])
-        telling = [feature for feature, width in found.items() if width > 0]
-        queues.append([f for *_, f in sorted((f[1].bandwidth_mbps, -found[f], f[1], f[0], f) for f in telling)])
+                        widths[mine.id, cell] = gap(mine.intervals[cell], theirs.intervals[cell])
+        telling = [feature for feature, width in widths.items() if width > 0]
+        queues.append([f for *_, f in sorted((f[1].bandwidth_mbps, -widths[f], f[1], f[0], f) for f in telling)])
     chosen: list[Feature] = []
     for rank in range(max((len(q) for q in queues), default=0)):
         for queue in queues:
@@ -67,12 +67,12 @@ def choose_smoke_cells() -> list[Zone]:
     ]
     by_path = {path: schema.load("zone", path) for path in paths}
     zones = [documents.zone(path) for path in by_path]
-    found = []
+    written = []
     for path, document in by_path.items():
         alike = [z for z in zones if z.profile_digest == document["profile_digest"]]
-        own = [z for z in alike if z.algorithm == document["algorithm"]]
+        of_algorithm = [z for z in alike if z.algorithm == document["algorithm"]]
         others = [z for z in alike if z.algorithm != document["algorithm"]]
-        features = telling_features(own, others)
+        features = telling_features(of_algorithm, others)
         document["smoke"] = [cell.id for zone_id, cell in features if zone_id == document["id"]]
-        found.append(derive.write(document, path))
-    return found
+        written.append(derive.write(document, path))
+    return written

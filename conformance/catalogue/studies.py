@@ -48,7 +48,9 @@ def about(profiles: Collection[str]) -> Iterator[Study]:
     them.
     """
     for path in files().values():
-        named = (one if isinstance(one, str) else one["name"] for one in schema.read(path)["scenarios"])
+        named = (
+            scenario if isinstance(scenario, str) else scenario["name"] for scenario in schema.read(path)["scenarios"]
+        )
         if not set(profiles).isdisjoint(named):
             yield read(path)
 
@@ -67,33 +69,35 @@ def _read(path: pathlib.Path, _stamp: object) -> Study:
 
 def _scenarios(document: Mapping[str, Any]) -> dict[str, Scenario]:
     """Return {name: Scenario} of the scenarios that a study names or contains. Raises UserError."""
-    found: dict[str, Scenario] = {}
+    by_name: dict[str, Scenario] = {}
     held: dict[str, Mapping[str, Any]] = {}
-    for at, one in enumerate(document["scenarios"]):
+    for at, described in enumerate(document["scenarios"]):
         with located(f"/scenarios/{at}"):
-            if isinstance(one, str):
-                scenario = scenarios.find(one)
+            if isinstance(described, str):
+                scenario = scenarios.find(described)
             else:
-                whole = _like(one, held) if "like" in one else one
+                whole = _like(described, held) if "like" in described else described
                 scenario = scenarios.of_document(whole)
                 held[scenario.name] = whole
-            if scenario.name in found:
+            if scenario.name in by_name:
                 raise UserError(f"two scenarios are called {scenario.name}")
-            found[scenario.name] = scenario
-    return found
+            by_name[scenario.name] = scenario
+    return by_name
 
 
-def _like(one: Mapping[str, Any], held: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
+def _like(described: Mapping[str, Any], held: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
     """Return the document of a scenario that copies an earlier one, except for what it sets. Raises UserError."""
-    if one["like"] not in held:
+    if described["like"] not in held:
         raise UserError(
-            f"/like: no document of scenario {one['like']!r} precedes this one", "put it earlier in the list"
+            f"/like: no document of scenario {described['like']!r} precedes this one", "put it earlier in the list"
         )
-    made: dict[str, Any] = copy.deepcopy({**held[one["like"]], "name": one["name"], "title": one["title"]})
-    for pointer, value in one["set"].items():
+    copied: dict[str, Any] = copy.deepcopy(
+        {**held[described["like"]], "name": described["name"], "title": described["title"]}
+    )
+    for pointer, value in described["set"].items():
         with located(f"/set/{pointer.replace('~', '~0').replace('/', '~1')}"):
-            _set(made, pointer, value)
-    return made
+            _set(copied, pointer, value)
+    return copied
 
 
 def _set(document: Any, pointer: str, value: Any) -> None:

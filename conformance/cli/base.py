@@ -34,10 +34,10 @@ class Finite(click.FloatRange):
     """A finite number: neither infinite nor `nan`, which click takes to be within any range."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        found = float(super().convert(value, param, ctx))
-        if not math.isfinite(found):
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
             self.fail(f"{value} is not a finite number", param, ctx)
-        return found
+        return number
 
 
 class Name(click.Choice[str]):

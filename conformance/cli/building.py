@@ -110,8 +110,8 @@ def doctor(kernel_name: str, form: str) -> None:
     from conformance.reporting.text import setup
 
     # Each check is shown as soon as it is made, as some take seconds.
-    found = doctor.compute(kernel_name, lambda check: setup.show_check(check, progress_console(form)))
-    finish(found, form, lambda found, console: None)
+    health = doctor.compute(kernel_name, lambda check: setup.show_check(check, progress_console(form)))
+    finish(health, form, lambda health, console: None)
 
 
 @click.group()
@@ -173,7 +173,7 @@ def adapter_build(stacks: Sequence[str], source: tuple[str, ...], again: bool, f
     from conformance.reporting.text.progress import ConsoleNotes
 
     # Each build is reported as soon as it is done, as some take minutes.
-    finish(adapter_new.build(stacks, again, ConsoleNotes(err), source), form, lambda made, console: None)
+    finish(adapter_new.build(stacks, again, ConsoleNotes(err), source), form, lambda built, console: None)
 
 
 @adapter.command("check")

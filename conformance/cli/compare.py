@@ -90,13 +90,13 @@ def compare(
             "budget",
         )  # fmt: skip
     first, second = (compare_sides.sysctls(text) if text else () for text in (base_sysctl, sysctl))
-    asked = compare.Options(
+    chosen = compare.Options(
         algorithms=algorithms, choice=choice, budget_s=gate_budget.seconds(budget), sysctls=(first, second), **options
     )
-    found = compare.compute(base, head, asked, notes(form))
+    comparison = compare.compute(base, head, chosen, notes(form))
     if target:
-        compare.write(found, target)
-    finish(found, form, shown.show, [f"comparison: {target}"] if target else ())
+        compare.write(comparison, target)
+    finish(comparison, form, shown.show, [f"comparison: {target}"] if target else ())
 
 
 COMMANDS = (compare,)

@@ -25,9 +25,9 @@ def check(text: pathlib.Path, version: str | None, form: str) -> None:
     from conformance.commands import document_check
     from conformance.reporting.text import document as shown
 
-    found = document_check.compute(text)
+    checked = document_check.compute(text)
     kept = [] if version is None else [f"written: {document_check.keep(text, version)}"]
-    finish(found, form, shown.show_checked, kept)
+    finish(checked, form, shown.show_checked, kept)
 
 
 @dev_document.command("play")

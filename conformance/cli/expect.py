@@ -56,8 +56,8 @@ def update(choice: Choice, stack: str, results: Sequence[pathlib.Path], gone: bo
     if any_build and choice.options():
         raise UserError("--any-build already allows any client, kernel and lab", f"leave out{choice.options()}")
     today = None if any_build else dataclasses.replace(choice, stack=stack)
-    found = expect.update(stack, results or (pathlib.Path(DEFAULT_RESULTS),), today, add=not gone)
-    finish(found, form, shown.show)
+    updated = expect.update(stack, results or (pathlib.Path(DEFAULT_RESULTS),), today, add=not gone)
+    finish(updated, form, shown.show)
 
 
 COMMANDS = (expect,)

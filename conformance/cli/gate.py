@@ -94,15 +94,15 @@ def gate(
     from conformance.reporting.text import gate as shown
 
     if options["baseline"]:
-        asked_for = (name for name, asked in (("why", why), ("blame", blame)) if asked)
+        asked_for = (name for name, wanted in (("why", why), ("blame", blame)) if wanted)
         measuring.refuse_given("with --baseline, nothing is compared with the reference", *asked_for)
     why = options["budget"] is None if why is None else why
     blame = why if blame is None else blame
-    asked = Options(algorithms=algorithms, choice=choice, why=why, blame=blame, **options)
+    chosen = Options(algorithms=algorithms, choice=choice, why=why, blame=blame, **options)
     console = progress_console(form)
-    result = compute(asked, notes(form))
+    result = compute(chosen, notes(form))
     shown.show(result, console)
-    _report(result, asked, console, notes(form))
+    _report(result, chosen, console, notes(form))
     if form == "json":
         print_document(result)
     sys.exit(int(result.exit_status))

@@ -178,12 +178,12 @@ def run(
 
     if overrides["offload"]:
         overrides["offload"] = overrides["offload"] == "on"
-    found = run.compute(
+    measured = run.compute(
         algorithm, choice, grid=grid, trials=trials, most_trials=_most(trials, most_trials), results=results,
         profile=profile, overrides=overrides, first_seed=first_seed, workers=workers, notes=notes(form),
         executor=executor,
     )  # fmt: skip
-    finish(found, form, terminal.show_measured)
+    finish(measured, form, terminal.show_measured)
 
 
 @click.command()
@@ -202,8 +202,8 @@ def identify(choice: Choice, algorithm: str, form: str, **options: Any) -> None:
     from conformance.commands import identify
     from conformance.reporting.text import studies
 
-    found = identify.compute(algorithm, choice, notes=notes(form), **options)
-    finish(found, form, studies.show_identified)
+    identified = identify.compute(algorithm, choice, notes=notes(form), **options)
+    finish(identified, form, studies.show_identified)
 
 
 @click.command("identify-check")
@@ -221,8 +221,8 @@ def identify_check(choice: Choice, form: str, **options: Any) -> None:
     from conformance.commands import identify
     from conformance.reporting.text import studies
 
-    found = identify.compute_check(choice, notes=notes(form), **options)
-    finish(found, form, studies.show_checked)
+    checked = identify.compute_check(choice, notes=notes(form), **options)
+    finish(checked, form, studies.show_checked)
 
 
 @click.command()
@@ -279,10 +279,10 @@ _BENCH_IGNORES = {
 
 def _refuse_ignored(**ways: bool) -> None:
     """Raise UserError if two of these options of `bench` are given, or one with a parameter that it has no use for."""
-    asked = [way for way, wanted in ways.items() if wanted]
-    if len(asked) > 1:
-        raise UserError(f"--{asked[0]} and --{asked[1]} measure different things", "give one of them")
-    for way in asked:
+    given = [way for way, wanted in ways.items() if wanted]
+    if len(given) > 1:
+        raise UserError(f"--{given[0]} and --{given[1]} measure different things", "give one of them")
+    for way in given:
         refuse_given(f"--{way} does not use it", *_BENCH_IGNORES[way])
 
 
@@ -312,10 +312,10 @@ def matrix(
     from conformance.reporting.text import matrix as shown
 
     most = _most(trials, most_trials)
-    found = matrix.compute(stacks, choice, trials=trials, most_trials=most, notes=notes(form), **options)
+    table = matrix.compute(stacks, choice, trials=trials, most_trials=most, notes=notes(form), **options)
     if target:
-        files.write(target, shown.markdown(found))
-    finish(found, form, shown.show, [f"also as Markdown: {target}"] if target else ())
+        files.write(target, shown.markdown(table))
+    finish(table, form, shown.show, [f"also as Markdown: {target}"] if target else ())
 
 
 @click.command()
@@ -378,10 +378,10 @@ def why(choice: Choice, algorithm: str, target: pathlib.Path | None, form: str, 
     from conformance.commands import tracing, why
     from conformance.reporting.text import why as shown
 
-    found = why.compute(algorithm, choice, target=target, notes=notes(form), **options)
+    explained = why.compute(algorithm, choice, target=target, notes=notes(form), **options)
     sent = f"{tracing.captures().sent}.pcap"
     kept = f"kept in {target}: why.json, why.svg and each trial's files; times are seconds from the start of its {sent}"
-    finish(found, form, shown.show_asked, [kept] if target and isinstance(found, why.Report) else ())
+    finish(explained, form, shown.show_asked, [kept] if target and isinstance(explained, why.Report) else ())
 
 
 COMMANDS = (run, identify, trace, why, matrix)

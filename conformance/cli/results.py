@@ -74,11 +74,15 @@ def export(form: str, results: Sequence[pathlib.Path], target: str | None, print
 
     if target == "-" and printed == "json":
         raise UserError("--out - leaves no room for --format json on standard output", "name a file with --out")
-    made = export.compute(form, _source(results))
+    exported = export.compute(form, _source(results))
     if target == "-":
-        echo(made.content)
+        echo(exported.content)
         return
-    finish(export.write(made, target), printed, lambda found, console: console.print(str(found.path), soft_wrap=True))
+    finish(
+        export.write(exported, target),
+        printed,
+        lambda exported, console: console.print(str(exported.path), soft_wrap=True),
+    )
 
 
 @click.command()
@@ -165,9 +169,9 @@ def merge(results: Sequence[pathlib.Path], target: pathlib.Path, form: str) -> N
     """
     from conformance.commands import merge
 
-    found = merge.compute(results, target)
-    _warn(found.left_out)
-    finish(found, form, lambda found, console: console.print(f"{target}: {found.trials} trials", soft_wrap=True))
+    merged = merge.compute(results, target)
+    _warn(merged.left_out)
+    finish(merged, form, lambda merged, console: console.print(f"{target}: {merged.trials} trials", soft_wrap=True))
 
 
 COMMANDS = (report, plot, export, publish, merge)

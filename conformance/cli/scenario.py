@@ -49,8 +49,8 @@ def run(
     from conformance.commands import scenario as command
     from conformance.reporting.text import scenario as shown
 
-    found = command.run(what, algorithm, choice, points=points, notes=notes(form), executor=executor, **options)
-    finish(found, form, shown.show_ran)
+    ran = command.run(what, algorithm, choice, points=points, notes=notes(form), executor=executor, **options)
+    finish(ran, form, shown.show_ran)
 
 
 @scenario.command("show")

@@ -92,10 +92,10 @@ def analyze(
     chosen = split_analyze.Chosen(
         algorithms=tuple(algorithms), stack=stack, kernel=kernel, profile=profile, transfer_s=transfer_s
     )
-    found = split_analyze.compute(results or (pathlib.Path(DEFAULT_RESULTS),), chosen=chosen, **options)
+    analysis = split_analyze.compute(results or (pathlib.Path(DEFAULT_RESULTS),), chosen=chosen, **options)
     if target is not None:
-        shown.draw(found.predictions, found.transfer_s, target)
-    finish(found, form, shown.show, [f"figure: {target}"] if target else ())
+        shown.draw(analysis.predictions, analysis.transfer_s, target)
+    finish(analysis, form, shown.show, [f"figure: {target}"] if target else ())
 
 
 @split.command("measure")
@@ -129,12 +129,12 @@ def measure(
     names = (
         "to_client", "to_server", "send_buffer_bytes", "receive_buffer_bytes", "unsent_bytes", "back_pressure_bytes",
     )  # fmt: skip
-    found = split_measure.compute(
+    measured = split_measure.compute(
         algorithm, paths, choice, proxy_options={name: options.pop(name) for name in names},
         overrides={"queue": queue, "offload": None if offload is None else offload == "on", "transfer_s": transfer_s},
         notes=notes(form), **options,
     )  # fmt: skip
-    finish(found, form, shown.show_measured)
+    finish(measured, form, shown.show_measured)
 
 
 @click.group("split")
@@ -156,13 +156,13 @@ def accuracy(choice: Choice, algorithms: Sequence[str], target: pathlib.Path | N
 
     if target is not None:
         extras.need("figures")
-    found = split_accuracy.compute(algorithms, choice, notes=notes(form), **options)
+    comparison = split_accuracy.compute(algorithms, choice, notes=notes(form), **options)
     figures: Iterable[pathlib.Path] = ()
     if target is not None:
         from conformance.reporting import split_charts
 
-        figures = split_charts.write(found.compared, target)
-    finish(found, form, paths.show_accuracy, [f"figure: {path}" for path in figures])
+        figures = split_charts.write(comparison.compared, target)
+    finish(comparison, form, paths.show_accuracy, [f"figure: {path}" for path in figures])
 
 
 COMMANDS = (split,)

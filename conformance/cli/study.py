@@ -50,8 +50,8 @@ def run(
     from conformance.commands import study as command
     from conformance.reporting.text import study as shown
 
-    found = command.run(what, tier, notes=notes(form), executor=executor, **options)
-    finish(found, form, shown.show_told, _written(found, target))
+    study_told = command.run(what, tier, notes=notes(form), executor=executor, **options)
+    finish(study_told, form, shown.show_told, _written(study_told, target))
 
 
 @study.command("show")
@@ -70,8 +70,8 @@ def show(what: str | None, results: str, target: pathlib.Path | None, form: str)
     if what is None:
         refuse_given("studies are only listed", "results", "target")
         finish(command.list_all(), form, shown.show_listed)
-    found = command.show(what, [results])
-    finish(found, form, shown.show_told, _written(found, target))
+    study_told = command.show(what, [results])
+    finish(study_told, form, shown.show_told, _written(study_told, target))
 
 
 @dev_study.command("board")
@@ -86,8 +86,8 @@ def board(results: tuple[pathlib.Path, ...], target: pathlib.Path | None, form: 
     from conformance.commands import study as command
     from conformance.reporting.text import study as shown
 
-    found = command.board(results)
-    finish(found, form, shown.show_board, _written(found, target, shown.board_markdown))
+    board = command.board(results)
+    finish(board, form, shown.show_board, _written(board, target, shown.board_markdown))
 
 
 @dev_study.command("publish")
@@ -112,7 +112,9 @@ def publish(what: str, results: tuple[pathlib.Path, ...], target: pathlib.Path, 
     finish(Made(command="dev study publish", items=[item]), form, made.show)
 
 
-def _written(found: Any, target: pathlib.Path | None, as_markdown: Callable[[Any], str] | None = None) -> list[str]:
+def _written(
+    printed_record: Any, target: pathlib.Path | None, as_markdown: Callable[[Any], str] | None = None
+) -> list[str]:
     """Write Markdown to `target`, if it is given, and return the lines that say so.
 
     `as_markdown` writes what was found; without it, `found` is of one study.
@@ -121,7 +123,7 @@ def _written(found: Any, target: pathlib.Path | None, as_markdown: Callable[[Any
         return []
     from conformance.reporting.text import study as shown
 
-    return written(target, (as_markdown or shown.as_markdown)(found))
+    return written(target, (as_markdown or shown.as_markdown)(printed_record))
 
 
 COMMANDS = (study,)

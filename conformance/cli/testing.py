@@ -69,13 +69,13 @@ def mutants(
         raise UserError(f"--record keeps only verdicts at {mutant_record.GRID}", "give it without --grid")
     if record and not n and options["profile"]:
         raise UserError("--record keeps the verdicts of all zones, for TCP and for UDP", "give it without --profile")
-    asked = testing.Options(first_seed=first_seed or (_FALSE_ALARMS if n else 101), **options)
+    chosen = testing.Options(first_seed=first_seed or (_FALSE_ALARMS if n else 101), **options)
     if n:
-        finish(false_alarms.compute(n, asked, record, notes(form)), form, scores.show_counted)
-    found = testing.compute(ids, asked, record, notes(form))
+        finish(false_alarms.compute(n, chosen, record, notes(form)), form, scores.show_counted)
+    scored = testing.compute(ids, chosen, record, notes(form))
     if target:
-        scores.write(found.findings, target)
-    finish(found, form, scores.show_scored)
+        scores.write(scored.findings, target)
+    finish(scored, form, scores.show_scored)
 
 
 @click.group()

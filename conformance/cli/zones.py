@@ -41,8 +41,15 @@ def zones_check(files: Sequence[str], record: bool, form: str) -> None:
     if record and files:
         raise UserError("--record keeps what all zones reject", "give it without FILES")
     # Each zone is shown as soon as it is checked, so that those before one that fails are seen, too.
-    found = zones.check(files, lambda one: shown.show_checked(one, progress_console(form)), anew=record)
-    finish(found, form, lambda found, console: None, [f"recorded: {mutant_record.keep()}"] if record else ())
+    checked_zones = zones.check(
+        files, lambda checked_zone: shown.show_checked(checked_zone, progress_console(form)), anew=record
+    )
+    finish(
+        checked_zones,
+        form,
+        lambda checked_zones, console: None,
+        [f"recorded: {mutant_record.keep()}"] if record else (),
+    )
 
 
 @dev_zones.command("fmt")
@@ -199,8 +206,8 @@ def zones_power(
     from conformance.model.judging import power
     from conformance.reporting.text import zones as shown
 
-    found = zones_power.compute(named, trials or power.TRIALS, questions or power.QUESTIONS)
-    finish(found, form, shown.show_power, written(target, shown.power_markdown(found)) if target else ())
+    powers = zones_power.compute(named, trials or power.TRIALS, questions or power.QUESTIONS)
+    finish(powers, form, shown.show_power, written(target, shown.power_markdown(powers)) if target else ())
 
 
 @dev_zones.command("margins")

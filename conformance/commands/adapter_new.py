@@ -48,9 +48,9 @@ def new(name: str, language: str, into: str | pathlib.Path = ".", transport: str
     try:
         # The folder is made elsewhere and renamed, so that it appears complete or not at all.
         with tempfile.TemporaryDirectory(dir=into, prefix=f".{name}.") as temporary:
-            made = pathlib.Path(temporary, name)
-            _fill(made, name, _SCAFFOLD / transport / language)
-            made.rename(home)
+            scaffold = pathlib.Path(temporary, name)
+            _fill(scaffold, name, _SCAFFOLD / transport / language)
+            scaffold.rename(home)
     except OSError as error:
         raise UserError(f"cannot write {home}: {error.strerror}", "name another folder with --into") from None
     return home / "adapter.json"
@@ -124,8 +124,8 @@ def _build(stack: str, again: bool, notes: Notes, source: Sequence[str]) -> Item
     if folder is None:
         return Item(name=stack, words=f"{stack}: there is nothing to build")
     # load() also asks the built program for its version: a build that does not run counts as failed.
-    made = adapter.load(stack, adapter.OWN, source)
+    built = adapter.load(stack, adapter.OWN, source)
     when = f"built in {duration(time.monotonic() - began)}" if worked else "was built before"
     commits = [f"{s.short} is at {s.commit}" for s in sources.find(manifest.read(stack), source) if s.commit]
-    words = "; ".join([f"{stack}: {made.version}", *commits, f"{when}, {folder}"])
-    return Item(name=stack, words=words, path=str(folder), digest=made.digest)
+    words = "; ".join([f"{stack}: {built.version}", *commits, f"{when}, {folder}"])
+    return Item(name=stack, words=words, path=str(folder), digest=built.digest)

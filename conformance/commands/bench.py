@@ -115,9 +115,9 @@ def forgetful(bench: Bench) -> Bench:
     """Return the same bench with rooms that calibrate every cell, even if a calibration is remembered."""
 
     def place(algorithm: str) -> benches.Place:
-        found = bench.place(algorithm)
-        room = VirtualRoom(found.kernel, remembers=False) if isinstance(found.room, VirtualRoom) else found.room
-        return dataclasses.replace(found, room=room)
+        usual = bench.place(algorithm)
+        room = VirtualRoom(usual.kernel, remembers=False) if isinstance(usual.room, VirtualRoom) else usual.room
+        return dataclasses.replace(usual, room=room)
 
     return dataclasses.replace(bench, place=place)
 

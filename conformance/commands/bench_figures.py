@@ -78,13 +78,13 @@ class Figures(Result):
 
 def compute(choice: Choice, whole: bool) -> Figures:
     """Measure all figures; without `whole`, commands that take minutes are listed but not run. Raises UserError."""
-    found = [*_parts(choice), *_tens(choice), *_quic(choice), *_shared(choice)]
+    figures = [*_parts(choice), *_tens(choice), *_quic(choice), *_shared(choice)]
     if whole:
-        found += _whole(choice)
+        figures += _whole(choice)
     else:
         aims = ((_WITHOUT_POINTS, _WITHOUT_POINTS_S), (_ALL_OF_CUBIC, None), (_GRID, _GRID_S))
-        found += [Figure(name=name, target_s=target_s, trouble=_LEFT_OUT) for name, target_s in aims]
-    return Figures(figures=tuple(found), cores=cores())
+        figures += [Figure(name=name, target_s=target_s, trouble=_LEFT_OUT) for name, target_s in aims]
+    return Figures(figures=tuple(figures), cores=cores())
 
 
 def _shared(choice: Choice) -> Iterator[Figure]:
@@ -204,13 +204,13 @@ def _mean(measurements: Sequence[Measurement], name: str) -> float:
 
 def _pytest(name: str, marks: str, choice: Choice, target_s: float | None) -> Figure:
     """Measure a whole session of pytest, as a user sees it, with a results file of its own."""
-    first, told = _FirstEstimate(), list[str]()
+    first, printed = _FirstEstimate(), list[str]()
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as errors:
         began = time.monotonic()
         command = _session(marks, f"{folder}/results.jsonl", choice)
         with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=errors, text=True) as session:
             for line in session.stdout or ():
-                told.append(line)
+                printed.append(line)
                 if left := _LEFT.search(line):
                     first.hear(seconds_of(left[1]))
         ended = time.monotonic()
@@ -218,7 +218,7 @@ def _pytest(name: str, marks: str, choice: Choice, target_s: float | None) -> Fi
         trouble = errors.read().strip()
     if session.returncode in _MEASURED:
         return first.beside(Figure(name=name, seconds=ended - began, target_s=target_s), ended)
-    words = (trouble or "".join(told).strip() or "it printed nothing").splitlines()[-1]
+    words = (trouble or "".join(printed).strip() or "it printed nothing").splitlines()[-1]
     return Figure(name=name, target_s=target_s, trouble=words)
 
 

@@ -72,28 +72,30 @@ def of_violations(
     tracing.traced_all().
     """
     everything = list(violations)
-    reasons = {one.key: why for one in everything if (why := one.why_not)}
-    found: dict[Key, Blame | NotAttributed] = {key: NotAttributed(why) for key, why in reasons.items()}
-    chosen = choose(one for one in everything if one.key not in reasons)
+    reasons = {violation.key: why for violation in everything if (why := violation.why_not)}
+    blames: dict[Key, Blame | NotAttributed] = {key: NotAttributed(why) for key, why in reasons.items()}
+    chosen = choose(violation for violation in everything if violation.key not in reasons)
     if not chosen:
-        return found
+        return blames
     try:
-        found.update(_look(chosen, choice, notes, workers, budget_s))
+        blames.update(_look(chosen, choice, notes, workers, budget_s))
     except UserError as why:
-        found.update({one.key: NotAttributed(str(why)) for one in chosen})
+        blames.update({violation.key: NotAttributed(str(why)) for violation in chosen})
     except KeyboardInterrupt:
-        found.update({one.key: NotAttributed("interrupted") for one in chosen})
-    return found
+        blames.update({violation.key: NotAttributed("interrupted") for violation in chosen})
+    return blames
 
 
 def choose(violations: Iterable[Violation]) -> list[Violation]:
     """Return the few violations to examine: the zones take turns, each with its cheapest violations first."""
     by_zone: dict[str, list[Violation]] = {}
-    for one in violations:
-        by_zone.setdefault(one.zone.id, []).append(one)
-    ranked = [sorted(of, key=lambda one: (one.setting.transfer_bytes, one.place)) for of in by_zone.values()]
+    for violation in violations:
+        by_zone.setdefault(violation.zone.id, []).append(violation)
+    ranked = [
+        sorted(of, key=lambda violation: (violation.setting.transfer_bytes, violation.place)) for of in by_zone.values()
+    ]
     turns = itertools.zip_longest(*(of[:_CELLS_A_ZONE] for of in ranked))
-    return [one for turn in turns for one in turn if one is not None][:_MOST_CELLS]
+    return [turn_violation for turn in turns for turn_violation in turn if turn_violation is not None][:_MOST_CELLS]
 
 
 #: (side that is traced, algorithm, profile); profile "" stands for the cell in which losses are far apart
@@ -108,15 +110,15 @@ def _look(
     """Trace both sides of the chosen violations, then yield what each violation is due to. Raises UserError."""
     sides = {_STACK: benches.find(choice), _REFERENCE: benches.find(Choice())}
     why_not = {
-        one.zone.algorithm: why
-        for one in chosen
+        violation.zone.algorithm: why
+        for violation in chosen
         for bench in sides.values()
-        if (why := tracing.why_not(bench, one.zone.algorithm))
+        if (why := tracing.why_not(bench, violation.zone.algorithm))
     }
-    for one in chosen:
-        if why := why_not.get(one.zone.algorithm):
-            yield one.key, NotAttributed(why)
-    known = [one for one in chosen if one.zone.algorithm not in why_not]
+    for violation in chosen:
+        if why := why_not.get(violation.zone.algorithm):
+            yield violation.key, NotAttributed(why)
+    known = [violation for violation in chosen if violation.zone.algorithm not in why_not]
     under = _under(known)
     if not under:
         return
@@ -129,38 +131,38 @@ def _look(
             bar=bar, workers=workers, budget_s=budget_s,
             under={" ".join(role): cells for role, cells in under.items()},
         )  # fmt: skip
-    for one in known:
-        yield one.key, _blame(one, traced)
+    for violation in known:
+        yield violation.key, _blame(violation, traced)
 
 
 def _under(chosen: Sequence[Violation]) -> dict[_Role, dict[str, Setting]]:
     """Return {role: {cell's name: Setting}}; each role gets a guest of its own, as a guest has one profile."""
-    found: dict[_Role, dict[str, Setting]] = {}
-    for one, who in itertools.product(chosen, (_STACK, _REFERENCE)):
-        algorithm, setting = one.zone.algorithm, one.setting
-        found.setdefault((who, algorithm, setting.profile), {})[one.place.id] = setting
+    settings: dict[_Role, dict[str, Setting]] = {}
+    for violation, who in itertools.product(chosen, (_STACK, _REFERENCE)):
+        algorithm, setting = violation.zone.algorithm, violation.setting
+        settings.setdefault((who, algorithm, setting.profile), {})[violation.place.id] = setting
         if not is_bbr(algorithm):  # BBR does not reduce its window by a factor at each loss
-            found.setdefault((who, algorithm, ""), {})[FEW] = tracing.settings()[FEW]
-    return found
+            settings.setdefault((who, algorithm, ""), {})[FEW] = tracing.settings()[FEW]
+    return settings
 
 
-def _blame(one: Violation, traced: Mapping[str, tracing.Traced]) -> Blame | NotAttributed:
-    permitted = one.zone.intervals[one.place]
+def _blame(violation: Violation, traced: Mapping[str, tracing.Traced]) -> Blame | NotAttributed:
+    permitted = violation.zone.intervals[violation.place]
     basis = permitted.basis
-    values = {_STACK: one.values, _REFERENCE: _values(basis)}
+    values = {_STACK: violation.values, _REFERENCE: _values(basis)}
     sides = {}
     for who in (_STACK, _REFERENCE):
-        here = traced.get(f"{who} {one.zone.algorithm} {one.zone.profile}")
-        seen = [seen for flow in _flows(here, one.place.id) if (seen := model.seen(flow))]
-        if not seen:
+        here = traced.get(f"{who} {violation.zone.algorithm} {violation.zone.profile}")
+        sightings = [sightings for flow in _flows(here, violation.place.id) if (sightings := model.seen(flow))]
+        if not sightings:
             problems = here.problems if here else []
             unsupported = here.unsupported if here else None
             return NotAttributed(unsupported or next(iter(problems), f"no trace of the {who} was made in time"))
-        far_apart = _flows(traced.get(f"{who} {one.zone.algorithm} "), FEW)
-        responses = [found for flow in far_apart if (found := model.response(flow))]
-        sides[who] = Side(values=values[who], seen=seen, responses=responses)
+        far_apart = _flows(traced.get(f"{who} {violation.zone.algorithm} "), FEW)
+        responses = [response for flow in far_apart if (response := model.response(flow))]
+        sides[who] = Side(values=values[who], seen=sightings, responses=responses)
     bounds = (permitted.low, permitted.high)
-    return model.blame(one.zone.algorithm, one.zone.metric, sides[_STACK], sides[_REFERENCE], bounds)
+    return model.blame(violation.zone.algorithm, violation.zone.metric, sides[_STACK], sides[_REFERENCE], bounds)
 
 
 def _values(basis: Basis) -> Sequence[float]:

@@ -140,7 +140,7 @@ class Ran(Result):
     @property
     def exit_status(self) -> ExitStatus:
         """VIOLATES if any clause is violated, else ERROR or UNKNOWN if something is not known, else DONE."""
-        return of_verdicts(one.verdict.status for one in self.judged)
+        return of_verdicts(judged_clause.verdict.status for judged_clause in self.judged)
 
 
 class SampleRecord(Record):
@@ -194,7 +194,7 @@ def table(names: Sequence[str]) -> Tabled:
 def list_all(names: Sequence[str]) -> Listed:
     """List the clauses of these specifications, by default of all. Raises UserError if one is unknown."""
     every = clauses.specifications()
-    known = {one.name: one for one in every}
+    known = {specification.name: specification for specification in every}
     for name in names:
         if name not in known:
             mend = spelling.mend(name, known, f"choose one of {', '.join(known)}")
@@ -233,12 +233,12 @@ def run(
             f"none of these clauses applies to what {who} offers",
             "`conformance clause show CLAUSE` says which algorithms it applies to",
         )
-    asked = plan(
+    planned = plan(
         questions, trials=trials, most_trials=last_look(trials, most_trials), first_seed=first_seed,
         work=[question.key for question in questions],
     )  # fmt: skip
-    asked.refuse_blind()
-    judged = judged_clauses(asked, bench, results, workers, notes)
+    planned.refuse_blind()
+    judged = judged_clauses(planned, bench, results, workers, notes)
     recorded = (
         clause_record.record(who, [clause_record.entry(j.clause, j.scheme, j.verdict) for j in judged])
         if record
@@ -250,11 +250,11 @@ def run(
 def _chosen(what: Sequence[str]) -> list[Clause]:
     """Return the clauses with these ids or of these specifications, in order; by default all. Raises UserError."""
     names = clauses.markers()
-    found: dict[str, Clause] = {}
+    by_id: dict[str, Clause] = {}
     for word in what or list(names):
-        own = [c for c in clauses.all_clauses() if word in c.markers] if word in names else [clauses.find(word)]
-        found |= {clause.id: clause for clause in own}
-    return list(found.values())
+        named = [c for c in clauses.all_clauses() if word in c.markers] if word in names else [clauses.find(word)]
+        by_id |= {clause.id: clause for clause in named}
+    return list(by_id.values())
 
 
 def questions_about(
@@ -274,21 +274,21 @@ def questions_about(
 
 
 def judged_clauses(
-    asked: Plan, bench: Bench, results: str, workers: int | None, notes: Notes,
+    plan: Plan, bench: Bench, results: str, workers: int | None, notes: Notes,
     left_s: Callable[[], float | None] = lambda: None,
 ) -> tuple[JudgedClause, ...]:  # fmt: skip
     """Measure, judge all questions together, and repeat each violation with fresh seeds. Raises UserError.
 
     `left_s` returns the seconds left; clauses that are not measured by then are left out.
     """
-    session = Session(plan=asked)
-    made = session.findings(source(bench, results, workers, notes, new=session.is_new, left_s=left_s))
-    found = {one.name: one.confirmed for one in made}
+    session = Session(plan=plan)
+    findings = session.findings(source(bench, results, workers, notes, new=session.is_new, left_s=left_s))
+    verdicts = {finding.name: finding.confirmed for finding in findings}
     return tuple(
         JudgedClause(
             clause=clauses.find(question.id), scheme=bench.scheme(question.algorithm).id, algorithm=question.algorithm,
-            verdict=found[question.name],
+            verdict=verdicts[question.name],
         )
-        for question in asked.questions
-        if question.name in found
+        for question in plan.questions
+        if question.name in verdicts
     )  # fmt: skip

@@ -22,8 +22,8 @@ def require_offered(bench: Bench, algorithm: str) -> None:
 
 def bad(measurements: Iterable[Measurement]) -> Measurement | None:
     """Return the first trial with an error, else the first that was not supported; None if there is neither."""
-    found = list(measurements)
-    return next((m for outcome in BAD for m in found if m.outcome is outcome), None)
+    listed = list(measurements)
+    return next((m for outcome in BAD for m in listed if m.outcome is outcome), None)
 
 
 class SchemeRecord(Record):

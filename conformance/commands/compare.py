@@ -94,9 +94,11 @@ def of_sides(base: Stack | Results, head: Stack | Results, options: Options, not
     for of in () if options.across_stacks else schemes.values():
         compare_sides.require_one_stack(*of)
     same = tuple(a for a, (x, y) in schemes.items() if compare_sides.one_build(x, y) and compare_sides.alike(*both))
-    asked = [algorithm for algorithm in algorithms if algorithm not in same]
-    margin = _margin(both, [schemes[algorithm] for algorithm in asked], options)
-    chosen = {algorithm: compare_places.chosen(both, algorithm, options.grid, options.profile) for algorithm in asked}
+    differing = [algorithm for algorithm in algorithms if algorithm not in same]
+    margin = _margin(both, [schemes[algorithm] for algorithm in differing], options)
+    chosen = {
+        algorithm: compare_places.chosen(both, algorithm, options.grid, options.profile) for algorithm in differing
+    }
     changes = _changes(both, options, margin)
     keys = {algorithm: list(chose.keys) for algorithm, chose in chosen.items()}
     if changes is not False:
@@ -104,7 +106,7 @@ def of_sides(base: Stack | Results, head: Stack | Results, options: Options, not
     family = sum(
         sum(len(compare_work.shown(both, key, options.matters)) for key in keys[a])
         + options.features * len(by_trial.told(a))
-        for a in asked
+        for a in differing
     )
     trials = options.trials or max(comparison.fewest_trials(family), compare_features.FIRST_LOOK)
     if comparison.fewest_trials(family) > trials and any(isinstance(side, Stack) for side in both):
@@ -122,40 +124,40 @@ def of_sides(base: Stack | Results, head: Stack | Results, options: Options, not
         Side(given=side.given, schemes=tuple(of[at] for of in schemes.values())) for at, side in enumerate(both)
     )
     measures = any(isinstance(side, Stack) for side in both)
-    if measures and asked:
-        cells = count(sum(len(chosen[algorithm].keys) for algorithm in asked), "place")
+    if measures and differing:
+        cells = count(sum(len(chosen[algorithm].keys) for algorithm in differing), "place")
         within = f", {duration(options.budget_s)} at most" if options.budget_s else ""
         notes.say(
-            f"compare: base {first.name}, head {second.name}: {', '.join(asked)}:"
+            f"compare: base {first.name}, head {second.name}: {', '.join(differing)}:"
             f" {'features, then ' * options.features}{cells}; up to {count(trials, 'trial')} a side{within}"
         )
-    for algorithm in asked:
+    for algorithm in differing:
         if base.labs(algorithm) != head.labs(algorithm):
             work.lacking.append(f"{algorithm}: the sides are from two labs, so what moved may be due to the emulator")
         work.lacking += chosen[algorithm].lacking
         work.compare(algorithm, chosen[algorithm].keys)
     compared = tuple(comparison.largest_first(comparison.compare(work.values)))
     if not measures:
-        trials = max((max(one.n) for one in compared), default=0)
+        trials = max((max(compared.n) for compared in compared), default=0)
     return Comparison(
         sides=(first, second), same_build=same, trials=trials, compared=compared, sentences=work.sentences,
         one_sided=tuple(work.one_sided), left_out=tuple(work.left_out), unmeasured=tuple(work.unmeasured),
         rest=tuple(work.rest), problems=tuple(work.problems), lacking=tuple(work.lacking), margin=margin,
         never=work.never, can_change=all(isinstance(side, Stack) for side in both),
-        further=_further(work, compared, trials) if measures and asked else None,
+        further=_further(work, compared, trials) if measures and differing else None,
     )  # fmt: skip
 
 
-def write(found: Comparison, target: pathlib.Path) -> None:
+def write(comparison: Comparison, target: pathlib.Path) -> None:
     """Write compare.md, compare.json and, if figures can be drawn, compare.svg to a folder. Raises UserError."""
     contents: dict[str, str | bytes] = {
-        "compare.md": shown.render(found),
-        "compare.json": json.dumps(printed(found), indent=1, allow_nan=False) + "\n",
+        "compare.md": shown.render(comparison),
+        "compare.json": json.dumps(printed(comparison), indent=1, allow_nan=False) + "\n",
     }
     if extras.installed("figures"):
         from conformance.reporting import changes  # imported late, as drawing libraries take seconds to import
 
-        contents["compare.svg"] = changes.svg(found)
+        contents["compare.svg"] = changes.svg(comparison)
     for name, content in contents.items():
         files.write(target / name, content, files.OTHER_FOLDER)
 

@@ -45,39 +45,39 @@ def quantities(algorithm: str, setting: Setting, matters: float) -> dict[Quantit
 
 def values(feature: Feature, measurements: Sequence[Measurement]) -> Values:
     """Return {seed: the feature's value} of the trials that show it; empty if it was seen too seldom."""
-    found = _samples(feature, measurements)
-    if sum(map(len, found.values())) < feature.least:
+    samples = _samples(feature, measurements)
+    if sum(map(len, samples.values())) < feature.least:
         return {}
-    return by_trial.middles(feature, {seed: of.values.tolist() for seed, of in found.items()})
+    return by_trial.middles(feature, {seed: of.values.tolist() for seed, of in samples.items()})
 
 
 def sentence(feature: Feature, measurements: Sequence[Measurement]) -> str:
     """Return what a side does, in words; "" if it was seen too seldom."""
-    found = ranking.of_samples(feature, _samples(feature, measurements))
-    return found.says(feature) if found else ""
+    reading = ranking.of_samples(feature, _samples(feature, measurements))
+    return reading.says(feature) if reading else ""
 
 
 def why_invisible(measurements: Sequence[Measurement], features: Iterable[Feature]) -> str:
     """Return why trials of a setting show none of its features, as the end of a sentence."""
-    for one in measurements:
-        if one.message:
-            return f"{one.outcome}: {one.message}"
+    for measurement in measurements:
+        if measurement.message:
+            return f"{measurement.outcome}: {measurement.message}"
         for feature in features:
             try:
-                OBSERVABLES[feature.name].samples(Seen.of(one))
+                OBSERVABLES[feature.name].samples(Seen.of(measurement))
             except (Invisible, UserError) as why:
                 return str(why)
     return "it was seen too seldom"
 
 
 def _samples(feature: Feature, measurements: Sequence[Measurement]) -> dict[int, Samples]:
-    seen = {}
-    for one in measurements:
+    by_seed = {}
+    for measurement in measurements:
         try:
-            seen[one.trial.seed] = Seen.of(one)
+            by_seed[measurement.trial.seed] = Seen.of(measurement)
         except Invisible:
             continue
-    return changes.samples(feature, seen)
+    return changes.samples(feature, by_seed)
 
 
 @functools.cache

@@ -46,15 +46,15 @@ def both(
     looks = [list(seeds[:FIRST_LOOK]), list(seeds)]
     # The cell with few losses is traced first, because it shows beta and growth.
     order = sorted(cells(algorithm), key=lambda cell: cell != FEW)
-    found: dict[str, Side] = dict(given)
+    both_sides: dict[str, Side] = dict(given)
     under = dict.fromkeys(benches, tracing.settings()) | dict(under)
     for look in looks:
-        differing = [cell for cell in order if look is looks[0] or not _alike(found, cell)]
+        differing = [cell for cell in order if look is looks[0] or not _alike(both_sides, cell)]
         plans = {role: {cell: look for cell in differing} for role in benches}
         problems += _trace(benches, plans, under, algorithm, kept, notes, workers, ends_s, spent)
         for role, bench in benches.items():
-            found[role] = _stored(bench, algorithm, {cell: seeds for cell in order}, under[role], kept)
-    return level(found), list(dict.fromkeys(problems))
+            both_sides[role] = _stored(bench, algorithm, {cell: seeds for cell in order}, under[role], kept)
+    return level(both_sides), list(dict.fromkeys(problems))
 
 
 def level(sides: Mapping[str, Side]) -> dict[str, Side]:
@@ -62,13 +62,13 @@ def level(sides: Mapping[str, Side]) -> dict[str, Side]:
 
     One side may have more trials, from an earlier comparison. Readings of all its trials together would then differ.
     """
-    found = {role: dict(side) for role, side in sides.items()}
+    levelled = {role: dict(side) for role, side in sides.items()}
     for cell in CELLS:
         if _alike(sides, cell):
             common = sorted(set.intersection(*(set(side[cell]) for side in sides.values())))
             for role, side in sides.items():
-                found[role][cell] = {seed: side[cell][seed] for seed in common}
-    return found
+                levelled[role][cell] = {seed: side[cell][seed] for seed in common}
+    return levelled
 
 
 def _alike(sides: Mapping[str, Side], cell: str) -> bool:
@@ -110,8 +110,8 @@ def _trace(
         kept_bar.stage(f"starting a guest for {' and one for '.join(missing)}")
         schemes = {role: (benches[role], algorithm) for role in missing}
         traced = tracing.traced_all(schemes, missing, workers=workers, budget_s=left_s, on_flow=keep, under=under)
-    made = sum(len(seeds) for role in traced.values() for seeds in role.flows.values())
-    spent.add(made, began_s)
+    traced_trials = sum(len(seeds) for role in traced.values() for seeds in role.flows.values())
+    spent.add(traced_trials, began_s)
     return [
         problem
         for role in traced.values()
@@ -122,7 +122,7 @@ def _trace(
 def _stored(bench: Bench, algorithm: str, plan: Mapping[str, Sequence[int]], under: Under, kept: Features) -> Side:
     """Return the features that are kept of a plan's trials."""
     return {
-        cell: {trial.seed: found.sampled for trial in trials if (found := kept.find(trial))}
+        cell: {trial.seed: trial_features.sampled for trial in trials if (trial_features := kept.find(trial))}
         for cell, trials in _trials(bench, algorithm, plan, under).items()
     }
 
@@ -131,10 +131,10 @@ def _trials(bench: Bench, algorithm: str, plan: Mapping[str, Sequence[int]], und
     return {cell: bench.trials(algorithm, under[cell], seeds) for cell, seeds in plan.items() if cell in CELLS}
 
 
-def side_of(found: Sequence[TrialFeatures]) -> Side:
+def side_of(trial_features: Sequence[TrialFeatures]) -> Side:
     """Return the features that a file holds of one scheme, as a Side."""
     side: Side = {}
-    for trial in found:
+    for trial in trial_features:
         side.setdefault(trial.cell, {})[trial.trial.seed] = trial.sampled
     return side
 

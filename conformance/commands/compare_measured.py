@@ -51,35 +51,35 @@ def measured(
 
     `role` names the side in the progress bar; what is made is added to `spent`. Raises UserError.
     """
-    asked = plan(trials=len(seeds), first_seed=seeds[0], work=work)
+    planned = plan(trials=len(seeds), first_seed=seeds[0], work=work)
     began_s, fresh = time.monotonic(), 0
 
     def count(progress: Progress) -> None:
         nonlocal fresh
         fresh = progress.fresh
 
-    made = answers(
-        asked, bench, results, workers, notes, budget_s=budget_s, compares_kernels=True, what=f"measuring {role}",
+    answered = answers(
+        planned, bench, results, workers, notes, budget_s=budget_s, compares_kernels=True, what=f"measuring {role}",
         on_trial=count,
     )  # fmt: skip
-    found = {answer.key: answer.measurements for answer in made}
+    measurements = {answer.key: answer.measurements for answer in answered}
     spent.add(fresh, began_s)
-    return found
+    return measurements
 
 
-def sorted_out(found: Mapping[Key, Sequence[Measurement]]) -> Measured:
+def sorted_out(measurements: Mapping[Key, Sequence[Measurement]]) -> Measured:
     """Separate the settings whose trials all succeeded from the others.
 
     In networks that change, a trial fails only by an error: one that times out shows what a stack does, and a stack
     that serves one body on a connection cannot pause.
     """
     bad = {
-        key: [m for m in made if m.outcome is Outcome.ERROR or not (m.outcome is Outcome.OK or changes)]
-        for key, made in found.items()
+        key: [m for m in measurements if m.outcome is Outcome.ERROR or not (m.outcome is Outcome.OK or changes)]
+        for key, measurements in measurements.items()
         for changes in [compare_events.is_change(key[1])]
     }
     return Measured(
-        good={key: made for key, made in found.items() if not bad[key]},
+        good={key: measurements for key, measurements in measurements.items() if not bad[key]},
         left_out={key: trials[0] for key, trials in bad.items() if trials},
     )
 
@@ -99,5 +99,5 @@ def tolerance(metric: Metric, share: float) -> Tolerance:
 
 def values(metric: Metric, measurements: Sequence[Measurement]) -> dict[int, float]:
     """Return {seed: value}, in order of seed, of the measurements that have the metric."""
-    found = {m.trial.seed: metric.value(m) for m in measurements}
-    return {seed: value for seed, value in sorted(found.items()) if value is not None}
+    by_seed = {m.trial.seed: metric.value(m) for m in measurements}
+    return {seed: value for seed, value in sorted(by_seed.items()) if value is not None}

@@ -43,11 +43,11 @@ def chosen(both: Sequence[Stack | Results], algorithm: str, grid: str, profile: 
     if grid != grids.SMOKE:
         settings = [scenarios.setting(named, place) for named, place in _named(grid, profile or usual)]
         return Chosen(keys=[(algorithm, setting) for setting in settings], lacking=[])
-    own = [zone for _, zone in documents.judging(usual) if zone.algorithm == algorithm]
+    zones = [zone for _, zone in documents.judging(usual) if zone.algorithm == algorithm]
     # The places that tell most come first, so that a budget that ends early leaves out the others.
-    ranked = gate_order.order({algorithm: own}, [zone for _, zone in documents.judging(usual)], grids.SMOKE).work
-    asked = (setting if profile is None else _under(profile, setting) for _, setting in ranked)
-    settings = list(dict.fromkeys(setting for setting in asked if setting is not None))
+    ranked = gate_order.order({algorithm: zones}, [zone for _, zone in documents.judging(usual)], grids.SMOKE).work
+    ranked_settings = (setting if profile is None else _under(profile, setting) for _, setting in ranked)
+    settings = list(dict.fromkeys(setting for setting in ranked_settings if setting is not None))
     settings = settings or [documents.profile(profile or usual, cell) for cell in _WITHOUT_ZONES]
     return Chosen(keys=[(algorithm, setting) for setting in settings], lacking=[])
 

@@ -236,7 +236,7 @@ class Comparison(Result):
     @property
     def said(self) -> list[SaidRecord]:
         """All that was compared, with what the second side does."""
-        return [_said(one, self.sentences.get(one.quantity)) for one in self.compared]
+        return [_said(compared, self.sentences.get(compared.quantity)) for compared in self.compared]
 
     @property
     def of_one_side(self) -> list[OneSidedRecord]:
@@ -291,8 +291,8 @@ class Comparison(Result):
         """The metrics in cells that may differ by the margin or more, the widest interval first."""
         if self.margin is None:
             return []
-        found = [c for c in self.compared if c.quantity.label is None and not self._equivalent(c)]
-        wide = sorted(found, key=lambda c: c.interval[0] - c.interval[1])
+        compared = [c for c in self.compared if c.quantity.label is None and not self._equivalent(c)]
+        wide = sorted(compared, key=lambda c: c.interval[0] - c.interval[1])
         return [*(q for q, _ in self.one_sided if q.label is None), *(c.quantity for c in wide)]
 
     @property

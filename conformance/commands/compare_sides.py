@@ -76,9 +76,9 @@ class Results:
 
         Raises UserError if there is none, if there are several, or if its trials were made in several labs.
         """
-        found = [m.trial.scheme for m in self.measurements] + [f.trial.scheme for f in self.features]
+        held_schemes = [m.trial.scheme for m in self.measurements] + [f.trial.scheme for f in self.features]
         schemes = list(
-            {(s.stack, s.stack_digest, s.kernel_digest): s for s in found if s.algorithm == algorithm}.values()
+            {(s.stack, s.stack_digest, s.kernel_digest): s for s in held_schemes if s.algorithm == algorithm}.values()
         )
         if len(schemes) != 1:
             ids = ", ".join(f"{s.id} (build {s.stack_digest[:8]}, Linux {s.kernel_release})" for s in schemes)
@@ -98,11 +98,11 @@ class Results:
 
     def measured(self, algorithm: str) -> dict[Key, list[Measurement]]:
         """Return {(algorithm, setting): measurements in order of seed}."""
-        found: dict[Key, list[Measurement]] = {}
+        measurements: dict[Key, list[Measurement]] = {}
         for m in sorted(self.measurements, key=lambda m: m.trial.seed):
             if m.trial.scheme.algorithm == algorithm:
-                found.setdefault((algorithm, m.trial.setting), []).append(m)
-        return found
+                measurements.setdefault((algorithm, m.trial.setting), []).append(m)
+        return measurements
 
     def traits(self, algorithm: str) -> Traits:
         """Return the features of an algorithm's traced trials."""
@@ -204,7 +204,7 @@ def require_one_stack(first: Scheme, second: Scheme) -> None:
 def common(first: Stack | Results, second: Stack | Results) -> list[str]:
     """Return the algorithms that both sides have, in the first's order. Raises UserError if there are none."""
     theirs = second.algorithms()
-    found = [algorithm for algorithm in first.algorithms() if algorithm in theirs]
-    if not found:
+    shared_algorithms = [algorithm for algorithm in first.algorithms() if algorithm in theirs]
+    if not shared_algorithms:
         raise UserError(f"{first.given} and {second.given} have no algorithm in common", "name one with --algorithm")
-    return found
+    return shared_algorithms

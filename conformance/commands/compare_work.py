@@ -87,13 +87,13 @@ class Work:
             for role, side in zip(ROLES, self.both, strict=True)
             if isinstance(side, Stack)
         }
-        found, problems = compare_features.both(
+        features_of, problems = compare_features.both(
             stacks, given, algorithm, self.seeds, self.results, self.notes, self.workers, self.ends_s, under=under,
             spent=self.spent,
         )  # fmt: skip
         self.problems += problems
-        before, after = (found[role] for role in ROLES)
-        untraced = [c for c in feature_table.cells(algorithm) if not all(found[role].get(c) for role in stacks)]
+        before, after = (features_of[role] for role in ROLES)
+        untraced = [c for c in feature_table.cells(algorithm) if not all(features_of[role].get(c) for role in stacks)]
         if not problems:
             self.unmeasured += [(algorithm, feature_table.PROFILE, feature_table.CELLS[c][0]) for c in untraced]
         alike = bool(before) and not untraced
@@ -130,22 +130,32 @@ class Work:
 
     def _measured(self, work: Sequence[Key], seeds: range) -> list[Measured]:
         """Return the measurements of some settings on both sides, made in the time that is left. Raises UserError."""
-        found = []
+        both_sides = []
         for role, side in zip(ROLES, self.both, strict=True):
             left_s = None if self.ends_s is None else self.ends_s - time.monotonic()
             if isinstance(side, Results):
                 held = side.measured(work[0][0]) if work else {}
-                found.append(compare_measured.sorted_out({key: held[key] for key in work if key in held}))
+                both_sides.append(compare_measured.sorted_out({key: held[key] for key in work if key in held}))
             elif not work or (left_s is not None and left_s <= 0):
-                found.append(Measured(good={}, left_out={}))
+                both_sides.append(Measured(good={}, left_out={}))
             else:
-                asked = {(algorithm, side.under(setting)): (algorithm, setting) for algorithm, setting in work}
-                made = compare_measured.measured(
-                    side.bench, list(asked), seeds, self.results, self.workers, self.notes, left_s, role, self.spent
+                under_side = {(algorithm, side.under(setting)): (algorithm, setting) for algorithm, setting in work}
+                measurements = compare_measured.measured(
+                    side.bench,
+                    list(under_side),
+                    seeds,
+                    self.results,
+                    self.workers,
+                    self.notes,
+                    left_s,
+                    role,
+                    self.spent,
                 )
                 # The settings of the two sides may differ in sysctls; they are compared under the setting without.
-                found.append(compare_measured.sorted_out({asked[key]: trials for key, trials in made.items()}))
-        return found
+                both_sides.append(
+                    compare_measured.sorted_out({under_side[key]: trials for key, trials in measurements.items()})
+                )
+        return both_sides
 
     def _same(self, work: Sequence[Key]) -> list[Key]:
         """Measure two trials of each setting on each side, and return the settings in which the sides do not differ."""

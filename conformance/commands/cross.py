@@ -69,7 +69,7 @@ class Cross(Result):
 
     @property
     def statuses(self) -> dict[tuple[str, str], Status]:
-        return {pair: overall(found) for pair, found in self.verdicts.items()}
+        return {pair: overall(verdicts) for pair, verdicts in self.verdicts.items()}
 
     @property
     def exit_status(self) -> ExitStatus:
@@ -99,10 +99,10 @@ def compute(
     }
     questions = _questions(zones)
     # The zones of one algorithm give one overall verdict on another, so their questions are one family.
-    asked = plan(questions, trials=trials, first_seed=first_seed, family=_pair)
-    notes.say(f"cross: {bench.adapter.name}, {', '.join(algorithms)}: {amount(asked)}")
-    found = Session(plan=asked, confirms=False).findings(source(bench, results, workers, notes))
-    judged = {one.name: one.verdict for one in found}
+    planned = plan(questions, trials=trials, first_seed=first_seed, family=_pair)
+    notes.say(f"cross: {bench.adapter.name}, {', '.join(algorithms)}: {amount(planned)}")
+    findings = Session(plan=planned, confirms=False).findings(source(bench, results, workers, notes))
+    judged = {finding.name: finding.verdict for finding in findings}
     return Cross(
         algorithms=tuple(algorithms),
         schemes={algorithm: bench.scheme(algorithm).id for algorithm in algorithms},
@@ -125,7 +125,7 @@ def _pair(question: Question) -> tuple[str, str]:
 
 def _questions(zones: Mapping[str, Sequence[Zone]]) -> list[Question]:
     """Return the questions of each algorithm to each zone, in the smoke cells of all zones. Raises UserError."""
-    everything = [zone for found in zones.values() for zone in found]
+    everything = [zone for zones in zones.values() for zone in zones]
     if len({zone.profile_digest for zone in everything}) != 1:
         raise UserError("these zones were measured under different profiles", "cross zones of one profile")
     features = sorted({(zone.metric, cell) for zone in everything for cell in zone.smoke if isinstance(cell, Cell)})

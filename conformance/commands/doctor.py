@@ -71,11 +71,11 @@ def compute(
     on_check: Callable[[Check], None] = lambda check: None,
 ) -> Health:
     """Check everything; `on_check` is called with each Check as soon as it is made."""
-    found = []
+    results = []
     for check in checks(kernel_name):
-        found.append(check)
+        results.append(check)
         on_check(check)
-    return Health(checks=tuple(found))
+    return Health(checks=tuple(results))
 
 
 def checks(kernel_name: str = kernels.DEFAULT_NAME) -> Iterator[Check]:
@@ -85,9 +85,9 @@ def checks(kernel_name: str = kernels.DEFAULT_NAME) -> Iterator[Check]:
     yield _python()
     for program in _PROGRAMS:
         if program != "openssl" or not pki.exists():
-            found = manifest.which(program)
+            program_path = manifest.which(program)
             package = manifest.PACKAGES.get(program, program)
-            yield Check(bool(found), f"{program}: {found or 'not found'}", f"apt-get install {package}")
+            yield Check(bool(program_path), f"{program}: {program_path or 'not found'}", f"apt-get install {package}")
     yield _mininet()
     yield _builds("linux-tcp")
     yield _cache()
@@ -138,10 +138,10 @@ def _processor() -> Check:
     size = (
         576 + 256 * ("avx" in flags) + 1664 * ("avx512f" in flags) + 8 * ("pku" in flags) + 8256 * ("amx_tile" in flags)
     )
-    found = ", ".join(sorted(flags & {"avx", "avx512f", "amx_tile"})) or "no extensions"
+    extensions = ", ".join(sorted(flags & {"avx", "avx512f", "amx_tile"})) or "no extensions"
     return Check(
         size <= _XSTATE_BYTES,
-        f"processor: {found}; about {size} of {_XSTATE_BYTES} bytes of register state",
+        f"processor: {extensions}; about {size} of {_XSTATE_BYTES} bytes of register state",
         "raise the size in conformance/kernel/patches/0001 and build the kernel again",
     )
 
@@ -151,11 +151,11 @@ def _python() -> Check:
         done = subprocess.run(
             ["/usr/bin/python3", "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, text=True
         )
-        found = tuple(int(x) for x in done.stdout.split())
+        version = tuple(int(x) for x in done.stdout.split())
     except OSError:
-        found = ()
-    shown = ".".join(str(x) for x in found) or "not found"
-    return Check(found >= (3, 11), f"the system's Python: {shown}", "apt-get install python3 (3.11 or later)")
+        version = ()
+    shown = ".".join(str(x) for x in version) or "not found"
+    return Check(version >= (3, 11), f"the system's Python: {shown}", "apt-get install python3 (3.11 or later)")
 
 
 def _mininet() -> Check:
@@ -210,10 +210,10 @@ def _pinning() -> Check:
     """Check whether a process can be pinned to a core. Guests also run without that, at up to four times the cost."""
     try:
         os.sched_setaffinity(0, os.sched_getaffinity(0))
-        found = "allowed"
+        permission = "allowed"
     except OSError:
-        found = "forbidden, so trials take longer; a container's seccomp profile must allow sched_setaffinity"
-    return Check(True, f"pinning guests to cores: {found}")
+        permission = "forbidden, so trials take longer; a container's seccomp profile must allow sched_setaffinity"
+    return Check(True, f"pinning guests to cores: {permission}")
 
 
 def _processes() -> Check:

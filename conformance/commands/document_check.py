@@ -94,11 +94,11 @@ def kept_parts(adapter: pathlib.Path = ADAPTER) -> list[Part]:
 
 def keep(text: pathlib.Path, version: str, adapter: pathlib.Path = ADAPTER) -> pathlib.Path:
     """Write the digests of a text of the draft, once the adapter has what it says. Raises UserError."""
-    found = [
+    parts_held = [
         {"section": part.section, "title": part.title, **({"name": part.name} if part.name else {}),
          "digest": part.digest} for part in parts_of(text)
     ]  # fmt: skip
-    lines = ",\n    ".join(json.dumps(part) for part in found)
+    lines = ",\n    ".join(json.dumps(part) for part in parts_held)
     target = adapter / "draft.json"
     body = f'{{\n  "version": {json.dumps(version)},\n  "parts": [\n    {lines}\n  ]\n}}\n'
     files.write(target, body.encode(), "make it writable")
@@ -107,10 +107,10 @@ def keep(text: pathlib.Path, version: str, adapter: pathlib.Path = ADAPTER) -> p
 
 def parts_of(text: pathlib.Path) -> list[Part]:
     """Return the parts of a rendered text. Raises UserError if it has no section with pseudocode."""
-    found = list(_parts(_read(text).splitlines()))
-    if not any(part.name for part in found):
+    parts = list(_parts(_read(text).splitlines()))
+    if not any(part.name for part in parts):
         raise UserError(f"{text}: not the draft's text, since no section has pseudocode", "name the rendered .txt")
-    return found
+    return parts
 
 
 def _parts(lines: Iterable[str]) -> Iterator[Part]:
@@ -188,7 +188,7 @@ def _changes(old: Sequence[Part], new: Sequence[Part], cites: Mapping[str, Seque
 
 def citations(adapter: pathlib.Path = ADAPTER) -> dict[str, list[str]]:
     """Return {section or function of the draft: what cites it} from the adapter's sources and EVIDENCE.txt."""
-    found: dict[str, list[str]] = {}
+    places: dict[str, list[str]] = {}
     for source in sorted((adapter / "src").rglob("*.rs")):
         comment: list[str] = []
         for line in _read(source).splitlines():
@@ -200,7 +200,7 @@ def citations(adapter: pathlib.Path = ADAPTER) -> dict[str, list[str]]:
             if comment and (item := _ITEM.match(words)):
                 where = f"{source.relative_to(adapter / 'src')}: {item[1]}"
                 for cited in _cited(" ".join(comment)):
-                    found.setdefault(cited, []).append(where)
+                    places.setdefault(cited, []).append(where)
             comment = []
     decision = None
     for line in _read(adapter / "EVIDENCE.txt").splitlines():
@@ -208,8 +208,8 @@ def citations(adapter: pathlib.Path = ADAPTER) -> dict[str, list[str]]:
         decision = started[1] if started else decision if line.startswith("     ") else None
         if decision:
             for cited in _cited(line):
-                found.setdefault(cited, []).append(f"EVIDENCE {decision}")
-    return {cited: list(dict.fromkeys(where)) for cited, where in found.items()}
+                places.setdefault(cited, []).append(f"EVIDENCE {decision}")
+    return {cited: list(dict.fromkeys(where)) for cited, where in places.items()}
 
 
 def _cited(text: str) -> set[str]:

@@ -106,9 +106,9 @@ def _plays(program: pathlib.Path, words: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _measured(measurements: Iterable[Measurement]) -> Mapping[Cell, float]:
-    found: dict[Cell, list[float]] = {}
-    for one in measurements:
-        scheme, point = one.trial.scheme, one.trial.setting.point
-        if scheme.stack == STACK and scheme.algorithm == ALGORITHM and isinstance(point, Cell) and one.metrics:
-            found.setdefault(point, []).append(one.metrics["utilization"])
-    return {cell: statistics.median(values) for cell, values in found.items()}
+    values_of: dict[Cell, list[float]] = {}
+    for measurement in measurements:
+        scheme, point = measurement.trial.scheme, measurement.trial.setting.point
+        if scheme.stack == STACK and scheme.algorithm == ALGORITHM and isinstance(point, Cell) and measurement.metrics:
+            values_of.setdefault(point, []).append(measurement.metrics["utilization"])
+    return {cell: statistics.median(values) for cell, values in values_of.items()}

@@ -116,8 +116,8 @@ def update(stack: str, results: Sequence[pathlib.Path | str], choice: Choice | N
     left_out: tuple[str, ...] = ()
     if choice:
         measured, left_out = _of_today(measured, benches.find(choice), results)
-    found = verdicts(measured)
-    judged = [v for v in found if documents.judges(v.zone_id, documents.PROFILES[about.transport])]
+    zone_verdicts = verdicts(measured)
+    judged = [v for v in zone_verdicts if documents.judges(v.zone_id, documents.PROFILES[about.transport])]
     after = expectation.update(before, judged, expectations.places, add)
     path = about.folder / expectations.FILE
     text = expectations.dumps(after, ours=path.is_relative_to(paths.data("adapters")))
@@ -132,7 +132,9 @@ def runs(stack: str, results: Sequence[pathlib.Path | str]) -> dict[Run, dict[Se
 
     Digests decide what is one run: if schemes differ in names only, the first one's names are used.
     """
-    found: dict[Run, dict[Setting, list[Measurement]]] = collections.defaultdict(lambda: collections.defaultdict(list))
+    measurements: dict[Run, dict[Setting, list[Measurement]]] = collections.defaultdict(
+        lambda: collections.defaultdict(list)
+    )
     first: dict[tuple[str, str, str], Scheme] = {}
     unbuilt = 0
     for m in store.read(*results):
@@ -144,11 +146,11 @@ def runs(stack: str, results: Sequence[pathlib.Path | str]) -> dict[Run, dict[Se
             continue
         scheme = first.setdefault((scheme.algorithm, scheme.stack_digest, scheme.kernel_digest), scheme)
         trial = dataclasses.replace(m.trial, scheme=scheme)
-        found[scheme, trial.room, trial.lab_digest][trial.setting].append(dataclasses.replace(m, trial=trial))
-    if not found:
+        measurements[scheme, trial.room, trial.lab_digest][trial.setting].append(dataclasses.replace(m, trial=trial))
+    if not measurements:
         but = f", except {unbuilt} on kernels that are not built" if unbuilt else ""
         raise UserError(f"no measurements of stack {stack} in {_names(results)}{but}")
-    return found
+    return measurements
 
 
 def _of_today(
@@ -158,7 +160,7 @@ def _of_today(
     kept = {}
     left: collections.Counter[tuple[str, str]] = collections.Counter()
     for run, measured in all_runs.items():
-        trial = next(m.trial for found in measured.values() for m in found)
+        trial = next(m.trial for measurements in measured.values() for m in measurements)
         (same,) = bench.trials(trial.scheme.algorithm, trial.setting, [trial.seed])
         if same.key == trial.key:
             kept[run] = measured
@@ -197,29 +199,31 @@ def _names(results: Sequence[pathlib.Path | str]) -> str:
 
 def verdicts(all_runs: Mapping[Run, Measured]) -> list[ZoneVerdict]:
     """Return the verdicts of runs, one for each zone that applies. Raises UserError if a zone has two."""
-    found: dict[str, ZoneVerdict] = {}
+    zone_verdicts: dict[str, ZoneVerdict] = {}
     for (scheme, _, _), measured in all_runs.items():
         for judged in _verdicts(scheme.algorithm, measured):
-            if judged.zone_id in found:
+            if judged.zone_id in zone_verdicts:
                 raise UserError(
                     f"the results hold more than one run of {scheme.algorithm}/{scheme.stack}: builds, kernels or labs"
                     " differ",
                     "give the results of one run",
                 )
-            found[judged.zone_id] = judged
-    return list(found.values())
+            zone_verdicts[judged.zone_id] = judged
+    return list(zone_verdicts.values())
 
 
 def _verdicts(algorithm: str, measured: Measured) -> Iterable[ZoneVerdict]:
     """Return the verdicts of each zone that applies to one run, which is given as {setting: measurements}."""
-    asked: list[Question] = []
+    questions: list[Question] = []
     parts = [checks for profile in documents.PROFILES.values() for checks in documents.split_checks(profile).values()]
     for digest in {setting.profile_digest: None for setting in measured}:
         settings = {setting.point: setting for setting in measured if setting.profile_digest == digest}
         for zone in documents.zones_for(algorithm, next(iter(settings.values()))):
-            asked += [ask(zone, setting, algorithm) for place, setting in settings.items() if place in zone.intervals]
+            questions += [
+                ask(zone, setting, algorithm) for place, setting in settings.items() if place in zone.intervals
+            ]
         for checks in parts:
             if (checks[0].heatmap.algorithm, checks[0].heatmap.profile_digest) == (algorithm, digest):
-                asked += split_questions(checks, settings)
-    lines = {question: {setting: measured[setting] for setting in question.settings} for question in asked}
+                questions += split_questions(checks, settings)
+    lines = {question: {setting: measured[setting] for setting in question.settings} for question in questions}
     return by_zone(stored(lines)).values() if lines else ()

@@ -54,7 +54,7 @@ def compute(form: str, source: Source) -> Exported:
     """Convert results to one of FORMS. Raises UserError."""
     drawn = heatmaps.drawn(source.measurements)
     series = drawn.series
-    made: dict[str, Callable[[], bytes]] = {
+    makers: dict[str, Callable[[], bytes]] = {
         "json": lambda: export.summary_json(series, source.files),
         "csv": lambda: export.csv_bytes(series),
         "parquet": lambda: export.parquet_bytes(series),
@@ -64,7 +64,7 @@ def compute(form: str, source: Source) -> Exported:
         "bencher": lambda: bencher.render(series),
         "matrix": lambda: overview.render(overview.rows(series, called)).encode(),
     }
-    return Exported(form=form, content=made[form]())
+    return Exported(form=form, content=makers[form]())
 
 
 def called(stack: str, algorithm: str) -> str:
@@ -75,7 +75,7 @@ def called(stack: str, algorithm: str) -> str:
     return str(about.called(algorithm)) if algorithm in about.offered() else algorithm
 
 
-def write(found: Exported, target: str | None) -> Exported:
+def write(exported: Exported, target: str | None) -> Exported:
     """Write an export to the file `target`, by default one named after its form. Raises UserError."""
-    path = files.write(target or FORMS[found.form], found.content, "choose another --out")
-    return dataclasses.replace(found, path=pathlib.Path(path))
+    path = files.write(target or FORMS[exported.form], exported.content, "choose another --out")
+    return dataclasses.replace(exported, path=pathlib.Path(path))

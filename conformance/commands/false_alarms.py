@@ -122,8 +122,8 @@ class Kept:
                         "nearest": nearest and Nearest(**nearest),
                         "why": tuple(run["why"]),
                     }
-                    found = Run(algorithm=algorithm, **{**run, **read})
-                    record._runs[algorithm][found.first_seed] = found
+                    loaded = Run(algorithm=algorithm, **{**run, **read})
+                    record._runs[algorithm][loaded.first_seed] = loaded
         except (ValueError, KeyError, TypeError, AttributeError, UserError) as error:
             why = f"{path()}: not a record of runs: {type(error).__name__}: {error}"
             raise UserError(why, "delete it, and measure again") from None
@@ -135,8 +135,8 @@ class Kept:
 
     def kernel(self, algorithm: str) -> str | None:
         """Return the release of the kernel that the runs of an algorithm were made on; None if there are none."""
-        found: str | None = self._about.get(algorithm, {}).get("kernel")
-        return found
+        release: str | None = self._about.get(algorithm, {}).get("kernel")
+        return release
 
     def add(self, run: Run, about: About) -> None:
         """Keep a run and write the file; a run that failed is not kept, so that it is tried again. Raises UserError."""
@@ -214,17 +214,20 @@ def compute(n: int, options: Options, record: bool, notes: Notes) -> FalseAlarms
     kept = Kept.load() if record else None
     for line in _other_kernels(bench, kept) if kept else ():
         notes.say(line)
-    made: list[Run] = []
+    runs: list[Run] = []
     before = 0
     with mutants.reporter(notes, "runs", n) as report:
         for algorithm, first_seeds in _blocks(n, options):
             for together, fresh in _block(bench, algorithm, first_seeds, options, kept, report):
-                told = [(f"{one.algorithm}, seeds from {one.first_seed}", one.status, one.trials) for one in together]
-                report.done(told)
-                made += together
+                lines = [
+                    (f"{finished.algorithm}, seeds from {finished.first_seed}", finished.status, finished.trials)
+                    for finished in together
+                ]
+                report.done(lines)
+                runs += together
                 before += 0 if fresh else len(together)
     recorded = path() if kept and path().exists() else None
-    return FalseAlarms(runs=tuple(made), before=before, recorded=recorded)
+    return FalseAlarms(runs=tuple(runs), before=before, recorded=recorded)
 
 
 def _other_kernels(bench: Bench, kept: Kept) -> Iterator[str]:
@@ -264,12 +267,12 @@ def _block(
     fresh = [seed for seed in first_seeds if seed not in known]
     if not fresh:
         return
-    made = []
+    block = []
     for run in _reference_runs(bench, algorithm, fresh, zones, options, results, report):
         if kept and about:
             kept.add(run, about)
-        made.append(run)
-    yield made, True
+        block.append(run)
+    yield block, True
 
 
 def _about(bench: Bench, algorithm: str, zones: Sequence[Zone], options: Options) -> dict[str, Any]:
@@ -303,16 +306,16 @@ def _reference_runs(
     """Yield Runs that share guests; their trials are read from the Store `results`, or added to it."""
     where = model.order(zones)
     options_of = {seed: dataclasses.replace(options, first_seed=seed) for seed in first_seeds}
-    plans = [mutants.asked(algorithm, zones, own, where) for own in options_of.values()]
+    plans = [mutants.asked(algorithm, zones, chosen, where) for chosen in options_of.values()]
     ahead = plans[0].first_looks(first_seeds)
     looks_ahead = Looks(numbers=ahead.looks, then=functools.partial(_further_looks, plans))
     with runs.Run(
         bench, results, ahead.work, ahead.seeds, options.workers, on_trial=report.follow, looks=looks_ahead
     ) as run:
         run.wait()
-    for first_seed, own in options_of.items():
-        whole = mutants.asked(algorithm, zones, own)
-        answers = mutants.measure(bench, results, algorithm, zones, where, own, report.follow)
+    for first_seed, chosen in options_of.items():
+        whole = mutants.asked(algorithm, zones, chosen)
+        answers = mutants.measure(bench, results, algorithm, zones, where, chosen, report.follow)
         measured = {mutants.at(answer): answer.measurements for answer in answers}
         verdicts = mutants.judged(whole, answers)
         status = overall(verdicts)
@@ -349,7 +352,7 @@ def _nearest(
     if any(verdict.status in _FAILED for verdict in verdicts):
         return None
     by_id = {zone.id: zone for zone in zones}
-    found = []
+    candidates = []
     for verdict in verdicts:
         if verdict.status is Status.NOT_JUDGED or verdict.value is None:
             continue
@@ -357,7 +360,7 @@ def _nearest(
         trials = measured[zone.profile, verdict.place][: verdict.n]
         ratio = approach(zone, verdict.place, trials, family)
         used = verdict.permitted.margin_used(verdict.value)
-        found.append(
+        candidates.append(
             Nearest(zone=zone.id, cell=verdict.place.id, ratio=float(f"{ratio:.3g}"), margin_used=float(f"{used:.3g}"))
         )
-    return min(found, key=lambda one: one.distance, default=None)
+    return min(candidates, key=lambda nearest: nearest.distance, default=None)

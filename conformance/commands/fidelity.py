@@ -69,12 +69,12 @@ def published_rows(path: pathlib.Path) -> Iterator[tuple[dict[str, str], Cell, f
 
 def _number(name: str, text: str) -> float:
     try:
-        found = float(text)
+        number = float(text)
     except ValueError:
-        found = math.nan
-    if not math.isfinite(found):
+        number = math.nan
+    if not math.isfinite(number):
         raise UserError(f"{name} is {text!r}, which is not a finite number")
-    return found
+    return number
 
 
 def published_cells(path: pathlib.Path) -> Published:
@@ -82,14 +82,14 @@ def published_cells(path: pathlib.Path) -> Published:
 
     If several datasets have a figure for a cell, the first of _DATASETS counts.
     """
-    found: dict[tuple[str, str, Cell], tuple[float, str]] = {}
+    by_scheme: dict[tuple[str, str, Cell], tuple[float, str]] = {}
     for row, cell, utilization in published_rows(path):
         key, dataset = (row["algorithm"], row["implementation"], cell), row["dataset"]
         if dataset not in _DATASETS:
             continue
-        if key not in found or _DATASETS.index(dataset) < _DATASETS.index(found[key][1]):
-            found[key] = utilization, dataset
-    return found
+        if key not in by_scheme or _DATASETS.index(dataset) < _DATASETS.index(by_scheme[key][1]):
+            by_scheme[key] = utilization, dataset
+    return by_scheme
 
 
 def compare(measurements: Iterable[Measurement], published: Published) -> list[Row]:
@@ -198,13 +198,15 @@ class Fidelity(Result):
     @property
     def limits(self) -> list[Limit]:
         """The limits of the schemes that have any, each over all cells of the scheme."""
-        found = []
+        exceeded = []
         for line in self.lines:
             if line.bandwidth_mbps is None and line.scheme in LIMITS:
                 for name, value, limit in zip(("rms", "bias"), (line.rms, line.bias), LIMITS[line.scheme], strict=True):
                     if limit is not None:
-                        found.append(Limit(scheme=line.scheme, cells=line.cells, name=name, value=value, limit=limit))
-        return found
+                        exceeded.append(
+                            Limit(scheme=line.scheme, cells=line.cells, name=name, value=value, limit=limit)
+                        )
+        return exceeded
 
 
 def table(rows: Iterable[Row]) -> list[Line]:
@@ -214,11 +216,11 @@ def table(rows: Iterable[Row]) -> list[Line]:
         for bandwidth in (cell.bandwidth_mbps, None):
             groups[algorithm, bandwidth].append((cell, ours - theirs))
     lines = []
-    for (algorithm, bandwidth), found in sorted(groups.items(), key=lambda g: (g[0][0], g[0][1] or 1e9)):
-        bias, rms = bias_and_rms([difference for _, difference in found])
-        worst_cell, worst = max(found, key=lambda pair: abs(pair[1]))
+    for (algorithm, bandwidth), differences in sorted(groups.items(), key=lambda g: (g[0][0], g[0][1] or 1e9)):
+        bias, rms = bias_and_rms([difference for _, difference in differences])
+        worst_cell, worst = max(differences, key=lambda pair: abs(pair[1]))
         lines.append(
-            Line(scheme=algorithm, bandwidth_mbps=bandwidth, cells=len(found), bias=bias, rms=rms,
+            Line(scheme=algorithm, bandwidth_mbps=bandwidth, cells=len(differences), bias=bias, rms=rms,
                  worst_cell=worst_cell, worst=worst)
         )  # fmt: skip
     return lines

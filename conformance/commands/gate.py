@@ -307,19 +307,19 @@ def compute(options: Options, notes: Notes) -> GateResult:
     budget = Budget(options.budget)
     bench = benches.find(options.choice)
     known = () if options.baseline else expectations.of(bench)
-    asked, zones = _plan(options, bench, known)
+    planned, zones = _plan(options, bench, known)
     if options.target:
         _check_target(options.target, options)
     if options.keep_traces:
         files.check_writable(options.keep_traces, "name another folder with --keep-traces")
     if options.baseline:
-        made = itertools.chain.from_iterable(zones.values())
-        for line in baselines.kernel_notes(options.baseline, made, bench.scheme):
+        every_zone = itertools.chain.from_iterable(zones.values())
+        for line in baselines.kernel_notes(options.baseline, every_zone, bench.scheme):
             notes.say(line)
-    most = asked.looks[-1]
+    most = planned.looks[-1]
     each = f"{options.trials} to {most} trials" if most > options.trials else count(most, "trial")
     notes.say(
-        f"gate: {bench.adapter.name}, {', '.join(zones)}: {count(len(asked.work), 'cell')}, {each} each"
+        f"gate: {bench.adapter.name}, {', '.join(zones)}: {count(len(planned.work), 'cell')}, {each} each"
         + (f", {duration(budget.wall_s)}" if budget.wall_s else "")
     )
     compared = _features(options, bench, tuple(zones), budget.wall_s, notes) if options.features else None
@@ -328,12 +328,12 @@ def compute(options: Options, notes: Notes) -> GateResult:
     if about:
         clauses = gate_clauses.judge(
             bench, about, ids, gate_order.shares(options.shard), notes, budget.share_s(_FOR_CLAUSES),
-            trials=options.trials, most_trials=asked.looks[-1], first_seed=options.first_seed, results=options.results,
-            workers=options.workers,
+            trials=options.trials, most_trials=planned.looks[-1], first_seed=options.first_seed,
+            results=options.results, workers=options.workers,
         )  # fmt: skip
 
     measured: dict[bool, dict[Key, Sequence[Measurement]]] = {False: {}, True: {}}
-    session = Session(plan=asked, known=known, confirms=options.confirm)
+    session = Session(plan=planned, known=known, confirms=options.confirm)
 
     def measure(plan: Plan) -> Iterator[Event]:
         if plan.repeats:
@@ -348,8 +348,10 @@ def compute(options: Options, notes: Notes) -> GateResult:
                 measured[plan.repeats][event.key] = event.measurements
             yield event
 
-    found = session.findings(measure)
-    results = tuple(by_zone(asked, found, itertools.chain(*zones.values()), {a: bench.scheme(a).id for a in zones}))
+    findings = session.findings(measure)
+    results = tuple(
+        by_zone(planned, findings, itertools.chain(*zones.values()), {a: bench.scheme(a).id for a in zones})
+    )
     needed_s = budget.needed_s(
         {(zone.algorithm, scenarios.setting(zone.profile, place)) for zone, place in evidence(results).undecided}
     )
@@ -359,16 +361,16 @@ def compute(options: Options, notes: Notes) -> GateResult:
         left_s = budget.left_s()
         for_blame_s = None if left_s is None else max(left_s, _LEAST_BLAME_S)
         violations = [
-            blame.Violation(zone=one.zone, place=finding.verdict.place, values=finding.values)
-            for one in results
-            for finding in one.findings
+            blame.Violation(zone=result.zone, place=finding.verdict.place, values=finding.values)
+            for result in results
+            for finding in result.findings
             if finding.surprise is Surprise.NEW
         ]
         blamed = blame.of_violations(violations, options.choice, notes, options.workers, for_blame_s)
     return GateResult(
         judged=results,
         blamed=blamed,
-        family=asked.family,
+        family=planned.family,
         strict=options.strict,
         baseline=bool(options.baseline),
         gone=expectation.gone_command(options.choice.stack, options.results, options.choice.options("stack")),
@@ -415,16 +417,16 @@ def _features(
     algorithms = [algorithm for algorithm in algorithms if algorithm not in why_not]
     if not algorithms:
         return None
-    asked = compare.Options(
+    chosen = compare.Options(
         algorithms=algorithms, choice=options.choice, results=options.results, grid=compare_places.NO_CELLS,
         budget_s=None if budget_s is None else budget_s / 2, workers=options.workers, first_seed=options.first_seed,
     )  # fmt: skip
     if options.baseline:
         base = compare_sides.baseline(options.baseline, bench.adapter.name, algorithms)
-        return compare.of_sides(base, compare_sides.Stack(given=options.choice.stack, bench=bench), asked, notes)
+        return compare.of_sides(base, compare_sides.Stack(given=options.choice.stack, bench=bench), chosen, notes)
     for algorithm in algorithms:
         compare_features.record(
-            bench, algorithm, options.results, notes, options.workers, asked.budget_s, asked.first_seed
+            bench, algorithm, options.results, notes, options.workers, chosen.budget_s, chosen.first_seed
         )
     notes.say("features are kept beside the results; to compare them, give --baseline")
     return None
@@ -441,21 +443,21 @@ def _plan(options: Options, bench: Bench, known: Sequence[Expected]) -> tuple[Pl
     if options.grid != grids.SMOKE:
         grids.check(options.grid, flat, besides=[grids.SMOKE])
     ordered = gate_order.order(zones, shipped, options.grid)
-    own = gate_order.share(ordered.work, *shard)
-    questions = _questions(flat, own)
+    of_shard = gate_order.share(ordered.work, *shard)
+    questions = _questions(flat, of_shard)
     judgeable = {question.key for question in questions if question.rule.judgeable}
-    work = [key for key in own if key in judgeable]
+    work = [key for key in of_shard if key in judgeable]
     if not work:
         named = f"no zone of {', '.join(zones)} judges cells of {options.grid} in shard {options.shard}"
         raise UserError(named, "choose another --grid")
     most = last_look(options.trials, options.most_trials)
-    asked = plan(
+    planned = plan(
         questions, trials=options.trials, most_trials=most, first_seed=options.first_seed, work=work,
         beside=_questions(flat, ordered.work), known=expectation.violating(known, questions),
         urgent=ordered.urgent if options.budget else (),
     )  # fmt: skip
-    asked.refuse_blind()
-    return asked, zones
+    planned.refuse_blind()
+    return planned, zones
 
 
 def _zones(options: Options, bench: Bench, shipped: list[Zone]) -> dict[str, list[Zone]]:

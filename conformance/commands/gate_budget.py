@@ -83,7 +83,7 @@ def seconds(text: str | None) -> float | None:
     if text is None:
         return None
     match = re.fullmatch(r"(\d+(?:\.\d+)?)(s|m|h)", text.strip())
-    found = float(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2]] if match else 0.0
-    if not 0 < found < math.inf:
+    duration_s = float(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2]] if match else 0.0
+    if not 0 < duration_s < math.inf:
         raise UserError(f"--budget {text} is not a usable length of time", "give one such as 90s, 10m or 1h")
-    return found
+    return duration_s

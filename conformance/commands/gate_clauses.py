@@ -40,24 +40,33 @@ class Clauses:
     @property
     def new(self) -> list[JudgedClause]:
         """The violations that are not on record."""
-        return [one for one in self.judged if one.violates and one not in self.known]
+        return [
+            judged_clause for judged_clause in self.judged if judged_clause.violates and judged_clause not in self.known
+        ]
 
     @property
     def exit_status(self) -> ExitStatus:
         """VIOLATES for a new violation, ERROR for an error, UNKNOWN if anything is not known, else DONE."""
-        statuses = [of_verdicts([one.verdict.status]) for one in self.judged if one not in self.known]
+        statuses = [
+            of_verdicts([judged_clause.verdict.status])
+            for judged_clause in self.judged
+            if judged_clause not in self.known
+        ]
         return worst([*statuses, *([ExitStatus.UNKNOWN] if self.unmeasured else [])])
 
     @property
     def nothing(self) -> bool:
         """Whether no clause is decided, although some apply."""
-        decided = any(one.verdict.status.passes or one.violates for one in self.judged)
+        decided = any(judged_clause.verdict.status.passes or judged_clause.violates for judged_clause in self.judged)
         return bool(self.judged or self.unmeasured) and not decided
 
     @property
     def with_known(self) -> list[GateClauseRecord]:
         """The verdicts, and whether each is a violation on record."""
-        return [extended(GateClauseRecord, one, JudgedClauseRecord, known=one in self.known) for one in self.judged]
+        return [
+            extended(GateClauseRecord, judged_clause, JudgedClauseRecord, known=judged_clause in self.known)
+            for judged_clause in self.judged
+        ]
 
 
 def judge(
@@ -71,18 +80,22 @@ def judge(
     """
     every = questions_about(bench, {algorithm: algorithm for algorithm in algorithms}, what)
     work = gate_order.share(list(dict.fromkeys(question.key for question in every)), *shard)
-    own = [question for question in every if question.key in work]
-    asked = plan(own, trials=trials, most_trials=most_trials, first_seed=first_seed, beside=every)
-    notes.say(f"{count(len(own), 'clause')} in {count(len(work), 'network')}")
-    judged = judged_clauses(asked, bench, results, workers, notes, left_s)
-    there = [(one.clause.id, one.algorithm) for one in judged]
+    questions = [question for question in every if question.key in work]
+    planned = plan(questions, trials=trials, most_trials=most_trials, first_seed=first_seed, beside=every)
+    notes.say(f"{count(len(questions), 'clause')} in {count(len(work), 'network')}")
+    judged = judged_clauses(planned, bench, results, workers, notes, left_s)
+    there = [(judged_clause.clause.id, judged_clause.algorithm) for judged_clause in judged]
     on_record = {
-        (one["clause"], one["scheme"].partition("/")[0])
-        for one in clause_record.load()
-        if one["who"] == bench.adapter.name and one["verdict"] == Status.VIOLATES
+        (entry["clause"], entry["scheme"].partition("/")[0])
+        for entry in clause_record.load()
+        if entry["who"] == bench.adapter.name and entry["verdict"] == Status.VIOLATES
     }
     return Clauses(
         judged=judged,
-        known=tuple(one for one in judged if one.violates and (one.clause.id, one.algorithm) in on_record),
-        unmeasured=tuple(question.id for question in own if (question.id, question.algorithm) not in there),
+        known=tuple(
+            judged_clause
+            for judged_clause in judged
+            if judged_clause.violates and (judged_clause.clause.id, judged_clause.algorithm) in on_record
+        ),
+        unmeasured=tuple(question.id for question in questions if (question.id, question.algorithm) not in there),
     )

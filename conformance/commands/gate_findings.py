@@ -56,7 +56,7 @@ def evidence(results: Sequence[ZoneResult]) -> Evidence:
         for f in r.findings
         if f.verdict.status is not Status.NOT_JUDGED
     ]
-    at_smoke = [one for one in every if (one[0].algorithm, one[0].profile, one[1]) in smoke]
+    at_smoke = [suspect for suspect in every if (suspect[0].algorithm, suspect[0].profile, suspect[1]) in smoke]
     chosen = at_smoke or every
     undecided = tuple((zone, place) for zone, place, decided in chosen if not decided)
     return Evidence(smoke=bool(at_smoke), asked=len(chosen), undecided=undecided)
@@ -73,16 +73,16 @@ def failing(results: Iterable[ZoneResult]) -> list[Violation]:
 
 
 def by_zone(
-    asked: Plan, findings: Iterable[Finding], zones: Iterable[Zone], schemes: Mapping[str, str]
+    plan: Plan, findings: Iterable[Finding], zones: Iterable[Zone], schemes: Mapping[str, str]
 ) -> Iterator[ZoneResult]:
     """Yield a ZoneResult for each of these zones that a Plan asks about. `schemes`: {algorithm: scheme's id}."""
-    found = {one.name: one for one in findings}
+    by_name = {finding.name: finding for finding in findings}
     for zone in zones:
-        own = [question for question in asked.questions if question.id == zone.id]
-        if own:
+        questions = [question for question in plan.questions if question.id == zone.id]
+        if questions:
             yield ZoneResult(
                 zone=zone,
                 scheme_id=schemes[zone.algorithm],
-                findings=tuple(found[question.name] for question in own if question.name in found),
-                unmeasured=tuple(question.place for question in own if question.name not in found),
+                findings=tuple(by_name[question.name] for question in questions if question.name in by_name),
+                unmeasured=tuple(question.place for question in questions if question.name not in by_name),
             )

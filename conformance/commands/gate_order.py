@@ -37,15 +37,17 @@ def order(zones: Mapping[str, Sequence[Zone]], others: Sequence[Zone], grid: str
     ranked: list[tuple[tuple[Any, ...], Key]] = []
     for algorithm, all_own in zones.items():
         for profile in dict.fromkeys(zone.profile for zone in all_own):
-            own = [zone for zone in all_own if zone.profile == profile]
-            smoke = {place for zone in own for place in zone.smoke}
-            there = smoke if grid == grids.SMOKE else {p for zone in own for p in grids.within(grid, zone.places)}
+            of_profile = [zone for zone in all_own if zone.profile == profile]
+            smoke = {place for zone in of_profile for place in zone.smoke}
+            there = (
+                smoke if grid == grids.SMOKE else {p for zone in of_profile for p in grids.within(grid, zone.places)}
+            )
             settings = {at: scenarios.setting(profile, at) for at in there}
             ranks = {
-                at: (setting.transfer_bytes, algorithm, -_telling(own, others, at), profile, at)
+                at: (setting.transfer_bytes, algorithm, -_telling(of_profile, others, at), profile, at)
                 for at, setting in settings.items()
             }
-            first = _first_looks(own, smoke, ranks)
+            first = _first_looks(of_profile, smoke, ranks)
             for at, rank in ranks.items():
                 stage = _SMOKE if at in smoke else _FIRST if at in first else _REST
                 ranked.append(((stage, *rank), (algorithm, settings[at])))
@@ -64,10 +66,10 @@ def _first_looks(zones: Sequence[Zone], smoke: set[Point], ranks: Mapping[Point,
     return {min(of_zone, key=ranks.__getitem__) for of_zone in places if of_zone}
 
 
-def _telling(own: Sequence[Zone], others: Sequence[Zone], at: Point) -> float:
+def _telling(zones: Sequence[Zone], others: Sequence[Zone], at: Point) -> float:
     """Return how far apart this place sets an algorithm from the most similar one, in widths of its interval."""
     widest: dict[str, float] = {}
-    for mine, theirs in itertools.product(own, others):
+    for mine, theirs in itertools.product(zones, others):
         there = theirs.profile == mine.profile and at in mine.intervals and at in theirs.intervals
         if there and theirs.metric == mine.metric and theirs.algorithm != mine.algorithm:
             width = separation.gap(mine.intervals[at], theirs.intervals[at])

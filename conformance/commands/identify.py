@@ -122,16 +122,16 @@ def zones() -> list[Zone]:
 
     Raises UserError if there are none, or if they differ in their profiles or cells.
     """
-    found: list[Zone] = documents.all_zones("identify-*")
-    if not found:
+    zones: list[Zone] = documents.all_zones("identify-*")
+    if not zones:
         raise UserError("this suite ships no zones to identify algorithms by", "derive them (docs/add-a-zone.md)")
-    if len({zone.profile_digest for zone in found}) != 1:
+    if len({zone.profile_digest for zone in zones}) != 1:
         raise UserError("the identify zones belong to several profiles", "derive them from runs under one profile")
-    for zone in found:
-        every = {cell for other in found if other.metric == zone.metric for cell in other.cells}
+    for zone in zones:
+        every = {cell for other in zones if other.metric == zone.metric for cell in other.cells}
         if lacking := sorted(every - set(zone.cells)):
             raise UserError(f"zone {zone.id} lacks {lacking[0].id}", "measure its reference there and derive it again")
-    return found
+    return zones
 
 
 def _cells(zones: Sequence[Zone]) -> list[Cell]:
@@ -150,14 +150,14 @@ def compute(
     common.require_offered(bench, cca)
     work = [(cca, documents.profile(ours[0].profile, cell)) for cell in cells]
     measured = measure(bench, work, runs.seeds(trials, first_seed), results, workers, notes)
-    found = {setting.cell: measurements for (_, setting), measurements in measured}
+    by_cell = {setting.cell: measurements for (_, setting), measurements in measured}
     identified = Identified(called=cca, scheme=bench.scheme(cca), cells=len(cells), trials=trials)
     for outcome in common.BAD:
-        bad = collections.Counter(m.message for ms in found.values() for m in ms if m.outcome is outcome)
+        bad = collections.Counter(m.message for ms in by_cell.values() for m in ms if m.outcome is outcome)
         if bad:
             return dataclasses.replace(identified, trouble=common.Trouble(outcome, str(bad.most_common(1)[0][0])))
-    scores = model.scores(ours, found, cca)
-    exported = {_exported(m) for measurements in found.values() for m in measurements} - {None}
+    scores = model.scores(ours, by_cell, cca)
+    exported = {_exported(m) for measurements in by_cell.values() for m in measurements} - {None}
     return dataclasses.replace(
         identified,
         scores=tuple(scores),
@@ -175,8 +175,8 @@ def _exported(measurement: Measurement) -> str | None:
     bbr = about.get("bbr")
     if not bbr:
         return name
-    seen = bbr["versions_with_the_gains_seen"]
-    gains = f"gains of version {' or '.join(map(str, seen))}" if seen else "gains of no known version"
+    versions = bbr["versions_with_the_gains_seen"]
+    gains = f"gains of version {' or '.join(map(str, versions))}" if versions else "gains of no known version"
     return f"{name}, version {bbr['exported_version']} (with {gains})"
 
 
@@ -242,21 +242,21 @@ def compute_check(
     bench = benches.find(choice)
     work = [(algorithm, documents.profile(ours[0].profile, cell)) for algorithm in algorithms for cell in cells]
     measured = measure(bench, work, runs.seeds(trials, first_seed), results, workers, notes)
-    found = {(algorithm, setting.cell): measurements for (algorithm, setting), measurements in measured}
+    by_algorithm = {(algorithm, setting.cell): measurements for (algorithm, setting), measurements in measured}
     tallies = []
     for algorithm in algorithms:
-        own = {cell: found[algorithm, cell] for cell in cells}
-        tallies.append(_tally(ours, algorithm, bench.scheme(algorithm), own, trials))
+        by_cell = {cell: by_algorithm[algorithm, cell] for cell in cells}
+        tallies.append(_tally(ours, algorithm, bench.scheme(algorithm), by_cell, trials))
     return Checked(trials=trials, cells=len(cells), tallies=tuple(tallies))
 
 
 def _tally(
-    zones: Sequence[Zone], algorithm: str, scheme: Scheme, found: dict[Cell, Sequence[Measurement]], trials: int
+    zones: Sequence[Zone], algorithm: str, scheme: Scheme, by_cell: dict[Cell, Sequence[Measurement]], trials: int
 ) -> Tally:
-    if bad := common.bad(m for measurements in found.values() for m in measurements):
+    if bad := common.bad(m for measurements in by_cell.values() for m in measurements):
         return Tally(scheme=scheme, trouble=common.Trouble(bad.outcome, bad.message or ""))
     names = collections.Counter(
-        model.conclusion(model.scores(zones, {cell: [made[at]] for cell, made in found.items()}))
+        model.conclusion(model.scores(zones, {cell: [measurements[at]] for cell, measurements in by_cell.items()}))
         for at in range(trials)
     )
     right, none = names[algorithm], names[None]

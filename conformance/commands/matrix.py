@@ -131,10 +131,10 @@ def _rows(
             called = about.called(algorithm)
             yield Row(stack=about.name, algorithm=algorithm, called=called, status=Status.UNSUPPORTED, what=str(error))
         return
-    asked = _plan(about.offered(), bench.profile, wanted, trials, first_seed)
-    notes.say(f"{about.name}: {count(len(about.offered()), 'algorithm')}, {count(len(asked.work), 'cell')}")
+    plan = _plan(about.offered(), bench.profile, wanted, trials, first_seed)
+    notes.say(f"{about.name}: {count(len(about.offered()), 'algorithm')}, {count(len(plan.work), 'cell')}")
     known = expectations.of(bench)
-    session = Session(plan=asked, known=known)
+    session = Session(plan=plan, known=known)
     measured: dict[str, dict[Key, Sequence[Measurement]]] = collections.defaultdict(dict)
     verdicts: dict[str, list[Verdict]] = collections.defaultdict(list)
     for event in session.events(source(bench, results, workers, notes, new=session.is_new)):
@@ -163,11 +163,11 @@ def _plan(
             if clause.id in smoke:
                 questions.append(ask(clause, clauses.setting(clause.network), algorithm))
                 work.append(questions[-1].key)
-        own = [
+        of_algorithm = [
             question for zone in _zones(algorithm, profile) for question in cell_questions(zone, wanted or zone.smoke)
         ]
-        cells = wanted or list(dict.fromkeys(question.setting.cell for question in own)) or [_ANY_CELL]
-        questions += own
+        cells = wanted or list(dict.fromkeys(question.setting.cell for question in of_algorithm)) or [_ANY_CELL]
+        questions += of_algorithm
         work += [(algorithm, documents.profile(profile, cell)) for cell in cells]
     first, most = trials
     return plan(
@@ -184,9 +184,9 @@ def _zones(algorithm: str, profile: str) -> list[Zone]:
 
 
 def _row(
-    about: Manifest, algorithm: str, verdicts: Sequence[Verdict], found: Mapping[Key, Sequence[Measurement]]
+    about: Manifest, algorithm: str, verdicts: Sequence[Verdict], by_key: Mapping[Key, Sequence[Measurement]]
 ) -> Row:
-    measurements = [m for made in found.values() for m in made]
+    measurements = [m for measurements in by_key.values() for m in measurements]
     cells = [m for m in measurements if not m.trial.setting.packets]
     walls = [m.host["wall_s"] for m in cells if "wall_s" in m.host]
     wall_s = statistics.median(walls) if walls else None
@@ -202,6 +202,6 @@ def _row(
     bad = next((m for m in measurements if m.outcome in (Outcome.ERROR, Outcome.UNSUPPORTED)), None)
     if bad is not None:
         return row(Status(str(bad.outcome)), bad.message or "")
-    key = next((key for key in found if key[1].cell == _ANY_CELL), next(iter(found)))
-    median = statistics.median(m.utilization for m in found[key] if m.utilization is not None)
+    key = next((key for key in by_key if key[1].cell == _ANY_CELL), next(iter(by_key)))
+    median = statistics.median(m.utilization for m in by_key[key] if m.utilization is not None)
     return row(Status.NOT_JUDGED, f"no zone; utilization {median:.3f} at {key[1].cell.id}")

@@ -16,15 +16,15 @@ from conformance.support.console import count
 from conformance.support.notes import Notes
 
 
-def amount(asked: Plan) -> str:
+def amount(plan: Plan) -> str:
     """Return in words how many trials a Plan may take: "150 cells, 5 to 20 trials each: 750 to 3,000 trials"."""
-    cells, numbers = len(asked.work), dict.fromkeys((asked.looks[0], asked.looks[-1]))
+    cells, numbers = len(plan.work), dict.fromkeys((plan.looks[0], plan.looks[-1]))
     each, total = (" to ".join(f"{n * times:,}" for n in numbers) for times in (1, cells))
     return f"{count(cells, 'cell')}, {each} trials each: {total} trials"
 
 
 def answers(
-    asked: Plan,
+    plan: Plan,
     bench: Bench,
     results: str | pathlib.Path,
     workers: int | None,
@@ -46,7 +46,7 @@ def answers(
     `on_trial` is called with the run's Progress after each trial.
     """
     kept = Store(results)
-    for line in () if compares_kernels else unused.lines(asked, bench, kept):
+    for line in () if compares_kernels else unused.lines(plan, bench, kept):
         notes.say(line)
     with notes.bar(what, budget_s=budget_s) as bar:
 
@@ -55,7 +55,7 @@ def answers(
             on_trial(progress)
 
         yield from execute(
-            asked, bench, kept, workers=workers, executor=executor, on_trial=follow, budget_s=budget_s, new=new
+            plan, bench, kept, workers=workers, executor=executor, on_trial=follow, budget_s=budget_s, new=new
         )
 
 
@@ -75,18 +75,18 @@ def source(
     `left_s` returns the seconds that measuring may take; what is not measured by then is not judged.
     """
 
-    def events(asked: Plan) -> Iterator[Event]:
+    def events(plan: Plan) -> Iterator[Event]:
         measured: dict[Key, Sequence[Measurement]] = {}
         for answer in answers(
-            asked, bench, results, workers, notes, budget_s=left_s(), executor=executor, on_trial=on_trial,
-            new=(lambda judged: False) if asked.repeats else new,
+            plan, bench, results, workers, notes, budget_s=left_s(), executor=executor, on_trial=on_trial,
+            new=(lambda judged: False) if plan.repeats else new,
         ):  # fmt: skip
             yield answer
             yield from answer.judged
             measured[answer.key] = answer.measurements
-        for question in asked.questions:
+        for question in plan.questions:
             if len(question.settings) > 1 and measured.keys() >= set(question.keys):
-                yield asked.judge(question, {key[1]: measured[key] for key in question.keys})
+                yield plan.judge(question, {key[1]: measured[key] for key in question.keys})
 
     return events
 
@@ -105,6 +105,6 @@ def measure(
 
     No zone judges them. `compares_kernels`: see answers(). Raise UserError.
     """
-    asked = plan(trials=len(seeds), first_seed=seeds[0], work=work)
-    for answer in answers(asked, bench, results, workers, notes, compares_kernels=compares_kernels):
+    planned = plan(trials=len(seeds), first_seed=seeds[0], work=work)
+    for answer in answers(planned, bench, results, workers, notes, compares_kernels=compares_kernels):
         yield answer.key, answer.measurements

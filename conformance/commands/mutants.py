@@ -66,10 +66,10 @@ def choose_one(mutant_id: str) -> tuple[Mutant, ...]:
 
 def folder() -> pathlib.Path:
     """Return the folder of the mutants, which exists only in a checkout. Raise UserError."""
-    found = paths.PACKAGE.parent / "mutants"
-    if not found.is_dir():
+    home = paths.PACKAGE.parent / "mutants"
+    if not home.is_dir():
         raise UserError("the mutants are not part of the installed package", "run this in a checkout of the suite")
-    return found
+    return home
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -169,7 +169,9 @@ def compute(ids: Sequence[str], options: Options, record: bool, notes: Notes) ->
             report.done([(mutant.id, finding.outcome, finding.trials)])
         if record:
             _try_where_none_is_rejected(chosen, options, kept, report, did)
-            before = [one for one in mutant_record.load() if one.mutant in {mutant.id for mutant in absent}]
+            before = [
+                measured for measured in mutant_record.load() if measured.mutant in {mutant.id for mutant in absent}
+            ]
             recorded = (mutant_record.record([*before, *did.values()]), mutant_record.keep())
     return Scored(findings=tuple(findings), absent=tuple(mutant.id for mutant in absent), recorded=recorded)
 
@@ -185,8 +187,8 @@ def _look(mutant: Mutant, options: Options, kept: Store, report: "Reporter", did
     bench = bench_of(mutant, report.say)
     zones = _zones(mutant, options)
     whole = asked(mutant.measured, zones, options)
-    for told in unused.lines(whole, bench, kept, named=True):
-        report.note(f"{mutant.id}: {told}")
+    for line in unused.lines(whole, bench, kept, named=True):
+        report.note(f"{mutant.id}: {line}")
     first, most = mutant_record.telling(mutant.id, zones)
     ordered = mutants.order(zones, [*first, *mutant.first], most)
     answers: list[Answer] = []
@@ -204,8 +206,8 @@ def _look(mutant: Mutant, options: Options, kept: Store, report: "Reporter", did
 def _keep(mutant: Mutant, answers: Iterable[Answer], did: Did) -> None:
     """Add the measurements of each cell without errors to `did`."""
     for answer in answers:
-        if found := mutant_record.measured(mutant.id, answer.measurements):
-            did[mutant.id, *at(answer)] = found
+        if measured := mutant_record.measured(mutant.id, answer.measurements):
+            did[mutant.id, *at(answer)] = measured
 
 
 def _try_where_none_is_rejected(
@@ -215,20 +217,20 @@ def _try_where_none_is_rejected(
 
     Zones without a counted cell are left out: they cannot reject any.
     """
-    zones = [zone for zone in mutant_record.shipped() if any(one.counted for one in zone.intervals.values())]
+    zones = [zone for zone in mutant_record.shipped() if any(interval.counted for interval in zone.intervals.values())]
     rejecting = mutant_record.rejected_by(zones, did.values())
     # A mutant that no zone rejects was already measured in all of its cells: it is the least likely to be rejected.
     most = sorted(chosen, key=lambda mutant: -len(rejecting[mutant.id]))
     for zone in zones:
         further = [mutant for mutant in most if mutant.algorithm == zone.algorithm and mutant.kernel]
-        if not further or any(one.violates(zone) for one in did.values()):
+        if not further or any(measured.violates(zone) for measured in did.values()):
             continue
         report.note(f"{zone.id} rejects no mutant yet: measuring more there, because `zones check` requires one")
         where = [(zone.profile, cell) for cell in zone.intervals]
         for mutant in further:
             bench = bench_of(mutant, report.say)
             _keep(mutant, measure(bench, kept, mutant.measured, [zone], where, options, report.follow), did)
-            if any(one.violates(zone) for one in did.values()):
+            if any(measured.violates(zone) for measured in did.values()):
                 break
 
 
@@ -266,8 +268,8 @@ def at(answer: Answer) -> Where:
 
 def judged(whole: Plan, answers: Iterable[Answer]) -> tuple[Verdict, ...]:
     """Return the verdicts of Answers, in the order of the plan's zones and their cells."""
-    found = {one.question: one.verdict for answer in answers for one in answer.judged}
-    return tuple(found[question] for question in whole.questions if question in found)
+    verdicts = {judged.question: judged.verdict for answer in answers for judged in answer.judged}
+    return tuple(verdicts[question] for question in whole.questions if question in verdicts)
 
 
 def work(algorithm: str, where: Collection[Where]) -> list[Key]:
@@ -289,12 +291,12 @@ def zones_of(algorithm: str, profile: str, options: Options) -> list[Zone]:
     Zones over the grid are limited to the cells of `options.grid`, and zones over points of scenarios to the points
     that `pytest -m ALGORITHM` judges.
     """
-    found = [documents.zone_of(algorithm, kind, profile) for kind in documents.KINDS]
+    zones = [documents.zone_of(algorithm, kind, profile) for kind in documents.KINDS]
     kinds = documents.further_kinds(profile)
-    own = [zone for kind in kinds for zone in documents.all_zones(kind) if zone.algorithm == algorithm]
-    few = [zone for zone in map(documents.by_algorithm, own) if zone.intervals]
+    of_algorithm = [zone for kind in kinds for zone in documents.all_zones(kind) if zone.algorithm == algorithm]
+    few = [zone for zone in map(documents.by_algorithm, of_algorithm) if zone.intervals]
     further = [zone for zone in map(documents.zone, options.zones) if zone.algorithm == algorithm]
-    return [mutant_record.limited(zone, options.grid) for zone in (*found, *few, *further)]
+    return [mutant_record.limited(zone, options.grid) for zone in (*zones, *few, *further)]
 
 
 def _stack(mutant: Mutant) -> str:
@@ -317,17 +319,17 @@ def bench_of(mutant: Mutant, say: Callable[[str], None]) -> Bench:
 
 def patch_for(version: tuple[int, int]) -> pathlib.Path:
     """Return the mutants' patch for a source of this version: the newest patch not later than it. Raise UserError."""
-    made = {}
+    patches = {}
     for patch in folder().glob("linux-*.patch"):
         major, minor = patch.stem.removeprefix("linux-").split(".")
-        made[int(major), int(minor)] = patch
-    reached = [number for number in made if number <= version]
+        patches[int(major), int(minor)] = patch
+    reached = [number for number in patches if number <= version]
     if not reached:
         raise UserError(
             f"mutants/ has no patch for Linux {version[0]}.{version[1]}",
-            f"use a source of Linux {'.'.join(map(str, min(made)))} or later",
+            f"use a source of Linux {'.'.join(map(str, min(patches)))} or later",
         )
-    return made[max(reached)]
+    return patches[max(reached)]
 
 
 @functools.cache
@@ -351,22 +353,22 @@ class Reporter:
     def say(self, line: str) -> None:
         self._bar.say(line)
 
-    def follow(self, made: Progress) -> None:
-        self._fresh = self._fresh or bool(made.fresh)
-        self.say(f"{made.done} of {made.total} trials")
+    def follow(self, progress: Progress) -> None:
+        self._fresh = self._fresh or bool(progress.fresh)
+        self.say(f"{progress.done} of {progress.total} trials")
 
     def note(self, line: str) -> None:
         self._notes.say(line)
 
-    def done(self, told: Sequence[tuple[str, str, int]]) -> None:
+    def done(self, lines: Sequence[tuple[str, str, int]]) -> None:
         """Count mutants or runs that were measured together, [(name, outcome, trials)], as done.
 
         Each is shown with an equal share of the time. If all results came from files, this time is not used to
         estimate the time left.
         """
-        took_s = (time.monotonic() - self._began) / len(told)
-        self._bar.advance(by=len(told), fresh=self._fresh)
-        for name, outcome, trials in told:
+        took_s = (time.monotonic() - self._began) / len(lines)
+        self._bar.advance(by=len(lines), fresh=self._fresh)
+        for name, outcome, trials in lines:
             self._notes.say(f"{outcome:10} {name} ({count(trials, 'trial')}, {duration(took_s)})")
         self._began, self._fresh = time.monotonic(), False
 

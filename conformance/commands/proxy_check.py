@@ -99,15 +99,15 @@ def compute(name: str | None = None, down_s: Sequence[float] = DOWN_S) -> Checke
     left_out = None
     if why_not := proxy_network.allowed():
         raise UserError(f"cannot check proxies without unprivileged user namespaces: {why_not}")
-    commands = {one: _command(one) for one in ([SPLITTER] if name is None else [name])}
+    commands = {proxy: _command(proxy) for proxy in ([SPLITTER] if name is None else [name])}
     if name is None:
         try:
             commands[PEPSAL] = _command(PEPSAL)
         except UserError as error:
             left_out = str(error)
-    asked = list(_cases(commands, down_s))
-    with ThreadPoolExecutor(len(asked)) as pool:
-        return Checked(proxy=", ".join(commands), rows=tuple(pool.map(_row, asked)), left_out=left_out)
+    cases = list(_cases(commands, down_s))
+    with ThreadPoolExecutor(len(cases)) as pool:
+        return Checked(proxy=", ".join(commands), rows=tuple(pool.map(_row, cases)), left_out=left_out)
 
 
 def _command(name: str) -> list[str]:
@@ -120,19 +120,19 @@ def _command(name: str) -> list[str]:
 def _cases(commands: Mapping[str, list[str]], down_s: Sequence[float]) -> Iterator[dict[str, Any]]:
     via = {**commands, END_TO_END: []}
     for case in ("killed", "restarted"):
-        for who, own in via.items():
-            yield {"case": case, "via": who, "command": own, "options": []}
-    for name, own in commands.items():
+        for who, command in via.items():
+            yield {"case": case, "via": who, "command": command, "options": []}
+    for name, command in commands.items():
         for bound, receive in BOUNDS if name == SPLITTER else BOUNDS[:1]:
             options = [text for letter, value in (("b", bound), ("R", receive)) if value is not None
                        for text in (f"-{letter}", str(value))]  # fmt: skip
             most = None if bound is None else most_undelivered(bound, receive)
-            yield {"case": "undelivered", "via": name, "command": own, "options": options, "most": most}
+            yield {"case": "undelivered", "via": name, "command": command, "options": options, "most": most}
     yield {"case": "undelivered", "via": END_TO_END, "command": [], "options": [], "most": 0}
     for seconds in down_s:
         for section in SECTIONS:
-            for who, own in via.items():
-                about = {"case": "down", "via": who, "command": own, "options": []}
+            for who, command in via.items():
+                about = {"case": "down", "via": who, "command": command, "options": []}
                 yield {**about, "section": section, "seconds": seconds}
 
 
@@ -148,53 +148,55 @@ def most_undelivered(bound: int, receive: int | None = None) -> int:
     return bound + 2 * (bound if receive is None else receive)
 
 
-def _row(asked: Mapping[str, Any]) -> Row:
-    program = [*proxy_network.UNSHARE, sys.executable, "-m", "conformance.lab.proxy_failures", json.dumps(asked)]
-    about = {"case": asked["case"], "via": asked["via"], "about": _about(asked)}
+def _row(case: Mapping[str, Any]) -> Row:
+    program = [*proxy_network.UNSHARE, sys.executable, "-m", "conformance.lab.proxy_failures", json.dumps(case)]
+    about = {"case": case["case"], "via": case["via"], "about": _about(case)}
     try:
         done = subprocess.run(
             program, capture_output=True, text=True, timeout=_LONGEST_S, cwd=paths.PACKAGE.parent, check=False,
             env={**os.environ, "PATH": manifest.search_path()},  # tc is in sbin
         )  # fmt: skip
-        seen = json.loads(done.stdout)
+        observed = json.loads(done.stdout)
     except (subprocess.TimeoutExpired, ValueError) as error:
         late = isinstance(error, subprocess.TimeoutExpired)
         why = f"it took longer than {_LONGEST_S} s" if late else (done.stderr.strip().splitlines() or ["no output"])[-1]
         return Row(**about, seen={}, asked=None, holds=None, trouble=why)
-    must, holds = judged(asked, seen)
-    return Row(**about, seen=seen, asked=must, holds=holds)
+    must, holds = judged(case, observed)
+    return Row(**about, seen=observed, asked=must, holds=holds)
 
 
-def _about(asked: Mapping[str, Any]) -> str:
-    if asked["case"] == "down":
-        return f"the {SECTIONS[asked['section']]} section for {asked['seconds']:g} s"
-    if asked["case"] == "undelivered":
-        return " ".join(asked["options"]) or ("no back-pressure" if asked["command"] else "")
+def _about(case: Mapping[str, Any]) -> str:
+    if case["case"] == "down":
+        return f"the {SECTIONS[case['section']]} section for {case['seconds']:g} s"
+    if case["case"] == "undelivered":
+        return " ".join(case["options"]) or ("no back-pressure" if case["command"] else "")
     return ""
 
 
-def judged(asked: Mapping[str, Any], seen: Mapping[str, Any]) -> tuple[str | None, bool | None]:
+def judged(case: Mapping[str, Any], observed: Mapping[str, Any]) -> tuple[str | None, bool | None]:
     """Return (the requirement of a case in words, whether it is met); (None, None) if it has none."""
-    match asked["case"]:
-        case "killed" if asked.get("via") == END_TO_END:
-            return "nothing happens to the connection, and the stream goes on", seen["goes_on"] and seen["right"]
+    match case["case"]:
+        case "killed" if case.get("via") == END_TO_END:
+            return "nothing happens to the connection, and the stream goes on", observed["goes_on"] and observed[
+                "right"
+            ]
         case "killed":
-            noticed = seen["client_noticed_s"] is not None and seen["server_noticed_s"] is not None
-            whole = seen["client_how"] == "end"
+            noticed = observed["client_noticed_s"] is not None and observed["server_noticed_s"] is not None
+            whole = observed["client_how"] == "end"
             must = "both ends notice, and do not take it for the normal end of the stream"
-            return must, noticed and not whole and seen["right"]
+            return must, noticed and not whole and observed["right"]
         case "restarted":
-            served = seen["served_s"] is not None and seen["served_s"] <= _SERVED_S
-            if asked.get("via") == END_TO_END:
-                goes_on = seen["client_how"] == seen["server_how"] == "nothing"
+            served = observed["served_s"] is not None and observed["served_s"] <= _SERVED_S
+            if case.get("via") == END_TO_END:
+                goes_on = observed["client_how"] == observed["server_how"] == "nothing"
                 return "new connections are served throughout, and the old one goes on", served and (
-                    seen["served_meanwhile"] and goes_on
+                    observed["served_meanwhile"] and goes_on
                 )
             return f"new connections are served within {_SERVED_S:g} s", served
-        case "undelivered" if asked["most"] is not None:
-            return f"at most {asked['most']} bytes", seen["undelivered_bytes"] <= asked["most"]
+        case "undelivered" if case["most"] is not None:
+            return f"at most {case['most']} bytes", observed["undelivered_bytes"] <= case["most"]
         case "down":
-            most_s = asked["seconds"] + _LATE_S
-            resumed = seen["resumed_s"] is not None and seen["resumed_s"] <= most_s
-            return f"the stream goes on within {most_s:g} s, and is whole", resumed and seen["whole"]
+            most_s = case["seconds"] + _LATE_S
+            resumed = observed["resumed_s"] is not None and observed["resumed_s"] <= most_s
+            return f"the stream goes on within {most_s:g} s, and is whole", resumed and observed["whole"]
     return None, None

@@ -54,7 +54,7 @@ class Measured(Result):
 
     @property
     def exit_status(self) -> ExitStatus:
-        judged = (heatmap for one in self.series for heatmap in one.judged)
+        judged = (heatmap for series in self.series for heatmap in series.judged)
         return exit_status(result for heatmap in judged for result in heatmap.results.values())
 
 
@@ -89,23 +89,23 @@ def compute(
     questions = [
         ask(zone, setting, algorithm) for setting in settings for zone in zones if setting.cell in zone.intervals
     ]
-    asked = plan(
+    planned = plan(
         questions, trials=trials, most_trials=most_trials, first_seed=first_seed,
-        work=[(algorithm, one) for one in settings],
+        work=[(algorithm, setting) for setting in settings],
     )  # fmt: skip
     if len(cells) > 1:
-        notes.say(f"run: {bench.adapter.name}, {algorithm}: {amount(asked)}")
+        notes.say(f"run: {bench.adapter.name}, {algorithm}: {amount(planned)}")
     measured: dict[Setting, Sequence[Measurement]] = {}
     findings: list[Finding] = []
-    session = Session(plan=asked, confirms=False)
+    session = Session(plan=planned, confirms=False)
     for event in session.events(source(bench, results, workers, notes, executor=executor)):
         if isinstance(event, Answer):
             measured[event.setting] = event.measurements
             _complain(notes, event.setting.cell, event.measurements)
         elif isinstance(event, Finding):
             findings.append(event)
-    made = [m for setting in settings for m in measured[setting]]
-    series = heatmaps.all_series(made, planned=by_zone(findings))
+    measurements = [m for setting in settings for m in measured[setting]]
+    series = heatmaps.all_series(measurements, planned=by_zone(findings))
     return Measured(series=tuple(series), results=results, not_judged=not_judged)
 
 

@@ -47,8 +47,8 @@ class Figure:
     @property
     def median(self) -> float | None:
         """The median over all trials; None if any trial has no value."""
-        seen = [value for value in self.values if value is not None]
-        return statistics.median(seen) if seen and len(seen) == len(self.values) else None
+        known = [value for value in self.values if value is not None]
+        return statistics.median(known) if known and len(known) == len(self.values) else None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,9 @@ class PointRan:
 
     def median(self, group: str, metric: str) -> float | None:
         """Return the median of a figure, None if it is not known."""
-        return next((one.median for one in self.figures if (one.group, one.metric) == (group, metric)), None)
+        return next(
+            (figure.median for figure in self.figures if (figure.group, figure.metric) == (group, metric)), None
+        )
 
 
 class FigureRecord(Record):
@@ -136,8 +138,13 @@ class Ran(Result):
         Inconclusive zones do not count, because with few trials zones are often inconclusive.
         """
         ran = [*self.points, *([self.alone] if self.alone else [])]
-        told = [one.status for point in ran for one in point.verdicts if one.status in (Status.VIOLATES, Status.ERROR)]
-        return worst([of_outcomes(outcome for point in ran for outcome in point.outcomes), of_verdicts(told)])
+        status = [
+            verdict.status
+            for point in ran
+            for verdict in point.verdicts
+            if verdict.status in (Status.VIOLATES, Status.ERROR)
+        ]
+        return worst([of_outcomes(outcome for point in ran for outcome in point.outcomes), of_verdicts(status)])
 
     @property
     def harmed(self) -> list[HarmedPointRecord]:
@@ -185,16 +192,18 @@ def run(
             raise UserError(
                 f"/flows: {why_not}", "request one body per connection, or see docs/contract.md on contract 2"
             )
-    asked = plan(
+    planned = plan(
         _questions(algorithm, settings.values()), trials=trials, first_seed=first_seed,
         work=[(algorithm, setting) for setting in settings.values()],
     )  # fmt: skip
-    events = list(Session(plan=asked, confirms=False).events(source(bench, results, workers, notes, executor=executor)))
-    measured = {one.setting: one.measurements for one in events if isinstance(one, Answer)}
+    events = list(
+        Session(plan=planned, confirms=False).events(source(bench, results, workers, notes, executor=executor))
+    )
+    measured = {event.setting: event.measurements for event in events if isinstance(event, Answer)}
     verdicts: dict[Point, list[Verdict]] = collections.defaultdict(list)
-    for one in events:
-        if isinstance(one, Finding):
-            verdicts[one.verdict.place].append(one.verdict)
+    for event in events:
+        if isinstance(event, Finding):
+            verdicts[event.verdict.place].append(event.verdict)
     ran = {point: _ran(point, measured[setting], verdicts[setting.point]) for point, setting in settings.items()}
     return Ran(
         scenario=scenario.name,
@@ -222,10 +231,10 @@ def _chosen(scenario: Scenario, points: Sequence[str], grid: str | None) -> Iter
         return [_point(scenario, points)]
     given = parse_values(",".join(points))
     scenario.point(given)
-    found = [one for one in scenario.grid(grid) if given.items() <= scenario.values(one).items()]
-    if not found:
+    matching = [point for point in scenario.grid(grid) if given.items() <= scenario.values(point).items()]
+    if not matching:
         raise UserError(f"grid {grid} of {scenario.name} has no point with {', '.join(points)}")
-    return found
+    return matching
 
 
 def _point(scenario: Scenario, texts: Sequence[str]) -> Point:
@@ -240,16 +249,16 @@ def _check_memory(setting: Setting, stack: str) -> None:
 
 
 def _ran(point: Point, measurements: Sequence[Measurement], verdicts: Sequence[Verdict]) -> PointRan:
-    good = [one for one in measurements if one.outcome in (Outcome.OK, Outcome.TIMEOUT)]
+    good = [measurement for measurement in measurements if measurement.outcome in (Outcome.OK, Outcome.TIMEOUT)]
     # Published result lines have no evidence.
-    triggered = [one.evidence["triggered"] for one in good if "triggered" in one.evidence]
+    triggered = [measurement.evidence["triggered"] for measurement in good if "triggered" in measurement.evidence]
     return PointRan(
         point=point.id,
-        outcomes=tuple(one.outcome for one in measurements),
+        outcomes=tuple(measurement.outcome for measurement in measurements),
         figures=tuple(_figures(good)),
-        messages=tuple(sorted({str(one.message) for one in measurements if one.message})),
+        messages=tuple(sorted({str(measurement.message) for measurement in measurements if measurement.message})),
         verdicts=tuple(verdicts),
-        triggered={state: tuple(one[state] for one in triggered) for state in (triggered[0] if triggered else ())},
+        triggered={state: tuple(times[state] for times in triggered) for state in (triggered[0] if triggered else ())},
     )
 
 
@@ -260,7 +269,7 @@ def _figures(measurements: Sequence[Measurement]) -> Iterator[Figure]:
     network = measurements[0].setting.network
     if not measurements[0].flows:
         for metric in metrics.lone():
-            yield from _figure("", metric.name, [one.value(metric.name) for one in measurements])
+            yield from _figure("", metric.name, [measurement.value(metric.name) for measurement in measurements])
         return
     judged = [group.name for group in network.flows if group.judged]
     groups: Mapping[str, str | None] = {
@@ -269,7 +278,7 @@ def _figures(measurements: Sequence[Measurement]) -> Iterator[Figure]:
     }
     for title, group in groups.items():
         for name, of in metrics.shared().items():
-            yield from _figure(title, name, [of(one, group) for one in measurements])
+            yield from _figure(title, name, [of(measurement, group) for measurement in measurements])
 
 
 def _figure(group: str, metric: str, values: Sequence[float | None]) -> Iterator[Figure]:

@@ -112,16 +112,16 @@ class Comparison(Result):
     @property
     def summaries(self) -> list[Summary]:
         """The errors of each scheme, summarized: those of each panel, then of all panels together."""
-        found = []
-        for scheme in dict.fromkeys(one.algorithm for one in self.compared):
-            own = [one for one in self.compared if one.algorithm == scheme]
-            groups = [(one.panel.title, list(one.errors.values())) for one in own]
+        lines = []
+        for scheme in dict.fromkeys(compared.algorithm for compared in self.compared):
+            compared = [compared for compared in self.compared if compared.algorithm == scheme]
+            groups = [(compared.panel.title, list(compared.errors.values())) for compared in compared]
             groups.append(("all", [error for _, errors in groups for error in errors]))
-            found += [
+            lines += [
                 Summary(scheme=scheme, paths=title, of=len(errors), accuracy=accuracy.summary(errors))
                 for title, errors in groups
             ]
-        return found
+        return lines
 
     @property
     def exit_status(self) -> ExitStatus:

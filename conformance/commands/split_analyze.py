@@ -51,13 +51,13 @@ Measured = Mapping[str, Mapping[Cell, Sequence[Measurement]]]
 def load(results: Sequence[str | pathlib.Path], chosen: Chosen = Chosen()) -> Measured:
     """Return the chosen results of each scheme. Raises UserError if there are none, or if runs differ."""
     everything = store.read(*results)
-    own = [m for m in everything if m in chosen]
-    if not own:
+    measurements = [m for m in everything if m in chosen]
+    if not measurements:
         there = sorted({f"{m.trial.scheme.id} under {m.trial.setting.profile}" for m in everything})
         raise UserError(
             f"no matching results in {', '.join(map(str, results))}", f"available: {', '.join(there) or 'none'}"
         )
-    return dict(sorted(grouping.by_scheme(own).items()))
+    return dict(sorted(grouping.by_scheme(measurements).items()))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +71,12 @@ class Table:
     def rows(self) -> list["RowRecord"]:
         """How many paths pass each filter, for each name."""
         return [
-            RowRecord(name=name, paths=len(made), filters=[_filter(made, wanted) for wanted in split_rates.FILTERS])
-            for name, made in self.predictions.items()
+            RowRecord(
+                name=name,
+                paths=len(predictions),
+                filters=[_filter(predictions, wanted) for wanted in split_rates.FILTERS],
+            )
+            for name, predictions in self.predictions.items()
         ]
 
 
@@ -171,25 +175,25 @@ class Analysis(Result):
         """The predictions to be drawn, path by path."""
         return [
             PredictionRecord(
-                path=path.id, path_class=str(path.path_class), scheme=scheme, split_mbps=_bounds(made.split),
-                end_to_end_mbps=_bounds(made.end_to_end),
+                path=path.id, path_class=str(path.path_class), scheme=scheme, split_mbps=_bounds(prediction.split),
+                end_to_end_mbps=_bounds(prediction.end_to_end),
             )
             for path, by_scheme in self.predictions.items()
-            for scheme, made in by_scheme.items()
+            for scheme, prediction in by_scheme.items()
         ]  # fmt: skip
 
 
-def _scheme(name: str, found: Sequence[Sequence[Measurement]]) -> MeasuredSchemeRecord:
-    trials = [len(measurements) for measurements in found]
+def _scheme(name: str, by_trial: Sequence[Sequence[Measurement]]) -> MeasuredSchemeRecord:
+    trials = [len(measurements) for measurements in by_trial]
     return MeasuredSchemeRecord(
-        scheme=name, profile=found[0][0].trial.setting.profile, cells=len(found), fewest_trials=min(trials),
+        scheme=name, profile=by_trial[0][0].trial.setting.profile, cells=len(by_trial), fewest_trials=min(trials),
         most_trials=max(trials),
-        unknown_cells=sum(split_rates.trial_rates(measurements) is None for measurements in found),
+        unknown_cells=sum(split_rates.trial_rates(measurements) is None for measurements in by_trial),
     )  # fmt: skip
 
 
-def _filter(made: Sequence[Prediction], wanted: Filter) -> FilterRecord:
-    by_class = split_rates.count(made, wanted)
+def _filter(predictions: Sequence[Prediction], wanted: Filter) -> FilterRecord:
+    by_class = split_rates.count(predictions, wanted)
     return FilterRecord(
         gain_above=wanted.gain, utilization_above=wanted.utilization,
         by_class={str(c): filled(CountRecord, by_class[c]) for c in PathClass if c in by_class},
@@ -218,7 +222,7 @@ def compute(
     measured = load(results, chosen)
     if timeout_s is not None:
         measured = {
-            scheme: {cell: list(split_rates.cut_off(found, timeout_s)) for cell, found in cells.items()}
+            scheme: {cell: list(split_rates.cut_off(measurements, timeout_s)) for cell, measurements in cells.items()}
             for scheme, cells in measured.items()
         }
     rates = {scheme: Rates.medians(cells, timeouts) for scheme, cells in measured.items()}
@@ -244,15 +248,15 @@ def _tables(analysis: Analysis, rates: Mapping[str, Rates], among: Sequence[Path
 
 
 def _interpolation_errors(rates: Mapping[str, Rates]) -> list[InterpolationError]:
-    found = []
+    errors = []
     for scheme, of in rates.items():
         for axis, ratios in interpolation.leave_one_out(of.low).items():
             if ratios:
                 typical, worst = interpolation.typical_and_worst(ratios)
-                found.append(
+                errors.append(
                     InterpolationError(scheme=scheme, axis=axis, cells=len(ratios), typical=typical, worst=worst)
                 )
-    return found
+    return errors
 
 
 def predict(path: Path, rates: Rates, interpolated: bool = False) -> Prediction:
@@ -261,14 +265,14 @@ def predict(path: Path, rates: Rates, interpolated: bool = False) -> Prediction:
     If all cells of the path were measured, including the one that its segments compose to by the grid's rules, only
     these are used. Otherwise, the segments are composed exactly.
     """
-    made: Prediction = split_rates.predict(path, rates)
-    if not interpolated or not (made.split is None or made.end_to_end is None):
-        return made
+    prediction: Prediction = split_rates.predict(path, rates)
+    if not interpolated or not (prediction.split is None or prediction.end_to_end is None):
+        return prediction
     path = dataclasses.replace(path, exact=True)
     bounds: dict[str, dict[Cell, float]] = {}
     for name in ("low", "high"):
         known = getattr(rates, name)
-        found = {cell: interpolation.interpolate(known, cell) for cell in path.cells if cell is not None}
-        bounds[name] = {cell: rate for cell, rate in found.items() if rate is not None}
+        interpolated_rates = {cell: interpolation.interpolate(known, cell) for cell in path.cells if cell is not None}
+        bounds[name] = {cell: rate for cell, rate in interpolated_rates.items() if rate is not None}
     best: Prediction = split_rates.predict(path, dataclasses.replace(rates, low=bounds["low"], high=bounds["high"]))
     return best

@@ -123,8 +123,10 @@ def compute(
         for pair in dict.fromkeys(segments)
     ]
     work = [(algorithm, setting) for setting in settings]
-    found = {key[1]: ms for key, ms in measure(bench, work, runs.seeds(trials, first_seed), results, workers, notes)}
+    measurements = {
+        key[1]: ms for key, ms in measure(bench, work, runs.seeds(trials, first_seed), results, workers, notes)
+    }
     return Measured(
         scheme=bench.scheme(algorithm), proxy=through.program if through else None, trials=trials,
-        paths=tuple(MeasuredPath(setting=setting, measurements=tuple(found[setting])) for setting in settings),
+        paths=tuple(MeasuredPath(setting=setting, measurements=tuple(measurements[setting])) for setting in settings),
     )  # fmt: skip

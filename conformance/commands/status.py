@@ -47,8 +47,8 @@ _OF_OUTCOME = {
 
 def worst(statuses: Iterable[ExitStatus]) -> ExitStatus:
     """Return the worst of several statuses, in the order of the verdicts' Status; DONE if there are none."""
-    found = set(statuses)
-    return next((status for status in _WORST_FIRST if status in found), ExitStatus.DONE)
+    exit_status = set(statuses)
+    return next((status for status in _WORST_FIRST if status in exit_status), ExitStatus.DONE)
 
 
 def of_verdicts(statuses: Iterable[Status]) -> ExitStatus:

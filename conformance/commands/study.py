@@ -133,15 +133,15 @@ class Told(Result):
     @property
     def titles(self) -> list[common.TitleRecord]:
         """The study's scenarios."""
-        return [common.TitleRecord(name=name, title=one.title) for name, one in self.study.scenarios.items()]
+        return [common.TitleRecord(name=name, title=scenario.title) for name, scenario in self.study.scenarios.items()]
 
     @property
     def anchors(self) -> list[AnchorRecord]:
         """The study's anchors, judged."""
         judged = self.judgment.anchors
         return [
-            extended(AnchorRecord, judged[one.name], JudgedRecord, name=one.name, reason=one.reason)
-            for one in self.study.anchors
+            extended(AnchorRecord, judged[anchor.name], JudgedRecord, name=anchor.name, reason=anchor.reason)
+            for anchor in self.study.anchors
         ]
 
     @property
@@ -193,20 +193,20 @@ def run(
     for point in chosen:
         choice = Choice(stack=point.stack, client=point.client, kernel=point.kernel)
         benched.setdefault((choice, trials or study.trials_at(point, tier)), []).append(point)
-    for (choice, number), own in benched.items():
+    for (choice, number), study_points in benched.items():
         try:
             _make_variant(study, choice.kernel, notes)
             bench = benches.find(choice)
         except UserError as error:
-            why_not |= dict.fromkeys(own, str(error))
+            why_not |= dict.fromkeys(study_points, str(error))
             continue
-        why_not |= _too_large(study, own)
-        work = _work(study, [point for point in own if point not in why_not])
-        asked = plan(trials=number, first_seed=first_seed, work=work)
-        for answer in answers(asked, bench, results, workers, notes, executor=executor):
+        why_not |= _too_large(study, study_points)
+        work = _work(study, [point for point in study_points if point not in why_not])
+        planned = plan(trials=number, first_seed=first_seed, work=work)
+        for answer in answers(planned, bench, results, workers, notes, executor=executor):
             measured |= dict.fromkeys(work[answer.key], answer.measurements)
         schemes |= dict.fromkeys(_schemes(bench, work))
-    failed = of_outcomes(one.outcome for found in measured.values() for one in found)
+    failed = of_outcomes(measurement.outcome for measurements in measured.values() for measurement in measurements)
     known = references.of(study)
     return Told(
         study=study, tier=tier, judgment=outcome.judge(study, measured, why_not, known),
@@ -221,43 +221,43 @@ def _make_variant(study: Study, name: str | None, notes: Notes) -> None:
 
     A different kernel with that name on this machine is the user's: it is kept, and a UserError is raised.
     """
-    asked = study.variants.get(name or "")
-    if name is None or asked is None:
+    variant = study.variants.get(name or "")
+    if name is None or variant is None:
         return
-    kernel = kernel_variant.ready(name, asked.of, asked.parameters)
-    held = next((one for one in kernels.kernels() if one.name == name), None)
+    kernel = kernel_variant.ready(name, variant.of, variant.parameters)
+    held = next((kernel for kernel in kernels.kernels() if kernel.name == name), None)
     if held is None:
-        kernel_variant.make(name, asked.of, asked.parameters)
-        given = ", ".join(f"{parameter}={value}" for parameter, value in asked.parameters.items())
-        notes.say(f"made the kernel {name}: {asked.of} with {given}")
+        kernel_variant.make(name, variant.of, variant.parameters)
+        given = ", ".join(f"{parameter}={value}" for parameter, value in variant.parameters.items())
+        notes.say(f"made the kernel {name}: {variant.of} with {given}")
     elif held.digest != kernel.digest:
         raise UserError(
-            f"kernel {name} is not {asked.of} with the study's parameters", f"make it with `{_how(name, asked)}`"
+            f"kernel {name} is not {variant.of} with the study's parameters", f"make it with `{_how(name, variant)}`"
         )
 
 
-def _how(name: str, asked: Variant) -> str:
-    given = " ".join(f"--parameter {parameter}={value}" for parameter, value in asked.parameters.items())
-    return f"conformance kernel variant {name} --of {asked.of} {given}"
+def _how(name: str, variant: Variant) -> str:
+    given = " ".join(f"--parameter {parameter}={value}" for parameter, value in variant.parameters.items())
+    return f"conformance kernel variant {name} --of {variant.of} {given}"
 
 
 def _work(study: Study, points: Iterable[StudyPoint]) -> Mapping[Key, list[StudyPoint]]:
     """Return {(algorithm, setting): points}; several points may have the same setting."""
-    found: dict[Key, list[StudyPoint]] = {}
+    study_points: dict[Key, list[StudyPoint]] = {}
     for point in points:
-        found.setdefault((point.algorithm, study.setting(point)), []).append(point)
-    return found
+        study_points.setdefault((point.algorithm, study.setting(point)), []).append(point)
+    return study_points
 
 
 def _too_large(study: Study, points: Iterable[StudyPoint]) -> dict[StudyPoint, str]:
     """Return {point: why not} for the points whose guest would not fit into this machine's free memory."""
     free_mb = limits.free_memory_mb()
-    found = {}
+    too_large = {}
     for point in points:
         needed = job.memory_mb(study.setting(point), point.stack)
         if free_mb is not None and needed > free_mb:
-            found[point] = f"its guest needs {needed} MB, but only {free_mb} MB are free"
-    return found
+            too_large[point] = f"its guest needs {needed} MB, but only {free_mb} MB are free"
+    return too_large
 
 
 def _schemes(bench: Bench, work: Iterable[Key]) -> Iterator[str]:
@@ -272,18 +272,18 @@ def show(what: str, results: Sequence[str | pathlib.Path]) -> Told:
     there = [
         path for path in map(pathlib.Path, results) if path.exists() or path != pathlib.Path(store.DEFAULT_RESULTS)
     ]
-    found = study_results.of(study, store.read(*there))
-    return told(study, found, ", ".join(map(str, results)))
+    held = study_results.of(study, store.read(*there))
+    return told(study, held, ", ".join(map(str, results)))
 
 
-def told(study: Study, found: study_results.Found, results: str) -> Told:
+def told(study: Study, held: study_results.Found, results: str) -> Told:
     """Return what is known of a study from the measurements `found` and the references of zones. Raise UserError."""
     known = references.of(study)
     return Told(
-        study=study, tier=None, judgment=outcome.judge(study, found.measured, references=known),
-        points=len(study.points["full"]), measured=outcome.known(found.measured),
-        referenced=outcome.referenced(found.measured, known), schemes=found.schemes, results=results,
-        core_s={tier: study_results.core_s(found.measured, points) for tier, points in study.points.items()},
+        study=study, tier=None, judgment=outcome.judge(study, held.measured, references=known),
+        points=len(study.points["full"]), measured=outcome.known(held.measured),
+        referenced=outcome.referenced(held.measured, known), schemes=held.schemes, results=results,
+        core_s={tier: study_results.core_s(held.measured, points) for tier, points in study.points.items()},
     )  # fmt: skip
 
 
@@ -321,7 +321,7 @@ class Board(Result):
     @property
     def counts(self) -> Mapping[Verdict, int]:
         """How many claims of all studies have each verdict."""
-        return {verdict: sum(one.judgment.counts[verdict] for one in self.studies) for verdict in Verdict}
+        return {verdict: sum(study.judgment.counts[verdict] for study in self.studies) for verdict in Verdict}
 
 
 def board(results: Sequence[str | pathlib.Path]) -> Board:
@@ -329,7 +329,7 @@ def board(results: Sequence[str | pathlib.Path]) -> Board:
     measurements = list(store.read(*map(pathlib.Path, results)))
     shown = ", ".join(map(str, results))
     of = ((study, study_results.of(study, measurements)) for study in map(studies.find, studies.files()))
-    return Board(studies=tuple(told(study, found, shown) for study, found in of))
+    return Board(studies=tuple(told(study, held, shown) for study, held in of))
 
 
 class StudyRecord(Record):

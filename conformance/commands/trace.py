@@ -207,10 +207,10 @@ def take(
 
 def keep(folder: pathlib.Path | None, target: pathlib.Path, measurement: Measurement) -> None:
     """Copy the folder that take() yielded to `target`, and write the measurement there. Raises UserError."""
-    with files.folder(target, files.OTHER_FOLDER) as made:
+    with files.folder(target, files.OTHER_FOLDER) as temporary:
         if folder:
-            shutil.copytree(folder, made, dirs_exist_ok=True)
-        files.write(made / "measurement.json", json.dumps(measurement.to_json(), indent=1, sort_keys=True) + "\n")
+            shutil.copytree(folder, temporary, dirs_exist_ok=True)
+        files.write(temporary / "measurement.json", json.dumps(measurement.to_json(), indent=1, sort_keys=True) + "\n")
 
 
 def keep_some(
@@ -227,19 +227,19 @@ def keep_some(
     """
     every = list(places)
     for algorithm, profile, at in every[:_MOST_KEPT]:
-        own = "" if profile in documents.PROFILES.values() else f"-{profile}"
-        target = pathlib.Path(folder) / f"{algorithm}-{at.id}{own}"
+        profile_suffix = "" if profile in documents.PROFILES.values() else f"-{profile}"
+        target = pathlib.Path(folder) / f"{algorithm}-{at.id}{profile_suffix}"
         if target.exists():
             notes.say(f"trace already kept: {target}")
             continue
         try:
-            found = compute(
+            traced = compute(
                 algorithm, choice, cell=at.id, seed=seed, profile=profile, packets_only=False, target=target,
                 notes=notes,
             )  # fmt: skip
         except UserError as error:
             notes.say(f"no trace kept: {error}")
             return
-        show(found)
+        show(traced)
     if len(every) > _MOST_KEPT:
         notes.say(f"kept traces of {_MOST_KEPT} of the {len(every)} points that violate")

@@ -138,9 +138,9 @@ def traced(
     batches = [bench.trials(algorithm, under[name], of) for name, of in plan.items() if of]
     kernel = bench.place(algorithm).kernel
     special = kernel.name if kernel.patches or kernel.parameters else None
-    found = Traced(scheme=bench.scheme(algorithm), flows={}, problems=[], kernel=special)
+    traced = Traced(scheme=bench.scheme(algorithm), flows={}, problems=[], kernel=special)
     if stop and stop.is_set():
-        return found
+        return traced
     how = "packets" if target else "heads"
     with contextlib.closing(trace.take(kernel, bench.adapter, batches, how, stop, on_start)) as traces:
         for measurement, captured, folder in traces:
@@ -148,24 +148,24 @@ def traced(
                 break
             setting, seed = measurement.trial.setting, measurement.trial.seed
             if measurement.outcome is Outcome.UNSUPPORTED:
-                found.unsupported = f"unsupported: {measurement.message}"
+                traced.unsupported = f"unsupported: {measurement.message}"
                 break
             where = f"{setting.cell.id}, seed {seed}"
             try:
                 flow, full_s = _flow(measurement, captured, folder, PROTOCOLS[bench.adapter.manifest.transport])
             except UserError as why:
-                found.problems.append(f"{found.name} at {where}: {why}")
+                traced.problems.append(f"{traced.name} at {where}: {why}")
             else:
-                found.flows.setdefault(names[setting], {})[seed] = flow
+                traced.flows.setdefault(names[setting], {})[seed] = flow
                 on_flow(measurement.trial, flow)
                 if full_s:
                     too_many = "the memory for captures was full"
-                    found.problems.append(f"{found.name} at {where}, after {full_s:.1f} s: {too_many}")
+                    traced.problems.append(f"{traced.name} at {where}, after {full_s:.1f} s: {too_many}")
             if target:
                 trace.keep(folder, target / f"{setting.cell.id}-{seed}", measurement)
             if bar:
-                bar.advance(f"{found.name} at {where}")
-    return found
+                bar.advance(f"{traced.name} at {where}")
+    return traced
 
 
 def settings() -> dict[str, Setting]:
@@ -203,24 +203,24 @@ def _flow(
     if folder is None or not captured.keys() >= {sent_name, came_name}:
         raise UserError("nothing was captured")
     entered, left = ((folder / f"{name}.pcap").read_bytes() for name in (sent_name, came_name))
-    sent, asked = pcap.packets(entered, protocol, server)
+    sent, requested = pcap.packets(entered, protocol, server)
     came, acknowledged = pcap.packets(left, protocol, server)
-    sides = ((sent_name, sent, asked), (came_name, came, acknowledged))
+    sides = ((sent_name, sent, requested), (came_name, came, acknowledged))
     until_s = min((pcap.last_s(side) for name, *side in sides if captured[name][1]), default=None)
     if until_s is not None:
-        sent, came, asked = ([p for p in packets if p.seconds <= until_s] for packets in (sent, came, asked))
+        sent, came, requested = ([p for p in packets if p.seconds <= until_s] for packets in (sent, came, requested))
     cell = measurement.trial.setting.cell
     off_ns = job.delay_off_ns(measurement.trial.seed, 0)
     one_way_s = cell.one_way_delay_ms / 1e3 + (off_ns - _KNOWN_FIRST_NS) / 1e9
     first_s = pcap.first_s(entered)
-    found = flows.flow(
-        sent, came, asked, one_way_s=one_way_s, bytes_per_s=cell.bandwidth_mbps * 1e6 / 8, first_s=first_s,
+    flow = flows.flow(
+        sent, came, requested, one_way_s=one_way_s, bytes_per_s=cell.bandwidth_mbps * 1e6 / 8, first_s=first_s,
         header_bytes=_HEADER_BYTES[protocol],
     )  # fmt: skip
-    return found, until_s and until_s - first_s
+    return flow, until_s and until_s - first_s
 
 
 def why_not(bench: Bench, algorithm: str) -> str | None:
     """Return why an algorithm cannot be traced; None if it can."""
-    found: str | None = bench.adapter.why_not(algorithm) or bench.place(algorithm).why_not
-    return found
+    reason: str | None = bench.adapter.why_not(algorithm) or bench.place(algorithm).why_not
+    return reason

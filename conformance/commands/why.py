@@ -128,8 +128,8 @@ def look(
     total = sum(map(len, plan.values())) * len(roles)
     with notes.bar("tracing", total=total, unit="traces") as bar:
         schemes = {role: (b, algorithm) for role, b in roles.items()}
-        found = tracing.traced_all(schemes, dict.fromkeys(roles, plan), target, bar, workers)
-    ours, reference = found["stack"], found.get("reference")
+        traced = tracing.traced_all(schemes, dict.fromkeys(roles, plan), target, bar, workers)
+    ours, reference = traced["stack"], traced.get("reference")
     if ours.unsupported or not ours.flows:
         raise Untraced(
             ExitStatus.UNKNOWN if ours.unsupported else ExitStatus.ERROR,
@@ -166,7 +166,7 @@ def of_violations(
     A Report that cannot be made is only noted: it must neither fail the command nor hide the violation. An interrupt
     ends the search, and the Reports made by then are returned: the verdicts are complete without them.
     """
-    algorithms, found, violations = list(dict.fromkeys(algorithms)), {}, list(violations)
+    algorithms, reports, violations = list(dict.fromkeys(algorithms)), {}, list(violations)
     for at, algorithm in enumerate(algorithms):
         again = f"`conformance why {algorithm}{choice.options()}`"
         if at == _MOST_ALGORITHMS:
@@ -174,15 +174,15 @@ def of_violations(
             break
         try:
             report = look(algorithm, choice, runs.seeds(USUAL_TRIALS), None, notes)
-            own = tuple(one for one in violations if one.zone.algorithm == algorithm)
-            found[algorithm] = dataclasses.replace(report, violations=own)
-            show(found[algorithm])
+            of_algorithm = tuple(violation for violation in violations if violation.zone.algorithm == algorithm)
+            reports[algorithm] = dataclasses.replace(report, violations=of_algorithm)
+            show(reports[algorithm])
         except (UserError, Untraced) as why_not:
             notes.say(f"{algorithm}: what looks wrong is not known: {why_not}")
         except KeyboardInterrupt:
             notes.say(f"{algorithm}: interrupted; run {again} to try again")
             break
-    return found
+    return reports
 
 
 class SeenAtRecord(Record):
@@ -314,9 +314,14 @@ class Report(Result):
         ]  # fmt: skip
 
     def _evidence(self, evidence: ranking.Evidence) -> EvidenceRecord:
-        seen = [SeenAtRecord(cell=cell, seed=seed, pcap_s=round(at, 6)) for cell, seed, at in self.pcap_s(evidence)]
+        seen_at_records = [
+            SeenAtRecord(cell=cell, seed=seed, pcap_s=round(at, 6)) for cell, seed, at in self.pcap_s(evidence)
+        ]
         return EvidenceRecord(
-            feature=evidence.feature.id, score=round(evidence.score, 2), sentence=evidence.sentence, seen=seen
+            feature=evidence.feature.id,
+            score=round(evidence.score, 2),
+            sentence=evidence.sentence,
+            seen=seen_at_records,
         )
 
     @property
@@ -324,9 +329,13 @@ class Report(Result):
         """The differences of rate that no suspect explains."""
         return [
             UnexplainedRecord(
-                where=one.where, ours=one.ours, theirs=one.theirs, start_up=one.start_up, why_not=dict(why_not)
+                where=difference.where,
+                ours=difference.ours,
+                theirs=difference.theirs,
+                start_up=difference.start_up,
+                why_not=dict(why_not),
             )
-            for one, why_not in self.unexplained
+            for difference, why_not in self.unexplained
         ]
 
     @functools.cached_property
@@ -352,16 +361,19 @@ class Report(Result):
     @functools.cached_property
     def unexplained(self) -> Sequence[tuple[Difference, Mapping[str, str]]]:
         """The differences of rate that no suspect explains, each with {suspect's label: why not}."""
-        asked = self._violated() if self.violations else self._traced()
-        found = [(one, explaining.unexplained(one, self.suspects)) for one in asked]
-        return [(one, why_not) for one, why_not in found if why_not is not None]
+        differences = self._violated() if self.violations else self._traced()
+        reasons = [(difference, explaining.unexplained(difference, self.suspects)) for difference in differences]
+        return [(difference, why_not) for difference, why_not in reasons if why_not is not None]
 
     def _violated(self) -> Iterator[Difference]:
         """Yield the rates of lone flows that violate a zone, beside its basis."""
-        for one in self.violations:
-            if one.zone.metric == UTILIZATION.name and one.why_not is None:
-                ours, theirs = statistics.median(one.values), one.zone.intervals[one.place].basis.median
-                yield self._difference(one.setting.cell, one.setting.transfer_s, ours, theirs)
+        for violation in self.violations:
+            if violation.zone.metric == UTILIZATION.name and violation.why_not is None:
+                ours, theirs = (
+                    statistics.median(violation.values),
+                    violation.zone.intervals[violation.place].basis.median,
+                )
+                yield self._difference(violation.setting.cell, violation.setting.transfer_s, ours, theirs)
 
     def _traced(self) -> Iterator[Difference]:
         """Yield the rates of the traced cells that differ beyond noise, and by more than zones permit."""
@@ -369,9 +381,9 @@ class Report(Result):
             if feature.name != _RATE:
                 continue
             ours, theirs = self.ours[feature], self.theirs[feature]
-            one = self._difference(*feature_table.CELLS[feature.cell], ours.value, theirs.value)
-            if one.size > RELATIVE_MARGIN and ranking.difference(feature, ours, theirs) >= 1:
-                yield one
+            difference = self._difference(*feature_table.CELLS[feature.cell], ours.value, theirs.value)
+            if difference.size > RELATIVE_MARGIN and ranking.difference(feature, ours, theirs) >= 1:
+                yield difference
 
     def _difference(self, cell: Cell, seconds: float, ours: float, theirs: float) -> Difference:
         readings = [{feature.id: reading for feature, reading in of.items()} for of in (self.ours, self.theirs)]
@@ -394,7 +406,7 @@ class Report(Result):
     def problems(self) -> list[str]:
         """A sentence for each problem with a trace or measurement."""
         traced = self.stack.problems + (self.reference.problems if self.reference else [])
-        return traced + [problem for one in self.changed.values() for problem in one.problems]
+        return traced + [problem for changed in self.changed.values() for problem in changed.problems]
 
     @property
     def exit_status(self) -> ExitStatus:
@@ -426,8 +438,8 @@ class Report(Result):
         name = evidence.feature.cell
         if name in changed_features.NETWORKS:
             return [(name, seed, at) for seed, at in evidence.ours.seen]
-        found = self.stack.flows[name]
-        return [(feature_table.CELLS[name][0].id, seed, found[seed].began_s + at) for seed, at in evidence.ours.seen]
+        flows = self.stack.flows[name]
+        return [(feature_table.CELLS[name][0].id, seed, flows[seed].began_s + at) for seed, at in evidence.ours.seen]
 
 
 def _side(traced: Traced) -> _blame.Side:
@@ -435,6 +447,6 @@ def _side(traced: Traced) -> _blame.Side:
     many, few = (list(traced.flows.get(name, {}).values()) for name in (MANY, FEW))
     return _blame.Side(
         values=[float(value) for flow in many for value in features.throughput(flow).values],
-        seen=[seen for flow in many if (seen := _blame.seen(flow))],
-        responses=[found for flow in few if (found := _blame.response(flow))],
+        seen=[sight for flow in many if (sight := _blame.seen(flow))],
+        responses=[response for flow in few if (response := _blame.response(flow))],
     )

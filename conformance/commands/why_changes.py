@@ -33,14 +33,16 @@ def seen(
 ) -> Changed:  # fmt: skip
     """Return what was seen of an algorithm; trials in the results file are not made again. Raises UserError."""
     names = {clauses.setting(network): name for name, network in NETWORKS.items()}
-    found: dict[str, dict[int, Seen]] = {}
+    sightings: dict[str, dict[int, Seen]] = {}
     problems = []
     work = [(algorithm, setting) for setting in names]
     for (_, setting), measurements in measure(bench, work, seeds, results, workers, notes):
-        for one in measurements:
+        for measurement in measurements:
             try:
-                found.setdefault(names[setting], {})[one.trial.seed] = Seen.of(one)
+                sightings.setdefault(names[setting], {})[measurement.trial.seed] = Seen.of(measurement)
             except Invisible as why:
-                said = f"{one.outcome}: {one.message}" if one.message else str(why)
-                problems.append(f"{one.trial.scheme.id} at {names[setting]}, seed {one.trial.seed}: {said}")
-    return Changed(seen=found, problems=tuple(problems))
+                said = f"{measurement.outcome}: {measurement.message}" if measurement.message else str(why)
+                problems.append(
+                    f"{measurement.trial.scheme.id} at {names[setting]}, seed {measurement.trial.seed}: {said}"
+                )
+    return Changed(seen=sightings, problems=tuple(problems))

@@ -48,18 +48,18 @@ class CheckedZones(Result):
 
 
 def check(
-    named: Iterable[str], on_checked: Callable[[CheckedZone], None] = lambda one: None, anew: bool = False
+    named: Iterable[str], on_checked: Callable[[CheckedZone], None] = lambda checked_zone: None, anew: bool = False
 ) -> CheckedZones:
     """Check the `named` zones (files or ids), or all that ship if none is named.
 
     Raises UserError at the first invalid one. `on_checked` is called with each zone as soon as it was checked. `anew`:
     do not require that a zone still rejects the mutants that it rejected before.
     """
-    found = []
+    checked = []
     for path, zone in lint.check_all(list(named) or documents.zone_files("*")):
-        found.append(CheckedZone(path=str(path), zone=zone, mutants=mutant_record.check(zone, path, anew)))
-        on_checked(found[-1])
-    return CheckedZones(zones=tuple(found))
+        checked.append(CheckedZone(path=str(path), zone=zone, mutants=mutant_record.check(zone, path, anew)))
+        on_checked(checked[-1])
+    return CheckedZones(zones=tuple(checked))
 
 
 class MarginRecord(Record):
@@ -207,27 +207,29 @@ class ZoneDifference(Result):
 
 def diff(first: str, second: str) -> ZoneDifference:
     """Compare two versions of a zone, each a file or an id. Raises UserError if they are about different things."""
-    one, other = documents.zone(lint.find(first)), documents.zone(lint.find(second))
-    changed = lint.differences(one, other)
-    before, after = one.profile_digest, other.profile_digest
-    profile = Change(what=f"profile {one.profile}", before=f"digest {before}", after=f"digest {after}")
+    first_zone, second_zone = documents.zone(lint.find(first)), documents.zone(lint.find(second))
+    changed = lint.differences(first_zone, second_zone)
+    before, after = first_zone.profile_digest, second_zone.profile_digest
+    profile = Change(what=f"profile {first_zone.profile}", before=f"digest {before}", after=f"digest {after}")
     rules = [profile] if before != after else []
     rules += [
         Change(
-            what=f"margin rule, {rule}", before=str(one.margin_rule.get(rule)), after=str(other.margin_rule.get(rule))
+            what=f"margin rule, {rule}",
+            before=str(first_zone.margin_rule.get(rule)),
+            after=str(second_zone.margin_rule.get(rule)),
         )
-        for rule in {**one.margin_rule, **other.margin_rule}
-        if one.margin_rule.get(rule) != other.margin_rule.get(rule)
+        for rule in {**first_zone.margin_rule, **second_zone.margin_rule}
+        if first_zone.margin_rule.get(rule) != second_zone.margin_rule.get(rule)
     ]
-    schemes = [{name: about["scheme"] for name, about in zone.references.items()} for zone in (one, other)]
+    schemes = [{name: about["scheme"] for name, about in zone.references.items()} for zone in (first_zone, second_zone)]
     references = [
         Change(what=f"reference {name}", before=schemes[0].get(name, "none"), after=schemes[1].get(name, "none"))
-        for name in {**one.references, **other.references}
+        for name in {**first_zone.references, **second_zone.references}
         if schemes[0].get(name) != schemes[1].get(name)
     ]
-    mine, theirs = one.smoke, other.smoke
+    mine, theirs = first_zone.smoke, second_zone.smoke
     return ZoneDifference(
-        names=(str(first), str(second)), zones=(one, other), intervals=tuple(changed), rules=tuple(rules),
+        names=(str(first), str(second)), zones=(first_zone, second_zone), intervals=tuple(changed), rules=tuple(rules),
         references=tuple(references), smoke_removed=tuple(cell for cell in mine if cell not in theirs),
         smoke_added=tuple(cell for cell in theirs if cell not in mine),
     )  # fmt: skip

@@ -56,7 +56,7 @@ class Margins(Result):
     @property
     def by_kind(self) -> dict[str, dict[str, Spread]]:
         """{zone id: {kind of its cells: Spread}}."""
-        return {name: {one.kind: one for one in found} for name, found in self.zones.items()}
+        return {name: {spread.kind: spread for spread in spreads} for name, spreads in self.zones.items()}
 
 
 def path() -> pathlib.Path:
@@ -73,7 +73,7 @@ def compute(results: Iterable[pathlib.Path], record: bool = False) -> Margins:
     """
     kept = schema.load("margins", path())
     held = store.read(*results)
-    found: dict[str, tuple[Spread, ...]] = {}
+    spreads_of: dict[str, tuple[Spread, ...]] = {}
     kinds: dict[str, set[str]] = {}
     for algorithm, honest in kept["honest"].items():
         grids = [documents.zone_of(algorithm, kind, _PROFILE) for kind in documents.KINDS]
@@ -85,20 +85,20 @@ def compute(results: Iterable[pathlib.Path], record: bool = False) -> Margins:
                 if (of_stack := _honest(_medians(held, algorithm, stack, zone), zone, faults.get(stack, ())))
             }
             if found_kinds := spreads(zone, medians):
-                found[zone.id] = tuple(found_kinds)
+                spreads_of[zone.id] = tuple(found_kinds)
                 kinds[zone.id] = {kind_of(place, zone.metric) for place in zone.intervals}
-    if not found:
+    if not spreads_of:
         names = sorted({stack for honest in kept["honest"].values() for stack in honest})
         raise UserError("these results contain none of the stacks that margins rest on", f"measure {', '.join(names)}")
     if record:
         zones = {
             name: {kind: what for kind, what in kept["zones"].get(name, {}).items() if kind in kinds[name]}
-            | {one.kind: one.to_json() for one in spread}
-            for name, spread in found.items()
+            | {spread.kind: spread.to_json() for spread in spread}
+            for name, spread in spreads_of.items()
         }
-        made = {**kept, "zones": {**kept["zones"], **zones}}
-        files.write(path(), json.dumps(made, indent=2, ensure_ascii=False) + "\n")
-    return Margins(zones=found, path=path() if record else None)
+        document = {**kept, "zones": {**kept["zones"], **zones}}
+        files.write(path(), json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+    return Margins(zones=spreads_of, path=path() if record else None)
 
 
 def _honest(medians: Mapping[Point, Median], zone: Zone, faults: Collection[str]) -> dict[Point, Median]:
@@ -124,11 +124,11 @@ def _medians(held: Iterable[Measurement], algorithm: str, stack: str, zone: Zone
             continue
         if not setting.segments and judges(zone, setting, place := setting.point):
             by_place[place].append(m)
-    if len({m.trial.run for own in by_place.values() for m in own}) > 1:
+    if len({m.trial.run for measurements in by_place.values() for m in measurements}) > 1:
         raise UserError(f"results of {stack}'s {algorithm} are from runs that differ", "give results of one run")
-    found: dict[Point, Median] = {}
+    medians: dict[Point, Median] = {}
     for place, measurements in by_place.items():
         values = [value for m in measurements if (value := zone.value(m)) is not None]
         if values:
-            found[place] = statistics.median(values), packet_bytes(measurements)
-    return found
+            medians[place] = statistics.median(values), packet_bytes(measurements)
+    return medians

@@ -42,9 +42,9 @@ class ZonePower:
         return [
             CellPowerRecord(
                 cell=cell.id, counted=self.zone.intervals[cell].counted, median=self.zone.intervals[cell].basis.median,
-                low=told.low, high=told.high, less=told.down, more=told.up,
+                low=shift.low, high=shift.high, less=shift.down, more=shift.up,
             )
-            for cell, told in self.cells.items()
+            for cell, shift in self.cells.items()
         ]  # fmt: skip
 
     @property
@@ -57,10 +57,10 @@ class ZonePower:
 
         A cell that detects none counts as infinite; an infinite result is returned as None.
         """
-        found = [getattr(told, side) for cell, told in self.cells.items() if self.zone.intervals[cell].counted]
-        if not found:
+        shifts = [getattr(shift, side) for cell, shift in self.cells.items() if self.zone.intervals[cell].counted]
+        if not shifts:
             return None, None
-        ordered = [float("inf") if shift is None else shift for shift in found]
+        ordered = [float("inf") if shift is None else shift for shift in shifts]
         ends = statistics.median_high(ordered), max(ordered)
         middle, most = (None if end == float("inf") else end for end in ends)
         return middle, most
@@ -117,15 +117,15 @@ def compute(named: Sequence[str], trials: int = power.TRIALS, questions: int = p
     A zone that does not hold its reference's trials is left out, as its power cannot be computed; if it was named, a
     UserError is raised.
     """
-    found = []
+    powers = []
     for path in map(lint.find, named) if named else documents.zone_files("*"):
         zone = documents.zone(path)
         if all(permitted.basis.values for permitted in zone.intervals.values()):
-            found.append(_of(zone, trials, questions))
+            powers.append(_of(zone, trials, questions))
         elif named:
             why = f"{path}: the zone does not contain its reference's trials"
             raise UserError(why, "measure the reference and derive the zone again")
-    return Power(zones=tuple(found), trials=trials, questions=questions)
+    return Power(zones=tuple(powers), trials=trials, questions=questions)
 
 
 def _of(zone: Zone, trials: int, questions: int) -> ZonePower:

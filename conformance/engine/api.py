@@ -31,5 +31,8 @@ def judge(zone: Zone, measurements: Iterable[Measurement]) -> ZoneVerdict:
             by_place[place].append(measurement)
     if not by_place:
         raise UserError(f"no measurement is of a {zone.noun} of zone {zone.id} under its profile {zone.profile}")
-    asked = {ask(zone, made[0].trial.setting): {made[0].trial.setting: made} for made in by_place.values()}
-    return by_zone(stored(asked))[zone.id]
+    by_question = {
+        ask(zone, measurements[0].trial.setting): {measurements[0].trial.setting: measurements}
+        for measurements in by_place.values()
+    }
+    return by_zone(stored(by_question))[zone.id]

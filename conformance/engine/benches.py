@@ -131,9 +131,9 @@ def _place(choice: Choice, adapter: adapters.Adapter) -> Callable[[str], Place]:
     def on_own_kernel(algorithm: str) -> Place:
         name = choice.kernel or adapter.kernel(algorithm) or kernels.DEFAULT_NAME
         try:
-            found = kernels.find(name)
+            kernel = kernels.find(name)
         except UserError as error:
             return Place(kernel=kernels.missing(name), room=None, why_not=str(error))
-        return Place(kernel=found, room=VirtualRoom(found))
+        return Place(kernel=kernel, room=VirtualRoom(kernel))
 
     return on_own_kernel

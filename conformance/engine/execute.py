@@ -79,11 +79,11 @@ class Execution:
     def repeat(self, judged: Judged) -> Judged:
         """Ask the question of a violation again, alone, with fresh seeds. Raise UserError."""
         again = self.plan.repeating([judged.question])
-        found = self._follow_ups.repeats(again.work)
+        measurements = self._follow_ups.repeats(again.work)
         with Execution(
             again, self._bench, self._store, workers=self._workers, executor=self._executor, ahead=False
         ) as execution:
-            execution._found.update(found)
+            execution._found.update(measurements)
             return execution.ask(judged.question)
 
     def _measured(self, question: Question, least: Mapping[Setting, int]) -> dict[Setting, Sequence[Measurement]]:

@@ -42,10 +42,12 @@ class FollowUps:
         with self._lock:
             self._measured[key] = measurements
             self._under_way.discard(key)
-            judged = [one for question in self._resting_on[key] if (one := self._judge(question)) is not None]
+            judged = [
+                judgement for question in self._resting_on[key] if (judgement := self._judge(question)) is not None
+            ]
             # If a question earlier in this list starts a look at settings of a later one, the latter waits for its end.
-            looks = [task for one in judged for task in self._next_look(one)]
-            return [*looks, *self._repeated(one.question for one in judged if self._new(one))]
+            looks = [task for judged in judged for task in self._next_look(judged)]
+            return [*looks, *self._repeated(judged.question for judged in judged if self._new(judged))]
 
     def _judge(self, question: Question) -> Judged | None:
         """Judge a question by its measurements; return None while some are missing or being made."""
@@ -85,11 +87,11 @@ class FollowUps:
         Raise UserError.
         """
         with self._lock:
-            found = {
+            tasks = {
                 key: next((task for task in self._looks[key] if task.trials >= number), None)
                 for key, number in numbers.items()
             }
-        return _results(found)
+        return _results(tasks)
 
     def repeats(self, keys: Iterable[Key]) -> dict[Key, Sequence[Measurement]]:
         """Wait for the tasks that repeat these keys, if there are any; return their measurements. Raise UserError."""

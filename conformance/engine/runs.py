@@ -136,12 +136,12 @@ class Run:
         self._tasks.append(task)
         self.progress.expect([task.key], task.trials - task.before)
         for number in task.looks.numbers:
-            found = stored(self._store, self._bench.trials(*task.key, task.seeds[:number]))
-            if len(found) < number:
+            measurements = stored(self._store, self._bench.trials(*task.key, task.seeds[:number]))
+            if len(measurements) < number:
                 break
-            if self._settle_if_conclusive(task, list(found.values()), put):
+            if self._settle_if_conclusive(task, list(measurements.values()), put):
                 self.progress.expect([task.key], number - task.trials)
-                for measurement in itertools.islice(found.values(), task.before, None):
+                for measurement in itertools.islice(measurements.values(), task.before, None):
                     self.progress.one_more(measurement, False)
                 return
         put(task)
@@ -242,8 +242,8 @@ class Run:
         """Settle a task that has all trials of its look, or put it back for more trials."""
         if len(task.found) < task.trials:
             return
-        found = [task.found[seed] for seed in task.seeds[: task.trials]]
-        settled = self._settle_if_conclusive(task, found, self._work.put_first)
+        measurements = [task.found[seed] for seed in task.seeds[: task.trials]]
+        settled = self._settle_if_conclusive(task, measurements, self._work.put_first)
         mine.remove(task)
         if settled:
             self._give_up_claim(task)
@@ -316,6 +316,6 @@ def _interrupted() -> UserError:
 
 def stored(store: Store, trials: Iterable[Trial]) -> dict[int, Measurement]:
     """Return {seed: Measurement} for those trials that the store holds."""
-    found = {trial.seed: (trial, store.find(trial)) for trial in trials}
+    stored = {trial.seed: (trial, store.find(trial)) for trial in trials}
     # A stored trial may name the same kernel differently: digests decide, not names.
-    return {seed: dataclasses.replace(known, trial=trial) for seed, (trial, known) in found.items() if known}
+    return {seed: dataclasses.replace(known, trial=trial) for seed, (trial, known) in stored.items() if known}

@@ -28,7 +28,7 @@ def lines(plan: Plan, bench: Bench, store: Store, *, named: bool = False) -> Ite
         yield f'{number} in {store.path} not used: the version of the stack in them is "not found"'
     schemes = {algorithm: bench.scheme(algorithm) for algorithm, _ in plan.work}
     work, seeds = set(plan.work), plan.seeds
-    found: dict[str, collections.Counter[tuple[str, str]]] = collections.defaultdict(collections.Counter)
+    kernels: dict[str, collections.Counter[tuple[str, str]]] = collections.defaultdict(collections.Counter)
     for measurement in store.settled():
         trial = measurement.trial
         here = schemes.get(trial.scheme.algorithm)
@@ -40,13 +40,13 @@ def lines(plan: Plan, bench: Bench, store: Store, *, named: bool = False) -> Ite
             and trial.seed in seeds
             and (trial.scheme.algorithm, trial.setting) in work
         ):
-            found[here.kernel_digest][trial.scheme.kernel_release, trial.scheme.kernel_digest] += 1
+            kernels[here.kernel_digest][trial.scheme.kernel_release, trial.scheme.kernel_digest] += 1
     releases = {scheme.kernel_digest: scheme.kernel_release for scheme in schemes.values()}
-    for digest, others in found.items():
-        told = [(releases[digest], digest), *others]
+    for digest, others in kernels.items():
+        kernels_told = [(releases[digest], digest), *others]
         # Kernels of one release may be built in several ways: digests tell them apart.
-        alike = len({release for release, _ in told}) < len(told)
-        first, *rest = [f"Linux {one_line(r)}" + (f" ({d[:SHORT_DIGEST]})" if alike else "") for r, d in told]
+        alike = len({release for release, _ in kernels_told}) < len(kernels_told)
+        first, *rest = [f"Linux {one_line(r)}" + (f" ({d[:SHORT_DIGEST]})" if alike else "") for r, d in kernels_told]
         left = " and ".join(f"{others[key]} stored results of {name}" for key, name in zip(others, rest, strict=True))
         yield f"guest kernel {first}; {left} are not used"
 

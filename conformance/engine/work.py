@@ -105,14 +105,14 @@ class Work:
             waiting = [group for group in self._groups.values() if group.waiting]
             alone = [group for group in waiting if not group.threads]
             most = max(waiting, key=lambda group: group.trials / max(group.threads, 1), default=None)
-            found = self._urgent() or next((group for group in alone if group.trials >= self._worth_joining), None)
-            if found is None and most is not None and most.trials >= self._worth_joining:
-                found = most
-            if found is None:
-                found = next(iter(alone), None)
-            if found is not None:
-                found.threads += 1
-            return found
+            next_group = self._urgent() or next((group for group in alone if group.trials >= self._worth_joining), None)
+            if next_group is None and most is not None and most.trials >= self._worth_joining:
+                next_group = most
+            if next_group is None:
+                next_group = next(iter(alone), None)
+            if next_group is not None:
+                next_group.threads += 1
+            return next_group
 
     def _urgent(self) -> Group | None:
         """Return the first group with urgent tasks that has no thread, or enough trials for another one."""

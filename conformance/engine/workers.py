@@ -50,13 +50,13 @@ def factory(text: str) -> Callable[[], Executor]:
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
-        found = getattr(importlib.import_module(module), name)
+        named = getattr(importlib.import_module(module), name)
     except Exception as error:  # whatever the user's module does
         why = f"--executor {text}: {type(error).__name__}: {error}"
         raise UserError(why, "name a module that Python can find, and a function in it") from None
-    if not callable(found):
+    if not callable(named):
         raise UserError(f"--executor {text}: {name} is not a function")
-    return cast("Callable[[], Executor]", found)
+    return cast("Callable[[], Executor]", named)
 
 
 class Executors:
@@ -83,14 +83,14 @@ class Executors:
     def _made(self) -> Executor:
         """Return the executor that the user's function makes. Raise UserError if it makes none."""
         try:
-            made = self._make()
+            executor = self._make()
         except Exception as error:  # whatever it does
             why = f"--executor: its function failed: {type(error).__name__}: {error}"
             raise UserError(why, "name a function that returns an executor and takes no argument") from None
-        if not callable(getattr(made, "submit", None)):
-            why = f"--executor: its function returned {type(made).__name__}, which has no submit()"
+        if not callable(getattr(executor, "submit", None)):
+            why = f"--executor: its function returned {type(executor).__name__}, which has no submit()"
             raise UserError(why, "name a function that returns an executor, such as a process pool")
-        return made
+        return executor
 
     def renew(self, broken: Executor) -> None:
         with self._lock:
@@ -167,24 +167,24 @@ def _read(answer: str, trials: list[Trial]) -> Iterable[Measurement]:
     data = json.loads(answer)
     if "mistake" in data:
         raise UserError(data["mistake"])
-    found = {m.trial: m for m in map(Measurement.from_json, data["measurements"])}
-    if list(found) != trials:
-        raise ValueError(f"{len(found)} measurements for {len(trials)} trials")
-    return found.values()
+    measurements = {m.trial: m for m in map(Measurement.from_json, data["measurements"])}
+    if list(measurements) != trials:
+        raise ValueError(f"{len(measurements)} measurements for {len(trials)} trials")
+    return measurements.values()
 
 
 def work(request: str) -> str:
     """Make the trials of a request, in order; this runs on a worker. Request and answer are JSON."""
-    asked = json.loads(request)
-    batches = [[Trial.from_json(trial) for trial in batch] for batch in asked["batches"]]
+    job = json.loads(request)
+    batches = [[Trial.from_json(trial) for trial in batch] for batch in job["batches"]]
     try:
-        bench = _bench_for(json.dumps(asked["choice"], sort_keys=True), batches[0][0])
+        bench = _bench_for(json.dumps(job["choice"], sort_keys=True), batches[0][0])
         room = bench.place(batches[0][0].scheme.algorithm).room
         assert room is not None  # its kernel is the one that was asked for
-        made = {m.trial: m for m in room.run(bench.adapter, batches, threading.Event())}
+        measurements = {m.trial: m for m in room.run(bench.adapter, batches, threading.Event())}
     except UserError as error:
         return json.dumps({"mistake": f"worker on {platform.node()}: {error}"})
-    return json.dumps({"measurements": [made[trial].to_json() for batch in batches for trial in batch]})
+    return json.dumps({"measurements": [measurements[trial].to_json() for batch in batches for trial in batch]})
 
 
 @functools.lru_cache(maxsize=16)
@@ -206,13 +206,13 @@ def _bench_for(choice: str, trial: Trial) -> Bench:
 def _check(bench: Bench, trial: Trial) -> None:
     """Raise UserError if this worker would measure something other than what was asked for."""
     mine = bench.scheme(trial.scheme.algorithm)
-    for what, here, asked in (
+    for what, here, requested in (
         ("stack", mine.stack_digest, trial.scheme.stack_digest),
         ("kernel", mine.kernel_digest, trial.scheme.kernel_digest),
         ("version of the suite (lab)", bench.lab_digest, trial.lab_digest),
     ):
-        if here != asked:
+        if here != requested:
             raise UserError(
-                f"its {what} has the digest {here or 'none'}, but {asked} was requested",
+                f"its {what} has the digest {here or 'none'}, but {requested} was requested",
                 "install the same suite, stacks and kernels on all workers",
             )

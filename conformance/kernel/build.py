@@ -88,8 +88,8 @@ def build(
     """
     store.check_name(name)
     users = _users(patches)
-    if source and (asked := suites.series(str(source))):
-        own_patches(asked)  # raises before the source is looked for, as fetching package lists takes a minute
+    if source and (series := suites.series(str(source))):
+        own_patches(series)  # raises before the source is looked for, as fetching package lists takes a minute
     progress(0, 0, "finding the source")
     digest = _built_from_package(source, users, note)
     if digest is None:
@@ -147,11 +147,11 @@ def _built_from_package(source: str | None, users: Sequence[pathlib.Path], note:
 
 
 def _users(patches: Sequence[str]) -> list[pathlib.Path]:
-    found = [pathlib.Path(p) for p in patches]
-    for patch in found:
+    paths = [pathlib.Path(p) for p in patches]
+    for patch in paths:
         if not patch.is_file():
             raise UserError(f"--patch {patch}: no such file")
-    return found
+    return paths
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -168,21 +168,21 @@ class _Recipe:
 
     @property
     def digest(self) -> str:
-        found: str = digests.of_value(self.inputs)
-        return found
+        build_digest: str = digests.of_value(self.inputs)
+        return build_digest
 
 
 def _recipe(version: tuple[int, int], source: str, users: Sequence[pathlib.Path]) -> _Recipe:
     """Return the recipe for a source of this version and digest with the user's patches. Raises UserError."""
-    own, faster = own_patches(version), faster_patches(version)
+    paths, faster = own_patches(version), faster_patches(version)
     fragment = (_RECIPE / "guest.config").read_text()
     inputs = {
         "recipe": _RECIPE_VERSION,
         "source": source,
         "config": digests.of_bytes(fragment.encode()),
-        "patches": [digests.of_bytes(p.read_bytes()) for p in [*users, *own, *faster]],
+        "patches": [digests.of_bytes(p.read_bytes()) for p in [*users, *paths, *faster]],
     }
-    return _Recipe(inputs=inputs, users=users, own=own, faster=faster, fragment=fragment)
+    return _Recipe(inputs=inputs, users=users, own=paths, faster=faster, fragment=fragment)
 
 
 def _build(recipe: _Recipe, located: pathlib.Path, progress: Progress, jobs: int | None) -> None:

@@ -49,10 +49,10 @@ def locate(source: str | None = None, say: Say = _silent, note: Say = _silent) -
     if source is not None and (path := _given(source)):
         return path
     package = _package(source, note)
-    found = _unpacked(package) or _fetched(package, say)
-    if _packaged(found) != package:
-        note(f"Debian no longer has {package}; using {_packaged(found)}")
-    return found
+    folder = _unpacked(package) or _fetched(package, say)
+    if _packaged(folder) != package:
+        note(f"Debian no longer has {package}; using {_packaged(folder)}")
+    return folder
 
 
 def here(source: str | None = None) -> pathlib.Path | None:
@@ -72,8 +72,8 @@ def announced(source: str | None = None) -> tuple[tuple[int, int], str] | None:
         return None
     known = suites.series(package)
     shown = subprocess.run(["apt-cache", "show", "--no-all-versions", package], capture_output=True, text=True).stdout
-    found = re.search(r"^SHA256: ([0-9a-f]{64})$", shown, re.MULTILINE)
-    return (known, found[1][: digests.DIGITS]) if known and found else None
+    digest_line = re.search(r"^SHA256: ([0-9a-f]{64})$", shown, re.MULTILINE)
+    return (known, digest_line[1][: digests.DIGITS]) if known and digest_line else None
 
 
 def named(source: str | None = None) -> tuple[tuple[int, int], str] | None:
@@ -192,11 +192,11 @@ def _nearest_package() -> str:
         ["apt-cache", "search", "--names-only", "^linux-source-[0-9.]+$"], capture_output=True, text=True
     ).stdout
     names = (line.split()[0] for line in listed.splitlines() if line.strip())
-    found = {known: name for name in names if (known := suites.series(name)) and known >= OLDEST}
-    if not found:
+    packages = {known: name for name in names if (known := suites.series(name)) and known >= OLDEST}
+    if not packages:
         raise UserError("apt knows no linux-source package of 6.1 or later", "run `apt-get update`, or give --source")
-    newer = [known for known in found if known >= (suites.series(DEFAULT) or OLDEST)]
-    return found[min(newer, default=max(found))]
+    newer = [known for known in packages if known >= (suites.series(DEFAULT) or OLDEST)]
+    return packages[min(newer, default=max(packages))]
 
 
 def _fetched(package: str, say: Say) -> pathlib.Path:
@@ -208,8 +208,8 @@ def _fetched(package: str, say: Say) -> pathlib.Path:
         except OSError as error:
             raise UserError(f"cannot write {paths.cache('sources')}: {error.strerror}", "free space there") from None
         debian_container.fetch(package, program, paths.cache("sources"))
-        if found := _unpacked(package):
-            return found
+        if fetched := _unpacked(package):
+            return fetched
         raise UserError(f"{program} did not fetch {package}", "give a kernel source with --source")
     for tool in ("apt-get", "apt-cache", "dpkg-deb"):
         if not shutil.which(tool):
@@ -233,10 +233,10 @@ def _fetched(package: str, say: Say) -> pathlib.Path:
                 files.write(sources / package / _REPLACED_BY, taken + "\n")
     except OSError as error:
         raise UserError(f"cannot write {sources}: {error.strerror or error}", "free space there") from None
-    found = _unpacked(package)
-    if not found:
+    unpacked = _unpacked(package)
+    if not unpacked:
         raise UserError(f"{taken} contains no source tarball", "give a kernel source with --source")
-    return found
+    return unpacked
 
 
 def _unpacked(package: str) -> pathlib.Path | None:

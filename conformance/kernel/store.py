@@ -103,8 +103,8 @@ def variant(name: str, of: Kernel, parameters: Mapping[str, str]) -> Kernel:
 
 def _base(digest: str) -> str:
     """Return the digest of the kernel whose binary the kernel with this digest uses: its own unless it is a variant."""
-    found: str = json.loads((folder(digest) / "kernel.json").read_text()).get("kernel", digest)
-    return found
+    base: str = json.loads((folder(digest) / "kernel.json").read_text()).get("kernel", digest)
+    return base
 
 
 def keep_variant(kernel: Kernel, of: Kernel) -> None:
@@ -131,11 +131,11 @@ def _read(name: str, digest: str) -> Kernel:
 
 def kernels() -> list[Kernel]:
     """Return every built kernel that has a name, sorted by name."""
-    found: dict[str, Kernel] = {}
+    kernels: dict[str, Kernel] = {}
     for entry in (entry for cache in paths.caches() for entry in (cache / "kernels" / "names").glob("[!.]*")):
         with contextlib.suppress(OSError, ValueError, KeyError):
-            found.setdefault(entry.name, _read(entry.name, entry.read_text().strip()))
-    return [found[name] for name in sorted(found)]
+            kernels.setdefault(entry.name, _read(entry.name, entry.read_text().strip()))
+    return [kernels[name] for name in sorted(kernels)]
 
 
 def find(name: str = DEFAULT_NAME) -> Kernel:
@@ -158,8 +158,8 @@ def how_to_build(name: str) -> str:
 
 def fixed_patch() -> pathlib.Path:
     """Return the path of the patch of the kernel `fixed`, relative to the working directory if it is below that."""
-    found, here = paths.data("studies", "kernels", "fixed-7.2.patch"), pathlib.Path.cwd()
-    return found.relative_to(here) if found.is_relative_to(here) else found
+    patch, here = paths.data("studies", "kernels", "fixed-7.2.patch"), pathlib.Path.cwd()
+    return patch.relative_to(here) if patch.is_relative_to(here) else patch
 
 
 def missing(name: str) -> Kernel:

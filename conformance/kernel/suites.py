@@ -43,9 +43,9 @@ def find(package: str, folder: pathlib.Path) -> tuple[str, list[str]]:
         raise UserError(f"looking for {package} needs {_KEYRING}", "install debian-archive-keyring")
     held: dict[str, list[str]] = {}
     failures: list[str] = []
-    asked, looked = series(package) or (0, 0), list[str]()
+    wanted, looked = series(package) or (0, 0), list[str]()
     # New series come to the last suite first: a series newer than all in there is in no other suite.
-    for suite in SUITES[::-1] if asked > REPLACEABLE else SUITES:
+    for suite in SUITES[::-1] if wanted > REPLACEABLE else SUITES:
         looked.append(suite)
         options = _options(origin, suite, folder / suite)
         done = _run(["apt-get", *options, "update"])
@@ -57,7 +57,7 @@ def find(package: str, folder: pathlib.Path) -> tuple[str, list[str]]:
             held.setdefault(name, options)
         if package in held:
             return package, held[package]
-        if held and suite == SUITES[-1] and all((series(name) or asked) < asked for name in held):
+        if held and suite == SUITES[-1] and all((series(name) or wanted) < wanted for name in held):
             break
     instead = newest(held, package)
     if instead:
@@ -74,10 +74,10 @@ def newest(held: Mapping[str, object], package: str) -> str | None:
 
     Return None if there is none, or if the package's series is older than REPLACEABLE.
     """
-    asked = series(package)
-    if asked is None or asked < REPLACEABLE:
+    wanted = series(package)
+    if wanted is None or wanted < REPLACEABLE:
         return None
-    newer = {found: name for name in held if (found := series(name)) and found > asked}
+    newer = {number: name for name in held if (number := series(name)) and number > wanted}
     return newer[max(newer)] if newer else None
 
 

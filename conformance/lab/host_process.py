@@ -101,18 +101,18 @@ def _descendants(of: int) -> list[int]:
     children: dict[int, list[int]] = collections.defaultdict(list)
     for process in processes():
         children[process.parent].append(process.pid)
-    found = list(children[of])
-    for pid in found:  # the list grows meanwhile
-        found += children[pid]
-    return found
+    pids = list(children[of])
+    for pid in pids:  # the list grows meanwhile
+        pids += children[pid]
+    return pids
 
 
 def _kill_marked(mark: bytes) -> None:
     for _ in range(_ROUNDS):
-        found = [int(folder.name) for folder in pathlib.Path("/proc").glob("[0-9]*") if mark in _environment(folder)]
-        if not found:
+        pids = [int(folder.name) for folder in pathlib.Path("/proc").glob("[0-9]*") if mark in _environment(folder)]
+        if not pids:
             return
-        for pid in found:
+        for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.01)

@@ -199,8 +199,8 @@ def _manifest(files: _Files, index: _Json, depth: int) -> _Json:
         )
     if len(fitting) != 1:
         raise _NoImage(f"it holds {len(fitting)} images for this machine instead of one")
-    found = _document(_blob(files, fitting[0]), "its manifest")
-    return _manifest(files, found, depth + 1) if "manifests" in found else found
+    manifest = _document(_blob(files, fitting[0]), "its manifest")
+    return _manifest(files, manifest, depth + 1) if "manifests" in manifest else manifest
 
 
 def _architecture(entry: _Json) -> object:
@@ -224,9 +224,9 @@ def _place(entry: _Json) -> str:
 
 def _document(content: bytes, what: str) -> _Json:
     try:
-        found = json.loads(content)
+        document = json.loads(content)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        document = None
+    if not isinstance(document, dict):
         raise _NoImage(f"{what} is not a JSON object")
-    return found
+    return document

@@ -64,16 +64,16 @@ def parse(words: Iterable[str]) -> dict[str, str]:
 
 
 def _check(kernel: store.Kernel, of: str) -> None:
-    told = _tell_back(kernel)
+    values = _tell_back(kernel)
     for name, value in kernel.parameters:
-        found = told[name]
-        if found is None:
+        held = values[name]
+        if held is None:
             raise UserError(
                 f"kernel {of} has no parameter {name}",
                 "a module is named like its file, and the parameter must be readable in /sys/module",
             )
-        if _number(found) != _number(value):
-            raise UserError(f"kernel {of} has {name} at {found} instead of {value}", "give a value that it accepts")
+        if _number(held) != _number(value):
+            raise UserError(f"kernel {of} has {name} at {held} instead of {value}", "give a value that it accepts")
 
 
 def _number(text: str) -> int | str:
@@ -102,8 +102,8 @@ def _tell_back(kernel: store.Kernel) -> dict[str, str | None]:
             guest.end()
     for line in said:
         if line.startswith(_MARK):
-            told: dict[str, str | None] = json.loads(line.removeprefix(_MARK))
-            return told
+            values: dict[str, str | None] = json.loads(line.removeprefix(_MARK))
+            return values
     given = " ".join(f"{name}={value}" for name, value in kernel.parameters)
     telling = [line for line in said if "invalid" in line or "panic" in line] or said or ["it printed nothing"]
     raise UserError(f"the kernel does not boot with {given}: {telling[0].strip()[:200]}", "give other values")

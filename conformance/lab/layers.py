@@ -54,13 +54,13 @@ class Unpacking:
     def add(self, packed: IO[bytes], diff_id: str) -> None:
         """Add a layer, whose uncompressed bytes must have the digest `diff_id` ("sha256:..."). Raises Unsafe."""
         plain = _Digested(_decompressed(packed), self._count_bytes)
-        made: set[pathlib.Path] = set()
+        paths: set[pathlib.Path] = set()
         with tarfile.open(fileobj=cast(IO[bytes], plain), mode="r|") as layer:
             for member in layer:
                 self._files += 1
                 if self._files > self._most_files:
                     raise Unsafe(f"it has more than {self._most_files} files")
-                self._add(layer, member, made)
+                self._add(layer, member, paths)
         while plain.read(_CHUNK_BYTES):
             pass
         if f"sha256:{plain.digest.hexdigest()}" != diff_id:
@@ -74,13 +74,13 @@ class Unpacking:
         if number > self._most_bytes:
             raise Unsafe(f"it has more than {self._most_bytes >> 20} MB")
 
-    def _add(self, layer: tarfile.TarFile, member: tarfile.TarInfo, made: set[pathlib.Path]) -> None:
+    def _add(self, layer: tarfile.TarFile, member: tarfile.TarInfo, paths: set[pathlib.Path]) -> None:
         parts = _parts(member.name)
         if not parts:
             return  # the root folder itself
         folder, name = self._inside(parts[:-1]), parts[-1]
         if name == _OPAQUE:
-            _empty(folder, made)
+            _empty(folder, paths)
             return
         if name.startswith(_WHITEOUT):
             if name.removeprefix(_WHITEOUT) in ("", ".", ".."):
@@ -91,7 +91,7 @@ class Unpacking:
         if not (member.isdir() and _is_folder(place)):
             _remove(place)
         if self._make(layer, member, place):
-            made.update((place, *place.parents))
+            paths.update((place, *place.parents))
 
     def _make(self, layer: tarfile.TarFile, member: tarfile.TarInfo, place: pathlib.Path) -> bool:
         """Make a member at a place where nothing is, or a folder if the member is one; return whether it was made."""

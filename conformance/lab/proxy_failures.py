@@ -90,8 +90,8 @@ def _how(error: OSError) -> str:
     return "reset" if isinstance(error, (ConnectionResetError, BrokenPipeError)) else str(error.strerror or error)
 
 
-def _network(asked: Case) -> Network:
-    return Network(asked["command"], asked["options"], hand_over=bool(asked["command"]))
+def _network(case: Case) -> Network:
+    return Network(case["command"], case["options"], hand_over=bool(case["command"]))
 
 
 def _stream(network: Network, listener: socket.socket) -> tuple[_Reader, _Sender]:
@@ -104,29 +104,29 @@ def _stream(network: Network, listener: socket.socket) -> tuple[_Reader, _Sender
     return reader, sender
 
 
-def killed(asked: Case) -> dict[str, Any]:
+def killed(case: Case) -> dict[str, Any]:
     """Kill the proxy in the middle of a stream; return how and when each end notices. Without a proxy, kill nothing."""
-    with _network(asked) as network, network.listener() as listener:
+    with _network(case) as network, network.listener() as listener:
         reader, sender = _stream(network, listener)
         at_s = time.monotonic()
-        if asked["command"]:
+        if case["command"]:
             network.kill()
-        _wait_for_ends(asked, reader, sender)
+        _wait_for_ends(case, reader, sender)
         return {
             "goes_on": reader.ended is None and sender.ended is None and reader.times[-1] > at_s,
-            **{f"{name}_{what}": value for name, one in (("client", reader), ("server", sender))
-               for what, value in _end(one.ended, at_s).items()},
+            **{f"{name}_{what}": value for name, end in (("client", reader), ("server", sender))
+               for what, value in _end(end.ended, at_s).items()},
             "right": reader.right,
         }  # fmt: skip
 
 
-def _wait_for_ends(asked: Case, *ends: threading.Thread) -> None:
+def _wait_for_ends(case: Case, *ends: threading.Thread) -> None:
     """Wait until both ends have noticed. Without a proxy there is nothing to notice, so wait for a fixed time."""
-    if not asked["command"]:
+    if not case["command"]:
         time.sleep(_BEFORE_S)
         return
-    for one in ends:
-        one.join(_NOTICED_S)
+    for end in ends:
+        end.join(_NOTICED_S)
 
 
 def _end(ended: tuple[float, str] | None, at_s: float) -> dict[str, Any]:
@@ -135,9 +135,9 @@ def _end(ended: tuple[float, str] | None, at_s: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def undelivered(asked: Case) -> dict[str, Any]:
+def undelivered(case: Case) -> dict[str, Any]:
     """Kill the proxy when all buffers are full, as its client reads nothing; return what was acknowledged but lost."""
-    with _network(asked) as network, network.listener() as listener:
+    with _network(case) as network, network.listener() as listener:
         near, far = network.pair(listener)
         far.setblocking(False)
         sent, poll = 0, select.poll()
@@ -149,14 +149,14 @@ def undelivered(asked: Case) -> dict[str, Any]:
                 continue
         acked = sent - _count(far, termios.TIOCOUTQ)
         came = _count(near, termios.FIONREAD)
-        if asked["command"]:
+        if case["command"]:
             network.kill()
         near.settimeout(_STALLED_S)
         read = 0
         try:
             while got := near.recv(1 << 20):
                 read += len(got)
-                if not asked["command"] and read >= acked:
+                if not case["command"] and read >= acked:
                     break  # nothing ends the connection
         except OSError:
             pass
@@ -164,26 +164,26 @@ def undelivered(asked: Case) -> dict[str, Any]:
 
 
 def _count(connection: socket.socket, what: int) -> int:
-    found: int = struct.unpack("i", fcntl.ioctl(connection, what, bytes(4)))[0]
-    return found
+    number: int = struct.unpack("i", fcntl.ioctl(connection, what, bytes(4)))[0]
+    return number
 
 
-def restarted(asked: Case) -> dict[str, Any]:
+def restarted(case: Case) -> dict[str, Any]:
     """Kill the proxy and restart it after a while; return when a new connection is served, and how the old one ends.
 
     Without a proxy, kill nothing.
     """
-    with _network(asked) as network, network.listener() as listener:
+    with _network(case) as network, network.listener() as listener:
         reader, sender = _stream(network, listener)
-        if asked["command"]:
+        if case["command"]:
             network.kill()
         meanwhile = _served(network, listener, time.monotonic(), _BEFORE_S)
         at_s = time.monotonic()
-        if asked["command"]:
+        if case["command"]:
             network.start()
         served_s = _served(network, listener, at_s, _SERVED_S)
-        _wait_for_ends(asked, reader, sender)
-        ends = [one.ended[1] if one.ended else "nothing" for one in (reader, sender)]
+        _wait_for_ends(case, reader, sender)
+        ends = [end.ended[1] if end.ended else "nothing" for end in (reader, sender)]
         return {"served_meanwhile": meanwhile is not None, "served_s": served_s, "client_how": ends[0],
                 "server_how": ends[1]}  # fmt: skip
 
@@ -205,12 +205,12 @@ def _served(network: Network, listener: socket.socket, since_s: float, within_s:
     return None
 
 
-def down(asked: Case) -> dict[str, Any]:
+def down(case: Case) -> dict[str, Any]:
     """Lose all packets of a section for a while; return whether the stream goes on, complete, and after how long."""
-    with _network(asked) as network, network.listener() as listener:
+    with _network(case) as network, network.listener() as listener:
         reader, sender = _stream(network, listener)
-        with network.down(asked["section"]):
-            time.sleep(asked["seconds"])
+        with network.down(case["section"]):
+            time.sleep(case["seconds"])
         resumed_s = _after(reader, time.monotonic())
         sender.stop()
         reader.join(_NOTICED_S)

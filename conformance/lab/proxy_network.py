@@ -136,9 +136,9 @@ class Network:
 def wait(condition: Callable[[], Any], seconds: float = 20) -> Any:
     """Wait until a condition is true, or the time is over; return its last value."""
     deadline = time.monotonic() + seconds
-    while not (found := condition()) and time.monotonic() < deadline:
+    while not (holds := condition()) and time.monotonic() < deadline:
         time.sleep(0.005)
-    return found
+    return holds
 
 
 @contextlib.contextmanager

@@ -38,7 +38,7 @@ def crate(name: str, version: str) -> pathlib.Path:
         except UserError:
             printed = _run(command, place)
     packages = json.loads(printed)["packages"]
-    return next(pathlib.Path(one["manifest_path"]).parent for one in packages if one["name"] == name)
+    return next(pathlib.Path(package["manifest_path"]).parent for package in packages if package["name"] == name)
 
 
 def module(name: str, version: str) -> pathlib.Path:

@@ -117,7 +117,7 @@ def short(name: str) -> str:
 
 def absolute(texts: Iterable[str]) -> tuple[str, ...]:
     """Return each NAME=PATH with an absolute path, and each NAME=VERSION, in order of name. Raises UserError."""
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for text in texts:
         name, _, path = text.partition("=")
         if not name or not path:
@@ -125,10 +125,10 @@ def absolute(texts: Iterable[str]) -> tuple[str, ...]:
                 f"--source {text!r} is not of the form NAME=PATH or NAME=VERSION",
                 "write, for example, quinn-proto=../fork",
             )
-        if name in found:
+        if name in by_name:
             raise UserError(f"--source names {name} twice", "leave one out")
-        found[name] = path if _is_version(path) else str(paths.given(path).absolute())
-    return tuple(f"{name}={path}" for name, path in sorted(found.items()))
+        by_name[name] = path if _is_version(path) else str(paths.given(path).absolute())
+    return tuple(f"{name}={path}" for name, path in sorted(by_name.items()))
 
 
 def _is_version(text: str) -> bool:
@@ -158,12 +158,14 @@ def find(about: Adapter, given: Sequence[str] = ()) -> tuple[Source, ...]:
     given name, or the path holds nothing of that name.
     """
     named = [_named(about.folder / place) for place in about.sources]
-    found = [_given(about, text) for text in absolute(given)]
-    rest = {name: variable for name, variable in homes(about).items() if name not in {one.name for one in found}}
+    sources = [_given(about, text) for text in absolute(given)]
+    rest = {
+        name: variable for name, variable in homes(about).items() if name not in {source.name for source in sources}
+    }
     set_there = absolute(f"{name}={path}" for name, variable in rest.items() if (path := os.environ.get(variable)))
     homes_there = [_given(about, text, rest) for text in set_there]
-    own = any(source.variable not in ("", *_OTHERS) for source in (*found, *homes_there))
-    return (*named, *found, *homes_there, *(() if own else _on_path(about)))
+    specific = any(source.variable not in ("", *_OTHERS) for source in (*sources, *homes_there))
+    return (*named, *sources, *homes_there, *(() if specific else _on_path(about)))
 
 
 def _on_path(about: Built) -> Iterator[Source]:
@@ -278,10 +280,10 @@ def _holder(tree: Tree, path: pathlib.Path, name: str, kind: Kind) -> pathlib.Pa
     """Return the folder at or below `path` that holds the crate or module. Raises UserError."""
     others = []
     for folder in tree.below(path, kind.value):
-        found = _called(folder / kind.value, kind)
-        if found == name:
+        holder = _called(folder / kind.value, kind)
+        if holder == name:
             return folder
-        others += [found] if found else []
+        others += [holder] if holder else []
     what = "crate" if kind is Kind.CRATE else "Go module"
     has = f"it has {', '.join(sorted(set(others))[:5])}" if others else f"it has no {kind.value}"
     raise UserError(f"--source {name}: there is no {what} {name} in {path}", has)
@@ -368,7 +370,7 @@ def workshop(stack: str, sources: Sequence[Source], system: str, afresh: bool) -
 
 def _folder_of(source: Source, among: Sequence[Source]) -> str:
     """Return the folder name for the copy of a source's tree; two sources may share the end of their names."""
-    alike = {one.name for one in among if one.short == source.short}
+    alike = {other.name for other in among if other.short == source.short}
     return source.short if len(alike) == 1 else f"{source.short}-{digests.of_value(source.name)}"
 
 

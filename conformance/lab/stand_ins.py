@@ -43,8 +43,8 @@ def cargo(about: dict[str, Any], arguments: list[str]) -> NoReturn:
         _hand_on([real, *arguments])
     if not pathlib.Path.cwd().is_relative_to(about["work"]):
         _fail(f"the build runs cargo in {pathlib.Path.cwd()}; to build with --source, it must copy that folder first")
-    own = words.index("--") if "--" in words else len(words)
-    words = [word for word in words[:own] if word not in ("--locked", "--frozen")] + words[own:]
+    end = words.index("--") if "--" in words else len(words)
+    words = [word for word in words[:end] if word not in ("--locked", "--frozen")] + words[end:]
     patches = [f"patch.crates-io.{name}.path={json.dumps(path)}" for name, path in crates.items()]
     patched = [real, *toolchain, *(word for patch in patches for word in ("--config", patch))]
     _relock(patched, crates)
@@ -61,8 +61,8 @@ def _relock(patched: Sequence[str], crates: dict[str, str]) -> None:
     versions = {name: version(pathlib.Path(path)) for name, path in crates.items()}
     manifest, lock = pathlib.Path("Cargo.toml"), pathlib.Path("Cargo.lock")
     text = manifest.read_text()
-    for name, found in versions.items():
-        text = freed(text, name, found) if found else text
+    for name, tree_version in versions.items():
+        text = freed(text, name, tree_version) if tree_version else text
     manifest.write_text(text)
     if lock.exists():
         head, *packages = lock.read_text().split(_PACKAGE)
@@ -84,13 +84,13 @@ def unused(lock: str) -> list[str]:
 
 def version(folder: pathlib.Path) -> str:
     """Return the version of the crate in a folder, which its workspace may give; "" if none is given."""
-    own = _toml(folder / "Cargo.toml").get("package", {}).get("version", "")
-    if isinstance(own, str):
-        return own
+    declared = _toml(folder / "Cargo.toml").get("package", {}).get("version", "")
+    if isinstance(declared, str):
+        return declared
     for parent in folder.parents:
-        found = _toml(parent / "Cargo.toml").get("workspace", {}).get("package", {}).get("version")
-        if found:
-            return str(found)
+        declared = _toml(parent / "Cargo.toml").get("workspace", {}).get("package", {}).get("version")
+        if declared:
+            return str(declared)
     return ""
 
 

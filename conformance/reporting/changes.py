@@ -21,9 +21,9 @@ _COLOURS = {Change.MOVED: "#d55e00", Change.UNCLEAR: "#999999", Change.SAME: "#0
 _SHAPES = {Change.MOVED: "diamond", Change.UNCLEAR: "circle", Change.SAME: "square"}
 
 
-def svg(found: "Comparison") -> bytes:
+def svg(comparison: "Comparison") -> bytes:
     """Draw each quantity's difference and its interval as SVG; no difference between the dashed lines matters."""
-    data = altair.Data(values=list(_rows(found.compared)))
+    data = altair.Data(values=list(_rows(comparison.compared)))
     names = [str(change) for change in Change]
     base = altair.Chart(data).encode(
         y=altair.Y("name:N", title=None, sort=None, axis=altair.Axis(labelLimit=420)),
@@ -41,11 +41,11 @@ def svg(found: "Comparison") -> bytes:
         ),
     )
     limits = altair.Chart(altair.Data(values=[{"x": -1}, {"x": 1}])).mark_rule(strokeDash=[4, 3]).encode(x="x:Q")
-    first, second = found.sides
+    first, second = comparison.sides
     sides = printable(f"{first.given} -> {second.given}")
     drawn = altair.layer(limits, intervals, points).properties(
         width=500,
-        title=altair.TitleParams(words.ending(found), subtitle=sides, anchor="start"),
+        title=altair.TitleParams(words.ending(comparison), subtitle=sides, anchor="start"),
     )
     return charts.render(drawn.configure(font=charts.FONT), "svg")
 

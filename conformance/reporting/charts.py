@@ -130,7 +130,7 @@ def comparison(section: compare.Section) -> altair.FacetChart:
     bandwidths = sorted({row.cell.bandwidth_mbps for row in section.rows})
     places = [_place(b, d) for b in bandwidths for d in sorted({row.cell.one_way_delay_ms for row in section.rows})]
     everything = altair.Data(
-        values=[{"kind": kind, **v} for kind, found in (("", places), ("zone", zone), ("point", points)) for v in found]
+        values=[{"kind": kind, **v} for kind, rows in (("", places), ("zone", zone), ("point", points)) for v in rows]
     )
     x = altair.X("loss_pct:Q", title="loss, %", scale=altair.Scale(nice=False, padding=8))
     y_scale = altair.Scale(domain=[0, 1])
@@ -187,9 +187,9 @@ def specified(chart: altair.TopLevelMixin) -> str:
 
     def shown(value: Any) -> Any:
         if isinstance(value, dict):
-            return {printable(name): shown(one) for name, one in value.items()}
+            return {printable(name): shown(member) for name, member in value.items()}
         if isinstance(value, list):
-            return [shown(one) for one in value]
+            return [shown(member) for member in value]
         return printable(value) if isinstance(value, str) else value
 
     return json.dumps(shown(chart.to_dict()))

@@ -253,19 +253,22 @@ def heatmap(measurements: Sequence[Measurement], zone: Zone | None, metric: str,
         metric=metric,
         zone=zone,
         family=whole.family if whole else 0,
-        results={cell: _cell(cell, found, verdicts.get(cell), metric) for cell, found in sorted(by_cell.items())},
+        results={
+            cell: _cell(cell, measurements, verdicts.get(cell), metric)
+            for cell, measurements in sorted(by_cell.items())
+        },
     )
 
 
 def _cell(cell: Cell, measurements: Sequence[Measurement], verdict: Verdict | None, metric: str) -> CellResult:
-    own, _ = seeds.repeats_apart(measurements)
-    ran = [m for m in own if m.outcome in (Outcome.OK, Outcome.TIMEOUT)]
+    kept, _ = seeds.repeats_apart(measurements)
+    ran = [m for m in kept if m.outcome in (Outcome.OK, Outcome.TIMEOUT)]
     values = [value for value in (m.value(metric) for m in ran) if value is not None]
     interval = statistics.median_interval(values, CONFIDENCE)
-    late = sum(m.outcome is Outcome.TIMEOUT for m in own)
+    late = sum(m.outcome is Outcome.TIMEOUT for m in kept)
     return CellResult(
         cell=cell,
-        n=len(own),
+        n=len(kept),
         value=statistics.median(values) if values else None,
         low=min(values, default=None),
         high=max(values, default=None),
@@ -294,11 +297,11 @@ def drawn(measurements: Iterable[Measurement], or_none: bool = False) -> Drawn:
     """
     known = _with_evidence(measurements)
     zones = _zones()
-    found = points.findings(known, zones.values())
-    judged = {run: by_zone(finding for _, finding in of_run) for run, of_run in found.items()}
+    findings = points.findings(known, zones.values())
+    judged = {run: by_zone(finding for _, finding in of_run) for run, of_run in findings.items()}
     if not or_none and all(m.trial.setting.segments for m in known):
         raise UserError("these results are only of paths with two segments", "use `conformance split`")
-    return Drawn(series=_series(known, judged, zones), rows=points.rows(found))
+    return Drawn(series=_series(known, judged, zones), rows=points.rows(findings))
 
 
 def all_series(measurements: Iterable[Measurement], planned: Mapping[str, ZoneVerdict] | None = None) -> list[Series]:
@@ -321,16 +324,16 @@ def _series(
     for m in known:
         if isinstance(m.trial.setting.point, Cell):
             groups[m.trial.run, m.trial.setting.profile_digest].append(m)
-    made = []
-    for (run, profile_digest), found in groups.items():
+    all_series = []
+    for (run, profile_digest), measurements in groups.items():
 
         def of(metric: str) -> Heatmap:
             zone = zones.get((metric, run[0].algorithm, profile_digest))  # noqa: B023
-            return heatmap(found, zone, metric, judged.get(run, {}).get(zone.id) if zone else None)  # noqa: B023
+            return heatmap(measurements, zone, metric, judged.get(run, {}).get(zone.id) if zone else None)  # noqa: B023
 
         others_ = [m.name for m in others() if (m.name, run[0].algorithm, profile_digest) in zones]
-        made.append(Series(utilization=of("utilization"), lost=of("lost_pct"), others=tuple(map(of, others_))))
-    return sorted(made, key=lambda s: (s.scheme.id, s.setting.profile, s.utilization.room, s.digest))
+        all_series.append(Series(utilization=of("utilization"), lost=of("lost_pct"), others=tuple(map(of, others_))))
+    return sorted(all_series, key=lambda s: (s.scheme.id, s.setting.profile, s.utilization.room, s.digest))
 
 
 def _with_evidence(measurements: Iterable[Measurement]) -> list[Measurement]:
@@ -351,12 +354,12 @@ def _zones() -> _Zones:
 
     Raises UserError if two zones have the same key, as either could judge.
     """
-    found: dict[tuple[str, str, str], Zone] = {}
+    zones: dict[tuple[str, str, str], Zone] = {}
     for zone in map(documents.zone, documents.judging_files()):
-        other = found.setdefault((zone.metric, zone.algorithm, zone.profile_digest), zone)
+        other = zones.setdefault((zone.metric, zone.algorithm, zone.profile_digest), zone)
         if other is not zone:
             raise UserError(
                 f"zones {other.id} and {zone.id} both judge {zone.metric} under profile {zone.profile}",
                 "merge them into one zone",
             )
-    return found
+    return zones

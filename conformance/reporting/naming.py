@@ -14,12 +14,12 @@ _MOST_PLACES = 4
 
 def margins(permitted: Mapping[str, Interval], noun: str = "cell") -> list[str]:
     """Return each margin in words, with the places that have it, the margin of most places first."""
-    found: dict[str, list[str]] = {}
+    places_of: dict[str, list[str]] = {}
     for place, interval in permitted.items():
-        found.setdefault(interval.margin.words, []).append(place)
+        places_of.setdefault(interval.margin.words, []).append(place)
     return [
         f"{', '.join(places) if len(places) <= _MOST_PLACES else count(len(places), noun)}: {words}"
-        for words, places in sorted(found.items(), key=lambda one: -len(one[1]))
+        for words, places in sorted(places_of.items(), key=lambda pair: -len(pair[1]))
     ]
 
 

@@ -69,24 +69,24 @@ def findings(measurements: Iterable[Measurement], zones: Iterable[Zone]) -> dict
     by_algorithm: dict[str, list[Zone]] = collections.defaultdict(list)
     for zone in zones:
         by_algorithm[zone.algorithm].append(zone)
-    for (run, setting), made in by_setting.items():
+    for (run, setting), of_setting in by_setting.items():
         for zone in by_algorithm[run[0].algorithm]:
             if not judges(zone, setting, setting.point):
                 continue
             # Lines that were published for a study lack evidence, from which some metrics are computed.
-            telling = [m for m in made if m.evidence or m.outcome is not Outcome.OK or zone.value(m) is not None]
+            telling = [m for m in of_setting if m.evidence or m.outcome is not Outcome.OK or zone.value(m) is not None]
             if telling:
                 lines[run][ask(zone, setting, run[0].algorithm)] = {setting: telling}
                 of_lines[run].append(zone)
-    return {run: list(zip(of_lines[run], stored(asked), strict=True)) for run, asked in lines.items()}
+    return {run: list(zip(of_lines[run], stored(measurements), strict=True)) for run, measurements in lines.items()}
 
 
-def rows(found: Mapping[Run, Iterable[tuple[Zone, Finding]]]) -> list[Row]:
+def rows(findings: Mapping[Run, Iterable[tuple[Zone, Finding]]]) -> list[Row]:
     """Return a Row for each finding of a zone at a point, in order of scheme and zone; heatmaps show those at cells."""
-    made = [
+    rows = [
         Row(scheme=run[0], zone=zone, verdict=finding.confirmed)
-        for run, of_run in found.items()
+        for run, of_run in findings.items()
         for zone, finding in of_run
         if not isinstance(finding.verdict.place, Cell)
     ]
-    return sorted(made, key=lambda row: (row.scheme.id, row.zone.id, row.verdict.place))
+    return sorted(rows, key=lambda row: (row.scheme.id, row.zone.id, row.verdict.place))

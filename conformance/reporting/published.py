@@ -42,7 +42,7 @@ def write(read: source.Source, target: pathlib.Path) -> list[pathlib.Path]:
             for result in series.utilization.results.values()
             for m in result.measurements
         ]
-    return [_write(_path(target, stack), made) for stack, made in sorted(by_stack.items())]
+    return [_write(_path(target, stack), measurements) for stack, measurements in sorted(by_stack.items())]
 
 
 def write_scenarios(read: source.Source, target: pathlib.Path) -> list[pathlib.Path]:
@@ -55,15 +55,18 @@ def write_scenarios(read: source.Source, target: pathlib.Path) -> list[pathlib.P
     for measurement in read.measurements:
         if not measurement.trial.setting.of_profile and measurement.metrics:
             by_stack[measurement.trial.scheme.stack].append(_bare(measurement))
-    found = []
-    for stack, made in sorted(by_stack.items()):
+    paths = []
+    for stack, measurements in sorted(by_stack.items()):
         path = _path(target / "scenarios", stack)
-        new = {_scenario_of(one) for one in made}
+        new = {_scenario_of(measurement) for measurement in measurements}
         if path.exists():
-            made += [one for one in store.read(path) if _scenario_of(one) not in new]
-        lines = b"".join(store.dumps(one) for one in sorted(made, key=lambda one: merge.order(one.trial)))
-        found.append(files.write(path, compressed.compress(lines), "choose another --out"))
-    return found
+            measurements += [measurement for measurement in store.read(path) if _scenario_of(measurement) not in new]
+        lines = b"".join(
+            store.dumps(measurement)
+            for measurement in sorted(measurements, key=lambda measurement: merge.order(measurement.trial))
+        )
+        paths.append(files.write(path, compressed.compress(lines), "choose another --out"))
+    return paths
 
 
 def _path(folder: pathlib.Path, stack: str) -> pathlib.Path:
@@ -82,21 +85,23 @@ def write_study(study: Study, measurements: Iterable[Measurement], target: pathl
     another build than the new ones, since only one build of an algorithm is read from a file, and if there is nothing
     to write.
     """
-    found = {
-        point: own
-        for point, own in study_results.of(study, measurements).measured.items()
-        if study_results.anything_known(own)
+    of_study = {
+        point: measurements
+        for point, measurements in study_results.of(study, measurements).measured.items()
+        if study_results.anything_known(measurements)
     }
-    if not found:
+    if not of_study:
         raise UserError(
             f"these results have no measured points of {study.name}",
             f"measure it with `conformance study run {study.name}`",
         )
     path = target / f"{study.name}.jsonl.xz"
     before = study_results.of(study, store.read(path)).measured if path.exists() else {}
-    before = {point: own for point, own in before.items() if study_results.anything_known(own)}
-    _check_one_build(path, before, found)
-    kept = {**before, **found}
+    before = {
+        point: measurements for point, measurements in before.items() if study_results.anything_known(measurements)
+    }
+    _check_one_build(path, before, of_study)
+    kept = {**before, **of_study}
     ordered = sorted(kept, key=lambda at: (at.scenario, at.stack, at.algorithm, at.point.id, at.client))
     # Two points may have the same setting, and so the same trials.
     lines = {m.trial.key: store.dumps(_bare(m)) for point in ordered for m in kept[point]}
@@ -106,11 +111,14 @@ def write_study(study: Study, measurements: Iterable[Measurement], target: pathl
 def _check_one_build(
     path: pathlib.Path,
     before: Mapping[StudyPoint, Sequence[Measurement]],
-    found: Mapping[StudyPoint, Sequence[Measurement]],
+    measurements: Mapping[StudyPoint, Sequence[Measurement]],
 ) -> None:
     """Raise UserError if the file would hold points of one algorithm from two builds, kernels or labs."""
-    new = {study_results.of_point(point): study_results.build(own[0]) for point, own in found.items()}
-    left = (point for point in before if point not in found)
+    new = {
+        study_results.of_point(point): study_results.build(measurements[0])
+        for point, measurements in measurements.items()
+    }
+    left = (point for point in before if point not in measurements)
     for point in left:
         of = study_results.of_point(point)
         if of in new and study_results.build(before[point][0]) != new[of]:
@@ -137,11 +145,11 @@ def _rounded_series(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]
     ]
 
 
-def _write(path: pathlib.Path, made: list[Measurement]) -> pathlib.Path:
-    new = {m.trial.scheme.algorithm for m in made}
+def _write(path: pathlib.Path, measurements: list[Measurement]) -> pathlib.Path:
+    new = {m.trial.scheme.algorithm for m in measurements}
     if path.exists():
-        made = made + [m for m in store.read(path) if m.trial.scheme.algorithm not in new]
-    lines = b"".join(store.dumps(m) for m in sorted(made, key=lambda m: merge.order(m.trial)))
+        measurements = measurements + [m for m in store.read(path) if m.trial.scheme.algorithm not in new]
+    lines = b"".join(store.dumps(m) for m in sorted(measurements, key=lambda m: merge.order(m.trial)))
     return files.write(path, compressed.compress(lines), "choose another --out")
 
 

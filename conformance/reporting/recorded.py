@@ -35,8 +35,8 @@ def measured(clause: Clause, entry: Entry) -> str:
 
 def example(entry: Entry) -> str:
     """Return where in a trial it was seen: the seed, the packet's number, and the seconds; "" if it was not."""
-    seen = entry["seen"]
-    return f"seed {seen['seed']}, packet {seen['packet']}, at {seen['at_s']:.3f} s" if seen else ""
+    sample = entry["seen"]
+    return f"seed {sample['seed']}, packet {sample['packet']}, at {sample['at_s']:.3f} s" if sample else ""
 
 
 def status(entry: Entry) -> str:

@@ -31,34 +31,45 @@ def cell(measurements: Sequence[Measurement]) -> tuple[str | None, str | None]:
     # Repeats of a violation have fresh seeds, far from the others, and are no part of the cell's verdict.
     judged, _ = seeds.repeats_apart(measurements)
     trial = judged[0].trial
-    made = sorted({m.trial.seed for m in judged})
+    numbers = sorted({m.trial.seed for m in judged})
     options, why_not = _options(trial.setting)
     if why_not:
         return None, why_not
-    first, last = made[0], made[-1]
-    if made != list(range(first, last + 1)):
-        return None, f"conformance run takes consecutive seeds, but these {len(made)} from {first} to {last} have gaps"
-    words = ["conformance", "run", trial.scheme.algorithm, "--grid", trial.setting.cell.id, "--trials", str(len(made))]
+    first, last = numbers[0], numbers[-1]
+    if numbers != list(range(first, last + 1)):
+        return (
+            None,
+            f"conformance run takes consecutive seeds, but these {len(numbers)} from {first} to {last} have gaps",
+        )
+    words = [
+        "conformance",
+        "run",
+        trial.scheme.algorithm,
+        "--grid",
+        trial.setting.cell.id,
+        "--trials",
+        str(len(numbers)),
+    ]
     of_seeds = [] if first == seeds.JUDGED else ["--first-seed", str(first)]
     return shlex.join(words + of_seeds + _choice(trial) + options), None
 
 
 def trial(measurement: Measurement) -> str | None:
     """Return the command that repeats one trial and captures its packets; None if there is none."""
-    made = measurement.trial
-    setting = made.setting
+    trial = measurement.trial
+    setting = trial.setting
     if documents.profile_or_none(setting.profile, setting.cell) != setting:
         return None
-    words = ["conformance", "trace", made.scheme.algorithm, setting.cell.id, "--seed", str(made.seed)]
-    return shlex.join([*words, *_choice(made), "--profile", setting.profile, "--packets-only"])
+    words = ["conformance", "trace", trial.scheme.algorithm, setting.cell.id, "--seed", str(trial.seed)]
+    return shlex.join([*words, *_choice(trial), "--profile", setting.profile, "--packets-only"])
 
 
 def why(series: Series) -> str | None:
     """Return the command that shows from traces what looks wrong with a series; None if it does not violate."""
     if series.verdict is not Status.VIOLATES:
         return None
-    made = next(m.trial for result in series.utilization.results.values() for m in result.measurements)
-    return shlex.join(["conformance", "why", made.scheme.algorithm, *_choice(made)])
+    trial = next(m.trial for result in series.utilization.results.values() for m in result.measurements)
+    return shlex.join(["conformance", "why", trial.scheme.algorithm, *_choice(trial)])
 
 
 @functools.cache
@@ -67,25 +78,25 @@ def _stack(name: str) -> tuple[str, str]:
 
     The result is cached, since a report asks for each of its cells and trials.
     """
-    if any(found.parent.name == name for found in paths.data("adapters").glob("*/adapter.json")):
+    if any(file.parent.name == name for file in paths.data("adapters").glob("*/adapter.json")):
         return ("--stack", name)
     if name.startswith("interop-"):
         return ("--interop-rootfs", f"path/to/{name.removeprefix('interop-')}")
     return ("--stack", f"path/to/{name}/adapter.json")
 
 
-def _choice(made: Trial) -> list[str]:
-    stack = _stack(made.scheme.stack)
-    shipped = stack[1] == made.scheme.stack
-    client = _client(made.scheme.client, _usual_client(made.scheme.stack)) if shipped else []
+def _choice(trial: Trial) -> list[str]:
+    stack = _stack(trial.scheme.stack)
+    shipped = stack[1] == trial.scheme.stack
+    client = _client(trial.scheme.client, _usual_client(trial.scheme.stack)) if shipped else []
     # Results have a working tree's content but not its path. Adapters that do not ship may name their own trees.
-    names = [tree.partition("@")[0] for tree in made.scheme.trees if shipped]
+    names = [tree.partition("@")[0] for tree in trial.scheme.trees if shipped]
     return [
         *stack,
         *client,
         *(word for name in names for word in ("--source", f"{name}=path/to/{name}")),
         "--kernel",
-        made.scheme.kernel,
+        trial.scheme.kernel,
     ]
 
 

@@ -20,8 +20,8 @@ _ERROR_SHOWN = 0.3
 def write(compared: "Iterable[Compared]", folder: pathlib.Path) -> Iterator[pathlib.Path]:
     """Write split-accuracy-SCHEME.svg and .png for each scheme; yield the path of each SVG. Raises UserError."""
     schemes: dict[str, list[Compared]] = {}
-    for one in compared:
-        schemes.setdefault(one.algorithm, []).append(one)
+    for accuracy in compared:
+        schemes.setdefault(accuracy.algorithm, []).append(accuracy)
     for scheme, panels in schemes.items():
         drawn = charts.specified(chart(panels))
         name = f"split-accuracy-{scheme.replace('/', '-')}"
@@ -33,30 +33,30 @@ def write(compared: "Iterable[Compared]", folder: pathlib.Path) -> Iterator[path
 def chart(compared: "Sequence[Compared]") -> altair.VConcatChart:
     """Draw three heatmaps side by side for each panel of one scheme."""
     rows = []
-    for one in compared:
-        top = max((v for v in (*one.measured.values(), *one.predicted.values()) if v is not None), default=1)
+    for accuracy in compared:
+        top = max((v for v in (*accuracy.measured.values(), *accuracy.predicted.values()) if v is not None), default=1)
         mbps = altair.Scale(scheme="viridis", domain=[0, top])
         error = altair.Scale(scheme="blueorange", domain=[-_ERROR_SHOWN, _ERROR_SHOWN], clamp=True)
         rows.append(
             altair.hconcat(
-                _heatmap(one, one.measured, "measured, Mbit/s", mbps, ".2f", f"datum.value < {0.6 * top}"),
-                _heatmap(one, one.predicted, "predicted, Mbit/s", mbps, ".2f", f"datum.value < {0.6 * top}"),
-                _heatmap(one, one.errors, "error", error, "+.0%", "abs(datum.value) > 0.2"),
+                _heatmap(accuracy, accuracy.measured, "measured, Mbit/s", mbps, ".2f", f"datum.value < {0.6 * top}"),
+                _heatmap(accuracy, accuracy.predicted, "predicted, Mbit/s", mbps, ".2f", f"datum.value < {0.6 * top}"),
+                _heatmap(accuracy, accuracy.errors, "error", error, "+.0%", "abs(datum.value) > 0.2"),
             ).resolve_scale(color="independent")
         )
-    made: altair.VConcatChart = altair.vconcat(*rows, spacing=24).configure(font="DejaVu Sans, sans-serif")
-    return made
+    drawing: altair.VConcatChart = altair.vconcat(*rows, spacing=24).configure(font="DejaVu Sans, sans-serif")
+    return drawing
 
 
 def _heatmap(
-    one: "Compared",
+    compared: "Compared",
     values: "Mapping[Place, float | None]",
     title: str,
     scale: altair.Scale,
     number_format: str,
     dark: str,
 ) -> altair.LayerChart | altair.FacetChart:
-    panel = one.panel
+    panel = compared.panel
     data = [{"row": row, "column": column, "value": values[row, column]} for row, column in panel.paths]
     rows = list(dict.fromkeys(row for row, _ in panel.paths))
     columns = list(dict.fromkeys(column for _, column in panel.paths))

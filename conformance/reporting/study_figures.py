@@ -38,29 +38,31 @@ def rows(figure: Figure, measured: Measured, look: claims.Look | None = None) ->
     if figure.cells:
         return list(_of_cells(figure, look)) if look is not None else []
     of = {"curves": _medians, "heatmap": _medians, "cdf": _distributions, "series": _series}[figure.draws]
-    found = [
+    points = [
         {**row, "panel": _panel(figure, figure.panel(point))}
         for point in figure.points
         if measured.get(point)
         for row in of(figure, point, measured[point])
     ]
-    there = {row["panel"] for row in found}
+    there = {row["panel"] for row in points}
     if figure.draws == "curves":
-        published = ({**_published(one), "panel": _panel(figure, one.get("panel", ()))} for one in figure.published)
-        found += [one for one in published if one["panel"] in there]
-    return found
+        published = (
+            {**_published(point), "panel": _panel(figure, point.get("panel", ()))} for point in figure.published
+        )
+        points += [point for point in published if point["panel"] in there]
+    return points
 
 
 def _of_cells(figure: Figure, look: claims.Look) -> Iterator[Row]:
     """Yield what was seen and what was published of each cell; yield nothing if no cell was seen."""
-    seen = {cell: look(cell.quantity) for cell in figure.cells}
-    if not any(isinstance(one, Seen) for one in seen.values()):
+    estimates = {cell: look(cell.quantity) for cell in figure.cells}
+    if not any(isinstance(estimate, Seen) for estimate in estimates.values()):
         return
-    for cell, one in seen.items():
+    for cell, estimate in estimates.items():
         place = {"x": cell.row, "line": cell.column, "panel": ""}
-        if isinstance(one, Seen):
-            low, high = _bound(one.low, one.median), _bound(one.high, one.median)
-            yield {**place, "kind": "seen", "median": one.median, "low": low, "high": high}
+        if isinstance(estimate, Seen):
+            low, high = _bound(estimate.low, estimate.median), _bound(estimate.high, estimate.median)
+            yield {**place, "kind": "seen", "median": estimate.median, "low": low, "high": high}
         if cell.published is not None:
             yield {**place, "kind": "published", "median": cell.published}
 
@@ -86,25 +88,26 @@ def titled(coordinate: str | None) -> str:
     return ", ".join(filter(None, _in_words(coordinate or "")))
 
 
-def _published(one: Any) -> Row:
-    return {"x": one["x"], "line": str(one.get("line", "")), "median": one["value"], "kind": "published"}
+def _published(point: Any) -> Row:
+    return {"x": point["x"], "line": str(point.get("line", "")), "median": point["value"], "kind": "published"}
 
 
 def _line(figure: Figure, point: StudyPoint, group: str | None = None) -> str:
-    own = point.coordinates().get(figure.lines) if figure.lines and figure.lines != GROUP else None
-    return ", ".join(str(part) for part in (own, group) if part is not None)
+    line = point.coordinates().get(figure.lines) if figure.lines and figure.lines != GROUP else None
+    return ", ".join(str(part) for part in (line, group) if part is not None)
 
 
 def _medians(figure: Figure, point: StudyPoint, measurements: Sequence[Measurement]) -> Iterator[Row]:
     """Yield a point's median with the bounds of its interval; yield nothing if no median was seen."""
-    seen = outcome.seen(measurements, figure.metric, figure.group)
-    if not isinstance(seen, Seen):
+    estimate = outcome.seen(measurements, figure.metric, figure.group)
+    if not isinstance(estimate, Seen):
         return
     at = point.coordinates()
     yield {
         "kind": "seen", "x": at.get(figure.x or ""), "y": at.get(figure.y or ""), "line": _line(figure, point),
-        "median": seen.median, "low": _bound(seen.low, seen.median), "high": _bound(seen.high, seen.median),
-        "text": f"{seen.median:.{METRICS[figure.metric].digits}f}",
+        "median": estimate.median, "low": _bound(estimate.low, estimate.median),
+        "high": _bound(estimate.high, estimate.median),
+        "text": f"{estimate.median:.{METRICS[figure.metric].digits}f}",
     }  # fmt: skip
 
 
@@ -117,11 +120,13 @@ def _distributions(figure: Figure, point: StudyPoint, measurements: Sequence[Mea
     """Yield the distribution over flows, or over trials: each value, and the share of values that are no greater."""
     name = OF_A_FLOW.get(figure.metric)
     if name is None:
-        one_by_one = (outcome.seen([one], figure.metric, figure.group) for one in measurements)
-        values = sorted(one.median for one in one_by_one if isinstance(one, Seen))
+        one_by_one = (outcome.seen([measurement], figure.metric, figure.group) for measurement in measurements)
+        values = sorted(estimate.median for estimate in one_by_one if isinstance(estimate, Seen))
         yield from _shares(_line(figure, point), values)
         return
-    flows = [flow for one in measurements for flow in one.flows if figure.group in (None, flow["group"])]
+    flows = [
+        flow for measurement in measurements for flow in measurement.flows if figure.group in (None, flow["group"])
+    ]
     groups = dict.fromkeys(flow["group"] for flow in flows)
     for group in groups:
         values = sorted(flow[name] for flow in flows if flow["group"] == group and flow[name] is not None)
@@ -149,7 +154,7 @@ def _series(figure: Figure, point: StudyPoint, measurements: Sequence[Measuremen
         series = [flow["goodput_series_mbps"] for flow in flows if flow["group"] == group]
         line = f"{point.algorithm}: {group}"
         for second in range(max(map(len, series))):
-            total = sum(one[second] for one in series if second < len(one))
+            total = sum(bar[second] for bar in series if second < len(bar))
             yield {"line": line, "x": second, "median": total}
 
 

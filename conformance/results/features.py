@@ -57,13 +57,13 @@ def reader() -> str:
 
 def read(path: pathlib.Path) -> list[TrialFeatures]:
     """Return all features of the present reader, the last line of each trial. Raise UserError."""
-    return list({found.trial.key: found for found in _lines(path) if found is not None}.values())
+    return list({line.trial.key: line for line in _lines(path) if line is not None}.values())
 
 
 def stale(path: pathlib.Path) -> bool:
     """Return whether a file has lines, and all of them are of another reader. Raise UserError."""
-    found = list(_lines(path))
-    return bool(found) and not any(found)
+    trial_features = list(_lines(path))
+    return bool(trial_features) and not any(trial_features)
 
 
 def _lines(path: pathlib.Path) -> Iterator[TrialFeatures | None]:
@@ -101,11 +101,11 @@ def _parse(line: bytes, where: str) -> TrialFeatures | None:
     return TrialFeatures(trial=trial, cell=data["cell"], sampled=data["features"])
 
 
-def dumps(found: TrialFeatures) -> bytes:
+def dumps(trial_features: TrialFeatures) -> bytes:
     """Return features as a line of their file."""
     data = {
-        "schema": _SCHEMA, "key": found.trial.key, "reader": reader(), "trial": found.trial.to_json(),
-        "cell": found.cell, "features": found.sampled,
+        "schema": _SCHEMA, "key": trial_features.trial.key, "reader": reader(), "trial": trial_features.trial.to_json(),
+        "cell": trial_features.cell, "features": trial_features.sampled,
     }  # fmt: skip
     return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
@@ -114,7 +114,7 @@ def copy(results: pathlib.Path | str, to: pathlib.Path | str, schemes: Collectio
     """Copy the features of these schemes from one results file to another; return the path of the copy. Raise
     UserError.
     """
-    kept = [dumps(found) for found in read(beside(results)) if found.trial.scheme in schemes]
+    kept = [dumps(trial_features) for trial_features in read(beside(results)) if trial_features.trial.scheme in schemes]
     return files.write(beside(to), b"".join(kept), files.OTHER_FOLDER)
 
 
@@ -124,15 +124,15 @@ class Features:
     def __init__(self, results: pathlib.Path | str) -> None:
         self.path = beside(results)
         self._lock = threading.Lock()
-        self._known = {found.trial.key: found for found in read(self.path)}
+        self._known = {trial_features.trial.key: trial_features for trial_features in read(self.path)}
 
     def find(self, trial: Trial) -> TrialFeatures | None:
         """Return the features of a trial, or None if it was not traced."""
         return self._known.get(trial.key)
 
-    def add(self, found: TrialFeatures) -> None:
+    def add(self, trial_features: TrialFeatures) -> None:
         """Append one line. Raise UserError if it cannot be written."""
-        line = dumps(found)
+        line = dumps(trial_features)
         with self._lock:
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -141,4 +141,4 @@ class Features:
                 raise UserError(
                     f"cannot write features to {self.path}: {error.strerror}", "choose another --results"
                 ) from None
-            self._known[found.trial.key] = found
+            self._known[trial_features.trial.key] = trial_features

@@ -52,7 +52,7 @@ def merge(
     trial. Raises UserError if a line is broken, if runs are unlike, or if one trial has two results that differ in more
     than `host`.
     """
-    found: dict[str, _Line] = {}
+    lines: dict[str, _Line] = {}
     runs: Runs = {}
     cut_short: list[str] = []
     files_read = list(dict.fromkeys(pathlib.Path(file) for file in sources))
@@ -63,19 +63,19 @@ def merge(
                 line, key = _line(measurement, path, at), measurement.trial.key
             except (ValueError, RecursionError) as error:  # a number that JSON cannot express, or too deep a nesting
                 raise UserError(f"{path}:{number}: {error}") from None
-            other = found.get(key)
+            other = lines.get(key)
             if other and other.settled and line.settled and other.seen != line.seen:
                 raise UserError(
                     f"trial {key} has different results in {other.path} and {path} (line {number})",
                     "equal trials give equal results: measure it again, and find out what differs between the machines",
                 )
-            found[key] = min(line, other, key=lambda known: known.rank) if other else line
+            lines[key] = min(line, other, key=lambda known: known.rank) if other else line
     for text in cut_short:
         say(text)
-    if not found:
+    if not lines:
         raise store.nothing_in(files_read, len(cut_short), "name files that hold results")
-    _write(sorted(found.values(), key=lambda line: line.order), target)
-    return len(found)
+    _write(sorted(lines.values(), key=lambda line: line.order), target)
+    return len(lines)
 
 
 def _check_alike(runs: Runs, measurement: Measurement, where: str) -> None:
@@ -107,11 +107,11 @@ def order(trial: Trial) -> Order:
 
 def _line(measurement: Measurement, path: pathlib.Path, at: int) -> _Line:
     trial, data = measurement.trial, measurement.to_json()
-    seen = digest.of_value({name: data[name] for name in ("outcome", "message", "metrics", "evidence")})
+    content = digest.of_value({name: data[name] for name in ("outcome", "message", "metrics", "evidence")})
     return _Line(
         order=order(trial),
         settled=measurement.outcome is not Outcome.ERROR,
-        seen=seen,
+        seen=content,
         line=digest.of_value(data),
         path=path,
         at=at,

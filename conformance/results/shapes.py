@@ -92,9 +92,9 @@ def _check_evidence(name: str, value: Any, where: str) -> None:
     if not isinstance(value, kind):
         raise ValueError(f"{where} is {value!r:.40}, not {_KINDS[kind]}")
     if isinstance(value, list):
-        for at, one in enumerate(value):
-            if not isinstance(one, dict):
-                raise ValueError(f"{where}/{at} is {one!r:.40}, not an object")
+        for at, member in enumerate(value):
+            if not isinstance(member, dict):
+                raise ValueError(f"{where}/{at} is {member!r:.40}, not an object")
     if name in ("queue_drops", "trace") and isinstance(value, dict):
         for column, values in value.items():
             if not isinstance(values, list) or not _OF_A_COLUMN.issuperset(map(type, values)):

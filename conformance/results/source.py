@@ -35,25 +35,25 @@ class Source:
 
     def __init__(self, paths: Iterable[pathlib.Path | str]) -> None:
         """Raise UserError if a file cannot be read or has a broken line, or if there are no results at all."""
-        found: dict[str, tuple[pathlib.Path, int, int, Measurement]] = {}
+        by_key: dict[str, tuple[pathlib.Path, int, int, Measurement]] = {}
         files: list[File] = []
         shared: dict[Any, Any] = {}
         left_out: list[str] = []
         for path in dict.fromkeys(pathlib.Path(p) for p in paths):
             trials = 0
             for number, at, measurement in store.scan(path, left_out.append):
-                found[measurement.trial.key] = path, number, at, _lean(measurement, shared)
+                by_key[measurement.trial.key] = path, number, at, _lean(measurement, shared)
                 trials += 1
             with open(path, "rb") as f:
                 digest = hashlib.file_digest(f, "sha256").hexdigest()[:16]
             files.append(File(name=path.name, digest=digest, trials=trials))
-        if not found:
+        if not by_key:
             raise store.nothing_in(paths, len(left_out), "measure first, for example with `conformance run cubic`")
         #: in words, the lines that were cut short
         self.left_out = tuple(left_out)
         self.files = tuple(files)
-        self.measurements = [measurement for *_, measurement in found.values()]
-        self._where = {key: (path, number, at) for key, (path, number, at, _) in found.items()}
+        self.measurements = [measurement for *_, measurement in by_key.values()]
+        self._where = {key: (path, number, at) for key, (path, number, at, _) in by_key.items()}
 
     def whole(self, measurement: Measurement) -> Measurement:
         """Return the same Measurement with all its evidence, traces included. Raises UserError."""

@@ -104,9 +104,9 @@ def _asked_of(option: Options, kind: str, zone: Zone) -> Zone:
     if not option.baseline:
         return documents.by_algorithm(zone)
     ships = [
-        documents.by_algorithm(one)
-        for of, one in documents.judging(options.profile(option))
-        if (of, one.algorithm) == (kind, zone.algorithm)
+        documents.by_algorithm(judging_zone)
+        for of, judging_zone in documents.judging(options.profile(option))
+        if (of, judging_zone.algorithm) == (kind, zone.algorithm)
     ]
     kept = {place: of for place, of in zone.intervals.items() if not ships or place in ships[0].intervals}
     return dataclasses.replace(zone, intervals=kept, smoke=())
@@ -140,10 +140,10 @@ class _Has:
 
 def _cell_cases(zones: list[tuple[str, Zone]], grid: str, stack: str) -> Iterator[Case]:
     """Yield the cases place by place, because a place that several zones judge is measured once."""
-    asked = ((zone.profile, place) for _, zone in zones for place in grids.within(grid, zone.places))
+    places = ((zone.profile, place) for _, zone in zones for place in grids.within(grid, zone.places))
     # Points of two scenarios may have the same name, so these are kept apart. A cell is one network under any profile,
     # so its cases stay together.
-    for profile, place in dict.fromkeys((None if isinstance(at, Cell) else p, at) for p, at in asked):
+    for profile, place in dict.fromkeys((None if isinstance(at, Cell) else p, at) for p, at in places):
         for kind, zone in zones:
             if profile not in (None, zone.profile):
                 continue
@@ -159,8 +159,8 @@ def _cell_cases(zones: list[tuple[str, Zone]], grid: str, stack: str) -> Iterato
 
 def _split_cases(checks: Iterable[SplitCheck], option: Options, stack: str) -> Iterator[Case]:
     """Yield the cases of those checks of a zone's split part that are within the grid."""
-    asked = grids.places(split_zone.GRIDS[0] if option.grid is None else option.grid)
-    for question in split_questions(checks, asked):
+    points = grids.places(split_zone.GRIDS[0] if option.grid is None else option.grid)
+    for question in split_questions(checks, points):
         yield Case(
             name=f"{SPLIT}[{question.algorithm}-{question.place.id}-{stack}]",
             kind=SPLIT,

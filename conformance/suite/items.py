@@ -54,7 +54,11 @@ class JudgedItem(pytest.Item):
     @property
     def measured(self) -> Measured:
         """What its verdict rests on; nothing before setup, and where nothing can be judged."""
-        return {setting: found for setting, found in self.judged.measured.items() if found} if self.judged else {}
+        return (
+            {setting: measurements for setting, measurements in self.judged.measured.items() if measurements}
+            if self.judged
+            else {}
+        )
 
     @property
     def expected(self) -> Expected | None:
@@ -80,7 +84,7 @@ class JudgedItem(pytest.Item):
     def values(self) -> Mapping[str, float]:
         """Return {name: value} of what was measured, for reports."""
         verdict = self.finding.verdict
-        return {one.what: one.values[0] for one in verdict.parts or (verdict,) if one.values}
+        return {verdict.what: verdict.values[0] for verdict in verdict.parts or (verdict,) if verdict.values}
 
     def headline(self) -> str:
         """Return the first line about a violation: the scheme, the verdict, the zone and the place."""
@@ -130,10 +134,10 @@ class JudgedItem(pytest.Item):
             raise LabFault(last.reason)
 
     def runtest(self) -> None:
-        found = self.finding
-        verdict, expected = found.verdict, found.expected
+        finding = self.finding
+        verdict, expected = finding.verdict, finding.expected
         self.user_properties.extend(self.values().items())
-        if expected and found.surprise is Surprise.GONE:
+        if expected and finding.surprise is Surprise.GONE:
             option = self.options
             command = gone_command(option.stack, option.results, chosen(option).options("stack"))
             mend = f"remove it from expected.json: `{command}`"
@@ -142,7 +146,7 @@ class JudgedItem(pytest.Item):
             pytest.xfail(one_line(expected.words))
         if verdict.status is Status.UNSUPPORTED:
             pytest.skip(f"unsupported: {verdict.reason}")
-        if found.unconfirmed and self.again is not None:
+        if finding.unconfirmed and self.again is not None:
             reason = f"not confirmed: {verdict.status} ({verdict.reason}); again with fresh seeds: {self.again.status}"
             (pytest.fail if self.strict else pytest.skip)(reason)
         if verdict.status is Status.NOT_JUDGED:
@@ -166,14 +170,14 @@ def explain(item: JudgedItem) -> str:
     v, option = item.verdict, item.options
     assert v is not None
     lines = [item.headline()]
-    told = [*item.lines()]
+    rows = [*item.lines()]
     if item.again is not None:
-        first = min(m.trial.seed for found in item.again.measured.values() for m in found)
+        first = min(m.trial.seed for measurements in item.again.measured.values() for m in measurements)
         said = item.again.verdict
-        made = len(next(iter(item.again.measured.values())))
-        told.append(("again", f"{said.status} with fresh seeds, from {first}: {said.reason}, {made} trials"))
-    told.append(("rerun", item.rerun_command()))
+        repeated = len(next(iter(item.again.measured.values())))
+        rows.append(("again", f"{said.status} with fresh seeds, from {first}: {said.reason}, {repeated} trials"))
+    rows.append(("rerun", item.rerun_command()))
     if v.status is Status.VIOLATES and not option.baseline:
-        told.append(("why", f"conformance why {item.case.question.algorithm}{chosen(option).options()}"))
-    lines += [f"  {title:10} {text}" for title, text in told]
+        rows.append(("why", f"conformance why {item.case.question.algorithm}{chosen(option).options()}"))
+    lines += [f"  {title:10} {text}" for title, text in rows]
     return "\n".join(lines)

@@ -17,11 +17,15 @@ from conformance.suite.summary import Name
 from conformance.support.console import Console, count
 
 
-def repeated(option: Options, found: Collection[Name]) -> dict[Name, Verdict]:
+def repeated(option: Options, names: Collection[Name]) -> dict[Name, Verdict]:
     """Ask the questions with these names again, with fresh seeds, and return the verdicts. Raise UserError."""
-    asked = [case.question for case in cases(option) if case.question.name in found]
-    again = plan_of(asked, option).repeating(asked)
+    questions = [case.question for case in cases(option) if case.question.name in names]
+    again = plan_of(questions, option).repeating(questions)
     notes = ConsoleNotes(Console())
-    notes.say(f"{count(len(asked), 'new violation')}: measuring again with fresh seeds")
+    notes.say(f"{count(len(questions), 'new violation')}: measuring again with fresh seeds")
     events = source(benches.find(chosen(option)), option.results, option.workers, notes)(again)
-    return {one.question.name: one.verdict for one in events if isinstance(one, Judged) and not again.next_look(one)}
+    return {
+        event.question.name: event.verdict
+        for event in events
+        if isinstance(event, Judged) and not again.next_look(event)
+    }

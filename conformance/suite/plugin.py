@@ -165,9 +165,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
     """Return the lines to print before the first test, also under -q, which has no header."""
-    made = config.stash.get(SESSION, None)
-    if made:
-        return made.notes
+    pytest_session = config.stash.get(SESSION, None)
+    if pytest_session:
+        return pytest_session.notes
     if items or _has_suite(config):
         return []
     return [_ELSEWHERE] if documents.algorithms().intersection(re.findall(r"\w+", config.option.markexpr or "")) else []
@@ -194,9 +194,9 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    made = session.config.stash.get(SESSION, None)
-    if made is not None:
-        made.close()
+    pytest_session = session.config.stash.get(SESSION, None)
+    if pytest_session is not None:
+        pytest_session.close()
 
 
 def _has_suite(config: pytest.Config) -> bool:

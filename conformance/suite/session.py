@@ -28,21 +28,21 @@ def plan_of(
     """
     if option.workers is not None and option.workers < 1:
         raise UserError(f"--workers {option.workers}", "it must be 1 or more")
-    asked = list(questions)
+    wanted = list(questions)
     return plan(
-        asked,
+        wanted,
         trials=option.trials,
         most_trials=last_look(option.trials, option.max_trials),
         first_seed=option.first_seed,
         beside=planned,
-        known=expectation.violating(known, asked),
+        known=expectation.violating(known, wanted),
     )
 
 
 def kernel_notes(plan: Plan, option: Options, bench: Bench, store: Store) -> list[str]:
     """Return lines about results and baselines of other kernels. Raise UserError for a baseline that cannot be used."""
-    asked = {question.id for question in plan.questions}
-    zones = [zone for _, zone in grid_and_zones(option)[1] if zone.id in asked] if option.baseline else []
+    wanted = {question.id for question in plan.questions}
+    zones = [zone for _, zone in grid_and_zones(option)[1] if zone.id in wanted] if option.baseline else []
     before = baseline.kernel_notes(option.baseline, zones, bench.scheme) if option.baseline else ()
     return [*before, *unused.lines(plan, bench, store)]
 

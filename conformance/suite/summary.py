@@ -37,8 +37,8 @@ def pack(finding: Finding) -> str:
 def unpack(report: pytest.TestReport) -> Finding | None:
     """Return the Finding of a report; None if it has none."""
     packed = getattr(report, FINDING, None)
-    found: Finding | None = packed and pickle.loads(base64.b64decode(packed))
-    return found
+    finding: Finding | None = packed and pickle.loads(base64.b64decode(packed))
+    return finding
 
 
 def _label(finding: Finding) -> str:
@@ -70,16 +70,16 @@ class Zones:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._ran |= report.when == "call" and (report.passed or hasattr(report, "wasxfail"))
-        if one := unpack(report):
-            self._found[one.name] = one
+        if finding := unpack(report):
+            self._found[finding.name] = finding
 
     def _family(self) -> int:
         """Return how many cells were planned, whether or not their verdicts arrived."""
-        return max((one.family for one in self._found.values()), default=0)
+        return max((finding.family for finding in self._found.values()), default=0)
 
     def late(self) -> set[Name]:
         """Return the names of what is inconclusive, but violates now that all verdicts are known."""
-        p_values = {name: one.verdict.p for name, one in self._found.items()}
+        p_values = {name: finding.verdict.p for name, finding in self._found.items()}
         step = last_step(p_values.values(), self._family())
         return {
             name
@@ -98,20 +98,22 @@ class Zones:
         """
         late = self.late()
         groups: dict[tuple[str, str], list[Finding]] = collections.defaultdict(list)
-        for one in self._found.values():
-            groups[one.group, one.noun].append(one)
+        for finding in self._found.values():
+            groups[finding.group, finding.noun].append(finding)
         # Clauses come before zones, also in the alphabet.
-        for (group, noun), found in sorted(groups.items(), key=lambda pair: (pair[0][1], pair[0][0])):
-            here = [one for one in found if one.name in late]
-            count = collections.Counter(str(Status.VIOLATES) if one in here else _label(one) for one in found)
-            again = [_at(one) for one in found if one.unconfirmed]
+        for (group, noun), findings in sorted(groups.items(), key=lambda pair: (pair[0][1], pair[0][0])):
+            here = [finding for finding in findings if finding.name in late]
+            count = collections.Counter(
+                str(Status.VIOLATES) if finding in here else _label(finding) for finding in findings
+            )
+            again = [_at(finding) for finding in findings if finding.unconfirmed]
             yield (
                 f"{noun} {group}: {_words(count)}"
                 + (f"; violates, all cells taken together: {', '.join(map(_at, here))}" if here else "")
                 + (f"; not confirmed with fresh seeds: {', '.join(again)}" if again else "")
             )
             if not self._nothing:
-                yield from _reasons((one for one in found if one not in here), most=1)
+                yield from _reasons((finding for finding in findings if finding not in here), most=1)
         yield f"the session: {false_alarms(self._family())}"
         yield from self._not_repeated
         if self._nothing:
@@ -131,17 +133,17 @@ class Zones:
             self._repeat()
         if self.upgraded() and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
-        said = self._ran or any(_label(one) in _SAYING for one in self._found.values())
+        said = self._ran or any(_label(finding) in _SAYING for finding in self._found.values())
         if self._found and not said and session.exitstatus == pytest.ExitCode.OK:
             self._nothing, session.exitstatus = True, pytest.ExitCode.NO_TESTS_COLLECTED
 
     def _repeat(self) -> None:
         """Repeat violations that only all cells taken together show. One that cannot be repeated stays a violation."""
-        found = self.upgraded()
-        if not found or self._measure_again is None:
+        upgraded = self.upgraded()
+        if not upgraded or self._measure_again is None:
             return
         try:
-            again = self._measure_again(found)
+            again = self._measure_again(upgraded)
         except UserError as error:
             self._not_repeated.append(f"not repeated with fresh seeds: {mistake(error)}")
             return
@@ -160,9 +162,9 @@ class Zones:
 def _reasons(findings: Iterable[Finding], most: int | None = None) -> Iterator[str]:
     """Yield a line for each reason why verdicts say nothing; of each kind, at most the `most` most common reasons."""
     by_label: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
-    for one in findings:
-        if _label(one) not in _SAYING and one.verdict.reason:
-            by_label[_label(one)][one.verdict.reason] += 1
+    for finding in findings:
+        if _label(finding) not in _SAYING and finding.verdict.reason:
+            by_label[_label(finding)][finding.verdict.reason] += 1
     for label, reasons in by_label.items():
         shown = reasons.most_common(most)
         left = reasons.total() - sum(n for _, n in shown)

@@ -33,14 +33,20 @@ class Violations:
         self._blamed: blame.Found = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        one = summary.unpack(report)
+        finding = summary.unpack(report)
         # What is no zone's, such as a clause, has no values.
-        if one and report.failed and one.values and one.verdict.status is Status.VIOLATES and not one.unconfirmed:
-            place = one.verdict.place
-            self._places[one.algorithm, one.profile, place] = None
+        if (
+            finding
+            and report.failed
+            and finding.values
+            and finding.verdict.status is Status.VIOLATES
+            and not finding.unconfirmed
+        ):
+            place = finding.verdict.place
+            self._places[finding.algorithm, finding.profile, place] = None
             if self._why_too:
-                zone = documents.zone(documents.zone_path(one.verdict.zone_id))
-                self._violations.append(blame.Violation(zone=zone, place=place, values=one.values))
+                zone = documents.zone(documents.zone_path(finding.verdict.zone_id))
+                self._violations.append(blame.Violation(zone=zone, place=place, values=finding.values))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, exitstatus: int) -> None:
@@ -51,15 +57,15 @@ class Violations:
             self._violations, chosen(self._option), ConsoleNotes(Console()), workers=self._option.workers
         )
         if junit := self._config.stash.get(xml_key, None):
-            for (zone_id, place), found in self._blamed.items():
-                junit.add_global_property(f"blame of {zone_id} at {place.id}", found.sentence)
+            for (zone_id, place), cause in self._blamed.items():
+                junit.add_global_property(f"blame of {zone_id} at {place.id}", cause.sentence)
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self._blamed:
             terminalreporter.section("what violations are due to")
-            for (zone_id, place), found in self._blamed.items():
-                terminalreporter.write_line(f"{zone_id} at {place.id}: {found.sentence}")
+            for (zone_id, place), cause in self._blamed.items():
+                terminalreporter.write_line(f"{zone_id} at {place.id}: {cause.sentence}")
             left = len(self._violations) - len(self._blamed)
             if left:
                 terminalreporter.write_line(f"and {left} more, which were not examined")

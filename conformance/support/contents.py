@@ -37,10 +37,10 @@ class Contents:
             # A program can set a file's mtime, but not its ctime, unless it sets the machine's clock.
             key = f"{about.st_dev} {about.st_ino} {about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}"
             settled = max(about.st_mtime_ns, about.st_ctime_ns) < time.time_ns() - _TICK_NS
-            found = self._before.get(key) or hashlib.file_digest(f, "sha256").hexdigest()
+            content_digest = self._before.get(key) or hashlib.file_digest(f, "sha256").hexdigest()
             if settled and os.fstat(f.fileno()).st_ctime_ns == about.st_ctime_ns:
-                self._now[key] = found
-            return found
+                self._now[key] = content_digest
+            return content_digest
 
     def keep(self) -> None:
         """Write the digests that were asked for to `place`, if that is writable."""

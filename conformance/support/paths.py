@@ -56,16 +56,16 @@ def caches() -> list[pathlib.Path]:
     CC_CONFORMANCE_CACHE lists them, separated by colons. Without it there is one, in XDG_CACHE_HOME or else in
     ~/.cache. The cache in the package cc-conformance-kernel comes last, if that is installed.
     """
-    own = [folder for folder in os.environ.get("CC_CONFORMANCE_CACHE", "").split(os.pathsep) if folder]
+    chosen = [folder for folder in os.environ.get("CC_CONFORMANCE_CACHE", "").split(os.pathsep) if folder]
     home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    folders = [given(folder).absolute() for folder in own or [f"{home}/cc-conformance"]]
+    folders = [given(folder).absolute() for folder in chosen or [f"{home}/cc-conformance"]]
     return [*folders, *_brought()]
 
 
 @functools.cache
 def _brought() -> tuple[pathlib.Path, ...]:
-    found = importlib.util.find_spec("cc_conformance_kernel")
-    return (pathlib.Path(found.origin).parent / "cache",) if found and found.origin else ()
+    package = importlib.util.find_spec("cc_conformance_kernel")
+    return (pathlib.Path(package.origin).parent / "cache",) if package and package.origin else ()
 
 
 def cache(*parts: str) -> pathlib.Path:

@@ -48,9 +48,9 @@ def filled(kind: Any, source: Any) -> Any:
     if source is None or origin in (types.UnionType, typing.Union):
         return None if source is None else filled(next(part for part in parts if part is not type(None)), source)
     if origin is list:
-        return [filled(parts[0], one) for one in source]
+        return [filled(parts[0], part) for part in source]
     if origin is dict:
-        return {str(name): filled(parts[1], one) for name, one in dict(source).items()}
+        return {str(name): filled(parts[1], part) for name, part in dict(source).items()}
     return source
 
 
@@ -61,15 +61,15 @@ def extended(kind: type[_R], source: Any, base: type[Record], **fields: Any) -> 
 
 def _read(source: Any, name: str, hint: Any) -> Any:
     """Return the attribute `name` of a source, or what its hint says instead."""
-    at = next((one for one in getattr(hint, "__metadata__", ()) if isinstance(one, At)), At(name))
-    found = [operator.attrgetter(path)(source) for path in at.paths]
-    return found if len(found) > 1 else found[0]
+    at = next((note for note in getattr(hint, "__metadata__", ()) if isinstance(note, At)), At(name))
+    attributes = [operator.attrgetter(path)(source) for path in at.paths]
+    return attributes if len(attributes) > 1 else attributes[0]
 
 
 def plain(record: Record) -> dict[str, Any]:
     """Return a record as a JSON object, with None for each infinite number, which JSON lacks."""
-    made: dict[str, Any] = _finite(msgspec.to_builtins(record, str_keys=True))
-    return made
+    builtins: dict[str, Any] = _finite(msgspec.to_builtins(record, str_keys=True))
+    return builtins
 
 
 def _finite(value: Any) -> Any:

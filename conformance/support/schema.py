@@ -53,14 +53,14 @@ def _unique(validator: Any, _wanted: bool, value: Any, _schema: Mapping[str, Any
     """Yield an error if a list has an item twice. The library's own check of unlike items takes quadratic time."""
     import jsonschema
 
-    if validator.is_type(value, "array") and len({json.dumps(one, sort_keys=True) for one in value}) < len(value):
+    if validator.is_type(value, "array") and len({json.dumps(member, sort_keys=True) for member in value}) < len(value):
         yield jsonschema.ValidationError("an item appears twice")
 
 
 def pattern(name: str, field: str) -> str:
     """Return the regular expression that a field of documents of schema `name` has to match."""
-    found: str = _validator(name).schema["properties"][field]["pattern"]
-    return found
+    pattern_text: str = _validator(name).schema["properties"][field]["pattern"]
+    return pattern_text
 
 
 def check(name: str, data: Any, where: object, field: str | None = None) -> None:
@@ -91,7 +91,7 @@ def ordered(name: str, data: Any) -> Any:
     def order(value: Any, of: Any) -> Any:
         of = root["$defs"][of["$ref"].rpartition("/")[2]] if "$ref" in of else of
         if isinstance(value, list):
-            return [order(one, of.get("items", {})) for one in value]
+            return [order(member, of.get("items", {})) for member in value]
         if not isinstance(value, dict):
             return value
         known, others = of.get("properties", {}), of.get("additionalProperties") or {}
@@ -142,18 +142,18 @@ class _Twice:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        found[_repeated(pairs)] = _Twice()
-    return found
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        members[_repeated(pairs)] = _Twice()
+    return members
 
 
 def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return a dict, as `object_pairs_hook` of json.loads(). Raises ValueError if a name appears twice."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         raise ValueError(f"the name {_repeated(pairs)!r:.40} appears twice")
-    return found
+    return members
 
 
 def _repeated(pairs: list[tuple[str, Any]]) -> str:

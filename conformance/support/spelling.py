@@ -13,13 +13,13 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
 
     Names that begin with `name` are the closest, and all of them are suggested: bbr may be any of three.
     """
-    by_lower = {one.lower(): one for one in known}
-    close = [one for one in by_lower if name and one.startswith(name.lower())]
+    by_lower = {word.lower(): word for word in known}
+    close = [lower for lower in by_lower if name and lower.startswith(name.lower())]
     if not 0 < len(close) <= _MOST:
         close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=_CLOSE)
     if not close:
         return None
-    *others, last = (by_lower[one] for one in close)
+    *others, last = (by_lower[lower] for lower in close)
     return f"did you mean {', '.join(others)} or {last}?" if others else f"did you mean {last}?"
 
 

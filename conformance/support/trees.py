@@ -41,8 +41,8 @@ class Tree:
 
     def below(self, folder: pathlib.Path, name: str) -> list[pathlib.Path]:
         """Return the folders at or below `folder` that hold a file called `name`, the nearest first."""
-        found = [self.root / path for path in self.entries if pathlib.PurePath(path).name == name]
-        return sorted((f.parent for f in found if f.is_relative_to(folder)), key=lambda path: (len(path.parts), path))
+        paths = [self.root / path for path in self.entries if pathlib.PurePath(path).name == name]
+        return sorted((f.parent for f in paths if f.is_relative_to(folder)), key=lambda path: (len(path.parts), path))
 
 
 def read(path: pathlib.Path, programs: bool = False) -> Tree:
@@ -143,8 +143,8 @@ def _names(root: pathlib.Path) -> Iterator[str]:
         tracked = _git(root, "ls-files", "-z", "--cached")
         new = _git(root, "ls-files", "-z", "--others", "--exclude-standard")
     if tracked is None or new is None:
-        found = _walk(root, lambda folder, name: not _is_cache(folder, name))
-        yield from (name for name in found if not _is_results(root / name))
+        paths = _walk(root, lambda folder, name: not _is_cache(folder, name))
+        yield from (name for name in paths if not _is_results(root / name))
         return
     for name in filter(None, (*tracked.split("\0"), *_without_caches(root, new.split("\0")))):
         path = root / name

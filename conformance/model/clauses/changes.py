@@ -115,14 +115,16 @@ class Changed:
 
 def readings(changed: Changed) -> dict[Feature, Reading]:
     """Return {Feature: Reading}, without features that no trial shows."""
-    found = {feature: of_samples(feature, samples(feature, changed.seen.get(feature.cell, {}))) for feature in FEATURES}
-    return {feature: reading for feature, reading in found.items() if reading is not None}
+    readings = {
+        feature: of_samples(feature, samples(feature, changed.seen.get(feature.cell, {}))) for feature in FEATURES
+    }
+    return {feature: reading for feature, reading in readings.items() if reading is not None}
 
 
-def samples(feature: Feature, seen: Mapping[int, Seen]) -> dict[int, Samples]:
+def samples(feature: Feature, sightings: Mapping[int, Seen]) -> dict[int, Samples]:
     """Return {seed: a feature's samples} of the trials in its network that show it."""
-    found: dict[int, Samples] = {}
-    for seed, one in seen.items():
+    samples: dict[int, Samples] = {}
+    for seed, view in sightings.items():
         with contextlib.suppress(Invisible, UserError):
-            found[seed] = OBSERVABLES[feature.name].samples(one)
-    return found
+            samples[seed] = OBSERVABLES[feature.name].samples(view)
+    return samples

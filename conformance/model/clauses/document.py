@@ -90,9 +90,13 @@ class Clause:
 
         If algorithms are `named`, these are only the named ones, controls included.
         """
-        asked = named or self.algorithms
-        own = [one for one in (*self.algorithms, *self.controls) if one in offered and one in asked]
-        return own[:1] if self.once else own
+        wanted = named or self.algorithms
+        judged = [
+            algorithm
+            for algorithm in (*self.algorithms, *self.controls)
+            if algorithm in offered and algorithm in wanted
+        ]
+        return judged[:1] if self.once else judged
 
     @property
     def markers(self) -> tuple[str, ...]:
@@ -145,41 +149,42 @@ class Specification:
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Return the Specification of a document of schemas/clauses.json. Raises UserError with the JSON pointer."""
         clauses: list[Clause] = []
-        for at, one in enumerate(data["clauses"]):
+        for at, fields in enumerate(data["clauses"]):
             with located(f"/clauses/{at}"):
-                found = _clause(data, one)
-                if found.id in {clause.id for clause in clauses}:
-                    raise UserError(f"there are two clauses called {found.id}", "give each an id of its own")
-                clauses.append(found)
+                parsed = _clause(data, fields)
+                if parsed.id in {clause.id for clause in clauses}:
+                    raise UserError(f"there are two clauses called {parsed.id}", "give each an id of its own")
+                clauses.append(parsed)
         for at, name in enumerate(data.get("smoke", ())):
             with located(f"/smoke/{at}"):
                 if name not in {clause.id for clause in clauses}:
                     raise UserError(f"there is no clause {name} in this document", "name one of its clauses")
         return cls(
             name=data["name"], title=data["title"], document=data["document"], url=data["url"], clauses=tuple(clauses),
-            not_visible=tuple(NotVisible(**one) for one in data.get("not_visible", ())),
+            not_visible=tuple(NotVisible(**fields) for fields in data.get("not_visible", ())),
             first_for=tuple(data.get("first_for", ())), smoke=tuple(data.get("smoke", ())),
         )  # fmt: skip
 
 
-def _clause(data: Mapping[str, Any], one: Mapping[str, Any]) -> Clause:
-    if not _ID.match(one["id"]):
-        raise UserError(f"{one['id']!r} is not a valid id of a clause", "write it like CL011")
-    if one["observable"] not in OBSERVABLES:
-        raise UserError(f"observable {one['observable']!r} is not known", f"choose one of {', '.join(OBSERVABLES)}")
-    bound = Bound(**one["bound"])
+def _clause(data: Mapping[str, Any], fields: Mapping[str, Any]) -> Clause:
+    if not _ID.match(fields["id"]):
+        raise UserError(f"{fields['id']!r} is not a valid id of a clause", "write it like CL011")
+    if fields["observable"] not in OBSERVABLES:
+        raise UserError(f"observable {fields['observable']!r} is not known", f"choose one of {', '.join(OBSERVABLES)}")
+    bound = Bound(**fields["bound"])
     if not bound.sided or bound.low > bound.high:
         raise UserError("the bound permits everything or nothing", "give low, high, or both, in order")
-    network = dict(one["network"])
+    network = dict(fields["network"])
     for name in ("point", "sysctls"):
         network[name] = tuple(sorted(network.get(name, {}).items()))
     if (network.get("scenario") is None) == (network.get("profile") is None):
         raise UserError("the network names both or neither of scenario and profile", "name one of them")
     return Clause(
-        id=one["id"], specification=data["name"], document=data["document"], section=one["section"],
-        level=one["level"], text=one["text"], algorithms=tuple(one["algorithms"]),
-        transports=tuple(one["transports"]), network=Network(**network), observable=OBSERVABLES[one["observable"]],
-        bound=bound, trials=one.get("trials", LEAST_TRIALS), invisible=one["invisible"],
-        controls=tuple(one.get("controls", ())), once=one.get("once", False),
-        also=tuple((other["specification"], other["section"]) for other in one.get("also", ())),
+        id=fields["id"], specification=data["name"], document=data["document"], section=fields["section"],
+        level=fields["level"], text=fields["text"], algorithms=tuple(fields["algorithms"]),
+        transports=tuple(fields["transports"]), network=Network(**network),
+        observable=OBSERVABLES[fields["observable"]], bound=bound, trials=fields.get("trials", LEAST_TRIALS),
+        invisible=fields["invisible"],
+        controls=tuple(fields.get("controls", ())), once=fields.get("once", False),
+        also=tuple((other["specification"], other["section"]) for other in fields.get("also", ())),
     )  # fmt: skip

@@ -37,29 +37,29 @@ _LEAST_WINDOW = 16
 def _feature(of: Callable[[Flow], Samples], invisible: str) -> Callable[[Seen], Samples]:
     """Return a feature of flows as an observable; `invisible` is the reason if there are no samples."""
 
-    def observe(seen: Seen) -> Samples:
-        found = of(seen.flow)
-        if not len(found):
+    def observe(view: Seen) -> Samples:
+        samples = of(view.flow)
+        if not len(samples):
             raise Invisible(invisible)
-        return found
+        return samples
 
     return observe
 
 
 def _samples(pairs: list[tuple[float, float]], invisible: str) -> Samples:
     """Return Samples of (value, time) pairs. Raises Invisible if there are none."""
-    found = samples(pairs)
-    if not len(found):
+    pairs_kept = samples(pairs)
+    if not len(pairs_kept):
         raise Invisible(invisible)
-    return found
+    return pairs_kept
 
 
-def _initial_window(seen: Seen) -> Samples:
+def _initial_window(view: Seen) -> Samples:
     """Return the full packets sent in the first round trip, less the packets of the handshake acknowledged by then.
 
     Each of these may open the window by a packet (RFC 5681, 3.1; by its bytes in RFC 9002, 7.3.1).
     """
-    flow = seen.flow
+    flow = view.flow
     sent = features.initial_window(flow)
     if not sent.values[0]:
         raise Invisible("nothing was sent in the first round trip")
@@ -68,12 +68,12 @@ def _initial_window(seen: Seen) -> Samples:
     return one(max(float(sent.values[0]) - int(opening.sum()), 0.0), flow.request_s)
 
 
-def _burst(seen: Seen) -> Samples:
+def _burst(view: Seen) -> Samples:
     """Return the burst length, in full packets, that the bursts of 99 % of packets do not exceed.
 
     Packets of the first round trip are left out.
     """
-    flow = seen.flow
+    flow = view.flow
     first = int(numpy.searchsorted(flow.sent_s, flow.request_s + 0.95 * flow.base_rtt_s))
     if len(flow.sent_s) - first < 2:
         raise Invisible("nothing was sent after the first round trip")
@@ -86,9 +86,9 @@ def _burst(seen: Seen) -> Samples:
     return _samples([(float(packets[at]), float(sent_s[begins[at]]))], "nothing was sent")
 
 
-def _returned(seen: Seen) -> Samples:
+def _returned(view: Seen) -> Samples:
     """Return 1 for each isolated loss after which the window was soon back at its old size, 0 for others."""
-    flow = seen.flow
+    flow = view.flow
     isolated = {float(at) for at in features.kept(flow).times_s}
     pairs = []
     for event in loss_events(flow):
@@ -99,18 +99,18 @@ def _returned(seen: Seen) -> Samples:
     return _samples(pairs, "no loss was isolated in a window of 16 packets or more")
 
 
-def _first_kept(seen: Seen) -> Samples:
+def _first_kept(view: Seen) -> Samples:
     """Return the share of the window that the first loss, which ends start-up, left."""
-    events = loss_events(seen.flow)
+    events = loss_events(view.flow)
     if not events or not events[0].before or not numpy.isfinite(events[0].after):
         raise Invisible("nothing was lost, or the transfer ended with the loss")
     return _samples([(events[0].kept, events[0].known_s)], "the window at the first loss is not known")
 
 
-def _ect_1(seen: Seen) -> Samples:
+def _ect_1(view: Seen) -> Samples:
     """Return the share of packets that were sent with ECT(1)."""
-    marked = seen.packets.ecn_sent == ECT_1
-    return _samples([(float(marked.mean()), float(seen.sent_s[marked.argmax()]))], "nothing was sent")
+    marked = view.packets.ecn_sent == ECT_1
+    return _samples([(float(marked.mean()), float(view.sent_s[marked.argmax()]))], "nothing was sent")
 
 
 _NO_ISOLATED = "no loss was isolated in a window of 8 packets or more"

@@ -40,8 +40,8 @@ def rates(flow: Flow, start_s: float, end_s: float) -> tuple[Floats, Floats]:
 def _flight(flow: Flow, at: Floats) -> Floats:
     """Return F at these times."""
     number = numpy.clip(numpy.searchsorted(flow.sent_s, at, side="right") - 1, 0, len(flow.sent_s) - 1)
-    found: Floats = flow.flight[number] / flow.bdp_bytes
-    return found
+    flights: Floats = flow.flight[number] / flow.bdp_bytes
+    return flights
 
 
 def _settled_s(flow: Flow) -> float:
@@ -65,34 +65,34 @@ def count_rounds(flow: Flow, start_s: float, end_s: float) -> int:
 
     A round ends when the first packet that was sent in it is acknowledged (a packet-timed round trip of the BBR draft).
     """
-    found = 0
+    rounds = 0
     while start_s < end_s:
         number = int(numpy.searchsorted(flow.sent_s, start_s))
         if number >= len(flow.known_s):
             break
         start_s = max(float(flow.known_s[number]), start_s + flow.base_rtt_s / 2)
-        found += 1
-    return found
+        rounds += 1
+    return rounds
 
 
-def _start_up_rounds(seen: Seen) -> Samples:
+def _start_up_rounds(view: Seen) -> Samples:
     """Return the packet-timed rounds for which start-up went on after it had filled the path."""
-    filled_s, end_s = _start_up(seen.flow)
-    return one(count_rounds(seen.flow, filled_s, end_s), end_s)
+    filled_s, end_s = _start_up(view.flow)
+    return one(count_rounds(view.flow, filled_s, end_s), end_s)
 
 
-def _start_up_flight(seen: Seen) -> Samples:
+def _start_up_flight(view: Seen) -> Samples:
     """Return the largest flight in start-up, in BDP."""
-    flow = seen.flow
+    flow = view.flow
     _, end_s = _start_up(flow)
     inside = flow.sent_s < end_s + flow.base_rtt_s
     at = int(flow.flight[inside].argmax())
     return one(float(flow.flight[at] / flow.bdp_bytes), float(flow.sent_s[at]))
 
 
-def _drain_rate(seen: Seen) -> Samples:
+def _drain_rate(view: Seen) -> Samples:
     """Return the median r in Drain, the time after start-up in which more than a BDP is in flight."""
-    flow = seen.flow
+    flow = view.flow
     _, begin_s = _start_up(flow)
     at, rate = rates(flow, begin_s, _settled_s(flow))
     low = numpy.flatnonzero((_flight(flow, at + flow.base_rtt_s) <= _DRAINED) | (rate > _DRAINING))
@@ -102,57 +102,57 @@ def _drain_rate(seen: Seen) -> Samples:
     return one(float(numpy.median(inside)), begin_s)
 
 
-def _cruise_rate(seen: Seen) -> Samples:
+def _cruise_rate(view: Seen) -> Samples:
     """Return the median r of each stretch of two seconds after start-up."""
-    flow = seen.flow
+    flow = view.flow
     at, rate = rates(flow, _settled_s(flow), float(flow.sent_s[-1]))
     blocks = max(int((at[-1] - at[0]) / _BLOCK_S), 0) if len(at) else 0
     parts = zip(numpy.array_split(at, blocks), numpy.array_split(rate, blocks), strict=True) if blocks else ()
-    pairs = [(float(numpy.median(own)), float(times[0])) for times, own in parts]
+    pairs = [(float(numpy.median(rates)), float(times[0])) for times, rates in parts]
     return shown(pairs, "the transfer was over too soon after start-up")
 
 
-def _phases(seen: Seen, up: bool) -> list[tuple[float, float, float]]:
+def _phases(view: Seen, up: bool) -> list[tuple[float, float, float]]:
     """Return (begin, end, median r) of the phases of ProbeBW that are faster (`up`) or slower than the link."""
-    flow = seen.flow
+    flow = view.flow
     at, rate = rates(flow, _settled_s(flow), float(flow.sent_s[-1]))
-    around = [(a - flow.base_rtt_s, b + 3 * flow.base_rtt_s) for a, b in dips(seen)]
+    around = [(a - flow.base_rtt_s, b + 3 * flow.base_rtt_s) for a, b in dips(view)]
     inside = (rate > _UP) if up else ((rate < _DOWN) & (rate > 0.6))
     for begin_s, end_s in around:
         inside &= (at < begin_s) | (at > end_s)
-    found = []
+    phases = []
     for first, last in stretches(inside):
         if last - first >= 4:  # a round trip and more
             middle = rate[first:last]
-            found.append((float(at[first]), float(at[last - 1]) + flow.base_rtt_s, float(numpy.median(middle))))
-    return found
+            phases.append((float(at[first]), float(at[last - 1]) + flow.base_rtt_s, float(numpy.median(middle))))
+    return phases
 
 
-def _up_rate(seen: Seen) -> Samples:
+def _up_rate(view: Seen) -> Samples:
     """Return r of each phase that probes for bandwidth."""
-    found = [(rate, begin) for begin, _, rate in _phases(seen, up=True)]
-    return shown(found, "it never sent faster than the link for a round trip once start-up was over")
+    rates = [(rate, begin) for begin, _, rate in _phases(view, up=True)]
+    return shown(rates, "it never sent faster than the link for a round trip once start-up was over")
 
 
-def _up_flight(seen: Seen) -> Samples:
+def _up_flight(view: Seen) -> Samples:
     """Return the largest flight in each phase that probes for bandwidth, in BDP."""
-    flow = seen.flow
+    flow = view.flow
     pairs = []
-    for begin, end, _ in _phases(seen, up=True):
+    for begin, end, _ in _phases(view, up=True):
         a, b = numpy.searchsorted(flow.sent_s, (begin, end))
         pairs.append((float(flow.flight[a:b].max() / flow.bdp_bytes), begin))
     return shown(pairs, "it never sent faster than the link for a round trip once start-up was over")
 
 
-def _down_rate(seen: Seen) -> Samples:
+def _down_rate(view: Seen) -> Samples:
     """Return r of each phase that drains the queue that probing left."""
-    found = [(rate, begin) for begin, _, rate in _phases(seen, up=False)]
-    return shown(found, "it never sent slower than the link for a round trip once start-up was over")
+    rates = [(rate, begin) for begin, _, rate in _phases(view, up=False)]
+    return shown(rates, "it never sent slower than the link for a round trip once start-up was over")
 
 
-def dips(seen: Seen) -> list[tuple[float, float]]:
+def dips(view: Seen) -> list[tuple[float, float]]:
     """Return (begin, end) of each time in which the flight is low for 100 ms or more, as in ProbeRTT."""
-    flow = seen.flow
+    flow = view.flow
     inside = flow.sent_s >= _settled_s(flow)
     if inside.sum() < 2:
         return []
@@ -162,37 +162,37 @@ def dips(seen: Seen) -> list[tuple[float, float]]:
     return [(float(times[a]), float(times[b])) for a, b in ends if b < len(times) and times[b] - times[a] >= _DIP_S]
 
 
-def _overdue(seen: Seen) -> list[tuple[float, float]]:
+def _overdue(view: Seen) -> list[tuple[float, float]]:
     """Return (begin, seconds) of each stretch after start-up that has no dip and in which a ProbeRTT was overdue."""
-    flow = seen.flow
-    found = dips(seen)
-    begins = [_settled_s(flow), *(end for _, end in found)]
-    ends = [*(begin for begin, _ in found), float(flow.sent_s[-1])]
+    flow = view.flow
+    probes = dips(view)
+    begins = [_settled_s(flow), *(end for _, end in probes)]
+    ends = [*(begin for begin, _ in probes), float(flow.sent_s[-1])]
     return [(a, b - a) for a, b in zip(begins, ends, strict=True) if b - a > _OVERDUE_S]
 
 
-def _require_dips(seen: Seen) -> list[tuple[float, float]]:
+def _require_dips(view: Seen) -> list[tuple[float, float]]:
     """Return the dips, or none if a ProbeRTT was overdue. Raises Invisible if the transfer was too short for either."""
-    found = dips(seen)
-    if not found and not _overdue(seen):
+    probes = dips(view)
+    if not probes and not _overdue(view):
         raise Invisible("the flight showed no dip like ProbeRTT's, and none was overdue")
-    return found
+    return probes
 
 
-def _dip_interval(seen: Seen) -> Samples:
+def _dip_interval(view: Seen) -> Samples:
     """Return the seconds from one dip to the next, and the lengths of stretches in which one was overdue."""
-    begins = [begin for begin, _ in dips(seen)]
+    begins = [begin for begin, _ in dips(view)]
     pairs = [(b - a, a) for a, b in itertools.pairwise(begins)]
     # A stretch between two dips is among the intervals already.
-    pairs += [(length, a) for a, length in _overdue(seen) if not begins or not begins[0] < a < begins[-1]]
+    pairs += [(length, a) for a, length in _overdue(view) if not begins or not begins[0] < a < begins[-1]]
     return shown(pairs, f"dips of the flight like ProbeRTT's: {len(begins)} seen, and none was overdue")
 
 
-def _dip_depth(seen: Seen) -> Samples:
+def _dip_depth(view: Seen) -> Samples:
     """Return the least flight in each dip, in BDP; if there is no dip, the flight that _lowest() finds."""
-    flow = seen.flow
+    flow = view.flow
     pairs = []
-    for begin, end in _require_dips(seen):
+    for begin, end in _require_dips(view):
         a, b = numpy.searchsorted(flow.sent_s, (begin, end))
         pairs.append((float(flow.flight[a:b].min() / flow.bdp_bytes), begin))
     return shown(pairs, "") if pairs else one(*_lowest(flow))
@@ -209,46 +209,46 @@ def _lowest(flow: Flow) -> tuple[float, float]:
     return flight / flow.bdp_bytes, float(flow.sent_s[at])
 
 
-def _dip_length(seen: Seen) -> Samples:
+def _dip_length(view: Seen) -> Samples:
     """Return how long each dip lasted, in seconds; zero if there was none although one was overdue."""
-    pairs = [(b - a, a) for a, b in _require_dips(seen)]
-    return shown(pairs, "") if pairs else one(0.0, _settled_s(seen.flow))
+    pairs = [(b - a, a) for a, b in _require_dips(view)]
+    return shown(pairs, "") if pairs else one(0.0, _settled_s(view.flow))
 
 
-def _later(seen: Seen, times: Floats) -> tuple[numpy.typing.NDArray[numpy.bool_], float]:
+def _later(view: Seen, times: Floats) -> tuple[numpy.typing.NDArray[numpy.bool_], float]:
     """Return which of the `times` are in the second half of the transfer, and the half's begin, which is its length."""
-    end_s = float(numpy.nanmax(times)) if seen.ended_s is None else seen.ended_s
+    end_s = float(numpy.nanmax(times)) if view.ended_s is None else view.ended_s
     return (times >= end_s / 2) & (times <= end_s), end_s / 2
 
 
-def _flight_packets(seen: Seen) -> Samples:
+def _flight_packets(view: Seen) -> Samples:
     """Return the 95th percentile of the flight in the second half, in full packets."""
-    flow = seen.flow
-    inside, _ = _later(seen, flow.sent_s)
+    flow = view.flow
+    inside, _ = _later(view, flow.sent_s)
     if inside.sum() < 20:
         raise Invisible("the transfer was over too soon")
     return one(float(numpy.percentile(flow.flight[inside], 95) / flow.full_bytes), float(flow.sent_s[inside][0]))
 
 
-def _later_lost(seen: Seen) -> Samples:
+def _later_lost(view: Seen) -> Samples:
     """Return the share of packets of the second half that were lost."""
-    flow = seen.flow
-    inside, begin_s = _later(seen, flow.sent_s)
+    flow = view.flow
+    inside, begin_s = _later(view, flow.sent_s)
     if not inside.any():
         raise Invisible("nothing was sent in the second half")
     return one(float(flow.lost[inside].mean()), begin_s)
 
 
-def _later_throughput(seen: Seen) -> Samples:
+def _later_throughput(view: Seen) -> Samples:
     """Return what arrived in the second half, divided by what the link carries in that time."""
-    flow = seen.flow
-    inside, half_s = _later(seen, flow.out_s)
+    flow = view.flow
+    inside, half_s = _later(view, flow.out_s)
     return one(float(flow.bytes[inside].sum() / flow.bytes_per_s / half_s), half_s)
 
 
-def _growth_after_dip(seen: Seen) -> Samples:
+def _growth_after_dip(view: Seen) -> Samples:
     """Return whether start-up went on after a dip: the largest r from five to twelve seconds after the request."""
-    flow = seen.flow
+    flow = view.flow
     at, rate = rates(flow, flow.request_s, float(flow.sent_s[-1]))
     before, after = rate[at < flow.request_s + 5], rate[(at >= flow.request_s + 5) & (at < flow.request_s + 12)]
     if not len(before) or not len(after) or before.max() <= 0:

@@ -57,18 +57,18 @@ def _most(flow: Flow, start_s: float, end_s: float, what: str) -> Samples:
     return one(float(rate.max()), float(at[rate.argmax()]))
 
 
-def _bulk_rate(seen: Seen) -> Samples:
+def _bulk_rate(view: Seen) -> Samples:
     """Return the largest r in the first ten round trips of the last body, which is a large one."""
-    flow, begin_s = seen.flow, bulk_begins_s(seen)
+    flow, begin_s = view.flow, bulk_begins_s(view)
     return _most(flow, begin_s, begin_s + (_SOON + 1) * flow.base_rtt_s, "the last body")
 
 
-def _drain_rounds(seen: Seen) -> Samples:
+def _drain_rounds(view: Seen) -> Samples:
     """Return how many packet-timed rounds Drain took on a path that had become slower.
 
     If the sender fell silent in Drain, each round trip until the transfer was over counts as a round.
     """
-    flow, event = seen.flow, seen.event
+    flow, event = view.flow, view.event
     at, rate = rates(flow, event.begin_s - 2 * flow.base_rtt_s, float(flow.sent_s[-1]))
     low = numpy.flatnonzero(rate < _DRAINS)
     if not len(low):
@@ -78,16 +78,16 @@ def _drain_rounds(seen: Seen) -> Samples:
     if len(high):
         return one(count_rounds(flow, begin_s, float(at[high[0]])), begin_s)
     last_s = float(flow.sent_s[-1])
-    silent = max(0.0, seen.over_s - float(flow.known_s[-1])) // float(flow.rtt_s[-1])
+    silent = max(0.0, view.over_s - float(flow.known_s[-1])) // float(flow.rtt_s[-1])
     return one(count_rounds(flow, begin_s, last_s) + silent, begin_s)
 
 
-def _down_s(seen: Seen) -> Samples:
+def _down_s(view: Seen) -> Samples:
     """Return the seconds from the end of probing, on a path that does not drain, until as much is sent as before.
 
     If the path drains nevertheless, or the transfer ends, return the seconds until then.
     """
-    flow, begin_s = seen.flow, seen.event.begin_s
+    flow, begin_s = view.flow, view.event.begin_s
     last_s = float(flow.sent_s[-1])
     at = numpy.arange(begin_s + flow.base_rtt_s, last_s - _REFILL_RTTS * flow.base_rtt_s, flow.base_rtt_s / 4)
     refills = (time for time in at if _window(flow, time, time + _REFILL_RTTS * flow.base_rtt_s) > _REFILL)
@@ -102,14 +102,14 @@ def _down_s(seen: Seen) -> Samples:
     return one(end_s - begin_s, begin_s)
 
 
-def _most_rate(seen: Seen) -> Samples:
+def _most_rate(view: Seen) -> Samples:
     """Return the largest r in the first two seconds."""
-    return _most(seen.flow, seen.flow.request_s, seen.flow.request_s + _AFTER_S[0], "the transfer")
+    return _most(view.flow, view.flow.request_s, view.flow.request_s + _AFTER_S[0], "the transfer")
 
 
-def _early(seen: Seen) -> Samples:
+def _early(view: Seen) -> Samples:
     """Return the share of the link's rate that arrived in the first two seconds, without the first ten round trips."""
-    flow = seen.flow
+    flow = view.flow
     start_s, end_s = flow.request_s + _SOON * flow.base_rtt_s, flow.request_s + _AFTER_S[0]
     inside = ~flow.lost & (flow.out_s >= start_s) & (flow.out_s < end_s)
     if float(flow.sent_s[-1]) < end_s:
@@ -117,66 +117,66 @@ def _early(seen: Seen) -> Samples:
     return one(float(flow.bytes[inside].sum() / flow.bytes_per_s / (end_s - start_s)), start_s)
 
 
-def _changed(seen: Seen) -> float:
+def _changed(view: Seen) -> float:
     """Return the ratio of the link's rate after the change to that before."""
-    fields = dict(seen.entry.set)
+    fields = dict(view.entry.set)
     if "rate_mbps" not in fields:
         raise Invisible("the rate does not change")
-    return float(fields["rate_mbps"]) * 1e6 / 8 / seen.bytes_per_s
+    return float(fields["rate_mbps"]) * 1e6 / 8 / view.bytes_per_s
 
 
-def _full_after_s(seen: Seen) -> Samples:
+def _full_after_s(view: Seen) -> Samples:
     """Return the seconds from a rise of the rate until a round trip uses nine tenths of it, or the transfer ends."""
-    flow, begin_s = seen.flow, seen.event.begin_s
+    flow, begin_s = view.flow, view.event.begin_s
     at, rate = rates(flow, begin_s, float(flow.sent_s[-1]))
-    full = numpy.flatnonzero(rate >= _FULL * _changed(seen))
-    end_s = float(at[full[0]]) if len(full) else seen.over_s
+    full = numpy.flatnonzero(rate >= _FULL * _changed(view))
+    end_s = float(at[full[0]]) if len(full) else view.over_s
     return one(end_s - begin_s, end_s)
 
 
-def _rate_after(seen: Seen) -> Samples:
+def _rate_after(view: Seen) -> Samples:
     """Return what was sent from two to four seconds after the rate changed, divided by what the link carried."""
-    begin_s = seen.event.begin_s
-    return one(_window(seen.flow, begin_s + _AFTER_S[0], begin_s + _AFTER_S[1]) / _changed(seen), begin_s + _AFTER_S[0])
+    begin_s = view.event.begin_s
+    return one(_window(view.flow, begin_s + _AFTER_S[0], begin_s + _AFTER_S[1]) / _changed(view), begin_s + _AFTER_S[0])
 
 
-def _rate_back(seen: Seen) -> Samples:
+def _rate_back(view: Seen) -> Samples:
     """Return r from three to seven round trips after packets were late.
 
     The round trips count from the end of the schedule's entry, or from its begin if it has no end.
     """
-    rtt_s, event = seen.base_rtt_s, seen.event
-    late_s = event.begin_s if seen.entry.for_s is None else event.end_s
-    return one(_window(seen.flow, late_s + _BACK[0] * rtt_s, late_s + _BACK[1] * rtt_s), late_s)
+    rtt_s, event = view.base_rtt_s, view.event
+    late_s = event.begin_s if view.entry.for_s is None else event.end_s
+    return one(_window(view.flow, late_s + _BACK[0] * rtt_s, late_s + _BACK[1] * rtt_s), late_s)
 
 
-def _rate_left(seen: Seen) -> Samples:
+def _rate_left(view: Seen) -> Samples:
     """Return the rate from two to six round trips after losses ended, divided by that before them.
 
     They last for 1.8 round trips, and hit packets that were sent half of a round trip before.
     """
-    rtt_s, begin_s = seen.base_rtt_s, seen.event.begin_s
-    before, left = (_window(seen.flow, begin_s + a * rtt_s, begin_s + b * rtt_s) for a, b in (_BEFORE, _LEFT))
+    rtt_s, begin_s = view.base_rtt_s, view.event.begin_s
+    before, left = (_window(view.flow, begin_s + a * rtt_s, begin_s + b * rtt_s) for a, b in (_BEFORE, _LEFT))
     if before < _USED:
         raise Invisible("it did not use nine tenths of the link before the losses")
     return one(left / before, begin_s)
 
 
-def _require_probing(seen: Seen) -> float:
+def _require_probing(view: Seen) -> float:
     """Return when the sender can know what happened to its probe. Raises Invisible if it no longer probes then."""
     # An impaired packet has half of the path still before it.
-    known_s = seen.event.begin_s + seen.base_rtt_s / 2
-    if _window(seen.flow, known_s - seen.base_rtt_s / 2, known_s) <= _PROBES:
+    known_s = view.event.begin_s + view.base_rtt_s / 2
+    if _window(view.flow, known_s - view.base_rtt_s / 2, known_s) <= _PROBES:
         raise Invisible("it no longer probed when it could know what had happened")
     return known_s
 
 
-def _probe_flight(seen: Seen) -> Samples:
+def _probe_flight(view: Seen) -> Samples:
     """Return the largest F in the second that begins two round trips after the sender could know about its probe.
 
     By then, what was in flight is acknowledged.
     """
-    flow, begin_s = seen.flow, _require_probing(seen) + 2 * seen.base_rtt_s
+    flow, begin_s = view.flow, _require_probing(view) + 2 * view.base_rtt_s
     a, b = numpy.searchsorted(flow.sent_s, (begin_s, begin_s + _PROBE_S))
     if b == len(flow.sent_s):
         raise Invisible("the transfer was over too soon after the change")
@@ -186,9 +186,9 @@ def _probe_flight(seen: Seen) -> Samples:
     return one(float(flow.flight[at] / flow.bdp_bytes), float(flow.sent_s[at]))
 
 
-def _probe_ends_rtts(seen: Seen) -> Samples:
+def _probe_ends_rtts(view: Seen) -> Samples:
     """Return the round trips for which the sender went on probing after it could know of a loss."""
-    flow, known_s = seen.flow, _require_probing(seen)
+    flow, known_s = view.flow, _require_probing(view)
     at, rate = rates(flow, known_s, float(flow.sent_s[-1]))
     ends = numpy.flatnonzero(rate <= 1)
     if not len(ends):
@@ -196,12 +196,12 @@ def _probe_ends_rtts(seen: Seen) -> Samples:
     return one((float(at[ends[0]]) - known_s) / flow.base_rtt_s, known_s)
 
 
-def _rate_of_bodies(seen: Seen) -> Samples:
+def _rate_of_bodies(view: Seen) -> Samples:
     """Return r in the first round trip of each large body that is asked for after three seconds."""
-    flow = seen.flow
+    flow = view.flow
     pairs: list[tuple[float | None, float]] = []
-    for asked_s, size in seen.requests:
-        begins_s = body_begins_s(seen, asked_s)
+    for asked_s, size in view.requests:
+        begins_s = body_begins_s(view, asked_s)
         if size >= _BODY_BYTES and asked_s >= _LONG_S and begins_s is not None:
             pairs.append((_window(flow, begins_s, begins_s + flow.base_rtt_s), begins_s))
     if not pairs:

@@ -23,120 +23,120 @@ _QUIET_BEFORE, _QUIET_AFTER = 2, 3
 _PACKETS = "packets"
 
 
-def _rtt_s(seen: Seen, at_s: float) -> float:
+def _rtt_s(view: Seen, at_s: float) -> float:
     """Return the round-trip time just before a time, queue included."""
-    found: Floats = seen.flow.rtt_s
-    number = int(numpy.searchsorted(seen.flow.sent_s, at_s)) - 1
-    return float(found[max(number, 0)])
+    rtts_s: Floats = view.flow.rtt_s
+    number = int(numpy.searchsorted(view.flow.sent_s, at_s)) - 1
+    return float(rtts_s[max(number, 0)])
 
 
-def _healed_s(seen: Seen, event: Event) -> float:
+def _healed_s(view: Seen, event: Event) -> float:
     """Return when the sender can know that packets arrive again. Raises Invisible if none did."""
-    later = numpy.flatnonzero((seen.sent_s >= event.begin_s) & ~numpy.isnan(seen.out_s) & (seen.out_s > event.end_s))
+    later = numpy.flatnonzero((view.sent_s >= event.begin_s) & ~numpy.isnan(view.out_s) & (view.out_s > event.end_s))
     if not len(later):
         raise Invisible("nothing arrived after the outage")
-    return float(seen.out_s[later[0]]) + seen.flow.one_way_s
+    return float(view.out_s[later[0]]) + view.flow.one_way_s
 
 
-def _sent(seen: Seen, start_s: float, end_s: float) -> float:
+def _sent(view: Seen, start_s: float, end_s: float) -> float:
     """Return what was sent in [start_s, end_s), in full packets."""
-    a, b = numpy.searchsorted(seen.sent_s, (start_s, end_s))
-    return float(seen.packets.bytes[a:b].sum()) / seen.flow.full_bytes
+    a, b = numpy.searchsorted(view.sent_s, (start_s, end_s))
+    return float(view.packets.bytes[a:b].sum()) / view.flow.full_bytes
 
 
-def _after_outage(seen: Seen) -> Samples:
+def _after_outage(view: Seen) -> Samples:
     """Return what was sent in the round trip after the sender can know that the path healed, in full packets."""
-    healed_s = _healed_s(seen, seen.event)
-    return shown([(_sent(seen, healed_s, healed_s + 0.95 * seen.base_rtt_s), healed_s)], "nothing was sent")
+    healed_s = _healed_s(view, view.event)
+    return shown([(_sent(view, healed_s, healed_s + 0.95 * view.base_rtt_s), healed_s)], "nothing was sent")
 
 
-def _after_outage_share(seen: Seen) -> Samples:
+def _after_outage_share(view: Seen) -> Samples:
     """Return the ratio of the largest window in round trips two to four after an outage to that before it."""
-    event = seen.event
-    flow, healed_s = seen.flow, _healed_s(seen, event)
-    before = flow.window(event.begin_s - 2 * _rtt_s(seen, event.begin_s), event.begin_s)
-    after = [flow.window(healed_s + at * seen.base_rtt_s, healed_s + (at + 1) * seen.base_rtt_s) for at in range(1, 4)]
+    event = view.event
+    flow, healed_s = view.flow, _healed_s(view, event)
+    before = flow.window(event.begin_s - 2 * _rtt_s(view, event.begin_s), event.begin_s)
+    after = [flow.window(healed_s + at * view.base_rtt_s, healed_s + (at + 1) * view.base_rtt_s) for at in range(1, 4)]
     if not numpy.isfinite(before) or before < _LEAST_WINDOW:
         raise Invisible("the window before the outage was too small")
     return shown([(float(numpy.nanmax(after)) / before, healed_s)], "nothing was sent after the outage")
 
 
-def _probes(seen: Seen) -> tuple[Floats, Floats]:
+def _probes(view: Seen) -> tuple[Floats, Floats]:
     """Return (times, packets in each) of an outage's probes: what is sent together when acknowledgements have ended."""
-    event = seen.event
-    silent_s = event.begin_s + _LAST_RTTS * _rtt_s(seen, event.begin_s)
-    a, b = numpy.searchsorted(seen.sent_s, (silent_s, event.end_s))
-    times = seen.sent_s[a:b]
+    event = view.event
+    silent_s = event.begin_s + _LAST_RTTS * _rtt_s(view, event.begin_s)
+    a, b = numpy.searchsorted(view.sent_s, (silent_s, event.end_s))
+    times = view.sent_s[a:b]
     if not len(times):
         raise Invisible("nothing was sent in the outage")
     begins = numpy.flatnonzero(numpy.diff(times, prepend=-1.0) > _TOGETHER_S)
     return times[begins], numpy.diff(numpy.append(begins, len(times))).astype(float)
 
 
-def _probe_ratio(seen: Seen) -> Samples:
+def _probe_ratio(view: Seen) -> Samples:
     """Return the ratio of each gap between probes to the one before."""
-    times, _ = _probes(seen)
+    times, _ = _probes(view)
     gaps = numpy.diff(times)
     pairs = [(float(b / a), float(at)) for (a, b), at in zip(itertools.pairwise(gaps), times[2:], strict=True)]
     return shown(pairs, f"a ratio of two gaps needs three probes, not {len(times)}")
 
 
-def _probe_packets(seen: Seen) -> Samples:
+def _probe_packets(view: Seen) -> Samples:
     """Return the number of packets of each probe."""
-    times, packets = _probes(seen)
+    times, packets = _probes(view)
     return shown([(float(n), float(at)) for n, at in zip(packets, times, strict=True)], "no probe was sent")
 
 
-def _late_in_outage(seen: Seen) -> Samples:
+def _late_in_outage(view: Seen) -> Samples:
     """Return what was sent in the second half of an outage, in full packets."""
-    event = seen.event
+    event = view.event
     middle_s = (event.begin_s + event.end_s) / 2
-    return shown([(_sent(seen, middle_s, event.end_s), middle_s)], "nothing was sent")
+    return shown([(_sent(view, middle_s, event.end_s), middle_s)], "nothing was sent")
 
 
-def _recovered(seen: Seen) -> Samples:
+def _recovered(view: Seen) -> Samples:
     """Return the share of the link's rate that arrived in up to three seconds, from two seconds after the event on."""
-    event = seen.event
+    event = view.event
     start_s = event.end_s + 2
-    end_s = seen.over_s - 0.2
+    end_s = view.over_s - 0.2
     if end_s - start_s < 0.5:
         raise Invisible("the transfer was over too soon after the event")
     end_s = min(end_s, start_s + 3)
-    inside = (seen.out_s >= start_s) & (seen.out_s < end_s)
+    inside = (view.out_s >= start_s) & (view.out_s < end_s)
     return shown(
-        [(float(seen.packets.bytes[inside].sum() / seen.bytes_per_s / (end_s - start_s)), start_s)], "nothing arrived"
+        [(float(view.packets.bytes[inside].sum() / view.bytes_per_s / (end_s - start_s)), start_s)], "nothing arrived"
     )
 
 
-def _during(seen: Seen) -> Samples:
+def _during(view: Seen) -> Samples:
     """Return the share of the link's rate that arrived while the event lasted, without its first second."""
-    event = seen.event
-    start_s, end_s = event.begin_s + 1, min(event.end_s, seen.over_s - 0.2)
+    event = view.event
+    start_s, end_s = event.begin_s + 1, min(event.end_s, view.over_s - 0.2)
     if end_s - start_s < 0.5:
         raise Invisible("the event was over too soon")
-    inside = (seen.out_s >= start_s) & (seen.out_s < end_s)
+    inside = (view.out_s >= start_s) & (view.out_s < end_s)
     return shown(
-        [(float(seen.packets.bytes[inside].sum() / seen.bytes_per_s / (end_s - start_s)), start_s)], "nothing arrived"
+        [(float(view.packets.bytes[inside].sum() / view.bytes_per_s / (end_s - start_s)), start_s)], "nothing arrived"
     )
 
 
-def require_ect(seen: Seen) -> None:
+def require_ect(view: Seen) -> None:
     """Raise Absent if no packet is sent with ECT."""
-    if not (seen.packets.ecn_sent != NOT_ECT).any():
+    if not (view.packets.ecn_sent != NOT_ECT).any():
         raise Absent("it sends no packet with ECT, so none is marked")
 
 
-def _rate_when_marked(seen: Seen) -> Samples:
+def _rate_when_marked(view: Seen) -> Samples:
     """Return the result of _during(). Raises Absent if no packet can be marked."""
-    require_ect(seen)
-    return _during(seen)
+    require_ect(view)
+    return _during(view)
 
 
-def _kept_of_mark(seen: Seen) -> Samples:
+def _kept_of_mark(view: Seen) -> Samples:
     """Return the share of the window that was left by each mark that had no loss or other mark around it."""
-    require_ect(seen)
-    flow = seen.flow
-    marked = numpy.flatnonzero(seen.packets.ecn_out[: len(flow.sent_s)] == CE)
+    require_ect(view)
+    flow = view.flow
+    marked = numpy.flatnonzero(view.packets.ecn_out[: len(flow.sent_s)] == CE)
     lost_s = flow.known_s[flow.lost]
     known_s = flow.known_s[marked]
     pairs = []
@@ -150,39 +150,39 @@ def _kept_of_mark(seen: Seen) -> Samples:
     return shown(pairs, "no mark was isolated in a window of 12 packets or more")
 
 
-def _window_when_marked(seen: Seen) -> Samples:
+def _window_when_marked(view: Seen) -> Samples:
     """Return the median flight in full packets, from two seconds after marking of all packets began."""
-    require_ect(seen)
-    event = seen.event
-    flow = seen.flow
+    require_ect(view)
+    event = view.event
+    flow = view.flow
     inside = flow.sent_s >= event.begin_s + 2
     if inside.sum() < 5:
         raise Invisible("the transfer was over within two seconds after marking began")
     return shown([(float(numpy.median(flow.flight[inside]) / flow.full_bytes), event.begin_s + 2)], "nothing was sent")
 
 
-def _ect_late(seen: Seen) -> Samples:
+def _ect_late(view: Seen) -> Samples:
     """Return the share of packets with ECT in the last second of the transfer."""
-    require_ect(seen)
-    late = seen.sent_s >= float(seen.sent_s[-1]) - 1
-    share = float((seen.packets.ecn_sent[late] != NOT_ECT).mean())
-    return shown([(share, float(seen.sent_s[-1]) - 1)], "nothing was sent")
+    require_ect(view)
+    late = view.sent_s >= float(view.sent_s[-1]) - 1
+    share = float((view.packets.ecn_sent[late] != NOT_ECT).mean())
+    return shown([(share, float(view.sent_s[-1]) - 1)], "nothing was sent")
 
 
-def _growth_most(seen: Seen) -> Samples:
+def _growth_most(view: Seen) -> Samples:
     """Return the factors by which the window grew from each round trip to the next, after the last loss was repaired.
 
     Windows that are small, or larger than the BDP, are left out.
     """
-    flow = seen.flow
+    flow = view.flow
     lost = numpy.flatnonzero(flow.lost)
     if not len(lost):
         raise Invisible("nothing was lost")
-    at = float(flow.known_s[lost[-1]]) + 1.5 * seen.base_rtt_s
+    at = float(flow.known_s[lost[-1]]) + 1.5 * view.base_rtt_s
     windows: list[tuple[float, float]] = []
-    while at + seen.base_rtt_s < float(flow.sent_s[-1]) - seen.base_rtt_s:
-        windows.append((flow.window(at, at + seen.base_rtt_s), at))
-        at += seen.base_rtt_s
+    while at + view.base_rtt_s < float(flow.sent_s[-1]) - view.base_rtt_s:
+        windows.append((flow.window(at, at + view.base_rtt_s), at))
+        at += view.base_rtt_s
     pairs = [
         (float(b[0] / a[0]), b[1])
         for a, b in itertools.pairwise(windows)

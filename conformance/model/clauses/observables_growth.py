@@ -32,7 +32,7 @@ class Round(NamedTuple):
 
 def rounds(flow: Flow, begin_s: float, end_s: float) -> list[Round]:
     """Return the rounds that begin and end between two times."""
-    found = []
+    listed = []
     while begin_s < end_s:
         a = int(numpy.searchsorted(flow.sent_s, begin_s))
         if a == len(flow.sent_s):
@@ -42,9 +42,9 @@ def rounds(flow: Flow, begin_s: float, end_s: float) -> list[Round]:
         b = int(numpy.searchsorted(flow.sent_s, last_s))
         if b > a and last_s <= end_s:
             packets = float(flow.flight[a:b].max() / flow.full_bytes)
-            found.append(Round(begin_s, packets, float(flow.rtt_s[a:b].min())))
+            listed.append(Round(begin_s, packets, float(flow.rtt_s[a:b].min())))
         begin_s = last_s
-    return found
+    return listed
 
 
 def _start_up(flow: Flow) -> list[Round]:
@@ -53,21 +53,21 @@ def _start_up(flow: Flow) -> list[Round]:
     return rounds(flow, flow.request_s, float(flow.known_s[lost[0]] if len(lost) else flow.sent_s[-1]))
 
 
-def _last_loss(seen: Seen) -> LossEvent:
+def _last_loss(view: Seen) -> LossEvent:
     """Return the loss that the schedule's last entry caused. Raises Invisible."""
     # A loss that is known by then happened earlier; what this entry drops is known to be lost a round trip later.
-    begin_s = seen.begins_s(seen.entries[-1])
-    found = next((event for event in loss_events(seen.flow) if event.known_s > begin_s), None)
-    if found is None:
+    begin_s = view.begins_s(view.entries[-1])
+    loss_event = next((event for event in loss_events(view.flow) if event.known_s > begin_s), None)
+    if loss_event is None:
         raise Invisible("the packets that were to be lost were never sent")
-    if not numpy.isfinite(found.before) or not found.before:
+    if not numpy.isfinite(loss_event.before) or not loss_event.before:
         raise Invisible("the window before the loss is not known")
-    return found
+    return loss_event
 
 
-def _grown(seen: Seen, event: LossEvent) -> list[Round]:
+def _grown(view: Seen, event: LossEvent) -> list[Round]:
     """Return the rounds after a loss, until the next loss, or until the transfer has no more to send."""
-    flow = seen.flow
+    flow = view.flow
     later = [other.known_s for other in loss_events(flow) if other.known_s > event.known_s]
     end_s = min(later, default=float(flow.sent_s[-1]) - 3 * event.rtt_s)
     return rounds(flow, event.known_s + event.rtt_s, end_s)
@@ -79,10 +79,10 @@ def _regrowth(late_k: float) -> Callable[[Seen], Samples]:
     If the window is not back after `late_k`, the value is the last time that is seen.
     """
 
-    def observe(seen: Seen) -> Samples:
-        event = _last_loss(seen)
+    def observe(view: Seen) -> Samples:
+        event = _last_loss(view)
         k_s = (event.before * (1 - _BETA) / _C) ** (1 / 3)
-        grown = _grown(seen, event)
+        grown = _grown(view, event)
         if not grown:
             raise Invisible("the transfer was over too soon after the loss")
         back = next((at for at in grown if at.packets >= _BACK * event.before), None)
@@ -93,29 +93,29 @@ def _regrowth(late_k: float) -> Callable[[Seen], Samples]:
     return observe
 
 
-def _growth_beyond(seen: Seen) -> Samples:
+def _growth_beyond(view: Seen) -> Samples:
     """Return the packets per round trip by which the window grew once it was larger than before the loss."""
-    event = _last_loss(seen)
-    beyond = [at for at in _grown(seen, event) if at.packets >= _BEYOND * event.before]
+    event = _last_loss(view)
+    beyond = [at for at in _grown(view, event) if at.packets >= _BEYOND * event.before]
     if len(beyond) < _LEAST_ROUNDS:
         raise Invisible("fewer than six round trips show a window larger than before the loss")
     slope = numpy.polyfit(range(len(beyond)), [at.packets for at in beyond], 1)[0]
     return one(float(slope), beyond[0].begin_s)
 
 
-def _growth_after(seen: Seen) -> Samples:
+def _growth_after(view: Seen) -> Samples:
     """Return the ratio of the window in the third round after an event to that in the second."""
     # In the first round and in a part of the second, the sender cannot know yet that the event is over.
-    flow, end_s = seen.flow, seen.event.end_s
+    flow, end_s = view.flow, view.event.end_s
     after = [at for at in rounds(flow, flow.request_s, float(flow.sent_s[-1])) if at.begin_s >= end_s][:3]
     if len(after) < 3:
         raise Invisible("the transfer was over too soon after the event")
     return one(after[2].packets / after[1].packets, after[2].begin_s)
 
 
-def _rise_ignored(seen: Seen) -> Samples:
+def _rise_ignored(view: Seen) -> Samples:
     """Return the largest rise of a start-up round's minimum round trip, in ms, after which the window still doubled."""
-    rounds = _start_up(seen.flow)
+    rounds = _start_up(view.flow)
     rises = [
         (1000 * (at.rtt_s - before.rtt_s), at.begin_s)
         for before, at, after in zip(rounds, rounds[1:], rounds[2:], strict=False)
@@ -126,9 +126,9 @@ def _rise_ignored(seen: Seen) -> Samples:
     return one(*max(rises))
 
 
-def _slow_growth(seen: Seen) -> Samples:
+def _slow_growth(view: Seen) -> Samples:
     """Return the median growth factor of the four rounds after the last that doubled, in start-up before any loss."""
-    rounds = _start_up(seen.flow)
+    rounds = _start_up(view.flow)
     growth = [(after.packets / before.packets, after.begin_s) for before, after in itertools.pairwise(rounds)]
     doubled = [number for number, (times, _) in enumerate(growth) if times >= SLOW_START]
     rest = growth[doubled[-1] + 1 :][:_CSS_ROUNDS] if doubled else []

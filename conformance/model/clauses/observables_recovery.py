@@ -42,8 +42,8 @@ def _left(flow: Flow, event: LossEvent) -> float:
 def _in_recovery(by: Callable[[Flow, LossEvent], float]) -> Callable[[Seen], Samples]:
     """Return an observable: what was sent in the round trip after each isolated loss, divided by `by(flow, loss)`."""
 
-    def observe(seen: Seen) -> Samples:
-        flow = seen.flow
+    def observe(view: Seen) -> Samples:
+        flow = view.flow
         pairs: list[tuple[float | None, float]] = [
             (_sent(flow, event.known_s, event.known_s + event.rtt_s) / by(flow, event), event.known_s)
             for event in _isolated(flow)
@@ -56,9 +56,9 @@ def _in_recovery(by: Callable[[Flow, LossEvent], float]) -> Callable[[Seen], Sam
     return observe
 
 
-def _window_then(seen: Seen, from_rtts: float, to_rtts: float) -> Samples:
+def _window_then(view: Seen, from_rtts: float, to_rtts: float) -> Samples:
     """Return the ratio of the largest window between two round trips after a short event to the window before it."""
-    flow, event = seen.flow, seen.event
+    flow, event = view.flow, view.event
     rtt_s = float(flow.rtt_s[max(int(numpy.searchsorted(flow.sent_s, event.begin_s)) - 1, 0)])
     before = flow.window(event.begin_s - rtt_s, event.begin_s)
     # The sender can know of the event a round trip later.
@@ -69,15 +69,15 @@ def _window_then(seen: Seen, from_rtts: float, to_rtts: float) -> Samples:
     return one(after / before, known_s)
 
 
-def _window_after_marks(seen: Seen) -> Samples:
+def _window_after_marks(view: Seen) -> Samples:
     """Return the ratio of the window two round trips after marks to that before. Raises Absent if no packet has ECT."""
-    require_ect(seen)
-    return _window_then(seen, *_LATER)
+    require_ect(view)
+    return _window_then(view, *_LATER)
 
 
-def _restart_end(seen: Seen) -> Samples:
+def _restart_end(view: Seen) -> Samples:
     """Return the ratio of the window at which slow start ended after an outage to the window before the outage."""
-    flow, event = seen.flow, seen.event
+    flow, event = view.flow, view.event
     before = flow.window(event.begin_s - flow.base_rtt_s, event.begin_s)
     healed = numpy.flatnonzero((flow.sent_s >= event.begin_s) & (flow.out_s > event.end_s))
     if not len(healed):
@@ -104,11 +104,11 @@ ROWS = (
     ),
     Observable(
         name="window_later", title="window two round trips after an event, relative to that before it", unit="",
-        digits=2, of=lambda seen: _window_then(seen, *_LATER),
+        digits=2, of=lambda view: _window_then(view, *_LATER),
     ),
     Observable(
         name="window_much_later", title="window four round trips after an event, relative to that before it", unit="",
-        digits=2, of=lambda seen: _window_then(seen, *_MUCH_LATER),
+        digits=2, of=lambda view: _window_then(view, *_MUCH_LATER),
     ),
     Observable(
         name="window_after_marks", title="window two round trips after marks, relative to that before them", unit="",

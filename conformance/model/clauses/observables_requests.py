@@ -14,42 +14,42 @@ _SOON = 3
 _PACKETS = "packets"
 
 
-def bulk_begins_s(seen: Seen) -> float:
+def bulk_begins_s(view: Seen) -> float:
     """Return when the sender begins the last body. Raises Invisible if that is not large, or its time is not known."""
-    if not seen.requests:
+    if not view.requests:
         raise Invisible("it is not known when bodies were asked for")
-    start_s, size = seen.requests[-1]
+    start_s, size = view.requests[-1]
     if size < _LARGE_BYTES:
         raise Invisible("the last body is too small")
-    begins_s = body_begins_s(seen, start_s)
+    begins_s = body_begins_s(view, start_s)
     if begins_s is None:
         raise Invisible("the last body was never sent")
     return begins_s
 
 
-def body_begins_s(seen: Seen, asked_s: float) -> float | None:
+def body_begins_s(view: Seen, asked_s: float) -> float | None:
     """Return when the sender begins the body that was asked for at `asked_s`; None if it never does."""
     # The client's request takes half of a round trip to arrive.
-    later = numpy.flatnonzero(seen.sent_s >= asked_s + seen.base_rtt_s / 2 - 1e-3)
-    return float(seen.sent_s[later[0]]) if len(later) else None
+    later = numpy.flatnonzero(view.sent_s >= asked_s + view.base_rtt_s / 2 - 1e-3)
+    return float(view.sent_s[later[0]]) if len(later) else None
 
 
-def _paused(seen: Seen) -> tuple[float, float]:
+def _paused(view: Seen) -> tuple[float, float]:
     """Return when the sender fell silent, and when it began again. Raises Invisible if it was never silent."""
-    bulk_s = bulk_begins_s(seen)
-    before = seen.sent_s[seen.sent_s < bulk_s - 1e-9]
+    bulk_s = bulk_begins_s(view)
+    before = view.sent_s[view.sent_s < bulk_s - 1e-9]
     if not len(before):
         raise Invisible("nothing was sent before the last body")
-    large = before[seen.packets.bytes[: len(before)] > seen.flow.full_bytes / 2]
+    large = before[view.packets.bytes[: len(before)] > view.flow.full_bytes / 2]
     if not len(large) or bulk_s - large[-1] < _SILENT_S:
         raise Invisible("the sender was not silent")
     return float(large[-1]), bulk_s
 
 
-def _burst_after_pause(seen: Seen) -> Samples:
+def _burst_after_pause(view: Seen) -> Samples:
     """Return the longest burst in the two round trips after a silence, in full packets."""
-    _, bulk_s = _paused(seen)
-    flow = seen.flow
+    _, bulk_s = _paused(view)
+    flow = view.flow
     a, b = numpy.searchsorted(flow.sent_s, (bulk_s - 1e-9, bulk_s + 2 * flow.base_rtt_s))
     times, sizes = flow.sent_s[a:b], flow.bytes[a:b]
     if len(times) < 2:
@@ -60,10 +60,10 @@ def _burst_after_pause(seen: Seen) -> Samples:
     return one(float(packets[at]), float(times[begins[at]]))
 
 
-def _window_after_pause(seen: Seen) -> Samples:
+def _window_after_pause(view: Seen) -> Samples:
     """Return the ratio of the largest flight in the three round trips after a silence to that before it."""
-    silent_s, bulk_s = _paused(seen)
-    flow = seen.flow
+    silent_s, bulk_s = _paused(view)
+    flow = view.flow
     before = flow.window(silent_s - 4 * flow.base_rtt_s, silent_s + 1e-6)
     after = flow.window(bulk_s, bulk_s + _SOON * flow.base_rtt_s)
     if not before or numpy.isnan(before) or numpy.isnan(after):
@@ -71,18 +71,18 @@ def _window_after_pause(seen: Seen) -> Samples:
     return one(after / before, bulk_s)
 
 
-def _rate_after_pause(seen: Seen) -> Samples:
+def _rate_after_pause(view: Seen) -> Samples:
     """Return what was sent in the round trip after a silence, divided by what the link carries in that time."""
-    _, bulk_s = _paused(seen)
-    flow = seen.flow
+    _, bulk_s = _paused(view)
+    flow = view.flow
     a, b = numpy.searchsorted(flow.sent_s, (bulk_s - 1e-9, bulk_s + flow.base_rtt_s))
     return one(float(flow.bytes[a:b].sum() / flow.bdp_bytes), bulk_s)
 
 
-def _unused_growth(seen: Seen) -> Samples:
+def _unused_growth(view: Seen) -> Samples:
     """Return what was sent in the first round trip of a large body, divided by the largest flight before it."""
-    bulk_s = bulk_begins_s(seen)
-    flow = seen.flow
+    bulk_s = bulk_begins_s(view)
+    flow = view.flow
     before = flow.window(flow.request_s, bulk_s - 1e-6)
     if numpy.isnan(before) or before < 1:
         raise Invisible("nothing was in flight before the large body")

@@ -43,10 +43,10 @@ class Absent(Invisible):
 
 def shown(pairs: Iterable[tuple[float | None, float]], invisible: str) -> Samples:
     """Return Samples of (value, time) pairs. Raises Invisible, with `invisible` as the reason, if none has a value."""
-    found = samples(pairs)
-    if not len(found):
+    kept = samples(pairs)
+    if not len(kept):
         raise Invisible(invisible)
-    return found
+    return kept
 
 
 def _until(packets: Packets, end_s: float) -> Packets:
@@ -92,7 +92,7 @@ class Seen:
         return cls(
             packets=packets if ended_s is None else _until(packets, ended_s),
             setting=trial.setting, algorithm=trial.scheme.algorithm,
-            requests=tuple((one["start_s"] - packets.began_ns / 1e9, one["bytes"]) for one in requests),
+            requests=tuple((request["start_s"] - packets.began_ns / 1e9, request["bytes"]) for request in requests),
             triggered=measurement.evidence.get("triggered", {}),
             ended_s=ended_s,
         )  # fmt: skip
@@ -226,13 +226,13 @@ class Observable:
     independent: bool = False
     optional: bool = False
 
-    def samples(self, seen: Seen) -> Samples:
+    def samples(self, view: Seen) -> Samples:
         """Return the samples of a trial. Raises Invisible, also if there are fewer than `least`."""
-        found = self.of(seen)
-        if len(found) < self.least:
-            many = "none was seen" if not len(found) else f"{len(found)} seen, and {self.least} are needed"
+        samples = self.of(view)
+        if len(samples) < self.least:
+            many = "none was seen" if not len(samples) else f"{len(samples)} seen, and {self.least} are needed"
             raise Invisible(f"{self.title}: {many}")
-        return found
+        return samples
 
     def look(self, measurement: Measurement) -> Samples | Invisible:
         """Return the samples of a measurement, or why there are none. Raises UserError for bad packets."""

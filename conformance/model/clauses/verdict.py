@@ -104,7 +104,7 @@ class ClauseRule(Rule):
         return [
             ("measured", self.measured(verdict)),
             ("permitted", f"{clause.bound.words(clause.observable.digits)}: {clause.bound.why}"),
-            ("seen", "; ".join(self._seen(one) for one in verdict.seen)),
+            ("seen", "; ".join(self._seen(sample) for sample in verdict.seen)),
             ("network", clause.network.words),
         ]
 
@@ -115,10 +115,10 @@ class ClauseRule(Rule):
         value = f"{verdict.value:.{observable.digits}f} {observable.unit}".strip()
         return f"{observable.title}: {value} (median of {of}; {words.interval(verdict, observable.digits)})"
 
-    def _seen(self, one: Sample) -> str:
+    def _seen(self, sample: Sample) -> str:
         """Return a sample's value, and where in a trial it was seen."""
-        value = f"{one.value:.{self.clause.observable.digits}f} {self.clause.observable.unit}".strip()
-        return f"{value} at {one.at_s:.6f} s of seed {one.seed}, packet {one.packet}"
+        value = f"{sample.value:.{self.clause.observable.digits}f} {self.clause.observable.unit}".strip()
+        return f"{value} at {sample.at_s:.6f} s of seed {sample.seed}, packet {sample.packet}"
 
 
 def judge(
@@ -141,8 +141,8 @@ def judge(
 
     if not measurements:
         return found(Status.ERROR, "nothing was measured")
-    made = [one for one in measurements if not never_came(one)]
-    if obstacle := verdicts.obstacle(f"clause {clause.id}", setting.profile, lambda _: setting.profile_digest, made):
+    arrived = [measurement for measurement in measurements if not never_came(measurement)]
+    if obstacle := verdicts.obstacle(f"clause {clause.id}", setting.profile, lambda _: setting.profile_digest, arrived):
         return found(*obstacle)
     shown, why_not = _observe(clause, measurements)
     if len(shown) < min(clause.trials, len(measurements)) or not shown:
@@ -152,8 +152,8 @@ def judge(
             absent=not shown and all(isinstance(why, Absent) for why in why_not),
         )  # fmt: skip
     each = [
-        list(map(float, one.values)) if clause.observable.independent else [clause.observable.value(one)]
-        for _, one in shown
+        list(map(float, samples.values)) if clause.observable.independent else [clause.observable.value(samples)]
+        for _, samples in shown
     ]
     values = [value for of in each for value in of]
     status, reason, p = _compare(clause.bound, values, family, more, rule.twice, clause.observable.independent)
@@ -179,13 +179,13 @@ def _observe(clause: Clause, measurements: Sequence[Measurement]) -> tuple[Shown
     why_not: list[Invisible] = []
     for measurement in measurements:
         try:
-            found = clause.observable.look(measurement)
+            look = clause.observable.look(measurement)
         except UserError as why:
             raise UserError(f"seed {measurement.trial.seed}: {why.cause}", why.mend) from None
-        if isinstance(found, Invisible):
-            why_not.append(found)
+        if isinstance(look, Invisible):
+            why_not.append(look)
         else:
-            shown.append((measurement, found))
+            shown.append((measurement, look))
     return shown, why_not
 
 
@@ -231,12 +231,12 @@ def _inside(bound: Bound, values: Sequence[float], confidence: float) -> bool:
 
 def _evidence(bound: Bound, value: float, shown: Shown) -> Iterator[Sample]:
     """Yield the samples that illustrate the verdict best: those nearest the median and on its side of the bound."""
-    found = [
+    points = [
         (abs(float(v) - value), measurement.trial.seed, float(at), float(v), measurement)
         for measurement, samples in shown
         for v, at in zip(samples.values, samples.times_s, strict=True)
         if (float(v) in bound) == (value in bound)
     ]
-    for _, seed, at_s, v, measurement in sorted(found, key=lambda one: one[:4])[:_MOST_SEEN]:
+    for _, seed, at_s, v, measurement in sorted(points, key=lambda point: point[:4])[:_MOST_SEEN]:
         packet = int(numpy.searchsorted(Seen.of(measurement).sent_s, at_s, side="right"))
         yield Sample(seed=seed, at_s=at_s, packet=packet, value=v)

@@ -194,7 +194,7 @@ def sizes_count(algorithm: str, *sides: Side) -> float:
     """
     if is_bbr(algorithm):
         return 0.0
-    return float(numpy.mean([one.window_limited for side in sides for one in side.seen]))
+    return float(numpy.mean([flow_seen.window_limited for side in sides for flow_seen in side.seen]))
 
 
 def blame(algorithm: str, metric: str, stack: Side, reference: Side, permitted: tuple[float, float]) -> Blame:
@@ -210,9 +210,11 @@ def blame(algorithm: str, metric: str, stack: Side, reference: Side, permitted: 
     def logs(side: Side) -> dict[str, tuple[float, Floats]]:
         return {
             "total": _drawn(draw, [sign * math.log(value) for value in side.values], numpy.median),
-            "recovery": _drawn(draw, [1 - one.waiting for one in side.seen], _log_of_mean),
-            "packet_size": _drawn(draw, [count * math.log(one.payload_bytes) for one in side.seen], numpy.mean),
-            "response": _drawn(draw, [one.log_rate for one in side.responses], numpy.mean),
+            "recovery": _drawn(draw, [1 - flow_seen.waiting for flow_seen in side.seen], _log_of_mean),
+            "packet_size": _drawn(
+                draw, [count * math.log(flow_seen.payload_bytes) for flow_seen in side.seen], numpy.mean
+            ),
+            "response": _drawn(draw, [response.log_rate for response in side.responses], numpy.mean),
         }
 
     ours, theirs = logs(stack), logs(reference)
@@ -220,16 +222,16 @@ def blame(algorithm: str, metric: str, stack: Side, reference: Side, permitted: 
     parts = {name: (ours[name][0] - theirs[name][0], ours[name][1] - theirs[name][1]) for name in ours}
     parts["control"] = _less(parts["total"], parts["recovery"], parts["packet_size"])
     parts["rest"] = _less(parts["control"], *([parts["response"]] if known else []))
-    found = {name: _factor(*part) for name, part in parts.items()}
+    factors = {name: _factor(*part) for name, part in parts.items()}
     middle = float(numpy.median(reference.values))
     low, high = sorted(max(end / middle, _LEAST) ** sign for end in permitted)
     return Blame(
-        cause=_cause(found, low, high),
-        **{name: found[name] for name in ("total", "recovery", "packet_size", "control", "rest")},
-        response=found["response"] if known else None,
+        cause=_cause(factors, low, high),
+        **{name: factors[name] for name in ("total", "recovery", "packet_size", "control", "rest")},
+        response=factors["response"] if known else None,
         permitted=(low, high),
-        waiting=_means(stack, reference, lambda one: one.waiting),
-        payload_bytes=_means(stack, reference, lambda one: one.payload_bytes),
+        waiting=_means(stack, reference, lambda flow_seen: flow_seen.waiting),
+        payload_bytes=_means(stack, reference, lambda flow_seen: flow_seen.payload_bytes),
     )
 
 
@@ -257,16 +259,16 @@ def _factor(value: float, samples: Floats) -> Factor:
 
 
 def _means(stack: Side, reference: Side, of: Callable[[Seen], float]) -> tuple[float, float]:
-    ours, theirs = (float(numpy.mean([of(one) for one in side.seen])) for side in (stack, reference))
+    ours, theirs = (float(numpy.mean([of(flow_seen) for flow_seen in side.seen])) for side in (stack, reference))
     return ours, theirs
 
 
-def _cause(found: dict[str, Factor], low: float, high: float) -> Cause | None:
+def _cause(factors: dict[str, Factor], low: float, high: float) -> Cause | None:
     """Return the cause of the difference; None if the interval of the factor of congestion control leaves it open.
 
     Congestion control is not the cause if, alone, it would be outside on the other side.
     """
-    control, total = found["control"], found["total"].value
+    control, total = factors["control"], factors["total"].value
     if low <= total <= high:
         # The violated zone is another one: it is scaled to the size of the stack's packets.
         return Cause.CONGESTION_CONTROL if control.low > high or control.high < low else None
@@ -275,5 +277,5 @@ def _cause(found: dict[str, Factor], low: float, high: float) -> Cause | None:
         return Cause.CONGESTION_CONTROL
     if control.value < low if slower else control.value > high:
         return None
-    others = {Cause.RECOVERY: found["recovery"].value, Cause.PACKET_SIZE: found["packet_size"].value}
+    others = {Cause.RECOVERY: factors["recovery"].value, Cause.PACKET_SIZE: factors["packet_size"].value}
     return min(others, key=lambda c: others[c]) if slower else max(others, key=lambda c: others[c])

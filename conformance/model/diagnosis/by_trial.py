@@ -54,15 +54,15 @@ def quantity(
 
 def values(feature: Feature, side: Side) -> dict[int, float]:
     """Return {seed: the feature's value} of the trials that show it; empty if it was seen too seldom."""
-    found = {seed: of[feature.name] for seed, of in side.get(feature.cell, {}).items() if of.get(feature.name)}
-    if sum(map(len, found.values())) < feature.least:
+    by_seed = {seed: of[feature.name] for seed, of in side.get(feature.cell, {}).items() if of.get(feature.name)}
+    if sum(map(len, by_seed.values())) < feature.least:
         return {}
     by = 1.0
     if feature.of_kept:
         if (kept := _kept(side)) is None:
             return {}
         by = kept
-    return {seed: value / by for seed, value in middles(feature, found).items()}
+    return {seed: value / by for seed, value in middles(feature, by_seed).items()}
 
 
 def middles(feature: Feature, samples: Mapping[int, Sequence[float]]) -> dict[int, float]:
@@ -88,10 +88,10 @@ def reading(feature: Feature, side: Side) -> ranking.Reading | None:
 
 def sentence(feature: Feature, side: Side) -> str:
     """Return what a side does, in words; "" if the feature was seen too seldom."""
-    found = reading(feature, side)
-    if found is None:
+    reading_here = reading(feature, side)
+    if reading_here is None:
         return ""
-    return found.says(feature)
+    return reading_here.says(feature)
 
 
 def _kept(side: Side) -> float | None:

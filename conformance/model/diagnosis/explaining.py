@@ -69,25 +69,25 @@ def difference(
     return Difference(where=where, ours=ours, theirs=theirs, start_up=start_up)
 
 
-def unexplained(one: Difference, suspects: Sequence[Suspect]) -> dict[str, str] | None:
+def unexplained(difference: Difference, suspects: Sequence[Suspect]) -> dict[str, str] | None:
     """Return {suspect's label: why it cannot explain a difference}; None if any suspect can."""
-    why = {suspect.label: list(_why_not(one, suspect)) for suspect in suspects}
+    why = {suspect.label: list(_why_not(difference, suspect)) for suspect in suspects}
     return {label: reasons[0] for label, reasons in why.items()} if all(why.values()) else None
 
 
-def _why_not(one: Difference, suspect: Suspect) -> Iterator[str]:
+def _why_not(difference: Difference, suspect: Suspect) -> Iterator[str]:
     """Yield why each piece of evidence cannot explain a difference; nothing if one can."""
-    reasons = [_reason(one, evidence) for evidence in suspect.evidence]
+    reasons = [_reason(difference, evidence) for evidence in suspect.evidence]
     if all(reasons):
         yield from (reason for reason in reasons if reason)
 
 
-def _reason(one: Difference, evidence: Evidence) -> str | None:
-    name, faster = evidence.feature.name, one.ours > one.theirs
+def _reason(difference: Difference, evidence: Evidence) -> str | None:
+    name, faster = evidence.feature.name, difference.ours > difference.theirs
     if name not in _ACTS:
         return "it acts where networks change"
-    if name in _START_UP and one.start_up is not None and one.size > one.start_up:
-        return f"it acts in start-up alone, {one.start_up:.0%} of the transfer at most"
+    if name in _START_UP and difference.start_up is not None and difference.size > difference.start_up:
+        return f"it acts in start-up alone, {difference.start_up:.0%} of the transfer at most"
     acts = _ACTS[name] if evidence.ours.value > evidence.theirs.value else -_ACTS[name]
     if acts and (acts > 0) != faster:
         return f"it would make transfers {'slower' if faster else 'faster'}"

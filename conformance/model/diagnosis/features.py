@@ -228,13 +228,13 @@ def dips_per_10_s(flow: Flow) -> Samples:
     if end_s - start_s < 10 or not inside.any():
         return samples([])
     flights, times = flow.flight[inside] / numpy.median(flow.flight[inside]), flow.sent_s[inside]
-    found = _stretches(times, flights < _DEEP_SHARE)
-    found += [
+    dips = _stretches(times, flights < _DEEP_SHARE)
+    dips += [
         at
         for at in _stretches(times, flights < _DIP_SHARE)
-        if not _lost_between(flow, at - _DIP_QUIET_S, at) and all(abs(at - other) > 1 for other in found)
+        if not _lost_between(flow, at - _DIP_QUIET_S, at) and all(abs(at - other) > 1 for other in dips)
     ]
-    return one(10 * len(found) / (end_s - start_s), min(found, default=start_s))
+    return one(10 * len(dips) / (end_s - start_s), min(dips, default=start_s))
 
 
 def _stretches(times: Floats, low: numpy.typing.NDArray[numpy.bool_]) -> list[float]:
@@ -287,14 +287,14 @@ def _start_up_rounds(flow: Flow) -> list[tuple[float, float]]:
     """Return [(time, full packets sent)] of each round trip from the request until one fills the path or loses."""
     lost = numpy.flatnonzero(flow.lost)
     end_s = flow.known_s[lost[0]] if len(lost) else flow.sent_s[-1]
-    found: list[tuple[float, float]] = []
+    rounds: list[tuple[float, float]] = []
     at = flow.request_s
     while at < end_s:
-        found.append((at, _sent(flow, at, at + flow.base_rtt_s)))
-        if found[-1][1] * flow.full_bytes >= _FILLED * flow.bdp_bytes:
+        rounds.append((at, _sent(flow, at, at + flow.base_rtt_s)))
+        if rounds[-1][1] * flow.full_bytes >= _FILLED * flow.bdp_bytes:
             break
         at += flow.base_rtt_s
-    return found
+    return rounds
 
 
 def _quiet(event: LossEvent, later: LossEvent | None, flow: Flow, round_trips: float) -> bool:
@@ -323,14 +323,14 @@ def _epochs(flow: Flow) -> Iterator[tuple[float, float, Floats]]:
         # The last round trips of a transfer have no more to send, so they show no window.
         end_s = later.known_s if later else flow.sent_s[-1] - _QUIET_AFTER * event.rtt_s
         at = start_s = event.known_s + event.rtt_s
-        seen: list[float] = []
+        flights: list[float] = []
         while True:
             rtt_s = float(numpy.interp(at, flow.sent_s, flow.rtt_s))
             if at + rtt_s > end_s:
                 break
-            seen.append(flow.window(at, at + rtt_s))
+            flights.append(flow.window(at, at + rtt_s))
             at += rtt_s
-        windows = numpy.array(seen)
+        windows = numpy.array(flights)
         if len(windows) and numpy.all(numpy.isfinite(windows)):
             yield start_s, event.rtt_s, windows
 

@@ -55,16 +55,16 @@ def read(feature: Feature, flows: Mapping[int, Flow]) -> Reading | None:
 
 def of_samples(feature: Feature, by_seed: Mapping[int, Samples]) -> Reading | None:
     """Return the Reading of a feature in {seed: its samples}; None if there are too few."""
-    found = {seed: samples for seed, samples in by_seed.items() if len(samples)}
-    if sum(len(samples) for samples in found.values()) < feature.least:
+    visible = {seed: samples for seed, samples in by_seed.items() if len(samples)}
+    if sum(len(samples) for samples in visible.values()) < feature.least:
         return None
     middle = numpy.mean if feature.mean else numpy.median
-    each = [float(middle(samples.values)) for samples in found.values()]
-    values = numpy.concatenate([samples.values for samples in found.values()])
+    each = [float(middle(samples.values)) for samples in visible.values()]
+    values = numpy.concatenate([samples.values for samples in visible.values()])
     value = float(middle(values))
     near = sorted(
         (abs(v - value), seed, float(at))
-        for seed, samples in found.items()
+        for seed, samples in visible.items()
         for v, at in zip(samples.values, samples.times_s, strict=True)
     )
     low, high = (float(x) for x in numpy.percentile(values, (25, 75)))
@@ -77,11 +77,11 @@ def of_samples(feature: Feature, by_seed: Mapping[int, Samples]) -> Reading | No
 def readings(flows: Mapping[str, Mapping[int, Flow]]) -> dict[Feature, Reading]:
     """Return {Feature: Reading}, without features that were not seen. `flows` is {cell's name: {seed: Flow}}."""
     read_of = {feature: read(feature, flows[feature.cell]) for feature in FEATURES if flows.get(feature.cell)}
-    found = {feature: reading for feature, reading in read_of.items() if reading is not None}
-    kept = next((reading.value for feature, reading in found.items() if feature.name == "kept"), None)
+    readings = {feature: reading for feature, reading in read_of.items() if reading is not None}
+    kept = next((reading.value for feature, reading in readings.items() if feature.name == "kept"), None)
     return {
         feature: _divided(reading, kept) if feature.of_kept and kept is not None else reading
-        for feature, reading in found.items()
+        for feature, reading in readings.items()
         if not feature.of_kept or (kept is not None and 0 < kept < KEPT_ALL)
     }
 
@@ -137,11 +137,13 @@ def suspects(algorithm: str, ours: Mapping[Feature, Reading], theirs: Mapping[Fe
             label = _label(feature, algorithm, ours[feature], theirs[feature])
             score = difference(feature, ours[feature], theirs[feature])
             if label and score >= 1:
-                found = Evidence(feature=feature, label=label, score=score, ours=ours[feature], theirs=theirs[feature])
-                by_label.setdefault(label, []).append(found)
+                evidence = Evidence(
+                    feature=feature, label=label, score=score, ours=ours[feature], theirs=theirs[feature]
+                )
+                by_label.setdefault(label, []).append(evidence)
     ranked = [
-        Suspect(label=label, evidence=tuple(sorted(found, key=lambda e: -e.weight)))
-        for label, found in by_label.items()
+        Suspect(label=label, evidence=tuple(sorted(evidences, key=lambda e: -e.weight)))
+        for label, evidences in by_label.items()
     ]
     return sorted(ranked, key=lambda suspect: -suspect.weight)
 

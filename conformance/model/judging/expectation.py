@@ -200,7 +200,7 @@ def update(
     links. New ones have the reason UNEXPLAINED or, without `add`, are left out. `all_of(zone id)`: the places that an
     entry about all cells covers.
     """
-    judged = {found.zone_id: found.verdicts for found in zone_verdicts}
+    judged = {zone_verdict.zone_id: zone_verdict.verdicts for zone_verdict in zone_verdicts}
     kept = []
     for entry in entries:
         verdicts = judged.get(entry.zone_id, {})

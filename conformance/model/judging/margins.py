@@ -73,7 +73,7 @@ def spreads(zone: Zone, medians: Mapping[str, Mapping[Point, Median]]) -> list[S
     names: dict[str, set[str]] = {}
     metric, most_more = METRICS[zone.metric], dict[str, float]()
     for place, permitted in zone.intervals.items():
-        by_name = {name: found[place] for name, found in medians.items() if place in found}
+        by_name = {name: by_place[place] for name, by_place in medians.items() if place in by_place}
         if len(by_name) < 2:
             continue
         bases = [basis.median for basis in permitted.bases]
@@ -92,11 +92,11 @@ def spreads(zone: Zone, medians: Mapping[str, Mapping[Point, Median]]) -> list[S
         )
     return [
         Spread(
-            kind=kind, implementations=tuple(sorted(names[kind])), cells=len(found), spread=_within(found),
+            kind=kind, implementations=tuple(sorted(names[kind])), cells=len(ratios), spread=_within(ratios),
             farthest=max(outside[kind]),
             absolute=max(metric.margin, float(math.ceil(most_more[kind] - _SLACK))) if metric.against else None,
         )
-        for kind, found in logs.items()
+        for kind, ratios in logs.items()
     ]  # fmt: skip
 
 

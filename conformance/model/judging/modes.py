@@ -88,15 +88,15 @@ def shares(values: Sequence[float], permitted: Interval, metric: Metric) -> Shar
     None if no basis has two modes that are farther apart than the margin, as nearer ones do not matter, or if a basis
     holds no values. If the trials are more often in the mode that is no fault of the metric, `p` is 1.
     """
-    found = next((m for m in map(_that_matter, permitted.bases, itertools.repeat(permitted.margin)) if m), None)
-    if found is None or not all(basis.values for basis in permitted.bases):
+    modes = next((m for m in map(_that_matter, permitted.bases, itertools.repeat(permitted.margin)) if m), None)
+    if modes is None or not all(basis.values for basis in permitted.bases):
         return None
-    ours = at(found.threshold, values)
+    ours = at(modes.threshold, values)
     beside = [
         Shares(ours=ours, basis=theirs, p=share_p(ours, theirs))
-        for theirs in (at(found.threshold, basis.values) for basis in permitted.bases)
+        for theirs in (at(modes.threshold, basis.values) for basis in permitted.bases)
     ]
-    likeliest = max(beside, key=lambda one: one.p)
+    likeliest = max(beside, key=lambda shares: shares.p)
     lower = likeliest.ours.share > likeliest.basis.share
     no_fault = metric.only_above if lower else metric.only_below
     return dataclasses.replace(likeliest, p=1.0) if no_fault else likeliest

@@ -110,11 +110,11 @@ def documents(algorithm: str, path: Path) -> tuple[str, ...]:
 
     RFC 5348 applies to Reno, and to CUBIC where CUBIC does as Reno does. It is used only where timeouts are few.
     """
-    own = {"reno": "RFC 5681", "cubic": "RFC 9438"}.get(algorithm)
-    if own is None or not path.rtt_s:  # without a delay there are no round trips to count in
+    document = {"reno": "RFC 5681", "cubic": "RFC 9438"}.get(algorithm)
+    if document is None or not path.rtt_s:  # without a delay there are no round trips to count in
         return ()
     like_reno = algorithm == "reno" or response_functions.reno_friendly(path.loss, path.rtt_s)
-    return (own, "RFC 5348") if like_reno and timeouts_share(path) <= _MOST_TIMEOUTS else (own,)
+    return (document, "RFC 5348") if like_reno and timeouts_share(path) <= _MOST_TIMEOUTS else (document,)
 
 
 def timeouts_share(path: Path) -> float:

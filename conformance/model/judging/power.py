@@ -54,8 +54,8 @@ class Told:
     def words(self) -> str:
         """What would have been detected, as a part of a sentence."""
         shifts = ((self.down, "less"), (self.up, "more"))
-        found = [f"{shift:.0%} {which}".replace("%", " %") for shift, which in shifts if shift is not None]
-        return " or ".join(found) or "no shift"
+        shown = [f"{shift:.0%} {which}".replace("%", " %") for shift, which in shifts if shift is not None]
+        return " or ".join(shown) or "no shift"
 
     @property
     def enough(self) -> bool:

@@ -186,15 +186,15 @@ def at_first_clear(
     numbers = {key: min(looks[0], there) for key, there in available.items()}
     while True:
         last = min(numbers.values()) >= looks[-1]
-        found = judge(numbers, not last)
-        if last or not (open_ := unclear(found)):
-            return found
+        answer = judge(numbers, not last)
+        if last or not (open_ := unclear(answer)):
+            return answer
         further = next_look(looks, open_, numbers)
         if not further or any(available[key] < number for key, number in further.items()):
             break
         numbers |= further
     if further and not ends:
-        return found
+        return answer
     # No more trials will come of the unclear settings: either they have had their last look, though other settings have
     # not, or `ends` is set.
     numbers |= {key: min(number, available[key]) for key, number in further.items()}
@@ -211,8 +211,8 @@ def looks_of(numbers: Iterable[int]) -> tuple[int, ...]:
     first = min(there, default=0)
     if len(there) < _MANY or first <= USUAL_LOOKS[0]:
         return USUAL_LOOKS
-    own = looks_between(first, USUAL_LOOKS[-1])
-    return own if set(there) <= set(own) else tuple(n for n in USUAL_LOOKS if n >= first)
+    between = looks_between(first, USUAL_LOOKS[-1])
+    return between if set(there) <= set(between) else tuple(n for n in USUAL_LOOKS if n >= first)
 
 
 def last_step(p_values: Iterable[float | None], family: int) -> int:
@@ -297,7 +297,7 @@ class Plan:
         make the verdict clear. Raise UserError if runs differ.
         """
         ordered = {s: sorted(measured.get(s, ()), key=lambda m: m.trial.seed) for s in question.settings}
-        available, looks, ends = {s: len(found) for s, found in ordered.items()}, self.looks, False
+        available, looks, ends = {s: len(measurements) for s, measurements in ordered.items()}, self.looks, False
         if self.stored:
             # If each setting has more trials than any session takes, they were asked for as one look at all of them.
             looks = looks if min(available.values()) <= looks[-1] else (max(available.values()),)
@@ -305,7 +305,9 @@ class Plan:
 
         @functools.cache
         def judge(numbers: tuple[int, ...], more: bool) -> Judged:
-            first = {setting: found[:n] for (setting, found), n in zip(ordered.items(), numbers, strict=True)}
+            first = {
+                setting: measurements[:n] for (setting, measurements), n in zip(ordered.items(), numbers, strict=True)
+            }
             verdict = question.rule.judge(first, self.families[question], more)
             return Judged(question=question, verdict=verdict, measured=first)
 
@@ -313,7 +315,9 @@ class Plan:
             return judge(tuple(numbers[setting] for setting in ordered), more)
 
         def until(settled: Callable[[Judged], bool]) -> Judged:
-            return at_first_clear(looks, available, at, lambda one: () if settled(one) else _unclear(one), ends)
+            return at_first_clear(
+                looks, available, at, lambda judged: () if settled(judged) else _unclear(judged), ends
+            )
 
         judged = until(self.is_settled)
         if ends and judged.status.passes and not judged.verdict.sure and until(_is_sure).verdict.sure:
@@ -327,7 +331,7 @@ class Plan:
 
         It is empty if the verdict is settled or has had its last look.
         """
-        numbers = {setting: len(found) for setting, found in judged.measured.items()}
+        numbers = {setting: len(measurements) for setting, measurements in judged.measured.items()}
         return next_look(self.looks, () if self.is_settled(judged) else _unclear(judged), numbers)
 
     def is_settled(self, judged: Judged) -> bool:
@@ -350,12 +354,12 @@ class Plan:
     def together(self, judged: Iterable[Judged]) -> list[Settled]:
         """Apply Holm's procedure, family by family, to questions that were judged one by one. Raise UserError."""
         by_family: dict[Hashable, list[Judged]] = collections.defaultdict(list)
-        for one in judged:
-            by_family[self._family_of(one.question)].append(one)
+        for answer in judged:
+            by_family[self._family_of(answer.question)].append(answer)
         settled = []
         for group in by_family.values():
-            family = last_step([one.verdict.p for one in group], self.families[group[0].question])
-            settled += [self._at(family, one) for one in group]
+            family = last_step([judged.verdict.p for judged in group], self.families[group[0].question])
+            settled += [self._at(family, judged) for judged in group]
         return settled
 
     def _at(self, family: int, judged: Judged) -> Settled:
@@ -368,7 +372,9 @@ class Plan:
 
     def repeating(self, questions: Iterable[Question]) -> "Plan":
         """Return a plan that asks questions again with fresh seeds, at the same looks, each in a family of its own."""
-        again = plan(questions, trials=self.trials, first_seed=self.first_seed + seeds.FRESH, family=lambda one: one)
+        again = plan(
+            questions, trials=self.trials, first_seed=self.first_seed + seeds.FRESH, family=lambda question: question
+        )
         sizes = {question: question.rule.again(self.families[question]) for question in again.questions}
         return dataclasses.replace(
             again, families=sizes, looks=self.looks, glances=self.glances, stored=self.stored, repeats=True
@@ -427,30 +433,34 @@ def plan(
     are not asked here: another shard asks them, or the user chose only a part. `known`: questions about known
     deviations. `urgent`: see Plan. Raise UserError.
     """
-    asked = tuple(dict.fromkeys(questions))
+    unique = tuple(dict.fromkeys(questions))
     planned: dict[Hashable, list[Question]] = collections.defaultdict(list)
     about: dict[Key, list[Question]] = collections.defaultdict(list)
-    for question in asked:
+    for question in unique:
         if len(question.settings) == 1:
             about[question.key].append(question)
-    for question in dict.fromkeys((*asked, *beside)):
+    for question in dict.fromkeys((*unique, *beside)):
         planned[family(question)].append(question)
     sizes = {key: max(len(_members(group)), 1) for key, group in planned.items()}
-    own = [key for question in asked if question.rule.judgeable for key in question.keys]
+    keys = [key for question in unique if question.rule.judgeable for key in question.keys]
     check_trials(trials)
     # A single trial tells nothing of a zone, so nothing glances unless all trials are for clauses.
-    glances = trials > 1 and any(one.rule.glances for one in asked) and all(one.setting.packets for one in asked)
+    glances = (
+        trials > 1
+        and any(question.rule.glances for question in unique)
+        and all(question.setting.packets for question in unique)
+    )
     looks = looks_between(trials, trials if most_trials is None else most_trials)
     return Plan(
-        work=tuple(dict.fromkeys(own if work is None else work)),
-        questions=asked,
+        work=tuple(dict.fromkeys(keys if work is None else work)),
+        questions=unique,
         looks=(1, *looks) if glances else looks,
         first_seed=first_seed,
-        families={question: sizes[family(question)] for question in asked},
+        families={question: sizes[family(question)] for question in unique},
         known=frozenset(known),
         urgent=frozenset(urgent),
         glances=glances,
-        _about={key: tuple(found) for key, found in about.items()},
+        _about={key: tuple(questions) for key, questions in about.items()},
         _family_of=family,
     )
 
@@ -480,12 +490,12 @@ class Session:
     def finding(self, judged: Judged, again: Judged | None = None) -> Finding:
         """Return what is said of a question in the end."""
         question, rule = judged.question, judged.question.rule
-        made = [m for found in judged.measured.values() for m in found]
+        measurements = [m for measurements in judged.measured.values() for m in measurements]
         return Finding(
             verdict=judged.verdict, expected=self.expected(question), again=None if again is None else again.verdict,
             algorithm=question.algorithm, profile=question.setting.profile, group=rule.group, noun=rule.noun,
             family=self.plan.families[question], values=rule.values(judged.measured),
-            timeouts=sum(m.outcome is Outcome.TIMEOUT for m in made),
+            timeouts=sum(m.outcome is Outcome.TIMEOUT for m in measurements),
         )  # fmt: skip
 
     def events(self, source: Source) -> Iterator[Event]:
@@ -506,14 +516,14 @@ class Session:
         settled = self.plan.together(in_order)
         yield from settled
         again: dict[Question, Judged] = {}
-        if new := [one.question for one in settled if self.is_new(one)]:
+        if new := [settled.question for settled in settled if self.is_new(settled)]:
             repeating = self.plan.repeating(new)
             for event in source(repeating):
                 if isinstance(event, Judged) and not repeating.next_look(event):
                     again[event.question] = event
                     yield Repeated(question=event.question, verdict=event.verdict, measured=event.measured)
-        for one in settled:
-            yield self.finding(one, again.get(one.question))
+        for answer in settled:
+            yield self.finding(answer, again.get(answer.question))
 
     def findings(self, source: Source) -> list[Finding]:
         """Return the Finding of each question that was measured. Raise UserError."""
@@ -523,12 +533,12 @@ class Session:
 def _refuse_unlike(judged: Iterable[Judged]) -> None:
     """Raise UserError if verdicts on one algorithm are of more than one run."""
     runs: dict[str, dict[Hashable, Point]] = collections.defaultdict(dict)
-    for one in judged:
-        for setting, made in one.measured.items():
-            runs[one.question.algorithm].update({m.trial.run: setting.point for m in made})
-    for found in runs.values():
-        if len(found) > 1:
-            where = ", ".join(sorted({place.id for place in found.values()})[:2])
+    for answer in judged:
+        for setting, measurements in answer.measured.items():
+            runs[answer.question.algorithm].update({m.trial.run: setting.point for m in measurements})
+    for points in runs.values():
+        if len(points) > 1:
+            where = ", ".join(sorted({place.id for place in points.values()})[:2])
             raise UserError(f"measurements of different runs at {where}", "judge each run by itself")
 
 
@@ -538,32 +548,37 @@ def stored(lines: Mapping[Question, Measured], family: int = 1) -> list[Finding]
     `family`: how many questions there are in all, if more than these. Raises UserError for unlike runs.
     """
     apart = {
-        question: {setting: seeds.repeats_apart(made) for setting, made in measured.items()}
+        question: {setting: seeds.repeats_apart(measurements) for setting, measurements in measured.items()}
         for question, measured in lines.items()
     }
-    numbers = {setting: len(own) for parts in apart.values() for setting, (own, _) in parts.items() if own}
+    numbers = {
+        setting: len(measurements)
+        for parts in apart.values()
+        for setting, (measurements, _) in parts.items()
+        if measurements
+    }
     looks = looks_of(numbers.values())
-    asked = plan(lines, trials=looks[0])
-    sizes = dict.fromkeys(asked.questions, max(family, asked.family))
-    asked = dataclasses.replace(asked, looks=looks, glances=False, stored=True, families=sizes)
+    planned = plan(lines, trials=looks[0])
+    sizes = dict.fromkeys(planned.questions, max(family, planned.family))
+    planned = dataclasses.replace(planned, looks=looks, glances=False, stored=True, families=sizes)
 
-    def source(asked: Plan) -> Iterator[Judged]:
-        for question in asked.questions:
-            part = {setting: parts[asked.repeats] for setting, parts in apart[question].items()}
-            if all(part.values()) or not asked.repeats:
-                yield asked.judge(question, part)
+    def source(plan: Plan) -> Iterator[Judged]:
+        for question in plan.questions:
+            part = {setting: parts[plan.repeats] for setting, parts in apart[question].items()}
+            if all(part.values()) or not plan.repeats:
+                yield plan.judge(question, part)
 
-    return Session(plan=asked).findings(source)
+    return Session(plan=planned).findings(source)
 
 
 def by_zone(findings: Iterable[Finding]) -> dict[str, ZoneVerdict]:
     """Return {zone's id: ZoneVerdict} of findings; a violation that its repeat takes back is inconclusive."""
-    found: dict[str, dict[Point, Verdict]] = collections.defaultdict(dict)
+    by_zone_id: dict[str, dict[Point, Verdict]] = collections.defaultdict(dict)
     families: dict[str, int] = {}
-    for one in findings:
-        found[one.verdict.zone_id][one.verdict.place] = one.confirmed
-        families[one.verdict.zone_id] = one.family
+    for finding in findings:
+        by_zone_id[finding.verdict.zone_id][finding.verdict.place] = finding.confirmed
+        families[finding.verdict.zone_id] = finding.family
     return {
         zone_id: ZoneVerdict(zone_id=zone_id, verdicts=verdicts, family=families[zone_id])
-        for zone_id, verdicts in found.items()
+        for zone_id, verdicts in by_zone_id.items()
     }

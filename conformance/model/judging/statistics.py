@@ -144,11 +144,11 @@ def rank_sum_ways(n: int, sizes: tuple[int, ...]) -> "npt.NDArray[np.float64]":
         for _ in range(size):
             ways[1:, rank:] += ways[:-1, : highest + 1 - rank].copy()
         before += size
-    found: npt.NDArray[np.float64] = ways[fewer].copy()
+    counts: npt.NDArray[np.float64] = ways[fewer].copy()
     if fewer < n:
         of_all, lowest = total * (total + 1), fewer * (fewer + 1)
-        found = np.concatenate((np.zeros(of_all - highest), found[lowest:][::-1]))
-    return found
+        counts = np.concatenate((np.zeros(of_all - highest), counts[lowest:][::-1]))
+    return counts
 
 
 def rank_sum_moments(n: int, sizes: tuple[int, ...]) -> tuple[float, float]:

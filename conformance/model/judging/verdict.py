@@ -165,8 +165,8 @@ class Verdict:
     @property
     def borderline(self) -> bool:
         """Whether a median is outside, and it is still unclear after as many trials as a cell usually has at most."""
-        unclear = [one for one in self.parts or (self,) if one.status is Status.INCONCLUSIVE]
-        outside = any(value not in one.permitted for one in unclear for value in one.values)
+        unclear = [verdict for verdict in self.parts or (self,) if verdict.status is Status.INCONCLUSIVE]
+        outside = any(value not in verdict.permitted for verdict in unclear for value in verdict.values)
         return self.status is Status.INCONCLUSIVE and self.n >= USUALLY_MOST and outside
 
 
@@ -246,11 +246,11 @@ def obstacle(
         where = ", ".join(sorted({place.id for place in settings.values()})[:2])
         raise UserError(f"measurements of different runs at {where}", "judge each run by itself")
     for setting, place in settings.items():
-        asked = digest_at(place)
-        if setting.profile_digest != asked:
+        expected = digest_at(place)
+        if setting.profile_digest != expected:
             what = "profile" if setting.of_profile else "scenario"
             raise UserError(
-                f"{name} was measured under another {under} {what} (digest {asked})"
+                f"{name} was measured under another {under} {what} (digest {expected})"
                 f" than these results ({setting.profile_digest})",
                 f"use the {what} that the zone names, or derive the zone again",
             )
@@ -304,8 +304,8 @@ class ZoneAt(Rule):
         return self.zone.intervals[self.at].counted
 
     def judge(self, measured: Measured, family: int, more: bool) -> Verdict:
-        made = [m for measurements in measured.values() for m in measurements]
-        return judge(self.zone, self.at, made, family, more)
+        every = [m for measurements in measured.values() for m in measurements]
+        return judge(self.zone, self.at, every, family, more)
 
     def fewest(self, family: int, least: int = 1) -> int:
         # If all of so many trials lie beyond all values of every basis, it violates: no verdict has a smaller p.
@@ -319,8 +319,8 @@ class ZoneAt(Rule):
         return next(n for n in known if least_chance(n) <= level(family))
 
     def values(self, measured: Measured) -> tuple[float, ...]:
-        made = (m for measurements in measured.values() for m in measurements)
-        return tuple(value for m in made if (value := self.zone.value(m)) is not None)
+        every = (m for measurements in measured.values() for m in measurements)
+        return tuple(value for m in every if (value := self.zone.value(m)) is not None)
 
     def lines(self, verdict: Verdict, before: str | None = None) -> list[tuple[str, str]]:
         if verdict.value is None or verdict.interval is None:
@@ -355,8 +355,8 @@ def _with_power(verdict: Verdict, metric: str, family: int) -> Verdict:
     unclear = verdict.status in (Status.COMPATIBLE, Status.INCONCLUSIVE) and verdict.n
     if not unclear or not verdict.permitted.basis.values:
         return verdict
-    told = power.told(verdict.permitted, metric, verdict.n, level(max(family, 1)))
-    return dataclasses.replace(verdict, told=told)
+    power_told = power.told(verdict.permitted, metric, verdict.n, level(max(family, 1)))
+    return dataclasses.replace(verdict, told=power_told)
 
 
 def _unclear(verdict: Verdict, family: int) -> Verdict:
@@ -425,9 +425,9 @@ def status_of(
     """Return what judge() would say of trials of full packets that gave these values, if no more trials follow."""
     if not zone.intervals[place].counted:
         return Status.NOT_JUDGED
-    found = _compare(zone.metric, zone.intervals[place], values, timed_out or [False] * len(values))
-    unclear = found["p"] is not None and found["p"] > level(family)
-    return Status.INCONCLUSIVE if unclear else Status(found["status"])
+    figures = _compare(zone.metric, zone.intervals[place], values, timed_out or [False] * len(values))
+    unclear = figures["p"] is not None and figures["p"] > level(family)
+    return Status.INCONCLUSIVE if unclear else Status(figures["status"])
 
 
 def _compare(
@@ -439,17 +439,17 @@ def _compare(
     is a second test besides the medians, so each of the two has half of the chance of a false alarm. It takes as many
     trials as an interval of the median does.
     """
-    found = _compare_medians(metric, permitted, highest, timed_out, more)
-    seen = not any(timed_out) and math.inf not in found["interval"]
-    shares = modes.shares(highest, permitted, METRICS[metric]) if seen else None
+    figures = _compare_medians(metric, permitted, highest, timed_out, more)
+    finite = not any(timed_out) and math.inf not in figures["interval"]
+    shares = modes.shares(highest, permitted, METRICS[metric]) if finite else None
     if shares is None:
-        return found
+        return figures
     p = min(1.0, 2 * shares.p)
-    if found["p"] is not None:
-        return {**found, "p": min(1.0, 2 * found["p"], p)}
+    if figures["p"] is not None:
+        return {**figures, "p": min(1.0, 2 * figures["p"], p)}
     if p > ALPHA:
-        return found
-    return {**found, "status": Status.VIOLATES, "reason": f"another mode: {shares.words}", "p": p, "sure": False}
+        return figures
+    return {**figures, "status": Status.VIOLATES, "reason": f"another mode: {shares.words}", "p": p, "sure": False}
 
 
 def _compare_medians(

@@ -18,18 +18,23 @@ def of(setting: Setting) -> frozenset[str]:
     network = setting.network
     happens = {
         MARKS: any(_marks(network, direction) for link in network.links for _, direction in link.directions)
-        or any(one.mark_pct or one.ecn == ALL_CE for one in _impairments(network)),
+        or any(impairment.mark_pct or impairment.ecn == ALL_CE for impairment in _impairments(network)),
         OUTAGE: any(network.held(link, way) for link in network.links for way, _ in link.directions)
         or any(("loss_pct", 100) in entry.set for entry in network.schedule),
         IDLE: any(request.pause_s for group in network.flows for request in group.requests),
         DISORDER: bool(network.bond and not network.bond.reorder_ms)
-        or any(one.reorder for one in _impairments(network)),
+        or any(impairment.reorder for impairment in _impairments(network)),
     }
     return frozenset(event for event, does in happens.items() if does)
 
 
 def _impairments(network: Network) -> list[Impairments]:
-    return [one for link in network.links for way, _ in link.directions for one in network.impairments(link, way)]
+    return [
+        impairment
+        for link in network.links
+        for way, _ in link.directions
+        for impairment in network.impairments(link, way)
+    ]
 
 
 def _marks(network: Network, direction: Direction) -> bool:

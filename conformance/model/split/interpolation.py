@@ -31,10 +31,10 @@ def interpolate(rates: Mapping[Cell, float], cell: Cell) -> float | None:
     around = []
     for axis in _AXES:
         known = sorted({getattr(c, axis) for c in rates})
-        found = _bracket(axis, known, getattr(cell, axis))
-        if found is None:
+        bracket = _bracket(axis, known, getattr(cell, axis))
+        if bracket is None:
             return None
-        around.append(found)
+        around.append(bracket)
     logarithm = 0.0
     for corner in itertools.product(*around):
         neighbour = rates.get(Cell(*(value for value, _ in corner)))
@@ -63,7 +63,7 @@ def leave_one_out(rates: Mapping[Cell, float]) -> dict[str, list[tuple[Cell, flo
     Cells without neighbours on both sides are left out. The gap that is bridged is twice the grid's own, so the error
     of a cell halfway between two cells of the grid is usually no larger.
     """
-    found = {}
+    errors = {}
     for axis in _AXES:
         ratios: list[tuple[Cell, float]] = []
         for cell, rate in rates.items():
@@ -73,8 +73,8 @@ def leave_one_out(rates: Mapping[Cell, float]) -> dict[str, list[tuple[Cell, flo
             guess = interpolate(line, cell)
             if guess is not None and rate:
                 ratios.append((cell, guess / rate))
-        found[axis] = ratios
-    return found
+        errors[axis] = ratios
+    return errors
 
 
 def typical_and_worst(ratios: Sequence[tuple[Cell, float]]) -> tuple[float, float]:

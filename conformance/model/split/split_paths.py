@@ -109,11 +109,11 @@ class Path:
 def _segment(text: str) -> Cell:
     """Return a Cell from its three parts, in any order: the units say which is which."""
     parts = re.findall(rf"(?:^|-)({NUMBER})(mbps|ms|pct)(?=-|$)", text)
-    found = {unit: number for number, unit in parts}
+    numbers = {unit: number for number, unit in parts}
     try:
         if len(parts) != 3 or "-".join(f"{number}{unit}" for number, unit in parts) != text:
             raise ValueError
-        return Cell(float(found["mbps"]), float(found["ms"]), float(found["pct"]))
+        return Cell(float(numbers["mbps"]), float(numbers["ms"]), float(numbers["pct"]))
     except (KeyError, ValueError):
         raise UserError(f"segment {text!r} is not of the form 20mbps-100ms-0pct") from None
 
@@ -126,8 +126,8 @@ def paths(cells: Iterable[Cell]) -> tuple[Path, ...]:
 @functools.lru_cache(maxsize=16)  # zones and checks ask for the same few grids again and again
 def _paths(cells: tuple[Cell, ...]) -> tuple[Path, ...]:
     among = frozenset(cells)
-    made = (Path(s1, s2) for s1 in cells for s2 in cells)
-    return tuple(path for path in made if path.end_to_end in among)
+    paths = (Path(s1, s2) for s1 in cells for s2 in cells)
+    return tuple(path for path in paths if path.end_to_end in among)
 
 
 def representative_paths(bandwidth_mbps: float | None = None) -> dict[PathClass, Path]:
@@ -145,8 +145,8 @@ def representative_paths(bandwidth_mbps: float | None = None) -> dict[PathClass,
         PathClass.OTHER: (40, (40, 4), (40, 0)),
     }
     return {
-        path_class: Path(Cell(bandwidth_mbps or own, *s1), Cell(bandwidth_mbps or own, *s2))
-        for path_class, (own, s1, s2) in figure.items()
+        path_class: Path(Cell(bandwidth_mbps or rate_mbps, *s1), Cell(bandwidth_mbps or rate_mbps, *s2))
+        for path_class, (rate_mbps, s1, s2) in figure.items()
     }
 
 

@@ -48,10 +48,10 @@ class Rates:
         low: dict[Cell, float] = {}
         high: dict[Cell, float] = {}
         for cell, measurements in by_cell.items():
-            found = trial_rates(measurements)
-            if found is None:
+            rates = trial_rates(measurements)
+            if rates is None:
                 continue
-            low[cell], high[cell] = (statistics.median(values) for values in found)
+            low[cell], high[cell] = (statistics.median(values) for values in rates)
             if timeouts == "zero" and any(m.outcome is Outcome.TIMEOUT for m in measurements):
                 low[cell] = high[cell] = 0.0
         return cls(low=low, high=high, zero_is_infinite_gain=timeouts == "zero")
@@ -62,10 +62,10 @@ class Rates:
         low: dict[Cell, float] = {}
         high: dict[Cell, float] = {}
         for cell, measurements in by_cell.items():
-            found = trial_rates(measurements)
-            if found is not None:
-                low[cell] = max(statistics.median_interval(found[0], confidence)[0], 0.0)
-                high[cell] = statistics.median_interval(found[1], confidence)[1]
+            rates = trial_rates(measurements)
+            if rates is not None:
+                low[cell] = max(statistics.median_interval(rates[0], confidence)[0], 0.0)
+                high[cell] = statistics.median_interval(rates[1], confidence)[1]
         return cls(low=low, high=high)
 
     def over(self, factors: Mapping[Cell, float]) -> Self:
@@ -140,12 +140,12 @@ def _above(value: Bounds, limit: Bounds) -> bool | None:
 
 def predict(path: split_paths.Path, rates: Rates) -> Prediction:
     """Return the Prediction for a path. Both predictions grow with rates, so bounds of rates give their bounds."""
-    made: dict[str, Bounds | None] = {}
+    bounds: dict[str, Bounds | None] = {}
     for name, function in (("split", split_paths.predict_split), ("end_to_end", split_paths.predict_end_to_end)):
         low, high = function(path, rates.low), function(path, rates.high)
-        made[name] = None if low is None or high is None else (low, high)
+        bounds[name] = None if low is None or high is None else (low, high)
     return Prediction(
-        path=path, split=made["split"], end_to_end=made["end_to_end"],
+        path=path, split=bounds["split"], end_to_end=bounds["end_to_end"],
         zero_is_infinite_gain=rates.zero_is_infinite_gain,
     )  # fmt: skip
 
@@ -172,12 +172,12 @@ class Filter:
 
     def passes(self, prediction: Prediction) -> bool | None:
         """Return whether a path passes: True, False, or None if that is not known."""
-        found: set[bool | None] = set()
+        answers: set[bool | None] = set()
         if self.gain is not None:
-            found.add(prediction.gains(self.gain))
+            answers.add(prediction.gains(self.gain))
         if self.utilization is not None:
-            found.add(prediction.uses(self.utilization))
-        return False if False in found else None if None in found else True
+            answers.add(prediction.uses(self.utilization))
+        return False if False in answers else None if None in answers else True
 
     def in_doubt(self, prediction: Prediction) -> set[str]:
         """Return the predicted rates that leave it open whether a path passes: `split`, `end_to_end`, both or none."""
@@ -221,10 +221,10 @@ class Count:
 
 def count(predictions: Iterable[Prediction], filter_: Filter) -> dict[split_paths.PathClass, Count]:
     """Return {path class: Count} for one filter, in the order of PathClass, without classes that have no path."""
-    found: dict[split_paths.PathClass, Count] = collections.defaultdict(Count)
+    counts: dict[split_paths.PathClass, Count] = collections.defaultdict(Count)
     for prediction in predictions:
-        found[prediction.path.path_class].add(filter_.passes(prediction))
-    return {path_class: found[path_class] for path_class in split_paths.PathClass if path_class in found}
+        counts[prediction.path.path_class].add(filter_.passes(prediction))
+    return {path_class: counts[path_class] for path_class in split_paths.PathClass if path_class in counts}
 
 
 def largest_gain(predictions: Iterable[Prediction]) -> tuple[float, split_paths.Path] | None:

@@ -113,7 +113,7 @@ class SplitCheck(Rule):
 
 
 def _by_cell(measured: Measured) -> dict[Cell, Sequence[Measurement]]:
-    return {setting.cell: found for setting, found in measured.items()}
+    return {setting.cell: measurements for setting, measurements in measured.items()}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

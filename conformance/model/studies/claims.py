@@ -47,7 +47,7 @@ Look = Callable[[Hashable], Seen | NotSeen]
 class Relation(Protocol):
     """What a claim says about the quantities of one instance, which have an order."""
 
-    def holds(self, seen: Sequence[Seen]) -> bool | None:
+    def holds(self, sightings: Sequence[Seen]) -> bool | None:
         """Return whether the relation holds; None if intervals leave that open."""
         ...
 
@@ -57,17 +57,17 @@ class Relation(Protocol):
         ...
 
 
-def _all(found: Iterable[bool | None]) -> bool | None:
+def _all(answers: Iterable[bool | None]) -> bool | None:
     """Return whether all hold: False if one does not, else None if one is open."""
-    known = list(found)
+    known = list(answers)
     return False if False in known else None if None in known else True
 
 
-def above(one: Seen, other: Seen, factor: float = 1.0) -> bool | None:
+def above(first: Seen, other: Seen, factor: float = 1.0) -> bool | None:
     """Return whether a quantity is more than `factor` times another; None if intervals leave that open."""
-    if one.low > factor * other.high:
+    if first.low > factor * other.high:
         return True
-    return False if one.high <= factor * other.low else None
+    return False if first.high <= factor * other.low else None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,14 +77,14 @@ class Within:
     low: float
     high: float
 
-    def holds(self, seen: Sequence[Seen]) -> bool | None:
+    def holds(self, sightings: Sequence[Seen]) -> bool | None:
         """See Relation."""
-        return _all(map(self._one, seen))
+        return _all(map(self._one, sightings))
 
-    def _one(self, one: Seen) -> bool | None:
-        if self.low <= one.low and one.high <= self.high:
+    def _one(self, estimate: Seen) -> bool | None:
+        if self.low <= estimate.low and estimate.high <= self.high:
             return True
-        return False if one.high < self.low or one.low > self.high else None
+        return False if estimate.high < self.low or estimate.low > self.high else None
 
     @property
     def words(self) -> str:
@@ -100,9 +100,9 @@ class Order:
 
     factor: float = 1.0
 
-    def holds(self, seen: Sequence[Seen]) -> bool | None:
+    def holds(self, sightings: Sequence[Seen]) -> bool | None:
         """See Relation."""
-        return _all(above(a, b, self.factor) for a, b in itertools.pairwise(seen))
+        return _all(above(a, b, self.factor) for a, b in itertools.pairwise(sightings))
 
     @property
     def words(self) -> str:
@@ -117,11 +117,14 @@ class Rises:
     factor: float = 1.0
     _VERB: ClassVar[str] = "rises"
 
-    def holds(self, seen: Sequence[Seen]) -> bool | None:
+    def holds(self, sightings: Sequence[Seen]) -> bool | None:
         """See Relation."""
-        steps_back = (above(a, b, _PLATEAU) for a, b in itertools.pairwise(seen))
+        steps_back = (above(a, b, _PLATEAU) for a, b in itertools.pairwise(sightings))
         return _all(
-            [above(seen[-1], seen[0], self.factor), *(None if back is None else not back for back in steps_back)]
+            [
+                above(sightings[-1], sightings[0], self.factor),
+                *(None if back is None else not back for back in steps_back),
+            ]
         )
 
     @property
@@ -136,9 +139,9 @@ class Falls(Rises):
 
     _VERB: ClassVar[str] = "falls"
 
-    def holds(self, seen: Sequence[Seen]) -> bool | None:
+    def holds(self, sightings: Sequence[Seen]) -> bool | None:
         """See Relation."""
-        return Rises.holds(self, seen[::-1])
+        return Rises.holds(self, sightings[::-1])
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,13 +150,13 @@ class Maximum:
 
     at: tuple[int, ...]
 
-    def holds(self, seen: Sequence[Seen]) -> bool | None:
+    def holds(self, sightings: Sequence[Seen]) -> bool | None:
         """See Relation."""
-        inside = [seen[place] for place in self.at]
-        others = [one for place, one in enumerate(seen) if place not in self.at]
-        if any(all(above(other, one) for one in inside) for other in others):
+        inside = [sightings[place] for place in self.at]
+        others = [estimate for place, estimate in enumerate(sightings) if place not in self.at]
+        if any(all(above(other, inner) for inner in inside) for other in others):
             return False
-        return True if any(all(above(one, other) for other in others) for one in inside) else None
+        return True if any(all(above(inner, other) for other in others) for inner in inside) else None
 
     @property
     def words(self) -> str:
@@ -168,17 +171,17 @@ class Alike:
     points: float | None = None
     ratio: float | None = None
 
-    def holds(self, seen: Sequence[Seen]) -> bool | None:
+    def holds(self, sightings: Sequence[Seen]) -> bool | None:
         """See Relation."""
-        return _all(self._pair(a, b) for at, a in enumerate(seen) for b in seen[at + 1 :])
+        return _all(self._pair(a, b) for at, a in enumerate(sightings) for b in sightings[at + 1 :])
 
-    def _pair(self, one: Seen, other: Seen) -> bool | None:
+    def _pair(self, first: Seen, other: Seen) -> bool | None:
         if self.points is not None:
-            most = max(one.high - other.low, other.high - one.low)
-            least = max(one.low - other.high, other.low - one.high)
+            most = max(first.high - other.low, other.high - first.low)
+            least = max(first.low - other.high, other.low - first.high)
             return True if most <= self.points else False if least > self.points else None
         factor = 1 + (self.ratio or 0.0)
-        apart = above(one, other, factor), above(other, one, factor)
+        apart = above(first, other, factor), above(other, first, factor)
         return False if True in apart else None if None in apart else True
 
     @property
@@ -224,8 +227,8 @@ class Finding:
     def labelled(self) -> list["LabelledSeen | None"]:
         """What was seen of each quantity, with its label."""
         return [
-            None if seen is None else LabelledSeen(label=label, seen=seen)
-            for label, seen in zip(self.instance.labels, self.seen, strict=True)
+            None if estimate is None else LabelledSeen(label=label, seen=estimate)
+            for label, estimate in zip(self.instance.labels, self.seen, strict=True)
         ]
 
 
@@ -268,14 +271,16 @@ class Judged:
 def find(instance: Instance, look: Look, anchors: Mapping[str, "Judged"] = {}) -> Finding:
     """Return the Finding of an instance; it is not judged if an anchor that it rests on differs."""
     looked = [look(quantity) for quantity in instance.quantities]
-    seen = tuple(one if isinstance(one, Seen) else None for one in looked)
-    lacking = (one.why for one in looked if isinstance(one, NotSeen))
+    sightings = tuple(estimate if isinstance(estimate, Seen) else None for estimate in looked)
+    lacking = (not_seen.why for not_seen in looked if isinstance(not_seen, NotSeen))
     unfit = (
         f"scaled, and anchor {name} differs" for name in instance.anchors if anchors[name].verdict is Verdict.DIFFERS
     )
     why = next(itertools.chain(lacking, unfit), None)
-    known = [one for one in seen if one is not None]
-    return Finding(instance=instance, seen=seen, holds=instance.relation.holds(known) if why is None else None, why=why)
+    known = [estimate for estimate in sightings if estimate is not None]
+    return Finding(
+        instance=instance, seen=sightings, holds=instance.relation.holds(known) if why is None else None, why=why
+    )
 
 
 def judge(instances: Iterable[Instance], look: Look, anchors: Mapping[str, "Judged"] = {}) -> Judged:
@@ -305,12 +310,12 @@ _OPEN = {Verdict.INCONCLUSIVE: "is inconclusive", Verdict.NOT_JUDGED: "was not m
 
 def counts(judged: Iterable[Judged]) -> dict[Verdict, int]:
     """Return how many claims have each verdict."""
-    found = [one.verdict for one in judged]
-    return {verdict: found.count(verdict) for verdict in Verdict}
+    verdicts = [judged.verdict for judged in judged]
+    return {verdict: verdicts.count(verdict) for verdict in Verdict}
 
 
-def words_of(found: Finding) -> Iterator[str]:
+def words_of(finding: Finding) -> Iterator[str]:
     """Yield a phrase for each quantity that was seen: its label, median and interval."""
-    for label, seen in zip(found.instance.labels, found.seen, strict=True):
-        if seen is not None:
-            yield f"{label} {seen.median:.4g} ({seen.low:.4g} to {seen.high:.4g})".strip()
+    for label, estimate in zip(finding.instance.labels, finding.seen, strict=True):
+        if estimate is not None:
+            yield f"{label} {estimate.median:.4g} ({estimate.low:.4g} to {estimate.high:.4g})".strip()

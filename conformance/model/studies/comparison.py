@@ -154,18 +154,18 @@ def _compared(quantity: Quantity, before: Values, after: Values, p: float, alpha
     a, b = statistics.median(before.values()), statistics.median(after.values())
     identical = _identical(before, after)
     interval = (0.0, 0.0) if identical else shift_interval(list(before.values()), list(after.values()))
-    found = Compared(
+    compared = Compared(
         quantity=quantity, before=a, after=b, n=(len(before), len(after)), interval=interval, p=p,
         identical=identical, change=Change.UNCLEAR,
     )  # fmt: skip
-    least = found.matters
+    least = compared.matters
     if identical:
         change = Change.SAME
-    elif p <= alpha and found.difference and abs(found.difference) >= least:
+    elif p <= alpha and compared.difference and abs(compared.difference) >= least:
         change = Change.MOVED
     else:
         change = Change.SAME if -least < interval[0] and interval[1] < least else Change.UNCLEAR
-    return dataclasses.replace(found, change=change)
+    return dataclasses.replace(compared, change=change)
 
 
 def _identical(before: Values, after: Values) -> bool:

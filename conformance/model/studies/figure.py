@@ -62,43 +62,44 @@ QuantityOf = Callable[[Coordinates], Quantity]
 def read(data: Sequence[Mapping[str, Any]], point_of: PointOf, quantity_of: QuantityOf) -> Iterator[Figure]:
     """Yield the figures of a document that satisfies the schema. Raises UserError with a JSON pointer."""
     ids: set[str] = set()
-    for at, one in enumerate(data):
-        if one["id"] in ids:
-            raise UserError(f"/figures/{at}/id: two figures are called {one['id']}")
-        ids.add(one["id"])
-        if one.get("metric", "") not in ("", *METRICS):
-            raise UserError(f"/figures/{at}/metric: {one['metric']!r} is not one of the metrics")
-        by_cell = one["draws"] in BY_CELL
-        if strange := [name for name in (_NOT_BY_CELL if by_cell else _BY_CELL_ONLY) if name in one]:
-            raise UserError(f"/figures/{at}/{strange[0]}: a figure that draws {one['draws']} does not take it")
-        cells = tuple(_cells(f"/figures/{at}", one, quantity_of)) if by_cell else ()
-        points = () if by_cell else tuple(_points(f"/figures/{at}", one, point_of))
-        made = Figure(
-            id=one["id"], title=one["title"], draws=one["draws"], metric=one.get("metric", ""), group=one.get("group"),
-            x=one.get("x"), y=one.get("y"), lines=one.get("lines"), panels=tuple(one.get("panels", ())),
-            log=one.get("log", False), published=tuple(one.get("published", ())), points=points, cells=cells,
+    for at, fields in enumerate(data):
+        if fields["id"] in ids:
+            raise UserError(f"/figures/{at}/id: two figures are called {fields['id']}")
+        ids.add(fields["id"])
+        if fields.get("metric", "") not in ("", *METRICS):
+            raise UserError(f"/figures/{at}/metric: {fields['metric']!r} is not one of the metrics")
+        by_cell = fields["draws"] in BY_CELL
+        if strange := [name for name in (_NOT_BY_CELL if by_cell else _BY_CELL_ONLY) if name in fields]:
+            raise UserError(f"/figures/{at}/{strange[0]}: a figure that draws {fields['draws']} does not take it")
+        cells = tuple(_cells(f"/figures/{at}", fields, quantity_of)) if by_cell else ()
+        points = () if by_cell else tuple(_points(f"/figures/{at}", fields, point_of))
+        figure = Figure(
+            id=fields["id"], title=fields["title"], draws=fields["draws"], metric=fields.get("metric", ""),
+            group=fields.get("group"), x=fields.get("x"), y=fields.get("y"), lines=fields.get("lines"),
+            panels=tuple(fields.get("panels", ())),
+            log=fields.get("log", False), published=tuple(fields.get("published", ())), points=points, cells=cells,
         )  # fmt: skip
-        _check(f"/figures/{at}", made)
-        yield made
+        _check(f"/figures/{at}", figure)
+        yield figure
 
 
-def _points(where: str, one: Mapping[str, Any], point_of: PointOf) -> Iterator[StudyPoint]:
+def _points(where: str, fields: Mapping[str, Any], point_of: PointOf) -> Iterator[StudyPoint]:
     """Yield the points of a figure's selection, or of each of its selections."""
-    chosen = one["at"] if isinstance(one["at"], list) else [one["at"]]
+    chosen = fields["at"] if isinstance(fields["at"], list) else [fields["at"]]
     for number, selection in enumerate(chosen):
-        with located(f"{where}/at" + (f"/{number}" if isinstance(one["at"], list) else "")):
+        with located(f"{where}/at" + (f"/{number}" if isinstance(fields["at"], list) else "")):
             yield from map(point_of, product(selection))
 
 
-def _cells(where: str, one: Mapping[str, Any], quantity_of: QuantityOf) -> Iterator[Cell]:
-    columns = one["columns"]
-    for number, row in enumerate(one["rows"]):
+def _cells(where: str, fields: Mapping[str, Any], quantity_of: QuantityOf) -> Iterator[Cell]:
+    columns = fields["columns"]
+    for number, row in enumerate(fields["rows"]):
         published = row.get("published", [None] * len(columns))
         if len(published) != len(columns):
             raise UserError(f"{where}/rows/{number}/published: {len(published)} values for {len(columns)} columns")
         for column, value in zip(columns, published, strict=True):
             with located(f"{where}/rows/{number}"):
-                quantity = quantity_of({**one.get("at", {}), **row["at"], **column["at"]})
+                quantity = quantity_of({**fields.get("at", {}), **row["at"], **column["at"]})
             yield Cell(row=row["title"], column=column["title"], quantity=quantity, published=value)
 
 
@@ -109,8 +110,8 @@ def _check(where: str, figure: Figure) -> None:
         if any(name not in point.coordinates() for point in figure.points):
             raise UserError(f"{where}: not all of its points have a coordinate {name!r}")
     panels = set(map(figure.panel, figure.points))
-    for number, one in enumerate(figure.published):
-        if tuple(one.get("panel", ())) not in panels:
+    for number, published in enumerate(figure.published):
+        if tuple(published.get("panel", ())) not in panels:
             raise UserError(f"{where}/published/{number}/panel: the figure has no such panel")
 
 

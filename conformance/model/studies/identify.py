@@ -68,23 +68,23 @@ def scores(zones: Iterable[Zone], measurements: Mapping[Cell, Sequence[Measureme
     under the zones' profile. If a trial timed out, its utilization is an upper bound: the feature is a miss if the
     bound is below the zone, and otherwise not seen.
     """
-    zones, found = list(zones), []
+    zones, unranked = list(zones), []
     for algorithm in sorted({zone.algorithm for zone in zones}):
-        features, seen = 0, 0
+        features, visible = 0, 0
         misses: list[Miss] = []
         for zone in (z for z in zones if z.algorithm == algorithm):
             for cell, permitted in zone.by_cell.items():
                 features += 1
-                own = measurements.get(cell, ())
-                permitted, _ = permitted_to(permitted, own)
-                value = _value(zone.metric, permitted, own)
+                measured = measurements.get(cell, ())
+                permitted, _ = permitted_to(permitted, measured)
+                value = _value(zone.metric, permitted, measured)
                 if value is None:
                     continue
-                seen += 1
+                visible += 1
                 if missed := miss(zone, cell, value, permitted):
                     misses.append(missed)
-        found.append(Score(algorithm=algorithm, features=features, seen=seen, misses=tuple(misses)))
-    return sorted(found, key=lambda score: (-score.share, not _is_called(score.algorithm, called), score.algorithm))
+        unranked.append(Score(algorithm=algorithm, features=features, seen=visible, misses=tuple(misses)))
+    return sorted(unranked, key=lambda score: (-score.share, not _is_called(score.algorithm, called), score.algorithm))
 
 
 def miss(zone: Zone, cell: Cell, value: float, permitted: Interval) -> Miss | None:
@@ -126,14 +126,14 @@ def nearest(scores: Sequence[Score]) -> list[Score]:
     return [score for score in scores if (best.share - score.share) * best.features < _CLEAR_FEATURES]
 
 
-def contradicts(called: str, found: str, known: Iterable[str]) -> bool:
+def contradicts(called: str, conclusion: str, known: Iterable[str]) -> bool:
     """Return whether the name of a scheme contradicts the algorithm that it was found to be.
 
     A name without a version ("bbr") fits every version. A name whose family is not `known` contradicts nothing.
     """
     if _family(called) not in {_family(name) for name in known}:
         return False
-    return _family(found) != called if _family(called) == called else found != called
+    return _family(conclusion) != called if _family(called) == called else conclusion != called
 
 
 def _is_called(algorithm: str, called: str) -> bool:

@@ -40,14 +40,14 @@ class Rates:
 def rates(zones: Sequence[Zone], trials: int, spread: bool, runs: int = RUNS) -> Rates:
     """Return the Rates with `trials` trials in each cell. `spread`: as in Rates."""
     algorithms = sorted({zone.algorithm for zone in zones})
-    found = []
+    conclusions = []
     for at, algorithm in enumerate(algorithms):
         chance = np.random.default_rng(at)
         for _ in range(runs):
-            found.append((algorithm, conclusion(_scores(zones, _seen(zones, algorithm, trials, spread, chance)))))
-    right = sum(algorithm == named for algorithm, named in found)
-    none = sum(named is None for _, named in found)
-    n = len(found)
+            conclusions.append((algorithm, conclusion(_scores(zones, _seen(zones, algorithm, trials, spread, chance)))))
+    right = sum(algorithm == named for algorithm, named in conclusions)
+    none = sum(named is None for _, named in conclusions)
+    n = len(conclusions)
     return Rates(
         trials=trials, runs=runs, spread=spread, right=right / n, inconclusive=none / n, wrong=(n - right - none) / n
     )
@@ -58,15 +58,15 @@ _Seen = dict[tuple[str, Cell], float]
 
 
 def _seen(zones: Sequence[Zone], algorithm: str, trials: int, spread: bool, chance: np.random.Generator) -> _Seen:
-    seen: _Seen = {}
+    medians: _Seen = {}
     for zone in (zone for zone in zones if zone.algorithm == algorithm):
         sd = SPREAD.get(zone.metric, SPREAD["utilization"]) if spread else 0.0
         for cell, permitted in zone.by_cell.items():
             factor = max(float(chance.normal(1, sd)), 0.0)
             drawn = [_draw(permitted.basis, chance) for _ in range(trials)]
             value = factor * statistics.median(drawn)
-            seen[zone.metric, cell] = min(value, 1.0) if zone.metric == "utilization" else value
-    return seen
+            medians[zone.metric, cell] = min(value, 1.0) if zone.metric == "utilization" else value
+    return medians
 
 
 def _draw(basis: Basis, chance: np.random.Generator) -> float:
@@ -81,12 +81,12 @@ def _draw(basis: Basis, chance: np.random.Generator) -> float:
     return max(basis.median + abs(z) / _LARGEST_OF_20 * (end - basis.median), 0.0)
 
 
-def _scores(zones: Sequence[Zone], seen: _Seen) -> list[Score]:
+def _scores(zones: Sequence[Zone], drawn: _Seen) -> list[Score]:
     by_algorithm: dict[str, tuple[int, list[Miss]]] = {}
     for zone in zones:
         features, misses = by_algorithm.get(zone.algorithm, (0, []))
-        missed = (miss(zone, cell, seen[zone.metric, cell], of) for cell, of in zone.by_cell.items())
-        misses += [one for one in missed if one]
+        missed = (miss(zone, cell, drawn[zone.metric, cell], of) for cell, of in zone.by_cell.items())
+        misses += [miss for miss in missed if miss]
         by_algorithm[zone.algorithm] = features + len(zone.intervals), misses
     scores = [
         Score(algorithm=algorithm, features=features, seen=features, misses=tuple(misses))

@@ -68,22 +68,22 @@ KERNEL_STACK = "linux-tcp"
 
 def from_json(data: Mapping[str, Any], where: object) -> tuple[Mutant, ...]:
     """Return the mutants of a document that satisfies the schema; `where` names it in errors. Raises UserError."""
-    found: dict[str, Mutant] = {}
+    mutants: dict[str, Mutant] = {}
     for at, entry in enumerate(data["mutants"]):
-        if entry["id"] in found:
+        if entry["id"] in mutants:
             raise UserError(f"{where}: /mutants/{at}: mutant {entry['id']} is listed twice")
         if not entry["id"].startswith(entry["algorithm"]):
             raise UserError(f"{where}: /mutants/{at}/id: it does not begin with {entry['algorithm']}")
-        made = entry["made"]
-        found[entry["id"]] = Mutant(
+        build = entry["made"]
+        mutants[entry["id"]] = Mutant(
             **{name: entry[name] for name in ("id", "algorithm", "what", "reference", "suspect")},
-            stack=made.get("adapter", KERNEL_STACK),
-            measured=made.get("algorithm", entry["algorithm"]),
-            kernel=made.get("kernel"),
-            parameters=made.get("parameters", {}),
+            stack=build.get("adapter", KERNEL_STACK),
+            measured=build.get("algorithm", entry["algorithm"]),
+            kernel=build.get("kernel"),
+            parameters=build.get("parameters", {}),
             expected=Expected.of_json(entry["expected"]) if "expected" in entry else None,
         )
-    return tuple(found.values())
+    return tuple(mutants.values())
 
 
 def choose(mutants: Sequence[Mutant], ids: Sequence[str]) -> Sequence[Mutant]:
@@ -91,7 +91,7 @@ def choose(mutants: Sequence[Mutant], ids: Sequence[str]) -> Sequence[Mutant]:
     known = {mutant.id: mutant for mutant in mutants}
     for name in ids:
         if name not in known:
-            alike = [one for one in known if one.partition("-")[0] == name.partition("-")[0]]
+            alike = [mutant for mutant in known if mutant.partition("-")[0] == name.partition("-")[0]]
             mend = f"choose one of {', '.join(alike)}" if alike else "mutants/mutants.json lists them"
             raise UserError(f"mutant {name!r} is not known", mend)
     return [known[name] for name in ids] if ids else list(mutants)
@@ -118,11 +118,11 @@ class Finding:
 
     @property
     def outcome(self) -> Outcome:
-        found = {verdict.status for verdict in self.verdicts}
-        if Status.VIOLATES in found:
+        status = {verdict.status for verdict in self.verdicts}
+        if Status.VIOLATES in status:
             return Outcome.DETECTED
         # Nothing is known about a mutant that did not run everywhere.
-        return Outcome.ERROR if not found or found & {Status.ERROR, Status.UNSUPPORTED} else Outcome.MISSED
+        return Outcome.ERROR if not status or status & {Status.ERROR, Status.UNSUPPORTED} else Outcome.MISSED
 
     @property
     def telling(self) -> list[Verdict]:

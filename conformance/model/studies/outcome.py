@@ -87,37 +87,46 @@ def _look(
         by_cell = {study.setting(point).cell: measured[point] for point in quantity.points if measured.get(point)}
         lacking = (point for point in quantity.points if study.setting(point).cell not in by_cell)
         known = {study.setting(point).cell: references.get(point, {}).get(UTILIZATION.name) for point in lacking}
-        others = {cell: seen for cell, seen in known.items() if seen is not None}
+        others = {cell: estimate for cell, estimate in known.items() if estimate is not None}
         return predicted.predict(quantity.metric, dict(quantity.asked), by_cell, others)
     (point,) = quantity.points
-    found = measured.get(point)
-    if not found and quantity.group is None and quantity.phase is None and quantity.metric in references.get(point, {}):
+    measurements = measured.get(point)
+    if (
+        not measurements
+        and quantity.group is None
+        and quantity.phase is None
+        and quantity.metric in references.get(point, {})
+    ):
         return references[point][quantity.metric]
-    if not found:
+    if not measurements:
         return NotSeen(why_not.get(point, _NOT_MEASURED))
     if quantity.phase is not None:
-        phased = [(one, delivery_metrics.in_phase(one.flows, quantity.phase)) for one in found if one.outcome in _ANY]
+        phased = [
+            (measurement, delivery_metrics.in_phase(measurement.flows, quantity.phase))
+            for measurement in measurements
+            if measurement.outcome in _ANY
+        ]
         if any(flows is None for _, flows in phased):
             return NotSeen("a trial ended before that phase")
-        found = [
-            *(one for one in found if one.outcome not in _ANY),
-            *(dataclasses.replace(one, flows=flows) for one, flows in phased if flows is not None),
+        measurements = [
+            *(measurement for measurement in measurements if measurement.outcome not in _ANY),
+            *(dataclasses.replace(measurement, flows=flows) for measurement, flows in phased if flows is not None),
         ]
-    return seen(found, quantity.metric, quantity.group)
+    return seen(measurements, quantity.metric, quantity.group)
 
 
 def seen(measurements: Sequence[Measurement], name: str, group: str | None) -> Seen | NotSeen:
     """Return what trials say about a metric of a group; NotSeen with the reason if a trial failed or lacks it."""
     metric = METRICS[name]
-    if bad := next((one for one in measurements if one.outcome not in _ANY), None):
+    if bad := next((measurement for measurement in measurements if measurement.outcome not in _ANY), None):
         return NotSeen(bad.message or str(bad.outcome))
-    values = [metric.of(one, group) for one in measurements]
-    late = next((one for one in measurements if one.outcome is Outcome.TIMEOUT), None)
+    values = [metric.of(measurement, group) for measurement in measurements]
+    late = next((measurement for measurement in measurements if measurement.outcome is Outcome.TIMEOUT), None)
     if late is not None and metric.timeout is Timeout.UNKNOWN:
         return NotSeen(late.message or "the transfer timed out")
     there = [value for value in values if value is not None]
     if len(there) < len(values):
         return NotSeen(metric.missing or f"{metric.title} has no value in some trials")
-    found = Seen.of(there)
+    estimate = Seen.of(there)
     # A trial that timed out has this value or a smaller one.
-    return found if late is None else dataclasses.replace(found, low=metric.least)
+    return estimate if late is None else dataclasses.replace(estimate, low=metric.least)

@@ -28,39 +28,39 @@ _CLASS_I = "I"
 _CLASSES: Mapping[str, tuple[PathClass, ...]] = {
     "all": tuple(PathClass),
     _CLASS_I: (PathClass.I_NEAR, PathClass.I_FAR),
-    **{str(one): (one,) for one in PathClass},
+    **{str(path_class): (path_class,) for path_class in PathClass},
 }
 
 
-def check(metric: str, asked: Mapping[str, Any]) -> None:
+def check(metric: str, wanted_of: Mapping[str, Any]) -> None:
     """Raise UserError if a prediction is asked for with a parameter or a value that it does not take."""
     known = ASKED[metric]
-    if lacking := [name for name in asked if name not in known]:
+    if lacking := [name for name in wanted_of if name not in known]:
         raise UserError(f"{metric} has no parameter {lacking[0]!r}", f"it takes {', '.join(known)}")
     if "path" in known:
-        Path.parse(str(asked.get("path", "")))
+        Path.parse(str(wanted_of.get("path", "")))
         return
     for name in ("gain_above", "utilization_above"):
-        if isinstance(value := asked.get(name, 0), bool) or not isinstance(value, int | float):
+        if isinstance(value := wanted_of.get(name, 0), bool) or not isinstance(value, int | float):
             raise UserError(f"{name}: {value!r} is not a number")
-    if (name := asked.get("path_class", "all")) not in _CLASSES:
+    if (name := wanted_of.get("path_class", "all")) not in _CLASSES:
         raise UserError(f"there is no path class {name!r}", f"choose one of {', '.join(_CLASSES)}")
 
 
 def predict(
-    metric: str, asked: Mapping[str, Any], by_cell: Mapping[Cell, Sequence[Measurement]],
+    metric: str, wanted_of: Mapping[str, Any], by_cell: Mapping[Cell, Sequence[Measurement]],
     known: Mapping[Cell, Seen] = {},
 ) -> Seen | NotSeen:  # fmt: skip
     """Return the prediction from the cells' medians, with the bounds that the intervals of these medians allow.
 
     `known`: the utilization of further cells, of which there are no measurements.
     """
-    n = min([*map(len, by_cell.values()), *(seen.n for seen in known.values())], default=0)
+    n = min([*map(len, by_cell.values()), *(estimate.n for estimate in known.values())], default=0)
     medians = Rates.medians(by_cell).and_others(_rates(known, "median"), _rates(known, "median"))
     intervals = Rates.intervals(by_cell).and_others(_rates(known, "low"), _rates(known, "high"))
     if metric == "split_paths":
-        return _count(asked, medians, intervals, n)
-    path = Path.parse(str(asked["path"]))
+        return _count(wanted_of, medians, intervals, n)
+    path = Path.parse(str(wanted_of["path"]))
     of = "split" if metric == "predicted_split" else "end_to_end"
     median = split_rates.predict(path, medians).utilization(of)
     bounds = split_rates.predict(path, intervals).utilization(of)
@@ -71,15 +71,15 @@ def predict(
 
 def _rates(known: Mapping[Cell, Seen], bound: str) -> dict[Cell, float]:
     """Return each cell's goodput in Mbit/s; `bound` is "median", "low" or "high"."""
-    return {cell: max(getattr(seen, bound), 0.0) * cell.bandwidth_mbps for cell, seen in known.items()}
+    return {cell: max(getattr(estimate, bound), 0.0) * cell.bandwidth_mbps for cell, estimate in known.items()}
 
 
-def _count(asked: Mapping[str, Any], medians: Rates, intervals: Rates, n: int) -> Seen | NotSeen:
+def _count(wanted_of: Mapping[str, Any], medians: Rates, intervals: Rates, n: int) -> Seen | NotSeen:
     cells = tuple(grids.cells("full"))
     if lacking := sum(cell not in medians.low for cell in cells):
         return NotSeen(f"{lacking} of the grid's {len(cells)} cells were not measured")
-    wanted = Filter(gain=asked.get("gain_above"), utilization=asked.get("utilization_above"))
-    classes = _CLASSES[str(asked.get("path_class", "all"))]
+    wanted = Filter(gain=wanted_of.get("gain_above"), utilization=wanted_of.get("utilization_above"))
+    classes = _CLASSES[str(wanted_of.get("path_class", "all"))]
     among = [path for path in split_paths.paths(cells) if path.path_class in classes]
     by_medians = [wanted.passes(split_rates.predict(path, medians)) for path in among]
     by_intervals = [wanted.passes(split_rates.predict(path, intervals)) for path in among]

@@ -119,7 +119,7 @@ class Study:
         return cls(
             name=data["name"], title=data["title"], source=data["source"], scaled=tuple(data.get("scaled", ())),
             trials=data["trials"], scenarios=scenarios, points=reader.points, more=reader.more,
-            variants={name: Variant(**one) for name, one in data.get("kernels", {}).items()},
+            variants={name: Variant(**fields) for name, fields in data.get("kernels", {}).items()},
             anchors=tuple(reader.anchors()), claims=tuple(reader.claims()), figures=reader.figures,
         )  # fmt: skip
 
@@ -137,7 +137,7 @@ class _Reader:
 
     def __init__(self, data: Mapping[str, Any], scenarios: Mapping[str, Scenario]) -> None:
         self._data, self._scenarios = data, scenarios
-        found: dict[str, dict[StudyPoint, None]] = {tier: {} for tier in TIERS}
+        by_tier: dict[str, dict[StudyPoint, None]] = {tier: {} for tier in TIERS}
         #: {point without a kernel: {kernel: the point on that kernel}}, in the order of experiments
         self._known: dict[StudyPoint, dict[str | None, StudyPoint]] = {}
         self.more: dict[StudyPoint, int] = {}
@@ -152,15 +152,15 @@ class _Reader:
                         for point in map(scenario.point, product(selection)):
                             scenario.setting(point)
                             for stack, algorithm in itertools.product(stacks, experiment["algorithms"]):
-                                one = StudyPoint(scenario.name, stack, algorithm, point, client)
-                                on = dataclasses.replace(one, kernel=kernel)
-                                self._known.setdefault(one, {})[kernel] = on
-                                found[tier][on] = None
+                                study_point = StudyPoint(scenario.name, stack, algorithm, point, client)
+                                on = dataclasses.replace(study_point, kernel=kernel)
+                                self._known.setdefault(study_point, {})[kernel] = on
+                                by_tier[tier][on] = None
                                 if "trials" in experiment:
                                     self.more[on] = max(experiment["trials"], self.more.get(on, 0))
-        self.points = {"smoke": tuple(found["smoke"]), "full": tuple({**found["smoke"], **found["full"]})}
+        self.points = {"smoke": tuple(by_tier["smoke"]), "full": tuple({**by_tier["smoke"], **by_tier["full"]})}
         self.figures = tuple(figure.read(data.get("figures", ()), self._point, self._quantity))
-        self._figures = [one.id for one in self.figures]
+        self._figures = [figure.id for figure in self.figures]
         self._anchors = [anchor["name"] for anchor in data.get("anchors", ())]
 
     def _scenario(self, name: str) -> Scenario:
@@ -171,34 +171,35 @@ class _Reader:
     def anchors(self) -> Iterator[Anchor]:
         """Yield the anchors. Raises UserError."""
         names: set[str] = set()
-        for at, one in enumerate(self._data.get("anchors", ())):
-            if one["name"] in names:
-                raise UserError(f"/anchors/{at}/name: two anchors are called {one['name']}")
-            names.add(one["name"])
-            if "anchors" in one["check"]:
+        for at, fields in enumerate(self._data.get("anchors", ())):
+            if fields["name"] in names:
+                raise UserError(f"/anchors/{at}/name: two anchors are called {fields['name']}")
+            names.add(fields["name"])
+            if "anchors" in fields["check"]:
                 raise UserError(f"/anchors/{at}/check/anchors: an anchor cannot rest on another")
-            instances = _placed(self._instances(f"/anchors/{at}/check", one["check"]))
-            yield Anchor(name=one["name"], instances=instances, reason=one["reason"])
+            instances = _placed(self._instances(f"/anchors/{at}/check", fields["check"]))
+            yield Anchor(name=fields["name"], instances=instances, reason=fields["reason"])
 
     def claims(self) -> Iterator[Claim]:
         """Yield the claims. Raises UserError."""
         ids: set[str] = set()
-        for at, one in enumerate(self._data["claims"]):
-            if one["id"] in ids:
-                raise UserError(f"/claims/{at}/id: two claims are called {one['id']}")
-            ids.add(one["id"])
-            figures = _named(f"/claims/{at}", one, "figures", self._figures)
-            of_all = _named(f"/claims/{at}", one, "anchors", self._anchors)
+        for at, fields in enumerate(self._data["claims"]):
+            if fields["id"] in ids:
+                raise UserError(f"/claims/{at}/id: two claims are called {fields['id']}")
+            ids.add(fields["id"])
+            figures = _named(f"/claims/{at}", fields, "figures", self._figures)
+            of_all = _named(f"/claims/{at}", fields, "anchors", self._anchors)
             instances: list[tuple[Coordinates, Instance]] = []
-            for number, check in enumerate(one.get("checks", ())):
+            for number, check in enumerate(fields.get("checks", ())):
                 where = f"/claims/{at}/checks/{number}"
                 names = tuple(dict.fromkeys((*of_all, *_named(where, check, "anchors", self._anchors))))
-                found = self._instances(where, check)
-                instances += [(place, dataclasses.replace(each, anchors=names)) for place, each in found]
+                placed = self._instances(where, check)
+                instances += [(place, dataclasses.replace(each, anchors=names)) for place, each in placed]
             yield Claim(
-                id=one["id"], says=one["says"], place=one["place"], figures=figures, published=one["published"],
-                tolerance=one.get("tolerance"), instances=_placed(instances), not_judged=one.get("not_judged"),
-                difference=one.get("difference"),
+                id=fields["id"], says=fields["says"], place=fields["place"], figures=figures,
+                published=fields["published"], tolerance=fields.get("tolerance"), instances=_placed(instances),
+                not_judged=fields.get("not_judged"),
+                difference=fields.get("difference"),
             )  # fmt: skip
 
     def _instances(self, where: str, check: Mapping[str, Any]) -> Iterator[tuple[Coordinates, Instance]]:
@@ -228,15 +229,15 @@ class _Reader:
         network = setting.network
         if METRICS[str(metric)].of_transfer != setting.of_profile:
             raise UserError(f"{metric} is not a metric of {at.scenario}", "see docs/scenario-metrics.md")
-        names = [one.name for one in network.flows]
+        names = [flow.name for flow in network.flows]
         if group is not None and group not in names:
             raise UserError(f"{at.scenario} has no group {group!r}", f"it has {', '.join(names) or 'none'}")
         of_phase = None if phase is None else _phase(phase, str(metric), network)
         return Quantity((at,), str(metric), None if group is None else str(group), phase=of_phase)
 
     def _prediction(self, metric: str, rest: Mapping[str, Value]) -> Quantity:
-        asked = {name: value for name, value in rest.items() if name not in _PLACES}
-        predicted.check(metric, asked)
+        options = {name: value for name, value in rest.items() if name not in _PLACES}
+        predicted.check(metric, options)
         of = (rest.get(SCENARIO), rest.get(STACK_OF, STACK), rest.get(CLIENT_OF, CLIENT), rest.get(ALGORITHM))
         points = tuple(
             point
@@ -251,7 +252,7 @@ class _Reader:
             raise UserError(
                 f"{rest.get(SCENARIO)} has several points of one cell", "choose one with one point per cell"
             )
-        return Quantity(points, metric, None, tuple(sorted(asked.items())))
+        return Quantity(points, metric, None, tuple(sorted(options.items())))
 
     def _point(self, coordinates: Coordinates) -> StudyPoint:
         """Return the point with these coordinates. Raises UserError if the study does not measure it."""
@@ -263,11 +264,11 @@ class _Reader:
         stack, algorithm = str(rest.pop(STACK_OF, STACK)), str(rest.pop(ALGORITHM))
         client = str(rest.pop(CLIENT_OF, CLIENT))
         kernel = rest.pop(KERNEL, None)
-        found = StudyPoint(scenario.name, stack, algorithm, scenario.point(rest), client)
-        point = _on_kernel(self._known.get(found, {}), kernel)
+        study_point = StudyPoint(scenario.name, stack, algorithm, scenario.point(rest), client)
+        point = _on_kernel(self._known.get(study_point, {}), kernel)
         if point is None:
-            asked = dataclasses.replace(found, kernel=None if kernel is None else str(kernel))
-            raise UserError(f"the study does not measure {asked.words}", "add it to an experiment")
+            varied = dataclasses.replace(study_point, kernel=None if kernel is None else str(kernel))
+            raise UserError(f"the study does not measure {varied.words}", "add it to an experiment")
         return point
 
 
@@ -276,12 +277,12 @@ def _on_kernel(measured: Mapping[str | None, StudyPoint], kernel: Value | None) 
     return next(iter(measured.values()), None) if kernel is None else measured.get(str(kernel))
 
 
-def _named(where: str, one: Mapping[str, Any], field: str, known: Sequence[str]) -> tuple[str, ...]:
+def _named(where: str, fields: Mapping[str, Any], field: str, known: Sequence[str]) -> tuple[str, ...]:
     """Return the names in a field of a claim or check. Raises UserError if the study lacks one."""
-    for number, name in enumerate(one.get(field, ())):
+    for number, name in enumerate(fields.get(field, ())):
         if name not in known:
             raise UserError(f"{where}/{field}/{number}: the study has no {field[:-1]} {name!r}")
-    return tuple(one.get(field, ()))
+    return tuple(fields.get(field, ()))
 
 
 def _phase(phase: Value, metric: str, network: Network | None) -> int:
@@ -300,8 +301,8 @@ def _placed(instances: Iterable[tuple[Coordinates, Instance]]) -> tuple[Instance
     names = dict.fromkeys(name for place, _ in known for name in place)
     varied = [name for name in names if len({place.get(name) for place, _ in known}) > 1]
     return tuple(
-        dataclasses.replace(one, where=", ".join(f"{name} {place[name]}" for name in varied if name in place))
-        for place, one in known
+        dataclasses.replace(instance, where=", ".join(f"{name} {place[name]}" for name in varied if name in place))
+        for place, instance in known
     )
 
 
@@ -312,18 +313,18 @@ _Read = tuple[Relation, Sequence[Coordinates], Callable[[int], str]]
 def _relation(where: str, check: Mapping[str, Any]) -> _Read:
     """Return the relation that a check asks for, with its sides. Raises UserError."""
     name = next(name for name in ("within", "order", "alike", "maximum", "rises", "falls") if name in check)
-    asked = check[name]
+    limits = check[name]
     if name == "within":
-        return _within(f"{where}/within", asked), [{}], lambda number: f"{where}/at"
+        return _within(f"{where}/within", limits), [{}], lambda number: f"{where}/at"
     if name == "order":
-        return claims.Order(factor=asked.get("factor", 1.0)), asked["sides"], _side(where, name)
+        return claims.Order(factor=limits.get("factor", 1.0)), limits["sides"], _side(where, name)
     if name == "alike":
-        return claims.Alike(points=asked.get("points"), ratio=asked.get("ratio")), asked["sides"], _side(where, name)
-    sides = [{asked["along"]: value} for value in asked["values"]]
+        return claims.Alike(points=limits.get("points"), ratio=limits.get("ratio")), limits["sides"], _side(where, name)
+    sides = [{limits["along"]: value} for value in limits["values"]]
     if name == "maximum":
-        return _maximum(f"{where}/maximum/at", asked), sides, _value(where, name)
+        return _maximum(f"{where}/maximum/at", limits), sides, _value(where, name)
     kind = claims.Rises if name == "rises" else claims.Falls
-    return kind(factor=asked.get("factor", 1.0)), sides, _value(where, name)
+    return kind(factor=limits.get("factor", 1.0)), sides, _value(where, name)
 
 
 def _side(where: str, name: str) -> Callable[[int], str]:
@@ -334,13 +335,13 @@ def _value(where: str, name: str) -> Callable[[int], str]:
     return lambda number: f"{where}/{name}/values/{number}"
 
 
-def _maximum(where: str, asked: Mapping[str, Any]) -> claims.Maximum:
-    values = asked["values"]
-    if lacking := [value for value in asked["at"] if value not in values]:
+def _maximum(where: str, limits: Mapping[str, Any]) -> claims.Maximum:
+    values = limits["values"]
+    if lacking := [value for value in limits["at"] if value not in values]:
         raise UserError(f"{where}: {lacking[0]!r} is not one of the values")
-    if len(set(asked["at"])) >= len(values):
+    if len(set(limits["at"])) >= len(values):
         raise UserError(f"{where}: it lists all values, so it says nothing")
-    return claims.Maximum(at=tuple(values.index(value) for value in asked["at"]))
+    return claims.Maximum(at=tuple(values.index(value) for value in limits["at"]))
 
 
 def _within(where: str, data: Mapping[str, float]) -> claims.Within:

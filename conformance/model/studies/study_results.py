@@ -31,7 +31,7 @@ class Found:
 
 def anything_known(measurements: Iterable[Measurement]) -> bool:
     """Return whether any of a point's trials measured something."""
-    return any(one.metrics for one in measurements)
+    return any(measurement.metrics for measurement in measurements)
 
 
 def core_s(measured: Mapping[StudyPoint, Sequence[Measurement]], points: Iterable[StudyPoint]) -> tuple[int, float]:
@@ -39,9 +39,12 @@ def core_s(measured: Mapping[StudyPoint, Sequence[Measurement]], points: Iterabl
 
     Each trial used one core.
     """
-    found = [measured[point] for point in points if anything_known(measured.get(point, ()))]
-    took = [[wall_s for one in own if isinstance(wall_s := one.host.get("wall_s"), int | float)] for own in found]
-    return sum(map(bool, took)), math.fsum(wall_s for own in took for wall_s in own)
+    measurements = [measured[point] for point in points if anything_known(measured.get(point, ()))]
+    took = [
+        [wall_s for measurement in measurements if isinstance(wall_s := measurement.host.get("wall_s"), int | float)]
+        for measurements in measurements
+    ]
+    return sum(map(bool, took)), math.fsum(wall_s for seconds in took for wall_s in seconds)
 
 
 def of_point(point: StudyPoint) -> Of:
@@ -67,9 +70,9 @@ def of(study: Study, measurements: Iterable[Measurement]) -> Found:
     for point in study.points["full"]:
         points[point.stack, point.client, point.algorithm, study.setting(point)].append(point)
     with_client = {(point.stack, point.client) for point in study.points["full"]}
-    found: dict[Of, dict[Build, dict[StudyPoint, list[Measurement]]]] = collections.defaultdict(dict)
-    for one in measurements:
-        scheme, trial = one.trial.scheme, one.trial
+    by_build: dict[Of, dict[Build, dict[StudyPoint, list[Measurement]]]] = collections.defaultdict(dict)
+    for measurement in measurements:
+        scheme, trial = measurement.trial.scheme, measurement.trial
         client = scheme.client or OWN
         # A client that no experiment names is the common one, whichever that was.
         client = client if (scheme.stack, client) in with_client else CLIENT
@@ -78,13 +81,13 @@ def of(study: Study, measurements: Iterable[Measurement]) -> Found:
                 continue
             if point.kernel is None and (scheme.algorithm, scheme.kernel) in named:
                 continue
-            found[of_point(point)].setdefault(build(one), {}).setdefault(point, []).append(one)
+            by_build[of_point(point)].setdefault(build(measurement), {}).setdefault(point, []).append(measurement)
     measured: dict[StudyPoint, Sequence[Measurement]] = {}
     schemes: dict[str, None] = {}
-    for builds in found.values():
+    for builds in by_build.values():
         most = max(reversed(builds.values()), key=len)
-        for point, own in most.items():
-            measured[point] = sorted(own, key=lambda one: one.trial.seed)
-            if anything_known(own):
-                schemes[own[0].trial.scheme.id] = None
+        for point, of_one in most.items():
+            measured[point] = sorted(of_one, key=lambda measurement: measurement.trial.seed)
+            if anything_known(of_one):
+                schemes[of_one[0].trial.scheme.id] = None
     return Found(measured=measured, schemes=tuple(sorted(schemes)))

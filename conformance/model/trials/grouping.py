@@ -17,15 +17,17 @@ def by_scheme(measurements: Iterable[Measurement]) -> dict[str, dict[Cell, list[
     """
     _one_length(measurements)
     firsts: dict[str, Trial] = {}
-    found: dict[str, dict[Cell, list[Measurement]]] = collections.defaultdict(lambda: collections.defaultdict(list))
+    by_scheme_id: dict[str, dict[Cell, list[Measurement]]] = collections.defaultdict(
+        lambda: collections.defaultdict(list)
+    )
     for m in measurements:
         scheme_id = m.trial.scheme.id
         difference = _difference(firsts.setdefault(scheme_id, m.trial), m.trial)
         if difference:
-            what, one, other, mend = difference
-            raise UserError(f"results of {scheme_id} are mixed: {what} {one} and {other}", mend)
-        found[scheme_id][m.trial.setting.cell].append(m)
-    return {scheme_id: dict(cells) for scheme_id, cells in found.items()}
+            what, first, other, mend = difference
+            raise UserError(f"results of {scheme_id} are mixed: {what} {first} and {other}", mend)
+        by_scheme_id[scheme_id][m.trial.setting.cell].append(m)
+    return {scheme_id: dict(cells) for scheme_id, cells in by_scheme_id.items()}
 
 
 def _one_length(measurements: Iterable[Measurement]) -> None:
@@ -34,9 +36,9 @@ def _one_length(measurements: Iterable[Measurement]) -> None:
         setting = m.trial.setting
         lengths.setdefault(setting.transfer_s, setting.profile)
         if len(lengths) > 1:
-            (one, its), (other, others) = lengths.items()
+            (length_s, its), (other, others) = lengths.items()
             raise UserError(
-                f"results are from transfers of {one:g} s (profile {its}) and of {other:g} s (profile {others})",
+                f"results are from transfers of {length_s:g} s (profile {its}) and of {other:g} s (profile {others})",
                 "the rate may change with time: choose a length with --transfer-s",
             )
 

@@ -34,8 +34,8 @@ _AFTER = (("min_rtt_ms", "minimum RTT, ms", 2), ("retransmitted_segments", "retr
 def columns() -> tuple[str, ...]:
     """Return the headings of the numbers in the table of trials."""
     first, *others = lone()
-    seen = [[head for _, head, _ in part] for part in (_BEFORE, _AFTER)]
-    return (first.label, *seen[0], *(metric.label for metric in others), *seen[1])
+    heads = [[head for _, head, _ in part] for part in (_BEFORE, _AFTER)]
+    return (first.label, *heads[0], *(metric.label for metric in others), *heads[1])
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -124,8 +124,8 @@ def _three(result: CellResult, metric: str) -> dict[str, Measurement]:
     ran = [(value, m) for m in result.measurements if (value := m.value(metric)) is not None]
     if not ran or middle is None:
         return {}
-    ordered = sorted(ran, key=lambda found: (found[0], found[1].trial.seed))
-    nearest, median = min(ordered, key=lambda found: (abs(found[0] - middle), found[1].trial.seed))
+    ordered = sorted(ran, key=lambda pair: (pair[0], pair[1].trial.seed))
+    nearest, median = min(ordered, key=lambda pair: (abs(pair[0] - middle), pair[1].trial.seed))
     chosen = {"median": median}
     for style, (value, measurement) in (("lowest", ordered[0]), ("highest", ordered[-1])):
         if value != nearest:

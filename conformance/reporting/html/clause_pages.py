@@ -63,8 +63,8 @@ class Part:
     @property
     def count(self) -> collections.Counter[str]:
         """The number of verdicts by status, in the order in which pages list them."""
-        found = collections.Counter(row.status for row in self.rows)
-        return collections.Counter({status: found[status] for status in _ORDER if found[status]})
+        counts = collections.Counter(row.status for row in self.rows)
+        return collections.Counter({status: counts[status] for status in _ORDER if counts[status]})
 
     @property
     def worst(self) -> str:
@@ -116,19 +116,21 @@ class Part:
 def of(stacks: Collection[str]) -> tuple[Sequence[Specification], Part]:
     """Return all documents, and what is recorded about these stacks. Raises UserError."""
     # RFCs come before drafts.
-    specifications = sorted(clauses.specifications(), key=lambda one: not one.document.startswith("RFC"))
-    by_id = {clause.id: clause for one in specifications for clause in one.clauses}
+    specifications = sorted(
+        clauses.specifications(), key=lambda specification: not specification.document.startswith("RFC")
+    )
+    by_id = {clause.id: clause for specification in specifications for clause in specification.clauses}
     return specifications, Part(rows=tuple(_rows(by_id, clause_record.load(), stacks)))
 
 
 def _rows(by_id: dict[str, Clause], record: Iterable[Entry], stacks: Collection[str]) -> Iterator[Row]:
-    found = [
-        Row(clause=by_id[one["clause"]], entry=one)
-        for one in record
-        if one["who"] in stacks and one["clause"] in by_id and not recorded.of_mutant(one)
+    rows = [
+        Row(clause=by_id[entry["clause"]], entry=entry)
+        for entry in record
+        if entry["who"] in stacks and entry["clause"] in by_id and not recorded.of_mutant(entry)
     ]
     at = {clause_id: place for place, clause_id in enumerate(by_id)}
-    yield from sorted(found, key=lambda row: (at[row.clause.id], _ORDER.index(row.status), row.stack, row.algorithm))
+    yield from sorted(rows, key=lambda row: (at[row.clause.id], _ORDER.index(row.status), row.stack, row.algorithm))
 
 
 def of_stack(stack: str) -> str:

@@ -51,14 +51,14 @@ def _step(share: float) -> int:
 
 def ramp(anchors: Sequence[str]) -> list[Colour]:
     """Return the STEPS colours of a scale."""
-    made: list[Colour] = []
+    colours: list[Colour] = []
     for step in range(STEPS):
         at = step / (STEPS - 1) * (len(anchors) - 1)
         left = min(int(at), len(anchors) - 2)
         pair = [[int(anchor[i : i + 2], 16) for i in (0, 2, 4)] for anchor in anchors[left : left + 2]]
         red, green, blue = (round(a + (b - a) * (at - left)) for a, b in zip(*pair, strict=True))
-        made.append((red, green, blue))
-    return made
+        colours.append((red, green, blue))
+    return colours
 
 
 def luminance(colour: Colour) -> float:

@@ -56,33 +56,33 @@ def sections(all_series: Iterable[Series]) -> list[Section]:
     by_profile: dict[str, list[Series]] = {}
     for series in all_series:
         by_profile.setdefault(series.setting.profile_digest, []).append(series)
-    return [_section(found) for found in by_profile.values()]
+    return [_section(series) for series in by_profile.values()]
 
 
-def _section(found: Sequence[Series]) -> Section:
-    cells = sorted({cell for series in found for cell in series.cells})
+def _section(sides: Sequence[Series]) -> Section:
+    cells = sorted({cell for series in sides for cell in series.cells})
     return Section(
-        settings=found[0].utilization.settings,
-        series=tuple(found),
-        names=tuple(_names(found)),
-        rows=tuple(_row(cell, found) for cell in cells),
+        settings=sides[0].utilization.settings,
+        series=tuple(sides),
+        names=tuple(_names(sides)),
+        rows=tuple(_row(cell, sides) for cell in cells),
     )
 
 
-def _names(found: Sequence[Series]) -> list[str]:
+def _names(series: Sequence[Series]) -> list[str]:
     """Return names of stack and working trees; to tell equal ones apart, add the kernel or a digest."""
-    names = ["+".join((s.scheme.stack, *s.scheme.trees)) for s in found]
+    names = ["+".join((s.scheme.stack, *s.scheme.trees)) for s in series]
     for more in (
-        [f" on {s.scheme.kernel_release}" for s in found],
-        [f" ({s.scheme.stack_digest[:SHORT_DIGEST]})" for s in found],
-        [f" ({s.digest[:SHORT_DIGEST]})" for s in found],
+        [f" on {s.scheme.kernel_release}" for s in series],
+        [f" ({s.scheme.stack_digest[:SHORT_DIGEST]})" for s in series],
+        [f" ({s.digest[:SHORT_DIGEST]})" for s in series],
     ):
         names = [name if names.count(name) == 1 else name + end for name, end in zip(names, more, strict=True)]
     return names
 
 
-def _row(cell: Cell, found: Sequence[Series]) -> Row:
-    results = [series.utilization.results.get(cell) for series in found]
+def _row(cell: Cell, sides: Sequence[Series]) -> Row:
+    results = [series.utilization.results.get(cell) for series in sides]
     medians = [r.value for r in results if r is not None and r.value is not None]
     permitted = next((r.permitted for r in results if r is not None and r.permitted), None)
     return Row(

@@ -78,20 +78,20 @@ def answers(all_series: Sequence[Series], names: Names, measurements: Iterable[M
 
 def _table(rows: Sequence[tuple[Row, Mapping[str, str]]]) -> Table:
     """Return a Table of the rows, with all columns that any of them has."""
-    columns = tuple(dict.fromkeys(name for _, found in rows for name in found))
-    filled = (dataclasses.replace(row, texts=tuple(found.get(name, "") for name in columns)) for row, found in rows)
+    columns = tuple(dict.fromkeys(name for _, texts in rows for name in texts))
+    filled = (dataclasses.replace(row, texts=tuple(cells.get(name, "") for name in columns)) for row, cells in rows)
     return Table(columns=columns, rows=tuple(filled))
 
 
 def _of_series(criterion: Criterion, all_series: Sequence[Series], names: Names) -> Table:
     if criterion.figures is None:
         return _table([])
-    asked = [series for series in all_series if (series.setting.rival is not None) == criterion.shared]
+    fitting = [series for series in all_series if (series.setting.rival is not None) == criterion.shared]
     return _table(
         [
-            (Row(scheme=names[series.scheme], where=series.setting.profile, texts=(), series=series), found)
-            for series in asked
-            if (found := criterion.figures(series))
+            (Row(scheme=names[series.scheme], where=series.setting.profile, texts=(), series=series), texts)
+            for series in fitting
+            if (texts := criterion.figures(series))
         ]
     )
 
@@ -101,12 +101,12 @@ Runs = Mapping[tuple[Scheme, str], Mapping[Point, Sequence[Measurement]]]
 
 
 def _runs(measurements: Iterable[Measurement]) -> Runs:
-    found: dict[tuple[Scheme, str], dict[Point, list[Measurement]]] = collections.defaultdict(dict)
-    for one in measurements:
-        setting = one.trial.setting
-        if not setting.of_profile and one.metrics:
-            found[one.trial.scheme, setting.profile].setdefault(setting.point, []).append(one)
-    return found
+    by_run: dict[tuple[Scheme, str], dict[Point, list[Measurement]]] = collections.defaultdict(dict)
+    for measurement in measurements:
+        setting = measurement.trial.setting
+        if not setting.of_profile and measurement.metrics:
+            by_run[measurement.trial.scheme, setting.profile].setdefault(setting.point, []).append(measurement)
+    return by_run
 
 
 def _of_scenarios(criterion: Criterion, runs: Runs, names: Names) -> Table:
@@ -138,10 +138,10 @@ def _span(
         if not criterion.network(network):
             continue
         if not others:
-            values = [own_kind.value(one, name) for one in measured]
+            values = [own_kind.value(measurement, name) for measurement in measured]
         else:
             groups = [group.name for group in network.flows if not group.judged]
-            values = [metric.of(one, group) for one in measured for group in groups]
+            values = [metric.of(measurement, group) for measurement in measured for group in groups]
         if known := [value for value in values if value is not None]:
             medians.append(statistics.median(known))
     return figures.span(medians, f".{metric.digits}f", metric.suffix, "points")
@@ -157,15 +157,15 @@ def _of_clauses(criterion: Criterion, record: Sequence[clause_record.Entry], sch
     by_id = {clause.id: clause for clause in clauses.all_clauses()}
     for clause_id in criterion.clauses:
         clause = by_id[clause_id]
-        for one in record:
-            if one["clause"] != clause_id or one["scheme"] not in schemes or recorded.of_mutant(one):
+        for entry in record:
+            if entry["clause"] != clause_id or entry["scheme"] not in schemes or recorded.of_mutant(entry):
                 continue
             rows.append(
                 (
-                    Row(scheme=one["scheme"], where=f"{clause.id} ({clause.source})", texts=()),
+                    Row(scheme=entry["scheme"], where=f"{clause.id} ({clause.source})", texts=()),
                     {
-                        "observable": clause.observable.title, "measured": recorded.value(clause, one),
-                        "permitted": clause.bound.words(clause.observable.digits), "recorded verdict": one["verdict"],
+                        "observable": clause.observable.title, "measured": recorded.value(clause, entry),
+                        "permitted": clause.bound.words(clause.observable.digits), "recorded verdict": entry["verdict"],
                     },
                 )
             )  # fmt: skip

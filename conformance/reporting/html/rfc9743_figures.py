@@ -27,12 +27,12 @@ def span(values: Sequence[float], form: str, unit: str = "", noun: str = "cells"
 
 def _medians(series: Series, metric: str, wanted: Callable[[Cell], bool]) -> list[float]:
     """Return the medians over trials of any metric of the results, in the cells that are `wanted`."""
-    found = []
+    medians = []
     for cell, result in series.utilization.results.items():
         values = [v for v in (m.value(metric) for m in result.measurements if m.metrics) if v is not None]
         if wanted(cell) and values:
-            found.append(statistics.median(values))
-    return found
+            medians.append(statistics.median(values))
+    return medians
 
 
 def _some(**columns: str | None) -> dict[str, str]:
@@ -67,17 +67,17 @@ def bufferbloat(series: Series) -> dict[str, str]:
 
 def deep(network: Network) -> bool:
     """Return whether the tested flow's bottleneck has a FIFO of at least 4 BDP."""
-    found = network.bottleneck(network.tested)
-    queue = found[0].direction(found[1]).queue if found else None
+    place = network.bottleneck(network.tested)
+    queue = place[0].direction(place[1]).queue if place else None
     return queue is not None and queue.kind == "bfifo" and queue.in_bdp and (queue.size or 0) >= DEEP_BDP
 
 
 def high_loss(series: Series) -> dict[str, str]:
     """Return the loss that a flow causes itself, and its loss at 3 % and more of random loss."""
-    own = _medians(series, "lost_pct", _no_loss)
+    lost = _medians(series, "lost_pct", _no_loss)
     lossy = _medians(series, "lost_pct", lambda c: c.loss_pct >= 3)
     return _some(
-        lost_without_random_loss=span(own, ".2f", " %"),
+        lost_without_random_loss=span(lost, ".2f", " %"),
         lost_at_3_percent_random_loss_or_more=span(lossy, ".2f", " %"),
     )
 
@@ -95,8 +95,8 @@ def wireless(series: Series) -> dict[str, str]:
 def high_delay(series: Series) -> dict[str, str]:
     """Return the utilization at the longest delay of the results."""
     most = max(cell.one_way_delay_ms for cell in series.cells)
-    found = span(_medians(series, "utilization", lambda c: c.one_way_delay_ms == most), ".2f")
-    return _some(longest_round_trip=f"{2 * most:g} ms", utilization_at_that_round_trip=found)
+    longest = span(_medians(series, "utilization", lambda c: c.one_way_delay_ms == most), ".2f")
+    return _some(longest_round_trip=f"{2 * most:g} ms", utilization_at_that_round_trip=longest)
 
 
 def data_centers(series: Series) -> dict[str, str]:

@@ -46,9 +46,9 @@ def write(source: Source, target: pathlib.Path, blamed: Blamed = types.MappingPr
     """Write the site of a Source into the folder `target`; return the path of its front page. Raises UserError."""
     studies = study_page.pages(source.measurements)
     site = _Site(heatmaps.drawn(source.measurements, or_none=bool(studies)), source, blamed, studies)
-    with files.folder(target, "choose another --out") as made:
+    with files.folder(target, "choose another --out") as temporary:
         for name, content in site.files():
-            files.write(made / name, content)
+            files.write(temporary / name, content)
     return target / "index.html"
 
 
@@ -89,7 +89,7 @@ class _Site:
             "study_totals": study_page.totals(self._studies),
             "of_points": self._points,
             "version": __version__,
-            "result_files": [f"{one.name} ({one.trials} lines, SHA-256 {one.digest}…)" for one in source.files],
+            "result_files": [f"{file.name} ({file.trials} lines, SHA-256 {file.digest}…)" for file in source.files],
             "labs": sorted({s.utilization.lab_digest for s in series}),
             "kernels": sorted({f"Linux {s.scheme.kernel_release} ({s.scheme.kernel_digest})" for s in series}),
             "stacks": sorted({f"{s.scheme.stack} {s.scheme.stack_version} ({s.scheme.stack_digest})" for s in series}),
@@ -147,10 +147,10 @@ class _Site:
         for algorithm, series in groups:
             if len(series) > 1:
                 yield algorithm_page(algorithm), self._compare(algorithm, series)
-        for one in self._series:
-            yield f"{slugs.of_series(one)}.html", self._scheme(one)
-            for bandwidth in one.bandwidths:
-                yield _cells_page(one, bandwidth), self._cells(one, bandwidth)
+        for shown in self._series:
+            yield f"{slugs.of_series(shown)}.html", self._scheme(shown)
+            for bandwidth in shown.bandwidths:
+                yield _cells_page(shown, bandwidth), self._cells(shown, bandwidth)
         parquet = extras.installed("parquet")
         if self._points:
             yield "shared.html", self._shared()
@@ -167,11 +167,11 @@ class _Site:
     def _shared(self) -> bytes:
         """Return the page of points, with those that have a verdict: rows without one tell a reader nothing."""
         verdicts = [status for status in Status if status.decided]
-        told = sorted(
+        rows = sorted(
             (row for row in self._points if row.status in verdicts), key=lambda row: verdicts.index(row.status)
         )
         others = collections.Counter(row.status for row in self._points if row.status not in verdicts)
-        return self._render("shared.html", told=told, others=others)
+        return self._render("shared.html", told=rows, others=others)
 
     def _clause_pages(self) -> Iterator[tuple[str, bytes]]:
         if not self._clauses.rows:
@@ -190,10 +190,10 @@ class _Site:
 
     def _overview(self) -> dict[str, dict[str, list[Series]]]:
         """Return {stack: {algorithm: [series]}}: the table on the front page."""
-        found: dict[str, dict[str, list[Series]]] = {}
+        by_stack: dict[str, dict[str, list[Series]]] = {}
         for series in self._series:
-            found.setdefault(series.scheme.stack, {}).setdefault(series.scheme.algorithm, []).append(series)
-        return dict(sorted(found.items()))
+            by_stack.setdefault(series.scheme.stack, {}).setdefault(series.scheme.algorithm, []).append(series)
+        return dict(sorted(by_stack.items()))
 
     def _scheme(self, series: Series) -> bytes:
         panels = [
@@ -221,7 +221,9 @@ class _Site:
             grid=grid,
             columns=cell_page.columns(),
             cells=shown,
-            with_extremes=any(line.style == "lowest" for one in shown for panel in one.panels for line in panel.lines),
+            with_extremes=any(
+                line.style == "lowest" for detail in shown for panel in detail.panels for line in panel.lines
+            ),
         )
 
     def _compare(self, algorithm: str, series: Sequence[Series]) -> bytes:
@@ -278,10 +280,10 @@ def _href(series: Series, cell: Cell) -> str:
 
 def _outside(series: Series) -> list[tuple[str, CellResult, str]]:
     """Return (metric, result, link) of the cells that neither conform nor are compatible, the worst first."""
-    found = [
+    outside = [
         (heatmap.metric, result, _href(series, result.cell))
         for heatmap in series.heatmaps
         for result in heatmap.results.values()
         if not (result.status.passes or result.status is Status.NOT_JUDGED) and not series.is_told(heatmap, result)
     ]
-    return sorted(found, key=lambda item: heatmaps.worst_first(item[1]))
+    return sorted(outside, key=lambda item: heatmaps.worst_first(item[1]))

@@ -50,8 +50,8 @@ class Predicted:
 
 def of_series(all_series: Iterable[Series]) -> list[Predicted]:
     """Return the Predicted of each Series whose cells make paths of two segments; others are left out."""
-    made = (_predicted(series) for series in all_series if not series.setting.rival)
-    return [predicted for predicted in made if predicted is not None]
+    predictions = (_predicted(series) for series in all_series if not series.setting.rival)
+    return [predicted for predicted in predictions if predicted is not None]
 
 
 @functools.lru_cache(maxsize=16)
@@ -81,19 +81,19 @@ def _predicted(series: Series) -> Predicted | None:
 
 
 def _count(predictions: Sequence[split_rates.Prediction], filter_: split_rates.Filter) -> Counted:
-    found = split_rates.count(predictions, filter_)
-    passed = sum(c.passed for c in found.values())
-    unknown = sum(c.unknown for c in found.values())
+    counts = split_rates.count(predictions, filter_)
+    passed = sum(c.passed for c in counts.values())
+    unknown = sum(c.unknown for c in counts.values())
     known = len(predictions) - unknown
     share = f"{passed / known:.1%}" if known else "not known"
-    return filter_.title, tuple(found[c].passed for c in split_paths.PathClass), passed, share, unknown
+    return filter_.title, tuple(counts[c].passed for c in split_paths.PathClass), passed, share, unknown
 
 
 def _largest(predictions: Iterable[split_rates.Prediction]) -> str:
-    found = split_rates.largest_gain(predictions)
-    if found is None:
+    largest = split_rates.largest_gain(predictions)
+    if largest is None:
         return "not known"
-    gain, path = found
+    gain, path = largest
     return f"{gain:.1f}x at {path.id} ({path.path_class})"
 
 
@@ -107,12 +107,12 @@ def _examples(paths: Sequence[split_paths.Path]) -> Mapping[split_paths.PathClas
 
 
 def _example(path_class: split_paths.PathClass, path: split_paths.Path, rates: split_rates.Rates) -> Example:
-    made = split_rates.predict(path, rates)
+    prediction = split_rates.predict(path, rates)
     return Example(
         path_class=str(path_class),
         path_id=path.id,
-        split=_bar(made.utilization("split")),
-        end_to_end=_bar(made.utilization("end_to_end")),
+        split=_bar(prediction.utilization("split")),
+        end_to_end=_bar(prediction.utilization("end_to_end")),
     )
 
 

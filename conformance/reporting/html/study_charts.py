@@ -76,7 +76,7 @@ def _coloured(figure: Figure, rows: _Rows) -> Mapping[str, Any]:
     places = list(map(_ALGORITHMS.index, names)) if set(names) <= set(_ALGORITHMS) else range(len(names))
     ranges = [[values[at % len(values)] for at in places] for values in (charts.SERIES_COLOURS, charts.SHAPES)]
     legend = _legend(figure, names)
-    colour, shape = (altair.Scale(domain=names, range=found) for found in ranges)
+    colour, shape = (altair.Scale(domain=names, range=marks) for marks in ranges)
     return {
         "color": altair.Color("line:N", scale=colour, legend=legend),
         "shape": altair.Shape("line:N", scale=shape, legend=legend),
@@ -102,20 +102,20 @@ def _curves(figure: Figure, rows: _Rows, every: _Rows, size: tuple[int, int]) ->
     title = METRICS[figure.metric].label if figure.metric else ""
     both = _coloured(figure, every)
     at: dict[str, Any] = {"x": _x(figure, rows)}
-    seen = base.transform_filter("datum.kind == 'seen'")
+    measured = base.transform_filter("datum.kind == 'seen'")
     if _has_names(rows):
         at["xOffset"] = altair.XOffset("line:N", sort=_line_names(every))
-        marks = seen.mark_point(size=50, filled=True, opacity=1)
+        marks = measured.mark_point(size=50, filled=True, opacity=1)
     else:
-        marks = seen.mark_line(point=altair.OverlayMarkDef(size=40, filled=True), strokeWidth=1)
-    bars = seen.mark_rule(strokeWidth=2)
+        marks = measured.mark_line(point=altair.OverlayMarkDef(size=40, filled=True), strokeWidth=1)
+    bars = measured.mark_rule(strokeWidth=2)
     published = base.transform_filter("datum.kind == 'published'").mark_point(size=130, filled=False, strokeWidth=2)
-    made: altair.LayerChart | altair.FacetChart = altair.layer(
+    drawing: altair.LayerChart | altair.FacetChart = altair.layer(
         marks.encode(y=altair.Y("median:Q", title=title), **at, **both),
         bars.encode(y="low:Q", y2="high:Q", color=both["color"], **at),
         published.encode(y="median:Q", color=both["color"], shape=altair.value("diamond"), **at),
     ).properties(width=size[0], height=size[1])
-    return made
+    return drawing
 
 
 def _cdf(figure: Figure, rows: _Rows, every: _Rows, size: tuple[int, int]) -> altair.Chart:
@@ -124,7 +124,7 @@ def _cdf(figure: Figure, rows: _Rows, every: _Rows, size: tuple[int, int]) -> al
     what = "completion" if metric.unit == "s" else "goodput"
     x_title = f"{what} of each flow, {metric.unit}" if of_flows else metric.label
     y_title = "share of flows" if of_flows else "share of trials"
-    made: altair.Chart = (
+    drawing: altair.Chart = (
         altair.Chart(altair.Data(values=list(rows)))
         .mark_line(interpolate="step-after")
         .encode(
@@ -134,11 +134,11 @@ def _cdf(figure: Figure, rows: _Rows, every: _Rows, size: tuple[int, int]) -> al
         )
         .properties(width=size[0], height=size[1])
     )
-    return made
+    return drawing
 
 
 def _over_time(figure: Figure, rows: _Rows, every: _Rows, size: tuple[int, int]) -> altair.Chart:
-    made: altair.Chart = (
+    drawing: altair.Chart = (
         altair.Chart(altair.Data(values=list(rows)))
         .mark_line(strokeWidth=1.2)
         .encode(
@@ -148,7 +148,7 @@ def _over_time(figure: Figure, rows: _Rows, every: _Rows, size: tuple[int, int])
         )
         .properties(width=size[0], height=size[1])
     )
-    return made
+    return drawing
 
 
 def _heatmap(figure: Figure, rows: _Rows, every: _Rows, size: tuple[int, int]) -> altair.HConcatChart:
@@ -157,14 +157,14 @@ def _heatmap(figure: Figure, rows: _Rows, every: _Rows, size: tuple[int, int]) -
     scale = altair.Scale(range=[f"#{anchor}" for anchor in colours.VIRIDIS], domain=[0, full], clamp=True)
     parts = []
     for name in _line_names(every):
-        own = [row for row in rows if str(row["line"]) == name]
-        base = altair.Chart(altair.Data(values=own)).encode(
+        of_line = [row for row in rows if str(row["line"]) == name]
+        base = altair.Chart(altair.Data(values=of_line)).encode(
             x=altair.X("x:O", title=titled(figure.x), axis=altair.Axis(labelAngle=0)),
             y=altair.Y("y:O", title=titled(figure.y)),
         )
         boxes = base.mark_rect(stroke="white").encode(color=altair.Color("median:Q", scale=scale, legend=None))
         ink = altair.condition(f"datum.median < {0.6 * full}", altair.value("white"), altair.value("black"))
-        columns, lines = ({row[of] for row in own} for of in ("x", "y"))
+        columns, lines = ({row[of] for row in of_line} for of in ("x", "y"))
         parts.append(
             altair.layer(boxes, base.mark_text(fontSize=11).encode(text="text:N", color=ink)).properties(
                 width=_CELL_WIDTH * len(columns),
@@ -172,5 +172,5 @@ def _heatmap(figure: Figure, rows: _Rows, every: _Rows, size: tuple[int, int]) -
                 title=valued(figure.lines or "", name),
             )
         )
-    made: altair.HConcatChart = altair.hconcat(*parts)
-    return made
+    drawing: altair.HConcatChart = altair.hconcat(*parts)
+    return drawing

@@ -81,7 +81,7 @@ class Page:
     def rows(self) -> Sequence[Row]:
         """All claims, in the document's order."""
         order = {claim.id: at for at, claim in enumerate(self.study.claims)}
-        return sorted((row for one in self.sections for row in one.rows), key=lambda row: order[row.claim.id])
+        return sorted((row for section in self.sections for row in section.rows), key=lambda row: order[row.claim.id])
 
     @property
     def counts(self) -> Sequence[tuple[str, int]]:
@@ -100,19 +100,21 @@ def pages(measurements: Sequence[Measurement]) -> list[Page]:
     So cells of a grid that happen to be points of a study make no page, and if there are pages, no claim is left out.
     Raises UserError.
     """
-    measured_under = {one.trial.setting.profile for one in measurements}
-    found = {study.name: (study, study_results.of(study, measurements)) for study in studies.about(measured_under)}
-    if not any(_is_there(study, one.measured) for study, one in found.values()):
+    measured_under = {measurement.trial.setting.profile for measurement in measurements}
+    by_name = {study.name: (study, study_results.of(study, measurements)) for study in studies.about(measured_under)}
+    if not any(_is_there(study, held.measured) for study, held in by_name.values()):
         return []
-    rest = ((study, study_results.of(study, ())) for study in map(studies.find, studies.files().keys() - found.keys()))
-    every = found | {study.name: (study, one) for study, one in rest}
+    rest = (
+        (study, study_results.of(study, ())) for study in map(studies.find, studies.files().keys() - by_name.keys())
+    )
+    every = by_name | {study.name: (study, held) for study, held in rest}
     return [_page(*every[name]) for name in studies.files()]
 
 
-def _page(study: Study, found: study_results.Found) -> Page:
+def _page(study: Study, held: study_results.Found) -> Page:
     known = references.of(study)
-    judgment = outcome.judge(study, found.measured, references=known)
-    look = outcome.looker(study, found.measured, references=known)
+    judgment = outcome.judge(study, held.measured, references=known)
+    look = outcome.looker(study, held.measured, references=known)
     rows = [
         Row(claim=claim, judged=judged, seen=tuple(shown.findings(judged)) if judged.judged else ())
         for claim, judged in judgment.claims
@@ -120,7 +122,7 @@ def _page(study: Study, found: study_results.Found) -> Page:
     sections = [
         Section(
             figure=figure,
-            drawing=_drawing(figure, found.measured, look),
+            drawing=_drawing(figure, held.measured, look),
             table=study_table.of(figure, look) if figure.draws == "table" else None,
             rows=tuple(row for row in rows if row.claim.figures[:1] == (figure.id,)),
         )
@@ -128,9 +130,9 @@ def _page(study: Study, found: study_results.Found) -> Page:
     ]
     rest = Section(figure=None, drawing=None, rows=tuple(row for row in rows if not row.claim.figures))
     return Page(
-        study=study, judgment=judgment, schemes=found.schemes,
-        measured=outcome.known(found.measured),
-        referenced=outcome.referenced(found.measured, known),
+        study=study, judgment=judgment, schemes=held.schemes,
+        measured=outcome.known(held.measured),
+        referenced=outcome.referenced(held.measured, known),
         sections=(*sections, rest),
     )  # fmt: skip
 

@@ -17,17 +17,23 @@ class Table:
 
 def of(figure: Figure, look: Look) -> Table | None:
     """Return a figure as a Table; None if nothing of it was seen."""
-    seen = {cell: look(cell.quantity) for cell in figure.cells}
-    if not any(isinstance(one, Seen) for one in seen.values()):
+    estimates = {cell: look(cell.quantity) for cell in figure.cells}
+    if not any(isinstance(estimate, Seen) for estimate in estimates.values()):
         return None
     words: dict[str, list[tuple[str, str]]] = {}
-    for cell, one in seen.items():
+    for cell, estimate in estimates.items():
         published = "" if cell.published is None else f"{cell.published:g}"
-        words.setdefault(cell.row, []).append((_seen(one) if isinstance(one, Seen) else "not measured", published))
+        words.setdefault(cell.row, []).append(
+            (_seen(estimate) if isinstance(estimate, Seen) else "not measured", published)
+        )
     columns = dict.fromkeys(cell.column for cell in figure.cells)
     return Table(columns=tuple(columns), rows=tuple((row, tuple(cells)) for row, cells in words.items()))
 
 
-def _seen(one: Seen) -> str:
-    bounds = "" if one.low == one.high or math.isinf(one.high - one.low) else f" ({one.low:.4g} to {one.high:.4g})"
-    return f"{one.median:.4g}{bounds}"
+def _seen(estimate: Seen) -> str:
+    bounds = (
+        ""
+        if estimate.low == estimate.high or math.isinf(estimate.high - estimate.low)
+        else f" ({estimate.low:.4g} to {estimate.high:.4g})"
+    )
+    return f"{estimate.median:.4g}{bounds}"

@@ -90,12 +90,12 @@ class _Columns:
         counted = self.get(name)
         if counted is None:
             return None
-        seen = [(t, v) for t, v in zip(self.t, counted, strict=True) if v is not None]
+        known = [(t, v) for t, v in zip(self.t, counted, strict=True) if v is not None]
         # Values missing at the start are from before the connection, when nothing had been acknowledged.
         times: list[float] = []
         rates: list[float] = []
         last_t, last = 0.0, 0.0
-        for t, value in seen:
+        for t, value in known:
             if t > last_t and t - last_t >= over_s:
                 times.append(t)
                 rates.append((value - last) * 8e-6 / (t - last_t))
@@ -119,8 +119,8 @@ def _goodput(columns: Mapping[str, _Columns], end: float, bandwidth_mbps: float)
         ("Goodput", "bytes_acked"),
         ("Throughput, with headers and retransmissions", "queue_out_bytes"),
     ):
-        found = {style: c.rate_mbps(name, end / _RATE_STEPS) for style, c in columns.items()}
-        drawn = [(style, *rates, title) for style, rates in found.items() if rates and rates[0]]
+        rates_of = {style: c.rate_mbps(name, end / _RATE_STEPS) for style, c in columns.items()}
+        drawn = [(style, *rates, title) for style, rates in rates_of.items() if rates and rates[0]]
         if drawn:
             if max(rate for _, _, rates, _ in drawn for rate in rates) < _LEAST_OF_LINK * bandwidth_mbps:
                 return _panel(title, "Mbit/s", drawn, end, f"the link's rate is {bandwidth_mbps:g} Mbit/s")

@@ -32,51 +32,51 @@ _BY_STACK: _Columns = {
 }
 
 
-def show(found: "Benchmark", console: rich.console.Console) -> None:
+def show(benchmark: "Benchmark", console: rich.console.Console) -> None:
     """Show a row for each cell, then what a whole grid would take; or a row for each stack and rate."""
     title = "cost of a 10-second trial at 20 ms on one core, by stack"
-    if not found.by_stack:
-        title = f"{found.rows[0].algorithm} on {found.rows[0].stack}: cost of a trial on one core"
+    if not benchmark.by_stack:
+        title = f"{benchmark.rows[0].algorithm} on {benchmark.rows[0].stack}: cost of a trial on one core"
     table = rich.table.Table(title=title, title_justify="left")
-    columns = _BY_STACK if found.by_stack else _BY_CELL
+    columns = _BY_STACK if benchmark.by_stack else _BY_CELL
     for header in columns:
         # These columns are not wrapped: half of a stack's name or of a cell's id says nothing.
         names = header in (_STACK, _CELL)
         words = names or header == _ALGORITHM
         table.add_column(header, justify="left" if words else "right", overflow="fold", no_wrap=names)
-    for row in found.rows:
+    for row in benchmark.rows:
         if row.cost:
             table.add_row(*(text(row, row.cost) for text in columns.values()))
     if table.row_count:
         console.print(table)
-    for note in _not_measured(found):
+    for note in _not_measured(benchmark):
         console.print(note, soft_wrap=True)
-    if found.start_s is not None and found.grid_s is not None:
+    if benchmark.start_s is not None and benchmark.grid_s is not None:
         console.print(
-            f"start and calibration: {found.start_s:.2f} s a cell; {_GRID} on {found.cores} cores:"
-            f" about {duration(found.grid_s)}"
+            f"start and calibration: {benchmark.start_s:.2f} s a cell; {_GRID} on {benchmark.cores} cores:"
+            f" about {duration(benchmark.grid_s)}"
         )
 
 
-def _not_measured(found: "Benchmark") -> Iterator[str]:
+def _not_measured(benchmark: "Benchmark") -> Iterator[str]:
     """Yield a line for each cell that failed, then one for all stacks that could not be tried."""
-    asked = [row for row in found.rows if row.trouble and row.cell]
-    yield from (f"{row.algorithm} on {row.stack} at {row.cell and row.cell.id}: {row.trouble}" for row in asked)
+    cell_costs = [row for row in benchmark.rows if row.trouble and row.cell]
+    yield from (f"{row.algorithm} on {row.stack} at {row.cell and row.cell.id}: {row.trouble}" for row in cell_costs)
     why: dict[str, list[str]] = {}
-    for row in found.rows:
+    for row in benchmark.rows:
         if row.trouble and not row.cell:
             why.setdefault(row.trouble, []).append(row.stack)
     if why:
         yield "not measured: " + "; ".join(f"{', '.join(stacks)} ({trouble})" for trouble, stacks in why.items())
 
 
-def show_figures(found: "Figures", console: rich.console.Console) -> None:
+def show_figures(figures: "Figures", console: rich.console.Console) -> None:
     """Show a row for each figure: the time it takes, and the most that it should take."""
-    table = rich.table.Table(title=f"time taken on {found.cores} cores", title_justify="left")
+    table = rich.table.Table(title=f"time taken on {figures.cores} cores", title_justify="left")
     table.add_column("what", overflow="fold")
     for name in ("wall s", "target", "first estimate,\nactually left"):
         table.add_column(name, justify="right")
-    for figure in found.figures:
+    for figure in figures.figures:
         seconds = (figure.trouble or "") if figure.seconds is None else f"{figure.seconds:.2f}"
         target = "" if figure.target_s is None else f"{figure.target_s:g}"
         estimate = "" if figure.estimate_s is None else f"{figure.estimate_s:.1f}, {figure.left_s:.1f}"

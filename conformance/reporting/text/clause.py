@@ -15,17 +15,21 @@ if TYPE_CHECKING:  # for annotations only: a renderer may name a command's resul
 _MOST_FAILED = 6
 
 
-def failing(found: "FailingClauses") -> str:
+def failing(failing_clauses: "FailingClauses") -> str:
     """Return which clauses a stack fails, and the command that judges the build at hand."""
-    judge = f"`{found.command}` judges it"
-    if found.version is None:
-        return f"clauses: no verdict on {found.scheme} is recorded; {judge}"
-    named = [f"{clause.id} ({clause.source}, {clause.level})" for clause in found.failed[:_MOST_FAILED]]
-    more = f" and {len(found.failed) - _MOST_FAILED} more" if len(found.failed) > _MOST_FAILED else ""
-    of = found.scheme if found.recorded else f"version {found.version}"
-    fails = f"{len(found.failed)} of {found.judged} clauses{': ' * bool(named)}{', '.join(named)}{more}"
-    show = f"; `conformance clause show {found.failed[0].id}` says what one asks for" if named else ""
-    other = "" if found.recorded else f"; this is {found.scheme}: {judge}"
+    judge = f"`{failing_clauses.command}` judges it"
+    if failing_clauses.version is None:
+        return f"clauses: no verdict on {failing_clauses.scheme} is recorded; {judge}"
+    named = [f"{clause.id} ({clause.source}, {clause.level})" for clause in failing_clauses.failed[:_MOST_FAILED]]
+    more = (
+        f" and {len(failing_clauses.failed) - _MOST_FAILED} more" if len(failing_clauses.failed) > _MOST_FAILED else ""
+    )
+    of = failing_clauses.scheme if failing_clauses.recorded else f"version {failing_clauses.version}"
+    fails = (
+        f"{len(failing_clauses.failed)} of {failing_clauses.judged} clauses{': ' * bool(named)}{', '.join(named)}{more}"
+    )
+    show = f"; `conformance clause show {failing_clauses.failed[0].id}` says what one asks for" if named else ""
+    other = "" if failing_clauses.recorded else f"; this is {failing_clauses.scheme}: {judge}"
     return f"clauses: {of} fails {fails}, as recorded{show}{other}"
 
 
@@ -38,8 +42,8 @@ def show_listed(listed: "Listed", console: rich.console.Console) -> None:
         table = rich.table.Table(box=None, show_header=False)
         for clause in specification.clauses:
             table.add_row(clause.id, clause.section, clause.level, clause.text)
-        for one in specification.not_visible:
-            table.add_row("-", one.section, "not judged", f"{one.text} ({one.why})")
+        for not_visible in specification.not_visible:
+            table.add_row("-", not_visible.section, "not judged", f"{not_visible.text} ({not_visible.why})")
         console.print(table)
 
 

@@ -21,30 +21,32 @@ def lines(specification: Specification, record: Sequence[Entry], proven: bool = 
     """Return a specification's section: its clauses with the verdicts on stacks and, if `proven`, the evidence of
     violations.
     """
-    own = [(clause, [one for one in record if one["clause"] == clause.id]) for clause in specification.clauses]
-    found = [f"## {specification.document}: {specification.title}", ""]
-    found += _table(
+    by_clause = [
+        (clause, [entry for entry in record if entry["clause"] == clause.id]) for clause in specification.clauses
+    ]
+    table = [f"## {specification.document}: {specification.title}", ""]
+    table += _table(
         ("clause", "says", "permitted", "conforms", "violates", "open or not visible"),
-        map(_row, *zip(*own, strict=True)),
+        map(_row, *zip(*by_clause, strict=True)),
     )
     evidence = [
-        _evidence(clause, one)
-        for clause, entries in own
-        for one in entries
-        if one["verdict"] == "violates" and one["seen"]
+        _evidence(clause, entry)
+        for clause, entries in by_clause
+        for entry in entries
+        if entry["verdict"] == "violates" and entry["seen"]
     ]
     if proven and evidence:
-        found += ["", "Evidence of violations:", ""]
-        found += _table(("clause", "implementation", "measured", "trials", "example"), evidence)
+        table += ["", "Evidence of violations:", ""]
+        table += _table(("clause", "implementation", "measured", "trials", "example"), evidence)
     if specification.not_visible:
-        found += ["", "Not judged, because no packet shows it:", ""]
-        found += _table(("section", "says", "why not"), [(c.section, c.text, c.why) for c in specification.not_visible])
-    return found
+        table += ["", "Not judged, because no packet shows it:", ""]
+        table += _table(("section", "says", "why not"), [(c.section, c.text, c.why) for c in specification.not_visible])
+    return table
 
 
 def page(specifications: Iterable[Specification], record: Sequence[Entry], proven: bool = True) -> list[str]:
     """Return the lines of several specifications, with a blank line between; see lines()."""
-    parts = [lines(one, record, proven) for one in specifications]
+    parts = [lines(specification, record, proven) for specification in specifications]
     return list(itertools.chain.from_iterable(part if not at else ["", *part] for at, part in enumerate(parts)))
 
 
@@ -73,25 +75,25 @@ def _row(clause: Clause, entries: Sequence[Entry]) -> list[str]:
 
 def _who(clause: Clause, entries: Sequence[Entry], *verdicts: str) -> str:
     """Return the stacks with these verdicts, each with its algorithm and the measured value, or why there is none."""
-    told = []
-    for one in entries:
-        if one["verdict"] in verdicts:
-            value = "" if one["value"] is None else f" {one['value']:.{clause.observable.digits}f}"
-            told.append(f"{_name(one)}{value}" + (f" ({one['verdict']})" if one["verdict"] in _OPEN[1:] else ""))
-    return ", ".join(told) or "-"
+    names = []
+    for entry in entries:
+        if entry["verdict"] in verdicts:
+            value = "" if entry["value"] is None else f" {entry['value']:.{clause.observable.digits}f}"
+            names.append(f"{_name(entry)}{value}" + (f" ({entry['verdict']})" if entry["verdict"] in _OPEN[1:] else ""))
+    return ", ".join(names) or "-"
 
 
-def _name(one: Entry) -> str:
+def _name(entry: Entry) -> str:
     """Return a stack's name and algorithm, or a mutant's name, whose id has the algorithm."""
-    who: str = one["who"]
-    return f"`{who}`" if recorded.of_mutant(one) else f"{who} {one['scheme'].partition('/')[0]}"
+    who: str = entry["who"]
+    return f"`{who}`" if recorded.of_mutant(entry) else f"{who} {entry['scheme'].partition('/')[0]}"
 
 
-def _evidence(clause: Clause, one: Entry) -> list[str]:
+def _evidence(clause: Clause, entry: Entry) -> list[str]:
     return [
         clause.id,
-        f"{_name(one)}, {one['scheme'].rpartition('/')[2]}",
-        recorded.measured(clause, one),
-        str(one["trials"]),
-        recorded.example(one),
+        f"{_name(entry)}, {entry['scheme'].rpartition('/')[2]}",
+        recorded.measured(clause, entry),
+        str(entry["trials"]),
+        recorded.example(entry),
     ]

@@ -30,12 +30,12 @@ _DOUBT = 1.5
 _NEED_NOT_BE = "; as nothing else differs, it does not count"
 
 
-def show(found: "Comparison", console: rich.console.Console) -> None:
+def show(comparison: "Comparison", console: rich.console.Console) -> None:
     """Show what moved and what is unclear, then a summary of one line."""
-    for line in sentences(found):
+    for line in sentences(comparison):
         console.print(line, soft_wrap=True)
-    rows = list(_rows(found, _MOST_UNCLEAR))
-    left = _left_out(found)
+    rows = list(_rows(comparison, _MOST_UNCLEAR))
+    left = _left_out(comparison)
     if rows:
         table = rich.table.Table()
         for name in _HEADER:
@@ -46,36 +46,36 @@ def show(found: "Comparison", console: rich.console.Console) -> None:
         for row in rows:
             table.add_row(*row)
         console.print(table)
-    if named := features_legend(found):
+    if named := features_legend(comparison):
         console.print(named, soft_wrap=True, style="dim")
     if left:
         console.print(left)
-    for note in notes(found):
+    for note in notes(comparison):
         console.print(note, style="yellow", soft_wrap=True)
-    console.print(one_line(summary(found)), soft_wrap=True)
+    console.print(one_line(summary(comparison)), soft_wrap=True)
 
 
-def lines(found: "Comparison") -> list[str]:
+def lines(comparison: "Comparison") -> list[str]:
     """Return the same as Markdown, without a heading; text from stacks and users is in code spans."""
-    told = [markdown.span(summary(found)), ""]
-    told += [f"- {markdown.span(line)}" for line in sentences(found)]
-    rows = list(_rows(found, _MOST_UNCLEAR))
+    parts = [markdown.span(summary(comparison)), ""]
+    parts += [f"- {markdown.span(line)}" for line in sentences(comparison)]
+    rows = list(_rows(comparison, _MOST_UNCLEAR))
     if rows:
-        told += ["", *markdown.table(_HEADER, rows, right=_RIGHT)]
-    if left := _left_out(found):
-        told += ["", left]
-    same = found.of(Change.SAME)
+        parts += ["", *markdown.table(_HEADER, rows, right=_RIGHT)]
+    if left := _left_out(comparison):
+        parts += ["", left]
+    same = comparison.of(Change.SAME)
     if same:
         names = ", ".join(dict.fromkeys(title(c.quantity) for c in same))
-        told += ["", f"<details><summary>the same: {len(same)}</summary>", "", markdown.span(names), "", "</details>"]
-    told += [f"- {markdown.span(note)}" for note in ["", *notes(found)] if note]
-    legends = filter(None, (legend(found), features_legend(found)))
-    return [*told, *(line for text in legends for line in ("", markdown.span(text)))]
+        parts += ["", f"<details><summary>the same: {len(same)}</summary>", "", markdown.span(names), "", "</details>"]
+    parts += [f"- {markdown.span(note)}" for note in ["", *notes(comparison)] if note]
+    legends = filter(None, (legend(comparison), features_legend(comparison)))
+    return [*parts, *(line for text in legends for line in ("", markdown.span(text)))]
 
 
-def render(found: "Comparison") -> str:
+def render(comparison: "Comparison") -> str:
     """Return a comment for a pull request."""
-    return "\n".join([f"### Congestion control: {ending(found)}", "", *lines(found)]) + "\n"
+    return "\n".join([f"### Congestion control: {ending(comparison)}", "", *lines(comparison)]) + "\n"
 
 
 def title(quantity: Quantity) -> str:
@@ -86,14 +86,15 @@ def title(quantity: Quantity) -> str:
     return name if name.startswith(quantity.label.replace("_", " ")) else f"{quantity.label}: {name}"
 
 
-def sentences(found: "Comparison") -> Iterator[str]:
+def sentences(comparison: "Comparison") -> Iterator[str]:
     """Yield a sentence for each feature that moved: what it points at, both values, and what head does."""
-    for c in found.of(Change.MOVED):
+    for c in comparison.of(Change.MOVED):
         q = c.quantity
         if q.label is None:
             continue
-        told = found.sentences.get(q, "")
-        yield f"{q.algorithm}: {q.label} moved from {_number(c, c.before)} to {_number(c, c.after)}: on head, {told}"
+        sentence = comparison.sentences.get(q, "")
+        moved = f"moved from {_number(c, c.before)} to {_number(c, c.after)}"
+        yield f"{q.algorithm}: {q.label} {moved}: on head, {sentence}"
 
 
 def _change(c: Compared) -> str:
@@ -106,45 +107,50 @@ def _listed(events: Iterable[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def notes(found: "Comparison") -> Iterator[str]:
+def notes(comparison: "Comparison") -> Iterator[str]:
     """Yield what was not compared and why, and whether the kernel, not the stack, may have moved something."""
-    for base, head in zip(*(side.schemes for side in found.sides), strict=True):
-        asked_of = found.margin is not None or (base.in_kernel and head.in_kernel)
+    for base, head in zip(*(side.schemes for side in comparison.sides), strict=True):
+        asked_of = comparison.margin is not None or (base.in_kernel and head.in_kernel)
         if base.kernel_digest != head.kernel_digest and not asked_of:
             kernels = f"base on Linux {base.kernel_release}, head on Linux {head.kernel_release}"
             yield f"{head.algorithm}: {kernels}: the kernel may have caused what moved"
-    for quantity, side in found.one_sided:
+    for quantity, side in comparison.one_sided:
         yield f"{quantity.algorithm}: {title(quantity)} at {quantity.place.id} was seen on {side} only: unclear"
-    for left in found.left_out:
+    for left in comparison.left_out:
         m = left.measurement
         yield f"left out {m.trial.scheme.algorithm} at {left.place.id}: {left.side}: {m.outcome}: {m.message}"
-    for late, why in ((found.late, " and not compared"), (found.rest if found.identical else (), _NEED_NOT_BE)):
+    for late, why in (
+        (comparison.late, " and not compared"),
+        (comparison.rest if comparison.identical else (), _NEED_NOT_BE),
+    ):
         if late:
             named = ", ".join(place.id for _, _, place in late[:_MOST_NAMED])
             more = ", ..." if len(late) > _MOST_NAMED else ""
             yield f"not measured in time{why}: {count(len(late), 'place')} ({named}{more})"
-    yield from (f"not looked at: {problem}" for problem in found.problems)
-    yield from found.lacking
-    if found.compared:
-        untried = [event for event, why in found.never.items() if not why]
-        can = "; --changes makes them happen" if found.can_change else ""
+    yield from (f"not looked at: {problem}" for problem in comparison.problems)
+    yield from comparison.lacking
+    if comparison.compared:
+        untried = [event for event, why in comparison.never.items() if not why]
+        can = "; --changes makes them happen" if comparison.can_change else ""
         if untried:
             yield f"never happened in what was compared: {', '.join(untried)}{can}"
-        yield from (f"{event} never happened: {why}" for event, why in found.never.items() if why)
-    if found.blind:
-        yield f"these trials are too few to show that any of {len(found.compared)} quantities moved"
-    yield from further(found)
+        yield from (f"{event} never happened: {why}" for event, why in comparison.never.items() if why)
+    if comparison.blind:
+        yield f"these trials are too few to show that any of {len(comparison.compared)} quantities moved"
+    yield from further(comparison)
 
 
-def further(found: "Comparison") -> Iterator[str]:
+def further(comparison: "Comparison") -> Iterator[str]:
     """Yield what would decide, and how long that takes, if nothing is known to have moved."""
-    if found.further is None:
+    if comparison.further is None:
         return
-    leading, trials, seconds = found.further.leading, found.further.trials, found.further.seconds
+    leading, trials, seconds = comparison.further.leading, comparison.further.trials, comparison.further.seconds
     if trials is None:
         yield "more than a hundred trials a side would be needed to decide; make the change larger, or --matters"
         return
-    more = f"--trials {trials} " if leading is not None and trials > min(leading.n) and trials > found.trials else ""
+    more = (
+        f"--trials {trials} " if leading is not None and trials > min(leading.n) and trials > comparison.trials else ""
+    )
     if seconds is None:
         yield f"no trial ended in time: run it again with {more}and a longer --budget"
         return
@@ -156,63 +162,64 @@ def further(found: "Comparison") -> Iterator[str]:
     )
 
 
-def ending(found: "Comparison") -> str:
+def ending(comparison: "Comparison") -> str:
     """Return the result in a few words."""
-    moved, same, unclear = len(found.of(Change.MOVED)), len(found.of(Change.SAME)), found.undecided
-    if not found.compared:
-        return "nothing can differ" if found.same_build else "nothing was compared"
-    if found.identical:
-        never = f"; {_listed(found.never)} never happened" if found.never else ""
-        result = "undecided: every difference so far" if found.late else "nothing moved: every difference"
+    moved, same, unclear = len(comparison.of(Change.MOVED)), len(comparison.of(Change.SAME)), comparison.undecided
+    if not comparison.compared:
+        return "nothing can differ" if comparison.same_build else "nothing was compared"
+    if comparison.identical:
+        never = f"; {_listed(comparison.never)} never happened" if comparison.never else ""
+        result = "undecided: every difference so far" if comparison.late else "nothing moved: every difference"
         return f"{result} is exactly zero{never}"
     if moved:
         return f"{moved} moved, {same} the same, {unclear} unclear"
     if not unclear:
         return f"nothing moved: {same} the same"
-    leading = found.further and found.further.leading
+    leading = comparison.further and comparison.further.leading
     candidate = f"; the leading candidate is {_change(leading)} (p {leading.p:.1g})" if leading else ""
     return f"undecided: {unclear} unclear, {same} the same{candidate}"
 
 
-def summary(found: "Comparison") -> str:
+def summary(comparison: "Comparison") -> str:
     """Return one line that says what moved, between which sides, and at which error rate."""
-    base, head = found.sides
+    base, head = comparison.sides
     parts = []
-    if found.same_build:
+    if comparison.same_build:
         parts.append(
-            f"{', '.join(found.same_build)}: both sides are the same build on the same kernel; trials are"
+            f"{', '.join(comparison.same_build)}: both sides are the same build on the same kernel; trials are"
             " deterministic, so nothing can differ and nothing was measured"
         )
-    if found.compared or not found.same_build:
-        parts.append(f"base {base.name}, head {head.name}: {ending(found)}")
-    if found.compared:
-        rate = f"family-wise error rate {ALPHA:.0%} over {len(found.compared)} quantities"
-        parts[-1] += f" (at most {found.trials} trials a side; {rate})"
-    if found.margin is not None:
-        parts.append(serving(found))
+    if comparison.compared or not comparison.same_build:
+        parts.append(f"base {base.name}, head {head.name}: {ending(comparison)}")
+    if comparison.compared:
+        rate = f"family-wise error rate {ALPHA:.0%} over {len(comparison.compared)} quantities"
+        parts[-1] += f" (at most {comparison.trials} trials a side; {rate})"
+    if comparison.margin is not None:
+        parts.append(serving(comparison))
     return "; ".join(parts)
 
 
-def serving(found: "Comparison") -> str:
+def serving(comparison: "Comparison") -> str:
     """Return, for two kernels, whether one side serves for the other; if that is not shown, name the open values."""
-    if found.serves:
-        words = f"one side serves for the other: in every cell they differ by less than {_permitted(found)}"
+    if comparison.serves:
+        words = f"one side serves for the other: in every cell they differ by less than {_permitted(comparison)}"
         return f"{words} (tests at 5 % each)"
     open_ = "not shown that one side serves for the other"
-    if found.of(Change.MOVED) or not found.not_shown:
+    if comparison.of(Change.MOVED) or not comparison.not_shown:
         return open_
-    named = ", ".join(f"{title(q)} at {q.place.id}" for q in found.not_shown[:_MOST_OPEN])
-    more = ", ..." if len(found.not_shown) > _MOST_OPEN else ""
-    return f"{open_}: {count(len(found.not_shown), 'value')} may differ by {_permitted(found)} or more ({named}{more})"
+    named = ", ".join(f"{title(q)} at {q.place.id}" for q in comparison.not_shown[:_MOST_OPEN])
+    more = ", ..." if len(comparison.not_shown) > _MOST_OPEN else ""
+    values = count(len(comparison.not_shown), "value")
+    return f"{open_}: {values} may differ by {_permitted(comparison)} or more ({named}{more})"
 
 
-def _permitted(found: "Comparison") -> str:
+def _permitted(comparison: "Comparison") -> str:
     """Return the margin in words."""
-    share = "" if found.margin == 1 else f"{found.margin:g} of "
+    share = "" if comparison.margin == 1 else f"{comparison.margin:g} of "
     return f"{share}what zones permit"
 
 
-def legend(found: "Comparison") -> str:
+def legend(comparison: "Comparison") -> str:
     """Return an explanation of the words moved, same and unclear."""
     return (
         f"moved: beyond noise (if nothing moved, at most {ALPHA:.0%} of runs say that something did) and by enough to"
@@ -221,10 +228,10 @@ def legend(found: "Comparison") -> str:
     )
 
 
-def features_legend(found: "Comparison") -> str:
+def features_legend(comparison: "Comparison") -> str:
     """Return what the names of the features in the table mean; "" if it has none."""
     meanings = {}
-    for c in _tabled(found, _MOST_UNCLEAR):
+    for c in _tabled(comparison, _MOST_UNCLEAR):
         feature = next((f for f in (*feature_table.FEATURES, *changes.COMPARED) if f.name == c.quantity.name), None)
         if c.quantity.label and feature:
             says = feature.says.replace(" ({low}..{high})", "").format(value="X", n="N")
@@ -232,15 +239,15 @@ def features_legend(found: "Comparison") -> str:
     return f"what the features say, with X for the value: {'; '.join(meanings.values())}" if meanings else ""
 
 
-def _tabled(found: "Comparison", most_unclear: int) -> list[Compared]:
+def _tabled(comparison: "Comparison", most_unclear: int) -> list[Compared]:
     """Return what the table has a row for: all that moved, and some that is unclear."""
-    return [*found.of(Change.MOVED), *found.of(Change.UNCLEAR)[:most_unclear]]
+    return [*comparison.of(Change.MOVED), *comparison.of(Change.UNCLEAR)[:most_unclear]]
 
 
-def _rows(found: "Comparison", most_unclear: int) -> Iterator[tuple[str, ...]]:
+def _rows(comparison: "Comparison", most_unclear: int) -> Iterator[tuple[str, ...]]:
     """Yield a row for each quantity that moved, and for some that are unclear."""
-    several = len({c.quantity.algorithm for c in found.compared}) > 1
-    for c in _tabled(found, most_unclear):
+    several = len({c.quantity.algorithm for c in comparison.compared}) > 1
+    for c in _tabled(comparison, most_unclear):
         q = c.quantity
         name = f"{q.algorithm} {title(q)}" if several else title(q)
         where = q.place.id if q.label else f"{q.place.id} ({q.profile})"
@@ -248,9 +255,9 @@ def _rows(found: "Comparison", most_unclear: int) -> Iterator[tuple[str, ...]]:
         yield str(c.change), name, where, *numbers, f"{c.p:.1g}"
 
 
-def _left_out(found: "Comparison") -> str:
+def _left_out(comparison: "Comparison") -> str:
     """Return how many unclear quantities are not in the table, in words; "" if none."""
-    more = len(found.of(Change.UNCLEAR)) - _MOST_UNCLEAR
+    more = len(comparison.of(Change.UNCLEAR)) - _MOST_UNCLEAR
     return f"{more} more are unclear; the JSON lists all" if more > 0 else ""
 
 

@@ -24,12 +24,12 @@ def show(cross: "Cross", console: rich.console.Console) -> None:
     for algorithm in cross.algorithms:
         row: list[str | rich.text.Text] = [cross.schemes[algorithm]]
         for other in cross.algorithms:
-            found = cross.verdicts[algorithm, other]
-            row.append(rich.text.Text(counts(verdict.status for verdict in found), LOOKS[overall(found)].style))
+            verdicts = cross.verdicts[algorithm, other]
+            row.append(rich.text.Text(counts(verdict.status for verdict in verdicts), LOOKS[overall(verdicts)].style))
         table.add_row(*row)
     console.print(table)
     each = len(next(iter(cross.verdicts.values())))
     console.print(f"for each zone: {false_alarms(each, 'Bonferroni')}", soft_wrap=True)
-    for status, reason in sorted({(v.status, v.reason) for found in cross.verdicts.values() for v in found}):
+    for status, reason in sorted({(v.status, v.reason) for verdict in cross.verdicts.values() for v in verdict}):
         if status in (Status.ERROR, Status.UNSUPPORTED):
             console.print(f"{status}: {reason}", soft_wrap=True)

@@ -9,16 +9,16 @@ if TYPE_CHECKING:  # for annotations only: a renderer may name a command's resul
     from conformance.commands.document_play import Played
 
 
-def show_checked(found: "Checked", console: rich.console.Console) -> None:
+def show_checked(checked: "Checked", console: rich.console.Console) -> None:
     """Show what of the draft differs, and what of the adapter cites it."""
-    if not found.changes:
-        console.print(f"nothing differs from {found.version}", soft_wrap=True, markup=False)
+    if not checked.changes:
+        console.print(f"nothing differs from {checked.version}", soft_wrap=True, markup=False)
         return
-    for change in found.changes:
+    for change in checked.changes:
         about = f" {change.name}" if change.name else ""
         cited = "; ".join(change.cited_by) or "nothing cites it"
         console.print(f"{change.section}{about} {change.what}: {cited}", soft_wrap=True, markup=False)
-    console.print(f"{len(found.changes)} parts differ from {found.version}", soft_wrap=True, markup=False)
+    console.print(f"{len(checked.changes)} parts differ from {checked.version}", soft_wrap=True, markup=False)
 
 
 def show_played(played: "Played", console: rich.console.Console) -> None:

@@ -66,10 +66,10 @@ def write(
     lines = b"".join(map(store.dumps, sorted(measurements, key=lambda m: merge.order(m.trial))))
     results = files.write(target / "results.jsonl", lines, files.OTHER_FOLDER)
     if lines:
-        made = source.Source([results])
-        drawn = heatmaps.drawn(made.measurements)
-        named = made.files
-        site.write(made, target / "site", {at: one.sentence for at, one in outcome.blamed.items()})
+        read = source.Source([results])
+        drawn = heatmaps.drawn(read.measurements)
+        named = read.files
+        site.write(read, target / "site", {at: blamed.sentence for at, blamed in outcome.blamed.items()})
     contents: dict[str, str | bytes] = {
         "summary.md": summary(outcome, drawn),
         "gate.json": json.dumps(document, indent=1, sort_keys=True, allow_nan=False) + "\n",
@@ -99,17 +99,17 @@ def add_why(
 
     for algorithm, report in reports.items():
         write_report(report, *_why_files(target, algorithm))
-    told = ["### What looks wrong", ""]
+    text = ["### What looks wrong", ""]
     for report in reports.values():
-        told += [*showing.lines(report), ""]
-    files.write(target / "summary.md", summary(outcome, drawn, told), files.OTHER_FOLDER)
+        text += [*showing.lines(report), ""]
+    files.write(target / "summary.md", summary(outcome, drawn, text), files.OTHER_FOLDER)
 
 
 def _why_files(target: pathlib.Path, algorithm: str) -> tuple[pathlib.Path, pathlib.Path]:
     return (target / "why" / f"{algorithm}.json", target / "why" / f"{algorithm}.svg")
 
 
-def summary(outcome: "GateResult", drawn: heatmaps.Drawn, told: Sequence[str] = ()) -> str:
+def summary(outcome: "GateResult", drawn: heatmaps.Drawn, further: Sequence[str] = ()) -> str:
     """Return Markdown: whether the gate passes and why, what looks wrong (the lines `told`), then the schemes."""
     lines = [f"### Gate {_ending(outcome)}", "", *map(_item, _lines(outcome, markdown.span))]
     if outcome.features is not None:
@@ -124,7 +124,7 @@ def summary(outcome: "GateResult", drawn: heatmaps.Drawn, told: Sequence[str] = 
     schemes = markdown.render(
         drawn.series, known=lambda zone_id, place: known.get((zone_id, place)), of_points=drawn.rows
     )
-    return "\n".join([*lines, "", *told, schemes])
+    return "\n".join([*lines, "", *further, schemes])
 
 
 def _item(line: str) -> str:
@@ -185,16 +185,16 @@ def _lines(outcome: "GateResult", quote: Callable[[str], str]) -> Iterator[str]:
 
 def _clauses(clauses: "Clauses") -> Iterator[str]:
     """Yield how many clauses have which verdict, then the new violations with their evidence."""
-    by_status = collections.Counter(one.verdict.status for one in clauses.judged)
+    by_status = collections.Counter(judged_clause.verdict.status for judged_clause in clauses.judged)
     parts = [f"{by_status[status]} {status}" for status in Status if by_status[status]] or ["none measured"]
-    known = ", ".join(f"{one.clause.id} ({one.algorithm})" for one in clauses.known)
+    known = ", ".join(f"{judged_clause.clause.id} ({judged_clause.algorithm})" for judged_clause in clauses.known)
     parts += [f"{len(clauses.unmeasured)} not measured in time"] if clauses.unmeasured else []
     yield f"clauses: {', '.join(parts)}" + (f"; violated as on record: {known}" if known else "")
-    for one in clauses.new:
-        first, *further = one.rule.headline(one.scheme, one.verdict).splitlines()
+    for judged_clause in clauses.new:
+        first, *further = judged_clause.rule.headline(judged_clause.scheme, judged_clause.verdict).splitlines()
         yield first
         yield from (f"{_FURTHER}{line.strip()}" for line in further)
-        yield from (f"{_FURTHER}{title:10} {text}" for title, text in one.rule.lines(one.verdict))
+        yield from (f"{_FURTHER}{title:10} {text}" for title, text in judged_clause.rule.lines(judged_clause.verdict))
 
 
 def _spent(spent: "Spent") -> str:
@@ -268,12 +268,12 @@ def _told(outcome: "GateResult", finding: Finding) -> list[str]:
         text += f"; but {finding.expected.words if finding.expected else ''}"
     elif finding.expected is not None:
         text += f"; known: {finding.expected.reason}"
-    told = [text]
+    parts = [text]
     if finding.again is not None:
-        told.append(f"again with fresh seeds: {finding.again.status}: {finding.again.reason}{_figures(finding.again)}")
+        parts.append(f"again with fresh seeds: {finding.again.status}: {finding.again.reason}{_figures(finding.again)}")
     if cause := outcome.blamed.get((verdict.zone_id, verdict.place)):
-        told.append(cause.sentence)
-    return told
+        parts.append(cause.sentence)
+    return parts
 
 
 def _figures(verdict: Verdict) -> str:

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from conformance.commands.made_result import Made
 
 
-def show(made: "Made", console: rich.console.Console) -> None:
+def show(built: "Made", console: rich.console.Console) -> None:
     """Print the words of each thing that was made."""
-    for item in made.items:
+    for item in built.items:
         console.print(item.words, soft_wrap=True)

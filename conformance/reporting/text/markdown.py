@@ -61,7 +61,7 @@ def _cell(value: object) -> str:
 def plain(text: str) -> str:
     """Return text as one line of plain text; what would begin markup, mention a person or make a link is escaped."""
     text = " ".join(printable(text).split())
-    return _SPECIAL.sub(lambda found: _escape(found[0]), text)
+    return _SPECIAL.sub(lambda special: _escape(special[0]), text)
 
 
 def _escape(special: str) -> str:
@@ -102,15 +102,15 @@ def _points(rows: Sequence[Row], known: Known) -> list[str]:
     """Return the lines of a table of verdicts on flows that share a network; none if there are no verdicts."""
     if not rows:
         return []
-    made = []
+    cells = []
     for row in rows:
         words = known(row.zone.id, row.verdict.place)
         why = f"{row.verdict.words}; {words}" if words else row.verdict.words
         mark = f"{SYMBOLS[row.status]} {row.status}"
         value = f"{row.title} {row.measured}"
-        made.append((code(row.scheme.id), row.zone.id, row.verdict.place.id, mark, value, row.permitted, code(why)))
+        cells.append((code(row.scheme.id), row.zone.id, row.verdict.place.id, mark, value, row.permitted, code(why)))
     header = ("scheme", "zone", "point", "verdict", "measured", "permitted", "why")
-    return ["", "#### Flows that share a network", "", *table(header, made)]
+    return ["", "#### Flows that share a network", "", *table(header, cells)]
 
 
 def _verdicts(series: Series) -> list[str]:
@@ -122,18 +122,18 @@ def _verdict(heatmap: Heatmap) -> str:
 
 
 def _cells(series: Series, name: str, known: Known) -> list[str]:
-    found = [
+    shown = [
         (heatmap.metric, result)
         for heatmap in series.heatmaps
         for result in heatmap.results.values()
         if result.status not in (Status.CONFORMS, Status.NOT_JUDGED, Status.UNSUPPORTED)
     ]
-    if not found:
+    if not shown:
         return []
     what = _escaped(f"{name}, {series.utilization.settings}")
-    lines = ["", f"<details><summary>{count(len(found), 'verdict')} on {what}</summary>", ""]
+    lines = ["", f"<details><summary>{count(len(shown), 'verdict')} on {what}</summary>", ""]
     rows: list[tuple[str, ...]] = []
-    for metric, result in found[:_MOST_CELLS]:
+    for metric, result in shown[:_MOST_CELLS]:
         permitted, more = result.permitted, heatmap_table.more_digits(metric, result)
         edges: tuple[float, ...] = (permitted.low, permitted.high) if permitted else ()
         zone = " to ".join(heatmap_table.number(metric, edge, more) for edge in edges)
@@ -144,8 +144,8 @@ def _cells(series: Series, name: str, known: Known) -> list[str]:
         value = f"{METRICS[metric].title} {heatmap_table.number(metric, result.value, more)}"
         mark = f"{SYMBOLS[result.status]} {result.status}"
         rows.append((result.cell.id, mark, value, zone, code(why)))
-    if len(found) > _MOST_CELLS:
-        rows.append(("", "", "", "", f"and {len(found) - _MOST_CELLS} more: see the report"))
+    if len(shown) > _MOST_CELLS:
+        rows.append(("", "", "", "", f"and {len(shown) - _MOST_CELLS} more: see the report"))
     return [*lines, *table(("cell", "verdict", "measured", "permitted", "why"), rows), "", "</details>"]
 
 

@@ -15,16 +15,18 @@ if TYPE_CHECKING:
     from conformance.commands.split_measure import Measured, MeasuredPath
 
 
-def show_measured(found: "Measured", console: rich.console.Console) -> None:
+def show_measured(measured: "Measured", console: rich.console.Console) -> None:
     """Show the throughput over each path, then what kept paths from being measured."""
-    how = "no proxy" if found.proxy is None else f"proxy {found.proxy}"
-    table = rich.table.Table(title=f"{found.scheme.id}, {how}, {count(found.trials, 'trial')}", title_justify="left")
+    how = "no proxy" if measured.proxy is None else f"proxy {measured.proxy}"
+    table = rich.table.Table(
+        title=f"{measured.scheme.id}, {how}, {count(measured.trials, 'trial')}", title_justify="left"
+    )
     for name in ("path, client's segment first", "Mbit/s: median", "smallest", "largest", "utilization"):
         table.add_column(name, justify="left" if name.startswith("path") else "right", overflow="fold")
-    for path in found.paths:
+    for path in measured.paths:
         table.add_row(path.setting.id, *_figures(path))
     console.print(table)
-    for text in sorted({f"{path.setting.id}: {message}" for path in found.paths for _, message in path.trouble}):
+    for text in sorted({f"{path.setting.id}: {message}" for path in measured.paths for _, message in path.trouble}):
         console.print(text, soft_wrap=True)
 
 
@@ -41,32 +43,32 @@ def _figures(path: "MeasuredPath") -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def show_accuracy(found: "Comparison", console: rich.console.Console) -> None:
+def show_accuracy(comparison: "Comparison", console: rich.console.Console) -> None:
     """Show measured and predicted rates, panel by panel, then a summary of the errors."""
-    for one in found.compared:
+    for compared in comparison.compared:
         console.print()
-        console.print(rich.text.Text(f"{one.algorithm}: {one.panel.title}", "bold"))
+        console.print(rich.text.Text(f"{compared.algorithm}: {compared.panel.title}", "bold"))
         for title, values, form in (
-            ("measured, Mbit/s", one.measured, "{:.2f}"),
-            ("predicted, Mbit/s", one.predicted, "{:.2f}"),
-            ("error of the prediction", one.errors, "{:+.1%}"),
+            ("measured, Mbit/s", compared.measured, "{:.2f}"),
+            ("predicted, Mbit/s", compared.predicted, "{:.2f}"),
+            ("error of the prediction", compared.errors, "{:+.1%}"),
         ):
-            console.print(_table(title, one.panel, values, form))
+            console.print(_table(title, compared.panel, values, form))
     table = rich.table.Table(title="error of the prediction: (predicted - measured) / measured", title_justify="left")
     for name in ("scheme", "panel", "paths", "missing", "mean absolute", "largest", "bias"):
         table.add_column(name, justify="left" if name in ("scheme", "panel") else "right")
-    for summary in found.summaries:
+    for summary in comparison.summaries:
         of = summary.accuracy
         figures = ("",) * 4
         if of is not None:
             figures = (str(of.missing), f"{of.mean_absolute:.1%}", f"{of.worst:+.1%}", f"{of.bias:+.1%}")
         table.add_row(summary.scheme, summary.paths, str(summary.of), *figures)
     console.print(table)
-    for outcome, message in found.problems:
+    for outcome, message in comparison.problems:
         console.print(f"{outcome}: {message}", soft_wrap=True)
     console.print(
-        f"{found.settings} cells and paths x {found.trials} trials: {duration(found.took_s)} now;"
-        f" all of these trials, including earlier ones, took {duration(found.spent_s)} on one core",
+        f"{comparison.settings} cells and paths x {comparison.trials} trials: {duration(comparison.took_s)} now;"
+        f" all of these trials, including earlier ones, took {duration(comparison.spent_s)} on one core",
         soft_wrap=True,
     )
 

@@ -29,23 +29,27 @@ def show_checked(checked: "Checked", console: rich.console.Console) -> None:
 
 def words(row: "Row") -> str:
     """Return what was seen in a case, in words."""
-    seen = row.seen
+    observed = row.seen
     match row.case:
         case "killed":
-            ends = "; ".join(_end(name, seen) for name in ("client", "server"))
-            return f"{ends}; the stream goes on" if seen["goes_on"] else ends
+            ends = "; ".join(_end(name, observed) for name in ("client", "server"))
+            return f"{ends}; the stream goes on" if observed["goes_on"] else ends
         case "restarted":
-            meanwhile = "served" if seen["served_meanwhile"] else "refused"
-            served = "never" if seen["served_s"] is None else f"after {seen['served_s']:.2f} s"
-            client, server = seen["client_how"], seen["server_how"]
+            meanwhile = "served" if observed["served_meanwhile"] else "refused"
+            served = "never" if observed["served_s"] is None else f"after {observed['served_s']:.2f} s"
+            client, server = observed["client_how"], observed["server_how"]
             old = "goes on" if client == server == "nothing" else f"ends (client: {client}, server: {server})"
             return f"new connections {meanwhile} while it is gone, served {served}; the old one {old}"
         case "undelivered":
-            return f"{seen['undelivered_bytes']} of {seen['acked_bytes']} bytes acknowledged but never delivered"
-    resumed = "never goes on" if seen["resumed_s"] is None else f"goes on {seen['resumed_s']:.2f} s after it is back"
-    return f"{resumed}, {'whole' if seen['whole'] else 'not whole'}"
+            return (
+                f"{observed['undelivered_bytes']} of {observed['acked_bytes']} bytes acknowledged but never delivered"
+            )
+    resumed = (
+        "never goes on" if observed["resumed_s"] is None else f"goes on {observed['resumed_s']:.2f} s after it is back"
+    )
+    return f"{resumed}, {'whole' if observed['whole'] else 'not whole'}"
 
 
-def _end(name: str, seen: Mapping[str, Any]) -> str:
-    noticed = seen[f"{name}_noticed_s"]
-    return f"{name}: notices nothing" if noticed is None else f"{name}: {seen[f'{name}_how']} after {noticed:.2f} s"
+def _end(name: str, observed: Mapping[str, Any]) -> str:
+    noticed = observed[f"{name}_noticed_s"]
+    return f"{name}: notices nothing" if noticed is None else f"{name}: {observed[f'{name}_how']} after {noticed:.2f} s"

@@ -29,8 +29,8 @@ def show_ran(ran: "Ran", console: rich.console.Console) -> None:
             console.print(_table(ran, at))
         for state, times in at.triggered.items():
             console.print(f"{state} began at {_times(times)} s", soft_wrap=True)
-        for one in at.verdicts:
-            console.print(_verdict(one), style="red" if one.status is Status.VIOLATES else "", soft_wrap=True)
+        for verdict in at.verdicts:
+            console.print(_verdict(verdict), style="red" if verdict.status is Status.VIOLATES else "", soft_wrap=True)
         for message in at.messages:
             console.print(message, style="yellow", soft_wrap=True)
     console.print(f"results: {ran.results}", soft_wrap=True)
@@ -57,19 +57,19 @@ def _table(ran: "Ran", at: "PointRan") -> rich.table.Table:
     return table
 
 
-def _verdict(one: Verdict) -> str:
+def _verdict(verdict: Verdict) -> str:
     """Return a zone's verdict on a point in words, with the median and what is permitted."""
-    text = f"zone {one.zone_id}: {one.status}, {one.words}"
-    if one.value is None:
+    text = f"zone {verdict.zone_id}: {verdict.status}, {verdict.words}"
+    if verdict.value is None:
         return text
-    return f"{text}; median {told(one.value, one.permitted.low, one.permitted.high, _DIGITS)}"
+    return f"{text}; median {told(verdict.value, verdict.permitted.low, verdict.permitted.high, _DIGITS)}"
 
 
 def show_listed(listed: "Listed", console: rich.console.Console) -> None:
     """Show the names and titles of scenarios."""
     table = rich.table.Table(box=None, show_header=False)
-    for one in listed.scenarios:
-        table.add_row(one.name, one.title)
+    for scenario in listed.scenarios:
+        table.add_row(scenario.name, scenario.title)
     console.print(table)
 
 

@@ -33,12 +33,12 @@ def show_scored(scored: "Scored", console: rich.console.Console) -> None:
         console.print(f"recorded: {', '.join(map(str, scored.recorded))}", soft_wrap=True)
 
 
-def show_counted(found: "FalseAlarms", console: rich.console.Console) -> None:
+def show_counted(false_alarms: "FalseAlarms", console: rich.console.Console) -> None:
     """Show the false alarms, and where they were recorded."""
-    show_false_alarms(found.runs, console)
-    if found.recorded:
-        before = f"; {found.before} of these runs were made earlier, with the same kernel, lab, stack and zones"
-        console.print(f"recorded: {found.recorded}{before if found.before else ''}", soft_wrap=True)
+    show_false_alarms(false_alarms.runs, console)
+    if false_alarms.recorded:
+        before = f"; {false_alarms.before} of these runs were made earlier, with the same kernel, lab, stack and zones"
+        console.print(f"recorded: {false_alarms.recorded}{before if false_alarms.before else ''}", soft_wrap=True)
 
 
 def show(findings: Sequence[Finding], console: rich.console.Console) -> None:
@@ -81,17 +81,17 @@ def show_false_alarms(runs: Sequence["Run"], console: rich.console.Console) -> N
             what = "error" if run.failed else "false alarm"
             seeds = f"{run.algorithm}, seeds from {run.first_seed}"
             console.print(f"{what}: {seeds}: {'; '.join(dict.fromkeys(run.why))}", markup=False, soft_wrap=True)
-    told = [run for run in runs if not run.failed]
-    if not told:
+    finished = [run for run in runs if not run.failed]
+    if not finished:
         console.print("false alarms: not known, as no run succeeded", style="bold")
         return
-    of = collections.Counter(run.algorithm for run in told)
-    alarms = collections.Counter(run.algorithm for run in told if run.status is Status.VIOLATES)
+    of = collections.Counter(run.algorithm for run in finished)
+    alarms = collections.Counter(run.algorithm for run in finished if run.status is Status.VIOLATES)
     by = ", ".join(f"{algorithm} {alarms[algorithm]} of {of[algorithm]}" for algorithm in of)
     k, n = alarms.total(), of.total()
     console.print(f"false alarms: {k} of {n} whole runs of the references ({by})", style="bold", soft_wrap=True)
-    nearest = [run.nearest for run in told if run.nearest]
-    near = min(nearest, key=lambda one: one.distance, default=None)
+    nearest = [run.nearest for run in finished if run.nearest]
+    near = min(nearest, key=lambda nearest: nearest.distance, default=None)
     if near:
         console.print(
             f"nearest to a violation: {near.zone} at {near.cell}: its median used {near.margin_used:.0%} of the "

@@ -22,22 +22,22 @@ def show_check(check: "Check", console: rich.console.Console) -> None:
         console.print(f"     fix: {check.mend}", soft_wrap=True)
 
 
-def show_adapters(found: "Adapters", console: rich.console.Console) -> None:
+def show_adapters(adapters: "Adapters", console: rich.console.Console) -> None:
     """Show a line for each adapter, with the algorithms that it offers."""
-    names = [*(about.name for about in found.manifests), *(closed.name for closed in found.not_public)]
+    names = [*(about.name for about in adapters.manifests), *(closed.name for closed in adapters.not_public)]
     width = max(map(len, names))
-    for about in found.manifests:
+    for about in adapters.manifests:
         offered = ", ".join(about.offered()) or ("whatever its image offers" if about.rootfs else "a client only")
         console.print(f"{about.name:{width}}  {about.title}: {offered}", soft_wrap=True)
-    for closed in found.not_public:
+    for closed in adapters.not_public:
         console.print(f"{closed.name:{width}}  {closed.words}", soft_wrap=True)
 
 
-def show_kernels(found: "Kernels", console: rich.console.Console) -> None:
+def show_kernels(kernels: "Kernels", console: rich.console.Console) -> None:
     """Show a line for each kernel."""
-    if not found.kernels:
+    if not kernels.kernels:
         console.print("no guest kernel is built; run `conformance kernel build`")
-    for kernel in found.kernels:
+    for kernel in kernels.kernels:
         console.print(f"{kernel.name:12} {described(kernel)}", soft_wrap=True)
 
 
@@ -48,16 +48,16 @@ def described(kernel: Kernel) -> str:
     return f"Linux {kernel.release:14} {kernel.digest}  {kernel.source}{plus}"
 
 
-def show_clauses(found: "CheckedAdapter", console: rich.console.Console) -> None:
+def show_clauses(checked_adapter: "CheckedAdapter", console: rich.console.Console) -> None:
     """Show a row for each clause of the contract, or why nothing is known."""
-    if found.fault is not None:
-        console.print(f"error: {found.fault}", soft_wrap=True)
+    if checked_adapter.fault is not None:
+        console.print(f"error: {checked_adapter.fault}", soft_wrap=True)
         return
-    scheme = found.scheme
+    scheme = checked_adapter.scheme
     table = rich.table.Table(title=f"{scheme.stack} ({scheme.stack_version}), {scheme.algorithm}", title_justify="left")
     for name in ("clause", "kept", "seen"):
         table.add_column(name)
-    for clause in found.clauses:
+    for clause in checked_adapter.clauses:
         mark = {True: ("yes", "green"), False: ("NO", "red"), None: ("not tried", "yellow")}[clause.kept]
         table.add_row(clause.name, rich.text.Text(*mark), clause.what)
     console.print(table)

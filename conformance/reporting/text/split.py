@@ -25,11 +25,11 @@ _NAMES = {"split": "split", "end_to_end": "end-to-end"}
 def show_measured(measured: "Measured", console: rich.console.Console) -> None:
     """Show what the predictions rest on, {scheme's id: {cell: measurements}}: a line for each scheme."""
     for scheme, cells in measured.items():
-        found = list(cells.values())
-        trials = sorted({len(measurements) for measurements in found})
+        by_cell = list(cells.values())
+        trials = sorted({len(measurements) for measurements in by_cell})
         of = f"{trials[0]}" if len(trials) == 1 else f"{trials[0]} to {trials[-1]}"
-        setting = found[0][0].trial.setting
-        missing = sum(split_rates.trial_rates(measurements) is None for measurements in found)
+        setting = by_cell[0][0].trial.setting
+        missing = sum(split_rates.trial_rates(measurements) is None for measurements in by_cell)
         failed = f", {missing} with an error or not supported" if missing else ""
         console.print(
             f"{scheme}: {len(cells)} cells x {of} trials{failed}; profile {setting.profile},"
@@ -51,19 +51,19 @@ def show_table(
     table = _columns(show_header=True)
     table.add_row("all paths", *(str(sizes[c].paths) if c in sizes else "0" for c in PathClass), str(len(first)))
     console.print(table)
-    for name, made in predictions.items():
+    for name, predicted in predictions.items():
         console.print(name, style="bold", soft_wrap=True)
         table = _columns(show_header=False)
         for filter_ in split_rates.FILTERS:
-            found = split_rates.count(made, filter_)
-            passed = sum(c.passed for c in found.values())
-            unknown = sum(c.unknown for c in found.values())
+            counts = split_rates.count(predicted, filter_)
+            passed = sum(c.passed for c in counts.values())
+            unknown = sum(c.unknown for c in counts.values())
             # The share is of the known paths only: unknown ones may pass or not.
-            share = f"{passed / (len(made) - unknown):.1%}" if unknown < len(made) else "?"
-            by_class = (str(found[c].passed) if c in found else "0" for c in PathClass)
+            share = f"{passed / (len(predicted) - unknown):.1%}" if unknown < len(predicted) else "?"
+            by_class = (str(counts[c].passed) if c in counts else "0" for c in PathClass)
             table.add_row(filter_.title, *by_class, str(passed), share, str(unknown or ""))
         console.print(table)
-        console.print(_largest(made), soft_wrap=True)
+        console.print(_largest(predicted), soft_wrap=True)
 
 
 def _columns(show_header: bool) -> rich.table.Table:
@@ -76,10 +76,10 @@ def _columns(show_header: bool) -> rich.table.Table:
 
 
 def _largest(predictions: Iterable[Prediction]) -> str:
-    found = split_rates.largest_gain(predictions)
-    if found is None:
+    largest = split_rates.largest_gain(predictions)
+    if largest is None:
         return "no path whose cells are known"
-    gain, path = found
+    gain, path = largest
     return f"largest gain {gain:.2f}x, at {path.id} ({path.path_class})"
 
 
@@ -95,21 +95,21 @@ def show_errors(errors: "Iterable[InterpolationError]", console: rich.console.Co
     console.print(table)
 
 
-def show(found: "Analysis", console: rich.console.Console) -> None:
+def show(analysis: "Analysis", console: rich.console.Console) -> None:
     """Show paths by class and filter, and bars of the paths to be drawn."""
-    show_measured(found.measured, console)
-    if found.tables:
-        first, *others = found.tables
+    show_measured(analysis.measured, console)
+    if analysis.tables:
+        first, *others = analysis.tables
         n, schemes = len(next(iter(first.predictions.values()))), len(first.predictions)
         console.print(
-            f"{count(n, 'path')} x {count(schemes, 'scheme')} predicted in {found.took_s:.2f} s", soft_wrap=True
+            f"{count(n, 'path')} x {count(schemes, 'scheme')} predicted in {analysis.took_s:.2f} s", soft_wrap=True
         )
-        show_table(first.predictions, found.transfer_s, console, first.where)
+        show_table(first.predictions, analysis.transfer_s, console, first.where)
         for table in others:
-            show_table(table.predictions, found.transfer_s, console, table.where)
-    if found.interpolation is not None:
-        show_errors(found.interpolation, console)
-    show_bars(found.predictions, found.transfer_s, console)
+            show_table(table.predictions, analysis.transfer_s, console, table.where)
+    if analysis.interpolation is not None:
+        show_errors(analysis.interpolation, console)
+    show_bars(analysis.predictions, analysis.transfer_s, console)
 
 
 def show_bars(
@@ -171,14 +171,14 @@ def chart(predictions: Mapping[Path, Mapping[str, Prediction]], transfer_s: floa
     most = base.mark_bar(opacity=0.35).encode(color=colour)
     least = base.mark_bar().encode(x=altair.X("low:Q"), color=colour)
     words = base.mark_text(align="left", dx=3, fontSize=10).encode(text="words:N")
-    made: altair.FacetChart = (
+    facets: altair.FacetChart = (
         altair.layer(most, least, words, data=altair.Data(values=rows))
         .properties(width=420)
         .facet(row=altair.Row("path:N", title=None, sort=order, header=altair.Header(labelAngle=0, labelOrient="top")))
         .properties(title=f"Split and end-to-end, predicted from end-to-end results of {transfer_s:g} s transfers")
         .configure(font="DejaVu Sans, sans-serif")
     )
-    return made
+    return facets
 
 
 #: suffixes that the file of a figure may have
@@ -192,7 +192,7 @@ def draw(predictions: Mapping[Path, Mapping[str, Prediction]], transfer_s: float
 
     from conformance.reporting import charts
 
-    made = charts.specified(chart(predictions, transfer_s))
+    specified = charts.specified(chart(predictions, transfer_s))
     svg = target.suffix == ".svg"
-    content = vl_convert.vegalite_to_svg(made) if svg else vl_convert.vegalite_to_png(made, scale=1.5)
+    content = vl_convert.vegalite_to_svg(specified) if svg else vl_convert.vegalite_to_png(specified, scale=1.5)
     files.write(target, content, "choose another --out")

@@ -20,30 +20,30 @@ if TYPE_CHECKING:  # for annotations only: a renderer may name a command's resul
 _DIGITS = 3
 
 
-def show_identified(found: "Identified", console: rich.console.Console) -> None:
+def show_identified(identified: "Identified", console: rich.console.Console) -> None:
     """Show the scores, best first, and the conclusion."""
-    if found.trouble:
-        outcome, message = found.trouble
-        console.print(f"{found.scheme.id}: {outcome}: {message}", soft_wrap=True)
+    if identified.trouble:
+        outcome, message = identified.trouble
+        console.print(f"{identified.scheme.id}: {outcome}: {message}", soft_wrap=True)
         return
-    title = f"{found.scheme.id}: {count(found.cells, 'cell')} x {count(found.trials, 'trial')}"
+    title = f"{identified.scheme.id}: {count(identified.cells, 'cell')} x {count(identified.trials, 'trial')}"
     table = rich.table.Table(title=title, title_justify="left")
     for name in ("algorithm", "inside", "score", "outside, for example"):
         table.add_column(name, justify="right" if name in ("inside", "score") else "left")
-    for score in found.scores:
+    for score in identified.scores:
         inside = f"{score.seen - len(score.misses)} of {score.seen}"
         table.add_row(score.algorithm, inside, f"{score.share:.2f}", _example(score.misses))
     console.print(table)
-    if found.exported:
-        console.print(f"the kernel reports: {', '.join(found.exported)}")
-    for rates in found.rates:
+    if identified.exported:
+        console.print(f"the kernel reports: {', '.join(identified.exported)}")
+    for rates in identified.rates:
         console.print(_rate(rates), soft_wrap=True)
-    if found.conclusion is None:
-        console.print(_inconclusive(found), style="yellow", soft_wrap=True)
+    if identified.conclusion is None:
+        console.print(_inconclusive(identified), style="yellow", soft_wrap=True)
         return
-    words = rich.text.Text.assemble(f"{found.scheme.id} behaves like ", (found.conclusion, "bold"))
-    if found.contradicted:
-        words.append(f", although it is called {found.called}", "red")
+    words = rich.text.Text.assemble(f"{identified.scheme.id} behaves like ", (identified.conclusion, "bold"))
+    if identified.contradicted:
+        words.append(f", although it is called {identified.called}", "red")
     console.print(words, soft_wrap=True)
 
 
@@ -64,23 +64,23 @@ def _example(misses: Sequence[Miss]) -> str:
     return f"{worst.cell.id}: {worst.metric} {told(worst.value, worst.low, worst.high, _DIGITS)}"
 
 
-def _inconclusive(found: "Identified") -> str:
-    best, *others = found.nearest
-    seen = f"inside for {best.share:.2f} of the {best.seen} features seen ({best.features} in all)"
+def _inconclusive(identified: "Identified") -> str:
+    best, *others = identified.nearest
+    words = f"inside for {best.share:.2f} of the {best.seen} features seen ({best.features} in all)"
     if not others:
-        return f"inconclusive: nearest to {best.algorithm}, {seen}"
+        return f"inconclusive: nearest to {best.algorithm}, {words}"
     names = [score.algorithm for score in (best, *others)]
     about = "" if all(score.share == best.share for score in others) else "about "
-    return f"inconclusive: {about}as near to {', '.join(names[:-1])} as to {names[-1]}, {seen}"
+    return f"inconclusive: {about}as near to {', '.join(names[:-1])} as to {names[-1]}, {words}"
 
 
-def show_checked(found: "Checked", console: rich.console.Console) -> None:
+def show_checked(checked: "Checked", console: rich.console.Console) -> None:
     """Show how often each algorithm was identified rightly, wrongly or not at all."""
-    title = f"{found.trials} identifications each, from one trial of {found.cells} cells"
+    title = f"{checked.trials} identifications each, from one trial of {checked.cells} cells"
     table = rich.table.Table(title=title, title_justify="left")
     for name in ("measured", "right", "inconclusive", "wrong"):
         table.add_column(name, justify="left" if name == "measured" else "right")
-    for tally in found.tallies:
+    for tally in checked.tallies:
         if tally.trouble:
             outcome, message = tally.trouble
             console.print(f"{tally.scheme.algorithm}: {outcome}: {message}", soft_wrap=True)

@@ -23,19 +23,19 @@ _STYLES = {
 _MOST_FINDINGS = 4
 
 
-def show_told(told: "Told", console: rich.console.Console) -> None:
+def show_told(results: "Told", console: rich.console.Console) -> None:
     """Show what the study scales, its anchors, and each claim with its verdict and the findings behind it."""
-    study = told.study
+    study = results.study
     console.print(f"{study.name}: {study.title}", style="bold", soft_wrap=True)
-    console.print(_source(told), soft_wrap=True)
+    console.print(_source(results), soft_wrap=True)
     for scaled in study.scaled:
         console.print(f"scaled: {scaled['what']}: {scaled['why']}", soft_wrap=True)
     for name, scenario in study.scenarios.items():
         console.print(f"scenario {name}: {scenario.title}", style="dim", soft_wrap=True)
-    for name, judged in told.judgment.anchors.items():
+    for name, judged in results.judgment.anchors.items():
         console.print(_line(f"anchor {name}", judged), soft_wrap=True)
         _show_findings(judged, console)
-    for claim, judged in told.judgment.claims:
+    for claim, judged in results.judgment.claims:
         console.print(_line(f"{claim.id} ({claim.place})", judged), soft_wrap=True)
         console.print(f"  {claim.says}; published: {claim.published}", soft_wrap=True)
         if judged.verdict is not Verdict.NOT_JUDGED:
@@ -44,7 +44,7 @@ def show_told(told: "Told", console: rich.console.Console) -> None:
             console.print(f"  {judged.why}", style="dim", soft_wrap=True)
         if judged.verdict is Verdict.DIFFERS and claim.difference:
             console.print(f"  likeliest cause: {claim.difference}", soft_wrap=True)
-    console.print(summary(told), style="bold", soft_wrap=True)
+    console.print(summary(results), style="bold", soft_wrap=True)
 
 
 def _line(what: str, judged: Judged) -> rich.text.Text:
@@ -60,40 +60,47 @@ def _show_findings(judged: Judged, console: rich.console.Console) -> None:
 def findings(judged: Judged) -> Iterator[str]:
     """Yield a line for each place that was judged, those that do not hold first, then how many more there are."""
     order = {False: 0, None: 1, True: 2}
-    known = sorted((one for one in judged.findings if one.why is None), key=lambda one: order[one.holds])
+    known = sorted(
+        (finding for finding in judged.findings if finding.why is None), key=lambda finding: order[finding.holds]
+    )
     held = {True: "holds", False: "does not hold", None: "is undecided"}
-    for one in known[:_MOST_FINDINGS]:
-        where = f"{one.instance.where}: " if one.instance.where else ""
-        yield f"{where}{'; '.join(claims.words_of(one))}: {one.instance.relation.words}: {held[one.holds]}"
+    for finding in known[:_MOST_FINDINGS]:
+        where = f"{finding.instance.where}: " if finding.instance.where else ""
+        yield f"{where}{'; '.join(claims.words_of(finding))}: {finding.instance.relation.words}: {held[finding.holds]}"
     if len(known) > _MOST_FINDINGS:
         yield f"and {count(len(known) - _MOST_FINDINGS, 'more place')}"
 
 
-def _source(told: "Told") -> str:
-    source = told.study.source
+def _source(results: "Told") -> str:
+    source = results.study.source
     return ", ".join(filter(None, [source.get("authors"), source["title"], source["published"]]))
 
 
-def summary(told: "Told") -> str:
+def summary(results: "Told") -> str:
     """Return one line that says how many claims have each verdict, and how much was measured."""
-    counts = ", ".join(f"{number} {verdict}" for verdict, number in told.judgment.counts.items())
-    tier = "" if told.tier is None else f"{told.tier} tier; "
-    schemes = f" of {', '.join(told.schemes)}" if told.schemes else ""
-    others = f", {told.referenced} more known from references of zones" if told.referenced else ""
-    return f"{told.study.name}: {tier}{counts}; {told.measured} of {told.points} points measured{schemes}{others}"
+    counts = ", ".join(f"{number} {verdict}" for verdict, number in results.judgment.counts.items())
+    tier = "" if results.tier is None else f"{results.tier} tier; "
+    schemes = f" of {', '.join(results.schemes)}" if results.schemes else ""
+    others = f", {results.referenced} more known from references of zones" if results.referenced else ""
+    return (
+        f"{results.study.name}: {tier}{counts}; {results.measured} of {results.points} points measured{schemes}{others}"
+    )
 
 
-def as_markdown(told: "Told") -> str:
+def as_markdown(report: "Told") -> str:
     """Return the scoreboard as Markdown: a row for each claim."""
     rows = []
-    for claim, judged in told.judgment.claims:
+    for claim, judged in report.judgment.claims:
         part = f" ({judged.part})" if judged.part else ""
         rows.append((claim.id, claim.says, claim.published, " / ".join(_seen(judged)), f"{judged.verdict}{part}",
                      _remark(claim, judged)))  # fmt: skip
     header = ("claim", "says", "published", "seen", "verdict", "remark")
-    title, source, results = map(markdown.plain, (told.study.title, _source(told), summary(told)))
+    title, source, results = map(markdown.plain, (report.study.title, _source(report), summary(report)))
     lines = [f"### {title}", "", source, "", results, ""]
-    lines += [f"- Scaled: {markdown.plain(one['what'])}: {markdown.plain(one['why'])}" for one in told.study.scaled]
+    lines += [
+        f"- Scaled: {markdown.plain(scaling['what'])}: {markdown.plain(scaling['why'])}"
+        for scaling in report.study.scaled
+    ]
     return "\n".join([*lines, "", *markdown.table(header, rows)]) + "\n"
 
 
@@ -118,19 +125,19 @@ def show_board(board: "Board", console: rich.console.Console) -> None:
     console.print(table)
     for words in map(_costs, board.studies):
         console.print(words, soft_wrap=True)
-    for one in board.studies:
-        if one.referenced:
-            words = f"{one.study.name}: {count(one.referenced, 'more point')} known from references of zones"
+    for study in board.studies:
+        if study.referenced:
+            words = f"{study.study.name}: {count(study.referenced, 'more point')} known from references of zones"
             console.print(words, soft_wrap=True)
 
 
-def _costs(told: "Told") -> str:
+def _costs(results: "Told") -> str:
     """Return in words what the tiers of a study cost, as far as they were measured."""
     parts = (
-        f"{tier} tier {seconds / 60:.1f} core-minutes ({points} of {count(len(told.study.points[tier]), 'point')})"
-        for tier, (points, seconds) in told.core_s.items()
+        f"{tier} tier {seconds / 60:.1f} core-minutes ({points} of {count(len(results.study.points[tier]), 'point')})"
+        for tier, (points, seconds) in results.core_s.items()
     )
-    return f"{told.study.name}: {', '.join(parts)}"
+    return f"{results.study.name}: {', '.join(parts)}"
 
 
 _BOARD = ("study", "claims", *map(str, Verdict), "points measured")
@@ -139,18 +146,18 @@ _BY_ZONES = "further points known from references of zones"
 
 
 def _board_rows(board: "Board") -> Iterator[tuple[str, ...]]:
-    for one in board.studies:
-        counts = (str(one.judgment.counts[verdict]) for verdict in Verdict)
-        known = f"{one.measured} of {one.points}", str(one.referenced)
-        yield one.study.name, str(len(one.study.claims)), *counts, *known
+    for study in board.studies:
+        counts = (str(study.judgment.counts[verdict]) for verdict in Verdict)
+        known = f"{study.measured} of {study.points}", str(study.referenced)
+        yield study.study.name, str(len(study.study.claims)), *counts, *known
     every = (str(board.counts[verdict]) for verdict in Verdict)
-    yield "all", str(sum(len(one.study.claims) for one in board.studies)), *every, "", ""
+    yield "all", str(sum(len(study.study.claims) for study in board.studies)), *every, "", ""
 
 
 def board_markdown(board: "Board") -> str:
     """Return the counts as Markdown, and each study's scoreboard."""
     counts = "\n".join(markdown.table((*_BOARD, _BY_ZONES), list(_board_rows(board))))
-    costs = [f"- {_costs(one)}" for one in board.studies]
+    costs = [f"- {_costs(study)}" for study in board.studies]
     return "\n".join([counts, "", *costs, "", *map(as_markdown, board.studies)])
 
 
@@ -159,7 +166,7 @@ def show_listed(listed: "Listed", console: rich.console.Console) -> None:
     table = rich.table.Table(box=None)
     for name in ("study", "claims", "smoke", "full", "what"):
         table.add_column(name, justify="right" if name in ("claims", "smoke", "full") else "left")
-    for one in listed.studies:
-        sizes = [f"{len(one.points[tier])} x {one.trials[tier]}" for tier in ("smoke", "full")]
-        table.add_row(one.name, str(len(one.claims)), *sizes, one.title)
+    for study in listed.studies:
+        sizes = [f"{len(study.points[tier])} x {study.trials[tier]}" for tier in ("smoke", "full")]
+        table.add_row(study.name, str(len(study.claims)), *sizes, study.title)
     console.print(table)

@@ -41,15 +41,15 @@ def show(all_series: Sequence[heatmaps.Series], console: rich.console.Console) -
 
 def _name(series: heatmaps.Series, heatmap: heatmaps.Heatmap, console: rich.console.Console) -> None:
     """Show the cells that do not conform, with numbers and reasons; each error or "unsupported" is shown once."""
-    found = [
+    cell_results = [
         result
         for result in heatmap.results.values()
         if result.permitted and result.status is not Status.CONFORMS and not series.is_told(heatmap, result)
     ]
-    for result in sorted(found, key=heatmaps.worst_first)[:_MOST_NAMED]:
+    for result in sorted(cell_results, key=heatmaps.worst_first)[:_MOST_NAMED]:
         console.print(f"  {_named(heatmap.metric, result)}", soft_wrap=True, markup=False)
-    if len(found) > _MOST_NAMED:
-        console.print(f"  and {len(found) - _MOST_NAMED} more")
+    if len(cell_results) > _MOST_NAMED:
+        console.print(f"  and {len(cell_results) - _MOST_NAMED} more")
 
 
 def _named(metric: str, result: heatmaps.CellResult) -> str:

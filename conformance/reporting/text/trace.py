@@ -10,15 +10,15 @@ if TYPE_CHECKING:
     from conformance.commands.trace import Traced
 
 
-def show(found: "Traced", console: rich.console.Console) -> None:
+def show(traced: "Traced", console: rich.console.Console) -> None:
     """Show the captures, the other files, and what was measured."""
-    for name, (frames, lost) in sorted(found.captured.items()):
+    for name, (frames, lost) in sorted(traced.captured.items()):
         console.print(f"{name}.pcap: {frames} frames" + (f", {lost} more did not fit" if lost else ""))
-    for path in found.files:
-        console.print(f"{path.relative_to(found.target)}: {path.stat().st_size} bytes")
-    measurement = found.measurement
+    for path in traced.files:
+        console.print(f"{path.relative_to(traced.target)}: {path.stat().st_size} bytes")
+    measurement = traced.measurement
     if measurement.outcome in (Outcome.OK, Outcome.TIMEOUT):
         virtual_s = measurement.metrics["virtual_s"]
-        console.print(f"utilization {measurement.utilization:.4f}, {virtual_s:.2f} s; {found.target}")
+        console.print(f"utilization {measurement.utilization:.4f}, {virtual_s:.2f} s; {traced.target}")
     else:
         console.print(f"{measurement.outcome}: {measurement.message}", soft_wrap=True)

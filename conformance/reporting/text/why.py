@@ -28,13 +28,13 @@ _POINTS, _LOSSES = 500, 400
 _CROSS = "M-1,-1L1,1M-1,1L1,-1"
 
 
-def show_asked(found: "Report | NotTraced", console: rich.console.Console) -> None:
+def show_asked(report: "Report | NotTraced", console: rich.console.Console) -> None:
     """Show the report, or why there is none."""
     # The commands show reports with this module, so it cannot import theirs.
-    if hasattr(found, "untraced"):
-        console.print(found.untraced, soft_wrap=True)
+    if hasattr(report, "untraced"):
+        console.print(report.untraced, soft_wrap=True)
     else:
-        show(found, console)
+        show(report, console)
 
 
 def show(report: "Report", console: rich.console.Console) -> None:
@@ -86,17 +86,18 @@ def _nothing(report: "Report") -> str:
 
 def _blamed(report: "Report") -> str | None:
     """Return how the rate in the cell with many losses differs, and why; None if it is as permitted, or not known."""
-    found = report.blame
-    if found is None or found.permitted[0] <= found.total.value <= found.permitted[1]:
+    blame = report.blame
+    if blame is None or blame.permitted[0] <= blame.total.value <= blame.permitted[1]:
         return None
-    return f"rate at {feature_table.CELLS[feature_table.MANY][0].id}, {found.sentence}"
+    return f"rate at {feature_table.CELLS[feature_table.MANY][0].id}, {blame.sentence}"
 
 
 def _unexplained(report: "Report") -> Iterator[str]:
     """Yield a sentence for each difference of rate that no suspect explains."""
-    for one, why_not in report.unexplained[:_MOST_UNEXPLAINED]:
+    for difference, why_not in report.unexplained[:_MOST_UNEXPLAINED]:
         reasons = "; ".join(f"{label}: {reason}" for label, reason in why_not.items())
-        rates = f"at {one.where} it had {one.ours:.2f} of the link's rate, the reference {one.theirs:.2f}"
+        both = f"it had {difference.ours:.2f} of the link's rate, the reference {difference.theirs:.2f}"
+        rates = f"at {difference.where} {both}"
         yield f"no suspect explains this: {rates}{f' ({reasons})' if reasons else ''}"
     if more := len(report.unexplained) - _MOST_UNEXPLAINED:
         yield from [f"and {more} more that no suspect explains"] if more > 0 else []
@@ -107,7 +108,7 @@ def _title(report: "Report") -> str:
 
 
 def _evidence(report: "Report", suspect: Suspect) -> list[str]:
-    said = [f"{one.sentence}; {_where(report, one)}" for one in suspect.evidence[:_MOST_EVIDENCE]]
+    said = [f"{evidence.sentence}; {_where(report, evidence)}" for evidence in suspect.evidence[:_MOST_EVIDENCE]]
     more = len(suspect.evidence) - _MOST_EVIDENCE
     return said + ([f"and {more} more"] if more > 0 else [])
 
@@ -120,8 +121,8 @@ def _where(report: "Report", evidence: Evidence) -> str:
 
 def _fact(report: "Report", function: Callable[[flow.Flow], Samples]) -> str | None:
     """Return a fact that is no suspect, but may explain one; None if it was not seen."""
-    found = next(iter(report.stack.flows.values()))
-    values = function(next(iter(found.values()))).values
+    flows = next(iter(report.stack.flows.values()))
+    values = function(next(iter(flows.values()))).values
     words = {
         "packet_fill": "packets are {:.0%} full on average",
         "ack_ratio": "the client sends {:.2f} packets for each that it receives",
@@ -157,10 +158,10 @@ def svg(report: "Report") -> str:
 def _rows(traced: "Traced", who: str) -> Iterator[dict[str, Any]]:
     """Yield the highest flight in each of _POINTS equal periods, and at most _LOSSES losses, for each cell."""
     for name in (feature_table.CLEAN, feature_table.FEW):
-        found = traced.flows.get(name)
-        if not found:
+        flows = traced.flows.get(name)
+        if not flows:
             continue
-        first, cell = next(iter(found.values())), feature_table.CELLS[name][0].id
+        first, cell = next(iter(flows.values())), feature_table.CELLS[name][0].id
         edges = numpy.linspace(0, first.sent_s[-1], _POINTS + 1)
         for start_s, end_s in itertools.pairwise(edges):
             flight = first.window(start_s, end_s)

@@ -27,31 +27,31 @@ _POWER = ("zone", "counted", "less, %", "more, %", "a stack 20 % slower")
 _PERMITTED = "permitted (reference)"
 
 
-def show_checked(one: "CheckedZone", console: rich.console.Console) -> None:
+def show_checked(checked_zone: "CheckedZone", console: rich.console.Console) -> None:
     """Show a line for a zone that passed the checks."""
-    console.print(f"ok  {one.zone.summary}, {one.mutants}, {one.path}", soft_wrap=True)
+    console.print(f"ok  {checked_zone.zone.summary}, {checked_zone.mutants}, {checked_zone.path}", soft_wrap=True)
 
 
-def show_zone(found: "ShownZone", console: rich.console.Console) -> None:
+def show_zone(shown_zone: "ShownZone", console: rich.console.Console) -> None:
     """Draw what a zone permits in each cell or place, and the reference's median."""
-    zone = found.zone
+    zone = shown_zone.zone
     under, noun = ("profile", "cell") if zone.of_cells else ("scenario", "point")
-    console.print(f"{found.id}: {found.metric} under {under} {zone.profile}", soft_wrap=True)
+    console.print(f"{shown_zone.id}: {shown_zone.metric} under {under} {zone.profile}", soft_wrap=True)
     console.print("permitted: the least to the greatest median of the bases, widened by the cell's margin")
     for line in naming.margins(
-        {" ".join(filter(None, at)): interval for at, interval in found.by_name.items()},
-        "place" if found.predicted else noun,
+        {" ".join(filter(None, at)): interval for at, interval in shown_zone.by_name.items()},
+        "place" if shown_zone.predicted else noun,
     ):
         console.print(line, soft_wrap=True)
-    if not all(interval.counted for interval in found.by_name.values()):
+    if not all(interval.counted for interval in shown_zone.by_name.values()):
         console.print(f"{SYMBOLS[Status.NOT_JUDGED]} not judged, because {BLIND} there", soft_wrap=True)
     for name, about in zone.references.items():
         console.print(f"reference {name}: {about['scheme']}, {about['trials']} trials a {noun}; {about['what']}")
-    if found.predicted:
-        console.print(_rows(("where", "what"), found))
+    if shown_zone.predicted:
+        console.print(_rows(("where", "what"), shown_zone))
         return
     if not zone.of_cells:
-        console.print(_rows(("point",), found))
+        console.print(_rows(("point",), shown_zone))
     for bandwidth in sorted({cell.bandwidth_mbps for cell in zone.cells}):
         console.print(_fitting(zone, bandwidth, console))
 
@@ -87,12 +87,12 @@ def _cells(zone: Zone, bandwidth: float, to: str, before: str) -> rich.table.Tab
     return table
 
 
-def _rows(head: Sequence[str], found: "ShownZone") -> rich.table.Table:
+def _rows(head: Sequence[str], shown_zone: "ShownZone") -> rich.table.Table:
     table = rich.table.Table()
     for name in (*head, _PERMITTED):
         table.add_column(name, overflow="fold", no_wrap=name == _PERMITTED)
-    for named, interval in found.by_name.items():
-        table.add_row(*named[: len(head)], _drawn(interval, found.metric))
+    for named, interval in shown_zone.by_name.items():
+        table.add_row(*named[: len(head)], _drawn(interval, shown_zone.metric))
     return table
 
 
@@ -110,24 +110,24 @@ def _drawn(interval: Interval | None, metric: str, to: str = "..", before: str =
     return rich.text.Text(text, style=terminal.shade(median) if metric == "utilization" else "")
 
 
-def show_difference(found: "ZoneDifference", console: rich.console.Console) -> None:
+def show_difference(zone_difference: "ZoneDifference", console: rich.console.Console) -> None:
     """Show what changed in settings, rules, references and smoke cells, then every interval that differs."""
-    for change in (*found.rules, *found.references):
+    for change in (*zone_difference.rules, *zone_difference.references):
         console.print(f"{change.what}: {change.before} -> {change.after}")
-    for sign, cells in (("-", found.smoke_removed), ("+", found.smoke_added)):
+    for sign, cells in (("-", zone_difference.smoke_removed), ("+", zone_difference.smoke_added)):
         if cells:
             console.print(f"smoke cells: {sign} {', '.join(cell.id for cell in cells)}", soft_wrap=True)
-    zone = found.zones[0]
+    zone = zone_difference.zones[0]
     noun = zone.noun
-    if not found.intervals:
+    if not zone_difference.intervals:
         console.print(f"{zone.id}: both permit the same in {len(zone.intervals)} {noun}s")
         return
-    n = len(found.intervals)
+    n = len(zone_difference.intervals)
     how_many = f"1 {noun} differs" if n == 1 else f"{n} {noun}s differ"
     table = rich.table.Table(title=f"{zone.id}: {how_many}", title_justify="left")
-    for name in (noun, *found.names, "the second's reference"):
+    for name in (noun, *zone_difference.names, "the second's reference"):
         table.add_column(name)
-    for place, before, after in found.intervals:
+    for place, before, after in zone_difference.intervals:
         table.add_row(place.id, _bounds(before), _bounds(after), _reference_in(before, after))
     console.print(table)
 
@@ -142,41 +142,41 @@ def _reference_in(mine: Interval | None, theirs: Interval | None) -> str:
     return "inside the first" if theirs.basis.median in mine else "outside the first"
 
 
-def show_apart(found: "Apart", console: rich.console.Console) -> None:
-    for pair in found.pairs:
+def show_apart(apart: "Apart", console: rich.console.Console) -> None:
+    for pair in apart.pairs:
         names = ", ".join(f"{cell.id} ({width:.1f})" for cell, width in pair.cells)
         where = f"{len(pair.cells)} of {pair.common} cells{': ' if pair.cells else ''}{names}"
         console.print(f"{pair.first} and {pair.second}, {pair.metric}: {where}", soft_wrap=True)
 
 
-def show_power(found: "Power", console: rich.console.Console) -> None:
+def show_power(power: "Power", console: rich.console.Console) -> None:
     """Show a line for each zone: the cells that count, which shifts it detects, and its verdicts on a slow stack."""
     table = rich.table.Table(box=rich.box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for name in _POWER:
         table.add_column(name, no_wrap=True, justify="left" if name == "zone" else "right")
-    for row in power_rows(found):
+    for row in power_rows(power):
         table.add_row(*row)
     console.print(table)
     console.print(
         f"less, more: shifts of the median that are detected in {POWER:.0%} of runs, in the median and in the worst of"
-        f" a zone's cells, with {found.trials} trials a cell and {found.questions} cells in all"
+        f" a zone's cells, with {power.trials} trials a cell and {power.questions} cells in all"
     )
-    for one in found.zones:
-        if one.not_counted:
-            named = ", ".join(cell.id for cell in one.not_counted)
-            console.print(f"{one.zone.id} does not count {named}", soft_wrap=True)
+    for zone in power.zones:
+        if zone.not_counted:
+            named = ", ".join(cell.id for cell in zone.not_counted)
+            console.print(f"{zone.zone.id} does not count {named}", soft_wrap=True)
 
 
-def power_markdown(found: "Power") -> str:
+def power_markdown(power: "Power") -> str:
     """Return the same lines as a Markdown table, which docs/verdicts.md contains."""
-    return "\n".join(markdown.table(_POWER, power_rows(found), right=_POWER[1:])) + "\n"
+    return "\n".join(markdown.table(_POWER, power_rows(power), right=_POWER[1:])) + "\n"
 
 
-def power_rows(found: "Power") -> Iterator[tuple[str, str, str, str, str]]:
+def power_rows(power: "Power") -> Iterator[tuple[str, str, str, str, str]]:
     """Yield (zone, cells that count, shifts detected below, above, verdicts on a slow stack), in words."""
-    for one in found.zones:
-        counted = f"{len(one.cells) - len(one.not_counted)} of {len(one.cells)}"
-        yield one.zone.id, counted, _shifts(*one.shifts("down")), _shifts(*one.shifts("up")), _of_slower(one)
+    for zone in power.zones:
+        counted = f"{len(zone.cells) - len(zone.not_counted)} of {len(zone.cells)}"
+        yield zone.zone.id, counted, _shifts(*zone.shifts("down")), _shifts(*zone.shifts("up")), _of_slower(zone)
 
 
 def _shifts(*shifts: float | None) -> str:
@@ -184,32 +184,32 @@ def _shifts(*shifts: float | None) -> str:
     return " to ".join(dict.fromkeys("-" if shift is None else f"{100 * shift:.0f}" for shift in shifts))
 
 
-def _of_slower(one: "ZonePower") -> str:
+def _of_slower(zone_power: "ZonePower") -> str:
     """Return in how many cells a slower stack violates, is inconclusive or compatible, and conforms."""
-    if not one.slower:
+    if not zone_power.slower:
         return ""
-    found = {
-        "violate": one.slower[Status.VIOLATES],
-        "open": one.slower[Status.INCONCLUSIVE] + one.slower[Status.COMPATIBLE],
-        "conform": one.slower[Status.CONFORMS],
+    counts = {
+        "violate": zone_power.slower[Status.VIOLATES],
+        "open": zone_power.slower[Status.INCONCLUSIVE] + zone_power.slower[Status.COMPATIBLE],
+        "conform": zone_power.slower[Status.CONFORMS],
     }
-    return ", ".join(f"{n} {what}" for what, n in found.items() if n)
+    return ", ".join(f"{n} {what}" for what, n in counts.items() if n)
 
 
-def show_margins(found: "Margins", console: rich.console.Console) -> None:
+def show_margins(margins: "Margins", console: rich.console.Console) -> None:
     """Show spread and margin of each zone, with a line for each kind of cell."""
     table = rich.table.Table(box=rich.box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for name in ("zone", "kind of cell", "cells", "spread", "farthest", "margin"):
         # A point's id is long; in a narrow terminal it wraps, so that no figure is cut off.
         named = name in ("zone", "kind of cell")
         table.add_column(name, no_wrap=not named, overflow="fold", justify="left" if named else "right")
-    for zone_id, spreads in found.zones.items():
-        for one in spreads:
-            shares = (f"{share:.1%}" for share in (one.spread, one.farthest))
-            margin = f"{one.relative:.0%}" + ("" if one.absolute is None else f" and {one.absolute:g}")
-            table.add_row(zone_id, one.kind, str(one.cells), *shares, margin)
+    for zone_id, spreads in margins.zones.items():
+        for spread in spreads:
+            shares = (f"{share:.1%}" for share in (spread.spread, spread.farthest))
+            margin = f"{spread.relative:.0%}" + ("" if spread.absolute is None else f" and {spread.absolute:g}")
+            table.add_row(zone_id, spread.kind, str(spread.cells), *shares, margin)
     console.print(table)
-    for zone_id, spreads in found.zones.items():
+    for zone_id, spreads in margins.zones.items():
         console.print(f"{zone_id}: {', '.join(spreads[0].implementations)}" if spreads else zone_id, soft_wrap=True)
-    if found.path:
-        console.print(f"recorded in {found.path}; derive the zones again", soft_wrap=True)
+    if margins.path:
+        console.print(f"recorded in {margins.path}; derive the zones again", soft_wrap=True)

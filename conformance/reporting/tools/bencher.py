@@ -20,7 +20,7 @@ def render(all_series: Sequence[Series]) -> bytes:
 
 def document(all_series: Sequence[Series]) -> Metrics:
     """Return medians and the ends of their intervals, without values that are not known, or only bounded."""
-    found: Metrics = {}
+    metrics: Metrics = {}
     for series in all_series:
         scheme = series.scheme
         for heatmap in series.heatmaps:
@@ -28,11 +28,11 @@ def document(all_series: Sequence[Series]) -> Metrics:
                 if result.value is None or result.late:
                     continue
                 name = f"{scheme.algorithm}/{scheme.stack} {cell.id} ({series.setting.profile})"
-                measures = found.setdefault(name, {})
+                measures = metrics.setdefault(name, {})
                 if heatmap.metric in measures:
                     raise UserError(f"there are results of several builds of {name}", "export the results of one build")
                 measures[heatmap.metric] = {"value": result.value}
                 if result.interval:
                     low, high = result.interval
                     measures[heatmap.metric] |= {"lower_value": low, "upper_value": high}
-    return found
+    return metrics

@@ -163,10 +163,10 @@ def columns() -> tuple[Column, ...]:
 
 def rows(all_series: Iterable[Series]) -> Iterator[dict[str, Value]]:
     """Yield {column: value} for each cell of each Series; a value that is not known is None."""
-    found = columns()
+    every_column = columns()
     for series in all_series:
         for cell in series.cells:
-            yield {column.name: column.of(series, cell) for column in found}
+            yield {column.name: column.of(series, cell) for column in every_column}
 
 
 def csv_bytes(all_series: Iterable[Series]) -> bytes:
@@ -191,8 +191,8 @@ def parquet_bytes(all_series: Iterable[Series]) -> bytes:
     import pyarrow  # imported late: not every installation has it
     import pyarrow.parquet
 
-    found = list(rows(all_series))
-    typed = {c.name: pyarrow.array([r[c.name] for r in found], pyarrow.type_for_alias(c.kind)) for c in columns()}
+    every_row = list(rows(all_series))
+    typed = {c.name: pyarrow.array([r[c.name] for r in every_row], pyarrow.type_for_alias(c.kind)) for c in columns()}
     sink = io.BytesIO()
     pyarrow.parquet.write_table(pyarrow.table(typed), sink, compression="zstd")
     return sink.getvalue()

@@ -33,8 +33,10 @@ def annotations(outcome: "GateResult", reports: Mapping[str, "Report"]) -> Itera
 def _errors(outcome: "GateResult", reports: Mapping[str, "Report"]) -> Iterator[str]:
     for moved in outcome.moved:
         quantity = moved.quantity
-        told = outcome.features.sentences.get(quantity, "") if outcome.features else ""
-        yield error(f"{quantity.algorithm}: {quantity.label} moved", f"{moved.before:.4g} to {moved.after:.4g}; {told}")
+        sentence = outcome.features.sentences.get(quantity, "") if outcome.features else ""
+        yield error(
+            f"{quantity.algorithm}: {quantity.label} moved", f"{moved.before:.4g} to {moved.after:.4g}; {sentence}"
+        )
     by_zone: dict[str, list[Finding]] = collections.defaultdict(list)
     for finding in outcome.surprises:
         by_zone[finding.verdict.zone_id].append(finding)

@@ -73,13 +73,20 @@ def _features(root: xml.Element, compared: Iterable[Compared]) -> None:
 def _clauses(root: xml.Element, clauses: "Clauses") -> None:
     """Add a suite of clauses: a new violation is a failure, an error is one, and what is not known is skipped."""
     suite = xml.SubElement(root, "testsuite", name="clauses")
-    for one in clauses.judged:
-        status = one.verdict.status
-        case = xml.SubElement(suite, "testcase", classname=f"{one.algorithm}.clauses", name=one.clause.id)
+    for judged_clause in clauses.judged:
+        status = judged_clause.verdict.status
+        case = xml.SubElement(
+            suite, "testcase", classname=f"{judged_clause.algorithm}.clauses", name=judged_clause.clause.id
+        )
         _property(case, "verdict", str(status))
         if not status.passes:
-            kind = "failure" if one in clauses.new else "error" if status.says is Says.FAULT else "skipped"
-            xml.SubElement(case, kind, type=str(status), message=_xml(f"{one.verdict.reason}: {one.clause.text}"))
+            kind = "failure" if judged_clause in clauses.new else "error" if status.says is Says.FAULT else "skipped"
+            xml.SubElement(
+                case,
+                kind,
+                type=str(status),
+                message=_xml(f"{judged_clause.verdict.reason}: {judged_clause.clause.text}"),
+            )
     _count(suite)
 
 
