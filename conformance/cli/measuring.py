@@ -186,15 +186,34 @@ def run(
     finish(measured, form, terminal.show_measured)
 
 
+_FLOW = click.option(
+    "--flow", metavar="GROUP/N", help="Flow of the scenario to trace (default: the first one of the judged group)."
+)
+_OF_SCENARIO = click.option(
+    "--profile", "--scenario", "profile", help="Trace a flow at POINT of this scenario instead of cells that tell much."
+)
+
+
+def _refuse_without_scenario(profile: str | None, point: str | None, flow: str | None) -> None:
+    if profile is None and (point or flow):
+        raise UserError("POINT and --flow are of a scenario", "name it with --scenario")
+
+
 @click.command()
 @click.argument("algorithm")
+@click.argument("point", required=False)
 @with_choice(*_ALL)
+@_OF_SCENARIO
+@_FLOW
 @trials(3)
 @FIRST_SEED
 @RESULTS
 @WORKERS
 @FORMAT
-def identify(choice: Choice, algorithm: str, form: str, **options: Any) -> None:
+def identify(
+    choice: Choice, algorithm: str, point: str | None, profile: str | None, flow: str | None, results: str, form: str,
+    **options: Any,
+) -> None:  # fmt: skip
     """Name the algorithm that a stack's ALGORITHM behaves like.
 
     The answer includes the version, as in bbrv3.
@@ -202,7 +221,13 @@ def identify(choice: Choice, algorithm: str, form: str, **options: Any) -> None:
     from conformance.commands import identify
     from conformance.reporting.text import studies
 
-    identified = identify.compute(algorithm, choice, notes=notes(form), **options)
+    _refuse_without_scenario(profile, point, flow)
+    if profile is not None:
+        traced = identify.of_flow(
+            algorithm, choice, point=point or "", profile=profile, flow=flow, notes=notes(form), **options
+        )
+        finish(traced, form, studies.show_identified)
+    identified = identify.compute(algorithm, choice, results=results, notes=notes(form), **options)
     finish(identified, form, studies.show_identified)
 
 
@@ -329,9 +354,7 @@ def matrix(
     "profile",
     help="Profile, or scenario of which CELL is a point, such as flows=4 (default: atc25 for TCP, packets for UDP).",
 )
-@click.option(
-    "--flow", metavar="GROUP/N", help="Flow of the scenario to trace (default: the first one of the judged group)."
-)
+@_FLOW
 @click.option(
     "--packets-only",
     is_flag=True,
@@ -353,7 +376,10 @@ def trace(choice: Choice, algorithm: str, form: str, **options: Any) -> None:
 
 @click.command()
 @click.argument("algorithm")
+@click.argument("point", required=False)
 @with_choice(*_ALL)
+@_OF_SCENARIO
+@_FLOW
 @trials(3, "Traces of each cell; in cells without random loss only one, unless the algorithm is BBR.")
 @click.option(
     "--first-seed", default=1, show_default=True, type=SEED,
@@ -370,7 +396,10 @@ def trace(choice: Choice, algorithm: str, form: str, **options: Any) -> None:
     " side.",
 )
 @FORMAT
-def why(choice: Choice, algorithm: str, target: pathlib.Path | None, form: str, **options: Any) -> None:
+def why(
+    choice: Choice, algorithm: str, point: str | None, profile: str | None, flow: str | None,
+    target: pathlib.Path | None, form: str, **options: Any,
+) -> None:  # fmt: skip
     """Say what looks wrong with ALGORITHM.
 
     Traces the stack and Linux TCP, compares them, and lists suspects with evidence.
@@ -378,8 +407,11 @@ def why(choice: Choice, algorithm: str, target: pathlib.Path | None, form: str, 
     from conformance.commands import tracing, why
     from conformance.reporting.text import why as shown
 
-    explained = why.compute(algorithm, choice, target=target, notes=notes(form), **options)
-    sent = f"{tracing.captures().sent}.pcap"
+    _refuse_without_scenario(profile, point, flow)
+    explained = why.compute(
+        algorithm, choice, target=target, notes=notes(form), point=point, profile=profile, flow=flow, **options
+    )
+    sent = f"{tracing.captures(explained.stack.under).sent}.pcap" if isinstance(explained, why.Report) else ""
     kept = f"kept in {target}: why.json, why.svg and each trial's files; times are seconds from the start of its {sent}"
     finish(explained, form, shown.show_asked, [kept] if target and isinstance(explained, why.Report) else ())
 

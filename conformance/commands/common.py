@@ -1,7 +1,7 @@
 """Helpers for commands that measure: refuse algorithms that a stack does not offer, and find failed trials."""
 
+import dataclasses
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from conformance.engine.benches import Bench
 from conformance.model.errors import UserError
@@ -46,15 +46,12 @@ class TitleRecord(Record):
     title: str
 
 
-class Trouble(NamedTuple):
-    """The outcome of a trial that says nothing about the stack, and its message."""
+@dataclasses.dataclass(frozen=True, slots=True, order=True)
+class Trouble:
+    """Why there is no result: the outcome of a trial that says nothing about the stack, and its message."""
 
     outcome: Outcome
     message: str
 
-
-class TroubleRecord(Record):
-    """Why there is no result."""
-
-    outcome: Outcome
-    message: str
+    def __str__(self) -> str:
+        return f"{self.outcome}: {self.message}"

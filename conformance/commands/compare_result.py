@@ -140,7 +140,7 @@ class NotShownRecord(Record):
     cell: Annotated[str, At("place.id")]
 
 
-class KernelsRecord(Record):
+class ServesRecord(Record):
     #: How far apart cells may be, as a share of what zones permit (10 % and the metric's absolute margin).
     margin: float
     #: Whether it is shown, in every cell and by two one-sided tests at 5 % each, that one side serves for the other.
@@ -183,7 +183,7 @@ class ComparisonRecord(Record):
     undecided: Annotated[UndecidedRecord | None, At("would_decide")]
     #: For one build on two kernels, or under two settings of one kernel: whether one side serves for the other. Null
     #: for other comparisons, and if no cell was requested.
-    kernels: Annotated[KernelsRecord | None, At("of_kernels")]
+    kernels: Annotated[ServesRecord | None, At("of_kernels")]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

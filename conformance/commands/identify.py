@@ -2,28 +2,33 @@
 
 import collections
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from conformance.catalogue import documents
-from conformance.commands import common
+from conformance.commands import common, tracing
 from conformance.commands.measuring import measure
 from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus, of_outcomes, worst
 from conformance.engine import benches, runs
 from conformance.engine.benches import Choice
+from conformance.model.diagnosis import ranking
+from conformance.model.diagnosis.feature_table import Feature, label_of
+from conformance.model.diagnosis.ranking import Reading
 from conformance.model.errors import UserError
 from conformance.model.judging.zone import Zone
 from conformance.model.networks.place import Cell
+from conformance.model.networks.setting import Setting
 from conformance.model.studies import identify as model
-from conformance.model.studies.identify import Score
+from conformance.model.studies.identify import Miss, Score
 from conformance.model.studies.identify_rates import Rates, rates
-from conformance.model.trials.trial import Measurement, Scheme
+from conformance.model.trials.trial import Measurement, Outcome, Scheme
 from conformance.support.notes import Notes
 from conformance.support.record import At, Record, Text
 
 
 class MissRecord(Record):
+    #: For a flow of a scenario, the scheme that was traced in its place.
     zone: Annotated[str, At("zone_id")]
     metric: str
     cell: Text
@@ -62,7 +67,7 @@ class IdentifiedRecord(Record):
     #: What the kernel says about its congestion control.
     exported: list[str]
     #: Why it could not be measured, or null.
-    trouble: common.TroubleRecord | None
+    trouble: common.Trouble | None
     #: How often an identification with this many trials per cell is right, by simulation from the references' trials:
     #: first for a reference itself, then for an implementation that differs from it as honest ones do. Empty if nothing
     #: was identified.
@@ -155,7 +160,8 @@ def compute(
     for outcome in common.BAD:
         bad = collections.Counter(m.message for ms in by_cell.values() for m in ms if m.outcome is outcome)
         if bad:
-            return dataclasses.replace(identified, trouble=common.Trouble(outcome, str(bad.most_common(1)[0][0])))
+            trouble = common.Trouble(outcome=outcome, message=str(bad.most_common(1)[0][0]))
+            return dataclasses.replace(identified, trouble=trouble)
     scores = model.scores(ours, by_cell, cca)
     exported = {_exported(m) for measurements in by_cell.values() for m in measurements} - {None}
     return dataclasses.replace(
@@ -165,6 +171,53 @@ def compute(
         exported=tuple(sorted(words for words in exported if words)),
         rates=tuple(rates(ours, trials, spread) for spread in (False, True)),
     )
+
+
+def of_flow(
+    cca: str, choice: Choice, *, point: str, profile: str, flow: str | None, trials: int, first_seed: int,
+    workers: int | None, notes: Notes,
+) -> Identified:  # fmt: skip
+    """Trace a flow at a point of a scenario, and each Linux algorithm in its place; score by features.
+
+    Raises UserError. `flow`: GROUP/N, None for the first flow of the judged group.
+    """
+    where, of = tracing.at_point(profile, point, flow)
+    (setting,) = where.values()
+    bench, usual = benches.find(choice), benches.find(Choice())
+    common.require_offered(bench, cca)
+    known = {zone.algorithm for zone in zones()}
+    roles = {"": (bench, cca)} | {name: (usual, name) for name in sorted(known) if not tracing.why_not(usual, name)}
+    plan = dict.fromkeys(where, runs.seeds(trials, first_seed))
+    with notes.bar("tracing", total=trials * len(roles), unit="traces") as bar:
+        traced = tracing.traced_all(
+            roles, dict.fromkeys(roles, plan), bar=bar, workers=workers, under=dict.fromkeys(roles, where),
+            of=of,
+        )  # fmt: skip
+    identified = Identified(called=cca, scheme=bench.scheme(cca), cells=1, trials=trials)
+    stack = traced.pop("")
+    if why_not := stack.unsupported or (None if stack.flows else "; ".join(stack.problems) or "no trace was made"):
+        outcome = Outcome.UNSUPPORTED if stack.unsupported else Outcome.ERROR
+        return dataclasses.replace(identified, trouble=common.Trouble(outcome=outcome, message=why_not))
+    ours = ranking.readings(stack.flows)
+    scores = [_alike(name, setting, ours, reference) for name, reference in traced.items() if reference.flows]
+    scores.sort(key=lambda score: (-score.share, score.algorithm != cca, score.algorithm))
+    conclusion = model.conclusion(scores) if scores else None
+    return dataclasses.replace(identified, scores=tuple(scores), conclusion=conclusion)
+
+
+def _alike(algorithm: str, setting: Setting, ours: Mapping[Feature, Reading], reference: tracing.Traced) -> Score:
+    """Return how many features of a flow are those of a reference in its place."""
+    theirs = ranking.readings(reference.flows)
+    both = [feature for feature in theirs if feature in ours and label_of(feature, algorithm)]
+    misses = tuple(
+        Miss(
+            zone_id=reference.name, metric=feature.id, cell=setting.point, value=ours[feature].value,
+            low=theirs[feature].value, high=theirs[feature].value,
+        )
+        for feature in both
+        if ranking.difference(feature, ours[feature], theirs[feature]) >= 1
+    )  # fmt: skip
+    return Score(algorithm=algorithm, features=len(both), seen=len(both), misses=misses)
 
 
 def _exported(measurement: Measurement) -> str | None:
@@ -203,7 +256,7 @@ class TallyRecord(Record):
     right: int
     inconclusive: int
     wrong: int
-    trouble: common.TroubleRecord | None
+    trouble: common.Trouble | None
 
 
 class CheckedRecord(Record):
@@ -254,7 +307,7 @@ def _tally(
     zones: Sequence[Zone], algorithm: str, scheme: Scheme, by_cell: dict[Cell, Sequence[Measurement]], trials: int
 ) -> Tally:
     if bad := common.bad(m for measurements in by_cell.values() for m in measurements):
-        return Tally(scheme=scheme, trouble=common.Trouble(bad.outcome, bad.message or ""))
+        return Tally(scheme=scheme, trouble=common.Trouble(outcome=bad.outcome, message=bad.message or ""))
     names = collections.Counter(
         model.conclusion(model.scores(zones, {cell: [measurements[at]] for cell, measurements in by_cell.items()}))
         for at in range(trials)

@@ -81,7 +81,7 @@ class PanelRecord(Record):
     paths: list[PathErrorRecord]
 
 
-class ComparisonRecord(Record):
+class AccuracyRecord(Record):
     settings: int
     trials: int
     #: Wall seconds of this run.
@@ -91,7 +91,7 @@ class ComparisonRecord(Record):
     panels: Annotated[list[PanelRecord], At("compared")]
     summaries: list[Summary]
     #: Trials that say nothing about the stack.
-    problems: list[common.TroubleRecord]
+    problems: list[common.Trouble]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ class Comparison(Result):
     """All panels of all algorithms. `problems`: outcomes and messages of trials that failed or were not supported."""
 
     SCHEMA = "split-accuracy"
-    RECORD = ComparisonRecord
+    RECORD = AccuracyRecord
 
     compared: tuple[Compared, ...]
     problems: tuple[common.Trouble, ...]
@@ -126,7 +126,7 @@ class Comparison(Result):
     @property
     def exit_status(self) -> ExitStatus:
         """ERROR if a trial failed, UNKNOWN if an algorithm is not supported and nothing is worse, else DONE."""
-        return of_outcomes(outcome for outcome, _ in self.problems)
+        return of_outcomes(problem.outcome for problem in self.problems)
 
 
 def compute(
@@ -165,7 +165,7 @@ def compute(
         measured[algorithm, setting] = _throughput(measurements)
         spent_s += sum(m.host.get("wall_s", 0) for m in measurements)
         problems |= {
-            common.Trouble(m.outcome, f"{algorithm}, {setting.id}: {m.message}")
+            common.Trouble(outcome=m.outcome, message=f"{algorithm}, {setting.id}: {m.message}")
             for m in measurements
             if m.outcome in common.BAD
         }

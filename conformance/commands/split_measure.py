@@ -52,7 +52,11 @@ class MeasuredPath:
     def trouble(self) -> list[common.Trouble]:
         """Outcome and message of every trial that failed or was not supported, without duplicates."""
         return sorted(
-            {common.Trouble(m.outcome, m.message or "") for m in self.measurements if m.outcome in common.BAD}
+            {
+                common.Trouble(outcome=m.outcome, message=m.message or "")
+                for m in self.measurements
+                if m.outcome in common.BAD
+            }
         )
 
     @property
@@ -74,7 +78,7 @@ class PathRecord(Record):
     path: Annotated[str, At("setting.id")]
     #: Null if a trial failed or was not supported: missing is never zero.
     mbps: Annotated[Rates | None, At("rates")]
-    trouble: list[common.TroubleRecord]
+    trouble: list[common.Trouble]
 
 
 class MeasuredRecord(Record):

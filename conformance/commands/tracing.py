@@ -36,9 +36,9 @@ _HEADER_BYTES = {6: 66, 17: 72}
 _KNOWN_FIRST_NS = 1000
 
 
-def captures() -> Captures:
-    """Return the Captures of the telling cells, which all have the same topology. Raises UserError."""
-    return captured_at.captures_of(settings()[feature_table.CLEAN])
+def captures(under: Mapping[str, Setting] | None = None) -> Captures:
+    """Return the Captures of the telling cells, or of `under`, which all have one topology. Raises UserError."""
+    return captured_at.captures_of(next(iter((under or settings()).values())))
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -48,6 +48,8 @@ class Traced:
     scheme: Scheme
     flows: dict[str, dict[int, flows.Flow]]
     problems: list[str]
+    #: {cell's name: where it was traced}
+    under: Mapping[str, Setting] = dataclasses.field(default_factory=lambda: settings())
     unsupported: str | None = None
     #: the kernel's name if it has patches or parameters, so that its release does not identify it
     kernel: str | None = None
@@ -62,7 +64,7 @@ def traced_all(
     schemes: Mapping[str, tuple[Bench, str]], plans: Mapping[str, Plan], target: pathlib.Path | None = None,
     bar: Bar | None = None, workers: int | None = None, budget_s: float | None = None,
     on_flow: Callable[[Trial, flows.Flow], None] = lambda trial, flow: None,
-    under: Mapping[str, Mapping[str, Setting]] = types.MappingProxyType({}),
+    under: Mapping[str, Mapping[str, Setting]] = types.MappingProxyType({}), of: job.FlowOf | None = None,
 ) -> dict[str, Traced]:  # fmt: skip
     """Return {role: Traced} for {role: (Bench, algorithm)}, each in a guest of its own, at most `workers` at a time.
 
@@ -102,6 +104,7 @@ def traced_all(
                 started,
                 on_flow,
                 under.get(role),
+                of,
             )
             for role, (bench, algorithm) in schemes.items()
         }
@@ -127,22 +130,23 @@ def traced(
     bar: Bar | None = None, stop: threading.Event | None = None,
     on_start: Callable[[virtual.Group], None] = lambda guest: None,
     on_flow: Callable[[Trial, flows.Flow], None] = lambda trial, flow: None,
-    under: Mapping[str, Setting] | None = None,
+    under: Mapping[str, Setting] | None = None, of: job.FlowOf | None = None,
 ) -> Traced:  # fmt: skip
     """Trace an algorithm in the telling cells, or in those of `under`, in one guest. Raises UserError.
 
-    `target`: the folder that keeps the trials' files. `under`: {cell's name: Setting}, all of one profile.
+    `target`: the folder that keeps the trials' files. `under`: {cell's name: Setting}, all of one profile. `of`: the
+    flow to trace at a point of a scenario.
     """
     under = settings() if under is None else under
     names = {setting: name for name, setting in under.items()}
     batches = [bench.trials(algorithm, under[name], of) for name, of in plan.items() if of]
     kernel = bench.place(algorithm).kernel
     special = kernel.name if kernel.patches or kernel.parameters else None
-    traced = Traced(scheme=bench.scheme(algorithm), flows={}, problems=[], kernel=special)
+    traced = Traced(scheme=bench.scheme(algorithm), flows={}, problems=[], kernel=special, under=under)
     if stop and stop.is_set():
         return traced
     how = "packets" if target else "heads"
-    with contextlib.closing(trace.take(kernel, bench.adapter, batches, how, stop, on_start)) as traces:
+    with contextlib.closing(trace.take(kernel, bench.adapter, batches, how, stop, on_start, of)) as traces:
         for measurement, captured, folder in traces:
             if stop and stop.is_set():
                 break
@@ -150,9 +154,9 @@ def traced(
             if measurement.outcome is Outcome.UNSUPPORTED:
                 traced.unsupported = f"unsupported: {measurement.message}"
                 break
-            where = f"{setting.cell.id}, seed {seed}"
+            where = f"{setting.id}, seed {seed}"
             try:
-                flow, full_s = _flow(measurement, captured, folder, PROTOCOLS[bench.adapter.manifest.transport])
+                flow, full_s = _flow(measurement, captured, folder, PROTOCOLS[bench.adapter.manifest.transport], of)
             except UserError as why:
                 traced.problems.append(f"{traced.name} at {where}: {why}")
             else:
@@ -162,7 +166,7 @@ def traced(
                     too_many = "the memory for captures was full"
                     traced.problems.append(f"{traced.name} at {where}, after {full_s:.1f} s: {too_many}")
             if target:
-                trace.keep(folder, target / f"{setting.cell.id}-{seed}", measurement)
+                trace.keep(folder, target / f"{setting.id}-{seed}", measurement)
             if bar:
                 bar.advance(f"{traced.name} at {where}")
     return traced
@@ -174,6 +178,20 @@ def settings() -> dict[str, Setting]:
         name: documents.profile(feature_table.PROFILE, cell, transfer_s=transfer_s)
         for name, (cell, transfer_s) in feature_table.CELLS.items()
     }
+
+
+def at_point(profile: str, point: str, flow: str | None) -> tuple[dict[str, Setting], job.FlowOf]:
+    """Return ({name of the telling cell that is like it: Setting}, the flow) of a point of a scenario.
+
+    `flow`: GROUP/N, None for the first flow of the judged group. Raises UserError.
+    """
+    setting = trace.setting_at(point, profile)
+    of = trace.flow_of(setting, flow)
+    group = setting.network.flows[of[0]]
+    if not group.is_stack and group.count > 1:
+        why = f"the packets of {flow} cannot be told from those of its group's other flows"
+        raise UserError(why, "choose a flow of the stack")
+    return {feature_table.like(setting.network.loss_pct(group)): setting}, of
 
 
 def plan(algorithm: str, seeds: Sequence[int]) -> Plan:
@@ -190,7 +208,11 @@ def plan(algorithm: str, seeds: Sequence[int]) -> Plan:
 
 
 def _flow(
-    measurement: Measurement, captured: Mapping[str, tuple[int, int]], folder: pathlib.Path | None, protocol: int
+    measurement: Measurement,
+    captured: Mapping[str, tuple[int, int]],
+    folder: pathlib.Path | None,
+    protocol: int,
+    of: job.FlowOf | None = None,
 ) -> tuple[flows.Flow, float | None]:
     """Return the flow of one trace, and when its capture buffer was full, in seconds (None if it never was).
 
@@ -199,22 +221,24 @@ def _flow(
     """
     if measurement.outcome not in (Outcome.OK, Outcome.TIMEOUT):
         raise UserError(f"{measurement.outcome}: {measurement.message}")
-    sent_name, came_name, server, _ = captured_at.captures_of(measurement.trial.setting)
+    trial = measurement.trial
+    sent_name, came_name, server, client = captured_at.captures_of(trial.setting, trial.scheme.stack, of)
     if folder is None or not captured.keys() >= {sent_name, came_name}:
         raise UserError("nothing was captured")
     entered, left = ((folder / f"{name}.pcap").read_bytes() for name in (sent_name, came_name))
-    sent, requested = pcap.packets(entered, protocol, server)
-    came, acknowledged = pcap.packets(left, protocol, server)
+    sent, requested = pcap.packets(entered, protocol, server, client)
+    came, acknowledged = pcap.packets(left, protocol, server, client)
     sides = ((sent_name, sent, requested), (came_name, came, acknowledged))
     until_s = min((pcap.last_s(side) for name, *side in sides if captured[name][1]), default=None)
     if until_s is not None:
         sent, came, requested = ([p for p in packets if p.seconds <= until_s] for packets in (sent, came, requested))
-    cell = measurement.trial.setting.cell
-    off_ns = job.delay_off_ns(measurement.trial.seed, 0)
-    one_way_s = cell.one_way_delay_ms / 1e3 + (off_ns - _KNOWN_FIRST_NS) / 1e9
-    first_s = pcap.first_s(entered)
+    network = trial.setting.network
+    group = network.tested if of is None else network.flows[of[0]]
+    off_ns = sum(job.delay_off_ns(trial.seed, network.links.index(link)) for link in network.route(group))
+    one_way_s = network.rtt_s(group) / 2 + (off_ns - _KNOWN_FIRST_NS) / 1e9
+    first_s, bytes_per_s = pcap.first_s(entered), (network.rate_mbps(group) or 0) * 1e6 / 8
     flow = flows.flow(
-        sent, came, requested, one_way_s=one_way_s, bytes_per_s=cell.bandwidth_mbps * 1e6 / 8, first_s=first_s,
+        sent, came, requested, one_way_s=one_way_s, bytes_per_s=bytes_per_s, first_s=first_s,
         header_bytes=_HEADER_BYTES[protocol],
     )  # fmt: skip
     return flow, until_s and until_s - first_s

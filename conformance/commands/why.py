@@ -23,6 +23,7 @@ from conformance.commands.status import ExitStatus
 from conformance.commands.tracing import Traced
 from conformance.engine import benches, runs
 from conformance.engine.benches import Choice
+from conformance.lab import job
 from conformance.model.clauses import changes as changed_features
 from conformance.model.clauses.changes import Changed
 from conformance.model.diagnosis import blame as _blame
@@ -34,6 +35,7 @@ from conformance.model.errors import UserError
 from conformance.model.metrics.metric import RELATIVE_MARGIN
 from conformance.model.metrics.table import UTILIZATION
 from conformance.model.networks.place import Cell
+from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Scheme
 from conformance.reporting.text import why as showing
 from conformance.support import extras, files
@@ -73,14 +75,16 @@ class NotTraced(Result):
 
 def compute(
     algorithm: str, choice: Choice, *, trials: int, first_seed: int, target: pathlib.Path | None, workers: int | None,
-    changes: bool, notes: Notes,
+    changes: bool, notes: Notes, point: str | None = None, profile: str | None = None, flow: str | None = None,
 ) -> "Report | NotTraced":  # fmt: skip
     """Trace an algorithm and its reference, and compare; everything is kept in `target`, if given. Raises UserError.
 
-    `changes`: compare them in networks that change, and with an application that pauses, too.
+    `changes`: compare them in networks that change, and with an application that pauses, too. `point`, `profile`: of
+    the scenario in which they are traced instead of the telling cells, and `flow` the GROUP/N of it.
     """
+    where, of = (None, None) if profile is None else tracing.at_point(profile, point or "", flow)
     try:
-        report = look(algorithm, choice, runs.seeds(trials, first_seed), target, notes, workers)
+        report = look(algorithm, choice, runs.seeds(trials, first_seed), target, notes, workers, where, of)
         if changes:
             schemes = {"stack": (benches.find(choice), algorithm)}
             if report.reference:
@@ -105,11 +109,11 @@ def write(report: "Report", document: pathlib.Path, drawing: pathlib.Path) -> No
 
 def look(
     algorithm: str, choice: Choice, seeds: Sequence[int], target: pathlib.Path | None, notes: Notes,
-    workers: int | None = None,
+    workers: int | None = None, where: Mapping[str, Setting] | None = None, of: job.FlowOf | None = None,
 ) -> "Report":  # fmt: skip
     """Return the Report on an algorithm; the trials' files are kept in the folder `target`, if given.
 
-    Raises UserError, Untraced.
+    `where`, `of`: the setting and the flow that are traced instead of the telling cells. Raises UserError, Untraced.
     """
     if target:
         files.check_empty(target)
@@ -124,11 +128,12 @@ def look(
     no_reference = tracing.why_not(usual, algorithm)
     if not no_reference:
         roles["reference"] = usual
-    plan = tracing.plan(algorithm, seeds)
+    plan = tracing.plan(algorithm, seeds) if where is None else dict.fromkeys(where, seeds)
     total = sum(map(len, plan.values())) * len(roles)
     with notes.bar("tracing", total=total, unit="traces") as bar:
         schemes = {role: (b, algorithm) for role, b in roles.items()}
-        traced = tracing.traced_all(schemes, dict.fromkeys(roles, plan), target, bar, workers)
+        under = dict.fromkeys(roles, where) if where else {}
+        traced = tracing.traced_all(schemes, dict.fromkeys(roles, plan), target, bar, workers, under=under, of=of)
     ours, reference = traced["stack"], traced.get("reference")
     if ours.unsupported or not ours.flows:
         raise Untraced(
@@ -140,7 +145,7 @@ def look(
         raise Untraced(ExitStatus.ERROR, f"the reference: {why_not}")
     return Report(
         algorithm=algorithm, stack=ours, reference=reference, no_reference=no_reference,
-        recorded=recorded_features.find(algorithm) if no_reference else None,
+        recorded=recorded_features.find(algorithm) if no_reference and where is None else None,
         clauses=failing_clauses.of(ours.scheme, choice),
     )  # fmt: skip
 
@@ -290,7 +295,7 @@ class Report(Result):
     @property
     def blamed_cell(self) -> str:
         """The cell with many losses."""
-        return feature_table.CELLS[MANY][0].id
+        return (self.stack.under[MANY] if MANY in self.stack.under else tracing.settings()[MANY]).id
 
     @property
     def features(self) -> dict[str, FeatureRecord]:
@@ -381,7 +386,8 @@ class Report(Result):
             if feature.name != _RATE:
                 continue
             ours, theirs = self.ours[feature], self.theirs[feature]
-            difference = self._difference(*feature_table.CELLS[feature.cell], ours.value, theirs.value)
+            setting = self.stack.under[feature.cell]
+            difference = self._difference(setting.cell, setting.transfer_s, ours.value, theirs.value)
             if difference.size > RELATIVE_MARGIN and ranking.difference(feature, ours, theirs) >= 1:
                 yield difference
 
@@ -439,7 +445,7 @@ class Report(Result):
         if name in changed_features.NETWORKS:
             return [(name, seed, at) for seed, at in evidence.ours.seen]
         flows = self.stack.flows[name]
-        return [(feature_table.CELLS[name][0].id, seed, flows[seed].began_s + at) for seed, at in evidence.ours.seen]
+        return [(self.stack.under[name].id, seed, flows[seed].began_s + at) for seed, at in evidence.ours.seen]
 
 
 def _side(traced: Traced) -> _blame.Side:

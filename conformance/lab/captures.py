@@ -7,46 +7,46 @@ import pathlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from conformance.lab import job
+from conformance.guest.topology import Host
+from conformance.lab import job, topology
 from conformance.model.errors import UserError
 from conformance.model.networks.setting import Setting
-from conformance.model.trials.trial import Measurement, Outcome
+from conformance.model.trials.trial import KERNEL_STACK, Measurement, Outcome
 
 if TYPE_CHECKING:
     from conformance.model.diagnosis.pcap import Packet
 
 #: IP's numbers of the protocols that adapters name
 PROTOCOLS = {"tcp": 6, "udp": 17}
-#: if flows share a network: names of the captures of the tested group's first flow
-SHARED_SENT, SHARED_CAME = "sent", "came"
-#: the server's address in cells (topologies/network.py)
-_CELLS_SERVER = "10.0.0.3"
 _SAYS_SOMETHING = (Outcome.OK, Outcome.TIMEOUT)
 
 
 class Captures(NamedTuple):
     """The names of a trial's captures: `sent` has what the server put on its link, `came` what left the queue.
 
-    `server` is the server's address in network byte order; `client` is the client's, or None if there is one client.
+    `server` and `client` are addresses in network byte order; `client` is None in a cell, whose client is alone.
     """
 
     sent: str
     came: str
     server: bytes
-    client: bytes | None = None
+    client: bytes | None
 
 
 @functools.cache
-def captures_of(setting: Setting) -> Captures:
-    """Return where the packets of a setting's trials are captured. Raises UserError."""
+def captures_of(setting: Setting, stack: str = KERNEL_STACK, traced: job.FlowOf | None = None) -> Captures:
+    """Return where a flow's packets are captured, by default those of the tested group's first flow."""
+    group, flow = traced or (setting.network.flows.index(setting.network.tested), 0)
+    place = topology.place(job.network_job_of(setting, stack))
+    receivers = place.receivers[group]
+    server = _address(place.senders[group])
     if job.is_detailed(setting):
-        return Captures(sent="emulator-to_server", came="emulator-to_client", server=_address(_CELLS_SERVER))
-    group = setting.network.flows.index(setting.network.tested)
-    return Captures(SHARED_SENT, SHARED_CAME, _address(f"10.0.{group}.1"), _address(f"10.1.{group}.1"))
+        return Captures("emulator-to_server", "emulator-to_client", server, None)
+    return Captures("sent", "came", server, _address(receivers[min(flow, len(receivers) - 1)]))
 
 
-def _address(text: str) -> bytes:
-    return ipaddress.ip_address(text).packed
+def _address(host: Host) -> bytes:
+    return ipaddress.ip_address(host.address).packed
 
 
 def with_packets(
@@ -103,16 +103,20 @@ def _packets(
 ) -> Mapping[str, object]:
     from conformance.model.captures import packets
 
-    sent, came, asked = _captured(setting, folder, unseen, transport)
-    return packets.matched(sent, came, asked, captures_of(setting).client).to_json()
+    sent, came, asked = _captured(setting, folder, unseen, transport, captures_of(setting).client)
+    return packets.matched(sent, came, asked).to_json()
 
 
 def _captured(
-    setting: Setting, folder: pathlib.Path | None, unseen: Mapping[str, int], transport: str
+    setting: Setting,
+    folder: pathlib.Path | None,
+    unseen: Mapping[str, int],
+    transport: str,
+    client: bytes | None = None,
 ) -> tuple[list["Packet"], list["Packet"], list["Packet"]]:
     """Return the server's packets, those of them that came to the client, and the client's packets.
 
-    Raises UserError.
+    `client`: the address whose packets count, None for all. Raises UserError.
     """
     from conformance.model.diagnosis import pcap
 
@@ -125,6 +129,6 @@ def _captured(
         entered, left = ((folder / f"{name}.pcap").read_bytes() for name in (sent_name, came_name))
     except OSError as error:
         raise UserError(f"cannot read a capture: {error.strerror}") from None
-    sent, asked = pcap.packets(entered, PROTOCOLS[transport], server)
-    came, _ = pcap.packets(left, PROTOCOLS[transport], server)
+    sent, asked = pcap.packets(entered, PROTOCOLS[transport], server, client)
+    came, _ = pcap.packets(left, PROTOCOLS[transport], server, client)
     return sent, came, asked

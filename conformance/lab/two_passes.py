@@ -10,18 +10,17 @@ import dataclasses
 import pathlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from conformance.lab import captures
 from conformance.lab.room import Batches
 from conformance.model.diagnosis import pcap
 from conformance.model.errors import UserError
 from conformance.model.networks.schedule import STATES
 from conformance.model.trials.trial import Measurement, Outcome, Trial
 
-#: in the guest (topologies/network.py, kernel_flows.py): addresses of a group's sender and first receiver, and the
-#: first port of the kernel's flows
-_SENDER, _RECEIVER, _FIRST_LOCAL_PORT = "10.0.{}.1", "10.1.{}.1", 20_000
-_PROTOCOLS = {"tcp": 6, "udp": 17}
-#: places in a Packet's identity: IP's destination address, and the source port, which follows it
-_DESTINATION, _SOURCE_PORT = slice(16, 20), slice(20, 22)
+#: in the guest (kernel_flows.py): the first port of the kernel's flows
+_FIRST_LOCAL_PORT = 20_000
+#: the source port in a Packet's identity
+_SOURCE_PORT = slice(20, 22)
 #: {state: (when it began in s of the trial, the path's round trip in s)}, without states that never came
 Times = Mapping[str, tuple[float, float]]
 
@@ -99,18 +98,12 @@ def times(trial: Trial, folder: pathlib.Path, transport: str, whole: bool) -> Ti
 
     network = trial.setting.network
     tested = network.tested
-    at = network.flows.index(tested)
-    protocol = _PROTOCOLS[transport if tested.is_stack else "tcp"]
-    sender, receiver = (_address(form.format(at)) for form in (_SENDER, _RECEIVER))
-    sent, asked = _captured(folder / "sent.pcap", protocol, sender)
-    came, _ = _captured(folder / "came.pcap", protocol, sender)
-
-    def own(packet: pcap.Packet) -> bool:
-        if packet.identity[_DESTINATION] != receiver:
-            return False
-        return tested.is_stack or int.from_bytes(packet.identity[_SOURCE_PORT], "big") == _FIRST_LOCAL_PORT
-
-    sent, came = [one for one in sent if own(one)], [one for one in came if own(one)]
+    where = captures.captures_of(trial.setting, trial.scheme.stack)
+    protocol = captures.PROTOCOLS[transport if tested.is_stack else "tcp"]
+    sent, asked = _captured(folder / f"{where.sent}.pcap", protocol, where)
+    came, _ = _captured(folder / f"{where.came}.pcap", protocol, where)
+    if not tested.is_stack:
+        sent, came = ([packet for packet in of if _is_first(packet)] for of in (sent, came))
     rtt_s = network.rtt_s(tested)
     found = flows.flow(
         sent, came, asked, one_way_s=rtt_s / 2, bytes_per_s=(network.rate_mbps(tested) or 0) * 1e6 / 8
@@ -121,14 +114,17 @@ def times(trial: Trial, folder: pathlib.Path, transport: str, whole: bool) -> Ti
     return {state: (round(found.began_s + at_s, 9), rtt_s) for state, at_s in began.items() if at_s is not None}
 
 
-def _captured(path: pathlib.Path, protocol: int, server: bytes) -> tuple[list[pcap.Packet], list[pcap.Packet]]:
+def _is_first(packet: pcap.Packet) -> bool:
+    """Return whether a packet is of the first of the kernel's flows, which have one receiver."""
+    return int.from_bytes(packet.identity[_SOURCE_PORT], "big") == _FIRST_LOCAL_PORT
+
+
+def _captured(
+    path: pathlib.Path, protocol: int, where: captures.Captures
+) -> tuple[list[pcap.Packet], list[pcap.Packet]]:
     try:
         data = path.read_bytes()
     except OSError:
         raise UserError("the first pass left no capture", "run the same command again") from None
     path.unlink()
-    return pcap.packets(data, protocol, server)
-
-
-def _address(text: str) -> bytes:
-    return bytes(map(int, text.split(".")))
+    return pcap.packets(data, protocol, where.server, where.client)

@@ -5,8 +5,9 @@ import shlex
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from conformance.catalogue import documents
+from conformance.catalogue import documents, scenarios
 from conformance.lab import manifest
+from conformance.model.errors import UserError
 from conformance.model.judging import seeds
 from conformance.model.judging.verdict import Status
 from conformance.model.networks.setting import Setting
@@ -58,9 +59,13 @@ def trial(measurement: Measurement) -> str | None:
     """Return the command that repeats one trial and captures its packets; None if there is none."""
     trial = measurement.trial
     setting = trial.setting
-    if documents.profile_or_none(setting.profile, setting.cell) != setting:
+    try:
+        usual = scenarios.setting(setting.profile, setting.point)
+    except UserError:  # this suite has no such scenario, or no such point of it
         return None
-    words = ["conformance", "trace", trial.scheme.algorithm, setting.cell.id, "--seed", str(trial.seed)]
+    if usual != setting:
+        return None
+    words = ["conformance", "trace", trial.scheme.algorithm, setting.id, "--seed", str(trial.seed)]
     return shlex.join([*words, *_choice(trial), "--profile", setting.profile, "--packets-only"])
 
 

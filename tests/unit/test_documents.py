@@ -1,14 +1,12 @@
 """The documents: all that they link to or name exists, their lines wrap, and the index leads to every page."""
 
-import collections
 import json
 import re
 
 import pytest
 
-from conformance.catalogue import documents, scenarios, studies
+from conformance.catalogue import documents, studies
 from conformance.cli import main
-from conformance.model.networks.place import Point
 from conformance.reporting.html import rfc9743_criteria
 from conformance.support import paths
 
@@ -84,37 +82,6 @@ def test_the_index_leads_to_every_page():
     assert {page.name for page in (ROOT / "docs").glob("*.md")} - {"index.md"} <= linked
 
 
-def test_the_readme_is_short():
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 130
-
-
-def test_the_readme_shows_as_many_cells_as_the_smoke_tier_has():
-    """The verdicts of a session there are real output, and change if smoke cells are chosen anew."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    shown = {
-        zone: sum(map(int, re.findall(r"(\d+) \w+", counts)))
-        for zone, counts in re.findall(r"^zone (cubic/\S+): (\d.*)$", text, re.MULTILINE)
-    }
-    zones = {f"cubic/{kind}": documents.zone_of("cubic", kind, "atc25") for kind in documents.KINDS}
-    assert shown == {name: len(zone.smoke) for name, zone in zones.items() if zone.smoke}
-
-
-def trials(zone):
-    """Return the numbers of trials of Linux on which places of a zone rest, as a set."""
-    document = json.loads(zone.read_text(encoding="utf-8"))
-    places = (*document.get("cells", ()), *document.get("points", ()))
-    bases = [basis for place in places for basis in place["bases"] if basis["reference"].startswith("linux-")]
-    return {basis["n"] if "n" in basis else len(basis["values"]) for basis in bases}
-
-
-def test_the_page_of_zones_says_how_many_trials_a_reference_has():
-    """Other pages only link to that page."""
-    found = set().union(*(trials(zone) for zone in ROOT.glob("zones/*/*.json")))
-    text = (ROOT / "docs" / "zones.md").read_text(encoding="utf-8")
-    (said,) = re.findall(r"^A reference has ([\d, or]+) trials", text, re.MULTILINE)
-    assert {int(number) for number in re.findall(r"\d+", said)} == found
-
-
 def leaves(command, words=()):
     """Yield the words of every command of the command line, such as ("zones", "check")."""
     inner = getattr(command, "commands", None)
@@ -154,41 +121,6 @@ def test_the_page_of_commands_has_every_command():
     assert [words for words in leaves(main) if " ".join(words) not in named] == []
 
 
-def has_random_loss(setting):
-    """Return whether some packets of a Setting are lost at random; a link that loses all packets does not count."""
-
-    def within(part):
-        if isinstance(part, dict):
-            rate = part.get("loss_pct")
-            return (isinstance(rate, int | float) and 0 < rate < 100) or any(map(within, part.values()))
-        return isinstance(part, list) and any(map(within, part))
-
-    return within(setting)
-
-
-@pytest.mark.slow
-def test_the_page_on_random_loss_has_every_zone():
-    found = collections.defaultdict(dict)
-    for path in ROOT.glob("zones/*/*.json"):
-        if path.parent.name == "profiles":
-            continue
-        zone = documents.zone(path)
-        for place in zone.places:
-            lossy = (
-                has_random_loss(scenarios.find(zone.profile).document(place))
-                if isinstance(place, Point)
-                else place.loss_pct > 0
-            )
-            found[path.stem][place.id] = lossy
-    text = (ROOT / "docs" / "why-random-loss.md").read_text(encoding="utf-8")
-    said = {
-        kind: (int(places), int(without))
-        for kinds, places, without in re.findall(r"^\| (`[^|]+`) \| (\d+) \| (\d+) \|", text, re.MULTILINE)
-        for kind in re.findall(r"`([^`]+)`", kinds)
-    }
-    assert said == {kind: (len(of), list(of.values()).count(False)) for kind, of in found.items()}
-
-
 def test_the_page_of_commands_has_every_marker_and_profile(request):
     ours = re.compile(r"(\S+): (?:algorithm|metric|tier|flows that share a network|clauses of)\b")
     markers = {found[1] for line in request.config.getini("markers") if (found := ours.match(line))}
@@ -197,12 +129,6 @@ def test_the_page_of_commands_has_every_marker_and_profile(request):
     assert {name for row in table.splitlines() for name in re.findall(r"`([^`]+)`", row.split("|")[1])} == markers
     (profiles,) = re.findall(r"^\| `--profile NAME` \|(.*)\|$", text, re.MULTILINE)
     assert set(re.findall(r"`([^`]+)`", profiles)) == set(documents.profile_names())
-
-
-def test_the_walk_names_at_most_eight_files():
-    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    (walk,) = re.findall(r"## A walk.*?(?=\n## )", text, re.DOTALL)
-    assert len(set(_PATH.findall(walk))) == 8
 
 
 def sources():

@@ -23,7 +23,6 @@ Integers = numpy.typing.NDArray[numpy.int64]
 LOST = -1
 #: offsets in IPv4's header: the byte with ECN's two bits, and the checksum, which depends on them
 _TOS, _CHECKSUM = 1, slice(10, 12)
-_TO, _FROM = slice(16, 20), slice(12, 16)
 #: the most frames that may come out without having been sent: more mean that the captures are not of one transfer
 _MOST_STRANGE = 10
 #: ECN's codepoints (RFC 3168, section 5)
@@ -97,19 +96,13 @@ class Packets:
         )  # fmt: skip
 
 
-def matched(
-    sent: Sequence[Packet], came: Sequence[Packet], asked: Sequence[Packet], client: bytes | None = None
-) -> Packets:
+def matched(sent: Sequence[Packet], came: Sequence[Packet], asked: Sequence[Packet]) -> Packets:
     """Return the packets of one flow from two captures, as pcap.packets() reads them.
 
     `sent`, `asked`: the server's and the client's packets, where the server's enter the network; `came`: the server's
-    packets where they leave it. `client`: the address whose packets count, None for all. A packet is recognised without
-    its ECN bits, as a mark changes these. Raises UserError if the captures are not of one transfer.
+    packets where they leave it. A packet is recognised without its ECN bits, as a mark changes these. Raises UserError
+    if the captures are not of one transfer.
     """
-    if client is not None:
-        sent = [packet for packet in sent if packet.identity[_TO] == client]
-        asked = [packet for packet in asked if packet.identity[_FROM] == client]
-        came = [packet for packet in came if packet.identity[_TO] == client]
     if not sent:
         raise UserError("the server sent nothing")
     where: dict[bytes, deque[int]] = defaultdict(deque)

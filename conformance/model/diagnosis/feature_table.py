@@ -66,6 +66,11 @@ def cells(algorithm: str) -> list[str]:
     return [name for name in CELLS if any(f.cell == name and label_of(f, algorithm) is not None for f in FEATURES)]
 
 
+def like(loss_pct: float) -> str:
+    """Return the name of the cell whose features say something about a path with this much random loss."""
+    return next(name for name, most in ((CLEAN, 0), (FEW, 1), (MANY, 4), (HEAVY, 100)) if loss_pct <= most)
+
+
 def label_of(feature: Feature, algorithm: str) -> str | None:
     """Return what a feature points at for an algorithm; None if it says nothing about it."""
     return feature.label[is_bbr(algorithm)]

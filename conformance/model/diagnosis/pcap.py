@@ -47,11 +47,14 @@ def last_s(sides: Iterable[Sequence[Packet]]) -> float:
     return max(times)
 
 
-def packets(data: bytes, protocol: int, server: bytes) -> tuple[list[Packet], list[Packet]]:
+def packets(
+    data: bytes, protocol: int, server: bytes, client: bytes | None = None
+) -> tuple[list[Packet], list[Packet]]:
     """Return (packets from the server, packets to it), each a list of Packet in the order of the file.
 
-    `data`: bytes of a pcap file. Only IPv4 packets of `protocol` (6 TCP, 17 UDP) count; `server` is its address, four
-    bytes. Raises UserError if `data` is not such a file, or ends early.
+    `data`: bytes of a pcap file. Only IPv4 packets of `protocol` (6 TCP, 17 UDP) count, and only those between `server`
+    and `client`, which are addresses of four bytes; without `client`, those of all clients. Raises UserError if `data`
+    is not such a file, or ends early.
     """
     if data[:4] != _MAGIC:
         raise UserError("the capture is not a pcap file with times in nanoseconds")
@@ -71,7 +74,10 @@ def packets(data: bytes, protocol: int, server: bytes) -> tuple[list[Packet], li
             continue
         if frame[_PROTOCOL_AT] != protocol:
             continue
-        side = theirs if frame[_SOURCE_AT : _SOURCE_AT + 4] == server else others
+        sender, receiver = frame[_SOURCE_AT : _SOURCE_AT + 4], frame[_SOURCE_AT + 4 : _SOURCE_AT + 8]
+        if client is not None and client not in (sender, receiver):
+            continue
+        side = theirs if sender == server else others
         if len(side) == MOST_PACKETS:
             raise UserError(f"the capture contains more than {MOST_PACKETS} packets")
         side.append(Packet(seconds + nanoseconds / 1e9, length, bytes(frame[_TELLING])))

@@ -14,7 +14,7 @@ from conformance.model.judging.verdict import permitted_to
 from conformance.model.judging.zone import Interval, Zone
 from conformance.model.metrics.metric import Timeout
 from conformance.model.metrics.table import METRICS
-from conformance.model.networks.place import Cell
+from conformance.model.networks.place import Cell, Point
 from conformance.model.trials.trial import Measurement, Outcome
 
 #: a scheme is identified as an algorithm if it matches at least this share of the algorithm's seen features, ...
@@ -35,7 +35,7 @@ class Miss:
 
     zone_id: str
     metric: str
-    cell: Cell
+    cell: Point
     value: float
     low: float
     high: float

@@ -27,6 +27,7 @@ from conformance.reporting.html import (
     colours,
     compare,
     heatmap_table,
+    points_page,
     rfc9743,
     slugs,
     split_page,
@@ -171,7 +172,8 @@ class _Site:
             (row for row in self._points if row.status in verdicts), key=lambda row: verdicts.index(row.status)
         )
         others = collections.Counter(row.status for row in self._points if row.status not in verdicts)
-        return self._render("shared.html", told=rows, others=others)
+        drawn = list(points_page.drawn(rows or self._points, self._source))
+        return self._render("shared.html", told=rows, others=others, drawn=drawn)
 
     def _clause_pages(self) -> Iterator[tuple[str, bytes]]:
         if not self._clauses.rows:

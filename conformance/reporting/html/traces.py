@@ -67,6 +67,21 @@ def panels(traces: dict[str, Trace], end: float, bandwidth_mbps: float) -> tuple
     )
 
 
+def of_flows(flows: Sequence[Mapping[str, object]]) -> tuple[tuple[Panel, ...], float]:
+    """Return a Panel for each group of a trial's flows, its first flow in front, and the end of the axis in s."""
+    series = [(str(flow["group"]), _numbers(flow["goodput_series_mbps"])) for flow in flows]
+    end = float(max((len(values) for _, values in series), default=0))
+    groups: dict[str, list[_Drawn]] = {}
+    for group, values in series:
+        if any(rate is not None for rate in values):
+            of_group = groups.setdefault(group, [])
+            style = "highest" if of_group else "median"
+            times = [at + 0.5 for at in range(len(values))]
+            of_group.append((style, times, values, f"flow {len(of_group)}"))
+    titles = {group: f"Goodput of {group}, {len(of)} flow{'s' if len(of) > 1 else ''}" for group, of in groups.items()}
+    return tuple(_panel(titles[group], "Mbit/s", of[::-1], end) for group, of in groups.items()), end
+
+
 class _Columns:
     """A trace's columns as numbers or None, each as long as the times, whatever the file has."""
 

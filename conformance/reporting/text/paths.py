@@ -26,7 +26,7 @@ def show_measured(measured: "Measured", console: rich.console.Console) -> None:
     for path in measured.paths:
         table.add_row(path.setting.id, *_figures(path))
     console.print(table)
-    for text in sorted({f"{path.setting.id}: {message}" for path in measured.paths for _, message in path.trouble}):
+    for text in sorted({f"{path.setting.id}: {why.message}" for path in measured.paths for why in path.trouble}):
         console.print(text, soft_wrap=True)
 
 
@@ -64,8 +64,8 @@ def show_accuracy(comparison: "Comparison", console: rich.console.Console) -> No
             figures = (str(of.missing), f"{of.mean_absolute:.1%}", f"{of.worst:+.1%}", f"{of.bias:+.1%}")
         table.add_row(summary.scheme, summary.paths, str(summary.of), *figures)
     console.print(table)
-    for outcome, message in comparison.problems:
-        console.print(f"{outcome}: {message}", soft_wrap=True)
+    for problem in comparison.problems:
+        console.print(str(problem), soft_wrap=True)
     console.print(
         f"{comparison.settings} cells and paths x {comparison.trials} trials: {duration(comparison.took_s)} now;"
         f" all of these trials, including earlier ones, took {duration(comparison.spent_s)} on one core",

@@ -23,8 +23,7 @@ _DIGITS = 3
 def show_identified(identified: "Identified", console: rich.console.Console) -> None:
     """Show the scores, best first, and the conclusion."""
     if identified.trouble:
-        outcome, message = identified.trouble
-        console.print(f"{identified.scheme.id}: {outcome}: {message}", soft_wrap=True)
+        console.print(f"{identified.scheme.id}: {identified.trouble}", soft_wrap=True)
         return
     title = f"{identified.scheme.id}: {count(identified.cells, 'cell')} x {count(identified.trials, 'trial')}"
     table = rich.table.Table(title=title, title_justify="left")
@@ -60,7 +59,7 @@ def _example(misses: Sequence[Miss]) -> str:
     """Return in words the feature that is farthest outside its interval, relative to the interval's width."""
     if not misses:
         return ""
-    worst = max(misses, key=lambda m: max(m.low - m.value, m.value - m.high) / (m.high - m.low))
+    worst = max(misses, key=lambda m: max(m.low - m.value, m.value - m.high) / max(m.high - m.low, 1e-9))
     return f"{worst.cell.id}: {worst.metric} {told(worst.value, worst.low, worst.high, _DIGITS)}"
 
 
@@ -82,8 +81,7 @@ def show_checked(checked: "Checked", console: rich.console.Console) -> None:
         table.add_column(name, justify="left" if name == "measured" else "right")
     for tally in checked.tallies:
         if tally.trouble:
-            outcome, message = tally.trouble
-            console.print(f"{tally.scheme.algorithm}: {outcome}: {message}", soft_wrap=True)
+            console.print(f"{tally.scheme.algorithm}: {tally.trouble}", soft_wrap=True)
         else:
             table.add_row(tally.scheme.id, str(tally.right), str(tally.inconclusive), str(tally.wrong))
     console.print(table)

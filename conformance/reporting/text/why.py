@@ -89,7 +89,7 @@ def _blamed(report: "Report") -> str | None:
     blame = report.blame
     if blame is None or blame.permitted[0] <= blame.total.value <= blame.permitted[1]:
         return None
-    return f"rate at {feature_table.CELLS[feature_table.MANY][0].id}, {blame.sentence}"
+    return f"rate at {report.blamed_cell}, {blame.sentence}"
 
 
 def _unexplained(report: "Report") -> Iterator[str]:
@@ -157,11 +157,9 @@ def svg(report: "Report") -> str:
 
 def _rows(traced: "Traced", who: str) -> Iterator[dict[str, Any]]:
     """Yield the highest flight in each of _POINTS equal periods, and at most _LOSSES losses, for each cell."""
-    for name in (feature_table.CLEAN, feature_table.FEW):
-        flows = traced.flows.get(name)
-        if not flows:
-            continue
-        first, cell = next(iter(flows.values())), feature_table.CELLS[name][0].id
+    names = [name for name in (feature_table.CLEAN, feature_table.FEW) if traced.flows.get(name)]
+    for name in names or traced.flows:
+        first, cell = next(iter(traced.flows[name].values())), traced.under[name].id
         edges = numpy.linspace(0, first.sent_s[-1], _POINTS + 1)
         for start_s, end_s in itertools.pairwise(edges):
             flight = first.window(start_s, end_s)

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.catalogue import documents, recorded_features
-from conformance.commands import blame, failing_clauses, tracing, why
+from conformance.commands import blame, failing_clauses, identify, tracing, why
 from conformance.commands.result import printed
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches
@@ -62,6 +62,7 @@ def test_packets_are_told_by_side_and_protocol():
     assert [(p.seconds, p.bytes) for p in theirs] == [(5 + 1e-9, 234), (6.0, 233)]
     assert [p.bytes for p in others] == [35]
     assert len(theirs[0].identity) == 96
+    assert pcap.packets(data, 17, SERVER, client=bytes((10, 0, 0, 2))) == ([], [])
     assert pcap.first_s(data) == 5 + 1e-9
     with pytest.raises(UserError, match="no frame"):
         pcap.first_s(capture([]))
@@ -508,7 +509,7 @@ def test_when_time_is_up_guests_are_ended_and_what_was_traced_is_returned(monkey
         def end(self):
             ended.append(self)
 
-    def traced(bench, algorithm, plan, target, bar, stop, on_start, on_flow, under):
+    def traced(bench, algorithm, plan, target, bar, stop, on_start, on_flow, under, of):
         on_start(Guest())
         assert stop.wait(10)
         return f"what was traced of {bench}"
@@ -527,7 +528,7 @@ def test_an_interrupt_ends_the_guests(monkeypatch):
 
     guests, started = [], threading.Event()
 
-    def traced(bench, algorithm, plan, target, bar, stop, on_start, on_flow, under):
+    def traced(bench, algorithm, plan, target, bar, stop, on_start, on_flow, under, of):
         guests.append(Guest())
         on_start(guests[-1])
         if bench == "stack":
@@ -541,6 +542,40 @@ def test_an_interrupt_ends_the_guests(monkeypatch):
         schemes = {"stack": ("stack", "reno"), "reference": ("usual", "reno")}
         tracing.traced_all(schemes, {role: {"few": [1]} for role in schemes})
     assert [guest.ended for guest in guests] == [True, True]
+
+
+def test_a_flow_of_a_scenario_is_compared_with_references_in_its_place(tmp_path, monkeypatch):
+    """Reno is told from what grows and reduces otherwise, by the same traces as `why` reads."""
+    asked = []
+
+    def traced_all(schemes, plans, *_, under, of, **__):
+        asked.append((under, of))
+        asked.append((under, of))
+        senders_of = {"stack": senders.Sender(beta=0.9), "cubic": senders.Sender(beta=0.8, increase=3.0)}
+        return {
+            role: tracing.Traced(
+                scheme=bench.scheme(algorithm), problems=[], under=under[role],
+                flows={name: {1: senders.flow(senders_of.get(role, senders.Sender()), one_way_s=0.04)} for name in own},
+            )
+            for (role, (bench, algorithm)), own in zip(schemes.items(), plans.values(), strict=True)
+        }  # fmt: skip
+
+    monkeypatch.setattr(tracing, "traced_all", traced_all)
+    notes = ConsoleNotes(rich.console.Console(record=True))
+    where = {"point": "flows=2", "profile": "fairness", "flow": "test/1"}
+    usual = {"trials": 1, "first_seed": 1, "workers": 1, "notes": notes, **where}
+    report = why.compute("reno", STACK, target=None, changes=False, **usual)
+    shown = {place for one in report.suspects for place, *_ in report.pcap_s(one.evidence[0])}
+    assert shown == {"flows=2"}
+    found = identify.of_flow("reno", STACK, **usual)
+    best, *others = found.scores
+    assert best.share == 1 and next(score for score in others if score.algorithm == "cubic").share < 1
+    schema.check("identify", printed(found), "identify")
+    (setting,) = asked[0][0]["stack"].values()
+    assert (setting.id, {of for _, of in asked}) == ("flows=2", {(0, 1)})
+    with pytest.raises(UserError, match="the packets of other/0 cannot be told from those of its group's other flows"):
+        kernels = {**usual, "profile": "coexistence", "point": "others=4", "flow": "other/0"}
+        why.compute("reno", STACK, target=None, changes=False, **kernels)
 
 
 @pytest.mark.guest

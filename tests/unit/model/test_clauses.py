@@ -78,12 +78,6 @@ def test_a_marked_packet_is_the_same_packet_and_a_doubled_one_is_no_stranger():
     assert list(kept.out_ns) == [20_000_000, 21_000_000, packets.LOST, 23_000_000, packets.LOST]
 
 
-def test_packets_of_other_clients_are_left_out():
-    mine, other = b"\x0a\1\0\1", b"\x0a\1\0\2"
-    sent = [frame(number, number / 1000, to=mine if number % 2 else other) for number in range(6)]
-    assert len(packets.matched(sent, sent, [], client=mine)) == 3
-
-
 def test_captures_of_two_transfers_are_refused():
     with pytest.raises(UserError, match="never sent"):
         packets.matched([frame(0, 0.0)], [frame(number, 1.0) for number in range(100, 120)], [])
