@@ -39,39 +39,19 @@ def in_phase(flows: Sequence[Mapping[str, Any]], phase: int) -> tuple[Mapping[st
 #: rows of the table of metrics (metrics.py)
 ROWS: tuple[Metric, ...] = (
     shared(
-        "delivered_mbps",
-        "delivered",
-        "Rate at which bytes of the stream reach the receiver in order",
-        of("mbps"),
-        unit="Mbit/s",
-        digits=2,
-        margin=0.5,
-        full_scale=50.0,
-        missing=MISSING,
+        "delivered_mbps", "delivered", "Rate at which bytes of the stream reach the receiver in order", of("mbps"),
+        unit="Mbit/s", digits=2, margin=0.5, full_scale=50.0, missing=MISSING,
     ),
     *(
         shared(
-            f"byte_delay_{quantile}_ms",
-            f"byte delay {quantile}",
+            f"byte_delay_{quantile}_ms", f"byte delay {quantile}",
             f"Time from when a byte is first sent until it has arrived in order, {quantile} of bytes",
-            of(f"delay_{quantile}_ms"),
-            unit="ms",
-            digits=1,
-            margin=5.0,
-            full_scale=400.0,
-            missing=MISSING,
+            of(f"delay_{quantile}_ms"), unit="ms", digits=1, margin=5.0, full_scale=400.0, missing=MISSING,
         )
         for quantile in ("p50", "p95")
     ),
     shared(
-        "delivery_gap_s",
-        "longest gap",
-        "Longest time without a new byte at the receiver",
-        of("gap_s"),
-        unit="s",
-        digits=2,
-        margin=0.5,
-        full_scale=20.0,
-        missing=MISSING,
+        "delivery_gap_s", "longest gap", "Longest time without a new byte at the receiver", of("gap_s"), unit="s",
+        digits=2, margin=0.5, full_scale=20.0, missing=MISSING,
     ),
-)
+)  # fmt: skip

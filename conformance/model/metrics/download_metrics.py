@@ -40,28 +40,18 @@ def sent_goodput_mbps(measured: Measured, group: str | None) -> float | None:
 #: rows of the table of metrics (metrics.py)
 ROWS: tuple[Metric, ...] = (
     shared(
-        "sent_goodput_mbps",
-        "goodput from the first byte",
-        "Mean goodput of a group's flows, each from its first byte to its last acknowledgement",
-        sent_goodput_mbps,
-        unit="Mbit/s",
-        digits=2,
-        margin=0.1,
-        full_scale=100.0,
+        "sent_goodput_mbps", "goodput from the first byte",
+        "Mean goodput of a group's flows, each from its first byte to its last acknowledgement", sent_goodput_mbps,
+        unit="Mbit/s", digits=2, margin=0.1, full_scale=100.0,
         missing="its flows did not complete, or their handshakes were not seen",
     ),
     *(
         shared(
-            f"round_trip_{which}_ms",
-            f"{which} round trip",
+            f"round_trip_{which}_ms", f"{which} round trip",
             f"Round trip of data packets, seen before the bottleneck's queue: {which} of each flow, mean over flows",
-            round_trip_ms(which),
-            unit="ms",
-            digits=2,
-            margin=0.5,
-            full_scale=200.0,
+            round_trip_ms(which), unit="ms", digits=2, margin=0.5, full_scale=200.0,
             missing="its scenario, or its transport, does not show round trips",
         )
         for which in ("mean", "least", "most")
     ),
-)
+)  # fmt: skip
