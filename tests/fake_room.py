@@ -1,6 +1,11 @@
-"""A bench whose room invents measurements, for tests of the layers above the lab. Any process can import it."""
+"""A bench whose room invents measurements, for tests of the layers above the lab. Any process can import it.
 
+It serves the command line, too, without guests: PYTHONPATH=tests conformance run cubic --executor fake_room:good
+"""
+
+import concurrent.futures
 import functools
+import json
 import os
 import pathlib
 import types
@@ -12,7 +17,7 @@ from conformance.catalogue import documents
 from conformance.engine import benches
 from conformance.model.errors import UserError
 from conformance.model.judging import seeds
-from conformance.model.trials.trial import Measurement, Outcome
+from conformance.model.trials.trial import Measurement, Outcome, Trial
 
 STACK = "fake"
 #: documents.zone_of(), which reads each zone once and not for each trial
@@ -126,6 +131,22 @@ def install(kind="good", room=Room, patch=setattr):
         )  # fmt: skip
 
     patch(benches, "find", bench)
+
+
+class Executor(concurrent.futures.Executor):
+    """Answers what workers are asked for (conformance/engine/workers.py) with measurements of a kind, at once."""
+
+    def __init__(self, kind):
+        self._kind = kind
+
+    def submit(self, call, argument):
+        trials = [Trial.from_json(trial) for batch in json.loads(argument)["batches"] for trial in batch]
+        answered = concurrent.futures.Future()
+        answered.set_result(json.dumps({"measurements": [made(trial, self._kind).to_json() for trial in trials]}))
+        return answered
+
+
+good, bad, unclear = (functools.partial(Executor, kind) for kind in ("good", "bad", "unclear"))
 
 
 class Deadly(Room):

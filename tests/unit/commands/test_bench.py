@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 
 import click.testing
 import fake_room
@@ -82,14 +81,6 @@ def test_the_first_estimate_stands_beside_what_was_left_indeed(run):
     assert re.search(r"a session +│ +30.00 +│ +40 +│ +17.0, 19.5 +│", console.export_text())
 
 
-def test_the_first_estimate_of_a_session_is_that_of_its_first_line(monkeypatch):
-    said = "3 of 12 tests, about 1 min 05 s left\n9 of 12 tests, about 2 s left\n"
-    program = f"import sys; print({said!r}, end=''); sys.exit(1)"
-    monkeypatch.setattr(bench_figures, "_session", lambda *given: [sys.executable, "-c", program])
-    found = bench_figures._pytest("a session", "cubic", benches.Choice(), 1)
-    assert found.estimate_s == 65 and 0 <= found.left_s <= found.seconds
-
-
 def test_a_stack_that_is_not_built_is_a_row_that_says_so(run, monkeypatch):
     found = benches.find
 
@@ -101,11 +92,6 @@ def test_a_stack_that_is_not_built_is_a_row_that_says_so(run, monkeypatch):
     monkeypatch.setattr(benches, "find", find)
     (row,) = [f for f in json.loads(run("--figures", "--format", "json")[0])["figures"] if "picoquic" in f["name"]]
     assert (row["seconds"], row["trouble"]) == (None, "stack picoquic is not built")
-
-
-def test_a_session_of_pytest_that_cannot_be_measured_is_no_figure():
-    found = bench_figures._pytest("a mistake", "cubic and nosuchmark", benches.Choice(), 1)
-    assert found.seconds is found.estimate_s is None and "nosuchmark" in found.trouble
 
 
 def test_a_bench_that_forgets_makes_every_calibration(monkeypatch):

@@ -90,14 +90,6 @@ def test_runs_are_counted(made_up, console, wrong, status):
     assert (words if wrong else "at most 52.7% of runs") in said
 
 
-@pytest.mark.parametrize(("n", "sizes"), [(1, [1]), (2, [1, 1]), (35, [10, 10, 10, 2, 2, 1])])
-def test_runs_are_shared_out_to_the_references_in_blocks(n, sizes):
-    blocks = list(false_alarms._blocks(n, PLAN))
-    assert [len(seeds) for _, seeds in blocks] == sizes
-    runs = [(algorithm, seed + k) for algorithm, seeds in blocks for seed in seeds for k in range(PLAN.max_trials)]
-    assert len(set(runs)) == 20 * n
-
-
 def test_a_run_looks_again_at_what_is_unclear_with_seeds_of_its_own(made_up, console):
     """The second of two runs has a cell at the edge of its zone; all other results are well inside."""
     made_up.value = lambda seed: (0.61 if seed % 2 else 0.59) if seed >= 1021 else 0.5

@@ -1,5 +1,6 @@
 """`--format json`: every command has it, and prints a document that satisfies its schema, and nothing else."""
 
+import dataclasses
 import json
 import re
 
@@ -11,7 +12,14 @@ import pytest
 
 from conformance.catalogue import documents
 from conformance.cli import main
+from conformance.commands import adapter_check, doctor, inventory, trace
+from conformance.commands.result import printed
+from conformance.commands.status import ExitStatus
 from conformance.engine import benches
+from conformance.kernel.store import Kernel
+from conformance.model.emulation.contract import Clause
+from conformance.model.networks.place import Cell
+from conformance.model.trials.trial import Outcome
 from conformance.results import source, store
 from conformance.support import paths, schema
 
@@ -117,6 +125,86 @@ def test_zones(run, tmp_path):
 def test_known_deviations(run):
     data = run("expect", "show", "quic-go")
     assert data["entries"] and {"zone", "cells", "verdict", "reason", "link"} == set(data["entries"][0])
+
+
+def test_kernels(run, monkeypatch, tmp_path):
+    found = Kernel(
+        name="x", release="6.12.1", digest="0" * 16, source="linux.tar.xz", binary=tmp_path / "linux",
+        patches=("a.patch",), parameters=(("tcp_cubic.beta", "512"),),
+    )  # fmt: skip
+    monkeypatch.setattr(inventory.store, "kernels", lambda: [found])
+    (kernel,) = run("kernel", "list")["kernels"]
+    assert kernel["patches"] == ["a.patch"] and kernel["parameters"] == {"tcp_cubic.beta": "512"}
+
+
+def test_exports(run, tmp_path):
+    results = str(helpers.results_file(tmp_path / "r.jsonl"))
+    found = run("export", "csv", results, "--out", tmp_path / "cells.csv")
+    assert found["form"] == "csv" and (tmp_path / "cells.csv").stat().st_size == found["bytes"]
+    refused = click.testing.CliRunner().invoke(main, ["export", "csv", results, "--out", "-", "--format", "json"])
+    assert refused.exit_code == ExitStatus.MISUSE and "name a file with --out" in refused.stderr
+
+
+def test_merges(run, tmp_path):
+    shards = []
+    for name, cell in (("a", helpers.CELL), ("b", Cell(10, 1, 0))):
+        shard = store.Store(tmp_path / name)
+        for m in helpers.measurements([0.2, 0.4], cell=cell):
+            shard.add(m)
+        shards.append(str(shard.path))
+    found = run("merge", *shards, "--out", tmp_path / "all.jsonl")
+    assert (found["trials"], found["left_out"]) == (4, [])
+
+
+def test_benchmarks(run, monkeypatch):
+    def good(trial, kind):
+        (m,) = helpers.measurements([0.5], cell=trial.setting.cell)
+        metrics = {**m.metrics, "virtual_s": 10.0}
+        evidence = {"interfaces": helpers.counted(1_500_000, 1_400_000)}
+        host = {"wall_s": 0.5, "system_calls": 5000}
+        return dataclasses.replace(m, trial=trial, metrics=metrics, evidence=evidence, host=host)
+
+    monkeypatch.setattr(fake_room, "made", good)
+    found = run("dev", "bench", "--trials", "2")
+    assert len(found["rows"]) == 27 and found["grid_s"] > 0
+    assert found["rows"][0]["cost"]["calls_a_packet"] == 5
+    by_stack = run("dev", "bench", "--stacks", "--trials", "2")
+    assert by_stack["grid_s"] is None and {row["stack"] for row in by_stack["rows"]} == {"fake"}
+    shown = click.testing.CliRunner().invoke(main, ["dev", "bench", "--trials", "2"]).output
+    assert "cubic on fake: cost of a trial on one core" in shown and "150 cells x 20 trials" in shown
+
+
+def test_what_a_run_needs(run, monkeypatch):
+    found = [doctor.Check(True, "Linux"), doctor.Check(False, "tc: not found", "apt-get install iproute2")]
+    monkeypatch.setattr(doctor, "checks", lambda kernel: iter(found))
+    (first, second) = run("doctor", status=ExitStatus.MISUSE)["checks"]
+    assert (first["mend"], second["mend"]) == (None, "apt-get install iproute2")
+
+
+def test_a_broken_clause_and_an_adapter_of_which_nothing_is_known():
+    kept = {"a transfer works": True, "it ends": False, "status 127": None}
+    clauses = tuple(Clause(name=name, kept=value, what="seen") for name, value in kept.items())
+    for found, status in (
+        (adapter_check.CheckedAdapter(scheme=helpers.scheme(), clauses=clauses), ExitStatus.VIOLATES),
+        (adapter_check.CheckedAdapter(scheme=helpers.scheme(), fault="the guest died"), ExitStatus.ERROR),
+    ):
+        schema.check("adapter-check", printed(found), "adapter-check")
+        assert found.exit_status is status
+
+
+def test_a_trace(tmp_path):
+    (tmp_path / "keys.log").write_text("secret")
+    (tmp_path / "emulator-to_client.pcap").touch()
+    for outcome, status in ((Outcome.OK, ExitStatus.DONE), (Outcome.ERROR, ExitStatus.ERROR)):
+        found = trace.Traced(
+            measurement=helpers.measurement(outcome=outcome),
+            flow="test/0",
+            captured={"emulator-to_client": (7, 1)},
+            target=tmp_path,
+        )
+        schema.check("trace", printed(found), "trace")
+        assert found.exit_status is status
+        assert printed(found)["files"] == [{"file": "keys.log", "bytes": 6}]
 
 
 def test_errors_stay_one_line_on_standard_error(run):

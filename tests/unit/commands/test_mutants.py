@@ -416,12 +416,6 @@ def test_mutants_whose_kernel_is_not_built_are_left_out_in_one_line_and_stay_rec
         ran(("bbrv2-no-probe-rtt",), PLAN, False, None, console)
 
 
-def test_kernels_that_the_user_has_built_are_found_by_name(default_kernel):
-    assert {m.kernel for m in mutants._absent(CORPUS)} == {"bbrv2-mutants", "bbrv3-mutants"}
-    kernels.link("bbrv3-mutants", "d" * 16)
-    assert {m.kernel for m in mutants._absent(CORPUS)} == {"bbrv2-mutants"}
-
-
 def test_a_zone_that_rejected_nobody_is_tried_on_further_mutants(made_up, tmp_path, monkeypatch, console):
     monkeypatch.chdir(tmp_path)
     values, measured = made_up

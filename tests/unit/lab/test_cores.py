@@ -163,12 +163,6 @@ def test_of_equally_idle_cores_any_may_be_first(four):
     assert len(first) > 1
 
 
-def test_idle_time_is_read_as_the_kernel_tells_it(tmp_path):
-    (tmp_path / "stat").write_text("cpu  1 2 3 4 5 6 7\ncpu0 9 0 9 100 20 0 0 0 0 0\ncpu11 9 0 9 7 1 0 0\nintr 5 6\n")
-    assert cores._idle_ticks(tmp_path / "stat") == {0: 120, 11: 8}
-    assert cores._idle_ticks(tmp_path / "none") == {}
-
-
 def test_where_the_cache_cannot_be_written_to_locks_are_in_the_temp_folder(own_cache, tmp_path, monkeypatch):
     own_cache.write_text("no folder")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

@@ -7,8 +7,6 @@ import json
 import helpers
 import pytest
 from helpers import process
-from hypothesis import given
-from hypothesis import strategies as st
 
 from conformance.model.emulation import facts as trial_facts
 from conformance.model.networks.network import Network
@@ -276,18 +274,6 @@ def test_a_change_that_was_due_just_after_the_last_flow_ended_was_asked_for():
     assert found.outcome is Outcome.OK, found.message
     late = measured(*changed, flows=network)
     assert "a delay of 15 ms instead of 10" in late.message
-
-
-@given(st.lists(st.integers(0, 10**6), min_size=2, max_size=40), st.floats(0, 2))
-def test_a_series_has_all_bytes_of_whole_seconds(steps, start_s):
-    """Bytes between two looks are divided by time, so those of all seconds add up to the acknowledged bytes."""
-    times = [round(start_s + 0.1 * (at + 1), 6) for at in range(len(steps))]
-    acked = [sum(steps[: at + 1]) for at in range(len(steps))]
-    end_s = times[-1]
-    series = trial_facts._series({"t_s": times, "acked_bytes": acked}, start_s, end_s)
-    assert len(series) == int(end_s)
-    assert all(one >= 0 for one in series)
-    assert sum(series) * 1e6 / 8 <= acked[-1] + len(series) * 100
 
 
 def test_round_trips_are_those_of_each_flow_in_ms():

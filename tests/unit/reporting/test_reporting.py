@@ -510,18 +510,6 @@ def test_zones_of_another_profile_do_not_judge():
     assert found.utilization.zone is None and found.utilization.verdict == "not judged"
 
 
-def test_a_calibration_is_told_of_old_and_new_lines(tmp_path):
-    from conformance.reporting.html import cell_page
-    from conformance.results import store
-
-    found = [
-        dict(cell_page._facts(m)).get("calibration")
-        for m in store.read(results_file(tmp_path / "r.jsonl"))
-        if m.evidence
-    ]
-    assert set(found) == {"10 Mbit/s; one-way delay 20.100 ms; 20 of 2000 packets lost"}
-
-
 def test_what_zones_of_other_metrics_say_is_in_every_report():
     """A gate that fails because of a queue or of a short transfer has no green badge."""
     cell = Cell(10, 20, 1)

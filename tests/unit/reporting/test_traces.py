@@ -88,13 +88,3 @@ def test_whatever_a_file_holds_only_numbers_are_drawn(broken):
     for panel in drawn(broken).values():
         assert panel.missing or all(math.isfinite(n) for line in panel.lines for at in points(line) for n in at)
         assert "<" not in panel.words + panel.top
-
-
-def test_numbers_have_all_their_digits_before_the_point():
-    assert [traces._number(value) for value in (0.01234, 9.996, 52.61, 999, 10412.3)] == [
-        "0.0123",
-        "10",
-        "52.6",
-        "999",
-        "10412",
-    ]
