@@ -19,6 +19,7 @@ class Sender:
 
     `increase` is for congestion avoidance; `initial_window`, `ssthresh`: packets. `lost`: indices of packets that the
     path loses. `every_loss`: whether each lost packet multiplies the window by beta, and not only each loss event.
+    `beta_below`: beta of a loss in a window smaller than at the last one; None: the same.
     """
 
     beta: float = 0.5
@@ -27,6 +28,7 @@ class Sender:
     ssthresh: float = 40
     lost: frozenset = frozenset()
     every_loss: bool = False
+    beta_below: float | None = None
     packets: int = 6000
     full_bytes: int = FULL_BYTES
 
@@ -38,6 +40,7 @@ def transfer(sender, *, one_way_s=0.02, bytes_per_s=1.25e6, queue_packets=33):
     window, ssthresh = float(sender.initial_window), float(sender.ssthresh)
     sent, came, departures, acked_by = [], [], collections.deque(), {}
     in_flight, now, recovery_until, last_departure_s = set(), 0.0, -1, 0.0
+    last_window = 0.0
     resolved = set()
 
     def send_all(now):
@@ -69,7 +72,9 @@ def transfer(sender, *, one_way_s=0.02, bytes_per_s=1.25e6, queue_packets=33):
         for gone in missing:
             in_flight.discard(gone)
             if gone > recovery_until or sender.every_loss:
-                window = ssthresh = max(window * sender.beta, 2.0)
+                below = window < last_window and sender.beta_below is not None
+                last_window, beta = window, sender.beta_below if below else sender.beta
+                window = ssthresh = max(window * beta, 2.0)
             if gone > recovery_until:
                 recovery_until = len(sent) - 1
         if not missing and index > recovery_until:

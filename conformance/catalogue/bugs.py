@@ -79,6 +79,8 @@ class Tier(Record):
     named: bool
     trials: int
     minutes: float
+    #: places that a budget left no time for
+    unmeasured: int = 0
 
 
 class Run(Record):
@@ -105,6 +107,10 @@ class Run(Record):
     @property
     def trials(self) -> int:
         return sum(tier.trials for tier in self.tiers)
+
+    @property
+    def unmeasured(self) -> int:
+        return sum(tier.unmeasured for tier in self.tiers)
 
     @property
     def minutes(self) -> float:

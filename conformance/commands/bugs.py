@@ -29,6 +29,9 @@ from conformance.reporting.text import compare as compare_text
 from conformance.support.notes import Notes
 from conformance.support.record import At, Record
 
+#: what tells the builds apart, the first sentence, how many trials that took, and how many places there was no time for
+Said = tuple[list[str], str, int, int]
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
@@ -61,6 +64,8 @@ class TierRecord(Record):
     named: bool
     trials: int
     minutes: float
+    #: Places that the budget left no time for.
+    unmeasured: int
 
 
 class RanRecord(Record):
@@ -180,11 +185,11 @@ def _judged(bug: Bug, choices: tuple[Choice, Choice], options: Options, notes: N
     for judge in (_compare, _clauses, _zones):
         began_s = time.monotonic()
         notes.say(f"{bug.id}: {judge.__name__[1:]}")
-        by, first, trials = judge(bug, choices, options, notes)
+        by, first, trials, unmeasured = judge(bug, choices, options, notes)
         tier = Tier(
             command=judge.__name__[1:],  # type: ignore[arg-type]
             caught=bool(by), by=by, first=first, named=bool(by) and by[0] in bug.named_by, trials=trials,
-            minutes=round((time.monotonic() - began_s) / 60, 1),
+            minutes=round((time.monotonic() - began_s) / 60, 1), unmeasured=unmeasured,
         )  # fmt: skip
         notes.say(f"{bug.id}: {tier.command}: {'caught' if by else 'nothing'}: {first}")
         yield tier
@@ -192,7 +197,7 @@ def _judged(bug: Bug, choices: tuple[Choice, Choice], options: Options, notes: N
             return
 
 
-def _compare(bug: Bug, choices: tuple[Choice, Choice], options: Options, notes: Notes) -> tuple[list[str], str, int]:
+def _compare(bug: Bug, choices: tuple[Choice, Choice], options: Options, notes: Notes) -> Said:
     """Compare the fixed build with the buggy one, which is the change that a user would look at."""
     buggy, fixed = choices
     comparison = compare.compute(
@@ -208,14 +213,14 @@ def _compare(bug: Bug, choices: tuple[Choice, Choice], options: Options, notes: 
         place = compared.quantity.profile, compared.quantity.place.id
         places[place] = max(places[place], sum(compared.n))
     moved = [c.quantity.label or c.quantity.name for c in comparison.of(Change.MOVED)]
-    return list(dict.fromkeys(moved)), _first(comparison), places.total()
+    return list(dict.fromkeys(moved)), _first(comparison), places.total(), len(comparison.late)
 
 
 def _first(comparison: Comparison) -> str:
     return next(compare_text.sentences(comparison), compare_text.summary(comparison))
 
 
-def _clauses(bug: Bug, choices: tuple[Choice, Choice], options: Options, notes: Notes) -> tuple[list[str], str, int]:
+def _clauses(bug: Bug, choices: tuple[Choice, Choice], options: Options, notes: Notes) -> Said:
     """Judge the buggy build by all clauses, and the fixed one by those that speak against the buggy one."""
     buggy, fixed = choices
     trials, against = 0, dict[str, clause.JudgedClause]()
@@ -235,12 +240,12 @@ def _clauses(bug: Bug, choices: tuple[Choice, Choice], options: Options, notes: 
         bad = {judged.clause.id: judged for judged in ran.judged if _against(judged.verdict.status)}
         against = bad if what is not None else {name: of for name, of in against.items() if name not in bad}
     if not against:
-        return [], "the clauses say the same of both builds", trials
+        return [], "the clauses say the same of both builds", trials, 0
     first = next(iter(against.values()))
-    return list(against), first.rule.headline(first.scheme, first.verdict), trials
+    return list(against), first.rule.headline(first.scheme, first.verdict), trials, 0
 
 
-def _zones(bug: Bug, choices: tuple[Choice, Choice], options: Options, notes: Notes) -> tuple[list[str], str, int]:
+def _zones(bug: Bug, choices: tuple[Choice, Choice], options: Options, notes: Notes) -> Said:
     """Judge both builds by the smoke cells of the algorithm's zones."""
     trials, against = 0, dict[tuple[str, str], Finding]()
     for choice in choices:
@@ -259,9 +264,9 @@ def _zones(bug: Bug, choices: tuple[Choice, Choice], options: Options, notes: No
         }
         against = bad if choice is choices[0] else {name: of for name, of in against.items() if name not in bad}
     if not against:
-        return [], "the zones say the same of both builds", trials
+        return [], "the zones say the same of both builds", trials, 0
     (zone, place), first = next(iter(against.items()))
-    return list(dict.fromkeys(name for name, _ in against)), f"{zone} at {place}: {first.verdict.reason}", trials
+    return list(dict.fromkeys(name for name, _ in against)), f"{zone} at {place}: {first.verdict.reason}", trials, 0
 
 
 def _against(status: Status) -> bool:

@@ -32,6 +32,8 @@ _SOON = 4
 _ACKNOWLEDGEMENT_BYTES = 128
 #: packets: in a smaller window, one packet more or less is a large share
 _LEAST_WINDOW = 16
+#: isolated losses of a trial
+_LEAST_OF_QUARTILE = 8
 
 
 def _feature(of: Callable[[Flow], Samples], invisible: str) -> Callable[[Seen], Samples]:
@@ -107,6 +109,15 @@ def _first_kept(view: Seen) -> Samples:
     return _samples([(events[0].kept, events[0].known_s)], "the window at the first loss is not known")
 
 
+def _kept_low(view: Seen) -> Samples:
+    """Return the lower quartile of the shares of the window that isolated losses left."""
+    kept = features.kept(view.flow)
+    if len(kept) < _LEAST_OF_QUARTILE:
+        raise Invisible(f"a quartile needs {_LEAST_OF_QUARTILE} isolated losses in windows of 8 packets or more")
+    at = int(numpy.argsort(kept.values)[len(kept) // 4])
+    return one(float(kept.values[at]), float(kept.times_s[at]))
+
+
 def _ect_1(view: Seen) -> Samples:
     """Return the share of packets that were sent with ECT(1)."""
     marked = view.packets.ecn_sent == ECT_1
@@ -120,6 +131,10 @@ _ROWS = (
     Observable(
         name="kept", title="share of the window that an isolated loss left", unit="", digits=2,
         of=_feature(features.kept, _NO_ISOLATED), independent=True,
+    ),
+    Observable(
+        name="kept_low", title="share of the window that isolated losses left, lower quartile", unit="", digits=2,
+        of=_kept_low,
     ),
     Observable(
         name="kept_of_several", title="share of the window that a full queue's losses left", unit="", digits=2,

@@ -11,6 +11,10 @@ _SILENT_S = 0.5
 _LARGE_BYTES = 1_000_000
 #: round trips after a pause in which the window shows
 _SOON = 3
+#: round trips in which a window shows at the begin of a body, or at its end, of which a queue may take most
+_LATE = 8
+#: packets: a smaller window is used even if there is little to send
+_LEAST_WINDOW = 40
 _PACKETS = "packets"
 
 
@@ -90,6 +94,23 @@ def _unused_growth(view: Seen) -> Samples:
     return one(float(flow.bytes[a:b].sum() / flow.full_bytes / before), bulk_s)
 
 
+def _unused_growth_later(view: Seen) -> Samples:
+    """Return the largest flight soon in the last body, divided by that at the end of the first.
+
+    Clients begin each body with a small window of flow control, so more than a round trip is looked at.
+    """
+    bulk_s = bulk_begins_s(view)
+    if len(view.requests) < 3:
+        raise Invisible("there was no time with little to send")
+    little_s = body_begins_s(view, view.requests[1][0])
+    flow = view.flow
+    before = numpy.nan if little_s is None else flow.window(little_s - _LATE * flow.base_rtt_s, little_s - 1e-6)
+    after = flow.window(bulk_s, bulk_s + _LATE * flow.base_rtt_s)
+    if numpy.isnan(after) or numpy.isnan(before) or before < _LEAST_WINDOW:
+        raise Invisible("the window of the first body was too small, or is not known")
+    return one(after / before, bulk_s)
+
+
 ROWS = (
     Observable(
         name="burst_after_pause", title="longest burst after a silence", unit=_PACKETS, digits=1,
@@ -106,5 +127,9 @@ ROWS = (
     Observable(
         name="unused_growth", unit="", digits=2, of=_unused_growth,
         title="sent in the first round trip of a large body, relative to the most in flight before",
+    ),
+    Observable(
+        name="unused_growth_later", unit="", digits=2, of=_unused_growth_later,
+        title="flight soon in a large body, relative to that before a time with little to send",
     ),
 )  # fmt: skip

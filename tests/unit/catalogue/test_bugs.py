@@ -1,6 +1,7 @@
 """The catalogue of bugs that stacks had: that its entries can be run, and what its record comes to."""
 
 import pytest
+from helpers import results_file
 
 from conformance.catalogue import bugs, clauses
 from conformance.catalogue.bugs import Run, Tier
@@ -8,7 +9,8 @@ from conformance.lab import manifest, sources
 from conformance.model.clauses import changes
 from conformance.model.diagnosis import feature_table
 from conformance.model.errors import UserError
-from conformance.reporting.html import bugs_page
+from conformance.reporting.html import bugs_page, site
+from conformance.results.source import Source
 
 ENTRIES = bugs.entries()
 #: bugs in stacks that no adapter runs are kept for the record
@@ -75,9 +77,20 @@ def test_the_record_is_kept_entry_by_entry(tmp_path, monkeypatch):
 
 
 def test_the_page_has_the_entries_of_the_reports_stacks(tmp_path, monkeypatch):
-    bug = next(bug for bug in ENTRIES if bug.stack == "quinn" and not bug.sham)
-    monkeypatch.setattr(bugs, "runs", lambda: {bug.id: Run(bug.id, [], "lab", [tier("compare")])})
-    page = bugs_page.bench({"quinn"})
-    assert page.of(True) == [(bug, bugs.runs()[bug.id])] and page.caught("compare") == 1 and page.caught("zones") == 0
-    assert {one.stack for one in page.rest} == {"quinn"} and bug not in page.rest
+    bug, missed, *_ = (bug for bug in ENTRIES if bug.stack == "linux-tcp")
+    runs = {
+        bug.id: Run(bug.id, [], "lab", [tier("compare")]),
+        missed.id: Run(missed.id, [], "lab", [tier("zones", False)]),
+    }
+    monkeypatch.setattr(bugs, "runs", lambda: runs)
+    page = bugs_page.bench({"linux-tcp"})
+    assert page.of(True) == [(bug, runs[bug.id])] and page.of(False) == [(missed, runs[missed.id])]
+    assert page.caught("compare") == 1 and page.caught("zones") == 0 and page.rest == ()
+    assert {one.id for one in bugs_page.bench({"linux-tcp", "quinn"}).rest} == {
+        e.id for e in ENTRIES if e.stack == "quinn"
+    }
     assert bugs_page.bench({"tquic"}) is None
+    text = (
+        site.write(Source([results_file(tmp_path / "r.jsonl")]), tmp_path / "site").parent / "bugs.html"
+    ).read_text()
+    assert bug.did in text and "not looked at yet" in text and '<th scope="row"><a href="https://' in text

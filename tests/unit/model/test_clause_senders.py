@@ -27,6 +27,29 @@ def doubling(first_s, count):
     return [first_s * 2**at for at in range(count)]
 
 
+# --- little to send
+
+
+def bodies(packets_at_once):
+    """Return when packets are sent: a body of three seconds, little for ten, then a body that begins with a burst."""
+    full = [at * 0.0012 for at in range(2500)]
+    little = [3.06 + at * 0.02 + number * 0.0001 for at in range(500) for number in range(5)]
+    return [
+        *full,
+        *little,
+        *(13.08 + at * 0.0005 for at in range(packets_at_once)),
+        *(13.2 + at * 0.0012 for at in range(900)),
+    ]
+
+
+def test_a_window_that_is_not_used_after_a_loss_does_not_grow():
+    asked = {"requests": [(0.0, 2_500_000), (3.02, 7500), (13.04, 2_500_000)]}
+    assert permitted("CL205", timed, bodies(85), **asked)
+    assert not permitted("CL205", timed, bodies(140), **asked)
+    assert "no time with little" in why_not("CL205", timed, bodies(85), requests=[(0.0, 9), (13.04, 2_500_000)])
+    assert "too small" in why_not("CL205", timed, bodies(85), requests=[(0.0, 9), (8.0, 9), (13.04, 2_500_000)])
+
+
 # --- outages
 
 

@@ -1,6 +1,7 @@
 """Clauses: packets are kept to the nanosecond, documents are read strictly, and verdicts follow from bounds."""
 
 import dataclasses
+import itertools
 import json
 import random
 import re
@@ -118,6 +119,21 @@ def test_a_reno_that_halves_conforms_and_one_that_keeps_seven_tenths_does_not():
     assert wrong.p is not None and wrong.p < 1e-6
     seen = wrong.seen[0]
     assert seen.seed in range(1, 6) and seen.value > RENO.bound.high and seen.packet > 0
+
+
+def test_a_beta_that_some_losses_take_twice_shows_in_the_lower_quartile():
+    clause, other = clauses.find("CL111"), clauses.find("CL011")
+    # each second loss comes soon, so in a window that is smaller than at the last one
+    lost = frozenset(itertools.accumulate([400, 700, 300] + [700, 300] * 5))
+
+    def value(of, **changes):
+        return judge(of, [measured(senders.Sender(beta=0.7, ssthresh=20, lost=lost, **changes), 1, of)]).value
+
+    assert value(clause) in clause.bound and value(other) in other.bound
+    assert value(clause, beta_below=0.595) == pytest.approx(0.62, abs=0.03)
+    assert value(clause, beta_below=0.595) not in clause.bound and value(other, beta_below=0.595) in other.bound
+    few = judge(clause, [measured(senders.Sender(lost=frozenset((900,))), 1, clause)])
+    assert "a quartile needs 8 isolated losses" in few.reason
 
 
 def test_what_is_nowhere_to_be_seen_is_inconclusive_and_says_why():
