@@ -201,7 +201,7 @@ COSTS = published_costs()
 @pytest.mark.parametrize("stack", COSTS)
 @settings(max_examples=25)
 @given(st.permutations(FULL), st.floats(0, 2), st.floats(0, 2))
-def test_the_first_estimate_is_right_within_a_factor_of_two_in_whatever_order(stack, cells, start_s, calibration_s):
+def test_the_first_estimate_is_right_within_a_factor_of_1_5_in_whatever_order(stack, cells, start_s, calibration_s):
     """The costs are those that docs/performance.md gives for trials of 10 s at 10 and at 50 Mbit/s."""
     slow_s, fast_s = COSTS[stack]
     costs = {cell: slow_s + (fast_s - slow_s) * (cell.bandwidth_mbps - 10) / (50 - 10) for cell in cells}
@@ -211,7 +211,19 @@ def test_the_first_estimate_is_right_within_a_factor_of_two_in_whatever_order(st
     progress.one_more(made_in(costs[cells[0]], cells[0], start_s=start_s, calibration_s=calibration_s), fresh=True)
     progress.one_more(made_in(costs[cells[0]], cells[0]), fresh=True)
     truth = (5 * sum(costs.values()) + 149 * calibration_s - 2 * costs[cells[0]]) / 2
-    assert truth / 2 < progress.remaining_s() < truth * 2
+    assert truth / 1.5 < progress.remaining_s() < truth * 1.5
+
+
+@pytest.mark.parametrize("most", (0.0, 0.3, 0.85))
+def test_the_first_estimate_counts_on_trials_after_looks(most):
+    """Up to 0.85 of the trials of the first looks came on top of them in a whole zone (docs/performance.md)."""
+    progress = Progress(threads=2, clock=lambda: 0.0)
+    progress.expect([("cubic", setting(cell)) for cell in FULL], 5, looked_at=True)
+    for _ in range(2):
+        progress.one_more(made_in(0.25, FULL[0]), fresh=True)
+    costs = [FIXED_BYTES["tcp"] + setting(cell).transfer_bytes for cell in FULL]
+    truth = 0.25 / costs[0] * (5 * sum(costs) * (1 + most) - 2 * costs[0]) / 2
+    assert truth / 1.5 < progress.remaining_s() < truth * 1.5
 
 
 def test_an_estimate_sees_that_others_have_the_cores():
