@@ -194,9 +194,11 @@ def _build(recipe: _Recipe, located: pathlib.Path, progress: Progress, jobs: int
         sources.unpack(located, tree)
         for patch in [*recipe.users, *recipe.own]:
             _apply(patch, tree)
-        faster = [patch for patch in recipe.faster if _applies(patch, tree)]
-        for patch in faster:
-            _apply(patch, tree)
+        faster = []
+        for patch in recipe.faster:
+            if _applies(patch, tree):
+                _apply(patch, tree)
+                faster.append(patch)
         progress(0, 0, "configuring")
         log = work / "build.log"
         _make(tree, log, "tinyconfig")
