@@ -66,13 +66,6 @@ def profile_or_none(name: str, cell: Cell) -> Setting | None:
     return profile(name, cell) if name in profile_names() else None
 
 
-def split_path(name: str, segments: Sequence[Cell]) -> Setting:
-    """Return the Setting in which a split path is measured, for zones as for stacks: with the suite's own splitter and
-    no options.
-    """
-    return path(name, segments, Proxy())
-
-
 def margins() -> Mapping[str, Any]:
     """Return {zone id: {kind of cell: by what implementations were seen to differ}}, from zones/margins.json."""
     path = paths.data("zones", "margins.json")

@@ -70,15 +70,14 @@ class Nearest:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Run:
-    """A whole run of a reference; `why`: the cells that violate, or what went wrong.
-
-    `nearest`: the cell that came nearest to a violation, and how near: a ratio of 1 or less would be near enough.
-    """
+    """A whole run of a reference; `why`: the cells that violate, or what went wrong."""
 
     algorithm: str
     first_seed: int
     trials: int
     status: Status
+    #: The cell that came nearest to a violation. A ratio of 1 or less would have violated; margin_used is the share of
+    #: the margin that the median used up, 1 at an end of the zone.
     nearest: Nearest | None = None
     why: tuple[str, ...] = ()
 
@@ -151,19 +150,8 @@ class Kept:
         files.write(path(), json.dumps(data, indent=1) + "\n")
 
 
-class RunRecord(Record):
-    algorithm: str
-    first_seed: int
-    trials: int
-    status: Status
-    #: The cell that came nearest to a violation. A ratio of 1 or less would have violated; margin_used is the share of
-    #: the margin that the median used up, 1 at an end of the zone.
-    nearest: Nearest | None
-    why: list[str]
-
-
 class FalseAlarmsRecord(Record):
-    runs: list[RunRecord]
+    runs: list[Run]
     false_alarms: int
     #: Upper bound of the share of runs (Clopper-Pearson), or null if no run succeeded.
     at_most_with_95_pct_confidence: float | None

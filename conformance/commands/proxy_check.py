@@ -35,33 +35,20 @@ END_TO_END = "end to end"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Row:
-    """A case, with a proxy or end to end: what was done, what was observed, and whether that is as required.
+    """A case, with a proxy or end to end: what was done, what was observed, and whether that is as required."""
 
-    `asked`: the requirement in words, None if the case only reports a figure. `trouble`: why there is no result.
-    """
-
-    case: str
-    via: str
-    about: str
-    seen: Mapping[str, Any]
-    asked: str | None
-    holds: bool | None
-    trouble: str | None = None
-
-
-class CaseRecord(Record):
     case: str
     #: The proxy, or end to end.
     via: str
     about: str
     #: Times in seconds, null if the event never happened; `how` an end learnt of the failure: end, reset, nothing or
     #: the kernel's words.
-    seen: dict[str, Any]
+    seen: Mapping[str, Any]
     #: What is required; null if a number is only reported.
     asked: str | None
     holds: bool | None
     #: Why no conclusion is possible; else null.
-    trouble: str | None
+    trouble: str | None = None
 
 
 class ProxyCheckRecord(Record):
@@ -69,7 +56,7 @@ class ProxyCheckRecord(Record):
     proxy: str
     #: Why pepsal was not tried in addition to the suite's own; else null.
     left_out: str | None
-    rows: list[CaseRecord]
+    rows: list[Row]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -14,11 +14,11 @@ from conformance.model.judging import grid as grids
 from conformance.model.networks.place import Cell
 from conformance.model.split import interpolation, split_paths, split_rates
 from conformance.model.split.split_paths import Path, PathClass
-from conformance.model.split.split_rates import Filter, Prediction, Rates
+from conformance.model.split.split_rates import Count, Filter, Prediction, Rates
 from conformance.model.trials import grouping
 from conformance.model.trials.trial import Measurement
 from conformance.results import store
-from conformance.support.record import At, Record, filled
+from conformance.support.record import At, Record
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,19 +101,12 @@ class MeasuredSchemeRecord(Record):
     unknown_cells: int
 
 
-class CountRecord(Record):
-    passed: int
-    failed: int
-    #: Paths for which a cell that they need was not measured.
-    unknown: int
-
-
 class FilterRecord(Record):
     #: Null if the filter asks for no gain.
     gain_above: float | None
     #: Null if the filter asks for no utilization.
     utilization_above: float | None
-    by_class: dict[str, CountRecord]
+    by_class: dict[str, Count]
 
 
 class RowRecord(Record):
@@ -196,7 +189,7 @@ def _filter(predictions: Sequence[Prediction], wanted: Filter) -> FilterRecord:
     by_class = split_rates.count(predictions, wanted)
     return FilterRecord(
         gain_above=wanted.gain, utilization_above=wanted.utilization,
-        by_class={str(c): filled(CountRecord, by_class[c]) for c in PathClass if c in by_class},
+        by_class={str(c): by_class[c] for c in PathClass if c in by_class},
     )  # fmt: skip
 
 

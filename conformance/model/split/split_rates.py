@@ -203,6 +203,7 @@ class Count:
 
     passed: int = 0
     failed: int = 0
+    #: Paths for which a cell that they need was not measured.
     unknown: int = 0
 
     @property

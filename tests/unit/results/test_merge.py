@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from conformance.catalogue import documents
 from conformance.model.errors import UserError
 from conformance.model.networks.place import Cell
+from conformance.model.networks.proxy import Proxy
 from conformance.model.trials.trial import Outcome
 from conformance.results import merge, store
 
@@ -54,7 +55,7 @@ def test_shards_become_one_file_whatever_their_order(write, tmp_path):
 
 def test_paths_that_come_to_one_cell_have_an_order_too(write, tmp_path):
     made = measurement()
-    paths = [documents.split_path("atc25", segments) for segments in ((A, B), (B, A))]
+    paths = [documents.path("atc25", segments, Proxy()) for segments in ((A, B), (B, A))]
     shards = [
         write(str(at), [dataclasses.replace(made, trial=dataclasses.replace(made.trial, setting=path))])
         for at, path in enumerate(paths)
