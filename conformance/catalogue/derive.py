@@ -31,7 +31,7 @@ from conformance.model.networks.setting import Setting
 from conformance.model.rounding import rounded_outward
 from conformance.model.trials.trial import Measurement, Outcome
 from conformance.results import store
-from conformance.support import files, schema
+from conformance.support import files, paths, schema
 
 #: Least and usual number of the reference's trials in a cell. With 30 of them, five trials of a stack can violate in a
 #: session of 400 questions; with 20, of no more than 66.
@@ -115,6 +115,7 @@ def derive(
         **{key: head[key] for key in ("version", "id", "algorithm", "algorithm_version")},
         "metric": metric,
         **({"scenario": profile} if of_scenario else named),
+        **_judged(head["id"]),
         "margin_rule": rule,
         "references": {**references, **bases.document_references(algorithm, documents_named)},
         "smoke": _smoke_points(profile, settings) if of_scenario else [],
@@ -122,6 +123,13 @@ def derive(
     }
     ordered: dict[str, Any] = schema.ordered("zone", unordered)
     return ordered
+
+
+def _judged(zone_id: str) -> dict[str, Any]:
+    """Return how the zone that ships under this id is judged, which no results say."""
+    path = documents.zone_path(zone_id)
+    before = schema.load("zone", path) if paths.exists(path) else {}
+    return {name: before[name] for name in ("by_kind", "shown") if name in before}
 
 
 def _said(

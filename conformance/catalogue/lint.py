@@ -13,7 +13,7 @@ from conformance.model.errors import UserError, located
 from conformance.model.judging import grid
 from conformance.model.judging import zone as zones
 from conformance.model.judging.power import MUST_TELL
-from conformance.model.judging.zone import Basis, Interval, Zone, differing, id_parts
+from conformance.model.judging.zone import Basis, Interval, Zone, differing, id_parts, kind_of
 from conformance.model.metrics.table import METRICS
 from conformance.model.networks.place import Point
 from conformance.model.networks.setting import Setting
@@ -75,7 +75,7 @@ def check(path: pathlib.Path | str) -> Zone:
             _check_point(zone, f"{path}: /points/{at}", place, setting)
         documented = bases.documented(zone.algorithm, zone.metric, setting)
         with located(path, f", in {zone.noun} {place.id}"):
-            _check_bases(zone, permitted, documented, f"/{zone.noun}s/{at}")
+            _check_bases(zone, permitted, documented, f"/{zone.noun}s/{at}", kind_of(place, zone.metric) in zone.shown)
     return zone
 
 
@@ -112,10 +112,10 @@ def _check_rule(zone: Zone, path: pathlib.Path, rule: Mapping[str, Any]) -> None
 
 
 def _check_bases(
-    zone: Zone, permitted: Interval, documented: tuple[tuple[Basis, ...], float] | None, pointer: str
+    zone: Zone, permitted: Interval, documented: tuple[tuple[Basis, ...], float] | None, pointer: str, is_shown: bool
 ) -> None:
     """Check an interval: bounds that the metric can have, the references, what documents say, the margin rule, and
-    whether it is counted.
+    whether it is counted, unless it `is_shown` only.
     """
     metric = METRICS[zone.metric]
     if metric.most is not None and permitted.high > metric.most:
@@ -137,6 +137,8 @@ def _check_bases(
         if basis.n > trials:
             raise UserError(f"{pointer}/bases/{at}: {basis.n} trials, but its reference has {trials} per cell")
     _check_bounds(permitted, derive.interval(permitted.bases, zone.metric, permitted.margin), pointer)
+    if is_shown:
+        return
     if permitted.counted and permitted.margin.relative > MUST_TELL:
         raise UserError(
             f"{pointer}/counted: it is counted with {permitted.margin.words}; above {100 * MUST_TELL:.0f} %, it cannot"

@@ -1,18 +1,28 @@
-"""Ask about documents that ship: a zone at some of its places, the checks of its split part."""
+"""Ask about documents that ship: zones at some of their places or in kinds of cells, the checks of split parts."""
 
 from collections.abc import Iterable
 
 from conformance.catalogue import documents, scenarios
+from conformance.model.judging import kinds
 from conformance.model.judging.question import Question
 from conformance.model.judging.verdict import ask
-from conformance.model.judging.zone import Zone
+from conformance.model.judging.zone import Zone, judges
 from conformance.model.networks.place import Point
+from conformance.model.networks.setting import Setting
 from conformance.model.split.split_zone import SplitCheck
 
 
 def cell_questions(zone: Zone, at: Iterable[Point]) -> list[Question]:
     """Return a zone's questions at those of the places `at` that it has, under its own profile. Raise UserError."""
     return [ask(zone, scenarios.setting(zone.profile, place)) for place in at if place in zone.intervals]
+
+
+def zone_questions(zone: Zone, settings: Iterable[Setting], algorithm: str | None = None) -> list[Question]:
+    """Return the questions by which a zone judges these settings, those that it has: kind by kind, or each alone."""
+    there = [setting for setting in settings if judges(zone, setting, setting.point)]
+    if zone.by_kind:
+        return kinds.ask(zone, there, algorithm)
+    return [ask(zone, setting, algorithm) for setting in there]
 
 
 def split_questions(checks: Iterable[SplitCheck], within: Iterable[Point]) -> list[Question]:

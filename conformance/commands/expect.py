@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated
 
 from conformance.catalogue import documents, expectations
-from conformance.catalogue.questions import split_questions
+from conformance.catalogue.questions import split_questions, zone_questions
 from conformance.commands.result import Result
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
@@ -17,7 +17,7 @@ from conformance.model.judging import expectation
 from conformance.model.judging.expectation import Expected
 from conformance.model.judging.question import Measured, Question
 from conformance.model.judging.session import by_zone, stored
-from conformance.model.judging.verdict import ZoneVerdict, ask
+from conformance.model.judging.verdict import ZoneVerdict
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement, Scheme, Trial
 from conformance.results import store
@@ -219,9 +219,7 @@ def _verdicts(algorithm: str, measured: Measured) -> Iterable[ZoneVerdict]:
     for digest in {setting.profile_digest: None for setting in measured}:
         settings = {setting.point: setting for setting in measured if setting.profile_digest == digest}
         for zone in documents.zones_for(algorithm, next(iter(settings.values()))):
-            questions += [
-                ask(zone, setting, algorithm) for place, setting in settings.items() if place in zone.intervals
-            ]
+            questions += zone_questions(zone, settings.values(), algorithm)
         for checks in parts:
             if (checks[0].heatmap.algorithm, checks[0].heatmap.profile_digest) == (algorithm, digest):
                 questions += split_questions(checks, settings)

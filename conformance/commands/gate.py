@@ -12,7 +12,8 @@ from typing import Annotated, Any
 
 from conformance.catalogue import baseline as baselines
 from conformance.catalogue import clauses as clause_documents
-from conformance.catalogue import documents, expectations, scenarios
+from conformance.catalogue import documents, expectations
+from conformance.catalogue.questions import zone_questions
 from conformance.commands import (
     blame,
     compare,
@@ -40,8 +41,8 @@ from conformance.model.judging import grid as grids
 from conformance.model.judging.expectation import Expected, Known, Surprise
 from conformance.model.judging.question import Key, Question
 from conformance.model.judging.session import Answer, Event, Finding, Plan, Session, plan
-from conformance.model.judging.verdict import ALPHA, Status, ask, last_look
-from conformance.model.judging.zone import Zone, judges
+from conformance.model.judging.verdict import ALPHA, Status, last_look
+from conformance.model.judging.zone import Zone
 from conformance.model.networks.place import Point
 from conformance.model.studies.comparison import Change, Compared
 from conformance.model.trials.trial import Measurement
@@ -228,7 +229,7 @@ class GateResult(Result):
     def violating(self) -> list[tuple[Zone, Point]]:
         """The zones and places of the violations that fail."""
         return [
-            (judged.zone, finding.verdict.place)
+            (judged.zone, finding.at or finding.verdict.place)
             for judged in self.judged
             for finding in judged.findings
             if finding.surprise.fails and finding.last.status is Status.VIOLATES
@@ -272,7 +273,7 @@ class GateResult(Result):
         ]  # fmt: skip
 
     def _cell(self, finding: Finding) -> GateCellRecord:
-        verdict, cause = finding.verdict, self.blamed.get((finding.verdict.zone_id, finding.verdict.place))
+        verdict, cause = finding.verdict, self.blamed.get(finding.shown_at)
         return extended(
             GateCellRecord, verdict, VerdictRecord, cell=verdict.place.id,
             would_tell=filled(ShiftsRecord | None, verdict.told), timeouts=finding.timeouts,
@@ -352,8 +353,9 @@ def compute(options: Options, notes: Notes) -> GateResult:
     results = tuple(
         by_zone(planned, findings, itertools.chain(*zones.values()), {a: bench.scheme(a).id for a in zones})
     )
+    open_ = {(zone.id, place) for zone, place in evidence(results).undecided}
     needed_s = budget.needed_s(
-        {(zone.algorithm, scenarios.setting(zone.profile, place)) for zone, place in evidence(results).undecided}
+        {key for question in planned.questions if (question.id, question.place) in open_ for key in question.keys}
     )
     spent = budget.spent(options.workers or limits.workers(), needed_s, here=options.executor is None)
     blamed: blame.Found = {}
@@ -361,10 +363,10 @@ def compute(options: Options, notes: Notes) -> GateResult:
         left_s = budget.left_s()
         for_blame_s = None if left_s is None else max(left_s, _LEAST_BLAME_S)
         violations = [
-            blame.Violation(zone=result.zone, place=finding.verdict.place, values=finding.values)
+            blame.Violation(zone=result.zone, place=finding.at, values=finding.values)
             for result in results
             for finding in result.findings
-            if finding.surprise is Surprise.NEW
+            if finding.surprise is Surprise.NEW and finding.at is not None
         ]
         blamed = blame.of_violations(violations, options.choice, notes, options.workers, for_blame_s)
     return GateResult(
@@ -445,7 +447,7 @@ def _plan(options: Options, bench: Bench, known: Sequence[Expected]) -> tuple[Pl
     ordered = gate_order.order(zones, shipped, options.grid)
     of_shard = gate_order.share(ordered.work, *shard)
     questions = _questions(flat, of_shard)
-    judgeable = {question.key for question in questions if question.rule.judgeable}
+    judgeable = {key for question in questions if question.rule.judgeable for key in question.keys}
     work = [key for key in of_shard if key in judgeable]
     if not work:
         named = f"no zone of {', '.join(zones)} judges cells of {options.grid} in shard {options.shard}"
@@ -484,8 +486,7 @@ def _zones(options: Options, bench: Bench, shipped: list[Zone]) -> dict[str, lis
 def _questions(zones: Iterable[Zone], work: Sequence[Key]) -> list[Question]:
     """Return the questions of all zones about this work, zone by zone."""
     return [
-        ask(zone, setting, algorithm)
+        question
         for zone in zones
-        for algorithm, setting in work
-        if algorithm == zone.algorithm and judges(zone, setting, setting.point)
+        for question in zone_questions(zone, [setting for algorithm, setting in work if algorithm == zone.algorithm])
     ]

@@ -65,10 +65,10 @@ def evidence(results: Sequence[ZoneResult]) -> Evidence:
 def failing(results: Iterable[ZoneResult]) -> list[Violation]:
     """Return the violations that fail a gate, each with its median."""
     return [
-        Violation(zone=result.zone, place=finding.verdict.place, values=(finding.last.value,))
+        Violation(zone=result.zone, place=finding.at, values=finding.values)
         for result in results
         for finding in result.findings
-        if finding.surprise.fails and finding.last.status is Status.VIOLATES and finding.last.value is not None
+        if finding.surprise.fails and finding.last.status is Status.VIOLATES and finding.at is not None
     ]
 
 

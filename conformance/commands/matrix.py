@@ -11,8 +11,8 @@ import types
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated
 
-from conformance.catalogue import clauses, documents, expectations
-from conformance.catalogue.questions import cell_questions
+from conformance.catalogue import clauses, documents, expectations, scenarios
+from conformance.catalogue.questions import zone_questions
 from conformance.commands.measuring import source
 from conformance.commands.result import Result
 from conformance.engine import benches
@@ -164,9 +164,12 @@ def _plan(
                 questions.append(ask(clause, clauses.setting(clause.network), algorithm))
                 work.append(questions[-1].key)
         of_algorithm = [
-            question for zone in _zones(algorithm, profile) for question in cell_questions(zone, wanted or zone.smoke)
+            question
+            for zone in _zones(algorithm, profile)
+            for question in zone_questions(zone, [scenarios.setting(profile, cell) for cell in wanted or zone.smoke])
         ]
-        cells = wanted or list(dict.fromkeys(question.setting.cell for question in of_algorithm)) or [_ANY_CELL]
+        judged = dict.fromkeys(setting.cell for question in of_algorithm for setting in question.settings)
+        cells = wanted or list(judged) or [_ANY_CELL]
         questions += of_algorithm
         work += [(algorithm, documents.profile(profile, cell)) for cell in cells]
     first, most = trials

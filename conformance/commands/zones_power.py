@@ -9,10 +9,10 @@ from typing import Annotated
 from conformance.catalogue import documents, lint
 from conformance.commands.result import Result
 from conformance.model.errors import UserError
-from conformance.model.judging import power, verdict
+from conformance.model.judging import kinds, power, verdict
 from conformance.model.judging.power import Told
 from conformance.model.judging.verdict import Status
-from conformance.model.judging.zone import Zone
+from conformance.model.judging.zone import Interval, Zone
 from conformance.model.metrics.table import UTILIZATION
 from conformance.model.networks.place import Point
 from conformance.support.record import At, Record
@@ -25,9 +25,12 @@ _FACTORS: Mapping[str, float] = {UTILIZATION.name: 1 - SLOWER, "transfer_rtts": 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ZonePower:
-    """The shifts that a zone detects in each cell; `slower`: how many cells give each verdict on the SLOWER stack."""
+    """The shifts that a zone detects in each cell, or each kind of cells; `slower`: how many give each verdict on the
+    SLOWER stack. `intervals`: what is permitted there.
+    """
 
     zone: Zone
+    intervals: Mapping[Point, Interval]
     cells: Mapping[Point, Told]
     slower: Mapping[Status, int]
 
@@ -41,7 +44,7 @@ class ZonePower:
         """The shifts, for a document."""
         return [
             CellPowerRecord(
-                cell=cell.id, counted=self.zone.intervals[cell].counted, median=self.zone.intervals[cell].basis.median,
+                cell=cell.id, counted=self.intervals[cell].counted, median=self.intervals[cell].basis.median,
                 low=shift.low, high=shift.high, less=shift.down, more=shift.up,
             )
             for cell, shift in self.cells.items()
@@ -50,14 +53,14 @@ class ZonePower:
     @property
     def not_counted(self) -> tuple[Point, ...]:
         """The cells that detect too little to be counted."""
-        return tuple(cell for cell in self.cells if not self.zone.intervals[cell].counted)
+        return tuple(cell for cell in self.cells if not self.intervals[cell].counted)
 
     def shifts(self, side: str) -> tuple[float | None, float | None]:
         """Return (median, largest) of the shifts that counted cells detect on one side, "down" or "up".
 
         A cell that detects none counts as infinite; an infinite result is returned as None.
         """
-        shifts = [getattr(shift, side) for cell, shift in self.cells.items() if self.zone.intervals[cell].counted]
+        shifts = [getattr(shift, side) for cell, shift in self.cells.items() if self.intervals[cell].counted]
         if not shifts:
             return None, None
         ordered = [float("inf") if shift is None else shift for shift in shifts]
@@ -130,17 +133,26 @@ def compute(named: Sequence[str], trials: int = power.TRIALS, questions: int = p
 
 def _of(zone: Zone, trials: int, questions: int) -> ZonePower:
     level = verdict.level(questions)
-    cells = {cell: power.told(permitted, zone.metric, trials, level) for cell, permitted in zone.intervals.items()}
+    intervals = _intervals(zone)
+    cells = {cell: power.told(permitted, zone.metric, trials, level) for cell, permitted in intervals.items()}
     slower: Iterable[Status] = ()
     if zone.metric in _FACTORS:
         factor = _FACTORS[zone.metric]
         slower = (
-            verdict.status_of(
-                zone, cell, [value * factor for value in _of_all(permitted.basis.values, trials)], questions
+            verdict.status_in(
+                zone.metric, permitted, [value * factor for value in _of_all(permitted.basis.values, trials)], questions
             )
-            for cell, permitted in zone.intervals.items()
+            for permitted in intervals.values()
         )
-    return ZonePower(zone=zone, cells=cells, slower=collections.Counter(slower))
+    return ZonePower(zone=zone, intervals=intervals, cells=cells, slower=collections.Counter(slower))
+
+
+def _intervals(zone: Zone) -> Mapping[Point, Interval]:
+    """Return what a zone permits in each of its cells or, if kinds of cells are judged, in each of these."""
+    if not zone.by_kind:
+        return zone.intervals
+    rules = [kinds.Amount(zone, kind, cells) for kind, cells in kinds.by_kind(zone, zone.cells).items()]
+    return {rule.place: rule.in_units() for rule in rules}
 
 
 def _of_all(values: Sequence[float], n: int) -> list[float]:

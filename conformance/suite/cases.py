@@ -9,8 +9,8 @@ from typing import Any
 
 from _pytest.mark.expression import Expression
 
-from conformance.catalogue import baseline, clauses, documents
-from conformance.catalogue.questions import cell_questions, split_questions
+from conformance.catalogue import baseline, clauses, documents, scenarios
+from conformance.catalogue.questions import cell_questions, split_questions, zone_questions
 from conformance.model.clauses.verdict import ask
 from conformance.model.errors import UserError
 from conformance.model.judging import grid as grids
@@ -67,7 +67,9 @@ def cases(option: Options) -> Iterator[Case]:
     if not option.baseline:
         yield from _clause_cases(option, stack)
     for algorithm in sorted({zone.algorithm for _, zone in zones} | by_algorithm.keys()):
-        yield from _cell_cases([(kind, zone) for kind, zone in zones if zone.algorithm == algorithm], grid, stack)
+        of_algorithm = [(kind, zone) for kind, zone in zones if zone.algorithm == algorithm]
+        yield from _kind_cases([(kind, zone) for kind, zone in of_algorithm if zone.by_kind], grid, stack, option)
+        yield from _cell_cases([(kind, zone) for kind, zone in of_algorithm if not zone.by_kind], grid, stack)
         yield from _split_cases(by_algorithm.get(algorithm, ()), option, stack)
 
 
@@ -136,6 +138,23 @@ class _Has:
 
     def __call__(self, name: str, /, **_: Any) -> bool:
         return name in self._markers
+
+
+def _kind_cases(zones: list[tuple[str, Zone]], grid: str, stack: str, option: Options) -> Iterator[Case]:
+    """Yield the cases of kinds of cells: over smoke cells if only that tier is asked, else over all."""
+    for kind, zone in zones:
+        markers = (zone.algorithm, documents.marker(kind))
+        is_smoke = _asks(option, (*markers, "smoke")) and not _asks(option, markers)
+        cells = [cell for cell in grids.within(grid, zone.places) if not is_smoke or cell in zone.smoke]
+        tiers = ("full", "smoke") if is_smoke else ("full",)
+        for question in zone_questions(zone, [scenarios.setting(zone.profile, cell) for cell in cells]):
+            name = f"{kind}[{zone.algorithm}-{question.place.id}-{stack}]"
+            yield Case(name=name, kind=kind, question=question, markers=(*markers, *tiers))
+
+
+def _asks(option: Options, markers: Iterable[str]) -> bool:
+    """Return whether `-m` asks for a case with these markers, and those of its whole tier."""
+    return bool(option.markexpr) and Expression.compile(option.markexpr).evaluate(_Has((*markers, "full")))
 
 
 def _cell_cases(zones: list[tuple[str, Zone]], grid: str, stack: str) -> Iterator[Case]:

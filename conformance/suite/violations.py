@@ -38,11 +38,11 @@ class Violations:
         if (
             finding
             and report.failed
-            and finding.values
+            and finding.at
             and finding.verdict.status is Status.VIOLATES
             and not finding.unconfirmed
         ):
-            place = finding.verdict.place
+            place = finding.at
             self._places[finding.algorithm, finding.profile, place] = None
             if self._why_too:
                 zone = documents.zone(documents.zone_path(finding.verdict.zone_id))

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from conformance.model.errors import UserError, located
+from conformance.model.judging import kinds
 from conformance.model.judging.question import Named, Question
 from conformance.model.judging.verdict import Status, Verdict, ZoneVerdict
 from conformance.model.judging.zone import SPLIT_KINDS, id_parts
@@ -45,7 +46,7 @@ class Known(enum.StrEnum):
 class Expected:
     """One entry: the verdict that is expected in these cells of a zone (None: in all), and the reason.
 
-    For a split zone, `cells` are the ids of its checks.
+    `cells` may be kinds of cells (kinds.py) or, for a split zone, the ids of its checks.
     """
 
     zone_id: str
@@ -133,9 +134,9 @@ def violating(entries: Sequence[Expected], questions: Iterable[Question]) -> lis
 
 
 def _cells(zone_id: str, texts: Iterable[str]) -> frozenset[Point]:
-    """Return what `texts` name in a zone: cells or points, or, in a split zone, checks by their ids."""
+    """Return what `texts` name in a zone: cells, points or kinds of cells, or, in a split zone, checks by their ids."""
     split = id_parts(zone_id)[1] in SPLIT_KINDS
-    return frozenset(map(Named if split else Point.parse, texts))
+    return frozenset(Named(text) if split else kinds.named(text) or Point.parse(text) for text in texts)
 
 
 def from_json(data: Mapping[str, Any], where: object) -> tuple[Expected, ...]:

@@ -1,13 +1,13 @@
 """Define what a session asks: whether a scheme keeps a rule, by measurements of some settings.
 
-There are three kinds of rules: a zone at a place (verdict.py), a clause of a document (clauses/verdict.py), and a check
-of what a proxy may bring (split/split_zone.py). All else in the suite takes any Rule, so that a new kind is a subclass,
-and the code that asks about it.
+There are four kinds of rules: a zone at a place (verdict.py), a zone in all cells of a kind (kinds.py), a clause of a
+document (clauses/verdict.py), and a check of what a proxy may bring (split/split_zone.py). All else in the suite takes
+any Rule, so that a new kind is a subclass, and the code that asks about it.
 """
 
 import abc
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from conformance.model.networks.place import Point, Value
@@ -20,6 +20,8 @@ if TYPE_CHECKING:  # verdict.py has a kind of rule
 #: what is measured: (algorithm, setting)
 Key = tuple[str, Setting]
 Measured = Mapping[Setting, Sequence[Measurement]]
+#: a place that shows a verdict best, and the values of the zone's metric there
+Witness = tuple[Point, tuple[float, ...]]
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -105,6 +107,15 @@ class Rule(abc.ABC):
     def values(self, measured: Measured) -> tuple[float, ...]:
         """Return the values of the zone's metric, trial by trial; none if it is no zone's."""
         return ()
+
+    def witness(self, measured: Measured) -> Witness | None:
+        """Return the place that shows a verdict best; None if the rule is no zone's."""
+        values = self.values(measured)
+        return (self.place, values) if values else None
+
+    def members(self, keys: Iterable[Key]) -> set[Hashable]:
+        """Return what it adds to its family, if it is asked about measurements of these keys."""
+        return {(self.id, *key) for key in keys}
 
     def headline(self, scheme: str, verdict: "Verdict") -> str:
         """Return the first line about a verdict: the scheme, the verdict, the rule and the place."""

@@ -93,7 +93,8 @@ class Finding:
     """What a session says in the end of one question: `verdict` is settled, `again` is the one on its repeat, if any.
 
     `expected`: the known deviation of the stack there. `group`, `noun`: see Rule. `family`: how many questions share
-    the chance of a false alarm. `values`: those of a zone's metric that the verdict rests on.
+    the chance of a false alarm. `values`: those of a zone's metric that the verdict rests on, at the place `at` that
+    shows it best.
     """
 
     verdict: Verdict
@@ -105,6 +106,7 @@ class Finding:
     noun: str = "zone"
     family: int = 1
     values: tuple[float, ...] = ()
+    at: Point | None = None
     #: how many transfers timed out
     timeouts: int = 0
 
@@ -112,6 +114,11 @@ class Finding:
     def name(self) -> tuple[str, str, Point]:
         """What tells it from all other findings: see Question.name."""
         return self.algorithm, self.verdict.zone_id, self.verdict.place
+
+    @property
+    def shown_at(self) -> tuple[str, Point]:
+        """The zone's id, and the place that shows it best."""
+        return self.verdict.zone_id, self.at or self.verdict.place
 
     @property
     def surprise(self) -> Surprise:
@@ -238,11 +245,12 @@ def whole(question: Question) -> Hashable:
 
 
 def _members(questions: Iterable[Question]) -> set[Hashable]:
-    """Return the members of a family: its zones' counted places, and the settings that other rules rest on.
+    """Return the members of a family: its zones' counted places or kinds, and the settings that other rules rest on.
 
     A place that is not judged is no member, because it cannot violate.
     """
-    return {(question.id, *key) for question in questions if question.rule.judgeable for key in question.keys}
+    judged = (question for question in questions if question.rule.judgeable)
+    return {member for question in judged for member in question.rule.members(question.keys)}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -491,10 +499,11 @@ class Session:
         """Return what is said of a question in the end."""
         question, rule = judged.question, judged.question.rule
         measurements = [m for measurements in judged.measured.values() for m in measurements]
+        at, values = rule.witness(judged.measured) or (None, ())
         return Finding(
             verdict=judged.verdict, expected=self.expected(question), again=None if again is None else again.verdict,
             algorithm=question.algorithm, profile=question.setting.profile, group=rule.group, noun=rule.noun,
-            family=self.plan.families[question], values=rule.values(judged.measured),
+            family=self.plan.families[question], values=values, at=at,
             timeouts=sum(m.outcome is Outcome.TIMEOUT for m in measurements),
         )  # fmt: skip
 

@@ -56,6 +56,18 @@ def exceedance_p(n: int, k: int, reference_n: int) -> float:
     return math.comb(n, k) / math.comb(n + reference_n, k)
 
 
+def chi_squared_above(x: float, degrees: int) -> float:
+    """Return the probability that chi-squared with so many degrees of freedom exceeds x."""
+    half = max(x, 0.0) / 2
+    # Q(a + 1, x) = Q(a, x) + x**a exp(-x) / Gamma(a + 1), from a = 1/2 or 1 on (NIST DLMF 8.8.6)
+    a = 0.5 if degrees % 2 else 1.0
+    chance = math.erfc(math.sqrt(half)) if degrees % 2 else math.exp(-half)
+    while a < degrees / 2:
+        chance += half**a * math.exp(-half) / math.gamma(a + 1)
+        a += 1
+    return min(1.0, chance)
+
+
 def sign_test_p(n: int, k: int) -> float:
     """Return the probability that at least k of n values lie on one given side of their true median.
 

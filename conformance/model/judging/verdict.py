@@ -26,7 +26,7 @@ from typing import Any, Self
 from conformance.model.errors import UserError
 from conformance.model.judging import chance, modes, power, statistics, words
 from conformance.model.judging.question import Measured, Question, Rule
-from conformance.model.judging.zone import Interval, Zone
+from conformance.model.judging.zone import Interval, Zone, kind_of
 from conformance.model.metrics.metric import Timeout
 from conformance.model.metrics.table import METRICS
 from conformance.model.networks.place import Point
@@ -274,9 +274,8 @@ def judge(
     """
     verdict = _assess(zone, place, measurements, more)
     if not zone.intervals[place].counted:
-        return _not_judged(verdict)
-    if verdict.p is not None and verdict.p > level(family):
-        verdict = _unclear(verdict, family)
+        return _not_judged(verdict, zone)
+    verdict = by_chance(verdict, family)
     return verdict if more else _with_power(verdict, zone.metric, family)
 
 
@@ -308,15 +307,7 @@ class ZoneAt(Rule):
         return judge(self.zone, self.at, every, family, more)
 
     def fewest(self, family: int, least: int = 1) -> int:
-        # If all of so many trials lie beyond all values of every basis, it violates: no verdict has a smaller p.
-        permitted = self.zone.intervals[self.at]
-
-        def least_chance(n: int) -> float:
-            chances = (statistics.exceedance_p(n, n, basis.n) if basis.n else 0.5**n for basis in permitted.bases)
-            return min(1.0, 2 * max(chances))
-
-        known = (n for n in itertools.count(least) if 1 - 2 / 2**n >= CONFIDENCE)  # by the median's widest interval
-        return next(n for n in known if least_chance(n) <= level(family))
+        return fewest(self.zone.intervals[self.at], family, least)
 
     def values(self, measured: Measured) -> tuple[float, ...]:
         every = (m for measurements in measured.values() for m in measurements)
@@ -335,16 +326,29 @@ class ZoneAt(Rule):
         ]
 
 
+def fewest(permitted: Interval, family: int, least: int = 1) -> int:
+    """Return how many trials, `least` or more, can show that an interval is violated; see Rule.fewest()."""
+    # If all of so many trials lie beyond all values of every basis, it violates: no verdict has a smaller p.
+
+    def least_chance(n: int) -> float:
+        chances = (statistics.exceedance_p(n, n, basis.n) if basis.n else 0.5**n for basis in permitted.bases)
+        return min(1.0, 2 * max(chances))
+
+    known = (n for n in itertools.count(least) if 1 - 2 / 2**n >= CONFIDENCE)  # by the median's widest interval
+    return next(n for n in known if least_chance(n) <= level(family))
+
+
 def ask(zone: Zone, setting: Setting, algorithm: str | None = None) -> Question:
     """Ask whether an algorithm, by default the zone's own, is inside a zone in a setting."""
     return Question(rule=ZoneAt(zone, setting.point), algorithm=algorithm or zone.algorithm, settings=(setting,))
 
 
-def _not_judged(verdict: Verdict) -> Verdict:
+def _not_judged(verdict: Verdict, zone: Zone) -> Verdict:
     """Return a verdict on a cell that cannot tell enough: it keeps what was measured, and says nothing of the stack."""
     permitted = verdict.permitted
     spread = "" if permitted.margin.relative > power.MUST_TELL else f"; trials of {permitted.basis.reference} spread"
     reason = f"{power.BLIND} here: {permitted.margin.words}{spread}"
+    reason = zone.shown.get(kind_of(verdict.place, zone.metric), reason)
     if verdict.n and verdict.value is None:
         reason += f"; {verdict.reason}"
     return dataclasses.replace(verdict, status=Status.NOT_JUDGED, reason=reason, p=None, sure=False)
@@ -359,7 +363,10 @@ def _with_power(verdict: Verdict, metric: str, family: int) -> Verdict:
     return dataclasses.replace(verdict, told=power_told)
 
 
-def _unclear(verdict: Verdict, family: int) -> Verdict:
+def by_chance(verdict: Verdict, family: int) -> Verdict:
+    """Return a violation as inconclusive if chance explains it, in a family of so many; others as they are."""
+    if verdict.p is None or verdict.p <= level(family):
+        return verdict
     chance = f"the reference would be, too, in {verdict.p:.1g} of runs"
     allowed = f"in a family of {family} a violation needs at most {level(family):.1g}"
     reason = f"{verdict.reason}, but {chance}, and {allowed}: more trials needed"
@@ -423,9 +430,16 @@ def status_of(
     zone: Zone, place: Point, values: Sequence[float], family: int, timed_out: Sequence[bool] | None = None
 ) -> Status:
     """Return what judge() would say of trials of full packets that gave these values, if no more trials follow."""
-    if not zone.intervals[place].counted:
+    return status_in(zone.metric, zone.intervals[place], values, family, timed_out)
+
+
+def status_in(
+    metric: str, permitted: Interval, values: Sequence[float], family: int, timed_out: Sequence[bool] | None = None
+) -> Status:
+    """Return the same of values of a metric, and of what is permitted."""
+    if not permitted.counted:
         return Status.NOT_JUDGED
-    figures = _compare(zone.metric, zone.intervals[place], values, timed_out or [False] * len(values))
+    figures = _compare(metric, permitted, values, timed_out or [False] * len(values))
     unclear = figures["p"] is not None and figures["p"] > level(family)
     return Status.INCONCLUSIVE if unclear else Status(figures["status"])
 
@@ -439,7 +453,7 @@ def _compare(
     is a second test besides the medians, so each of the two has half of the chance of a false alarm. It takes as many
     trials as an interval of the median does.
     """
-    figures = _compare_medians(metric, permitted, highest, timed_out, more)
+    figures = compare_medians(metric, permitted, highest, timed_out, more)
     finite = not any(timed_out) and math.inf not in figures["interval"]
     shares = modes.shares(highest, permitted, METRICS[metric]) if finite else None
     if shares is None:
@@ -452,7 +466,7 @@ def _compare(
     return {**figures, "status": Status.VIOLATES, "reason": f"another mode: {shares.words}", "p": p, "sure": False}
 
 
-def _compare_medians(
+def compare_medians(
     metric: str, permitted: Interval, highest: Sequence[float], timed_out: Sequence[bool], more: bool
 ) -> dict[str, Any]:
     """Return the fields of a Verdict that follow from the medians alone."""
@@ -482,6 +496,11 @@ def _compare_medians(
     if value in permitted:
         return found(*undecided_inside(more))
     return found(Status.INCONCLUSIVE, f"{where}, but not clear of its bounds: more trials needed")
+
+
+def undecided_outside() -> tuple[Status, str]:
+    """Return (Status, reason) of a value outside what is permitted whose interval is not."""
+    return Status.INCONCLUSIVE, "outside, but not clear of its bound: more trials needed"
 
 
 def _is_sure(permitted: Interval, lowest: Sequence[float], highest: Sequence[float]) -> bool:

@@ -63,6 +63,11 @@ class Basis:
         )  # fmt: skip
 
 
+#: the kinds of cells, in words; a cell without random loss is a kind of its own for loss
+NO_LOSS, AT_1_MS = "no random loss", "random loss at 1 ms"
+SOME_LOSS, MUCH_LOSS = "up to 2 % of loss", "more than 2 % of loss"
+
+
 def kind_of(place: Point, metric: str = metrics.UTILIZATION.name) -> str:
     """Return the kind of a place for a metric, in words or as its id: these are the kinds of margin_rule (margins.py).
 
@@ -72,10 +77,10 @@ def kind_of(place: Point, metric: str = metrics.UTILIZATION.name) -> str:
     if not isinstance(place, Cell) or (metric == metrics.LOST_PCT.name and not place.loss_pct):
         return place.id
     if not place.loss_pct:
-        return "no random loss"
+        return NO_LOSS
     if place.one_way_delay_ms <= 1:
-        return "random loss at 1 ms"
-    return "up to 2 % of loss" if place.loss_pct <= 2 else "more than 2 % of loss"
+        return AT_1_MS
+    return SOME_LOSS if place.loss_pct <= 2 else MUCH_LOSS
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +144,7 @@ class Interval:
 
     There are no bases if a document says what is permitted. `small_packets`: the factor by which the document promises
     less with packets of 1200 bytes instead of 1448; 1 if the size of packets does not matter, or is not known to.
-    `counted`: whether the cell can tell enough to be judged.
+    `counted`: whether the cell can tell enough to be judged, and is not only shown.
     """
 
     low: float
@@ -246,6 +251,10 @@ class Zone:
     smoke: tuple[Point, ...]
     digests: Mapping[Point, str] = dataclasses.field(default_factory=dict)
     own_kind: Mapping[Point, OwnKind] = dataclasses.field(default_factory=dict)
+    #: whether kinds of cells are judged (kinds.py), and not each cell
+    by_kind: bool = False
+    #: {kind of cell: why its cells are shown, and not judged}
+    shown: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def value(self, measured: Measured) -> float | None:
         """Return the value of its metric in a measurement, None if it was not seen."""
@@ -349,6 +358,8 @@ def from_json(document: Mapping[str, Any], where: object) -> Zone:
         within = f" in {named[:-1]} {place.id}"
         margin = Margin.of(document["margin_rule"], place, metrics.METRICS[document["metric"]])
         intervals[place] = interval_from_json(entry, document["references"], margin, pointer, within)
+        if kind_of(place, document["metric"]) in document.get("shown", ()):
+            intervals[place] = dataclasses.replace(intervals[place], counted=False)
         if "digest" in entry:
             digests[place] = entry["digest"]
         if metrics.METRICS[document["metric"]].against is not None:
@@ -376,6 +387,8 @@ def from_json(document: Mapping[str, Any], where: object) -> Zone:
         smoke=tuple(smoke),
         digests=digests,
         own_kind=own_kind,
+        by_kind=document.get("by_kind", False),
+        shown=document.get("shown", {}),
     )
 
 

@@ -271,7 +271,7 @@ def _told(outcome: "GateResult", finding: Finding) -> list[str]:
     parts = [text]
     if finding.again is not None:
         parts.append(f"again with fresh seeds: {finding.again.status}: {finding.again.reason}{_figures(finding.again)}")
-    if cause := outcome.blamed.get((verdict.zone_id, verdict.place)):
+    if cause := outcome.blamed.get(finding.shown_at):
         parts.append(cause.sentence)
     return parts
 
