@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from conformance.catalogue import documents
 from conformance.lab import manifest
 from conformance.model.errors import UserError, located
-from conformance.model.judging import expectation
+from conformance.model.judging import expectation, kinds
 from conformance.model.judging.expectation import Expected
 from conformance.model.judging.zone import id_parts
 from conformance.model.networks.place import Point
@@ -52,10 +52,13 @@ def of(bench: "Bench") -> tuple[Expected, ...]:
 
 
 def places(zone_id: str) -> frozenset[Point]:
-    """Return what an entry may be about: places of a zone that ships, or names of its checks. Raise UserError."""
+    """Return what an entry may be about: places of a zone, its kinds of cells, or its checks. Raise UserError."""
     if checks := documents.split_part(zone_id):
         return frozenset(check.place for check in checks)
-    return frozenset(documents.zone(documents.zone_path(zone_id)).places)
+    zone = documents.zone(documents.zone_path(zone_id))
+    if zone.by_kind:
+        return frozenset(rule.place for rule in kinds.rules(zone, zone.cells))
+    return frozenset(zone.places)
 
 
 def dumps(entries: Iterable[Expected], ours: bool = True) -> str:

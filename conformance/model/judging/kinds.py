@@ -15,7 +15,7 @@ squares, divided by what UNEVEN and the spread of trials make of it, then follow
 import dataclasses
 import math
 import statistics
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from conformance.model import digest
@@ -293,14 +293,21 @@ def ask(zone: Zone, settings: Iterable[Setting], algorithm: str | None = None) -
     A kind that is only shown is one question, which is not judged.
     """
     at = {setting.cell: setting for setting in settings}
-    questions = []
-    for kind, cells in by_kind(zone, at).items():
-        rules: list[KindRule] = [Amount(zone, kind, cells)]
-        if rules[0].judgeable and len(cells) >= _FEW:
-            rules.append(Evenness(zone, kind, cells))
-        where = tuple(at[cell] for cell in cells)
-        questions += [Question(rule=rule, algorithm=algorithm or zone.algorithm, settings=where) for rule in rules]
-    return questions
+    return [
+        Question(
+            rule=rule, algorithm=algorithm or zone.algorithm, settings=tuple(at[cell] for cell in rule.cells)
+        )
+        for rule in rules(zone, at)
+    ]  # fmt: skip
+
+
+def rules(zone: Zone, cells: Iterable[Cell]) -> Iterator[KindRule]:
+    """Yield the rules about the kinds that cells of a zone are of."""
+    for kind, of_kind in by_kind(zone, cells).items():
+        amount = Amount(zone, kind, of_kind)
+        yield amount
+        if amount.judgeable and len(of_kind) >= _FEW:
+            yield Evenness(zone, kind, of_kind)
 
 
 def _floored(amount: float) -> float:
