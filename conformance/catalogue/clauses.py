@@ -85,6 +85,19 @@ def firsts(transport: str, algorithms: Iterable[str]) -> list[tuple[Clause, str]
     ]
 
 
+def first_for(algorithm: str) -> Specification | None:
+    """Return the specification whose clauses judge an algorithm before zones do; None if zones are all."""
+    return next((one for one in specifications() if algorithm in one.first_for), None)
+
+
+@functools.cache
+def deviations() -> dict[str, str]:
+    """Return {deviation of the adapter `document`: which stack has or had it, and where that is said}."""
+    lines = paths.data("adapters", "document", "src", "deviations.txt").read_text(encoding="utf-8").splitlines()
+    parts = (line.partition(" # ") for line in lines)
+    return {head.split()[0]: about for head, _, about in parts}
+
+
 def smoke() -> frozenset[str]:
     """Return the ids of the clauses of the smoke tier, of all specifications."""
     return frozenset(name for specification in specifications() for name in specification.smoke)

@@ -183,7 +183,11 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     plugins: dict[str, Any] = {
         "conformance-ticker": Ticker(config),
         "conformance-collected": xdist.Collected(config, _known_markers(config)),
-        "conformance-zones": summary.Zones(functools.partial(late.repeated, option) if option.confirm else None),
+        "conformance-zones": summary.Zones(
+            functools.partial(late.repeated, option) if option.confirm else None,
+            options.chosen(option).options(),
+            is_smoke=bool(re.search(r"(?<!not )\bsmoke\b", option.markexpr or "")),
+        ),
     }
     # With a baseline, the stack is compared with its earlier self, but `why` compares with the reference.
     why_too = not (option.no_why or option.baseline)

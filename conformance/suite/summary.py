@@ -13,10 +13,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 import pytest
 
+from conformance.catalogue import clauses
+from conformance.model.clauses.verdict import ClauseRule
 from conformance.model.errors import UserError
 from conformance.model.judging.session import Finding, last_step
 from conformance.model.judging.verdict import Status, Verdict, false_alarms, level
 from conformance.model.networks.place import Point
+from conformance.reporting.text import first_verdict
 from conformance.support.console import mistake, one_line
 
 #: see Finding.name
@@ -25,6 +28,7 @@ Name = tuple[str, str, Point]
 #: that xdist's workers can send it.
 FINDING = "conformance_finding"
 NOT_CONFIRMED = "not confirmed"
+_CLAUSES = ClauseRule.noun
 #: the labels of verdicts that say something about the stack
 _SAYING = {*(str(status) for status in Status if status.decided), NOT_CONFIRMED}
 
@@ -56,11 +60,14 @@ class Zones:
     """Collects the verdicts of a session, including those of its workers.
 
     `repeat` repeats violations with fresh seeds, and returns the verdicts on these; it is None if nothing is to be
-    repeated.
+    repeated. `options`: those that choose the stack. `is_smoke`: whether only the smoke tier was asked.
     """
 
-    def __init__(self, repeat: Callable[[Collection[Name]], Mapping[Name, Verdict]] | None = None) -> None:
-        self._measure_again = repeat
+    def __init__(
+        self, repeat: Callable[[Collection[Name]], Mapping[Name, Verdict]] | None = None, options: str = "",
+        is_smoke: bool = False,
+    ) -> None:  # fmt: skip
+        self._measure_again, self._options, self._is_smoke = repeat, options, is_smoke
         self._not_repeated: list[str] = []
         self._found: dict[Name, Finding] = {}
         #: whether any test, of this suite or not, ran to its end
@@ -121,10 +128,28 @@ class Zones:
             yield from _reasons(self._found.values())
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        if self._found:
-            terminalreporter.section("zones")
-            for line in self.lines():
-                terminalreporter.write_line(line)
+        if not self._found:
+            return
+        algorithms = dict.fromkeys(finding.algorithm for finding in self._found.values() if finding.noun == _CLAUSES)
+        for algorithm in algorithms:
+            if specification := clauses.first_for(algorithm):
+                terminalreporter.section(f"{algorithm}: what is not kept")
+                findings = [finding for finding in self._settled() if finding.algorithm == algorithm]
+                for line in first_verdict.lines(specification, algorithm, findings, self._options, self._is_smoke):
+                    terminalreporter.write_line(line)
+        terminalreporter.section("zones")
+        for line in self.lines():
+            terminalreporter.write_line(line)
+
+    def _settled(self) -> Iterator[Finding]:
+        """Yield all findings, with those that violate now that all are known."""
+        late = self.late()
+        for name, finding in self._found.items():
+            if name in late:
+                violates = dataclasses.replace(finding.verdict, status=Status.VIOLATES)
+                yield dataclasses.replace(finding, verdict=violates)
+            else:
+                yield finding
 
     @pytest.hookimpl(trylast=True)  # when the guests of the session have ended
     def pytest_sessionfinish(self, session: pytest.Session) -> None:

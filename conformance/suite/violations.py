@@ -8,9 +8,10 @@ from collections.abc import Collection
 import pytest
 from _pytest.junitxml import xml_key
 
-from conformance.catalogue import documents
+from conformance.catalogue import clauses, documents
 from conformance.commands import blame, failing_clauses, trace
 from conformance.engine import benches
+from conformance.model.clauses.verdict import ClauseRule
 from conformance.model.errors import UserError
 from conformance.model.judging.verdict import Status
 from conformance.model.networks.place import Point
@@ -31,9 +32,13 @@ class Violations:
         self._places: dict[tuple[str, str, Point], None] = {}
         self._violations: list[blame.Violation] = []
         self._blamed: blame.Found = {}
+        #: algorithms whose violations of clauses say what is wrong, so that no trace is made to find out
+        self._explained: set[str] = set()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         finding = summary.unpack(report)
+        if finding and report.failed and finding.noun == ClauseRule.noun and clauses.first_for(finding.algorithm):
+            self._explained.add(finding.algorithm)
         # What is no zone's, such as a clause, has no values.
         if (
             finding
@@ -53,6 +58,7 @@ class Violations:
         """Find what violations are due to, before JUnit's XML is written."""
         if not (self._violations and self._blame_too) or exitstatus == pytest.ExitCode.INTERRUPTED:
             return
+        self._violations = [one for one in self._violations if one.zone.algorithm not in self._explained]
         self._blamed = blame.of_violations(
             self._violations, chosen(self._option), ConsoleNotes(Console()), workers=self._option.workers
         )
@@ -82,7 +88,8 @@ class Violations:
 
     def _point_to_clauses(self, terminalreporter: pytest.TerminalReporter, explained: Collection[str]) -> None:
         """Name the clauses that fail for each algorithm that violates; reports on the `explained` ones did so."""
-        left = [a for a in dict.fromkeys(algorithm for algorithm, _, _ in self._places) if a not in explained]
+        known = self._explained.union(explained)
+        left = [a for a in dict.fromkeys(algorithm for algorithm, _, _ in self._places) if a not in known]
         if not left:
             return
         terminalreporter.section("clauses")
@@ -99,12 +106,14 @@ class Violations:
         explained: Collection[str] = ()
         choice, console = chosen(self._option), Console()
         notes = ConsoleNotes(console)
-        if self._why_too:
+        if self._why_too and self._explained.issuperset(algorithm for algorithm, _, _ in self._places):
+            explained = self._explained
+        elif self._why_too:
             from conformance.commands import why  # late: the code that draws takes seconds to import
             from conformance.reporting.text.why import show as show_why
 
             terminalreporter.section("what looks wrong")
-            algorithms = [algorithm for algorithm, _, _ in self._places]
+            algorithms = [algorithm for algorithm, _, _ in self._places if algorithm not in self._explained]
             explained = why.of_violations(
                 algorithms, choice, notes, lambda report: show_why(report, console), self._violations
             )

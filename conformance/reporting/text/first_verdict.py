@@ -1,0 +1,142 @@
+"""Say what a session found of an algorithm that a document's clauses judge first, in at most 40 lines.
+
+First what of the document is not kept, then what is off beside the reference, then the likeliest faults, then what to
+run next.
+"""
+
+import collections
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from conformance.catalogue import clauses
+from conformance.model.clauses.document import Clause, Specification
+from conformance.model.judging.kinds import KindRule
+from conformance.model.judging.session import Finding
+from conformance.model.judging.verdict import Status
+from conformance.support.console import one_line
+
+#: the most violations of clauses, lines about zones, and faults that are named
+_MOST_CLAUSES, _MOST_ZONES, _MOST_FAULTS = 10, 6, 4
+#: what a clause that is kept takes from the evidence for a fault that it was written to show, too
+_AGAINST = 0.5
+
+
+def lines(
+    specification: Specification, algorithm: str, findings: Iterable[Finding], options: str, is_smoke: bool
+) -> Iterator[str]:
+    """Yield the lines about an algorithm. `options`: those that choose the stack, for commands to run next."""
+    by_clause = {clause.id: clause for clause in specification.clauses}
+    of_clauses = {by_clause[f.verdict.zone_id]: f for f in findings if f.verdict.zone_id in by_clause}
+    others = [f for f in findings if f.verdict.zone_id not in by_clause]
+    violated = [clause for clause, finding in of_clauses.items() if _violates(finding)]
+    number = collections.Counter(finding.verdict.status for finding in of_clauses.values())
+    counted = ", ".join(f"{number[status]} {status}" for status in Status if number[status])
+    yield f"{specification.document}, {len(of_clauses)} clauses: {counted}"
+    for clause in violated[:_MOST_CLAUSES]:
+        yield from _clause(clause, of_clauses[clause])
+    if len(violated) > _MOST_CLAUSES:
+        yield f"  and {len(violated) - _MOST_CLAUSES} more: {', '.join(c.id for c in violated[_MOST_CLAUSES:])}"
+    yield from _zones(others)
+    yield from _faults(of_clauses)
+    yield from _next(violated, algorithm, any(map(_violates, others)), options, is_smoke)
+
+
+def _violates(finding: Finding) -> bool:
+    return finding.verdict.status is Status.VIOLATES and not finding.unconfirmed
+
+
+def _clause(clause: Clause, finding: Finding) -> Iterator[str]:
+    verdict, observable = finding.verdict, clause.observable
+    yield f"  {clause.section}: {clause.text} ({clause.id})"
+    if verdict.value is not None:
+        measured = f"{verdict.value:.{observable.digits}f} {observable.unit}".strip()
+        yield one_line(f"    measured {measured}, asked {clause.permitted}: {observable.title}")
+
+
+def _zones(findings: Sequence[Finding]) -> Iterator[str]:
+    """Yield how each kind of cells that is off compares with the reference, and which places of other zones are."""
+    if not findings:
+        return
+    number = collections.Counter(finding.verdict.status for finding in findings)
+    counted = ", ".join(f"{number[status]} {status}" for status in Status if number[status])
+    yield f"beside the reference, {len(findings)} questions: {counted}"
+    off = [finding for finding in findings if _violates(finding)]
+    kinds = [finding for finding in off if finding.noun == KindRule.noun]
+    told = [_kind(finding) for finding in kinds]
+    by_zone: dict[str, list[Finding]] = collections.defaultdict(list)
+    for finding in off:
+        if finding.noun != KindRule.noun:
+            by_zone[finding.verdict.zone_id].append(finding)
+    told += [f"  {zone_id}: {', '.join(map(_place, of_zone))}" for zone_id, of_zone in by_zone.items()]
+    yield from told[:_MOST_ZONES]
+    if len(told) > _MOST_ZONES:
+        yield f"  and {len(told) - _MOST_ZONES} more zones"
+
+
+def _kind(finding: Finding) -> str:
+    verdict = finding.verdict
+    where = f"  {verdict.zone_id}, {verdict.place.id}"
+    if verdict.what == "unevenness":
+        return f"{where}: {verdict.reason}"
+    permitted = f"{verdict.permitted.low:.2f} to {verdict.permitted.high:.2f}"
+    far = f", farthest at {finding.at.id}" if finding.at else ""
+    return f"{where}: {verdict.value:.2f} of the reference's, permitted {permitted}{far}"
+
+
+def _place(finding: Finding) -> str:
+    verdict = finding.verdict
+    if verdict.value is None:
+        return verdict.place.id
+    side = "above" if verdict.value > verdict.permitted.high else "below"
+    bound = verdict.permitted.high if side == "above" else verdict.permitted.low
+    return f"{verdict.place.id} {verdict.value:.3g}, {side} {bound:.3g}"
+
+
+def likeliest(of_clauses: Mapping[Clause, Finding]) -> list[tuple[str, tuple[Clause, ...]]]:
+    """Return (deviation, violated clauses that show it), the likeliest first.
+
+    A fault that several violated clauses show is likelier than one that a single clause does; clauses that would show
+    it and are kept speak against it.
+    """
+    shown: dict[str, list[Clause]] = collections.defaultdict(list)
+    score: dict[str, float] = collections.defaultdict(float)
+    for clause, finding in of_clauses.items():
+        amount = finding.verdict.value
+        if _violates(finding) and amount is not None:
+            faults = clause.faults_of(amount)
+            for fault in faults:
+                shown[fault].append(clause)
+                # A clause that few faults violate says more about each.
+                score[fault] += 1 / len(faults)
+        elif finding.verdict.status.passes:
+            for _, faults in clause.faults:
+                for fault in faults:
+                    score[fault] -= _AGAINST
+    ordered = sorted(shown, key=lambda fault: -score[fault])  # ties as the clauses list them
+    return [(fault, tuple(shown[fault])) for fault in ordered if score[fault] > 0]
+
+
+def _faults(of_clauses: Mapping[Clause, Finding]) -> Iterator[str]:
+    named: set[str] = set()
+    rows = []
+    for fault, by in likeliest(of_clauses):
+        if named.issuperset(clause.id for clause in by):
+            continue  # a likelier fault explains the same clauses
+        named.update(clause.id for clause in by)
+        at = ", ".join(dict.fromkeys(clause.section.rpartition("; ")[2] for clause in by))
+        because = ", ".join(clause.id for clause in by)
+        rows.append(f"  {at}: {fault}, as {clauses.deviations().get(fault, 'is known of no stack')} ({because})")
+    if rows:
+        yield "likeliest faults, as stacks had them:"
+        yield from rows[:_MOST_FAULTS]
+
+
+def _next(violated: Sequence[Clause], algorithm: str, is_off: bool, options: str, is_smoke: bool) -> Iterator[str]:
+    if is_smoke or violated or is_off:
+        yield "next:"
+    if is_smoke:
+        yield f"  pytest -m {algorithm}{options}   # all clauses, and all zones"
+    for clause in violated[:1]:
+        yield f"  conformance clause show {clause.id}   # what it asks for, in which network, and why"
+        yield f'  pytest -m "{algorithm} and {clause.specification}" -k {clause.id}{options}   # this one alone'
+    if violated or is_off:
+        yield f"  conformance why {algorithm}{options}   # what its packets show beside the reference's"

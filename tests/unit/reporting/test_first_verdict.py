@@ -1,0 +1,91 @@
+"""What a person reads of BBRv3: what of the draft is not kept, what is off, the likeliest faults, and what to run."""
+
+import pytest
+
+from conformance.catalogue import clauses, documents
+from conformance.model.judging import kinds
+from conformance.model.judging.question import Named
+from conformance.model.judging.session import Finding
+from conformance.model.judging.verdict import Status, Verdict
+from conformance.model.judging.zone import NO_MARGIN, Interval
+from conformance.reporting.text import first_verdict
+
+DRAFT = clauses.first_for("bbrv3")
+BY_ID = {clause.id: clause for clause in DRAFT.clauses}
+ZONE = documents.zone_of("bbrv3", "heatmap", "packets")
+
+
+def of_clause(name, value=None):
+    """Return a finding about a clause: a violation with this value, or one that conforms."""
+    clause = BY_ID[name]
+    status = Status.CONFORMS if value is None else Status.VIOLATES
+    permitted = Interval(low=clause.bound.low, high=clause.bound.high, bases=(), margin=NO_MARGIN)
+    verdict = Verdict(
+        status=status, zone_id=name, place=Named("bbrv3"), permitted=permitted, reason="r", n=8, value=value
+    )  # fmt: skip
+    return Finding(verdict=verdict, algorithm="bbrv3", group=clause.specification, noun="clauses of")
+
+
+def of_kind(value):
+    rule = next(rule for rule in kinds.rules(ZONE, ZONE.cells) if rule.kind == "up to 2 % of loss")
+    verdict = Verdict(
+        status=Status.VIOLATES, zone_id=ZONE.id, place=rule.place, permitted=rule.permitted(), reason="r", n=5,
+        value=value,
+    )  # fmt: skip
+    return Finding(verdict=verdict, algorithm="bbrv3", group=ZONE.id, noun=rule.noun, at=rule.cells[0], values=(0.5,))
+
+
+def lines(*findings, is_smoke=False):
+    return list(first_verdict.lines(DRAFT, "bbrv3", findings, " --stack x", is_smoke))
+
+
+def test_it_says_what_is_not_kept_then_what_is_off_then_the_fault_then_what_to_run():
+    text = lines(of_clause("BBR04", 7.0), of_clause("BBR10"), of_kind(1.16), is_smoke=True)
+    at = [
+        next(n for n, line in enumerate(text) if line.startswith(begins))
+        for begins in (
+            "draft-ietf-ccwg-bbr-06, 2 clauses: 1 violates, 1 conforms", "  case 4; 5.3.2: Drain ends after three",
+            "    measured 7 rounds, asked at most 5", "beside the reference, 1 questions: 1 violates",
+            "  bbrv3/heatmap-packets, up-to-2pct: 1.16 of the reference's, permitted 0.90 to 1.10, farthest at ",
+            "likeliest faults", "  5.3.2: drain-unbounded, as ngtcp2 before 1.23.0", "next:",
+            "  pytest -m bbrv3 --stack x",
+        )
+    ]  # fmt: skip
+    assert at == sorted(at)
+
+
+def test_forty_lines_are_enough_for_ten_violations():
+    beyond = [
+        of_clause(clause.id, clause.bound.high + 1 if clause.bound.high < 1e9 else clause.bound.low - 0.1)
+        for clause in DRAFT.clauses
+    ]
+    for number in (10, len(beyond)):
+        assert 20 < len(lines(*beyond[:number], of_kind(1.2), of_kind(0.5), is_smoke=True)) <= 40
+
+
+@pytest.mark.parametrize(
+    ("violated", "kept", "likeliest"),
+    [
+        # as docs/bbr-draft.md has them
+        ({"BBR04": 7.0, "BBR31": 0.98, "BBR302": 0.981}, ["BBR10", "BBR402"], {"drain-unbounded", "deaf-to-ce"}),
+        ({"BBR10": 27.4, "BBR110": 1.0, "BBR210": 0.0}, ["BBR401"], {"no-probe-rtt"}),
+        ({"BBR401": 1.08, "BBR402": 0.94}, ["BBR302"], {"loss-ignored"}),
+        ({"BBR302": 0.98}, ["BBR102"], {"no-headroom"}),
+        ({"BBR302": 0.1}, [], {"headroom-0.85"}),
+    ],
+)
+def test_the_fault_that_most_violated_clauses_show_is_the_likeliest(violated, kept, likeliest):
+    findings = [of_clause(name, value) for name, value in violated.items()] + [of_clause(name) for name in kept]
+    by_clause = {BY_ID[finding.verdict.zone_id]: finding for finding in findings}
+    ordered = [fault for fault, _ in first_verdict.likeliest(by_clause)]
+    assert likeliest <= set(ordered[: len(violated)])
+
+
+def test_a_stack_that_keeps_all_has_no_fault():
+    text = lines(of_clause("BBR04"), of_clause("BBR10"))
+    assert text == ["draft-ietf-ccwg-bbr-06, 2 clauses: 2 conforms"]
+
+
+def test_faults_are_deviations_of_the_document():
+    named = {fault for clause in DRAFT.clauses for _, faults in clause.faults for fault in faults}
+    assert len(named) > 40 and named <= clauses.deviations().keys()
