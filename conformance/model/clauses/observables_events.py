@@ -31,11 +31,16 @@ def _rtt_s(view: Seen, at_s: float) -> float:
 
 
 def _healed_s(view: Seen, event: Event) -> float:
-    """Return when the sender can know that packets arrive again. Raises Invisible if none did."""
+    """Return when the sender can know that packets arrive again. Raises Invisible if none did.
+
+    An arrival after which nothing is sent for a round trip told the sender nothing: it was no more than an
+    acknowledgement, which the client does not acknowledge.
+    """
     later = numpy.flatnonzero((view.sent_s >= event.begin_s) & ~numpy.isnan(view.out_s) & (view.out_s > event.end_s))
     if not len(later):
         raise Invisible("nothing arrived after the outage")
-    return float(view.out_s[later[0]]) + view.flow.one_way_s
+    known_s = [float(at_s) + view.flow.one_way_s for at_s in view.out_s[later]]
+    return next((at_s for at_s in known_s if _sent(view, at_s, at_s + 0.95 * view.base_rtt_s)), known_s[0])
 
 
 def _sent(view: Seen, start_s: float, end_s: float) -> float:

@@ -86,6 +86,14 @@ def test_after_a_long_outage_the_window_is_the_least(clause, most):
         assert permitted(clause, timed, [*full, 4.4, *[at + 0.04 for at in after]], outage=(2.9, 4.39)) is right
 
 
+def test_an_arrival_that_tells_the_sender_nothing_is_not_the_end_of_an_outage():
+    """A server's acknowledgement may be the first packet that arrives; the client does not acknowledge it."""
+    full = [at * 0.0012 for at in range(2416)]
+    for window, right in ((2, True), (22, False)):
+        after = [5.44 + 0.001 * at for at in range(window)]
+        assert permitted("CL001", timed, [*full, 4.4, 5.4, *after], outage=(2.9, 4.39)) is right
+
+
 @pytest.mark.parametrize(("handshake", "packets", "right"), [(3, 13, True), (3, 16, False), (0, 13, False)])
 def test_what_the_handshake_opened_is_no_initial_window(handshake, packets, right):
     """Linux's BBR sends 13 packets, because three of the handshake are acknowledged before."""
