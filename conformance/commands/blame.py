@@ -1,7 +1,8 @@
 """Find what violations are due to, by capturing trials of the stack and of the reference in the cells that violate.
 
 Both sides have the same seeds, from 1 on, and so meet the same random losses. These trials are not the ones that were
-judged. The reference is Linux TCP's algorithm of the same name, on the kernel that has it.
+judged. The reference is Linux TCP's algorithm of the same name, on the kernel that has it. If that kernel is not built,
+the adapter `document` stands in for it, where it is built and has the algorithm.
 """
 
 import dataclasses
@@ -11,7 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from conformance.catalogue import scenarios
 from conformance.commands import tracing
 from conformance.engine import benches, runs
-from conformance.engine.benches import Choice
+from conformance.engine.benches import Bench, Choice
+from conformance.lab import adapter, manifest
 from conformance.model.diagnosis import blame as model
 from conformance.model.diagnosis.blame import Blame, NotAttributed, Side
 from conformance.model.diagnosis.feature_table import FEW, is_bbr
@@ -101,6 +103,12 @@ def choose(violations: Iterable[Violation]) -> list[Violation]:
 #: (side that is traced, algorithm, profile); profile "" stands for the cell in which losses are far apart
 _Role = tuple[str, str, str]
 _STACK, _REFERENCE = "stack", "reference"
+#: the adapter of the document's own stack
+DOCUMENT = "document"
+_NO_REFERENCE = (
+    "neither the kernel that has the algorithm nor the adapter `document` is built; `conformance why` compares with"
+    " recorded features"
+)
 
 
 def _look(
@@ -108,12 +116,13 @@ def _look(
     budget_s: float | None,
 ) -> Iterator[tuple[Key, Blame | NotAttributed]]:  # fmt: skip
     """Trace both sides of the chosen violations, then yield what each violation is due to. Raises UserError."""
-    sides = {_STACK: benches.find(choice), _REFERENCE: benches.find(Choice())}
+    stack = benches.find(choice)
+    references = {algorithm: _reference(algorithm) for algorithm in {violation.zone.algorithm for violation in chosen}}
+    there = {algorithm: bench for algorithm, bench in references.items() if bench is not None}
     why_not = {
-        violation.zone.algorithm: why
-        for violation in chosen
-        for bench in sides.values()
-        if (why := tracing.why_not(bench, violation.zone.algorithm))
+        algorithm: why
+        for algorithm in references
+        if (why := tracing.why_not(stack, algorithm) or (None if algorithm in there else _NO_REFERENCE))
     }
     for violation in chosen:
         if why := why_not.get(violation.zone.algorithm):
@@ -126,13 +135,24 @@ def _look(
     total = len(seeds) * sum(map(len, under.values()))
     with notes.bar("tracing what violates", total=total, unit="traces") as bar:
         traced = tracing.traced_all(
-            {" ".join(role): (sides[role[0]], role[1]) for role in under},
+            {" ".join(role): (there[role[1]] if role[0] == _REFERENCE else stack, role[1]) for role in under},
             {" ".join(role): dict.fromkeys(cells, seeds) for role, cells in under.items()},
             bar=bar, workers=workers, budget_s=budget_s,
             under={" ".join(role): cells for role, cells in under.items()},
         )  # fmt: skip
     for violation in known:
         yield violation.key, _blame(violation, traced)
+
+
+def _reference(algorithm: str) -> Bench | None:
+    """Return what a stack's algorithm is compared with; None if nothing that is built has it."""
+    usual = benches.find(Choice())
+    if tracing.why_not(usual, algorithm) is None:
+        return usual
+    document = manifest.read(DOCUMENT)
+    if algorithm in document.offered() and adapter.is_built(document):
+        return benches.find(Choice(stack=DOCUMENT))
+    return None
 
 
 def _under(chosen: Sequence[Violation]) -> dict[_Role, dict[str, Setting]]:

@@ -115,3 +115,20 @@ def test_traces_that_were_not_made_in_time_are_said(traced, monkeypatch):
     monkeypatch.setattr(tracing, "traced_all", lambda *_, **__: {})
     one = violation()
     assert look(one)[one.key] == NotAttributed("no trace of the stack was made in time")
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "kernel", "built", "reference"),
+    [
+        ("bbrv3", True, True, "linux-tcp"),
+        ("bbrv3", False, True, "document"),
+        ("bbrv3", False, False, None),
+        ("bbrv2", False, True, None),
+    ],
+)
+def test_the_document_stands_in_for_a_kernel_that_is_not_built(monkeypatch, algorithm, kernel, built, reference):
+    monkeypatch.setattr(benches, "find", lambda choice: choice)
+    monkeypatch.setattr(tracing, "why_not", lambda bench, of: None if kernel else "no guest kernel")
+    monkeypatch.setattr(blame.adapter, "is_built", lambda about: built)
+    chosen = blame._reference(algorithm)
+    assert (chosen and chosen.stack) == reference
