@@ -17,7 +17,7 @@ from conformance.support.console import one_line
 #: the most violations of clauses, lines about zones, and faults that are named
 _MOST_CLAUSES, _MOST_ZONES, _MOST_FAULTS = 10, 6, 4
 #: what a clause that is kept takes from the evidence for a fault that it was written to show, too
-_AGAINST = 0.5
+_AGAINST = 1.0
 
 
 def lines(
