@@ -2,7 +2,7 @@
 
 import pytest
 
-from conformance.catalogue import clauses, documents
+from conformance.catalogue import clause_record, clauses, documents
 from conformance.model.judging import kinds
 from conformance.model.judging.question import Named
 from conformance.model.judging.session import Finding
@@ -89,3 +89,26 @@ def test_a_stack_that_keeps_all_has_no_fault():
 def test_faults_are_deviations_of_the_document():
     named = {fault for clause in DRAFT.clauses for _, faults in clause.faults for fault in faults}
     assert len(named) > 40 and named <= clauses.deviations().keys()
+
+
+#: what EVIDENCE.txt of adapters says, or docs/bbr-draft.md of Linux
+_KNOWN = {
+    "ngtcp2-1.11": {"deaf-to-ce", "drain-unbounded", "no-headroom"},
+    "tquic": {"no-probe-rtt", "headroom-0.85", "each-round-lossy"},
+    "picoquic": {"no-probe-rtt", "longterm-is-flight"},
+    "noq": {"filter-by-round"},
+    "linux-tcp": {"no-undo", "drain-0.35"},
+    "document": set(),
+}
+
+
+@pytest.mark.parametrize("stack", _KNOWN)
+def test_the_known_faults_of_real_stacks_are_among_the_first_four(stack):
+    """The lists of faults were written by somebody who knew these stacks."""
+    entries = {entry["clause"]: entry for entry in clause_record.judged(stack, "bbrv3") if entry["clause"] in BY_ID}
+    of_stack = {
+        BY_ID[name]: of_clause(name, entry["value"] if entry["verdict"] == Status.VIOLATES else None)
+        for name, entry in entries.items()
+    }
+    first = [fault for fault, _ in first_verdict.likeliest(of_stack)][:4]
+    assert _KNOWN[stack] <= set(first) and bool(first) == bool(_KNOWN[stack])
