@@ -92,9 +92,9 @@ def first_known(names: Sequence[str]) -> str | None:
     return None
 
 
-def write_requests(folder: str, host: Host, lines: Sequence[str]) -> str:
-    """Write the requests of the client on a host to a file that anyone may read. Return its path."""
-    path = f"{folder}/{host.node}.requests"
+def write_lines(folder: str, host: Host, kind: str, lines: Sequence[str]) -> str:
+    """Write "requests" or "connections" of the clients of a host to a file that anyone may read. Return its path."""
+    path = f"{folder}/{host.node}.{kind}"
     with open(path, "w") as f:
         f.writelines(f"{line}\n" for line in lines)
     return path
@@ -119,7 +119,7 @@ class KernelGroup:
                 size = 0 if group.requests else flow.bytes or _ENDLESS_BYTES
                 f.write(f"{begin_ns + flow.start_ns} {size} {stop_ns} {group.pace}\n")
         # With requests, the receiving program asks for bodies, and the senders send what they are asked for.
-        plan = [write_requests(folder, sink, group.requests)] if group.requests else []
+        plan = [write_lines(folder, sink, "requests", group.requests)] if group.requests else []
         self._receiver = Program(
             receiver,
             [program, "read" if reads else "receive", sink.address, str(PORT), *plan],

@@ -28,7 +28,6 @@ from conformance.guest import (
     trial,
 )
 from conformance.guest.clock import Fault
-from conformance.guest.network_job import GroupFlows
 from conformance.guest.process import few_descriptors, prepare_harness, set_oom_score
 from conformance.guest.stack_flows import FIRST_CLIENT_PORT
 from conformance.guest.stage import Stage
@@ -46,8 +45,6 @@ if TYPE_CHECKING:
 _WARM_UP_NS, _WARM_UP_BYTES = 1_000_000_000, 20_000
 #: bytes of a flow that is recorded in detail in that trial
 _DETAILED_BYTES = 200_000
-#: of two free ports, the kernel always tries the first one first; of more, it would draw one
-_PORTS_A_CLIENT = 2
 
 #: Pages that all TCP sockets of a guest may hold together: more than it has. The kernel's own limit is an eighth of the
 #: memory, and flows that reach it stop growing, whatever the network could carry.
@@ -155,8 +152,8 @@ def _set_up(stage: Stage) -> protocol.Network | protocol.Unsupported:
             netns.set_sysctls(net[sender.node], {"net.ipv4.ip_unprivileged_port_start": str(job.port)})
         # Queues that tell flows apart do so by ports.
         for number, host in enumerate(clients) if not network.detailed else ():
-            first = FIRST_CLIENT_PORT + _PORTS_A_CLIENT * number
-            netns.set_sysctls(net[host.node], {"net.ipv4.ip_local_port_range": f"{first} {first + 1}"})
+            first = FIRST_CLIENT_PORT + group.ports * number
+            netns.set_sysctls(net[host.node], {"net.ipv4.ip_local_port_range": f"{first} {first + group.ports - 1}"})
     for at, (splitter, where) in enumerate(zip(network.splitters, stage.place.splitters, strict=True)):
         unknown = [own for own in splitter.algorithms if kernel_flows.first_known((own,)) is None]
         if unknown:
@@ -223,11 +220,12 @@ def _small(asked: TrialJob) -> TrialJob:
     """Return the same trial, but with short flows, and nothing captured."""
     short = {"bytes": _WARM_UP_BYTES, "stop_ns": _WARM_UP_NS} if asked.detail is None else {"bytes": _DETAILED_BYTES}
     groups = tuple(
-        GroupFlows(
-            algorithms=group.algorithms,
-            pace=group.pace,
+        dataclasses.replace(
+            group,
             flows=tuple(dataclasses.replace(flow, start_ns=0, **short) for flow in group.flows),
             requests=(),
+            connections=(),
+            variables={},
         )
         for group in asked.groups
     )

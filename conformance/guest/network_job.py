@@ -41,12 +41,14 @@ class GroupJob:
 
     `stack`: whether its flows are of the stack under test, with a host for each of its `clients`; otherwise they are
     the kernel's, with one host for all receivers. `ecn`: the value of tcp_ecn on its hosts, None to leave it unchanged.
-    `splitters`: the indices of the splitters that it crosses, from receiver to sender.
+    `splitters`: the indices of the splitters that it crosses, from receiver to sender. `ports`: how many ports each of
+    the stack's clients may connect from.
     """
 
     name: str
     stack: bool
     clients: int
+    ports: int
     ends: tuple[str, str]
     ecn: int | None
     host_queue: str | None
@@ -89,13 +91,15 @@ class GroupFlows:
 
     `pace`: bytes a second, 0 for no bound. `requests`: lines of CC_REQUESTS (docs/contract.md), one for each request of
     a flow on its connection. Without any, each flow requests one body of its `bytes`; otherwise its `bytes` are those
-    of the largest body.
+    of the largest body. `connections`: lines of CC_CONNECTIONS. `variables`: others of the contract's version 3.
     """
 
     algorithms: tuple[str, ...]
     pace: int
     flows: tuple[Flow, ...]
     requests: tuple[str, ...]
+    connections: tuple[str, ...]
+    variables: dict[str, str]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ import socket
 import time
 
 from conformance.guest import netns, trial
-from conformance.guest.kernel_flows import write_requests
+from conformance.guest.kernel_flows import write_lines
 from conformance.guest.process import NOBODY, StackProcess, kill_descendants
 from conformance.guest.protocol import Probed, TransferProbed, VisitsProbed
 from conformance.guest.seen import FramesSeen, ProbeFacts, ProcessSeen, VisitFacts
@@ -264,7 +264,7 @@ def _requests(stage: Stage) -> str:
     """Write what one client requests on one connection, and these bodies. Return the path of the requests' file."""
     for line in _SEVERAL:
         make_body(stage.job, int(line.split()[0]))
-    return write_requests(stage.job.work_dir, stage.place.receivers[0][0], _SEVERAL)
+    return write_lines(stage.job.work_dir, stage.place.receivers[0][0], "requests", _SEVERAL)
 
 
 def _status_of_dotted(stage: Stage, asked: TrialJob) -> int | None:

@@ -17,7 +17,7 @@ from conformance.guest.topology import by_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from typing import Any
 
     from conformance.guest.network_job import GroupFlows
@@ -44,7 +44,7 @@ class StackGroup:
         flows = asked.flows
         self.at, self._stage, self._flows, self._cleanup = at, stage, flows, cleanup
         self._host, self._clients = stage.place.senders[at], stage.place.receivers[at]
-        self._requests = self._write_requests(asked.requests)
+        self._variables = {**asked.variables, **self._lists(asked)}
         self._rows: list[list[tuple[float | None, ...]]] = [[] for _ in flows]
         self._infos: list[dict[str, Any] | None] = [None for _ in flows]
         self._algorithms = [Algorithm() for _ in flows]
@@ -68,8 +68,8 @@ class StackGroup:
     def _run(self, role: str, number: int, size: int) -> StackProcess:
         seat = self._stage.seat(self.at, role, number)
         environment = seat.environment(size, self._logs.get((role, number)))
-        if role == "client" and self._requests:
-            environment["CC_REQUESTS"] = self._requests
+        if role == "client":
+            environment |= self._variables
         try:
             return StackProcess(seat.node, seat.command, environment, seat.folder, self._stage.job.limits)
         except BlockingIOError as error:
@@ -78,9 +78,15 @@ class StackGroup:
         except OSError as error:
             raise Fault(f"cannot start {' '.join(seat.command)}: {error.strerror or error}") from error
 
-    def _write_requests(self, lines: Sequence[str]) -> str | None:
-        """Write the clients' requests. Return their path; None if there are none."""
-        return kernel_flows.write_requests(self._stage.job.work_dir, self._host, lines) if lines else None
+    def _lists(self, asked: GroupFlows) -> dict[str, str]:
+        """Write what clients are told in files. Return {variable: path}."""
+        lists = {"CC_REQUESTS": ("requests", asked.requests), "CC_CONNECTIONS": ("connections", asked.connections)}
+        folder = self._stage.job.work_dir
+        return {
+            name: kernel_flows.write_lines(folder, self._host, kind, lines)
+            for name, (kind, lines) in lists.items()
+            if lines
+        }
 
     def events(self) -> list[tuple[int, int, int, int, bool]]:
         """Return (time in ns, order, group, flow, whether it starts) of each start and stop of its flows."""

@@ -12,7 +12,7 @@ from conformance.guest import hop_probe, network_job, protocol, wire
 from conformance.guest.exchange import MOST_BYTES
 from conformance.lab import load, pki, proxy, topology, version
 from conformance.lab.adapter import Adapter
-from conformance.lab.manifest import SEVERAL_REQUESTS
+from conformance.lab.manifest import CONNECTIONS, SEVERAL_REQUESTS
 from conformance.model.emulation import bonded, calibration, hop_checks, impairing, rtnl, shaping
 from conformance.model.errors import UserError
 from conformance.model.networks.flow_group import Flows
@@ -177,8 +177,8 @@ def network_job_of(setting: Setting, stack: str) -> network_job.NetworkJob:
         ),
         groups=tuple(
             network_job.GroupJob(
-                name=group.name, stack=is_by_stack(group, stack), clients=group.count, ends=group.ends,
-                ecn=None if group.ecn is None else int(group.ecn), host_queue=group.host_queue,
+                name=group.name, stack=is_by_stack(group, stack), clients=group.count, ports=group.client.ports,
+                ends=group.ends, ecn=None if group.ecn is None else int(group.ecn), host_queue=group.host_queue,
                 splitters=tuple(nodes.index(splitter.node) for splitter in network.splitters_of(group)),
             )
             for group in network.flows
@@ -246,9 +246,14 @@ def why_not(setting: Setting, adapter: Adapter) -> str | None:
     groups = setting.network.flows
     if lacks_tcp(setting, adapter):
         return f"a splitter splits TCP, but {adapter.name} serves over {adapter.manifest.transport}"
+    client = adapter.client or adapter
+    if any(group.client for group in groups) and client.manifest.contract < CONNECTIONS:
+        return (
+            f"{client.name} cannot be told how to acknowledge or to use connections"
+            f" (contract {client.manifest.contract} in its manifest, not {CONNECTIONS})"
+        )
     if not any(group.requests and is_by_stack(group, adapter.name) for group in groups):
         return None
-    client = adapter.client or adapter
     for one, what in ((adapter, "serves"), (client, "asks for")):
         if one.manifest.contract < SEVERAL_REQUESTS:
             return f"{one.name} {what} only one body on a connection (contract {one.manifest.contract} in its manifest)"
@@ -502,12 +507,14 @@ def _group(network: Network, group: Flows, trial: Trial) -> network_job.GroupFlo
             for start_ns in starts_ns(group, trial.seed)
         ),
         requests=group.request_lines,
+        connections=group.client.connection_lines,
+        variables=group.client.variables,
     )
 
 
 def _body_bytes(network: Network, group: Flows) -> int:
     """Return the size of each flow's body, or of its largest one; 0 for the kernel's flows that the clock ends."""
-    size = max((one.bytes for one in group.requests), default=network.transfer_bytes(group))
+    size = max(group.bodies, default=network.transfer_bytes(group))
     if size is not None or not group.is_stack:
         return size or 0
     rate_mbps = network.highest_mbps(group)

@@ -18,6 +18,8 @@ GUEST_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 #: from this version of the contract on, a server answers, and a client makes, several requests on a connection
 SEVERAL_REQUESTS = 2
+#: and from this one on, a client is told what to do with connections, and when to acknowledge
+CONNECTIONS = 3
 
 #: {tool: what to install}: tools that Debian 12 does not have in a version that today's stacks compile with
 _TOOLCHAINS = {"cargo": "Rust 1.88 or later, with rustup", "go": "Go 1.21 or later"}

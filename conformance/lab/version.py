@@ -39,6 +39,7 @@ SOURCES = (
     "conformance/load/*",
     "conformance/model/networks/bond.py",
     "conformance/model/captures/delivery.py",
+    "conformance/model/networks/client_plan.py",
     "conformance/model/networks/flow_group.py",
     "conformance/model/networks/legacy.py",
     "conformance/model/networks/impairments.py",

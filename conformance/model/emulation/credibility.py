@@ -17,6 +17,7 @@ from conformance.model.emulation import (
     bonded,
     client_report,
     congestion,
+    connection_facts,
     handshake,
     impairing,
     moves,
@@ -112,7 +113,7 @@ class Case:
     @property
     def wanted_bytes(self) -> int | None:
         """The bytes of the flow's bodies; None if they are larger than what the path carries in the flow's time."""
-        return self.trial.setting.network.transfer_bytes(self.group)
+        return connection_facts.wanted(self.group, self.trial.setting.network.transfer_bytes(self.group), self.report)
 
     @property
     def lasted_s(self) -> float:
@@ -321,7 +322,10 @@ def _client_failed(case: Case) -> Fault | None:
 
 
 def _client_lies(case: Case) -> Fault | None:
-    why = _lie(case) or request_facts.lie(case.group, case.report or {}) if case.completed else None
+    if not case.completed:
+        return None
+    report = case.report or {}
+    why = _lie(case) or connection_facts.lie(case.group, report) or request_facts.lie(case.group, report)
     return Fault(f"the client of {case.stack} {why}") if why else None
 
 

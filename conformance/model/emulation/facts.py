@@ -9,7 +9,16 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from conformance.model.emulation import congestion, credibility, moves, phases, queue_counts, request_facts, round_trips
+from conformance.model.emulation import (
+    congestion,
+    connection_facts,
+    credibility,
+    moves,
+    phases,
+    queue_counts,
+    request_facts,
+    round_trips,
+)
 from conformance.model.emulation.credibility import Case, Facts, difference
 from conformance.model.networks.flow_group import Flows
 from conformance.model.networks.links import WAYS, Direction, Link
@@ -177,6 +186,7 @@ def _flow(trial: Trial, group: Flows, number: int, of: Facts, facts: Facts) -> d
         "rtt_ms": _quantiles(rtts),
         "goodput_series_mbps": _series(seen["looks"], start_s, end_s if end_s is not None else elapsed_s),
         **({"requests": request_facts.of_flow(seen, report)} if group.requests else {}),
+        **({"connections": connection_facts.records(report, start_s)} if group.client else {}),
     }
 
 

@@ -32,24 +32,26 @@ def _lies(group: Flows, report: Mapping[str, Any]) -> Iterator[str]:
     if len(found) != len(asked):
         yield f"reports another number of requests than it was to make: {len(found)}, not {len(asked)}"
         return
-    there_s = report["handshake_s"] or 0.0
-    due_s = None
+    # Each connection has a clock of its own: when all of its bodies so far are there, and when the next is due.
+    there: dict[int, float] = {}
+    due: dict[int, float] = {}
     for number, (request, one) in enumerate(zip(asked, found, strict=True), 1):
-        if not _is_sound(one) or one[0] != request.bytes:
+        least, _ = group.client.arrives([request.bytes])
+        if not _is_sound(one) or not least <= one[0] <= request.bytes:
             yield f"reports request {number} as {one!r:.60}, which is not a body of {request.bytes} bytes and its times"
             return
         if one[3] > report["completion_s"] + _EARLY_S:
             yield f"reports that request {number} ended at {one[3]:.3f} s, after all had ended"
             return
-        made_s = one[1]
+        made_s, due_s = one[1], due.get(request.connection)
         if due_s is not None and not due_s - _EARLY_S <= made_s <= due_s + _LATE_S:
             how = "early" if made_s < due_s else "late"
             yield f"made request {number} at {made_s:.3f} s, {how}: it was due at {due_s:.3f}"
             return
-        there_s = max(there_s, one[3])
+        there_s = there[request.connection] = max(there.get(request.connection, report["handshake_s"] or 0.0), one[3])
         # A paced request is due at a fixed time after the one before was due, however late that was made.
         paced_s = made_s if due_s is None else due_s
-        due_s = there_s + request.pause_s if request.every_s is None else paced_s + request.every_s
+        due[request.connection] = there_s + request.pause_s if request.every_s is None else paced_s + request.every_s
 
 
 def _is_sound(one: object) -> bool:

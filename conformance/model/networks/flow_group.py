@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Self
 
+from conformance.model.networks.client_plan import PLAIN, ClientPlan
 from conformance.model.records import sparse
 
 _ALGORITHM = re.compile(r"[a-z0-9_]{1,15}\Z")
@@ -20,7 +21,7 @@ MOST_REQUESTS = 1000
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Request:
-    """A client's request for a body of `bytes`, made `times` in a row on its one connection.
+    """A client's request for a body of `bytes`, made `times` in a row on its `connection`, counted from 1.
 
     The next request is made `pause_s` after this body and all before it have arrived; or, with `every_s`, that long
     after this request was made, whether or not its body has arrived.
@@ -30,6 +31,7 @@ class Request:
     pause_s: float = 0
     every_s: float | None = None
     times: int = 1
+    connection: int = 1
 
     def to_json(self) -> dict[str, Any]:
         return sparse(self)
@@ -46,15 +48,17 @@ class Request:
     @classmethod
     def parse(cls, line: str) -> Self:
         """Return the request in a line of CC_REQUESTS: the inverse of `line`."""
-        size, how, wait = line.split()
-        wait_s = float(wait)
-        return cls(bytes=int(size), pause_s=wait_s) if how == "pause" else cls(bytes=int(size), every_s=wait_s)
+        size, how, wait, *on = line.split()
+        connection = int(on[0]) if on else 1
+        if how == "pause":
+            return cls(bytes=int(size), pause_s=float(wait), connection=connection)
+        return cls(bytes=int(size), every_s=float(wait), connection=connection)
 
     @property
     def line(self) -> str:
         """One request as a line of CC_REQUESTS (docs/contract.md)."""
         how, wait_s = ("pause", self.pause_s) if self.every_s is None else ("every", self.every_s)
-        return f"{int(self.bytes)} {how} {wait_s:.9f}"
+        return f"{int(self.bytes)} {how} {wait_s:.9f}{'' if self.connection == 1 else f' {self.connection}'}"
 
     @property
     def waits_s(self) -> float:
@@ -82,7 +86,8 @@ class Flows:
     """A group of flows: of the stack under test, or of the kernel with `algorithm` (None: the one under test).
 
     Each flow sends `bytes`; or for `seconds`; or what its bottleneck carries in `seconds_at_rate`; or what the
-    `requests` of its client ask for on its connection. With none of these, it sends until all others have ended.
+    `requests` of its client ask for on its connection. With none of these, it sends until all others have ended. Where
+    `client` opens several connections, `bytes` are those of each.
     `ends`: the nodes of receiver and sender. `extra_delay_ms`: how much longer than others' the path of its
     acknowledgements is. `pace_mbps`: the highest rate at which each flow sends. `ecn`: whether its hosts ask for ECN;
     None is the kernel's default. `judged`: whether metrics without a group are about these flows.
@@ -103,9 +108,17 @@ class Flows:
     host_queue: str | None = None
     judged: bool = True
     requests: tuple[Request, ...] = ()
+    client: ClientPlan = PLAIN
 
     def to_json(self) -> dict[str, Any]:
         return {**sparse(self), "ends": list(self.ends)}
+
+    @property
+    def bodies(self) -> tuple[int, ...]:
+        """The sizes of all bodies that each flow's client asks for; none if their size is not given."""
+        if self.requests:
+            return tuple(request.bytes for request in self.requests for _ in range(request.times))
+        return () if self.bytes is None else (self.bytes,) * len(self.client.each)
 
     @property
     def is_stack(self) -> bool:
@@ -134,6 +147,20 @@ class Flows:
             yield from ((f"/requests/{at}{where}", why) for where, why in request.problems())
         if sum(request.times for request in self.requests) > MOST_REQUESTS:
             yield "/requests", f"a flow has at most {MOST_REQUESTS} requests; ask for larger bodies, or fewer times"
+        yield from self._client_problems()
+
+    def _client_problems(self) -> Iterator[tuple[str, str]]:
+        yield from ((f"/client{where}", why) for where, why in self.client.problems())
+        if self.client and not self.is_stack:
+            yield "/client", "only clients of the stack are told what to do; leave it out"
+        if self.client.connections and self.seconds_at_rate is not None:
+            yield "/seconds_at_rate", "it is the size of one body, but there are several connections; give bytes"
+        count = len(self.client.each)
+        for at, request in enumerate(self.requests):
+            if request.connection > count:
+                yield f"/requests/{at}/connection", f"the client opens {count} connections; ask it for more of them"
+        if self.requests and (idle := set(range(1, count + 1)) - {request.connection for request in self.requests}):
+            yield "/client/connections", f"connection {min(idle)} has no request; give it one, or leave it out"
 
     @property
     def end_s(self) -> float | None:
@@ -155,12 +182,12 @@ class Flows:
     @property
     def total_bytes(self) -> int | None:
         """How many bytes each flow sends, in all; None if that is not given."""
-        return sum(request.times * request.bytes for request in self.requests) if self.requests else self.bytes
+        return sum(self.bodies) or None
 
     @property
     def waits_s(self) -> float:
-        """How long its client waits between requests, in all."""
-        return math.fsum(request.waits_s for request in self.requests)
+        """How long its client waits between requests, and between connections, in all."""
+        return math.fsum(request.waits_s for request in self.requests) + self.client.waits_s
 
     @property
     def request_lines(self) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from typing import Any, Self
 from conformance.model.errors import UserError, located
 from conformance.model.networks import schedule as schedules
 from conformance.model.networks.bond import Bond
+from conformance.model.networks.client_plan import ClientPlan
 from conformance.model.networks.flow_group import Flows, Request, Start
 from conformance.model.networks.impairments import Impairments
 from conformance.model.networks.links import WAYS, Direction, Link, Queue
@@ -370,4 +371,5 @@ def _flows(document: Mapping[str, Any], ends: tuple[str, str]) -> Flows:
     near, far = document.get("ends", ends)
     requests = tuple(Request(**request) for request in document.get("requests", ()))
     start = Start(**document.get("start", {}))
-    return Flows(**{**document, "ends": (near, far), "start": start, "requests": requests})
+    client = ClientPlan.from_json(document.get("client", {}))
+    return Flows(**{**document, "ends": (near, far), "start": start, "requests": requests, "client": client})

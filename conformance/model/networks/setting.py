@@ -137,7 +137,7 @@ class Setting:
         structure = [
             [[link.name, link.ends] for link in self.network.links],
             [[group.name, group.ends, group.sender, group.count if group.is_stack else 0, group.ecn, group.host_queue,
-              bool(group.requests)] for group in self.network.flows],
+              bool(group.requests), group.client.ports] for group in self.network.flows],
             self.network.offload, self.sysctls, self.timeout_s, self.profile, *(["packets"] if self.packets else []),
             self.network.needs_ports,
         ]  # fmt: skip

@@ -157,7 +157,7 @@ def test_of_large_bodies_no_guest_has_more_than_two_gigabytes():
 
 def flows(name, ends, **about):
     """Return a group of flows in a guest's network."""
-    usual = {"stack": True, "clients": 1, "ecn": None, "host_queue": None, "splitters": ()}
+    usual = {"stack": True, "clients": 1, "ports": 2, "ecn": None, "host_queue": None, "splitters": ()}
     return GroupJob(name=name, ends=ends, **(usual | about))
 
 
