@@ -101,6 +101,15 @@ class Scheme:
         return other and other[1]
 
     @property
+    def client_and_version(self) -> str | None:
+        """The client's name, with the version of ngtcp2 if it states one; None if the stack's own client fetched."""
+        if self.client is None:
+            return None
+        stated = self.stack_version.rpartition(f"{CLIENT}{self.client}")[2].split(", ")
+        versions = (_VERSION.search(part) for part in stated if "ngtcp2" in part)
+        return " ".join((self.client, *(version[1] for version in versions if version)))
+
+    @property
     def trees(self) -> tuple[str, ...]:
         """The working trees that the stack was built with, such as quinn-proto@1a2b3c; none if it is a release."""
         trees = self.stack_version.split(CLIENT)[0].partition(WITH_TREES)[2]

@@ -19,19 +19,25 @@ _TITLE = "# Every stack and algorithm with its verdict"
 _ABOUT = """\
 A row is one algorithm of one stack, and its verdict is the worst that any zone gives it.
 *Called* is the stack's own name for the algorithm. The last column counts its verdicts, one for
-each cell of each zone, and names the first cells that have the worst one.\
+each cell of each zone, and names the first cells that have the worst one. *Client* is the program
+that fetched, where it was not the stack's own. `h3-client` is the common client of stacks over UDP;
+its version is that of ngtcp2 in it, and 0.12.1 is the one that was compiled on each host.\
 """
-_HEAD = ("stack", "algorithm", "called", "kernel", "verdict", "verdicts (+ above, - below the zone)")
+_HEAD = ("stack", "algorithm", "called", "kernel", "client", "verdict", "verdicts (+ above, - below the zone)")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Row:
-    """One stack and algorithm. `status`: its worst verdict; `what`: how many verdicts of each status, and where."""
+    """One stack and algorithm. `status`: its worst verdict; `what`: how many verdicts of each status, and where.
+
+    `client`: which client fetched, and its version.
+    """
 
     stack: str
     algorithm: str
     called: str
     kernel: str
+    client: str
     status: Status
     what: str
 
@@ -44,9 +50,9 @@ def rows(all_series: Iterable[Series], called: Callable[[str, str], str]) -> lis
     return [_row(series, called(series.scheme.stack, series.scheme.algorithm)) for series in ordered]
 
 
-def render(rows: Iterable[Row]) -> str:
+def render(made: Iterable[Row]) -> str:
     """Return the rows as a page of Markdown, with the limit on false alarms that holds for each."""
-    cells = [(row.stack, row.algorithm, row.called, row.kernel, row.status, row.what) for row in rows]
+    cells = [(row.stack, row.algorithm, row.called, row.kernel, row.client, row.status, row.what) for row in made]
     rate = f"Each stack and algorithm has false alarms in at most {ALPHA:.0%} of runs (Holm over all cells that count)."
     return "\n".join([_TITLE, "", _ABOUT, "", *table(_HEAD, cells), "", rate]) + "\n"
 
@@ -57,6 +63,7 @@ def _row(series: Series, called: str) -> Row:
         algorithm=series.scheme.algorithm,
         called=called,
         kernel=series.scheme.kernel_release,
+        client=series.scheme.client_and_version or "own",
         status=series.verdict,
         what=words(series.verdicts) if series.verdicts else _not_judged(series),
     )

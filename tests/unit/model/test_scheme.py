@@ -65,3 +65,17 @@ def test_names_and_versions_are_in_no_key():
     assert {field.name for field in dataclasses.fields(Scheme)} == {
         "algorithm", "stack", "stack_version", "stack_digest", "kernel", "kernel_release", "kernel_digest",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("said", "client"),
+    [
+        ("aioquic 1.7.2", None),
+        ("aioquic 1.7.2; client h3-client (libgnutls30 3.7.9, libngtcp2-9 0.12.1+dfsg-1+deb12u1)", "h3-client 0.12.1"),
+        ("aioquic 1.7.2; client h3-client (ngtcp2 1.11.0, nghttp3 0.8.0, boringssl 14.0.0+r45)", "h3-client 1.11.0"),
+        ("hypercorn 0.18.0; client linux-tcp-h2 (nginx/1.22.1, libcurl/7.88.1)", "linux-tcp-h2"),
+        (f"{GNUTLS}; client h3-client", "h3-client"),
+    ],
+)
+def test_lines_say_which_client_they_were_measured_with(said, client):
+    assert scheme(stack="own", stack_version=said).client_and_version == client
