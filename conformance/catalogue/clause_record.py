@@ -32,7 +32,7 @@ def judged(stack: str, algorithm: str) -> list[Entry]:
         entry
         for entry in load()
         if entry["who"] == stack and entry["scheme"].partition("/")[0] == algorithm
-        if entry["verdict"] in (Status.CONFORMS, Status.VIOLATES)
+        if Status(entry["verdict"]).decided
     ]
 
 

@@ -100,8 +100,8 @@ class JudgedClause:
 
     @property
     def violates(self) -> bool:
-        """Whether the stack does what the clause forbids."""
-        return self.verdict.status is Status.VIOLATES
+        """Whether the stack does what the clause forbids, or fails."""
+        return self.verdict.status.against
 
 
 class JudgedClauseRecord(Record):

@@ -10,7 +10,7 @@ from conformance.support import spelling
 from conformance.support.record import Record
 
 #: outcomes of trials that say nothing about the stack
-BAD = (Outcome.ERROR, Outcome.UNSUPPORTED)
+BAD = (Outcome.ERROR, Outcome.FAILED, Outcome.UNSUPPORTED)
 
 
 def require_offered(bench: Bench, algorithm: str) -> None:
@@ -21,7 +21,7 @@ def require_offered(bench: Bench, algorithm: str) -> None:
 
 
 def bad(measurements: Iterable[Measurement]) -> Measurement | None:
-    """Return the first trial with an error, else the first that was not supported; None if there is neither."""
+    """Return the first trial with an error, else that failed, else that was not supported; None if there is none."""
     listed = list(measurements)
     return next((m for outcome in BAD for m in listed if m.outcome is outcome), None)
 

@@ -2,10 +2,10 @@
 
 import dataclasses
 import pathlib
-import re
 import shlex
 from collections.abc import Sequence
 
+from conformance.commands import compare_events
 from conformance.commands.common import require_offered
 from conformance.commands.compare_features import Side as Traits
 from conformance.commands.compare_features import side_of
@@ -15,13 +15,11 @@ from conformance.lab.room import ROOM
 from conformance.model.errors import UserError
 from conformance.model.judging.question import Key
 from conformance.model.networks.setting import Setting
-from conformance.model.trials.trial import Measurement, Scheme
+from conformance.model.trials.trial import Measurement, Scheme, family_of
 from conformance.results import features, store
 from conformance.support import paths
 
 _RESULTS = (".jsonl", ".jsonl.xz", ".jsonl.gz")
-#: the version at the end of a stack's name: ngtcp2-1.11 is another version of the stack ngtcp2
-_OF_VERSION = re.compile(r"-\d[\d.]*$")
 #: the room in which trials run, and the lab version (lab/version.py)
 Lab = tuple[str, str]
 Sysctls = tuple[tuple[str, str], ...]
@@ -146,7 +144,7 @@ def parse(text: str, choice: Choice, sysctls: Sysctls = ()) -> Stack | Results:
 
 
 def baseline(path: str, stack: str, algorithms: Sequence[str]) -> Results:
-    """Return the features that a results file has of a stack, as a side.
+    """Return the features that a results file has of a stack, as a side, and what it does when its network changes.
 
     Raises UserError if it has none of one of the algorithms.
     """
@@ -159,7 +157,10 @@ def baseline(path: str, stack: str, algorithms: Sequence[str]) -> Results:
         raise UserError(
             f"{kept}: features of {stack}'s {', '.join(lacking)} {why}", f"measure the baseline with `{command} ...`"
         )
-    return Results(given=path, measurements=(), features=held)
+    builds = {f.trial.scheme for f in held}
+    kept_lines = store.read(path) if pathlib.Path(path).exists() else []
+    events = [m for m in kept_lines if compare_events.is_change(m.trial.setting) and m.trial.scheme in builds]
+    return Results(given=path, measurements=events, features=held)
 
 
 def alike(first: Stack | Results, second: Stack | Results) -> bool:
@@ -194,7 +195,7 @@ def _labs(side: Stack | Results) -> set[str]:
 
 def require_one_stack(first: Scheme, second: Scheme) -> None:
     """Raise UserError if two schemes are of different stacks: a difference is then not a change of either."""
-    if _OF_VERSION.sub("", first.stack) != _OF_VERSION.sub("", second.stack):
+    if family_of(first.stack) != family_of(second.stack):
         raise UserError(
             f"{first.stack} and {second.stack} are different stacks",
             "compare two builds of one, or give --across-stacks if you mean to compare these",

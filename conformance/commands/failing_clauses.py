@@ -43,7 +43,7 @@ class FailingClauses:
 def of(scheme: Scheme, choice: Choice) -> FailingClauses:
     """Return the clauses that a scheme fails. Raises UserError."""
     record = clause_record.judged(scheme.stack, scheme.algorithm)
-    failed = [clauses.find(entry["clause"]) for entry in record if entry["verdict"] == Status.VIOLATES]
+    failed = [clauses.find(entry["clause"]) for entry in record if Status(entry["verdict"]).against]
     failed.sort(key=lambda clause: not clause.level.upper().startswith("MUST"))
     return FailingClauses(
         scheme=scheme.id, failed=tuple(failed),

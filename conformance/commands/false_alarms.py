@@ -46,7 +46,7 @@ MOST = 0.01
 _BLOCK_RUNS = 10
 _FAILED = (Status.ERROR, Status.UNSUPPORTED)
 #: statuses of a run whose cells are listed in Run.why
-_TOLD = (Status.VIOLATES, *_FAILED)
+_TOLD = (*filter(lambda status: status.against, Status), *_FAILED)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -174,7 +174,7 @@ class FalseAlarms(Result):
     @property
     def false_alarms(self) -> int:
         """How many runs violate."""
-        return sum(run.status is Status.VIOLATES for run in self.runs)
+        return sum(run.status.against for run in self.runs)
 
     @property
     def at_most_with_95_pct_confidence(self) -> float | None:

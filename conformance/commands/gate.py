@@ -232,7 +232,7 @@ class GateResult(Result):
             (judged.zone, finding.at or finding.verdict.place)
             for judged in self.judged
             for finding in judged.findings
-            if finding.surprise.fails and finding.last.status is Status.VIOLATES
+            if finding.surprise.fails and finding.last.status.against
         ]
 
     @property

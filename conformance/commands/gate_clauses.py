@@ -10,7 +10,6 @@ from conformance.commands.clause import JudgedClause, JudgedClauseRecord, judged
 from conformance.commands.status import ExitStatus, of_verdicts, worst
 from conformance.engine.benches import Bench
 from conformance.model.judging.session import plan
-from conformance.model.judging.verdict import Status
 from conformance.support.console import count
 from conformance.support.notes import Notes
 from conformance.support.record import At, Record, extended
@@ -86,16 +85,16 @@ def judge(
     judged = judged_clauses(planned, bench, results, workers, notes, left_s)
     there = [(judged_clause.clause.id, judged_clause.algorithm) for judged_clause in judged]
     on_record = {
-        (entry["clause"], entry["scheme"].partition("/")[0])
+        (entry["clause"], entry["scheme"].partition("/")[0], entry["verdict"])
         for entry in clause_record.load()
-        if entry["who"] == bench.adapter.name and entry["verdict"] == Status.VIOLATES
+        if entry["who"] == bench.adapter.name
     }
     return Clauses(
         judged=judged,
         known=tuple(
-            judged_clause
-            for judged_clause in judged
-            if judged_clause.violates and (judged_clause.clause.id, judged_clause.algorithm) in on_record
+            clause
+            for clause in judged
+            if clause.violates and (clause.clause.id, clause.algorithm, clause.verdict.status) in on_record
         ),
         unmeasured=tuple(question.id for question in questions if (question.id, question.algorithm) not in there),
     )

@@ -13,6 +13,7 @@ from typing import Annotated
 
 from conformance.catalogue import clauses, documents, expectations, scenarios
 from conformance.catalogue.questions import zone_questions
+from conformance.commands import common
 from conformance.commands.measuring import source
 from conformance.commands.result import Result
 from conformance.engine import benches
@@ -202,9 +203,11 @@ def _row(
 
     if verdicts:
         return row(overall(verdicts), words(verdicts), collections.Counter(verdict.status for verdict in verdicts))
-    bad = next((m for m in measurements if m.outcome in (Outcome.ERROR, Outcome.UNSUPPORTED)), None)
+    bad = common.bad(measurements)
     if bad is not None:
-        return row(Status(str(bad.outcome)), bad.message or "")
+        # No zone judges it, so no other stack's failures were counted.
+        status = Status.UNSUPPORTED if bad.outcome is Outcome.UNSUPPORTED else Status.ERROR
+        return row(status, bad.message or "")
     key = next((key for key in by_key if key[1].cell == _ANY_CELL), next(iter(by_key)))
     median = statistics.median(m.utilization for m in by_key[key] if m.utilization is not None)
     return row(Status.NOT_JUDGED, f"no zone; utilization {median:.3f} at {key[1].cell.id}")

@@ -122,7 +122,7 @@ def _zones(algorithm: str, setting: Setting) -> tuple[list[Zone], str | None]:
 
 
 def _complain(notes: Notes, cell: Cell, measurements: Sequence[Measurement]) -> None:
-    for message in sorted({str(m.message) for m in measurements if m.outcome is Outcome.ERROR}):
+    for message in sorted({str(m.message) for m in measurements if m.outcome in (Outcome.ERROR, Outcome.FAILED)}):
         notes.error(f"{cell.id}: {message}")
 
 

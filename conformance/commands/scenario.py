@@ -142,7 +142,7 @@ class Ran(Result):
             verdict.status
             for point in ran
             for verdict in point.verdicts
-            if verdict.status in (Status.VIOLATES, Status.ERROR)
+            if verdict.status.against or verdict.status is Status.ERROR
         ]
         return worst([of_outcomes(outcome for point in ran for outcome in point.outcomes), of_verdicts(status)])
 

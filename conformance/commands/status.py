@@ -40,6 +40,7 @@ _WORST_FIRST = (ExitStatus.INTERRUPTED, ExitStatus.MISUSE, *_OF_VERDICT.values()
 _OF_OUTCOME = {
     Outcome.OK: ExitStatus.DONE,
     Outcome.TIMEOUT: ExitStatus.DONE,
+    Outcome.FAILED: ExitStatus.ERROR,
     Outcome.UNSUPPORTED: ExitStatus.UNKNOWN,
     Outcome.ERROR: ExitStatus.ERROR,
 }

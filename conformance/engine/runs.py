@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Self
 
 from conformance.engine.benches import Bench
+from conformance.engine.controls import Controls
 from conformance.engine.progress import FIXED_BYTES, Progress
 from conformance.engine.work import Group, Looks, Task, Work
 from conformance.engine.workers import Executor, Executors, Room
@@ -66,7 +67,8 @@ class Run:
         urgent: Collection[Key] = (),
     ) -> None:
         self._remote = Executors(executor) if executor else None
-        self._bench = bench.elsewhere(Room(bench.choice, self._remote)) if self._remote else bench
+        self._bench = self._elsewhere_too(bench)
+        self._controls = Controls(bench, self._elsewhere_too)
         self._store, self._on_trial = store, on_trial
         self._cancelled = threading.Event()
         self._threads = workers or limits.workers()
@@ -86,6 +88,10 @@ class Run:
         self._executor = concurrent.futures.ThreadPoolExecutor(self._threads, thread_name_prefix="trial")
         for _ in range(min(self._threads, self._work.waiting())):
             self._executor.submit(self._serve)
+
+    def _elsewhere_too(self, bench: Bench) -> Bench:
+        """Return a bench whose trials are made by this run's workers, if it has any."""
+        return bench.elsewhere(Room(bench.choice, self._remote)) if self._remote else bench
 
     def result(self, algorithm: str, setting: Setting) -> Sequence[Measurement]:
         """Wait for the measurements of a pair, in order of seed. Raise UserError."""
@@ -178,12 +184,16 @@ class Run:
     def _work_on(self, group: Group) -> None:
         """Measure tasks of a group until none is waiting; errors are raised where the tasks' results are awaited."""
         mine: list[Task] = []
+        failed: list[Measurement] = []
         try:
             for measurement in self._make(self._batches(group, mine)):
-                self._store.add(measurement)
-                of_it = next(task for task in mine if task.has(measurement.trial))
-                self._note(of_it, measurement, True)
-                self._settle_if_measured(mine, of_it)
+                if measurement.outcome is Outcome.FAILED:
+                    failed.append(measurement)
+                else:
+                    self._keep(mine, measurement)
+            # Another guest for the control gets this one's core.
+            while failed and not self._cancelled.is_set():
+                self._keep(mine, self._beside_control(_of(mine, failed[0]), failed.pop(0)))
             if mine:
                 raise _interrupted()
         except BaseException as error:
@@ -193,6 +203,17 @@ class Run:
             for task in mine:
                 task.future.set_exception(error)
                 self._give_up_claim(task)
+
+    def _beside_control(self, task: Task, failed: Measurement) -> Measurement:
+        """Return the measurement of a trial that failed with what becomes of the control in the look's trials."""
+        return self._controls.tried(failed, task.seeds[: task.trials], task.found.values(), self._cancelled)
+
+    def _keep(self, mine: list[Task], measurement: Measurement) -> None:
+        """Store a measurement, and settle its task if that is measured."""
+        self._store.add(measurement)
+        task = _of(mine, measurement)
+        self._note(task, measurement, True)
+        self._settle_if_measured(mine, task)
 
     def _batches(self, group: Group, mine: list[Task]) -> Batches:
         """Yield the trials that tasks of a group still need, whenever the room takes more; add the tasks to `mine`."""
@@ -308,6 +329,10 @@ class Run:
                     return
                 for trial in itertools.chain.from_iterable(together):
                     yield Measurement(trial=trial, outcome=Outcome.UNSUPPORTED, message=why)
+
+
+def _of(tasks: Iterable[Task], measurement: Measurement) -> Task:
+    return next(task for task in tasks if task.has(measurement.trial))
 
 
 def _interrupted() -> UserError:

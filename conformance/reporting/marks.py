@@ -15,6 +15,7 @@ class Look(NamedTuple):
 
 LOOKS = {
     Status.VIOLATES: Look("✗", "bold red", "#b33a00"),
+    Status.FAILS: Look("☠", "bold red", "#b33a00"),
     Status.ERROR: Look("!", "bold magenta", "#8a2a6b"),
     Status.INCONCLUSIVE: Look("?", "yellow", "#7a5200"),
     Status.UNSUPPORTED: Look("-", "dim", "#57606a"),

@@ -9,7 +9,6 @@ from conformance.catalogue import documents, scenarios
 from conformance.lab import manifest
 from conformance.model.errors import UserError
 from conformance.model.judging import seeds
-from conformance.model.judging.verdict import Status
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement, Trial
 from conformance.reporting.heatmaps import Series
@@ -71,7 +70,7 @@ def trial(measurement: Measurement) -> str | None:
 
 def why(series: Series) -> str | None:
     """Return the command that shows from traces what looks wrong with a series; None if it does not violate."""
-    if series.verdict is not Status.VIOLATES:
+    if not series.verdict.against:
         return None
     trial = next(m.trial for result in series.utilization.results.values() for m in result.measurements)
     return shlex.join(["conformance", "why", trial.scheme.algorithm, *_choice(trial)])

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from conformance.model import digest
 from conformance.model.errors import UserError
 from conformance.model.networks.place import Cell
-from conformance.model.trials.trial import Measurement, Outcome, Trial
+from conformance.model.trials.trial import Measurement, Trial
 from conformance.results import compressed, store
 from conformance.support import files
 
@@ -110,7 +110,7 @@ def _line(measurement: Measurement, path: pathlib.Path, at: int) -> _Line:
     content = digest.of_value({name: data[name] for name in ("outcome", "message", "metrics", "evidence")})
     return _Line(
         order=order(trial),
-        settled=measurement.outcome is not Outcome.ERROR,
+        settled=measurement.settled,
         seen=content,
         line=digest.of_value(data),
         path=path,

@@ -21,8 +21,6 @@ from conformance.support import schema
 Kind = tuple[Scheme, Setting, str, Outcome]
 #: where commands keep results unless told otherwise
 DEFAULT_RESULTS = "results/results.jsonl"
-#: outcomes of trials that are not measured again; trials with errors are
-_SETTLED = {Outcome.OK, Outcome.TIMEOUT, Outcome.UNSUPPORTED}
 #: the first bytes of every line that add() writes
 _BEGINNING = b'{"evidence":'
 #: ASCII that may stand for a character that no text should have; only lines with it, or with other characters than
@@ -197,7 +195,7 @@ class Store:
                     measurement = _parse(line, f"{self.path}:{number}", self._known)
                     if not is_version(measurement.trial.scheme.stack_version):
                         self.without_version += 1
-                    elif measurement.outcome in _SETTLED:
+                    elif measurement.settled:
                         self._settled[measurement.trial.key] = measurement
                 self._read_up_to += len(line)
                 self._lines = number
@@ -243,5 +241,5 @@ class Store:
                 raise UserError(
                     f"cannot write results to {self.path}: {error.strerror}", "free space and run again: it resumes"
                 ) from None
-            if measurement.outcome in _SETTLED:
+            if measurement.settled:
                 self._settled[measurement.trial.key] = measurement

@@ -177,7 +177,7 @@ def explain(item: JudgedItem) -> str:
         repeated = len(next(iter(item.again.measured.values())))
         rows.append(("again", f"{said.status} with fresh seeds, from {first}: {said.reason}, {repeated} trials"))
     rows.append(("rerun", item.rerun_command()))
-    if v.status is Status.VIOLATES and not option.baseline:
+    if v.status.against and not option.baseline:
         rows.append(("why", f"conformance why {item.case.question.algorithm}{chosen(option).options()}"))
     lines += [f"  {title:10} {text}" for title, text in rows]
     return "\n".join(lines)

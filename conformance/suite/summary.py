@@ -179,7 +179,7 @@ class Zones:
             if verdict.status is Status.ERROR:
                 what = f"{self._found[name].noun} {name[1]} at {name[2].id}"
                 self._not_repeated.append(one_line(f"{what}: not repeated with fresh seeds: {verdict.reason}"))
-            elif verdict.status is not Status.VIOLATES:
+            elif not verdict.status.against:
                 first = dataclasses.replace(self._found[name].verdict, status=Status.VIOLATES)
                 self._found[name] = dataclasses.replace(self._found[name], verdict=first, again=verdict)
 

@@ -38,7 +38,7 @@ TIMEOUT_S = 30
 BOUND_S = 2 * (61 + 66) + 30 + TIMEOUT_S + 10
 #: of wall time, only so that a test ends; nothing is asserted about wall time
 WALL_S = 500
-OK, ERROR, UNSUPPORTED = Outcome.OK, Outcome.ERROR, Outcome.UNSUPPORTED
+OK, FAILED, ERROR, UNSUPPORTED = Outcome.OK, Outcome.FAILED, Outcome.ERROR, Outcome.UNSUPPORTED
 NO_RESULT = "the client of hostile printed no valid result line: "
 
 #: {group: {misdeed: (outcome, words of its message)}}
@@ -64,18 +64,18 @@ GROUPS = {
         "says-bytes": (ERROR, NO_RESULT + "\ufffd\ufffd"),
         "says-nothing": (ERROR, NO_RESULT + "nothing"),
         "says-two-results": (ERROR, "printed 2 result lines"),
-        "dies-with-escapes": (ERROR, "ended with status 1: ]0;title [2J[red] no [/red] end"),
+        "dies-with-escapes": (FAILED, "ended with status 1: ]0;title [2J[red] no [/red] end"),
         "127": (UNSUPPORTED, "hostile does not offer cubic"),
-        "127-half-way-server": (ERROR, "the server of hostile ended with status 127 during the transfer"),
-        "127-half-way-client": (ERROR, "the client of hostile ended with status 127 during the transfer"),
+        "127-half-way-server": (FAILED, "the server of hostile ended with status 127 during the transfer"),
+        "127-half-way-client": (FAILED, "the client of hostile ended with status 127 during the transfer"),
     },
     "ports": {
         "never-binds": (ERROR, "the server of hostile was never ready"),
         "another-port": (ERROR, "the server of hostile was never ready"),
-        "binds-and-exits": (ERROR, "the server of hostile died with status 0 during the transfer"),
+        "binds-and-exits": (FAILED, "the server of hostile died with status 0 during the transfer"),
         "exits-at-once": (ERROR, "the server of hostile ended with status 3 before it was ready"),
         "daemonises": (ERROR, "the server of hostile ended with status 0 before it was ready"),
-        "never-accepts": (ERROR, "hostile transferred nothing in 30 s"),
+        "never-accepts": (FAILED, "hostile transferred nothing in 30 s"),
     },
     "processes": {
         "server-leaves-processes": (OK, None),
@@ -84,16 +84,16 @@ GROUPS = {
         "dead-leader": (OK, None),
         "forks": (ERROR, "the stack already runs 256 processes, its limit"),
         "ignores-sigterm": (OK, None),
-        "stopped-server": (ERROR, "hostile transferred nothing in 30 s"),
-        "stopped-client": (ERROR, "hostile transferred nothing in 30 s"),
-        "stops-half-way": (ERROR, "hostile stood still after"),
-        "kills-everybody": (ERROR, "hostile"),
+        "stopped-server": (FAILED, "hostile transferred nothing in 30 s"),
+        "stopped-client": (FAILED, "hostile transferred nothing in 30 s"),
+        "stops-half-way": (FAILED, "hostile stood still after"),
+        "kills-everybody": (FAILED, "hostile"),
     },
     "resources": {
         "server-floods-stdout": (OK, None),
         "server-floods-stderr": (OK, None),
-        "client-floods-stdout": (ERROR, "hostile"),
-        "client-floods-stderr": (ERROR, "hostile"),
+        "client-floods-stdout": (FAILED, "hostile"),
+        "client-floods-stderr": (FAILED, "hostile"),
         "fills-folders": (OK, None),
         "nests-folders": (OK, None),
         "server-eats-memory": (ERROR, "the server of hostile ended with status -9 (its guest's memory ran out)"),
@@ -107,8 +107,8 @@ GROUPS = {
         "reads-the-job": (OK, None),
         "attacks": (OK, None),
         "stirs-the-random": (OK, None),
-        "output-is-a-pipe": (ERROR, "the client of hostile ended with status 1: the last words"),
-        "output-is-a-link": (ERROR, "the client of hostile ended with status 1: the last words"),
+        "output-is-a-pipe": (FAILED, "the client of hostile ended with status 1: the last words"),
+        "output-is-a-link": (FAILED, "the client of hostile ended with status 1: the last words"),
     },
     "other transfers": {
         "another-algorithm": (ERROR, "the server of hostile sent with reno instead of cubic"),

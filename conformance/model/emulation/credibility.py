@@ -3,8 +3,8 @@
 Nothing that a stack or program reports is taken on trust if it can be checked: a client's byte count is checked against
 what arrived at its interface, its time against the harness's own clock, its goodput against the path's rate, the
 congestion control of the kernel's flows against the one that was requested, and each link against what was asked of it.
-A lie, a crash or a server that dies makes the trial an error, with a message that says so. CHECKS lists the checks of a
-flow in order.
+A lie makes the trial an error, with a message that says so. If the stack's programs end, break off or stay silent in a
+transfer, and nothing is known against the emulator, the trial failed. CHECKS lists the checks of a flow in order.
 """
 
 import dataclasses
@@ -21,6 +21,7 @@ from conformance.model.emulation import (
     handshake,
     impairing,
     moves,
+    outages,
     queue_counts,
     request_facts,
     scheduled,
@@ -67,6 +68,15 @@ class Fault:
 
     message: str
     outcome: Outcome = Outcome.ERROR
+
+
+def _failure(message: str, process: Facts | None = None) -> Fault:
+    """Return the Fault of a stack that did not do its work.
+
+    `process`: the one of its programs that ended. If its guest had no memory left, the stack may not be to blame.
+    """
+    short = process is not None and process["ran_out_of_memory"]
+    return Fault(message, Outcome.ERROR if short else Outcome.FAILED)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -124,6 +134,12 @@ class Case:
     def crossed_bytes(self) -> int:
         """The bytes that arrived at the client's interfaces."""
         return crossed_bytes(self.detail) if self.detail else self.seen["arrived_bytes"] or 0
+
+    @property
+    def excused(self) -> bool:
+        """Whether what became of the path, or a move of its client, explains that the flow ended or fell silent."""
+        network, end_s = self.trial.setting.network, self.seen["start_s"] + self.lasted_s
+        return moves.asked(network, self.group) or outages.explains(network, self.group, end_s)
 
     @property
     def congestion_control(self) -> congestion.Found:
@@ -258,13 +274,15 @@ def _of_server(trial: Trial, of: Facts, crossed: int) -> Iterator[Fault]:
             continue
         if crossed >= _HANDSHAKE_BYTES:
             # A stack knows before the transfer whether it offers an algorithm, however the transfer goes.
-            yield Fault(f"the {role} of {stack} ended with status {NOT_OFFERED} during the transfer")
+            how = f"ended with status {NOT_OFFERED} during the transfer"
+            yield _failure(f"the {role} of {stack} {how}{said(process)}", process)
         else:
             why = f"{stack} does not offer {trial.scheme.algorithm}{said(process)}"
             yield Fault(why, Outcome.UNSUPPORTED)
     if server["exit_status"] is not None:
         died = "died with {} during the transfer" if of["ready"] else "ended with {} before it was ready"
-        yield Fault(f"the server of {stack} {died.format(status(server))}{said(server)}")
+        why = f"the server of {stack} {died.format(status(server))}{said(server)}"
+        yield _failure(why, server) if of["ready"] else Fault(why)
     elif not of["ready"]:
         yield Fault(f"the server of {stack} was never ready{said(server)}")
 
@@ -290,24 +308,28 @@ def _nothing_transferred(case: Case) -> Fault | None:
         return None
     if case.crossed_bytes >= (_HANDSHAKE_BYTES if case.detail else 1):
         return None
-    return Fault(f"{case.stack} transferred nothing in {case.lasted_s:g} s of virtual time")
+    return _failure(f"{case.stack} transferred nothing in {case.lasted_s:g} s of virtual time")
 
 
 def _stood_still(case: Case) -> Fault | None:
-    half_time = case.detail["half_time"] if case.detail else None
-    if case.completed or not case.detail or not half_time:
+    if not case.facts["timed_out"] or case.completed or case.excused:
         return None
-    if case.crossed_bytes - crossed_bytes(case.detail, half_time) >= _HANDSHAKE_BYTES:
-        return None
-    timeout_s = case.trial.setting.timeout_s
-    return Fault(f"{case.stack} stood still after {case.crossed_bytes} bytes, for half of {timeout_s:g} s")
+    if case.detail:
+        half_time = case.detail["half_time"]
+        still = half_time and case.crossed_bytes - crossed_bytes(case.detail, half_time) < _HANDSHAKE_BYTES
+    else:
+        early = [n or 0 for at_s, n in case.looks if at_s < case.lasted_s / 2]
+        still = case.seen["end_s"] is None and early and (case.looks[-1][1] or 0) - early[-1] < _HANDSHAKE_BYTES
+    how = f"stood still after {case.crossed_bytes} bytes, for half of {case.trial.setting.timeout_s:g} s"
+    return _failure(f"{case.stack} {how}") if still else None
 
 
 def _client_did_not_end(case: Case) -> Fault | None:
     setting = case.trial.setting
     if case.completed or not case.detail or case.crossed_bytes <= _ALL_CAME * setting.transfer_bytes:
         return None
-    return Fault(f"the client of {case.stack} did not end within {setting.timeout_s:g} s, though all bytes had arrived")
+    how = f"did not end within {setting.timeout_s:g} s, though all bytes had arrived"
+    return _failure(f"the client of {case.stack} {how}")
 
 
 def _client_failed(case: Case) -> Fault | None:
@@ -315,7 +337,8 @@ def _client_failed(case: Case) -> Fault | None:
         return None
     who = f"the client of {case.stack}"
     if case.client["exit_status"] != 0:
-        return Fault(f"{who} ended with {status(case.client)}{said(case.client)}")
+        why = f"{who} ended with {status(case.client)}{said(case.client)}"
+        return Fault(why) if case.excused else _failure(why, case.client)
     if case.wanted_bytes is None and not case.group.requests:
         return Fault(f"{who} ended before its time was up")
     return None

@@ -54,6 +54,12 @@ def broken_off(network: Network, facts: Facts) -> dict[tuple[str, int], str]:
     return found
 
 
+def asked(network: Network, group: Flows) -> bool:
+    """Return whether clients of a group are ever to be moved."""
+    ways = ((link, way) for link in network.route(group) for way in WAYS)
+    return any(one.rebind for link, way in ways for one in network.impairments(link, way))
+
+
 def words(network: Network, facts: Facts) -> str | None:
     """Return a sentence about what moves ended: flows, or all traffic in one direction; None if flows went on."""
     ends = {(group.name, number): seen["end_s"] for group, number, seen in _flows(network, facts)}

@@ -32,14 +32,20 @@ def _rank(place: Point) -> tuple[str, Any]:
 
 
 class Known(enum.StrEnum):
-    """What an entry says: the stack violates, it does not offer the algorithm, or either verdict passes (borderline).
+    """What an entry says: the stack violates, fails, does not offer the algorithm, or may do either (borderline).
 
     A cell is borderline if it lies so near a bound that chance decides whether it violates.
     """
 
     VIOLATES = "violates"
+    FAILS = "fails"
     UNSUPPORTED = "unsupported"
     BORDERLINE = "borderline"
+
+    @property
+    def against(self) -> bool:
+        """Whether the stack surely does something wrong."""
+        return self in (Known.VIOLATES, Known.FAILS)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -65,7 +71,7 @@ class Expected:
     @property
     def words(self) -> str:
         """What the stack is known to do, and why, as the end of a sentence."""
-        does = "violate" if self.verdict == Known.VIOLATES else f"be {self.verdict}"
+        does = self.verdict.removesuffix("s") if self.verdict.against else f"be {self.verdict}"
         return f"known to {does}: {self.reason}" + (f" ({self.link})" if self.link else "")
 
     def fits(self, status: Status) -> bool:
@@ -105,13 +111,13 @@ def compare(verdict: Verdict, expected: Expected | None, again: Verdict | None =
         if expected.fits(verdict.status) or verdict.status in _NOT_KNOWN:
             return Surprise.NONE
         if verdict.status.passes:
-            gone = expected.verdict == Known.UNSUPPORTED or (expected.verdict == Known.VIOLATES and verdict.sure)
+            gone = expected.verdict == Known.UNSUPPORTED or (expected.verdict.against and verdict.sure)
             return Surprise.GONE if gone else Surprise.NONE
         if verdict.status is Status.UNSUPPORTED:
             return Surprise.GONE
-    elif verdict.status is not Status.VIOLATES:
+    elif not verdict.status.against:
         return Surprise.NONE
-    return Surprise.NEW if again is None or again.status is Status.VIOLATES else Surprise.UNCONFIRMED
+    return Surprise.NEW if again is None or again.status.against else Surprise.UNCONFIRMED
 
 
 def gone_command(stack: str, results: object, options: str = "") -> str:
@@ -128,9 +134,9 @@ def find(entries: Iterable[Expected], zone_id: str, cell: Point) -> Expected | N
 
 
 def violating(entries: Sequence[Expected], questions: Iterable[Question]) -> list[Question]:
-    """Return the questions about known violations."""
+    """Return the questions about what the stack surely does wrong."""
     covering = ((question, find(entries, question.id, question.place)) for question in questions)
-    return [question for question, entry in covering if entry is not None and entry.verdict == Known.VIOLATES]
+    return [question for question, entry in covering if entry is not None and entry.verdict.against]
 
 
 def _cells(zone_id: str, texts: Iterable[str]) -> frozenset[Point]:
@@ -180,7 +186,7 @@ def _new(verdict: Verdict) -> Known | None:
     """Return what a new entry would say of this verdict; None if the verdict needs no entry."""
     if verdict.borderline:
         return Known.BORDERLINE
-    return {Status.VIOLATES: Known.VIOLATES, Status.UNSUPPORTED: Known.UNSUPPORTED}.get(verdict.status)
+    return next((known for known in Known if known == str(verdict.status)), None)
 
 
 def _still(verdict: Verdict, entry: Expected) -> bool:

@@ -19,6 +19,9 @@ shown `twice` keeps its family, because each of the two times shows only half of
 **Confirmation.** A violation stands unless its repeat is clear, or has had its last look, and does not violate. So one
 whose repeat was cut short stands. One that is not confirmed is inconclusive.
 
+**Failures.** Trials in which the stack failed are set aside, and say by themselves whether it *fails* (failing.py). The
+other trials answer the question.
+
 **Known deviation.** A verdict that the stack's list names is no surprise, and a listed one that surely no longer
 happens is (expectation.py).
 
@@ -38,7 +41,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from typing import TypeVar
 
 from conformance.model.errors import UserError
-from conformance.model.judging import expectation, seeds
+from conformance.model.judging import expectation, failing, seeds
 from conformance.model.judging.expectation import Expected, Known, Surprise
 from conformance.model.judging.question import Key, Measured, Question
 from conformance.model.judging.verdict import MOST_TRIALS, USUAL_LOOKS, Status, Verdict, ZoneVerdict, level
@@ -132,7 +135,7 @@ class Finding:
     @property
     def known(self) -> bool:
         """Whether a violation would be no surprise."""
-        return self.expected is not None and self.expected.verdict in (Known.VIOLATES, Known.BORDERLINE)
+        return self.expected is not None and self.expected.verdict in (Known.VIOLATES, Known.FAILS, Known.BORDERLINE)
 
     @property
     def unconfirmed(self) -> bool:
@@ -316,7 +319,7 @@ class Plan:
             first = {
                 setting: measurements[:n] for (setting, measurements), n in zip(ordered.items(), numbers, strict=True)
             }
-            verdict = question.rule.judge(first, self.families[question], more)
+            verdict = failing.judge(question.rule, first, self.families[question], more)
             return Judged(question=question, verdict=verdict, measured=first)
 
         def at(numbers: Mapping[Setting, int], more: bool) -> Judged:
@@ -375,7 +378,7 @@ class Plan:
         verdict = judged.verdict
         if verdict.status is Status.INCONCLUSIVE and not verdict.parts:
             more = not self.stored and len(judged.measured[judged.question.setting]) < self.looks[-1]
-            verdict = judged.question.rule.judge(judged.measured, family, more)
+            verdict = failing.judge(judged.question.rule, judged.measured, family, more)
         return Settled(question=judged.question, verdict=verdict, measured=judged.measured)
 
     def repeating(self, questions: Iterable[Question]) -> "Plan":

@@ -1,6 +1,6 @@
 """Judge measurements of a place by a zone: judge(zone, place, measurements) -> Verdict.
 
-The function is pure, and there are seven verdicts. Only a violation is ever relabelled, by taken_back().
+The function is pure. Of the eight verdicts, failing.py gives one. Only a violation is ever relabelled, by taken_back().
 
 A verdict compares medians with medians. A scheme *conforms* if its median's confidence interval
 (statistics.median_interval) is inside the cell's interval, which reaches from the least to the greatest median of all
@@ -68,6 +68,8 @@ class Status(enum.StrEnum):
     """
 
     VIOLATES = "violates", Says.AGAINST
+    #: its programs end, break off or stay silent where another stack gets through (failing.py)
+    FAILS = "fails", Says.AGAINST
     ERROR = "error", Says.FAULT
     INCONCLUSIVE = "inconclusive", Says.OPEN
     UNSUPPORTED = "unsupported", Says.OPEN
@@ -88,6 +90,11 @@ class Status(enum.StrEnum):
     def passes(self) -> bool:
         """Whether it was judged, and nothing was found against it."""
         return self.says is Says.FOR
+
+    @property
+    def against(self) -> bool:
+        """Whether it says that the stack does something wrong."""
+        return self.says is Says.AGAINST
 
     @property
     def decided(self) -> bool:
@@ -230,6 +237,14 @@ def looks(first: int, most: int) -> tuple[int, ...]:
 USUAL_LOOKS = looks(5, last_look(5))
 
 
+#: what is said of trials with these outcomes, the worst first; whether the stack is to blame is for failing.py to say
+_OBSTACLES = {
+    Outcome.ERROR: Status.ERROR,
+    Outcome.FAILED: Status.ERROR,
+    Outcome.UNSUPPORTED: Status.UNSUPPORTED,
+}
+
+
 def obstacle(
     name: str, under: str, digest_at: Callable[[Point], str], measurements: Sequence[Measurement]
 ) -> tuple[Status, str] | None:
@@ -254,7 +269,7 @@ def obstacle(
                 f" than these results ({setting.profile_digest})",
                 f"use the {what} that the zone names, or derive the zone again",
             )
-    for outcome, status in ((Outcome.ERROR, Status.ERROR), (Outcome.UNSUPPORTED, Status.UNSUPPORTED)):
+    for outcome, status in _OBSTACLES.items():
         bad = [m for m in measurements if m.outcome is outcome]
         if bad:
             n = f" ({len(bad)} of {len(measurements)} trials)" if len(measurements) > 1 else ""

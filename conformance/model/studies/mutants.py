@@ -6,6 +6,7 @@ is known; then it counts for neither. This module does not know how mutants are 
 
 import dataclasses
 import enum
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -119,7 +120,7 @@ class Finding:
     @property
     def outcome(self) -> Outcome:
         status = {verdict.status for verdict in self.verdicts}
-        if Status.VIOLATES in status:
+        if any(verdict.status.against for verdict in self.verdicts):
             return Outcome.DETECTED
         # Nothing is known about a mutant that did not run everywhere.
         return Outcome.ERROR if not status or status & {Status.ERROR, Status.UNSUPPORTED} else Outcome.MISSED
@@ -127,13 +128,14 @@ class Finding:
     @property
     def telling(self) -> list[Verdict]:
         """The verdicts that violate, the furthest outside first."""
-        return sorted((v for v in self.verdicts if v.status is Status.VIOLATES), key=_outside, reverse=True)
+        return sorted((v for v in self.verdicts if v.status.against), key=_outside, reverse=True)
 
 
 def _outside(verdict: Verdict) -> float:
     """Return how far a median is outside the permitted interval, in widths of that interval."""
     low, high = verdict.permitted.low, verdict.permitted.high
-    assert verdict.value is not None  # what violates was measured
+    if verdict.value is None:
+        return math.inf  # it failed
     return float(max(low - verdict.value, verdict.value - high)) / max(high - low, 1e-9)
 
 

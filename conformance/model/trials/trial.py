@@ -31,6 +31,15 @@ _WORD = re.compile(r"[A-Za-z]{3,}")
 SHORT_DIGEST = 8
 
 
+#: the version at the end of a stack's name: ngtcp2-1.11 is another version of the stack ngtcp2
+_OF_VERSION = re.compile(r"-\d[\d.]*$")
+
+
+def family_of(stack: str) -> str:
+    """Return the name of a stack without its version."""
+    return _OF_VERSION.sub("", stack)
+
+
 def is_version(text: str) -> bool:
     """Return whether what a stack says can be its version, and is not a shell's message that a program is missing."""
     return "not found" not in text
@@ -170,15 +179,45 @@ class Trial:
 
 
 class Outcome(enum.StrEnum):
-    """How a trial ended. Only OK and TIMEOUT say anything about the stack's congestion control."""
+    """How a trial ended. Only OK and TIMEOUT say anything about the stack's congestion control.
+
+    FAILED says that the stack does not do its work there, if another stack does (model/judging/failing.py).
+    """
 
     OK = "ok"
     #: the transfer was still running when its virtual time was over: utilization is an upper bound
     TIMEOUT = "timeout"
+    #: the stack's programs ended, broke off or stayed silent although the emulator is sound: see Control
+    FAILED = "failed"
     #: the stack does not offer this algorithm (exit status 127, or the kernel lacks it)
     UNSUPPORTED = "unsupported"
     #: the emulator, the guest or the adapter failed: nothing is known about the stack
     ERROR = "error"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Control:
+    """Whether another stack gets through a network in which this one failed: one of the same transport, with the same
+    client if that is not the stack's own.
+
+    `trials`: {seed: Outcome} of its trials in the same setting, among them the one with the failed trial's seed.
+    """
+
+    scheme: str
+    trials: Mapping[int, Outcome]
+
+    @property
+    def failures(self) -> frozenset[int]:
+        """The seeds with which it does not get through either."""
+        return frozenset(seed for seed, outcome in self.trials.items() if outcome not in (Outcome.OK, Outcome.TIMEOUT))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"scheme": self.scheme, "trials": {str(seed): str(outcome) for seed, outcome in self.trials.items()}}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        trials = {int(seed): Outcome(outcome) for seed, outcome in document["trials"].items()}
+        return cls(scheme=document["scheme"], trials=trials)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -196,6 +235,8 @@ class Measurement:
     links: Sequence[Mapping[str, Any]] = ()
     #: if the setting asks for them: the packets of the tested group's first flow (model/captures/packets.py)
     packets: Mapping[str, Any] | None = None
+    #: if the stack failed and there is another stack: what became of that one
+    control: Control | None = None
 
     def to_json(self) -> dict[str, Any]:
         shared = {"flows": list(self.flows), "links": list(self.links)} if self.flows else {}
@@ -210,6 +251,7 @@ class Measurement:
             "host": self.host,
             **shared,
             **({} if self.packets is None else {"packets": self.packets}),
+            **({} if self.control is None else {"control": self.control.to_json()}),
         }
 
     @classmethod
@@ -224,6 +266,7 @@ class Measurement:
             flows=tuple(document.get("flows", ())),
             links=tuple(document.get("links", ())),
             packets=document.get("packets"),
+            control=Control.from_json(document["control"]) if "control" in document else None,
         )
 
     @property
@@ -231,6 +274,11 @@ class Measurement:
         """Goodput over bottleneck bandwidth, or None; an upper bound if the outcome is TIMEOUT."""
         value: float | None = self.metrics.get("utilization")
         return value
+
+    @property
+    def settled(self) -> bool:
+        """Whether the trial need not be made again: nothing went wrong but the stack, and another stack was tried."""
+        return self.outcome is not Outcome.ERROR and not (self.outcome is Outcome.FAILED and self.control is None)
 
     @property
     def setting(self) -> Setting:

@@ -4,7 +4,6 @@ import dataclasses
 from collections.abc import Iterator
 
 from conformance.model.errors import UserError
-from conformance.model.judging.verdict import Status
 from conformance.model.metrics import transfer_metrics
 from conformance.model.metrics.table import METRICS, UTILIZATION, lone
 from conformance.model.networks.place import Cell, exact
@@ -114,7 +113,7 @@ def front(series: Series, cell: Cell) -> Measurement | None:
 
 def _telling(series: Series, cell: Cell) -> Heatmap:
     """Return the heatmap of the most telling metric: the first in which the cell violates, else utilization."""
-    violating = (h for h in series.heatmaps if h.results[cell].status is Status.VIOLATES)
+    violating = (h for h in series.heatmaps if h.results[cell].status.against)
     return next(violating, series.utilization)
 
 

@@ -14,8 +14,10 @@ from conformance.reporting import recorded
 from conformance.reporting.html import slugs
 from conformance.reporting.recorded import Entry
 
-#: the order in which pages list verdicts
-_ORDER = ("violates", "error", "inconclusive", "conforms", recorded.NOT_VISIBLE, "unsupported")
+#: verdicts against a stack; the order in which pages list verdicts; those that say what a stack does
+_AGAINST = tuple(status for status in Status if status.against)
+_ORDER = (*_AGAINST, "error", "inconclusive", "conforms", recorded.NOT_VISIBLE, "unsupported")
+_DECIDED = (*_AGAINST, Status.CONFORMS)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -70,13 +72,13 @@ class Part:
     def worst(self) -> str:
         """The status that its pill shows: violates if there is one, conforms if not, else the first that there is."""
         count = self.count
-        return next((status for status in (Status.VIOLATES, Status.CONFORMS) if count[status]), next(iter(count)))
+        return next((status for status in _DECIDED if count[status]), next(iter(count)))
 
     @property
     def words(self) -> str:
         """How many of the decided verdicts are violations, or conform: "violates 8/52"."""
         count, worst = self.count, self.worst
-        decided = count[Status.VIOLATES] + count[Status.CONFORMS]
+        decided = sum(count[status] for status in _DECIDED)
         if not decided:
             return f"{worst} {count[worst]}"
         return f"{worst} {count[worst]}/{decided}"
@@ -84,7 +86,7 @@ class Part:
     @property
     def musts(self) -> int:
         """How many violations are of a MUST or a MUST NOT."""
-        return sum(row.status == Status.VIOLATES and row.clause.level.startswith("MUST") for row in self.rows)
+        return sum(row.status in _AGAINST and row.clause.level.startswith("MUST") for row in self.rows)
 
     def of(
         self, *, stack: str | None = None, specification: Specification | None = None, clause: Clause | None = None,

@@ -232,6 +232,7 @@ def small(heatmap: Heatmap) -> Small:
 
 _STROKES = {
     Status.VIOLATES: "M{x} {y}m1.5 1.5l7 7m0 -7l-7 7",
+    Status.FAILS: "M{x} {y}m1.5 5h7m-3.5 -3.5v7",
     Status.INCONCLUSIVE: "M{x} {y}m2 8l6 -6",
     Status.ERROR: "M{x} {y}m1.5 1.5h7v7h-7z",
     Status.UNSUPPORTED: "M{x} {y}m4 5h2",

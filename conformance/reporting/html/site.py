@@ -117,7 +117,7 @@ class _Site:
 
     def _due_to(self, result: CellResult) -> str | None:
         """Return the cause that was found for a violation; None if none was looked for, or there is no violation."""
-        if result.verdict is None or result.status != Status.VIOLATES:
+        if result.verdict is None or not result.status.against:
             return None
         return self._blamed.get((result.verdict.zone_id, result.cell))
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import rich.console
 import rich.table
 
-from conformance.model.judging.verdict import Status, Verdict
+from conformance.model.judging.verdict import Verdict
 from conformance.model.metrics.table import METRICS
 from conformance.model.rounding import told
 from conformance.support.console import count
@@ -30,7 +30,7 @@ def show_ran(ran: "Ran", console: rich.console.Console) -> None:
         for state, times in at.triggered.items():
             console.print(f"{state} began at {_times(times)} s", soft_wrap=True)
         for verdict in at.verdicts:
-            console.print(_verdict(verdict), style="red" if verdict.status is Status.VIOLATES else "", soft_wrap=True)
+            console.print(_verdict(verdict), style="red" if verdict.status.against else "", soft_wrap=True)
         for message in at.messages:
             console.print(message, style="yellow", soft_wrap=True)
     console.print(f"results: {ran.results}", soft_wrap=True)

@@ -9,7 +9,7 @@ import rich.console
 import rich.table
 import rich.text
 
-from conformance.model.judging.verdict import Status, Verdict
+from conformance.model.judging.verdict import Verdict
 from conformance.model.rounding import told
 from conformance.model.studies import mutants
 from conformance.model.studies.mutants import Finding, Outcome
@@ -86,7 +86,7 @@ def show_false_alarms(runs: Sequence["Run"], console: rich.console.Console) -> N
         console.print("false alarms: not known, as no run succeeded", style="bold")
         return
     of = collections.Counter(run.algorithm for run in finished)
-    alarms = collections.Counter(run.algorithm for run in finished if run.status is Status.VIOLATES)
+    alarms = collections.Counter(run.algorithm for run in finished if run.status.against)
     by = ", ".join(f"{algorithm} {alarms[algorithm]} of {of[algorithm]}" for algorithm in of)
     k, n = alarms.total(), of.total()
     console.print(f"false alarms: {k} of {n} whole runs of the references ({by})", style="bold", soft_wrap=True)

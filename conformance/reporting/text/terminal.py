@@ -65,7 +65,7 @@ def _named(metric: str, result: heatmaps.CellResult) -> str:
     )
     if result.status is Status.NOT_JUDGED:
         return str(one_line(f"{text}: {value} ({result.cause})"))
-    cause = "" if result.status is Status.VIOLATES else f"{result.cause}; "
+    cause = "" if result.status.against else f"{result.cause}; "
     return str(one_line(f"{text}: {value}, permitted {low} to {high} ({cause}{result.permitted.margin.words})"))
 
 

@@ -55,12 +55,6 @@ def test_a_good_trial():
         ({"client": client("[1]")}, "no valid result line"),
         ({"client": client('{"bytes": true, "completion_s": 20, "handshake_s": 0}')}, "no valid result line"),
         ({"client": client(line(handshake=30))}, "no valid result line"),
-        (
-            {"client": client(exit_status=7, stderr="refused\x1b[31m")},
-            "the client of linux-tcp ended with status 7: refused",
-        ),
-        ({"client": client(exit_status=-9)}, "status -9"),
-        ({"server": client(exit_status=1, stderr="oops")}, "died with status 1 during the transfer: oops"),
         ({"ready": False, "server": client(exit_status=3)}, "ended with status 3 before it was ready"),
         ({"ready": False, "server": client(exit_status=None)}, "was never ready"),
     ],
@@ -71,6 +65,31 @@ def test_lies_and_crashes_are_errors_that_say_so(change, words):
     assert words in found.message
     assert "\x1b" not in found.message
     assert found.metrics == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            {"client": client(exit_status=7, stderr="refused\x1b[31m")},
+            "the client of linux-tcp ended with status 7: refused",
+        ),
+        ({"client": client(exit_status=-9)}, "status -9"),
+        ({"server": client(exit_status=1, stderr="oops")}, "died with status 1 during the transfer: oops"),
+        ({"server": client(exit_status=127, stderr="no such symbol")}, "ended with status 127 during the transfer"),
+    ],
+)
+def test_programs_that_end_during_a_transfer_fail(change, words):
+    found = made(facts(**change))
+    assert found.outcome is Outcome.FAILED
+    assert words in found.message
+    assert "\x1b" not in found.message
+    assert found.metrics == {}
+
+
+def test_who_is_killed_for_want_of_memory_may_not_be_to_blame():
+    found = made(facts(client={**client(exit_status=-9), "ran_out_of_memory": True}))
+    assert found.outcome is Outcome.ERROR
 
 
 def test_bytes_that_did_not_cross_the_link_are_a_lie():
@@ -194,7 +213,7 @@ def test_status_127_is_unsupported(who):
 @pytest.mark.parametrize("who", ["server", "client"])
 def test_status_127_in_the_middle_of_a_transfer_is_no_way_out(who):
     found = made(facts(**{who: client(exit_status=127)}))
-    assert found.outcome is Outcome.ERROR
+    assert found.outcome is Outcome.FAILED
     assert f"the {who} of linux-tcp ended with status 127 during the transfer" in found.message
 
 
@@ -220,9 +239,9 @@ def test_a_timeout_keeps_an_upper_bound_and_no_goodput():
         (13_000_000, "stood still after 13000000 bytes, for half of 3600 s"),
     ],
 )
-def test_a_client_that_hangs_is_an_error_and_no_slow_transfer(crossed, words):
+def test_a_client_that_hangs_fails_and_is_no_slow_transfer(crossed, words):
     found = made(timed_out(crossed, at_half_time=crossed))
-    assert found.outcome is Outcome.ERROR
+    assert found.outcome is Outcome.FAILED
     assert words in found.message
 
 
@@ -230,7 +249,7 @@ def test_a_transfer_that_time_ends_near_its_end_timed_out():
     """Headers alone are 4.6 % of what crosses the link, so bytes a little above the body's size may lack part of it."""
     assert made(timed_out(12_900_000, at_half_time=6_000_000)).outcome is Outcome.TIMEOUT
     found = made(timed_out(14_000_000, at_half_time=6_000_000))
-    assert (found.outcome, "did not end within 3600 s" in found.message) == (Outcome.ERROR, True)
+    assert (found.outcome, "did not end within 3600 s" in found.message) == (Outcome.FAILED, True)
 
 
 def test_a_stack_without_tcp_info_has_no_zero_in_its_place():

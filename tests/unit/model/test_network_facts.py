@@ -137,15 +137,15 @@ def test_without_a_queue_nothing_is_counted_and_nothing_is_zero():
 @pytest.mark.parametrize(
     ("place", "value", "outcome", "words"),
     [
-        (("groups", 0, "flows", 0, "client"), process(1), "error", "the client of linux-tcp ended with status 1"),
+        (("groups", 0, "flows", 0, "client"), process(1), "failed", "the client of linux-tcp ended with status 1"),
         (("groups", 0, "flows", 0, "client"), process(0, report(bytes=7)), "error", "reports 7 bytes"),
         (("groups", 0, "flows", 0, "client"), process(0, report(completion_s=0.1)), "error", "the harness saw it run"),
         (("groups", 0, "flows", 0, "arrived_bytes"), 5000, "error", "only 5000 crossed its link"),
         (("groups", 0, "flows", 0, "congestion_control", "names"), ["reno"], "error", "sent with reno"),
         (("groups", 0, "flows", 0, "min_rtt_ms"), 12.0, "error", "had a round trip of 12 ms instead of 20"),
-        (("groups", 0, "server"), process(1), "error", "the server of linux-tcp died with status 1"),
+        (("groups", 0, "server"), process(1), "failed", "the server of linux-tcp died with status 1"),
         (("sent", 0, "segments"), 20, "error", "the server of linux-tcp sent beside its connection: 710"),
-        (("groups", 0, "server"), process(127), "error", "ended with status 127 during the transfer"),
+        (("groups", 0, "server"), process(127), "failed", "ended with status 127 during the transfer"),
         (("groups", 0, "ready"), False, "error", "the server of linux-tcp was never ready"),
         (("groups", 1, "flows", 0, "congestion_control"), BBRV1, "unsupported", "group other: bbrv3 was asked for"),
         (("links", 0, 0, "qdiscs"), [], "error", "calibration: a delay of 0 ms instead of 10 (link, data)"),
@@ -227,10 +227,10 @@ UNFINISHED = {"complete": False, "client": process(None), "arrived_bytes": 0, "a
 
 
 @pytest.mark.parametrize("lasted_s", [30.0, None])
-def test_a_flow_to_which_nothing_ever_came_says_nothing(lasted_s):
+def test_a_flow_to_which_nothing_ever_comes_fails(lasted_s):
     lone = flow(**UNFINISHED, end_s=lasted_s)
     found = measured((("elapsed_s",), 30.0), (("groups", 0, "flows", 0), lone))
-    assert found.outcome is Outcome.ERROR
+    assert found.outcome is Outcome.FAILED
     assert found.message == "linux-tcp transferred nothing in 30 s of virtual time"
 
 

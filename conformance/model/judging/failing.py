@@ -1,0 +1,101 @@
+"""Judge failures: does a stack fail where another one gets through?
+
+A trial *failed* if the stack's programs ended, broke off or stayed silent, and nothing is known against the emulator
+(Outcome.FAILED). Its measurement says what became of another stack's trials in the same setting, with the same seeds
+and, where that is possible, the same client (Control). For TCP, that stack is the kernel's.
+
+A stack *fails* if so many trials failed that, of two stacks which fail equally often, one would have as many more in at
+most half of the question's share of ALPHA of all runs (Fisher's exact test, one-sided: R. A. Fisher, Statistical
+Methods for Research Workers, 5th edition, 1934). The other half of the share is for the question itself, which the
+other trials answer as before. What failed in both stacks, or where there is no other stack, is an error, because
+nothing is known about the stack then.
+"""
+
+import collections
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from conformance.model.judging.question import Measured, Rule
+from conformance.model.judging.verdict import Status, Verdict, level
+from conformance.model.trials.trial import Measurement, Outcome
+
+#: failures and the question itself share a question's chance of a false alarm
+_TESTS = 2
+_NO_OTHER = "whether another stack gets through there is not known, as none is built"
+
+
+def judge(rule: Rule, measured: Measured, family: int, more: bool) -> Verdict:
+    """Judge a rule by the trials that did not fail, and the stack by those that did; see Rule.judge()."""
+    everything = [m for measurements in measured.values() for m in measurements]
+    failed = [m for m in everything if m.outcome is Outcome.FAILED]
+    if not failed:
+        return rule.judge(measured, family, more)
+    others = {setting: [m for m in of if m.outcome is not Outcome.FAILED] for setting, of in measured.items()}
+    rest = rule.judge(others, _TESTS * family, more)
+    controls = _controls(measured)
+    theirs = sum(len(seeds & control.keys()) for seeds, control in controls)
+    also = sum(control[seed] for seeds, control in controls for seed in seeds & control.keys())
+    p = min(1.0, _TESTS * more_failures_p(len(failed), len(everything), also, theirs))
+    why = words(failed, len(everything))
+    if p <= level(family):
+        return _only(rest, Status.FAILS, why, len(everything), p)
+    if unexplained := [m for m in failed if m.control is None or m.trial.seed in m.control.failures]:
+        control = unexplained[0].control
+        reason = _NO_OTHER if control is None else f"{control.scheme} does not get through either"
+        return _only(rest, Status.ERROR, f"{words(unexplained, len(everything))}: {reason}", len(everything), None)
+    if rest.status.decided:
+        return dataclasses.replace(rest, reason=f"{rest.reason}; {why}", p=_doubled(rest.p))
+    if any(others.values()) and rest.status is not Status.INCONCLUSIVE:
+        return rest
+    chances = [p, *([] if rest.p is None else [_TESTS * rest.p])]
+    reason = f"{why}: more trials needed" + (f"; {rest.reason}" if any(others.values()) else "")
+    return dataclasses.replace(
+        rest, status=Status.INCONCLUSIVE, reason=reason, n=len(everything), p=min(1.0, *chances), hidden=False,
+        absent=False,
+    )  # fmt: skip
+
+
+def words(failed: Sequence[Measurement], of: int) -> str:
+    """Return what the stack's programs said when they failed, how often, and what became of another stack there.
+
+    Text from stacks has no control characters (emulation/credibility.py).
+    """
+    (message, _), *others = collections.Counter(str(m.message) for m in failed).most_common()
+    different = f", with {len(others) + 1} messages" if others else ""
+    through = [m.control for m in failed if m.control is not None and m.trial.seed not in m.control.failures]
+    other = f"; {through[0].scheme} gets through there" if through else ""
+    return f"{message} ({len(failed)} of {of} trials failed{different}{other})"
+
+
+def more_failures_p(failures: int, trials: int, others_failures: int, others_trials: int) -> float:
+    """Return how likely a stack would have so many of all failures, or more, if both failed equally often."""
+    total, drawn = trials + others_trials, failures + others_failures
+    ways = math.comb(total, drawn)
+    likely = sum(
+        math.comb(trials, n) * math.comb(others_trials, drawn - n) for n in range(failures, min(trials, drawn) + 1)
+    )
+    return likely / ways
+
+
+def _controls(measured: Measured) -> Iterable[tuple[set[int], Mapping[int, bool]]]:
+    """Return, of each setting, its trials' seeds, and {seed: whether another stack failed}."""
+    return [
+        (
+            {m.trial.seed for m in of},
+            {seed: seed in m.control.failures for m in of if m.control is not None for seed in m.control.trials},
+        )
+        for of in measured.values()
+    ]
+
+
+def _only(verdict: Verdict, status: Status, reason: str, n: int, p: float | None) -> Verdict:
+    """Return a verdict that says this alone, in place of one on the trials that did not fail."""
+    return dataclasses.replace(
+        verdict, status=status, reason=reason, n=n, value=None, least=None, interval=None, p=p, told=None, sure=False,
+        parts=(), samples=0, seen=(), hidden=False, absent=False,
+    )  # fmt: skip
+
+
+def _doubled(p: float | None) -> float | None:
+    return None if p is None else min(1.0, _TESTS * p)

@@ -1,0 +1,152 @@
+"""A stack that fails where another one gets through: how many failures it takes, and what else a verdict says."""
+
+import dataclasses
+
+import pytest
+from helpers import line, measurement, measurements, setting, zone
+
+from conformance.model.judging import failing
+from conformance.model.judging.expectation import Expected, Known, Surprise, compare
+from conformance.model.judging.session import Session, plan
+from conformance.model.judging.verdict import LOOKS, ZoneAt, ask, level
+from conformance.model.judging.verdict import Status as S
+from conformance.model.trials.trial import Control, Measurement, Outcome
+from conformance.support import schema
+
+WHY = "the server of linux-tcp died with status 3 during the transfer: assertion failed"
+QUESTION = ask(zone(), setting())
+
+
+def control(seeds, failures=(), scheme="cubic/other/1.0"):
+    ended = {seed: Outcome.FAILED if seed in failures else Outcome.OK for seed in seeds}
+    return Control(scheme=scheme, trials=ended)
+
+
+def failed(seed, beside=None):
+    return dataclasses.replace(measurement(seed=seed, outcome=Outcome.FAILED, message=WHY), metrics={}, control=beside)
+
+
+def trials(fail, n, values=0.5, beside=True, failures=()):
+    """Return n measurements, of which those with the seeds in `fail` failed."""
+    other = control(range(1, n + 1), failures) if beside else None
+    return [failed(m.trial.seed, other) if m.trial.seed in fail else m for m in measurements([values] * n)]
+
+
+def judge(made, family=1, more=False):
+    return failing.judge(ZoneAt(zone(), setting().point), {setting(): made}, family, more)
+
+
+def test_a_failed_trial_is_written_and_read_with_its_control():
+    failure = failed(3, control([3, 4], [4]))
+    schema.check("measurement", failure.to_json(), "test")
+    assert Measurement.from_json(failure.to_json()) == failure
+    assert failure.settled and failure.control.failures == {4}
+    # It is made again as soon as there is another stack.
+    assert not failed(3).settled
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "theirs", "p"),
+    [(5, 5, 0, 1 / 252), (8, 8, 0, 1 / 12870), (5, 0, 0, 1.0), (5, 5, 5, 1.0), (20, 5, 0, 0.0236)],
+)
+def test_the_chance_is_fishers(n, k, theirs, p):
+    assert failing.more_failures_p(k, n, theirs, n) == pytest.approx(p, rel=0.02)
+
+
+def test_who_fails_everywhere_fails_after_eight_trials():
+    five, eight = judge(trials(range(1, 6), 5), more=True), judge(trials(range(1, 9), 8))
+    assert five.status is S.INCONCLUSIVE and five.p == pytest.approx(2 / 252) and not five.hidden
+    assert eight.status is S.FAILS and eight.value is None and eight.p == pytest.approx(2 / 12870)
+    assert eight.reason == f"{WHY} (8 of 8 trials failed; cubic/other/1.0 gets through there)"
+
+
+def test_in_a_large_family_it_takes_more_trials():
+    eight, thirteen = trials(range(1, 9), 8), trials(range(1, 14), 13)
+    family = 1000
+    assert level(family) < 2 / 12870
+    assert judge(eight, family).status is S.INCONCLUSIVE
+    assert judge(thirteen, family).status is S.FAILS
+
+
+@pytest.mark.parametrize(("value", "status"), [(0.5, S.CONFORMS), (0.05, S.VIOLATES)])
+def test_few_failures_leave_the_other_trials_to_be_judged(value, status):
+    verdict = judge(trials([2], 8, value))
+    assert verdict.status is status
+    assert verdict.n == 7 and "1 of 8 trials failed" in verdict.reason
+
+
+def test_where_the_control_fails_too_nothing_is_known_about_the_stack():
+    verdict = judge(trials(range(1, 9), 8, failures=range(1, 9)))
+    assert verdict.status is S.ERROR
+    assert "cubic/other/1.0 does not get through either" in verdict.reason
+
+
+def test_without_another_stack_nothing_is_known_about_the_stack():
+    verdict = judge(trials(range(1, 9), 8, beside=False))
+    assert verdict.status is S.ERROR and "none is built" in verdict.reason
+    assert judge(trials([2], 8, beside=False)).status is S.ERROR
+
+
+def source(by_seed):
+    """Return a Source of the trials that a plan asks for, look by look."""
+
+    def events(asked):
+        (question,) = asked.questions
+        made = []
+        for n in asked.looks:
+            made = [by_seed(seed) for seed in list(asked.seeds)[:n]]
+            judged = asked.judge(question, {question.setting: made})
+            if not asked.next_look(judged):
+                break
+        yield judged
+
+    return events
+
+
+def test_a_session_looks_further_and_repeats_failures():
+    def by_seed(seed):
+        return failed(seed, control([seed]))
+
+    (finding,) = Session(plan=plan([QUESTION], trials=5, most_trials=20)).findings(source(by_seed))
+    assert (finding.verdict.status, finding.verdict.n, finding.surprise) == (S.FAILS, 8, Surprise.NEW)
+    assert finding.again.status is S.FAILS
+
+
+def test_failures_that_do_not_come_again_are_not_confirmed():
+    def by_seed(seed):
+        return failed(seed, control([seed])) if seed < 2000 else measurement(seed=seed)
+
+    (finding,) = Session(plan=plan([QUESTION], trials=5, most_trials=20)).findings(source(by_seed))
+    assert finding.unconfirmed and finding.confirmed.status is S.INCONCLUSIVE
+
+
+def test_a_known_violation_does_not_hide_a_failure():
+    verdict = judge(trials(range(1, 9), 8))
+    entry = Expected(zone_id=zone().id, cells=None, verdict=Known.VIOLATES, reason="known")
+    assert compare(verdict, entry) is Surprise.NEW
+    assert compare(verdict, dataclasses.replace(entry, verdict=Known.FAILS)) is Surprise.NONE
+    assert compare(judge(measurements([0.5] * 20)), dataclasses.replace(entry, verdict=Known.FAILS)) is Surprise.GONE
+
+
+@pytest.mark.parametrize("n", [5, 8, 13, 20])
+def test_sound_stacks_that_fail_now_and_then_are_rarely_said_to_fail(n):
+    """Of two stacks that fail equally often, the exact test says `fails` in at most half of a look's share."""
+    from math import comb
+
+    rate, share = 0.3, level(1)
+    chance = sum(
+        comb(n, a) * comb(n, b) * rate ** (a + b) * (1 - rate) ** (2 * n - a - b)
+        for a in range(n + 1)
+        for b in range(n + 1)
+        if 2 * failing.more_failures_p(a, n, b, n) <= share
+    )
+    assert chance <= share / 2 and LOOKS * chance <= 0.005
+
+
+def test_lines_of_files_say_the_same(tmp_path):
+    from conformance.model.judging.session import stored
+
+    made = [Measurement.from_json(m.to_json()) for m in trials(range(1, 9), 8)]
+    assert line(made[0])
+    (finding,) = stored({QUESTION: {setting(): made}})
+    assert finding.verdict.status is S.FAILS
