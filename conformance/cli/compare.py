@@ -44,8 +44,12 @@ from conformance.engine.benches import Choice
 @click.option("--features/--no-features", default=True, help="Compare what `why` reads from traces (default), or not.")
 @click.option(
     "--changes/--no-changes", default=None,
-    help="Compare networks and applications that change: outages, pauses, marks, disorder (default: if features are"
-    " exactly the same).",
+    help="Compare networks and applications that change: outages, pauses, marks, disorder, late and held packets"
+    " (default: with features, unless two kernels are compared), or not.",
+)  # fmt: skip
+@click.option(
+    "--clauses", is_flag=True,
+    help="Compare the values of all clauses, too, not only of those about events; give a longer --budget.",
 )  # fmt: skip
 @click.option(
     "--trials", type=TRIALS, help="Trials of each cell on each side (default: as few as can show that anything moved)."

@@ -390,15 +390,14 @@ def trace(choice: Choice, algorithm: str, form: str, **options: Any) -> None:
     "--out", "target", type=click.Path(path_type=pathlib.Path), help="Folder to keep pcaps, why.json and why.svg in."
 )
 @click.option(
-    "--changes",
-    is_flag=True,
-    help="Also look at outages, pauses, little data to send, marks and steps of the rate: seven more trials of each"
-    " side.",
-)
+    "--changes/--no-changes", default=None,
+    help="Look at outages, pauses, little data to send, marks and steps of the rate, too, in seven more trials of each"
+    " side (default, unless a point of a scenario is named), or not.",
+)  # fmt: skip
 @FORMAT
 def why(
     choice: Choice, algorithm: str, point: str | None, profile: str | None, flow: str | None,
-    target: pathlib.Path | None, form: str, **options: Any,
+    target: pathlib.Path | None, changes: bool | None, form: str, **options: Any,
 ) -> None:  # fmt: skip
     """Say what looks wrong with ALGORITHM.
 
@@ -409,8 +408,9 @@ def why(
 
     _refuse_without_scenario(profile, point, flow)
     explained = why.compute(
-        algorithm, choice, target=target, notes=notes(form), point=point, profile=profile, flow=flow, **options
-    )
+        algorithm, choice, target=target, notes=notes(form), point=point, profile=profile, flow=flow,
+        changes=point is None if changes is None else changes, **options,
+    )  # fmt: skip
     sent = f"{tracing.captures(explained.stack.under).sent}.pcap" if isinstance(explained, why.Report) else ""
     kept = f"kept in {target}: why.json, why.svg and each trial's files; times are seconds from the start of its {sent}"
     finish(explained, form, shown.show_asked, [kept] if target and isinstance(explained, why.Report) else ())

@@ -175,7 +175,7 @@ def _blame(violation: Violation, traced: Mapping[str, tracing.Traced]) -> Blame 
         here = traced.get(f"{who} {violation.zone.algorithm} {violation.zone.profile}")
         sightings = [sightings for flow in _flows(here, violation.place.id) if (sightings := model.seen(flow))]
         if not sightings:
-            problems = here.problems if here else []
+            problems = here.troubles if here else []
             unsupported = here.unsupported if here else None
             return NotAttributed(unsupported or next(iter(problems), f"no trace of the {who} was made in time"))
         far_apart = _flows(traced.get(f"{who} {violation.zone.algorithm} "), FEW)

@@ -13,6 +13,7 @@ import time
 from collections.abc import Sequence
 
 from conformance.commands import (
+    compare_clauses,
     compare_events,
     compare_features,
     compare_places,
@@ -30,6 +31,7 @@ from conformance.model.diagnosis import by_trial, feature_table
 from conformance.model.errors import UserError
 from conformance.model.judging import grid as grids
 from conformance.model.judging import seeds
+from conformance.model.judging.question import Key
 from conformance.model.studies import comparison
 from conformance.model.studies.comparison import Change, Compared
 from conformance.model.trials.trial import Scheme
@@ -60,8 +62,10 @@ class Options:
     grid: str = grids.SMOKE
     profile: str | None = None
     features: bool = True
-    #: whether networks and applications that change are compared; None: if features are the same on both sides
+    #: whether networks and applications that change are compared; None: if features are, and it is not about kernels
     changes: bool | None = None
+    #: whether the values of all clauses are compared
+    clauses: bool = False
     trials: int | None = None
     first_seed: int = seeds.JUDGED
     matters: float = comparison.MATTERS
@@ -99,12 +103,11 @@ def of_sides(base: Stack | Results, head: Stack | Results, options: Options, not
     chosen = {
         algorithm: compare_places.chosen(both, algorithm, options.grid, options.profile) for algorithm in differing
     }
-    changes = _changes(both, options, margin)
-    keys = {algorithm: list(chose.keys) for algorithm, chose in chosen.items()}
-    if changes is not False:
-        keys = {algorithm: [*of, *compare_events.keys(algorithm)] for algorithm, of in keys.items()}
+    clauses = options.clauses or all(isinstance(side, Results) for side in both)
+    changes = {algorithm: _changes(both, algorithm, options, margin) for algorithm in differing}
+    keys = {algorithm: [*chose.keys, *changes[algorithm]] for algorithm, chose in chosen.items()}
     family = sum(
-        sum(len(compare_work.shown(both, key, options.matters)) for key in keys[a])
+        sum(len(compare_work.shown(both, key, options.matters, clauses)) for key in keys[a])
         + options.features * len(by_trial.told(a))
         for a in differing
     )
@@ -115,7 +118,8 @@ def of_sides(base: Stack | Results, head: Stack | Results, options: Options, not
             "ask for more with --trials, or for fewer cells with --grid",
         )
     work = Work(
-        both=both, grid=options.grid, features=options.features, changes=changes, matters=options.matters,
+        both=both, grid=options.grid, features=options.features, changes=[key for of in changes.values() for key in of],
+        clauses=clauses, matters=options.matters,
         results=options.results, workers=options.workers, seeds=runs.seeds(trials, options.first_seed),
         ends_s=None if options.budget_s is None else began_s + options.budget_s, notes=notes,
         thorough=margin is not None,
@@ -162,15 +166,21 @@ def write(comparison: Comparison, target: pathlib.Path) -> None:
         files.write(target / name, content, files.OTHER_FOLDER)
 
 
-def _changes(both: tuple[Stack | Results, Stack | Results], options: Options, margin: float | None) -> bool | None:
-    """Return whether networks that change are compared; None: if features are the same. Raises UserError."""
-    if not all(isinstance(side, Stack) for side in both):
-        if options.changes:
-            raise UserError("results are compared by what they hold", "leave out --changes")
-        return False
-    if options.changes is None and (margin is not None or not options.features):
-        return False  # of two kernels, it is asked whether cells come out alike; without features, nothing is known
-    return options.changes
+def _changes(
+    both: tuple[Stack | Results, Stack | Results], algorithm: str, options: Options, margin: float | None
+) -> list[Key]:
+    """Return the settings of networks that change in which both sides are compared. Raises UserError."""
+    # Of two kernels, it is asked whether cells come out alike.
+    wanted = options.features and margin is None if options.changes is None else options.changes
+    held = [set(side.measured(algorithm)) for side in both if isinstance(side, Results)]
+    events = compare_events.keys(algorithm) if wanted else []
+    transports = {side.bench.adapter.manifest.transport for side in both if isinstance(side, Stack)}
+    of_clauses = [k for t in transports for k in compare_clauses.keys(algorithm, t)] if options.clauses else []
+    keys = [key for key in dict.fromkeys((*events, *of_clauses)) if all(key in of for of in held)]
+    if options.changes and not keys and held:
+        raise UserError("results are compared by what they hold", "leave out --changes")
+    # What two files hold is among their places.
+    return [] if len(held) == len(both) else keys
 
 
 def _further(work: Work, compared: Sequence[Compared], trials: int) -> Further | None:

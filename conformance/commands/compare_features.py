@@ -9,7 +9,7 @@ import time
 import types
 from collections.abc import Mapping, Sequence
 
-from conformance.commands import tracing
+from conformance.commands import compare_events, compare_measured, tracing
 from conformance.commands.compare_measured import Spent
 from conformance.engine import runs
 from conformance.engine.benches import Bench
@@ -26,6 +26,8 @@ from conformance.support.notes import Notes
 FIRST_LOOK = 2
 #: {cell's name: {seed: samples}}, which by_trial reads
 Side = dict[str, dict[int, by_trial.Sampled]]
+#: of a side: {cell's name: {seed: what the stack's programs said}} of trials in which the stack failed
+Failed = dict[str, dict[int, str]]
 #: {cell's name: the Setting in which it is traced}
 Under = Mapping[str, Setting]
 
@@ -34,8 +36,8 @@ def both(
     benches: Mapping[str, Bench], given: Mapping[str, Side], algorithm: str, seeds: Sequence[int], results: str,
     notes: Notes, workers: int | None = None, ends_s: float | None = None, *,
     under: Mapping[str, Under] = types.MappingProxyType({}), spent: Spent | None = None,
-) -> tuple[dict[str, Side], list[str]]:  # fmt: skip
-    """Return ({role: Side}, problems as sentences) for the roles of `benches` and of `given`.
+) -> tuple[dict[str, Side], dict[str, Failed], list[str]]:  # fmt: skip
+    """Return ({role: Side}, {role: Failed}, problems as sentences) for the roles of `benches` and of `given`.
 
     Sides in `given` were read from files and are not traced. A single role is traced for later comparisons. Nothing is
     traced after `ends_s`, a time of time.monotonic(). `under`: {role: {cell's name: Setting}} of roles that are not
@@ -43,6 +45,7 @@ def both(
     """
     spent = spent or Spent()
     kept, problems = Features(results), []
+    failed: dict[str, Failed] = {role: {} for role in (*benches, *given)}
     looks = [list(seeds[:FIRST_LOOK]), list(seeds)]
     # The cell with few losses is traced first, because it shows beta and growth.
     order = sorted(cells(algorithm), key=lambda cell: cell != FEW)
@@ -51,10 +54,10 @@ def both(
     for look in looks:
         differing = [cell for cell in order if look is looks[0] or not _alike(both_sides, cell)]
         plans = {role: {cell: look for cell in differing} for role in benches}
-        problems += _trace(benches, plans, under, algorithm, kept, notes, workers, ends_s, spent)
+        problems += _trace(benches, plans, under, algorithm, kept, notes, workers, ends_s, spent, failed)
         for role, bench in benches.items():
             both_sides[role] = _stored(bench, algorithm, {cell: seeds for cell in order}, under[role], kept)
-    return level(both_sides), list(dict.fromkeys(problems))
+    return level(both_sides), failed, list(dict.fromkeys(problems))
 
 
 def level(sides: Mapping[str, Side]) -> dict[str, Side]:
@@ -83,15 +86,21 @@ def _alike(sides: Mapping[str, Side], cell: str) -> bool:
 def _trace(
     benches: Mapping[str, Bench], plans: Mapping[str, Mapping[str, Sequence[int]]], under: Mapping[str, Under],
     algorithm: str, kept: Features, notes: Notes, workers: int | None,
-    ends_s: float | None, spent: Spent,
+    ends_s: float | None, spent: Spent, failed: Mapping[str, Failed],
 ) -> list[str]:  # fmt: skip
-    """Trace the planned trials that are not kept yet, and keep their features; return problems as sentences."""
+    """Trace the planned trials that are not kept yet, and keep their features; return problems as sentences.
+
+    Trials in which a stack failed are added to `failed`, and not traced again.
+    """
     missing: dict[str, dict[str, list[int]]] = {}
     roles: dict[str, str] = {}
     for role, bench in benches.items():
         trials = _trials(bench, algorithm, plans[role], under[role])
         roles |= {trial.key: role for of in trials.values() for trial in of}
-        lacking = {cell: [t.seed for t in of if not kept.find(t)] for cell, of in trials.items()}
+        lacking = {
+            cell: [t.seed for t in of if not kept.find(t) and t.seed not in failed[role].get(cell, {})]
+            for cell, of in trials.items()
+        }
         if any(lacking.values()):
             missing[role] = lacking
     left_s = None if ends_s is None else ends_s - time.monotonic()
@@ -110,6 +119,9 @@ def _trace(
         kept_bar.stage(f"starting a guest for {' and one for '.join(missing)}")
         schemes = {role: (benches[role], algorithm) for role in missing}
         traced = tracing.traced_all(schemes, missing, workers=workers, budget_s=left_s, on_flow=keep, under=under)
+    for name, scheme in traced.items():
+        for cell, of in scheme.failed.items():
+            failed[name].setdefault(cell, {}).update(of)
     traced_trials = sum(len(seeds) for role in traced.values() for seeds in role.flows.values())
     spent.add(traced_trials, began_s)
     return [
@@ -143,9 +155,16 @@ def record(
     bench: Bench, algorithm: str, results: str, notes: Notes, workers: int | None,
     budget_s: float | None, first_seed: int,
 ) -> None:  # fmt: skip
-    """Trace an algorithm for later comparisons, with the fewest trials that can show that one of its features moved."""
-    seeds = runs.seeds(comparison.fewest_trials(len(by_trial.told(algorithm))), first_seed)
+    """Measure an algorithm for later comparisons, with the fewest trials that can show that one of its features moved.
+
+    It is traced, and then measured in networks that change.
+    """
+    events = compare_events.keys(algorithm)
+    of_events = sum(len(compare_events.quantities(*key, comparison.MATTERS)) for key in events)
+    seeds = runs.seeds(comparison.fewest_trials(len(by_trial.told(algorithm)) + of_events), first_seed)
     ends_s = None if budget_s is None else time.monotonic() + budget_s
-    _, problems = both({"head": bench}, {}, algorithm, seeds, results, notes, workers, ends_s)
+    _, _, problems = both({"head": bench}, {}, algorithm, seeds, results, notes, workers, ends_s)
+    left_s = None if ends_s is None else max(ends_s - time.monotonic(), 0)
+    compare_measured.measured(bench, events, seeds, results, workers, notes, left_s, "head", Spent())
     for problem in problems:
         notes.warn(f"not looked at: {problem}")

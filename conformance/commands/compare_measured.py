@@ -4,10 +4,10 @@ import dataclasses
 import time
 from collections.abc import Mapping, Sequence
 
-from conformance.commands import compare_events
 from conformance.commands.measuring import answers
 from conformance.engine.benches import Bench
 from conformance.engine.progress import Progress
+from conformance.model.clauses.seen import never_came
 from conformance.model.diagnosis.feature_table import FOLLOWS
 from conformance.model.judging.question import Key
 from conformance.model.judging.session import plan
@@ -17,10 +17,13 @@ from conformance.model.studies.comparison import Quantity, Tolerance
 from conformance.model.trials.trial import Measurement, Outcome
 from conformance.support.notes import Notes
 
+#: outcomes of trials in cells that say what a stack does
+_SAYING = (Outcome.OK, Outcome.FAILED)
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """One side: `good` holds settings whose trials all succeeded, `left_out` a failed trial of each other setting."""
+    """One side: `good` holds settings whose trials say what the stack does, `left_out` a bad trial of any other."""
 
     good: Mapping[Key, Sequence[Measurement]]
     left_out: Mapping[Key, Measurement]
@@ -68,15 +71,18 @@ def measured(
 
 
 def sorted_out(measurements: Mapping[Key, Sequence[Measurement]]) -> Measured:
-    """Separate the settings whose trials all succeeded from the others.
+    """Separate the settings whose trials say what the stack does, also if that is to fail, from the others.
 
-    In networks that change, a trial fails only by an error: one that times out shows what a stack does, and a stack
-    that serves one body on a connection cannot pause.
+    Where packets are kept, a trial is bad only if it is an error: one that times out shows what a stack does, and a
+    stack that serves one body on a connection cannot pause. A state that never came is no error, either.
     """
     bad = {
-        key: [m for m in measurements if m.outcome is Outcome.ERROR or not (m.outcome is Outcome.OK or changes)]
-        for key, measurements in measurements.items()
-        for changes in [compare_events.is_change(key[1])]
+        key: [
+            m
+            for m in trials
+            if not never_came(m) and (m.outcome is Outcome.ERROR or not (m.outcome in _SAYING or key[1].packets))
+        ]
+        for key, trials in measurements.items()
     }
     return Measured(
         good={key: measurements for key, measurements in measurements.items() if not bad[key]},

@@ -1,19 +1,27 @@
 """A comparison under way: measure what is missing of both sides, and collect the values of each quantity.
 
-Features come first, as they cost a known time and name the cause. If they are the same on both sides, networks that
-change come next, because a difference can hide there. Cells are the rest.
+Features come first, as they cost a known time and name the cause. Networks that change come next, because a difference
+can hide there. Cells are the rest.
 """
 
 import dataclasses
 import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from conformance.catalogue import documents
-from conformance.commands import compare_events, compare_features, compare_measured, tracing
+from conformance.commands import (
+    compare_clauses,
+    compare_events,
+    compare_failures,
+    compare_features,
+    compare_measured,
+    tracing,
+)
 from conformance.commands.compare_measured import Measured, Spent
 from conformance.commands.compare_result import ROLES, LeftOut
 from conformance.commands.compare_sides import Results, Stack
+from conformance.model.clauses.document import Clause
 from conformance.model.diagnosis import by_trial, feature_table
 from conformance.model.judging import grid as grids
 from conformance.model.judging.question import Key
@@ -38,8 +46,10 @@ class Work:
     both: tuple[Stack | Results, Stack | Results]
     grid: str
     features: bool
-    #: whether networks that change are compared; None: if features are the same on both sides
-    changes: bool | None
+    #: the settings of networks and applications that change in which both sides are compared
+    changes: Collection[Key]
+    #: whether all that clauses look at is compared where their networks are
+    clauses: bool
     matters: float
     results: str
     workers: int | None
@@ -68,9 +78,8 @@ class Work:
         Raises UserError.
         """
         alike = self._features(algorithm) if self.features else False
-        changing = alike if self.changes is None else self.changes
-        if changing:
-            self._measure(compare_events.keys(algorithm), alike, self.unmeasured)
+        changing = [key for key in self.changes if key[0] == algorithm]
+        self._measure(changing, True, self.unmeasured)
         named = self.grid != grids.SMOKE
         self._measure(cells, alike, self.unmeasured if named or not (alike and changing) else self.rest)
 
@@ -87,13 +96,19 @@ class Work:
             for role, side in zip(ROLES, self.both, strict=True)
             if isinstance(side, Stack)
         }
-        features_of, problems = compare_features.both(
+        features_of, failed, problems = compare_features.both(
             stacks, given, algorithm, self.seeds, self.results, self.notes, self.workers, self.ends_s, under=under,
             spent=self.spent,
         )  # fmt: skip
         self.problems += problems
         before, after = (features_of[role] for role in ROLES)
         untraced = [c for c in feature_table.cells(algorithm) if not all(features_of[role].get(c) for role in stacks)]
+        for cell in feature_table.cells(algorithm):
+            place = feature_table.CELLS[cell][0]
+            self._failures(
+                compare_failures.quantity(algorithm, feature_table.PROFILE, place),
+                [(failed[role].get(cell, {}), list(features_of[role].get(cell, ()))) for role in ROLES],
+            )
         if not problems:
             self.unmeasured += [(algorithm, feature_table.PROFILE, feature_table.CELLS[c][0]) for c in untraced]
         alike = bool(before) and not untraced
@@ -135,7 +150,8 @@ class Work:
             left_s = None if self.ends_s is None else self.ends_s - time.monotonic()
             if isinstance(side, Results):
                 held = side.measured(work[0][0]) if work else {}
-                both_sides.append(compare_measured.sorted_out({key: held[key] for key in work if key in held}))
+                kept = {key: self._first(held[key], seeds) for key in work if key in held}
+                both_sides.append(compare_measured.sorted_out(kept))
             elif not work or (left_s is not None and left_s <= 0):
                 both_sides.append(Measured(good={}, left_out={}))
             else:
@@ -157,6 +173,12 @@ class Work:
                 )
         return both_sides
 
+    def _first(self, held: Sequence[Measurement], seeds: range) -> Sequence[Measurement]:
+        """Return what a file holds with the seeds that the other side is measured with; all if none is measured."""
+        if not any(isinstance(side, Stack) for side in self.both):
+            return held
+        return [m for m in held if m.trial.seed in seeds] or held
+
     def _same(self, work: Sequence[Key]) -> list[Key]:
         """Measure two trials of each setting on each side, and return the settings in which the sides do not differ."""
         first, second = self._measured(work, self.seeds[: compare_features.FIRST_LOOK])
@@ -164,12 +186,17 @@ class Work:
             key
             for key in work
             if key in first.good and key in second.good
+            if [m.outcome for m in first.good[key]] == [m.outcome for m in second.good[key]]
             if all(read(first.good[key]) == read(second.good[key]) for read in self._shown(key).values())
         ]
 
     def _compare(self, key: Key, measurements: Sequence[Sequence[Measurement]]) -> None:
         """Collect what a setting shows on both sides."""
         before = len(self.values) + len(self.one_sided)
+        self._failures(
+            compare_failures.quantity(key[0], key[1].profile, key[1].point),
+            [(compare_failures.said(of), [m.trial.seed for m in of]) for of in measurements],
+        )
         for quantity, read in self._shown(key).items():
             self._keep(quantity, *(read(of) for of in measurements))
         features = compare_events.quantities(*key, self.matters) if compare_events.is_change(key[1]) else {}
@@ -183,9 +210,23 @@ class Work:
             for quantity, feature in features.items()
             if quantity in self.values
         }
+        self.sentences |= {
+            quantity: compare_clauses.sentence(clause, measurements[1])
+            for quantity, clause in _clauses(key, features, self.matters).items()
+            if quantity in self.values
+        }
+
+    def _failures(self, quantity: Quantity, sides: Sequence[tuple[compare_failures.Said, Sequence[int]]]) -> None:
+        """Collect how often both sides failed in a place, if either did; `sides`: what was said, seeds of trials."""
+        if any(failed for failed, _ in sides):
+            before, after = (compare_failures.values(failed, seeds) for failed, seeds in sides)
+            self._keep(quantity, before, after)
+            self.sentences[quantity] = compare_failures.sentence(
+                [(failed, len({*failed, *seeds})) for failed, seeds in sides]
+            )
 
     def _shown(self, key: Key) -> dict[Quantity, Callable[[Sequence[Measurement]], Values]]:
-        return shown(self.both, key, self.matters)
+        return shown(self.both, key, self.matters, self.clauses)
 
     def _keep(self, quantity: Quantity, before: Values, after: Values) -> None:
         """Collect a quantity that both sides have, or list it as one-sided if only one side has it."""
@@ -195,16 +236,26 @@ class Work:
             self.one_sided.append((quantity, ROLES[0] if before else ROLES[1]))
 
 
+def _clauses(key: Key, besides: Iterable[Quantity], matters: float) -> dict[Quantity, Clause]:
+    """Return {Quantity: Clause} of what clauses look at in a setting, without what features `besides` show."""
+    names = {quantity.name for quantity in besides}
+    return {q: clause for q, clause in compare_clauses.quantities(*key, matters).items() if q.name not in names}
+
+
 def shown(
-    both: Sequence[Stack | Results], key: Key, matters: float
+    both: Sequence[Stack | Results], key: Key, matters: float, with_clauses: bool = False
 ) -> dict[Quantity, Callable[[Sequence[Measurement]], Values]]:
     """Return {Quantity: function from a side's measurements to its values} of what a setting shows."""
     algorithm, setting = key
-    if compare_events.is_change(setting):
-        return {
-            quantity: functools.partial(compare_events.values, feature)
-            for quantity, feature in compare_events.quantities(algorithm, setting, matters).items()
-        }
+    features = compare_events.quantities(algorithm, setting, matters) if compare_events.is_change(setting) else {}
+    found: dict[Quantity, Callable[[Sequence[Measurement]], Values]] = {
+        quantity: functools.partial(compare_events.values, feature) for quantity, feature in features.items()
+    }
+    if with_clauses:
+        for quantity, clause in _clauses(key, features, matters).items():
+            found[quantity] = functools.partial(compare_clauses.values, clause)
+    if found:
+        return found
     return {
         compare_measured.quantity(metric, algorithm, setting.profile, setting.point, matters): functools.partial(
             compare_measured.values, metric

@@ -51,8 +51,19 @@ class Traced:
     #: {cell's name: where it was traced}
     under: Mapping[str, Setting] = dataclasses.field(default_factory=lambda: settings())
     unsupported: str | None = None
+    #: {cell's name: {seed: what the stack's programs said}} of trials in which the stack failed
+    failed: dict[str, dict[int, str]] = dataclasses.field(default_factory=dict)
     #: the kernel's name if it has patches or parameters, so that its release does not identify it
     kernel: str | None = None
+
+    @property
+    def troubles(self) -> list[str]:
+        """Why there are no traces of some trials, as sentences: the stack's failures, and problems."""
+        return self.problems + [
+            f"{self.name} at {self.under[cell].id}, seed {seed}: failed: {message}"
+            for cell, of in self.failed.items()
+            for seed, message in of.items()
+        ]
 
     @property
     def name(self) -> str:
@@ -155,16 +166,19 @@ def traced(
                 traced.unsupported = f"unsupported: {measurement.message}"
                 break
             where = f"{setting.id}, seed {seed}"
-            try:
-                flow, full_s = _flow(measurement, captured, folder, PROTOCOLS[bench.adapter.manifest.transport], of)
-            except UserError as why:
-                traced.problems.append(f"{traced.name} at {where}: {why}")
+            if measurement.outcome is Outcome.FAILED:
+                traced.failed.setdefault(names[setting], {})[seed] = str(measurement.message)
             else:
-                traced.flows.setdefault(names[setting], {})[seed] = flow
-                on_flow(measurement.trial, flow)
-                if full_s:
-                    too_many = "the memory for captures was full"
-                    traced.problems.append(f"{traced.name} at {where}, after {full_s:.1f} s: {too_many}")
+                try:
+                    flow, full_s = _flow(measurement, captured, folder, PROTOCOLS[bench.adapter.manifest.transport], of)
+                except UserError as why:
+                    traced.problems.append(f"{traced.name} at {where}: {why}")
+                else:
+                    traced.flows.setdefault(names[setting], {})[seed] = flow
+                    on_flow(measurement.trial, flow)
+                    if full_s:
+                        too_many = "the memory for captures was full"
+                        traced.problems.append(f"{traced.name} at {where}, after {full_s:.1f} s: {too_many}")
             if target:
                 trace.keep(folder, target / f"{setting.id}-{seed}", measurement)
             if bar:

@@ -138,10 +138,10 @@ def look(
     if ours.unsupported or not ours.flows:
         raise Untraced(
             ExitStatus.UNKNOWN if ours.unsupported else ExitStatus.ERROR,
-            ours.unsupported or _words(ours.problems) or "no trace was made",
+            ours.unsupported or _words(ours.troubles) or "no trace was made",
         )
     if reference is not None and not reference.flows:
-        why_not = _words(reference.problems) or reference.unsupported
+        why_not = _words(reference.troubles) or reference.unsupported
         raise Untraced(ExitStatus.ERROR, f"the reference: {why_not}")
     return Report(
         algorithm=algorithm, stack=ours, reference=reference, no_reference=no_reference,
@@ -411,7 +411,7 @@ class Report(Result):
     @property
     def problems(self) -> list[str]:
         """A sentence for each problem with a trace or measurement."""
-        traced = self.stack.problems + (self.reference.problems if self.reference else [])
+        traced = self.stack.troubles + (self.reference.troubles if self.reference else [])
         return traced + [problem for changed in self.changed.values() for problem in changed.problems]
 
     @property

@@ -38,13 +38,24 @@ NETWORKS: Mapping[str, Network] = {
     RATE_DOWN: Network(scenario="bbr-cases", point=(("case", "rate-down"),)),
 }
 ALL_MARKED, DISORDER = "marks on all packets", "packets five late"
+HELD, LATE = "held packets", "a late packet"
+
+
+def _growth(case: str) -> Network:
+    return Network(scenario="growth-cases", point=(("case", case),))
+
+
 #: the networks in which two builds are compared, those of events that fewest other networks show first
 COMPARED_NETWORKS: Mapping[str, Network] = {
+    OUTAGE: NETWORKS[OUTAGE],
+    PROBES: NETWORKS[PROBES],
+    DISORDER: _event("reordered-5"),
+    LATE: _growth("late-packet"),
+    HELD: _growth("held"),
+    IDLE: NETWORKS[IDLE],
+    SLOW: NETWORKS[SLOW],
     MARKS: NETWORKS[MARKS],
     ALL_MARKED: _event("marks-all"),
-    OUTAGE: NETWORKS[OUTAGE],
-    IDLE: NETWORKS[IDLE],
-    DISORDER: _event("reordered-5"),
     **NETWORKS,
 }
 #: weight of a feature that the network's event alone decides: as much as one that no other fault causes
@@ -94,6 +105,15 @@ COMPARED = (
     *FEATURES,
     Feature(name="during", cell=DISORDER, label=("disorder", "disorder"), tolerance=0.2,
             says="while some packets came five late, {value} of the link's rate arrived",
+            above="more of the rate", below="less of the rate"),
+    Feature(name="window_later", cell=LATE, label=("late_packet", "late_packet"), tolerance=0.2,
+            says="after a packet that was late and not lost, its window was {value} times the one before",
+            above="a reduction that is undone, or none", below="a reduction that stays"),
+    Feature(name="after_outage_share", cell=HELD, label=("held_packets", "held_packets"), tolerance=0.2,
+            says="after packets had been held and none was lost, its window was {value} times the one before",
+            above="a reduction that is undone, or none", below="a reduction that stays"),
+    Feature(name="recovered", cell=PROBES, label=("after_outage", "after_outage"), tolerance=0.2,
+            says="two seconds after an outage of 5 s, {value} of the link's rate arrived",
             above="more of the rate", below="less of the rate"),
     Feature(name="rate_when_marked", cell=ALL_MARKED, label=(None, "marks"), tolerance=0.2,
             says="while all packets were marked, {value} of the link's rate arrived",

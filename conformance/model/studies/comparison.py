@@ -13,6 +13,9 @@ a value for each trial, and is
   Pharmacokinetics and Biopharmaceutics 15, 1987);
 - `unclear` otherwise: more trials would tell.
 
+A quantity may also be a share of trials, such as that of failures: the rank-sum test of values that are 0 or 1 is
+Fisher's exact test. It has no interval, so it is the same only if every trial is.
+
 Test and interval are exact, the test also with ties; with very many trials, both use the normal approximation. That
 both sides use the same seeds matters only if nothing differs at all: as soon as anything differs, the same random
 numbers meet other packets.
@@ -22,7 +25,7 @@ import dataclasses
 import enum
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy
 
@@ -73,6 +76,8 @@ class Quantity:
     weight: float = 1.0
     #: what a feature points at, such as beta; None for a metric
     label: str | None = None
+    #: whether its values are 0 or 1, so that shares of trials are compared, not medians
+    is_share: bool = False
 
     @property
     def kind(self) -> str:
@@ -151,9 +156,13 @@ def compare(sides: Mapping[Quantity, tuple[Values, Values]], alpha: float = ALPH
 
 
 def _compared(quantity: Quantity, before: Values, after: Values, p: float, alpha: float) -> Compared:
-    a, b = statistics.median(before.values()), statistics.median(after.values())
+    middle = _mean if quantity.is_share else statistics.median
+    a, b = middle(before.values()), middle(after.values())
     identical = _identical(before, after)
-    interval = (0.0, 0.0) if identical else shift_interval(list(before.values()), list(after.values()))
+    if quantity.is_share and not identical:
+        interval = -math.inf, math.inf
+    else:
+        interval = (0.0, 0.0) if identical else shift_interval(list(before.values()), list(after.values()))
     compared = Compared(
         quantity=quantity, before=a, after=b, n=(len(before), len(after)), interval=interval, p=p,
         identical=identical, change=Change.UNCLEAR,
@@ -166,6 +175,10 @@ def _compared(quantity: Quantity, before: Values, after: Values, p: float, alpha
     else:
         change = Change.SAME if -least < interval[0] and interval[1] < least else Change.UNCLEAR
     return dataclasses.replace(compared, change=change)
+
+
+def _mean(values: Collection[float]) -> float:
+    return sum(values) / len(values)
 
 
 def _identical(before: Values, after: Values) -> bool:
@@ -207,6 +220,8 @@ def trials_that_decide(compared: Compared, planned: int, most: int) -> int | Non
     n = min(compared.n)
     if n < planned:
         return planned
+    if compared.quantity.is_share:
+        return min(2 * n, most)
     half = (compared.interval[1] - compared.interval[0]) / 2
     room = abs(abs(compared.difference) - compared.matters)
     needed = n * (half / room) ** 2 if room else math.inf

@@ -254,7 +254,7 @@ def test_two_builds_that_behave_alike_are_measured_twice_and_two_kernels_as_ofte
 
 def features_are(monkeypatch, base, head, problems=()):
     """Let traces show these features, {cell's name: {seed: samples}}, of the two sides."""
-    both = {"base": base, "head": head}, list(problems)
+    both = {"base": base, "head": head}, {"base": {}, "head": {}}, list(problems)
     monkeypatch.setattr(compare_work.compare_features, "both", lambda *_, **__: both)
 
 
@@ -297,6 +297,55 @@ def test_a_build_that_is_deaf_to_marks_is_found_where_nothing_else_differs(world
     schema.check("compare", printed(found), "compare")
 
 
+def fails_on(monkeypatch, side, seeds):
+    """Let the trials of a side with these seeds fail, in all cells and networks that change."""
+    of = compare_work.compare_measured.measured
+
+    def measured(*given):
+        found = of(*given)
+        return {
+            key: [
+                dataclasses.replace(m, outcome=Outcome.FAILED, message="the server died: oops", metrics={}, evidence={})
+                if given[-2] == side and m.trial.seed in seeds
+                else m
+                for m in made
+            ]
+            for key, made in found.items()
+        }
+
+    monkeypatch.setattr(compare_work.compare_measured, "measured", measured)
+
+
+def test_failures_of_one_side_are_a_quantity(world, monkeypatch):
+    fails_on(monkeypatch, "base", range(1, 10_000))
+    features_are(monkeypatch, ALIKE, ALIKE)
+    found, _ = built_again(world, grid="10mbps-20ms-0pct", changes=False)
+    (moved,) = found.of(Change.MOVED)
+    assert (moved.quantity.label, moved.before, moved.after, moved.known_interval) == ("failures", 1.0, 0.0, None)
+    assert found.exit_status == 1 and not found.left_out
+    text = shown(compared.show, found)
+    assert "cubic: failures moved from 1.00 to 0.00: on head, none of" in text
+    assert "on base, 8 of 8 trials failed: the server died: oops" in text
+    schema.check("compare", printed(found), "compare")
+
+
+def test_what_fails_on_both_sides_alike_has_not_moved(world, monkeypatch):
+    features_are(monkeypatch, ALIKE, ALIKE)
+    fails_on(monkeypatch, "base", range(1, 10_000))
+    fails_on(monkeypatch, "head", range(1, 10_000))
+    found, _ = built_again(world, grid="10mbps-20ms-0pct", changes=False)
+    assert [c.change for c in found.compared if c.quantity.is_share] == [Change.SAME]
+
+
+def test_one_failure_leaves_the_other_trials_to_be_compared(world, monkeypatch):
+    features_are(monkeypatch, ALIKE, ALIKE)
+    fails_on(monkeypatch, "head", [1001])
+    found, _ = built_again(world, grid="10mbps-20ms-0pct", changes=False)
+    by_name = {c.quantity.name: c for c in found.compared}
+    assert (by_name["failures"].change, by_name["utilization"].change) == (Change.UNCLEAR, Change.SAME)
+    assert by_name["utilization"].n[1] == by_name["failures"].n[1] - 1
+
+
 def test_a_change_of_a_comment_ends_well_even_if_cells_are_not_reached(world, monkeypatch):
     features_are(monkeypatch, ALIKE, ALIKE)
     changes_are(monkeypatch, a=0.7, b=0.7)
@@ -320,12 +369,12 @@ def test_a_change_of_a_comment_ends_well_even_if_cells_are_not_reached(world, mo
 def test_networks_that_change_are_named_where_they_are_not_compared(world, monkeypatch):
     features_are(monkeypatch, features_of(0.7, range(1, 9)), features_of(0.8, range(1, 9)))
     changes_are(monkeypatch, a=0.7, b=1.02)
-    found, _ = built_again(world)
+    found, _ = built_again(world, changes=False)
     assert [c.quantity.label for c in found.of(Change.MOVED)] == ["beta"]
     assert found.exit_status == 1 and list(found.never) == list(events.EVENTS[:-1])
     named = "never happened in what was compared: CE marks, idle times; --changes makes them happen"
     assert named in shown(compared.show, found)
-    both, _ = built_again(world, changes=True)
+    both, _ = built_again(world)
     assert {c.quantity.label for c in both.of(Change.MOVED)} == {"beta", "marks"} and not both.never
 
 
@@ -505,7 +554,7 @@ def test_a_sysctl_is_set_for_its_side_alone_and_makes_another_side_of_one_build(
 
     def features(*_, under, **__):
         traced.update(under)
-        return {"base": {}, "head": {}}, []
+        return {"base": {}, "head": {}}, {"base": {}, "head": {}}, []
 
     monkeypatch.setattr(compare.compare_features, "both", features)
     shared = world()
