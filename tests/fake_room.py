@@ -125,7 +125,7 @@ def install(kind="good", room=Room, patch=setattr):
         choice = choice or benches.Choice()
         if choice.stack == "missing":
             raise UserError("stack 'missing' is not known", "choose another")
-        place = benches.Place(kernel=None, room=room(kind))
+        place = benches.BenchPlace(kernel=None, room=room(kind))
         return Bench(
             adapter=Adapter(), place=lambda algorithm: place, lab_digest="7" * 16, choice=choice
         )  # fmt: skip

@@ -5,7 +5,7 @@ import pytest
 
 from conformance.catalogue import clauses
 from conformance.model.captures import packets
-from conformance.model.clauses.seen import Invisible, Seen
+from conformance.model.clauses.seen import Invisible, View
 
 FULL = 1500
 BEGAN_NS = 100_000_000
@@ -73,7 +73,7 @@ def seen(
         ecn_out=numpy.zeros(len(sent_s), int), asked_ns=none, asked_bytes=none,
     )  # fmt: skip
     states = {state: at_s + BEGAN_NS / 1e9 for state, at_s in (triggered or {}).items()}
-    return clause, Seen(
+    return clause, View(
         packets=kept, setting=setting, algorithm=clause.algorithms[0], requests=tuple(requests), triggered=states,
         ended_s=ended_s,
     )  # fmt: skip

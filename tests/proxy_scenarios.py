@@ -15,7 +15,7 @@ import time
 
 from conformance.guest import netns
 from conformance.guest.netlink import TcpInfo
-from conformance.lab.proxy_network import CLIENT, PORT, SERVER, Network, wait
+from conformance.lab.proxy_network import CLIENT, PORT, SERVER, ProxyNetwork, wait
 
 MB = 1 << 20
 
@@ -90,7 +90,7 @@ def fill(connection):
 
 def addresses(splitter):
     """The client sees the server's address, the server the client's address and port; other ports are only routed."""
-    with Network(splitter) as network, network.listener() as listener:
+    with ProxyNetwork(splitter) as network, network.listener() as listener:
         near, far = network.pair(listener)
         assert near.getpeername() == (SERVER, PORT)
         assert far.getpeername() == near.getsockname()
@@ -108,7 +108,7 @@ def both_ways_at_once(splitter):
     """Every byte arrives in order, whatever the sizes of writes, in both directions at once."""
     size, rng = 8 * MB, random.Random(1)
     data = [rng.randbytes(size), rng.randbytes(size)]
-    with Network(splitter) as network, network.listener() as listener:
+    with ProxyNetwork(splitter) as network, network.listener() as listener:
         ends = network.pair(listener)
         digests = [None, None]
 
@@ -137,7 +137,7 @@ def both_ways_at_once(splitter):
 
 def half_closes(splitter):
     """A side that has closed its direction can still receive, whichever side it is."""
-    with Network(splitter) as network, network.listener() as listener:
+    with ProxyNetwork(splitter) as network, network.listener() as listener:
         for first in (0, 1):
             ends = network.pair(listener)
             early, late = ends[first], ends[1 - first]
@@ -154,7 +154,7 @@ def half_closes(splitter):
 
 def resets(splitter):
     """A reset of one side resets the other, also while data are queued between them."""
-    with Network(splitter) as network, network.listener() as listener:
+    with ProxyNetwork(splitter) as network, network.listener() as listener:
         for first in (0, 1):
             ends = network.pair(listener)
             reset(ends[first])
@@ -171,7 +171,7 @@ def resets(splitter):
 
 def a_server_that_refuses(splitter):
     """If no server listens, the client, whose handshake the proxy has completed, is reset."""
-    with Network(splitter) as network:
+    with ProxyNetwork(splitter) as network:
         assert connects_to_a_reset(network, SERVER)
         said, _ = network.stop()
         assert (said["connections"], said["resets"]) == (1, 1)
@@ -179,7 +179,7 @@ def a_server_that_refuses(splitter):
 
 def the_router_itself(splitter):
     """A connection to the proxy's own port on the router is refused, and does not loop."""
-    with Network(splitter) as network:
+    with ProxyNetwork(splitter) as network:
         assert connects_to_a_reset(network, "10.0.0.2")
         said, _ = network.stop()
         assert (said["connections"], said["refused"]) == (0, 1)
@@ -187,7 +187,7 @@ def the_router_itself(splitter):
 
 def a_receiver_that_does_not_read(splitter):
     """The sender is stopped, and the proxy holds little data and rests; when the receiver reads, it gets everything."""
-    with Network(splitter, ["-S", "65536", "-R", "65536"]) as network, network.listener() as listener:
+    with ProxyNetwork(splitter, ["-S", "65536", "-R", "65536"]) as network, network.listener() as listener:
         near, far = network.pair(listener)
         sent = fill(far)
         status = pathlib.Path(f"/proc/{network.proxy.pid}/status").read_text()
@@ -207,7 +207,7 @@ def a_receiver_that_does_not_read(splitter):
 def back_pressure(splitter):
     """The proxy takes at most `limit` bytes that the receiver has not acknowledged, and loses none."""
     limit = 50_000
-    with Network(splitter, ["-b", str(limit)]) as network, network.listener() as listener:
+    with ProxyNetwork(splitter, ["-b", str(limit)]) as network, network.listener() as listener:
         with netns.inside(network.client):
             near = socket.socket()
         near.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 10_000)
@@ -235,7 +235,7 @@ def back_pressure(splitter):
 
 def congestion_control(splitter):
     """The proxy uses one algorithm towards clients and another towards servers."""
-    with Network(splitter, ["-c", "cubic", "-s", "reno"]) as network, network.listener() as listener:
+    with ProxyNetwork(splitter, ["-c", "cubic", "-s", "reno"]) as network, network.listener() as listener:
         near, far = network.pair(listener)
         for end in (near, far):
             end.sendall(b"x")
@@ -250,7 +250,7 @@ def a_thousand(splitter):
     """A thousand connections are open at once, each carries bytes both ways, and then all of them end."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # a login's is 1024
-    with Network(splitter) as network, network.listener() as listener:
+    with ProxyNetwork(splitter) as network, network.listener() as listener:
         near, far = [], []
         for _ in range(1000):
             near.append(network.connect())
@@ -276,7 +276,7 @@ def a_thousand(splitter):
 
 def more_than_there_may_be_files_for(splitter):
     """Connections for which the proxy has no file descriptors wait until it has; it neither dies nor spins."""
-    with Network(["prlimit", "--nofile=300:300", *splitter]) as network, network.listener() as listener:
+    with ProxyNetwork(["prlimit", "--nofile=300:300", *splitter]) as network, network.listener() as listener:
         near = [network.connect() for _ in range(20)]
         far = [listener.accept()[0]]
         listener.settimeout(0.5)
@@ -301,7 +301,7 @@ def more_than_there_may_be_files_for(splitter):
 
 def asked_to_end(splitter):
     """On SIGTERM the proxy resets open connections, so that none looks complete, and exits with status 0."""
-    with Network(splitter) as network, network.listener() as listener:
+    with ProxyNetwork(splitter) as network, network.listener() as listener:
         near, far = network.pair(listener)
         near.sendall(b"x")
         assert far.recv(1) == b"x"

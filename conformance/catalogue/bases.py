@@ -66,8 +66,8 @@ def _called(name: str) -> str:
     return f"{name.lower().replace(' ', '')}-played"
 
 
-def _path(setting: Setting, packet_bytes: int) -> played.Path:
-    return played.Path(
+def _path(setting: Setting, packet_bytes: int) -> played.PlayedPath:
+    return played.PlayedPath(
         bandwidth_mbps=setting.cell.bandwidth_mbps,
         rtt_s=setting.cell.rtt_s,
         loss=setting.cell.loss_pct / 100,

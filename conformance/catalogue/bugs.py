@@ -83,7 +83,7 @@ class Tier(Record):
     unmeasured: int = 0
 
 
-class Run(Record):
+class EntryRun(Record):
     """What came of an entry. `builds`: scheme and digest of the buggy and of the fixed build."""
 
     id: str
@@ -149,14 +149,14 @@ def chosen(ids: Sequence[str]) -> tuple[Bug, ...]:
     return tuple(known[name] for name in ids) if ids else tuple(known.values())
 
 
-def runs() -> dict[str, Run]:
+def runs() -> dict[str, EntryRun]:
     """Return {id: what came of it} of the record. Raises UserError."""
     path = folder() / "record.json"
     document = schema.load("bug-record", path) if path.exists() else {"runs": []}
-    return {entry["id"]: msgspec.convert(entry, Run) for entry in document["runs"]}
+    return {entry["id"]: msgspec.convert(entry, EntryRun) for entry in document["runs"]}
 
 
-def record(new: Iterable[Run]) -> pathlib.Path:
+def record(new: Iterable[EntryRun]) -> pathlib.Path:
     """Replace what the record has of these entries; return its path. Raises UserError."""
     kept = runs() | {run.id: run for run in new}
     lines = ",\n".join(

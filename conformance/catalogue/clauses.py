@@ -6,7 +6,7 @@ import pathlib
 from collections.abc import Iterable
 
 from conformance.catalogue import documents, scenarios
-from conformance.model.clauses.document import Clause, Network, Specification
+from conformance.model.clauses.document import Clause, ClauseNetwork, Specification
 from conformance.model.errors import UserError, located
 from conformance.model.networks.place import Cell, Point
 from conformance.model.networks.setting import Setting
@@ -58,7 +58,7 @@ def markers() -> dict[str, str]:
 
 
 @functools.lru_cache(maxsize=1024)
-def setting(network: Network) -> Setting:
+def setting(network: ClauseNetwork) -> Setting:
     """Return the Setting in which a clause is measured; it keeps packets. Raises UserError."""
     if network.scenario is not None:
         setting = scenarios.setting(network.scenario, Point(network.point))

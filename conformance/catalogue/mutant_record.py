@@ -41,7 +41,7 @@ def limited(zone: Zone, to: str = GRID) -> Zone:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Measured:
+class MutantTrials:
     """What a mutant did in one cell, or at one point.
 
     `values`: {metric: one value for each trial}; `timed_out`: whether each trial timed out, in the same order.
@@ -85,8 +85,8 @@ class Measured:
         return {**dataclasses.asdict(self), "cell": self.cell.id}
 
 
-def measured(mutant_id: str, measurements: Sequence[Measurement]) -> Measured | None:
-    """Return the Measured of a mutant's measurements of one cell; None if any trial failed."""
+def measured(mutant_id: str, measurements: Sequence[Measurement]) -> MutantTrials | None:
+    """Return the MutantTrials of a mutant's measurements of one cell; None if any trial failed."""
     if any(m.outcome not in (Outcome.OK, Outcome.TIMEOUT) for m in measurements):
         return None
     setting = measurements[0].trial.setting
@@ -94,7 +94,7 @@ def measured(mutant_id: str, measurements: Sequence[Measurement]) -> Measured | 
         metric: [round(v, _DIGITS) for m in measurements if (v := own_kind.value(m, metric)) is not None]
         for metric in METRICS
     }
-    return Measured(
+    return MutantTrials(
         mutant=mutant_id,
         profile=setting.profile,
         profile_digest=setting.profile_digest,
@@ -105,22 +105,22 @@ def measured(mutant_id: str, measurements: Sequence[Measurement]) -> Measured | 
 
 
 @functools.cache
-def _load(at: pathlib.Path, _changed: int) -> tuple[Measured, ...]:
+def _load(at: pathlib.Path, _changed: int) -> tuple[MutantTrials, ...]:
     try:
-        return tuple(Measured(**{**row, "cell": Point.parse(row["cell"])}) for row in schema.read(at))
+        return tuple(MutantTrials(**{**row, "cell": Point.parse(row["cell"])}) for row in schema.read(at))
     except (ValueError, KeyError, TypeError, AttributeError, UserError) as error:
         why = f"{at}: not a record of mutants: {type(error).__name__}: {error}"
         raise UserError(why, "write it again with `conformance dev mutants --record`") from None
 
 
-def load() -> tuple[Measured, ...]:
-    """Return every Measured in the record; nothing if there is no file. Raises UserError."""
+def load() -> tuple[MutantTrials, ...]:
+    """Return every MutantTrials in the record; nothing if there is no file. Raises UserError."""
     at = path()
     return _load(at, at.stat().st_mtime_ns) if at.exists() else ()
 
 
-def record(measured: Iterable[Measured]) -> pathlib.Path:
-    """Write the Measured of all mutants; return the file's path. Raises UserError."""
+def record(measured: Iterable[MutantTrials]) -> pathlib.Path:
+    """Write the MutantTrials of all mutants; return the file's path. Raises UserError."""
     rows = sorted(measured, key=lambda trials: (trials.mutant, trials.profile, trials.cell))
     files.write(path(), "[\n" + ",\n".join(json.dumps(row.to_json()) for row in rows) + "\n]\n")
     return path()
@@ -131,8 +131,8 @@ def shipped() -> list[Zone]:
     return [limited(documents.zone(path)) for path in documents.zone_files("*")]
 
 
-def rejected_by(zones: Sequence[Zone], measured: Iterable[Measured]) -> dict[str, set[str]]:
-    """Return {mutant: ids of the zones that reject it}, by these Measured."""
+def rejected_by(zones: Sequence[Zone], measured: Iterable[MutantTrials]) -> dict[str, set[str]]:
+    """Return {mutant: ids of the zones that reject it}, by these MutantTrials."""
     rejected: dict[str, set[str]] = collections.defaultdict(set)
     for trials in measured:
         rejected[trials.mutant].update(zone.id for zone in zones if trials.violates(zone))

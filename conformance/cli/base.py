@@ -139,7 +139,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _MOST_LETTERS = 200
 
 
-class Group(click.Group):
+class CommandGroup(click.Group):
     """A group of commands that shows a user's mistake as one line, never as a traceback."""
 
     def resolve_command(
@@ -207,7 +207,7 @@ def _report(error: Exception) -> None:
     err.print(f"{why}; please report this, with the {lines}", style="red", soft_wrap=True)
 
 
-@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="conformance")
 def main() -> None:
     """Test the congestion control of TCP and QUIC stacks against what Linux does."""

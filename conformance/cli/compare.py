@@ -94,7 +94,7 @@ def compare(
             "budget",
         )  # fmt: skip
     first, second = (compare_sides.sysctls(text) if text else () for text in (base_sysctl, sysctl))
-    chosen = compare.Options(
+    chosen = compare.CompareOptions(
         algorithms=algorithms, choice=choice, budget_s=gate_budget.seconds(budget), sysctls=(first, second), **options
     )
     comparison = compare.compute(base, head, chosen, notes(form))

@@ -14,7 +14,7 @@ from conformance.support.console import Console
 from conformance.support.notes import Notes
 
 if TYPE_CHECKING:
-    from conformance.commands.gate import GateResult, Options
+    from conformance.commands.gate import GateOptions, GateResult
 
 
 @click.command()
@@ -90,7 +90,7 @@ def gate(
 
     Measures ALGORITHMS (default: all) within a budget, judges them, and compares the verdicts with the expected ones.
     """
-    from conformance.commands.gate import Options, compute
+    from conformance.commands.gate import GateOptions, compute
     from conformance.reporting.text import gate as shown
 
     if options["baseline"]:
@@ -98,7 +98,7 @@ def gate(
         measuring.refuse_given("with --baseline, nothing is compared with the reference", *asked_for)
     why = options["budget"] is None if why is None else why
     blame = why if blame is None else blame
-    chosen = Options(algorithms=algorithms, choice=choice, why=why, blame=blame, **options)
+    chosen = GateOptions(algorithms=algorithms, choice=choice, why=why, blame=blame, **options)
     console = progress_console(form)
     result = compute(chosen, notes(form))
     shown.show(result, console)
@@ -108,7 +108,7 @@ def gate(
     sys.exit(int(result.exit_status))
 
 
-def _report(result: "GateResult", options: "Options", console: Console, notes: Notes) -> None:
+def _report(result: "GateResult", options: "GateOptions", console: Console, notes: Notes) -> None:
     """Write reports, say what looks wrong and keep traces, each if it was asked for. Raises UserError."""
     from conformance.commands import gate_findings, trace
     from conformance.commands.result import printed

@@ -89,7 +89,7 @@ def analyze(
         )
     if target is not None:
         extras.need("figures")
-    chosen = split_analyze.Chosen(
+    chosen = split_analyze.Selection(
         algorithms=tuple(algorithms), stack=stack, kernel=kernel, profile=profile, transfer_s=transfer_s
     )
     analysis = split_analyze.compute(results or (pathlib.Path(DEFAULT_RESULTS),), chosen=chosen, **options)

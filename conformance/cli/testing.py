@@ -69,7 +69,7 @@ def mutants(
         raise UserError(f"--record keeps only verdicts at {mutant_record.GRID}", "give it without --grid")
     if record and not n and options["profile"]:
         raise UserError("--record keeps the verdicts of all zones, for TCP and for UDP", "give it without --profile")
-    chosen = testing.Options(first_seed=first_seed or (_FALSE_ALARMS if n else 101), **options)
+    chosen = testing.MutantOptions(first_seed=first_seed or (_FALSE_ALARMS if n else 101), **options)
     if n:
         finish(false_alarms.compute(n, chosen, record, notes(form)), form, scores.show_counted)
     scored = testing.compute(ids, chosen, record, notes(form))
@@ -108,7 +108,7 @@ def bugs_run(ids: Sequence[str], trees: Sequence[str], budget: str, form: str, *
 
     named = dict(text.split("=", 1) for text in sources.absolute(trees))
     limit_s = gate_budget.seconds(budget)
-    asked_for = command.Options(trees=named, budget_s=limit_s, **options)
+    asked_for = command.BugsOptions(trees=named, budget_s=limit_s, **options)
     finish(command.run(ids, asked_for, notes(form)), form, shown.show)
 
 

@@ -114,7 +114,7 @@ def compute(algorithm: str, choice: Choice, trials: int) -> Benchmark:
 def forgetful(bench: Bench) -> Bench:
     """Return the same bench with rooms that calibrate every cell, even if a calibration is remembered."""
 
-    def place(algorithm: str) -> benches.Place:
+    def place(algorithm: str) -> benches.BenchPlace:
         usual = bench.place(algorithm)
         room = VirtualRoom(usual.kernel, remembers=False) if isinstance(usual.room, VirtualRoom) else usual.room
         return dataclasses.replace(usual, room=room)

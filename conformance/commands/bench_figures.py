@@ -45,7 +45,7 @@ _MEASURED = (0, 1)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
+class BenchFigure:
     """The wall seconds that something takes, and the most that it should take on two cores.
 
     `trouble`: why it was not measured. `estimate_s`: the time left by the command's first estimate, if it makes one;
@@ -61,7 +61,7 @@ class Figure:
 
 
 class FiguresRecord(Record):
-    figures: list[Figure]
+    figures: list[BenchFigure]
     cores: int
 
 
@@ -72,7 +72,7 @@ class Figures(Result):
     SCHEMA = "bench-figures"
     RECORD = FiguresRecord
 
-    figures: tuple[Figure, ...]
+    figures: tuple[BenchFigure, ...]
     cores: int
 
 
@@ -83,11 +83,11 @@ def compute(choice: Choice, whole: bool) -> Figures:
         figures += _whole(choice)
     else:
         aims = ((_WITHOUT_POINTS, _WITHOUT_POINTS_S), (_ALL_OF_CUBIC, None), (_GRID, _GRID_S))
-        figures += [Figure(name=name, target_s=target_s, trouble=_LEFT_OUT) for name, target_s in aims]
+        figures += [BenchFigure(name=name, target_s=target_s, trouble=_LEFT_OUT) for name, target_s in aims]
     return Figures(figures=tuple(figures), cores=cores())
 
 
-def _shared(choice: Choice) -> Iterator[Figure]:
+def _shared(choice: Choice) -> Iterator[BenchFigure]:
     """Yield the cost of a trial of each scenario with many kernel flows, on one core."""
     bench = benches.find(choice)
     for name, target_s in _SHARED:
@@ -95,13 +95,13 @@ def _shared(choice: Choice) -> Iterator[Figure]:
         setting = scenario.setting(scenario.point({}))
         with _run(bench, [("cubic", setting)], 1, workers=1) as run:
             (measured,) = run.result("cubic", setting)
-            yield Figure(
+            yield BenchFigure(
                 name=f"one trial of {name}", seconds=measured.host.get("wall_s"), target_s=target_s,
                 trouble=None if measured.outcome is Outcome.OK else f"{measured.outcome}: {measured.message}",
             )  # fmt: skip
 
 
-def _parts(choice: Choice) -> Iterator[Figure]:
+def _parts(choice: Choice) -> Iterator[BenchFigure]:
     """Yield the cost of each part of one trial of Linux TCP, on one core."""
     bench = forgetful(benches.find(choice))
     ordinary = documents.profile(bench.profile, _CELL)
@@ -112,14 +112,14 @@ def _parts(choice: Choice) -> Iterator[Figure]:
             measured = run.result("cubic", setting)
             walls[setting] = _mean(measured, "wall_s")
             if setting is ordinary:
-                yield Figure(name="start of a guest", seconds=measured[0].host.get("start_s"))
-                yield Figure(name="calibration of a cell", seconds=measured[0].host.get("calibration_s"))
+                yield BenchFigure(name="start of a guest", seconds=measured[0].host.get("start_s"))
+                yield BenchFigure(name="calibration of a cell", seconds=measured[0].host.get("calibration_s"))
     megabytes = (ordinary.transfer_bytes - few.transfer_bytes) / 1e6
-    yield Figure(name="trial, without its packets: processes, queues, counters", seconds=walls[few])
-    yield Figure(name=f"packets of a trial ({megabytes:.1f} MB)", seconds=max(walls[ordinary] - walls[few], 0.0))
+    yield BenchFigure(name="trial, without its packets: processes, queues, counters", seconds=walls[few])
+    yield BenchFigure(name=f"packets of a trial ({megabytes:.1f} MB)", seconds=max(walls[ordinary] - walls[few], 0.0))
 
 
-def _tens(choice: Choice) -> Iterator[Figure]:
+def _tens(choice: Choice) -> Iterator[BenchFigure]:
     """Yield the time that CUBIC takes in the 30 cells at 10 Mbit/s, with and without remembered calibrations."""
     bench = benches.find(choice)
     work = [("cubic", documents.profile(bench.profile, cell)) for cell in grid.cells("10mbps")]
@@ -130,22 +130,22 @@ def _tens(choice: Choice) -> Iterator[Figure]:
         yield _timed(f"CUBIC, 30 cells x 5 trials, {how}", tried, work, 5, 16)
 
 
-def _quic(choice: Choice) -> Iterator[Figure]:
+def _quic(choice: Choice) -> Iterator[BenchFigure]:
     """Yield the time that QUIC stacks take for a trial, and that quinn takes for the verdicts of its smoke tier."""
     for stack in ("picoquic", "quinn"):
         name = f"{stack}, a trial of CUBIC at {_CELL.id}"
         try:
             bench = benches.find(dataclasses.replace(choice, stack=stack))
         except UserError as error:
-            yield Figure(name=name, target_s=0.5, trouble=str(error.cause))
+            yield BenchFigure(name=name, target_s=0.5, trouble=str(error.cause))
             continue
         setting = documents.profile(bench.profile, _CELL)
         with _run(bench, [("cubic", setting)], _REPEATED, workers=1) as run:
-            yield Figure(name=name, seconds=_mean(run.result("cubic", setting), "wall_s"), target_s=0.5)
+            yield BenchFigure(name=name, seconds=_mean(run.result("cubic", setting), "wall_s"), target_s=0.5)
     yield _pytest("quinn's CUBIC smoke tier", "cubic and smoke", dataclasses.replace(choice, stack="quinn"), 20)
 
 
-def _whole(choice: Choice) -> Iterator[Figure]:
+def _whole(choice: Choice) -> Iterator[BenchFigure]:
     bench = benches.find(choice)
     points = {documents.marker(kind) for kind, zone in documents.judging(bench.profile) if not zone.of_cells}
     yield _pytest(_WITHOUT_POINTS, f"cubic and not ({' or '.join(sorted(points))})", choice, _WITHOUT_POINTS_S)
@@ -166,20 +166,20 @@ class _FirstEstimate:
         if self.left_s is None and left_s is not None:
             self.left_s, self._at_s = left_s, time.monotonic()
 
-    def beside(self, figure: Figure, ended_s: float) -> Figure:
+    def beside(self, figure: BenchFigure, ended_s: float) -> BenchFigure:
         """Return the figure with the estimate and the time that was really left; the work ended at `ended_s`."""
         if self.left_s is None:
             return figure
         return dataclasses.replace(figure, estimate_s=self.left_s, left_s=ended_s - self._at_s)
 
 
-def _timed(name: str, bench: Bench, work: Sequence[Key], trials: int, target_s: float) -> Figure:
+def _timed(name: str, bench: Bench, work: Sequence[Key], trials: int, target_s: float) -> BenchFigure:
     """Measure a whole run, and how good the first estimate of its progress line is."""
     first, began = _FirstEstimate(), time.monotonic()
     with _run(bench, work, trials, on_trial=lambda progress: first.hear(progress.remaining_s())) as run:
         run.wait()
     ended = time.monotonic()
-    return first.beside(Figure(name=name, seconds=ended - began, target_s=target_s), ended)
+    return first.beside(BenchFigure(name=name, seconds=ended - began, target_s=target_s), ended)
 
 
 @contextlib.contextmanager
@@ -202,7 +202,7 @@ def _mean(measurements: Sequence[Measurement], name: str) -> float:
     return statistics.mean(good)
 
 
-def _pytest(name: str, marks: str, choice: Choice, target_s: float | None) -> Figure:
+def _pytest(name: str, marks: str, choice: Choice, target_s: float | None) -> BenchFigure:
     """Measure a whole session of pytest, as a user sees it, with a results file of its own."""
     first, printed = _FirstEstimate(), list[str]()
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as errors:
@@ -217,9 +217,9 @@ def _pytest(name: str, marks: str, choice: Choice, target_s: float | None) -> Fi
         errors.seek(0)
         trouble = errors.read().strip()
     if session.returncode in _MEASURED:
-        return first.beside(Figure(name=name, seconds=ended - began, target_s=target_s), ended)
+        return first.beside(BenchFigure(name=name, seconds=ended - began, target_s=target_s), ended)
     words = (trouble or "".join(printed).strip() or "it printed nothing").splitlines()[-1]
-    return Figure(name=name, target_s=target_s, trouble=words)
+    return BenchFigure(name=name, target_s=target_s, trouble=words)
 
 
 def _session(marks: str, results: str, choice: Choice) -> list[str]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 from conformance.catalogue import bugs
-from conformance.catalogue.bugs import Bug, Build, Run, Tier
+from conformance.catalogue.bugs import Bug, Build, EntryRun, Tier
 from conformance.commands import clause, compare, gate
 from conformance.commands.compare_result import Comparison
 from conformance.commands.result import Result
@@ -24,7 +24,7 @@ from conformance.model.errors import UserError
 from conformance.model.judging import grid, seeds
 from conformance.model.judging.session import Finding
 from conformance.model.judging.verdict import Status
-from conformance.model.studies.comparison import Change
+from conformance.model.studies.comparison import Movement
 from conformance.reporting.text import compare as compare_text
 from conformance.support.notes import Notes
 from conformance.support.record import At, Record
@@ -34,7 +34,7 @@ Said = tuple[list[str], str, int, int]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options:
+class BugsOptions:
     """How to run entries. `trees`: {what the catalogue calls a tree: its folder}. `budget_s`: of each comparison.
 
     `clauses`, `grid`: judge by these clauses and cells alone, for a quick look, which is not recorded.
@@ -92,7 +92,7 @@ class Ran(Result):
     RECORD = RanBugsRecord
 
     bugs: tuple[Bug, ...]
-    runs: tuple[Run, ...]
+    runs: tuple[EntryRun, ...]
     absent: dict[str, str]
     recorded: pathlib.Path | None = None
 
@@ -102,7 +102,7 @@ class Ran(Result):
         return [run.id for run in self.runs if run.id in shams and run.caught]
 
     @property
-    def _real(self) -> list[Run]:
+    def _real(self) -> list[EntryRun]:
         shams = {bug.id for bug in self.bugs if bug.sham}
         return [run for run in self.runs if run.id not in shams]
 
@@ -126,7 +126,7 @@ class Ran(Result):
         return ExitStatus.VIOLATES if self.missed or self.alarms else ExitStatus.DONE
 
 
-def run(ids: Sequence[str], options: Options, notes: Notes) -> Ran:
+def run(ids: Sequence[str], options: BugsOptions, notes: Notes) -> Ran:
     """Run these entries, or all whose builds are there, and record each when it is done. Raises UserError."""
     chosen = bugs.chosen(ids)
     names = {build.tree for bug in bugs.entries() for build in (bug.buggy, bug.fixed)}
@@ -145,7 +145,7 @@ def run(ids: Sequence[str], options: Options, notes: Notes) -> Ran:
             continue
         known = before.get(bug.id)
         if known is None or known.builds != builds:
-            known = Run(bug.id, builds, _lab(choices[0]), list(_judged(bug, choices, options, notes)))
+            known = EntryRun(bug.id, builds, _lab(choices[0]), list(_judged(bug, choices, options, notes)))
             path = bugs.record([known]) if options.recorded else None
         done.append(known)
     return Ran(bugs=chosen, runs=tuple(done), absent=absent, recorded=path)
@@ -180,7 +180,7 @@ def _lab(choice: Choice) -> str:
     return benches.find(choice).lab_digest
 
 
-def _judged(bug: Bug, choices: tuple[Choice, Choice], options: Options, notes: Notes) -> Iterator[Tier]:
+def _judged(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, notes: Notes) -> Iterator[Tier]:
     """Yield what each command says, until one of the absolute judgements tells the builds apart. Raises UserError."""
     for judge in (_compare, _clauses, _zones):
         began_s = time.monotonic()
@@ -197,12 +197,12 @@ def _judged(bug: Bug, choices: tuple[Choice, Choice], options: Options, notes: N
             return
 
 
-def _compare(bug: Bug, choices: tuple[Choice, Choice], options: Options, notes: Notes) -> Said:
+def _compare(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, notes: Notes) -> Said:
     """Compare the fixed build with the buggy one, which is the change that a user would look at."""
     buggy, fixed = choices
     comparison = compare.compute(
         bug.stack, bug.stack,
-        compare.Options(
+        compare.CompareOptions(
             algorithms=[bug.algorithm], choice=buggy, base_source=fixed.source, results=options.results,
             grid=options.grid, workers=options.workers, budget_s=options.budget_s,
         ),
@@ -212,7 +212,7 @@ def _compare(bug: Bug, choices: tuple[Choice, Choice], options: Options, notes: 
     for compared in comparison.compared:
         place = compared.quantity.profile, compared.quantity.place.id
         places[place] = max(places[place], sum(compared.n))
-    moved = [c.quantity.label or c.quantity.name for c in comparison.of(Change.MOVED)]
+    moved = [c.quantity.label or c.quantity.name for c in comparison.of(Movement.MOVED)]
     return list(dict.fromkeys(moved)), _first(comparison), places.total(), len(comparison.late)
 
 
@@ -220,7 +220,7 @@ def _first(comparison: Comparison) -> str:
     return next(compare_text.sentences(comparison), compare_text.summary(comparison))
 
 
-def _clauses(bug: Bug, choices: tuple[Choice, Choice], options: Options, notes: Notes) -> Said:
+def _clauses(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, notes: Notes) -> Said:
     """Judge the buggy build by all clauses, and the fixed one by those that speak against the buggy one."""
     buggy, fixed = choices
     trials, against = 0, dict[str, clause.JudgedClause]()
@@ -245,12 +245,12 @@ def _clauses(bug: Bug, choices: tuple[Choice, Choice], options: Options, notes: 
     return list(against), first.rule.headline(first.scheme, first.verdict), trials, 0
 
 
-def _zones(bug: Bug, choices: tuple[Choice, Choice], options: Options, notes: Notes) -> Said:
+def _zones(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, notes: Notes) -> Said:
     """Judge both builds by the smoke cells of the algorithm's zones."""
     trials, against = 0, dict[tuple[str, str], Finding]()
     for choice in choices:
         judged = gate.compute(
-            gate.Options(
+            gate.GateOptions(
                 algorithms=[bug.algorithm], choice=choice, results=options.results, grid=options.grid, why=False,
                 blame=False, workers=options.workers,
             ),

@@ -47,7 +47,7 @@ class SpecificationsRecord(Record):
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Listed(Result):
+class ClauseList(Result):
     """The clauses that ship, document by document."""
 
     SCHEMA = "clause-list"
@@ -71,7 +71,7 @@ class ShownClauseRecord(Record):
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Shown(Result):
+class ShownClause(Result):
     """One clause."""
 
     SCHEMA = "clause-show"
@@ -127,7 +127,7 @@ class RanClausesRecord(Record):
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Ran(Result):
+class ClauseVerdicts(Result):
     """The verdicts on all clauses that were asked for, in order. `recorded`: the file that keeps them, if any."""
 
     SCHEMA = "clause-run"
@@ -191,7 +191,7 @@ def table(names: Sequence[str]) -> Tabled:
     return Tabled(specifications=list_all(names).specifications, entries=clause_record.load())
 
 
-def list_all(names: Sequence[str]) -> Listed:
+def list_all(names: Sequence[str]) -> ClauseList:
     """List the clauses of these specifications, by default of all. Raises UserError if one is unknown."""
     every = clauses.specifications()
     known = {specification.name: specification for specification in every}
@@ -199,18 +199,18 @@ def list_all(names: Sequence[str]) -> Listed:
         if name not in known:
             mend = spelling.mend(name, known, f"choose one of {', '.join(known)}")
             raise UserError(f"there are no clauses of {name!r}", mend)
-    return Listed(specifications=tuple(known[name] for name in names) if names else every)
+    return ClauseList(specifications=tuple(known[name] for name in names) if names else every)
 
 
-def show(clause_id: str) -> Shown:
+def show(clause_id: str) -> ShownClause:
     """Show one clause. Raises UserError if it is unknown."""
-    return Shown(clause=clauses.find(clause_id))
+    return ShownClause(clause=clauses.find(clause_id))
 
 
 def run(
     what: Sequence[str], algorithms: Sequence[str], choice: Choice, *, mutant: str | None, trials: int, first_seed: int,
     most_trials: int | None, results: str, workers: int | None, record: bool, notes: Notes,
-) -> Ran:  # fmt: skip
+) -> ClauseVerdicts:  # fmt: skip
     """Judge a stack by clauses, which are given by id or by specification. Raises UserError.
 
     `mutant`: judge this mutant of the corpus instead of a stack. `record`: keep the verdicts in clauses/record.json.
@@ -244,7 +244,7 @@ def run(
         if record
         else None
     )
-    return Ran(judged=judged, results=results, recorded=recorded)
+    return ClauseVerdicts(judged=judged, results=results, recorded=recorded)
 
 
 def _chosen(what: Sequence[str]) -> list[Clause]:

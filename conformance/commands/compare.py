@@ -21,9 +21,9 @@ from conformance.commands import (
     compare_sides,
     compare_work,
 )
-from conformance.commands.compare_result import Comparison, Further, Side
+from conformance.commands.compare_result import ComparedSide, Comparison, Further
 from conformance.commands.compare_sides import Results, Stack
-from conformance.commands.compare_work import Work
+from conformance.commands.compare_work import ComparisonWork
 from conformance.commands.result import printed
 from conformance.engine import runs
 from conformance.engine.benches import Choice
@@ -33,7 +33,7 @@ from conformance.model.judging import grid as grids
 from conformance.model.judging import seeds
 from conformance.model.judging.question import Key
 from conformance.model.studies import comparison
-from conformance.model.studies.comparison import Change, Compared
+from conformance.model.studies.comparison import Compared, Movement
 from conformance.model.trials.trial import Scheme
 from conformance.reporting.text import compare as shown
 from conformance.support import extras, files
@@ -45,7 +45,7 @@ _MOST_TRIALS = 100
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class CompareOptions:
     """What to compare, and how. `trials` None: as few as can show that one quantity moved.
 
     `margin`: see Comparison; None stands for the default if the sides are two kernels. `profile` None: that of each
@@ -76,7 +76,7 @@ class Options:
     across_stacks: bool = False
 
 
-def compute(base: str, head: str, options: Options, notes: Notes) -> Comparison:
+def compute(base: str, head: str, options: CompareOptions, notes: Notes) -> Comparison:
     """Measure what is missing of the two sides, and compare them; `notes` shows progress. Raises UserError."""
     if not (compare_sides.is_results(base) and compare_sides.is_results(head)):
         given = [" with ".join([*side]) for side in ((base, *options.base_source), (head, *options.choice.source))]
@@ -89,7 +89,7 @@ def compute(base: str, head: str, options: Options, notes: Notes) -> Comparison:
     )
 
 
-def of_sides(base: Stack | Results, head: Stack | Results, options: Options, notes: Notes) -> Comparison:
+def of_sides(base: Stack | Results, head: Stack | Results, options: CompareOptions, notes: Notes) -> Comparison:
     """Measure what is missing of the two sides, and compare them. Raises UserError."""
     began_s = time.monotonic()
     both = base, head
@@ -117,7 +117,7 @@ def of_sides(base: Stack | Results, head: Stack | Results, options: Options, not
             f"{trials} trials a side can never show that one of {family} quantities moved",
             "ask for more with --trials, or for fewer cells with --grid",
         )
-    work = Work(
+    work = ComparisonWork(
         both=both, grid=options.grid, features=options.features, changes=[key for of in changes.values() for key in of],
         clauses=clauses, matters=options.matters,
         results=options.results, workers=options.workers, seeds=runs.seeds(trials, options.first_seed),
@@ -125,7 +125,7 @@ def of_sides(base: Stack | Results, head: Stack | Results, options: Options, not
         thorough=margin is not None,
     )  # fmt: skip
     first, second = (
-        Side(given=side.given, schemes=tuple(of[at] for of in schemes.values())) for at, side in enumerate(both)
+        ComparedSide(given=side.given, schemes=tuple(of[at] for of in schemes.values())) for at, side in enumerate(both)
     )
     measures = any(isinstance(side, Stack) for side in both)
     if measures and differing:
@@ -167,7 +167,7 @@ def write(comparison: Comparison, target: pathlib.Path) -> None:
 
 
 def _changes(
-    both: tuple[Stack | Results, Stack | Results], algorithm: str, options: Options, margin: float | None
+    both: tuple[Stack | Results, Stack | Results], algorithm: str, options: CompareOptions, margin: float | None
 ) -> list[Key]:
     """Return the settings of networks that change in which both sides are compared. Raises UserError."""
     # Of two kernels, it is asked whether cells come out alike.
@@ -183,10 +183,10 @@ def _changes(
     return [] if len(held) == len(both) else keys
 
 
-def _further(work: Work, compared: Sequence[Compared], trials: int) -> Further | None:
+def _further(work: ComparisonWork, compared: Sequence[Compared], trials: int) -> Further | None:
     """Return what would decide if nothing moved and something is unclear, or was not measured; None otherwise."""
-    unclear = [c for c in compared if c.change is Change.UNCLEAR]
-    if any(c.change is Change.MOVED for c in compared) or not (unclear or work.unmeasured):
+    unclear = [c for c in compared if c.change is Movement.UNCLEAR]
+    if any(c.change is Movement.MOVED for c in compared) or not (unclear or work.unmeasured):
         return None
     leading = next(iter(unclear), None)
     needed = trials if leading is None else comparison.trials_that_decide(leading, trials, _MOST_TRIALS)
@@ -202,7 +202,7 @@ def _further(work: Work, compared: Sequence[Compared], trials: int) -> Further |
 
 
 def _margin(
-    both: tuple[Stack | Results, Stack | Results], schemes: Sequence[tuple[Scheme, Scheme]], options: Options
+    both: tuple[Stack | Results, Stack | Results], schemes: Sequence[tuple[Scheme, Scheme]], options: CompareOptions
 ) -> float | None:
     """Return the margin within which one side serves for the other; None if that is not asked.
 

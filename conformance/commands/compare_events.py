@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from conformance.catalogue import clauses
 from conformance.model.clauses import changes
 from conformance.model.clauses.observables import OBSERVABLES
-from conformance.model.clauses.seen import Invisible, Seen
+from conformance.model.clauses.seen import Invisible, View
 from conformance.model.diagnosis import by_trial, ranking
 from conformance.model.diagnosis.feature_table import Feature, label_of
 from conformance.model.diagnosis.samples import Samples
@@ -64,7 +64,7 @@ def why_invisible(measurements: Sequence[Measurement], features: Iterable[Featur
             return f"{measurement.outcome}: {measurement.message}"
         for feature in features:
             try:
-                OBSERVABLES[feature.name].samples(Seen.of(measurement))
+                OBSERVABLES[feature.name].samples(View.of(measurement))
             except (Invisible, UserError) as why:
                 return str(why)
     return "it was seen too seldom"
@@ -74,7 +74,7 @@ def _samples(feature: Feature, measurements: Sequence[Measurement]) -> dict[int,
     by_seed = {}
     for measurement in measurements:
         try:
-            by_seed[measurement.trial.seed] = Seen.of(measurement)
+            by_seed[measurement.trial.seed] = View.of(measurement)
         except Invisible:
             continue
     return changes.samples(feature, by_seed)

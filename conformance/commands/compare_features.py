@@ -10,7 +10,7 @@ import types
 from collections.abc import Mapping, Sequence
 
 from conformance.commands import compare_events, compare_measured, tracing
-from conformance.commands.compare_measured import Spent
+from conformance.commands.compare_measured import TrialCost
 from conformance.engine import runs
 from conformance.engine.benches import Bench
 from conformance.model.diagnosis import by_trial
@@ -35,7 +35,7 @@ Under = Mapping[str, Setting]
 def both(
     benches: Mapping[str, Bench], given: Mapping[str, Side], algorithm: str, seeds: Sequence[int], results: str,
     notes: Notes, workers: int | None = None, ends_s: float | None = None, *,
-    under: Mapping[str, Under] = types.MappingProxyType({}), spent: Spent | None = None,
+    under: Mapping[str, Under] = types.MappingProxyType({}), spent: TrialCost | None = None,
 ) -> tuple[dict[str, Side], dict[str, Failed], list[str]]:  # fmt: skip
     """Return ({role: Side}, {role: Failed}, problems as sentences) for the roles of `benches` and of `given`.
 
@@ -43,7 +43,7 @@ def both(
     traced after `ends_s`, a time of time.monotonic(). `under`: {role: {cell's name: Setting}} of roles that are not
     traced in tracing.settings(). What is traced is added to `spent`. Raises UserError.
     """
-    spent = spent or Spent()
+    spent = spent or TrialCost()
     kept, problems = Features(results), []
     failed: dict[str, Failed] = {role: {} for role in (*benches, *given)}
     looks = [list(seeds[:FIRST_LOOK]), list(seeds)]
@@ -86,7 +86,7 @@ def _alike(sides: Mapping[str, Side], cell: str) -> bool:
 def _trace(
     benches: Mapping[str, Bench], plans: Mapping[str, Mapping[str, Sequence[int]]], under: Mapping[str, Under],
     algorithm: str, kept: Features, notes: Notes, workers: int | None,
-    ends_s: float | None, spent: Spent, failed: Mapping[str, Failed],
+    ends_s: float | None, spent: TrialCost, failed: Mapping[str, Failed],
 ) -> list[str]:  # fmt: skip
     """Trace the planned trials that are not kept yet, and keep their features; return problems as sentences.
 
@@ -165,6 +165,6 @@ def record(
     ends_s = None if budget_s is None else time.monotonic() + budget_s
     _, _, problems = both({"head": bench}, {}, algorithm, seeds, results, notes, workers, ends_s)
     left_s = None if ends_s is None else max(ends_s - time.monotonic(), 0)
-    compare_measured.measured(bench, events, seeds, results, workers, notes, left_s, "head", Spent())
+    compare_measured.measured(bench, events, seeds, results, workers, notes, left_s, "head", TrialCost())
     for problem in problems:
         notes.warn(f"not looked at: {problem}")

@@ -22,7 +22,7 @@ _SAYING = (Outcome.OK, Outcome.FAILED)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class MeasuredSide:
     """One side: `good` holds settings whose trials say what the stack does, `left_out` a bad trial of any other."""
 
     good: Mapping[Key, Sequence[Measurement]]
@@ -30,7 +30,7 @@ class Measured:
 
 
 @dataclasses.dataclass(kw_only=True)
-class Spent:
+class TrialCost:
     """How many trials were made, not found in files, and the wall seconds that they took."""
 
     trials: int = 0
@@ -48,7 +48,7 @@ class Spent:
 
 def measured(
     bench: Bench, work: Sequence[Key], seeds: range, results: str, workers: int | None, notes: Notes,
-    budget_s: float | None, role: str, spent: Spent,
+    budget_s: float | None, role: str, spent: TrialCost,
 ) -> dict[Key, Sequence[Measurement]]:  # fmt: skip
     """Return the measurements of all seeds of each setting that is measured within `budget_s` seconds.
 
@@ -70,7 +70,7 @@ def measured(
     return measurements
 
 
-def sorted_out(measurements: Mapping[Key, Sequence[Measurement]]) -> Measured:
+def sorted_out(measurements: Mapping[Key, Sequence[Measurement]]) -> MeasuredSide:
     """Separate the settings whose trials say what the stack does, also if that is to fail, from the others.
 
     Where packets are kept, a trial is bad only if it is an error: one that times out shows what a stack does, and a
@@ -84,7 +84,7 @@ def sorted_out(measurements: Mapping[Key, Sequence[Measurement]]) -> Measured:
         ]
         for key, trials in measurements.items()
     }
-    return Measured(
+    return MeasuredSide(
         good={key: measurements for key, measurements in measurements.items() if not bad[key]},
         left_out={key: trials[0] for key, trials in bad.items() if trials},
     )

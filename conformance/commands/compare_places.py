@@ -20,21 +20,21 @@ _WITHOUT_ZONES = (Cell(10, 20, 0), Cell(10, 20, 1), Cell(10, 60, 2))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
+class ComparedSettings:
     """The settings in which an algorithm is compared; `lacking`: sentences about what is not compared."""
 
     keys: list[Key]
     lacking: list[str]
 
 
-def chosen(both: Sequence[Stack | Results], algorithm: str, grid: str, profile: str | None) -> Chosen:
+def chosen(both: Sequence[Stack | Results], algorithm: str, grid: str, profile: str | None) -> ComparedSettings:
     """Return the settings in which an algorithm is compared; if a side is a results file, those that it holds.
 
     `grid` and `profile` are the values of --grid and --profile; `profile` None stands for that of each zone. Raises
     UserError.
     """
     if grid == NO_CELLS:
-        return Chosen(keys=[], lacking=[])
+        return ComparedSettings(keys=[], lacking=[])
     if any(isinstance(side, Results) for side in both):
         return _held(both, algorithm, grid, profile)
     usual, *others = dict.fromkeys(side.bench.profile for side in both if isinstance(side, Stack))
@@ -42,14 +42,14 @@ def chosen(both: Sequence[Stack | Results], algorithm: str, grid: str, profile: 
         raise UserError("one stack runs over TCP, the other over UDP", "compare two builds of one stack")
     if grid != grids.SMOKE:
         settings = [scenarios.setting(named, place) for named, place in _named(grid, profile or usual)]
-        return Chosen(keys=[(algorithm, setting) for setting in settings], lacking=[])
+        return ComparedSettings(keys=[(algorithm, setting) for setting in settings], lacking=[])
     zones = [zone for _, zone in documents.judging(usual) if zone.algorithm == algorithm]
     # The places that tell most come first, so that a budget that ends early leaves out the others.
     ranked = gate_order.order({algorithm: zones}, [zone for _, zone in documents.judging(usual)], grids.SMOKE).work
     ranked_settings = (setting if profile is None else _under(profile, setting) for _, setting in ranked)
     settings = list(dict.fromkeys(setting for setting in ranked_settings if setting is not None))
     settings = settings or [documents.profile(profile or usual, cell) for cell in _WITHOUT_ZONES]
-    return Chosen(keys=[(algorithm, setting) for setting in settings], lacking=[])
+    return ComparedSettings(keys=[(algorithm, setting) for setting in settings], lacking=[])
 
 
 def _under(profile: str, setting: Setting) -> Setting | None:
@@ -57,7 +57,7 @@ def _under(profile: str, setting: Setting) -> Setting | None:
     return documents.profile(profile, setting.point) if isinstance(setting.point, Cell) else None
 
 
-def _held(both: Sequence[Stack | Results], algorithm: str, grid: str, profile: str | None) -> Chosen:
+def _held(both: Sequence[Stack | Results], algorithm: str, grid: str, profile: str | None) -> ComparedSettings:
     """Return the settings that all files hold, as far as they are asked for."""
     held = [side.measured(algorithm) for side in both if isinstance(side, Results)]
     everywhere = [key for key in held[0] if all(key in other for other in held)]
@@ -73,7 +73,7 @@ def _held(both: Sequence[Stack | Results], algorithm: str, grid: str, profile: s
         keys = [key for key in keys if _place_of(key[1]) in wanted]
     if profile is not None:
         keys = [key for key in keys if key[1].profile == profile]
-    return Chosen(keys=keys, lacking=lacking)
+    return ComparedSettings(keys=keys, lacking=lacking)
 
 
 def _place_of(setting: Setting) -> tuple[str | None, Point]:

@@ -11,7 +11,7 @@ from conformance.commands.status import ExitStatus, of_outcomes, worst
 from conformance.model.metrics.table import METRICS
 from conformance.model.networks.place import Point
 from conformance.model.studies import comparison
-from conformance.model.studies.comparison import Change, Compared, Quantity
+from conformance.model.studies.comparison import Compared, Movement, Quantity
 from conformance.model.trials.trial import Measurement, Scheme
 from conformance.support.record import At, Record, extended
 
@@ -22,7 +22,7 @@ ROLES = ("base", "head")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class ComparedSide:
     """One side as it was given, and its scheme for each algorithm."""
 
     given: str
@@ -78,7 +78,7 @@ class ComparedRecord(Record):
     label: Annotated[str | None, At("quantity.label")]
     profile: Annotated[str, At("quantity.profile")]
     cell: Annotated[str, At("quantity.place.id")]
-    change: Change
+    change: Movement
     #: Median over the base's trials.
     before: float
     #: Median over the head's trials.
@@ -199,7 +199,7 @@ class Comparison(Result):
     alpha = comparison.ALPHA
     confidence = comparison.CONFIDENCE
 
-    sides: tuple[Side, Side]
+    sides: tuple[ComparedSide, ComparedSide]
     #: algorithms for which both sides are the same build on the same kernel, so that nothing can differ
     same_build: tuple[str, ...]
     trials: int
@@ -229,9 +229,9 @@ class Comparison(Result):
         return len(self.compared)
 
     @property
-    def count(self) -> dict[Change, int]:
+    def count(self) -> dict[Movement, int]:
         """How many quantities have each change."""
-        return {change: len(self.of(change)) for change in Change}
+        return {change: len(self.of(change)) for change in Movement}
 
     @property
     def said(self) -> list[SaidRecord]:
@@ -280,9 +280,9 @@ class Comparison(Result):
     @property
     def undecided(self) -> int:
         """How many quantities are unclear, or were seen on one side only."""
-        return len(self.of(Change.UNCLEAR)) + len(self.one_sided)
+        return len(self.of(Movement.UNCLEAR)) + len(self.one_sided)
 
-    def of(self, change: Change) -> list[Compared]:
+    def of(self, change: Movement) -> list[Compared]:
         """Return the quantities with this change."""
         return [c for c in self.compared if c.change is change]
 
@@ -299,7 +299,7 @@ class Comparison(Result):
     def serves(self) -> bool:
         """Whether one side is shown to serve for the other: in every cell, with none left out and nothing moved."""
         cells = any(c.quantity.label is None for c in self.compared)
-        gaps = self.of(Change.MOVED) or self.left_out or self.late or self.not_shown
+        gaps = self.of(Movement.MOVED) or self.left_out or self.late or self.not_shown
         return self.margin is not None and cells and not gaps
 
     def _equivalent(self, c: Compared) -> bool:
@@ -319,7 +319,7 @@ class Comparison(Result):
 
         With two kernels, it is also UNKNOWN if one is not shown to serve for the other.
         """
-        if self.of(Change.MOVED):
+        if self.of(Movement.MOVED):
             return ExitStatus.VIOLATES
         failed = of_outcomes(left.measurement.outcome for left in self.left_out)
         nothing = not self.compared and not self.same_build

@@ -18,7 +18,7 @@ from conformance.commands import (
     compare_measured,
     tracing,
 )
-from conformance.commands.compare_measured import Measured, Spent
+from conformance.commands.compare_measured import MeasuredSide, TrialCost
 from conformance.commands.compare_result import ROLES, LeftOut
 from conformance.commands.compare_sides import Results, Stack
 from conformance.model.clauses.document import Clause
@@ -40,7 +40,7 @@ Where = tuple[str, str, Point]
 
 
 @dataclasses.dataclass(kw_only=True)
-class Work:
+class ComparisonWork:
     """What is asked for, and what was found so far; see compare.Options for the first fields."""
 
     both: tuple[Stack | Results, Stack | Results]
@@ -70,7 +70,7 @@ class Work:
     lacking: list[str] = dataclasses.field(default_factory=list)
     #: {event: why it did not happen in what is compared, as far as that is known} of model/networks/events.py
     never: dict[str, str] = dataclasses.field(default_factory=lambda: dict.fromkeys(events.EVENTS, ""))
-    spent: Spent = dataclasses.field(default_factory=Spent)
+    spent: TrialCost = dataclasses.field(default_factory=TrialCost)
 
     def compare(self, algorithm: str, cells: Sequence[Key]) -> None:
         """Collect the values of an algorithm's features, then those that changes show, then those of its cells.
@@ -143,7 +143,7 @@ class Work:
                 elif not failed:
                     late.append((key[0], key[1].profile, key[1].point))
 
-    def _measured(self, work: Sequence[Key], seeds: range) -> list[Measured]:
+    def _measured(self, work: Sequence[Key], seeds: range) -> list[MeasuredSide]:
         """Return the measurements of some settings on both sides, made in the time that is left. Raises UserError."""
         both_sides = []
         for role, side in zip(ROLES, self.both, strict=True):
@@ -153,7 +153,7 @@ class Work:
                 kept = {key: self._first(held[key], seeds) for key in work if key in held}
                 both_sides.append(compare_measured.sorted_out(kept))
             elif not work or (left_s is not None and left_s <= 0):
-                both_sides.append(Measured(good={}, left_out={}))
+                both_sides.append(MeasuredSide(good={}, left_out={}))
             else:
                 under_side = {(algorithm, side.under(setting)): (algorithm, setting) for algorithm, setting in work}
                 measurements = compare_measured.measured(

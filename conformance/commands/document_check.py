@@ -30,7 +30,7 @@ _ITEM = re.compile(r"(?:pub(?:\(\w+\))? )?(?:fn|const|enum|struct|type) (\w+)")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Part:
+class DraftPart:
     """A section of the draft, or a function of its pseudocode (`name`), with digests of title and text."""
 
     section: str
@@ -57,18 +57,18 @@ class ChangeRecord(Record):
     cited_by: Sequence[str]
 
 
-class CheckedRecord(Record):
+class DraftChangesRecord(Record):
     #: The version that the adapter was written from.
     version: str
     changes: list[ChangeRecord]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Checked(Result):
+class DraftChanges(Result):
     """What a newer text of the draft changes. `version`: the text that the adapter was written from."""
 
     SCHEMA = "document-check"
-    RECORD = CheckedRecord
+    RECORD = DraftChangesRecord
 
     version: str
     changes: Sequence[ChangeRecord]
@@ -79,16 +79,18 @@ class Checked(Result):
         return ExitStatus.VIOLATES if self.changes else ExitStatus.DONE
 
 
-def compute(text: pathlib.Path, adapter: pathlib.Path = ADAPTER) -> Checked:
+def compute(text: pathlib.Path, adapter: pathlib.Path = ADAPTER) -> DraftChanges:
     """Compare a text of the draft, as rendered (.txt), with the digests that the adapter keeps. Raises UserError."""
     version = json.loads(_read(adapter / "draft.json"))["version"]
-    return Checked(version=version, changes=list(_changes(kept_parts(adapter), parts_of(text), citations(adapter))))
+    return DraftChanges(
+        version=version, changes=list(_changes(kept_parts(adapter), parts_of(text), citations(adapter)))
+    )
 
 
-def kept_parts(adapter: pathlib.Path = ADAPTER) -> list[Part]:
+def kept_parts(adapter: pathlib.Path = ADAPTER) -> list[DraftPart]:
     """Return the parts of the text that the adapter was written from."""
     kept = json.loads(_read(adapter / "draft.json"))["parts"]
-    return [Part(name=part.get("name"), section=part["section"], title=part["title"], digest=part["digest"])
+    return [DraftPart(name=part.get("name"), section=part["section"], title=part["title"], digest=part["digest"])
             for part in kept]  # fmt: skip
 
 
@@ -105,7 +107,7 @@ def keep(text: pathlib.Path, version: str, adapter: pathlib.Path = ADAPTER) -> p
     return target
 
 
-def parts_of(text: pathlib.Path) -> list[Part]:
+def parts_of(text: pathlib.Path) -> list[DraftPart]:
     """Return the parts of a rendered text. Raises UserError if it has no section with pseudocode."""
     parts = list(_parts(_read(text).splitlines()))
     if not any(part.name for part in parts):
@@ -113,7 +115,7 @@ def parts_of(text: pathlib.Path) -> list[Part]:
     return parts
 
 
-def _parts(lines: Iterable[str]) -> Iterator[Part]:
+def _parts(lines: Iterable[str]) -> Iterator[DraftPart]:
     section, title = "", ""
     prose: list[str] = []
     functions: dict[str, list[str]] = {}
@@ -127,9 +129,9 @@ def _parts(lines: Iterable[str]) -> Iterator[Part]:
             body = None
         if heading := _HEADING.fullmatch(line):
             if section:
-                yield Part(section=section, title=title, name=None, digest=_digest(prose))
+                yield DraftPart(section=section, title=title, name=None, digest=_digest(prose))
                 for name, text in functions.items():
-                    yield Part(section=section, title=title, name=name, digest=_digest(text))
+                    yield DraftPart(section=section, title=title, name=name, digest=_digest(text))
             section, title, prose, functions = heading[1], _digest([heading[2]]), [], {}
         elif body is not None and indent > base and not comment:
             body.append(line)
@@ -165,7 +167,9 @@ def _digest(lines: Sequence[str]) -> str:
     return hashlib.sha256(" ".join(" ".join(lines).split()).encode()).hexdigest()[:12]
 
 
-def _changes(old: Sequence[Part], new: Sequence[Part], cites: Mapping[str, Sequence[str]]) -> Iterator[ChangeRecord]:
+def _changes(
+    old: Sequence[DraftPart], new: Sequence[DraftPart], cites: Mapping[str, Sequence[str]]
+) -> Iterator[ChangeRecord]:
     before, after = {part.key: part for part in old}, {part.key: part for part in new}
     for part in new:
         was = before.get(part.key)

@@ -23,7 +23,7 @@ _SECONDS_AT_RATE = 10
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Row:
+class PlayedRow:
     """Medians of the plays of a cell, and of what was measured in guests there, where results have it."""
 
     cell: Cell
@@ -37,7 +37,7 @@ class Row:
         return self.utilization / self.measured if self.measured else None
 
 
-class RowRecord(Record):
+class PlayedRowRecord(Record):
     cell: Text
     #: Median of the plays.
     utilization: float
@@ -54,7 +54,7 @@ class PlayedRecord(Record):
     called: str
     #: Plays of each cell.
     trials: int
-    rows: list[RowRecord]
+    rows: list[PlayedRowRecord]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ class Played(Result):
 
     called: str
     trials: int
-    rows: Sequence[Row]
+    rows: Sequence[PlayedRow]
 
 
 def compute(
@@ -84,7 +84,7 @@ def compute(
     for cell in grid.cells(name):
         plays = _plays(program, [*_path(cell), f"called={called}", f"seeds=1:{trials}", *options])
         utilization, lost = (statistics.median(play[word] for play in plays) for word in ("utilization", "lost_pct"))
-        rows.append(Row(cell=cell, utilization=utilization, lost_pct=lost, measured=measured.get(cell)))
+        rows.append(PlayedRow(cell=cell, utilization=utilization, lost_pct=lost, measured=measured.get(cell)))
     return Played(called=called, trials=trials, rows=rows)
 
 

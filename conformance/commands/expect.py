@@ -88,7 +88,7 @@ class KnownRecord(Record):
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Known(Result):
+class KnownDeviations(Result):
     """The known deviations of a stack."""
 
     SCHEMA = "expect-show"
@@ -98,9 +98,9 @@ class Known(Result):
     entries: tuple[Expected, ...]
 
 
-def known(stack: str) -> Known:
+def known(stack: str) -> KnownDeviations:
     """Return the known deviations of a stack (a name, or the path of an adapter.json). Raises UserError."""
-    return Known(stack=stack, entries=expectations.load(stack))
+    return KnownDeviations(stack=stack, entries=expectations.load(stack))
 
 
 def update(stack: str, results: Sequence[pathlib.Path | str], choice: Choice | None = None, add: bool = True) -> Update:

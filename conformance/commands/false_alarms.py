@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from conformance.commands import mutants
-from conformance.commands.mutants import Options, Reporter
+from conformance.commands.mutants import MutantOptions, Reporter
 from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches, runs
@@ -69,7 +69,7 @@ class Nearest:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Run:
+class ReferenceRun:
     """A whole run of a reference; `why`: the cells that violate, or what went wrong."""
 
     algorithm: str
@@ -103,7 +103,7 @@ class Kept:
 
     def __init__(self) -> None:
         self._about: dict[str, About] = {}
-        self._runs: dict[str, dict[int, Run]] = collections.defaultdict(dict)
+        self._runs: dict[str, dict[int, ReferenceRun]] = collections.defaultdict(dict)
 
     @classmethod
     def load(cls) -> Self:
@@ -121,14 +121,14 @@ class Kept:
                         "nearest": nearest and Nearest(**nearest),
                         "why": tuple(run["why"]),
                     }
-                    loaded = Run(algorithm=algorithm, **{**run, **read})
+                    loaded = ReferenceRun(algorithm=algorithm, **{**run, **read})
                     record._runs[algorithm][loaded.first_seed] = loaded
         except (ValueError, KeyError, TypeError, AttributeError, UserError) as error:
             why = f"{path()}: not a record of runs: {type(error).__name__}: {error}"
             raise UserError(why, "delete it, and measure again") from None
         return record
 
-    def runs(self, algorithm: str, about: About | None = None) -> dict[int, Run]:
+    def runs(self, algorithm: str, about: About | None = None) -> dict[int, ReferenceRun]:
         """Return {first seed: Run} of an algorithm; none if its runs depend on another `about`."""
         return self._runs[algorithm] if about in (None, self._about.get(algorithm)) else {}
 
@@ -137,7 +137,7 @@ class Kept:
         release: str | None = self._about.get(algorithm, {}).get("kernel")
         return release
 
-    def add(self, run: Run, about: About) -> None:
+    def add(self, run: ReferenceRun, about: About) -> None:
         """Keep a run and write the file; a run that failed is not kept, so that it is tried again. Raises UserError."""
         if run.failed:
             return
@@ -151,7 +151,7 @@ class Kept:
 
 
 class FalseAlarmsRecord(Record):
-    runs: list[Run]
+    runs: list[ReferenceRun]
     false_alarms: int
     #: Upper bound of the share of runs (Clopper-Pearson), or null if no run succeeded.
     at_most_with_95_pct_confidence: float | None
@@ -167,7 +167,7 @@ class FalseAlarms(Result):
     RECORD = FalseAlarmsRecord
     most = MOST
 
-    runs: tuple[Run, ...]
+    runs: tuple[ReferenceRun, ...]
     before: int
     recorded: pathlib.Path | None
 
@@ -190,7 +190,7 @@ class FalseAlarms(Result):
         return ExitStatus.DONE if self.false_alarms <= MOST * len(self.runs) else ExitStatus.VIOLATES
 
 
-def compute(n: int, options: Options, record: bool, notes: Notes) -> FalseAlarms:
+def compute(n: int, options: MutantOptions, record: bool, notes: Notes) -> FalseAlarms:
     """Make `n` whole runs of references, to count those that violate a zone. Raises UserError.
 
     REFERENCES take turns. Each run covers all zones (of the grid, 10 Mbit/s unless the options say more), has seeds of
@@ -202,7 +202,7 @@ def compute(n: int, options: Options, record: bool, notes: Notes) -> FalseAlarms
     kept = Kept.load() if record else None
     for line in _other_kernels(bench, kept) if kept else ():
         notes.say(line)
-    runs: list[Run] = []
+    runs: list[ReferenceRun] = []
     before = 0
     with mutants.reporter(notes, "runs", n) as report:
         for algorithm, first_seeds in _blocks(n, options):
@@ -227,7 +227,7 @@ def _other_kernels(bench: Bench, kept: Kept) -> Iterator[str]:
             yield f"guest kernel Linux {is_now}; {runs_of} are not used"
 
 
-def _blocks(n: int, options: Options) -> Iterator[tuple[str, list[int]]]:
+def _blocks(n: int, options: MutantOptions) -> Iterator[tuple[str, list[int]]]:
     """Yield (algorithm, first seeds of its runs) for each block; the `n` runs take turns over REFERENCES."""
     shares = [n // len(REFERENCES) + (at < n % len(REFERENCES)) for at in range(len(REFERENCES))]
     for block in range(0, max(shares), _BLOCK_RUNS):
@@ -241,11 +241,11 @@ def _block(
     bench: Bench,
     algorithm: str,
     first_seeds: Sequence[int],
-    options: Options,
+    options: MutantOptions,
     kept: Kept | None,
     report: Reporter,
-) -> Iterator[tuple[list[Run], bool]]:
-    """Yield ([Run], whether they are newly made) of a block: first the runs in `kept` (a Record, or None)."""
+) -> Iterator[tuple[list[ReferenceRun], bool]]:
+    """Yield ([ReferenceRun], whether they are newly made) of a block: first the runs in `kept` (a Record, or None)."""
     zones = mutants.zones_of(algorithm, options.profile or bench.profile, options)
     about = _about(bench, algorithm, zones, options) if kept else None
     known = kept.runs(algorithm, about) if kept else {}
@@ -263,7 +263,7 @@ def _block(
     yield block, True
 
 
-def _about(bench: Bench, algorithm: str, zones: Sequence[Zone], options: Options) -> dict[str, Any]:
+def _about(bench: Bench, algorithm: str, zones: Sequence[Zone], options: MutantOptions) -> dict[str, Any]:
     """Return what a run depends on besides its seeds: kernel, looks, digests of what is measured and what judges it."""
     settings = [setting for _, setting in mutants.work(algorithm, model.order(zones))]
     judged_by = {
@@ -287,10 +287,10 @@ def _reference_runs(
     algorithm: str,
     first_seeds: Sequence[int],
     zones: Sequence[Zone],
-    options: Options,
+    options: MutantOptions,
     results: Store,
     report: Reporter,
-) -> Iterator[Run]:
+) -> Iterator[ReferenceRun]:
     """Yield Runs that share guests; their trials are read from the Store `results`, or added to it."""
     where = model.order(zones)
     options_of = {seed: dataclasses.replace(options, first_seed=seed) for seed in first_seeds}
@@ -307,7 +307,7 @@ def _reference_runs(
         measured = {mutants.at(answer): answer.measurements for answer in answers}
         verdicts = mutants.judged(whole, answers)
         status = overall(verdicts)
-        yield Run(
+        yield ReferenceRun(
             algorithm=algorithm,
             first_seed=first_seed,
             trials=sum(map(len, measured.values())),

@@ -129,7 +129,7 @@ def _name(algorithm: str, stack: str) -> str:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class FidelityLine:
     """Our utilization minus the published one, over a scheme's cells at one bandwidth, or at all if that is None."""
 
     scheme: str
@@ -193,7 +193,7 @@ class Fidelity(Result):
     SCHEMA = "fidelity"
     RECORD = FidelityRecord
 
-    lines: tuple[Line, ...]
+    lines: tuple[FidelityLine, ...]
 
     @property
     def limits(self) -> list[Limit]:
@@ -209,8 +209,8 @@ class Fidelity(Result):
         return exceeded
 
 
-def table(rows: Iterable[Row]) -> list[Line]:
-    """Return a Line for each scheme and bandwidth, and one for all of the scheme's cells."""
+def table(rows: Iterable[Row]) -> list[FidelityLine]:
+    """Return a FidelityLine for each scheme and bandwidth, and one for all of the scheme's cells."""
     groups: dict[tuple[str, float | None], list[tuple[Cell, float]]] = collections.defaultdict(list)
     for algorithm, cell, ours, theirs in rows:
         for bandwidth in (cell.bandwidth_mbps, None):
@@ -220,7 +220,7 @@ def table(rows: Iterable[Row]) -> list[Line]:
         bias, rms = bias_and_rms([difference for _, difference in differences])
         worst_cell, worst = max(differences, key=lambda pair: abs(pair[1]))
         lines.append(
-            Line(scheme=algorithm, bandwidth_mbps=bandwidth, cells=len(differences), bias=bias, rms=rms,
+            FidelityLine(scheme=algorithm, bandwidth_mbps=bandwidth, cells=len(differences), bias=bias, rms=rms,
                  worst_cell=worst_cell, worst=worst)
         )  # fmt: skip
     return lines

@@ -27,7 +27,7 @@ from conformance.commands import (
 from conformance.commands.compare_result import Comparison
 from conformance.commands.gate_budget import Budget, Spent
 from conformance.commands.gate_clauses import Clauses, ClausesRecord
-from conformance.commands.gate_findings import Evidence, ZoneResult, by_zone, evidence
+from conformance.commands.gate_findings import GateEvidence, ZoneResult, by_zone, evidence
 from conformance.commands.measuring import source
 from conformance.commands.result import Result, printed
 from conformance.commands.status import ExitStatus, of_verdicts
@@ -44,10 +44,10 @@ from conformance.model.judging.session import Answer, Event, Finding, Plan, Sess
 from conformance.model.judging.verdict import ALPHA, Status, last_look
 from conformance.model.judging.zone import Zone
 from conformance.model.networks.place import Point
-from conformance.model.studies.comparison import Change, Compared
+from conformance.model.studies.comparison import Compared, Movement
 from conformance.model.trials.trial import Measurement
 from conformance.reporting.text import gate as reporting
-from conformance.reporting.tools.export import FalseAlarmsRecord, ShiftsRecord
+from conformance.reporting.tools.export import FalseAlarmRatesRecord, ShiftsRecord
 from conformance.support import files, limits, spelling
 from conformance.support.console import count, duration
 from conformance.support.notes import Notes
@@ -62,7 +62,7 @@ _LEAST_BLAME_S = 30.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options:
+class GateOptions:
     """What a gate is asked to do. `budget` and `shard` are as on the command line, such as 10m and 2/5."""
 
     algorithms: Sequence[str]
@@ -153,7 +153,7 @@ class ZoneRecord(Record):
     cells: list[GateCellRecord]
 
 
-class EvidenceRecord(Record):
+class GateEvidenceRecord(Record):
     smoke: bool
     asked: int
     decided: int
@@ -167,13 +167,13 @@ class GateRecord(Record):
     baseline: bool
     #: Upper bound on the share of runs with any false alarm, over all judged cells of all zones and shards (Holm); null
     #: if none was judged.
-    false_alarms: FalseAlarmsRecord | None
+    false_alarms: FalseAlarmRatesRecord | None
     #: Features that moved from the baseline's, as `conformance compare` reports them (compare.json); null without
     #: --features.
     features: Annotated[dict[str, Any] | None, At("features_document")]
     #: How many verdicts were asked for, and how many are decided: those at smoke cells or, without any, all that count.
     #: Below half, the gate cannot tell.
-    evidence: EvidenceRecord
+    evidence: GateEvidenceRecord
     #: Verdicts on clauses, as `conformance clause run` reports them (clause-run.json), and whether each is a violation
     #: on record; null without --clauses, unless clauses judge an algorithm first.
     clauses: ClausesRecord | None
@@ -185,7 +185,7 @@ class GateRecord(Record):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GateResult(Result):
-    """All that a gate found. `strict`: see Options."""
+    """All that a gate found. `strict`: see GateOptions."""
 
     SCHEMA = "gate"
     VERSION = 3
@@ -215,7 +215,7 @@ class GateResult(Result):
     @property
     def moved(self) -> list[Compared]:
         """The features that moved from the baseline's, the largest change first."""
-        return [] if self.features is None else self.features.of(Change.MOVED)
+        return [] if self.features is None else self.features.of(Movement.MOVED)
 
     @property
     def findings(self) -> list[Finding]:
@@ -241,7 +241,7 @@ class GateResult(Result):
         return [finding for finding in self.findings if finding.surprise is Surprise.UNCONFIRMED]
 
     @property
-    def evidence(self) -> Evidence:
+    def evidence(self) -> GateEvidence:
         return evidence(self.judged)
 
     @property
@@ -250,9 +250,9 @@ class GateResult(Result):
         return reporting.ENDS[self.exit_status]
 
     @property
-    def false_alarms(self) -> FalseAlarmsRecord | None:
+    def false_alarms(self) -> FalseAlarmRatesRecord | None:
         """The bound on false alarms; None if no cell was judged."""
-        return FalseAlarmsRecord(at_most=ALPHA, cells=self.family) if self.findings else None
+        return FalseAlarmRatesRecord(at_most=ALPHA, cells=self.family) if self.findings else None
 
     @property
     def features_document(self) -> dict[str, Any] | None:
@@ -303,7 +303,7 @@ class GateResult(Result):
         return ExitStatus.DONE if enough and (known or not self.strict) else ExitStatus.UNKNOWN
 
 
-def compute(options: Options, notes: Notes) -> GateResult:
+def compute(options: GateOptions, notes: Notes) -> GateResult:
     """Measure and judge a stack; `notes` shows progress. Raises UserError."""
     budget = Budget(options.budget)
     bench = benches.find(options.choice)
@@ -384,7 +384,7 @@ def compute(options: Options, notes: Notes) -> GateResult:
     )
 
 
-def _first(options: Options, bench: Bench, algorithms: Iterable[str]) -> tuple[Sequence[str], Sequence[str]]:
+def _first(options: GateOptions, bench: Bench, algorithms: Iterable[str]) -> tuple[Sequence[str], Sequence[str]]:
     """Return (algorithms, ids of clauses) of those that clauses judge before zones; none where cells are named."""
     if options.baseline or options.grid not in (grids.FULL, grids.SMOKE):
         return (), ()
@@ -397,7 +397,7 @@ def _first(options: Options, bench: Bench, algorithms: Iterable[str]) -> tuple[S
     return list(dict.fromkeys(a for a, _ in asked)), list(dict.fromkeys(name for _, name in asked))
 
 
-def _check_target(target: pathlib.Path, options: Options) -> None:
+def _check_target(target: pathlib.Path, options: GateOptions) -> None:
     """Check that reports can be written to this folder and overwrite none of their sources. Raises UserError."""
     copy = (target / "results.jsonl").resolve()
     for name, given in (("--results", options.results), ("--baseline", options.baseline)):
@@ -407,7 +407,7 @@ def _check_target(target: pathlib.Path, options: Options) -> None:
 
 
 def _features(
-    options: Options, bench: Bench, algorithms: Sequence[str], budget_s: float | None, notes: Notes
+    options: GateOptions, bench: Bench, algorithms: Sequence[str], budget_s: float | None, notes: Notes
 ) -> Comparison | None:
     """Compare features with the baseline's, in half of the budget; without a baseline, only record them.
 
@@ -419,7 +419,7 @@ def _features(
     algorithms = [algorithm for algorithm in algorithms if algorithm not in why_not]
     if not algorithms:
         return None
-    chosen = compare.Options(
+    chosen = compare.CompareOptions(
         algorithms=algorithms, choice=options.choice, results=options.results, grid=compare_places.NO_CELLS,
         budget_s=None if budget_s is None else budget_s / 2, workers=options.workers, first_seed=options.first_seed,
     )  # fmt: skip
@@ -434,7 +434,7 @@ def _features(
     return None
 
 
-def _plan(options: Options, bench: Bench, known: Sequence[Expected]) -> tuple[Plan, dict[str, list[Zone]]]:
+def _plan(options: GateOptions, bench: Bench, known: Sequence[Expected]) -> tuple[Plan, dict[str, list[Zone]]]:
     """Return the plan, and {algorithm: the zones that it is judged by}. Raises UserError."""
     if options.baseline == "":
         raise UserError("--baseline is empty", "name a results file, or leave it out")
@@ -462,7 +462,7 @@ def _plan(options: Options, bench: Bench, known: Sequence[Expected]) -> tuple[Pl
     return planned, zones
 
 
-def _zones(options: Options, bench: Bench, shipped: list[Zone]) -> dict[str, list[Zone]]:
+def _zones(options: GateOptions, bench: Bench, shipped: list[Zone]) -> dict[str, list[Zone]]:
     """Return {algorithm: its Zones}, by default of all algorithms that the stack offers and that have zones.
 
     Raises UserError if an algorithm has none.

@@ -25,7 +25,7 @@ class ZoneResult:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Evidence:
+class GateEvidence:
     """The verdicts that a gate rests on: those at smoke places or, if it was asked for none of these, all.
 
     Verdicts on places that do not count are left out.
@@ -46,8 +46,8 @@ class Evidence:
         return 0 < self.asked <= 2 * self.decided
 
 
-def evidence(results: Sequence[ZoneResult]) -> Evidence:
-    """Return the Evidence in these zones."""
+def evidence(results: Sequence[ZoneResult]) -> GateEvidence:
+    """Return the GateEvidence in these zones."""
     smoke = {(r.zone.algorithm, r.zone.profile, place) for r in results for place in r.zone.smoke}
     every = [(r.zone, place, False) for r in results for place in r.unmeasured]
     every += [
@@ -59,7 +59,7 @@ def evidence(results: Sequence[ZoneResult]) -> Evidence:
     at_smoke = [suspect for suspect in every if (suspect[0].algorithm, suspect[0].profile, suspect[1]) in smoke]
     chosen = at_smoke or every
     undecided = tuple((zone, place) for zone, place, decided in chosen if not decided)
-    return Evidence(smoke=bool(at_smoke), asked=len(chosen), undecided=undecided)
+    return GateEvidence(smoke=bool(at_smoke), asked=len(chosen), undecided=undecided)
 
 
 def failing(results: Iterable[ZoneResult]) -> list[Violation]:

@@ -18,7 +18,7 @@ _SMOKE, _FIRST, _REST = range(3)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Order:
+class GateOrder:
     """What is measured, in order; which of it is at smoke places, and what comes before all the rest."""
 
     work: Sequence[Key]
@@ -26,8 +26,8 @@ class Order:
     urgent: frozenset[Key]
 
 
-def order(zones: Mapping[str, Sequence[Zone]], others: Sequence[Zone], grid: str) -> Order:
-    """Return the Order of these zones' places, the most telling first: smoke places, then others, each by bytes.
+def order(zones: Mapping[str, Sequence[Zone]], others: Sequence[Zone], grid: str) -> GateOrder:
+    """Return the GateOrder of these zones' places, the most telling first: smoke places, then others, each by bytes.
 
     Bytes decide what a trial costs. Ties of an algorithm go to the place whose interval is farthest from other
     algorithms'. The first place of a zone without smoke places comes right after the smoke places, so that a budget
@@ -52,7 +52,7 @@ def order(zones: Mapping[str, Sequence[Zone]], others: Sequence[Zone], grid: str
                 stage = _SMOKE if at in smoke else _FIRST if at in first else _REST
                 ranked.append(((stage, *rank), (algorithm, settings[at])))
     ranked.sort(key=lambda pair: pair[0])
-    return Order(
+    return GateOrder(
         work=[key for _, key in ranked],
         smoke=frozenset(key for (stage, *_), key in ranked if stage == _SMOKE),
         urgent=frozenset(key for (stage, *_), key in ranked if stage != _REST),

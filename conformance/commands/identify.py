@@ -21,7 +21,7 @@ from conformance.model.networks.place import Cell
 from conformance.model.networks.setting import Setting
 from conformance.model.studies import identify as model
 from conformance.model.studies.identify import Miss, Score
-from conformance.model.studies.identify_rates import Rates, rates
+from conformance.model.studies.identify_rates import IdentificationRates, rates
 from conformance.model.trials.trial import Measurement, Outcome, Scheme
 from conformance.support.notes import Notes
 from conformance.support.record import At, Record, Text
@@ -71,7 +71,7 @@ class IdentifiedRecord(Record):
     #: How often an identification with this many trials per cell is right, by simulation from the references' trials:
     #: first for a reference itself, then for an implementation that differs from it as honest ones do. Empty if nothing
     #: was identified.
-    rates: list[Rates]
+    rates: list[IdentificationRates]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ class Identified(Result):
     exported: tuple[str, ...] = ()
     trouble: common.Trouble | None = None
     #: how often such an identification is right, by simulation: of the references, and of other honest implementations
-    rates: tuple[Rates, ...] = ()
+    rates: tuple[IdentificationRates, ...] = ()
 
     @property
     def contradicted(self) -> bool:
@@ -259,18 +259,18 @@ class TallyRecord(Record):
     trouble: common.Trouble | None
 
 
-class CheckedRecord(Record):
+class IdentifyCountsRecord(Record):
     trials: int
     cells: int
     algorithms: Annotated[list[TallyRecord], At("tallies")]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Checked(Result):
+class IdentifyCounts(Result):
     """Counts of correct and wrong identifications of every known algorithm."""
 
     SCHEMA = "identify-check"
-    RECORD = CheckedRecord
+    RECORD = IdentifyCountsRecord
 
     trials: int
     cells: int
@@ -284,7 +284,7 @@ class Checked(Result):
 
 def compute_check(
     choice: Choice, *, trials: int, first_seed: int, results: str, workers: int | None, notes: Notes
-) -> Checked:
+) -> IdentifyCounts:
     """Identify every algorithm that has identify zones `trials` times, from one trial a cell; count the results.
 
     Raises UserError.
@@ -300,7 +300,7 @@ def compute_check(
     for algorithm in algorithms:
         by_cell = {cell: by_algorithm[algorithm, cell] for cell in cells}
         tallies.append(_tally(ours, algorithm, bench.scheme(algorithm), by_cell, trials))
-    return Checked(trials=trials, cells=len(cells), tallies=tuple(tallies))
+    return IdentifyCounts(trials=trials, cells=len(cells), tallies=tuple(tallies))
 
 
 def _tally(

@@ -40,7 +40,7 @@ _ANY_CELL = Cell(10, 20, 0)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class MatrixRow:
     """One adapter and algorithm: its worst verdict, how many of each there are, and `what` in words."""
 
     stack: str
@@ -85,7 +85,7 @@ class Matrix(Result):
     false_alarms_of_a_row = ALPHA
 
     grid: str | None
-    rows: tuple[Row, ...]
+    rows: tuple[MatrixRow, ...]
 
 
 def compute(
@@ -106,7 +106,7 @@ def compute(
     are repeated with fresh seeds.
     """
     wanted = grids.cells(grid) if grid else None
-    rows: list[Row] = []
+    rows: list[MatrixRow] = []
     for about in [manifest.read(stack) for stack in stacks] or manifest.shipped():
         if about.offered():
             rows += _rows(about, stacks, choice, wanted, (trials, most_trials), first_seed, results, workers, notes)
@@ -123,14 +123,16 @@ def _rows(
     results: str | pathlib.Path,
     workers: int | None,
     notes: Notes,
-) -> Iterator[Row]:
+) -> Iterator[MatrixRow]:
     name = next((s for s in stacks if manifest.read(s) == about), about.name)
     try:
         bench = benches.find(dataclasses.replace(choice, stack=name))
     except UserError as error:
         for algorithm in about.offered():
             called = about.called(algorithm)
-            yield Row(stack=about.name, algorithm=algorithm, called=called, status=Status.UNSUPPORTED, what=str(error))
+            yield MatrixRow(
+                stack=about.name, algorithm=algorithm, called=called, status=Status.UNSUPPORTED, what=str(error)
+            )
         return
     plan = _plan(about.offered(), bench.profile, wanted, trials, first_seed)
     notes.say(f"{about.name}: {count(len(about.offered()), 'algorithm')}, {count(len(plan.work), 'cell')}")
@@ -189,14 +191,14 @@ def _zones(algorithm: str, profile: str) -> list[Zone]:
 
 def _row(
     about: Manifest, algorithm: str, verdicts: Sequence[Verdict], by_key: Mapping[Key, Sequence[Measurement]]
-) -> Row:
+) -> MatrixRow:
     measurements = [m for measurements in by_key.values() for m in measurements]
     cells = [m for m in measurements if not m.trial.setting.packets]
     walls = [m.host["wall_s"] for m in cells if "wall_s" in m.host]
     wall_s = statistics.median(walls) if walls else None
 
-    def row(status: Status, what: str, count: Mapping[Status, int] = types.MappingProxyType({})) -> Row:
-        return Row(
+    def row(status: Status, what: str, count: Mapping[Status, int] = types.MappingProxyType({})) -> MatrixRow:
+        return MatrixRow(
             stack=about.name, algorithm=algorithm, called=about.called(algorithm), status=status, what=what,
             count=count, wall_s=wall_s,
         )  # fmt: skip

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Annotated
 
 from conformance.catalogue import documents, mutant_record, scenarios
-from conformance.catalogue.mutant_record import Measured
+from conformance.catalogue.mutant_record import MutantTrials
 from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches, unused
@@ -44,7 +44,7 @@ from conformance.support.record import At, Record
 #: (name of a profile or scenario, a cell or point of it)
 Where = tuple[str, Point]
 #: what mutants did: {(mutant, profile, cell): what was measured}
-Did = dict[tuple[str, str, Point], Measured]
+Did = dict[tuple[str, str, Point], MutantTrials]
 #: the share of the mutants that `make mutants` requires to be detected
 LEAST_DETECTED = 0.9
 _PATCHED_KERNEL = "mutants"
@@ -73,7 +73,7 @@ def folder() -> pathlib.Path:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options:
+class MutantOptions:
     """How mutants, or references, are measured: each cell `trials` times, or up to `max_trials` while inconclusive.
 
     `whole`: measure every cell, not just until one violates. `zones`: files of further zones to judge by, of any
@@ -148,7 +148,7 @@ class Scored(Result):
         return ExitStatus.DONE if enough else ExitStatus.VIOLATES
 
 
-def compute(ids: Sequence[str], options: Options, record: bool, notes: Notes) -> Scored:
+def compute(ids: Sequence[str], options: MutantOptions, record: bool, notes: Notes) -> Scored:
     """Measure the mutants with these ids, or all if none is named; progress goes to `notes`. Raise UserError."""
     chosen = mutants.choose(corpus(), ids)
     if record and ids:
@@ -182,7 +182,7 @@ def _absent(chosen: Sequence[Mutant]) -> list[Mutant]:
     return [mutant for mutant in chosen if mutant.kernel not in (None, _PATCHED_KERNEL, kernels.DEFAULT_NAME, *here)]
 
 
-def _look(mutant: Mutant, options: Options, kept: Store, report: "Reporter", did: Did) -> Finding:
+def _look(mutant: Mutant, options: MutantOptions, kept: Store, report: "Reporter", did: Did) -> Finding:
     """Measure a mutant until it violates a zone; return the Finding, and add what was measured to `did`."""
     bench = bench_of(mutant, report.say)
     zones = _zones(mutant, options)
@@ -211,7 +211,7 @@ def _keep(mutant: Mutant, answers: Iterable[Answer], did: Did) -> None:
 
 
 def _try_where_none_is_rejected(
-    chosen: Sequence[Mutant], options: Options, kept: Store, report: "Reporter", did: Did
+    chosen: Sequence[Mutant], options: MutantOptions, kept: Store, report: "Reporter", did: Did
 ) -> None:
     """Measure more mutants in the cells of each zone that has rejected none so far, until it rejects one.
 
@@ -234,7 +234,9 @@ def _try_where_none_is_rejected(
                 break
 
 
-def asked(algorithm: str, zones: Sequence[Zone], options: Options, where: Collection[Where] | None = None) -> Plan:
+def asked(
+    algorithm: str, zones: Sequence[Zone], options: MutantOptions, where: Collection[Where] | None = None
+) -> Plan:
     """Return a Plan that asks about all cells of these zones but measures only `where`, [(profile, cell)], if given."""
     questions = [
         ask(zone, scenarios.setting(zone.profile, place), algorithm) for zone in zones for place in zone.intervals
@@ -254,7 +256,7 @@ def measure(
     algorithm: str,
     zones: Sequence[Zone],
     where: Collection[Where],
-    options: Options,
+    options: MutantOptions,
     on_trial: Callable[[Progress], None],
 ) -> list[Answer]:
     """Return Answers, stored or made now, each with its verdicts; a cell gets more trials while it is inconclusive."""
@@ -278,14 +280,14 @@ def work(algorithm: str, where: Collection[Where]) -> list[Key]:
     return [(algorithm, scenarios.setting(profile, place)) for profile, place in where]
 
 
-def _zones(mutant: Mutant, options: Options) -> list[Zone]:
+def _zones(mutant: Mutant, options: MutantOptions) -> list[Zone]:
     """Return the zones of the algorithm that a mutant claims to be, under the options' profile or its transport's."""
     transport = manifest.read(_stack(mutant)).transport
     return zones_of(mutant.algorithm, options.profile or documents.PROFILES[transport], options)
 
 
 @functools.cache
-def zones_of(algorithm: str, profile: str, options: Options) -> list[Zone]:
+def zones_of(algorithm: str, profile: str, options: MutantOptions) -> list[Zone]:
     """Return an algorithm's zones: those over the grid, those over a few cells or points, and those of `options.zones`.
 
     Zones over the grid are limited to the cells of `options.grid`, and zones over points of scenarios to the points
@@ -313,7 +315,7 @@ def bench_of(mutant: Mutant, say: Callable[[str], None]) -> Bench:
     if mutant.kernel == _PATCHED_KERNEL:
         _build_patched_kernel(say)
     kernel = kernel_variant.ready(mutant.id, mutant.kernel, mutant.parameters)
-    place = benches.Place(kernel=kernel, room=VirtualRoom(kernel))
+    place = benches.BenchPlace(kernel=kernel, room=VirtualRoom(kernel))
     return dataclasses.replace(benches.find(choice), place=lambda algorithm: place)
 
 

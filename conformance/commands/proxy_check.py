@@ -34,7 +34,7 @@ END_TO_END = "end to end"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Row:
+class ProxyRow:
     """A case, with a proxy or end to end: what was done, what was observed, and whether that is as required."""
 
     case: str
@@ -56,7 +56,7 @@ class ProxyCheckRecord(Record):
     proxy: str
     #: Why pepsal was not tried in addition to the suite's own; else null.
     left_out: str | None
-    rows: list[Row]
+    rows: list[ProxyRow]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -67,7 +67,7 @@ class Checked(Result):
     RECORD = ProxyCheckRecord
 
     proxy: str
-    rows: tuple[Row, ...]
+    rows: tuple[ProxyRow, ...]
     left_out: str | None = None
 
     @property
@@ -135,7 +135,7 @@ def most_undelivered(bound: int, receive: int | None = None) -> int:
     return bound + 2 * (bound if receive is None else receive)
 
 
-def _row(case: Mapping[str, Any]) -> Row:
+def _row(case: Mapping[str, Any]) -> ProxyRow:
     program = [*proxy_network.UNSHARE, sys.executable, "-m", "conformance.lab.proxy_failures", json.dumps(case)]
     about = {"case": case["case"], "via": case["via"], "about": _about(case)}
     try:
@@ -147,9 +147,9 @@ def _row(case: Mapping[str, Any]) -> Row:
     except (subprocess.TimeoutExpired, ValueError) as error:
         late = isinstance(error, subprocess.TimeoutExpired)
         why = f"it took longer than {_LONGEST_S} s" if late else (done.stderr.strip().splitlines() or ["no output"])[-1]
-        return Row(**about, seen={}, asked=None, holds=None, trouble=why)
+        return ProxyRow(**about, seen={}, asked=None, holds=None, trouble=why)
     must, holds = judged(case, observed)
-    return Row(**about, seen=observed, asked=must, holds=holds)
+    return ProxyRow(**about, seen=observed, asked=must, holds=holds)
 
 
 def _about(case: Mapping[str, Any]) -> str:

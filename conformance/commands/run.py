@@ -37,7 +37,7 @@ class MeasuredGridRecord(Record):
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Measured(Result):
+class MeasuredGrid(Result):
     """Measurements over a grid, as heatmaps with verdicts. `not_judged`: why no zone judges them, or None."""
 
     SCHEMA = "run"
@@ -72,7 +72,7 @@ def compute(
     workers: int | None,
     notes: Notes,
     executor: Callable[[], Executor] | None = None,
-) -> Measured:
+) -> MeasuredGrid:
     """Measure an algorithm over a grid, and judge it where zones apply; progress and errors go to `notes`.
 
     `overrides`: see documents.profile(). Raise UserError.
@@ -106,7 +106,7 @@ def compute(
             findings.append(event)
     measurements = [m for setting in settings for m in measured[setting]]
     series = heatmaps.all_series(measurements, planned=by_zone(findings))
-    return Measured(series=tuple(series), results=results, not_judged=not_judged)
+    return MeasuredGrid(series=tuple(series), results=results, not_judged=not_judged)
 
 
 def _zones(algorithm: str, setting: Setting) -> tuple[list[Zone], str | None]:

@@ -37,7 +37,7 @@ JUDGED = "judged"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
+class GroupFigure:
     """One metric of a group at a point: its value in each trial, None where it was not seen."""
 
     group: str
@@ -60,7 +60,7 @@ class PointRan:
 
     point: str
     outcomes: tuple[Outcome, ...]
-    figures: tuple[Figure, ...]
+    figures: tuple[GroupFigure, ...]
     messages: tuple[str, ...]
     verdicts: tuple[Verdict, ...] = ()
     triggered: Mapping[str, tuple[float, ...]] = dataclasses.field(default_factory=dict)
@@ -108,7 +108,7 @@ class HarmedPointRecord(PointRecord):
     harm: dict[str, float]
 
 
-class RanRecord(Record):
+class ScenarioResultsRecord(Record):
     scenario: str
     scheme: str
     trials: int
@@ -118,11 +118,11 @@ class RanRecord(Record):
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Ran(Result):
+class ScenarioResults(Result):
     """The results of a scenario. `alone`: the point that harm (RFC 9743) is computed against, if one was named."""
 
     SCHEMA = "scenario-run"
-    RECORD = RanRecord
+    RECORD = ScenarioResultsRecord
 
     scenario: str
     scheme: str
@@ -175,7 +175,7 @@ def run(
     workers: int | None,
     notes: Notes,
     executor: Callable[[], Executor] | None = None,
-) -> Ran:
+) -> ScenarioResults:
     """Run a scenario at a point or over a grid of points; progress goes to `notes`. Raise UserError."""
     scenario = scenarios.find(what)
     chosen = list(_chosen(scenario, points, grid))
@@ -205,7 +205,7 @@ def run(
         if isinstance(event, Finding):
             verdicts[event.verdict.place].append(event.verdict)
     ran = {point: _ran(point, measured[setting], verdicts[setting.point]) for point, setting in settings.items()}
-    return Ran(
+    return ScenarioResults(
         scenario=scenario.name,
         scheme=bench.scheme(algorithm).id,
         trials=trials,
@@ -262,7 +262,7 @@ def _ran(point: Point, measurements: Sequence[Measurement], verdicts: Sequence[V
     )
 
 
-def _figures(measurements: Sequence[Measurement]) -> Iterator[Figure]:
+def _figures(measurements: Sequence[Measurement]) -> Iterator[GroupFigure]:
     """Yield the figures of each group that have a value; for a lone transfer, those of the transfer."""
     if not measurements:
         return
@@ -281,10 +281,10 @@ def _figures(measurements: Sequence[Measurement]) -> Iterator[Figure]:
             yield from _figure(title, name, [of(measurement, group) for measurement in measurements])
 
 
-def _figure(group: str, metric: str, values: Sequence[float | None]) -> Iterator[Figure]:
+def _figure(group: str, metric: str, values: Sequence[float | None]) -> Iterator[GroupFigure]:
     if any(value is not None for value in values):
         rounded = (None if value is None else round(value, 6) for value in values)
-        yield Figure(group=group, metric=metric, values=tuple(rounded))
+        yield GroupFigure(group=group, metric=metric, values=tuple(rounded))
 
 
 class ScenariosRecord(Record):
@@ -292,7 +292,7 @@ class ScenariosRecord(Record):
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Listed(Result):
+class ScenarioList(Result):
     """The scenarios that ship, and the profiles."""
 
     SCHEMA = "scenario-list"
@@ -301,9 +301,9 @@ class Listed(Result):
     scenarios: tuple[common.TitleRecord, ...]
 
 
-def list_all() -> Listed:
+def list_all() -> ScenarioList:
     """List the scenarios that ship, and the profiles. Raise UserError."""
-    return Listed(
+    return ScenarioList(
         scenarios=tuple(common.TitleRecord(name=name, title=scenarios.find(name).title) for name in scenarios.names())
     )
 

@@ -26,7 +26,7 @@ Place = tuple[str, str]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class ComparedPanel:
     """A panel of one algorithm: {(row, column): Mbit/s, or None if unknown}, measured and predicted."""
 
     algorithm: str
@@ -95,13 +95,13 @@ class AccuracyRecord(Record):
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison(Result):
+class SplitAccuracy(Result):
     """All panels of all algorithms. `problems`: outcomes and messages of trials that failed or were not supported."""
 
     SCHEMA = "split-accuracy"
     RECORD = AccuracyRecord
 
-    compared: tuple[Compared, ...]
+    compared: tuple[ComparedPanel, ...]
     problems: tuple[common.Trouble, ...]
     settings: int
     trials: int
@@ -132,7 +132,7 @@ class Comparison(Result):
 def compute(
     algorithms: Sequence[str], choice: Choice, *, proxy: str, queue_sized_by: str, trials: int, results: str,
     workers: int | None, profile: str | None, notes: Notes,
-) -> Comparison:  # fmt: skip
+) -> SplitAccuracy:  # fmt: skip
     """Measure the paths, and each segment alone, and compare; progress goes to `notes`. Raises UserError.
 
     Without a proxy, the paths are measured end to end, and predicted from the single cell that they amount to.
@@ -175,7 +175,7 @@ def compute(
         return {cell: known[algorithm, alone[cell]] for cell in cells if (algorithm, alone[cell]) in known}
 
     compared = tuple(
-        Compared(
+        ComparedPanel(
             algorithm=bench.scheme(algorithm).id,
             panel=panel,
             measured={at: measured[algorithm, paths[segments]] for at, segments in panel.paths.items()},
@@ -187,7 +187,7 @@ def compute(
         for algorithm in algorithms
         for panel in panels
     )
-    return Comparison(
+    return SplitAccuracy(
         compared=compared, problems=tuple(sorted(problems)), settings=len(work), trials=trials,
         took_s=time.monotonic() - began, spent_s=spent_s,
     )  # fmt: skip

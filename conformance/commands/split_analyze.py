@@ -22,7 +22,7 @@ from conformance.support.record import At, Record
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
+class Selection:
     """Which results to look at. A field that is None or empty selects all."""
 
     algorithms: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class Chosen:
 Measured = Mapping[str, Mapping[Cell, Sequence[Measurement]]]
 
 
-def load(results: Sequence[str | pathlib.Path], chosen: Chosen = Chosen()) -> Measured:
+def load(results: Sequence[str | pathlib.Path], chosen: Selection = Selection()) -> Measured:
     """Return the chosen results of each scheme. Raises UserError if there are none, or if runs differ."""
     everything = store.read(*results)
     measurements = [m for m in everything if m in chosen]
@@ -61,7 +61,7 @@ def load(results: Sequence[str | pathlib.Path], chosen: Chosen = Chosen()) -> Me
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class PredictionTable:
     """Predictions for the same paths, {name: predictions}; `where` names the paths in words."""
 
     where: str
@@ -154,7 +154,7 @@ class Analysis(Result):
     transfer_s: float
     #: wall seconds that the first table took
     took_s: float = 0.0
-    tables: tuple[Table, ...] = ()
+    tables: tuple[PredictionTable, ...] = ()
     interpolation: tuple[InterpolationError, ...] | None = None
     predictions: Mapping[Path, Mapping[str, Prediction]]
 
@@ -198,7 +198,7 @@ def _bounds(rate: tuple[float, float] | None) -> list[float] | None:
 
 
 def compute(
-    results: Sequence[str | pathlib.Path], *, chosen: Chosen, grid: str, path: str | None, interpolated: bool,
+    results: Sequence[str | pathlib.Path], *, chosen: Selection, grid: str, path: str | None, interpolated: bool,
     timeouts: str, timeout_s: float | None,
 ) -> Analysis:  # fmt: skip
     """Predict every path of the grid, and representative paths in detail; or only `path`, in detail. Raises UserError.
@@ -237,7 +237,9 @@ def _tables(analysis: Analysis, rates: Mapping[str, Rates], among: Sequence[Path
     began = time.perf_counter()
     everything = {scheme: [split_rates.predict(p, of) for p in among] for scheme, of in rates.items()}
     took_s = time.perf_counter() - began
-    return dataclasses.replace(analysis, took_s=took_s, tables=(Table(where=f"grid {grid}", predictions=everything),))
+    return dataclasses.replace(
+        analysis, took_s=took_s, tables=(PredictionTable(where=f"grid {grid}", predictions=everything),)
+    )
 
 
 def _interpolation_errors(rates: Mapping[str, Rates]) -> list[InterpolationError]:

@@ -25,7 +25,7 @@ _BANDWIDTH_MBPS = 10
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Rates:
+class PathRates:
     """Throughput over a path in Mbit/s. If a transfer timed out, its throughput is known only to be below its value."""
 
     median: float
@@ -60,7 +60,7 @@ class MeasuredPath:
         )
 
     @property
-    def rates(self) -> Rates | None:
+    def rates(self) -> PathRates | None:
         """The throughput; None if any trial failed or was not supported."""
         if self.bad:
             return None
@@ -68,7 +68,7 @@ class MeasuredPath:
         rates = [m.utilization * bandwidth for m in self.measurements if m.utilization is not None]
         median = float(statistics.median(rates))
         timed_out = any(m.outcome is Outcome.TIMEOUT for m in self.measurements)
-        return Rates(
+        return PathRates(
             median=median, smallest=min(rates), largest=max(rates), timed_out=timed_out, utilization=median / bandwidth
         )
 
@@ -77,7 +77,7 @@ class PathRecord(Record):
     #: The client's segment first.
     path: Annotated[str, At("setting.id")]
     #: Null if a trial failed or was not supported: missing is never zero.
-    mbps: Annotated[Rates | None, At("rates")]
+    mbps: Annotated[PathRates | None, At("rates")]
     trouble: list[common.Trouble]
 
 
@@ -90,7 +90,7 @@ class MeasuredRecord(Record):
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Measured(Result):
+class MeasuredPaths(Result):
     """The paths that were measured with one scheme; `proxy` is the program that splits connections, or None."""
 
     SCHEMA = "split-measure"
@@ -111,7 +111,7 @@ def compute(
     algorithm: str, paths: Sequence[str], choice: Choice, *, proxy: str, proxy_options: Mapping[str, Any],
     queue_sized_by: str, overrides: Mapping[str, Any], trials: int, results: str, workers: int | None,
     profile: str | None, notes: Notes, first_seed: int = seeds.JUDGED,
-) -> Measured:  # fmt: skip
+) -> MeasuredPaths:  # fmt: skip
     """Measure each of `paths` (ids such as 10mbps-20ms-0pct+50mbps-60ms-1pct, the client's segment first).
 
     If none is named, measure the representative paths that zones have, as references for zones (docs/add-a-zone.md).
@@ -130,7 +130,7 @@ def compute(
     measurements = {
         key[1]: ms for key, ms in measure(bench, work, runs.seeds(trials, first_seed), results, workers, notes)
     }
-    return Measured(
+    return MeasuredPaths(
         scheme=bench.scheme(algorithm), proxy=through.program if through else None, trials=trials,
         paths=tuple(MeasuredPath(setting=setting, measurements=tuple(measurements[setting])) for setting in settings),
     )  # fmt: skip

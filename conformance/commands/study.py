@@ -76,7 +76,7 @@ class ClaimRecord(JudgedRecord):
     figures: list[str]
 
 
-class TierRecord(Record):
+class StudyTierRecord(Record):
     points: int
     #: Points about which anything is known.
     measured: int
@@ -107,7 +107,7 @@ class ToldRecord(Record):
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Told(Result):
+class StudyState(Result):
     """What is known of a study: its verdicts, and how much of it was measured.
 
     `tier`: the tier that was run; None if stored results were read. `points`: how many the full tier has; `measured`:
@@ -150,10 +150,10 @@ class Told(Result):
         return [_claim(claim, judged) for claim, judged in self.judgment.claims]
 
     @property
-    def tiers(self) -> dict[str, TierRecord]:
+    def tiers(self) -> dict[str, StudyTierRecord]:
         """What is known of each tier."""
         return {
-            tier: TierRecord(points=len(self.study.points[tier]), measured=measured, core_minutes=seconds / 60)
+            tier: StudyTierRecord(points=len(self.study.points[tier]), measured=measured, core_minutes=seconds / 60)
             for tier, (measured, seconds) in self.core_s.items()
         }
 
@@ -182,7 +182,7 @@ def run(
     workers: int | None,
     notes: Notes,
     executor: Callable[[], Executor] | None = None,
-) -> Told:
+) -> StudyState:
     """Measure those points of a tier that the results file lacks, and judge all claims. Raise UserError."""
     study = studies.find(what)
     chosen = study.points[tier]
@@ -208,7 +208,7 @@ def run(
         schemes |= dict.fromkeys(_schemes(bench, work))
     failed = of_outcomes(measurement.outcome for measurements in measured.values() for measurement in measurements)
     known = references.of(study)
-    return Told(
+    return StudyState(
         study=study, tier=tier, judgment=outcome.judge(study, measured, why_not, known),
         points=len(study.points["full"]), measured=outcome.known(measured),
         referenced=outcome.referenced(measured, known), schemes=tuple(schemes), results=results,
@@ -266,7 +266,7 @@ def _schemes(bench: Bench, work: Iterable[Key]) -> Iterator[str]:
             yield bench.scheme(algorithm).id
 
 
-def show(what: str, results: Sequence[str | pathlib.Path]) -> Told:
+def show(what: str, results: Sequence[str | pathlib.Path]) -> StudyState:
     """Judge a study by stored results; the default file need not exist. Raise UserError."""
     study = studies.find(what)
     there = [
@@ -276,10 +276,10 @@ def show(what: str, results: Sequence[str | pathlib.Path]) -> Told:
     return told(study, held, ", ".join(map(str, results)))
 
 
-def told(study: Study, held: study_results.Found, results: str) -> Told:
+def told(study: Study, held: study_results.Found, results: str) -> StudyState:
     """Return what is known of a study from the measurements `found` and the references of zones. Raise UserError."""
     known = references.of(study)
-    return Told(
+    return StudyState(
         study=study, tier=None, judgment=outcome.judge(study, held.measured, references=known),
         points=len(study.points["full"]), measured=outcome.known(held.measured),
         referenced=outcome.referenced(held.measured, known), schemes=held.schemes, results=results,
@@ -300,7 +300,7 @@ class BoardLineRecord(Record):
     #: Claims by verdict.
     counts: Annotated[dict[str, int], At("judgment.counts")]
     #: Cost of each tier, estimated from known trials.
-    tiers: dict[str, TierRecord]
+    tiers: dict[str, StudyTierRecord]
 
 
 class BoardRecord(Record):
@@ -316,7 +316,7 @@ class Board(Result):
     SCHEMA = "study-board"
     RECORD = BoardRecord
 
-    studies: tuple[Told, ...]
+    studies: tuple[StudyState, ...]
 
     @property
     def counts(self) -> Mapping[Verdict, int]:
@@ -345,7 +345,7 @@ class StudiesRecord(Record):
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Listed(Result):
+class StudyList(Result):
     """The studies that ship."""
 
     SCHEMA = "study-list"
@@ -354,6 +354,6 @@ class Listed(Result):
     studies: tuple[Study, ...]
 
 
-def list_all() -> Listed:
+def list_all() -> StudyList:
     """List the studies that ship. Raise UserError."""
-    return Listed(studies=tuple(studies.find(name) for name in studies.files()))
+    return StudyList(studies=tuple(studies.find(name) for name in studies.files()))

@@ -51,7 +51,7 @@ class CaptureRecord(Record):
     did_not_fit: int
 
 
-class FileRecord(Record):
+class TraceFileRecord(Record):
     file: str
     bytes: int
 
@@ -72,11 +72,11 @@ class TracedRecord(Record):
     folder: Annotated[Text, At("target")]
     captures: list[CaptureRecord]
     #: All other files that the trial left.
-    files: Annotated[list[FileRecord], At("other_files")]
+    files: Annotated[list[TraceFileRecord], At("other_files")]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Traced(Result):
+class KeptTrace(Result):
     """A traced trial, kept in the folder `target`. `captured`: {pcap file: (frames, frames that did not fit)}.
 
     `flow`: GROUP/N.
@@ -109,15 +109,17 @@ class Traced(Result):
         ]
 
     @property
-    def other_files(self) -> list[FileRecord]:
+    def other_files(self) -> list[TraceFileRecord]:
         """The files that the trial left besides its captures, and their sizes."""
-        return [FileRecord(file=str(path.relative_to(self.target)), bytes=path.stat().st_size) for path in self.files]
+        return [
+            TraceFileRecord(file=str(path.relative_to(self.target)), bytes=path.stat().st_size) for path in self.files
+        ]
 
 
 def compute(
     algorithm: str, choice: Choice, *, cell: str, seed: int, profile: str | None, packets_only: bool,
     target: pathlib.Path, notes: Notes, flow: str | None = None,
-) -> Traced:  # fmt: skip
+) -> KeptTrace:  # fmt: skip
     """Make the trial and keep its files in the folder `target`; progress goes to `notes`. Raises UserError.
 
     `cell`: a cell of a profile, or a point of a scenario. `flow`: GROUP/N of a scenario's flow, None for the first
@@ -141,7 +143,7 @@ def compute(
         measurement, captured, folder = next(traces)
         keep(folder, target, measurement)
     name = f"{setting.network.flows[traced[0]].name}/{traced[1]}"
-    return Traced(measurement=measurement, flow=name, captured=captured, target=target)
+    return KeptTrace(measurement=measurement, flow=name, captured=captured, target=target)
 
 
 def setting_at(place: str, profile: str) -> Setting:
@@ -215,7 +217,7 @@ def keep(folder: pathlib.Path | None, target: pathlib.Path, measurement: Measure
 
 def keep_some(
     places: Iterable[tuple[str, str, Point]], choice: Choice, folder: str | pathlib.Path, seed: int, notes: Notes,
-    show: Callable[[Traced], None],
+    show: Callable[[KeptTrace], None],
 ) -> None:  # fmt: skip
     """Trace this seed in the first few of `places`, (algorithm, profile, point), into FOLDER/ALGORITHM-POINT.
 

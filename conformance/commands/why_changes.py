@@ -12,7 +12,7 @@ from conformance.catalogue import clauses
 from conformance.commands.measuring import measure
 from conformance.engine.benches import Bench
 from conformance.model.clauses.changes import NETWORKS, Changed
-from conformance.model.clauses.seen import Invisible, Seen
+from conformance.model.clauses.seen import Invisible, View
 from conformance.support.notes import Notes
 
 
@@ -33,13 +33,13 @@ def seen(
 ) -> Changed:  # fmt: skip
     """Return what was seen of an algorithm; trials in the results file are not made again. Raises UserError."""
     names = {clauses.setting(network): name for name, network in NETWORKS.items()}
-    sightings: dict[str, dict[int, Seen]] = {}
+    sightings: dict[str, dict[int, View]] = {}
     problems = []
     work = [(algorithm, setting) for setting in names]
     for (_, setting), measurements in measure(bench, work, seeds, results, workers, notes):
         for measurement in measurements:
             try:
-                sightings.setdefault(names[setting], {})[measurement.trial.seed] = Seen.of(measurement)
+                sightings.setdefault(names[setting], {})[measurement.trial.seed] = View.of(measurement)
             except Invisible as why:
                 said = f"{measurement.outcome}: {measurement.message}" if measurement.message else str(why)
                 problems.append(

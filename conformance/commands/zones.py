@@ -137,7 +137,7 @@ def show(named: str) -> ShownZone:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class ZoneChange:
     """A difference between two versions of a zone, other than in its intervals, in words."""
 
     what: str
@@ -159,8 +159,8 @@ class ZoneDifferenceRecord(Record):
     names: list[str]
     intervals: Annotated[list[IntervalChangeRecord], At("changed_intervals")]
     #: Settings and margin rules that differ.
-    rules: list[Change]
-    references: list[Change]
+    rules: list[ZoneChange]
+    references: list[ZoneChange]
     smoke_removed: list[Text]
     smoke_added: list[Text]
 
@@ -179,8 +179,8 @@ class ZoneDifference(Result):
     names: tuple[str, str]
     zones: tuple[Zone, Zone]
     intervals: tuple[tuple[Point, Interval | None, Interval | None], ...]
-    rules: tuple[Change, ...]
-    references: tuple[Change, ...]
+    rules: tuple[ZoneChange, ...]
+    references: tuple[ZoneChange, ...]
     smoke_removed: tuple[Point, ...]
     smoke_added: tuple[Point, ...]
 
@@ -210,10 +210,10 @@ def diff(first: str, second: str) -> ZoneDifference:
     first_zone, second_zone = documents.zone(lint.find(first)), documents.zone(lint.find(second))
     changed = lint.differences(first_zone, second_zone)
     before, after = first_zone.profile_digest, second_zone.profile_digest
-    profile = Change(what=f"profile {first_zone.profile}", before=f"digest {before}", after=f"digest {after}")
+    profile = ZoneChange(what=f"profile {first_zone.profile}", before=f"digest {before}", after=f"digest {after}")
     rules = [profile] if before != after else []
     rules += [
-        Change(
+        ZoneChange(
             what=f"margin rule, {rule}",
             before=str(first_zone.margin_rule.get(rule)),
             after=str(second_zone.margin_rule.get(rule)),
@@ -223,7 +223,7 @@ def diff(first: str, second: str) -> ZoneDifference:
     ]
     schemes = [{name: about["scheme"] for name, about in zone.references.items()} for zone in (first_zone, second_zone)]
     references = [
-        Change(what=f"reference {name}", before=schemes[0].get(name, "none"), after=schemes[1].get(name, "none"))
+        ZoneChange(what=f"reference {name}", before=schemes[0].get(name, "none"), after=schemes[1].get(name, "none"))
         for name in {**first_zone.references, **second_zone.references}
         if schemes[0].get(name) != schemes[1].get(name)
     ]

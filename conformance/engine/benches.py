@@ -45,7 +45,7 @@ class Choice:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class BenchPlace:
     """The room and kernel for an algorithm's trials; if the kernel is not built, no room, and `why_not`."""
 
     kernel: kernels.Kernel
@@ -57,11 +57,11 @@ class Place:
 class Bench:
     """The stack and kernels that trials are run with, and the `choice` that they were found by.
 
-    `place` finds the Place of an algorithm. `lab_digest` is the lab version (lab/version.py).
+    `place` finds the BenchPlace of an algorithm. `lab_digest` is the lab version (lab/version.py).
     """
 
     adapter: adapters.Adapter
-    place: Callable[[str], Place]
+    place: Callable[[str], BenchPlace]
     lab_digest: str
     choice: Choice
 
@@ -85,7 +85,7 @@ class Bench:
     def elsewhere(self, room: Room) -> "Bench":
         """Return the same bench with `room` in place of its own rooms, for all built kernels."""
 
-        def in_room(algorithm: str) -> Place:
+        def in_room(algorithm: str) -> BenchPlace:
             here = self.place(algorithm)
             return here if here.room is None else dataclasses.replace(here, room=room)
 
@@ -122,18 +122,18 @@ def find(choice: Choice = Choice()) -> Bench:
     return Bench(adapter=adapter, place=place, lab_digest=version.lab_version(), choice=choice)
 
 
-def _place(choice: Choice, adapter: adapters.Adapter) -> Callable[[str], Place]:
+def _place(choice: Choice, adapter: adapters.Adapter) -> Callable[[str], BenchPlace]:
     from conformance.lab.virtual import VirtualRoom
 
     kernels.find(choice.kernel or kernels.DEFAULT_NAME)
 
     @functools.cache
-    def on_own_kernel(algorithm: str) -> Place:
+    def on_own_kernel(algorithm: str) -> BenchPlace:
         name = choice.kernel or adapter.kernel(algorithm) or kernels.DEFAULT_NAME
         try:
             kernel = kernels.find(name)
         except UserError as error:
-            return Place(kernel=kernels.missing(name), room=None, why_not=str(error))
-        return Place(kernel=kernel, room=VirtualRoom(kernel))
+            return BenchPlace(kernel=kernels.missing(name), room=None, why_not=str(error))
+        return BenchPlace(kernel=kernel, room=VirtualRoom(kernel))
 
     return on_own_kernel

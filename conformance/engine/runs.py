@@ -14,8 +14,8 @@ from typing import Self
 from conformance.engine.benches import Bench
 from conformance.engine.controls import Controls
 from conformance.engine.progress import FIXED_BYTES, Progress
-from conformance.engine.work import Group, Looks, Task, Work
-from conformance.engine.workers import Executor, Executors, Room
+from conformance.engine.work import Looks, Task, TaskGroup, Work
+from conformance.engine.workers import Executor, Executors, WorkerRoom
 from conformance.lab.room import Batches
 from conformance.model.errors import UserError
 from conformance.model.judging.question import Key
@@ -91,7 +91,7 @@ class Run:
 
     def _elsewhere_too(self, bench: Bench) -> Bench:
         """Return a bench whose trials are made by this run's workers, if it has any."""
-        return bench.elsewhere(Room(bench.choice, self._remote)) if self._remote else bench
+        return bench.elsewhere(WorkerRoom(bench.choice, self._remote)) if self._remote else bench
 
     def result(self, algorithm: str, setting: Setting) -> Sequence[Measurement]:
         """Wait for the measurements of a pair, in order of seed. Raise UserError."""
@@ -181,7 +181,7 @@ class Run:
                 self._look_elsewhere()
                 self._cancelled.wait(_POLL_S)
 
-    def _work_on(self, group: Group) -> None:
+    def _work_on(self, group: TaskGroup) -> None:
         """Measure tasks of a group until none is waiting; errors are raised where the tasks' results are awaited."""
         mine: list[Task] = []
         failed: list[Measurement] = []
@@ -215,7 +215,7 @@ class Run:
         self._note(task, measurement, True)
         self._settle_if_measured(mine, task)
 
-    def _batches(self, group: Group, mine: list[Task]) -> Batches:
+    def _batches(self, group: TaskGroup, mine: list[Task]) -> Batches:
         """Yield the trials that tasks of a group still need, whenever the room takes more; add the tasks to `mine`."""
         handful = 0
         while not self._cancelled.is_set():

@@ -60,7 +60,7 @@ class Task:
 
 
 @dataclasses.dataclass(eq=False, slots=True)
-class Group:
+class TaskGroup:
     """Tasks that can share a guest, in order, and how many threads work on them."""
 
     waiting: deque[Task] = dataclasses.field(default_factory=deque)
@@ -86,15 +86,15 @@ class Work:
     """
 
     def __init__(self, worth_joining: int) -> None:
-        self._groups: dict[tuple[str, str], Group] = {}
+        self._groups: dict[tuple[str, str], TaskGroup] = {}
         self._worth_joining = worth_joining
         self._lock = threading.Lock()
 
-    def _group(self, task: Task) -> Group:
+    def _group(self, task: Task) -> TaskGroup:
         algorithm, setting = task.key
-        return self._groups.setdefault((algorithm, setting.guest_digest), Group())
+        return self._groups.setdefault((algorithm, setting.guest_digest), TaskGroup())
 
-    def join(self) -> Group | None:
+    def join(self) -> TaskGroup | None:
         """Return the group that an idle thread should work on until it calls leave(); None if there is none.
 
         That is the first urgent group; otherwise the first group without a thread that has enough trials to be worth a
@@ -114,18 +114,18 @@ class Work:
                 next_group.threads += 1
             return next_group
 
-    def _urgent(self) -> Group | None:
+    def _urgent(self) -> TaskGroup | None:
         """Return the first group with urgent tasks that has no thread, or enough trials for another one."""
         urgent = ((group, group.urgent_trials) for group in self._groups.values())
         worth = (group for group, trials in urgent if trials >= (self._worth_joining if group.threads else 1))
         return next(worth, None)
 
-    def leave(self, group: Group) -> None:
+    def leave(self, group: TaskGroup) -> None:
         """Note that a thread no longer works on this group."""
         with self._lock:
             group.threads -= 1
 
-    def take(self, group: Group) -> Task | None:
+    def take(self, group: TaskGroup) -> Task | None:
         """Return the next task of a group; None if none is waiting, or the thread should join an urgent group."""
         with self._lock:
             elsewhere = not group.urgent_trials and self._urgent()

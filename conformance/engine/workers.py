@@ -106,7 +106,7 @@ class Executors:
             executor.shutdown(wait=False)
 
 
-class Room:
+class WorkerRoom:
     """Runs trials on workers. `choice`: the names by which workers look up stack and kernel."""
 
     def __init__(self, choice: Choice, executors: Executors) -> None:

@@ -91,7 +91,7 @@ def ensure(
     asked: bool = False,
     again: bool = False,
     progress: Progress = lambda done, total, line: None,
-    sources: Sequence[trees.Source] = (),
+    sources: Sequence[trees.SourceTree] = (),
     taken: Mapping[str, str] = {},
 ) -> pathlib.Path:
     """Return the folder with what a manifest's "build" made. Build it now if necessary; `again`: build it in any case.
@@ -151,7 +151,7 @@ def _say_now_and_then(name: str) -> Progress:
     return say
 
 
-def with_sources(files_digest: str, sources: Sequence[trees.Source]) -> str:
+def with_sources(files_digest: str, sources: Sequence[trees.SourceTree]) -> str:
     """Return the digest of an adapter's files and of the working trees that it is built with."""
     return digests.of_value([files_digest, trees.digest(sources)]) if sources else files_digest
 

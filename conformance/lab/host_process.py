@@ -79,7 +79,7 @@ def _kill_tree(process: subprocess.Popen[bytes]) -> None:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Process:
+class HostProcess:
     """A process of this machine, as /proc has it (proc_pid_stat(5)). `state`: a letter; `group`: its process group."""
 
     pid: int
@@ -88,12 +88,12 @@ class Process:
     group: int
 
 
-def processes() -> Iterator[Process]:
+def processes() -> Iterator[HostProcess]:
     """Yield the processes of this machine; those that end meanwhile may be left out."""
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             state, parent, group = (folder / "stat").read_text().rpartition(")")[2].split()[:3]
-            yield Process(pid=int(folder.name), state=state, parent=int(parent), group=int(group))
+            yield HostProcess(pid=int(folder.name), state=state, parent=int(parent), group=int(group))
 
 
 def _descendants(of: int) -> list[int]:

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from conformance.lab.proxy_network import Network
+from conformance.lab.proxy_network import ProxyNetwork
 
 Case = Mapping[str, Any]
 #: bytes that the server sends in a tick, and the length of a tick in s: together a megabyte a second
@@ -30,7 +30,7 @@ _STALLED_S = 0.5
 _PATTERN = bytes(range(251)) * 1000
 
 
-class _Reader(threading.Thread):
+class _SocketReader(threading.Thread):
     """Reads a socket to its end: notes how much came and when, whether it is the stream, and how it ended."""
 
     def __init__(self, connection: socket.socket) -> None:
@@ -90,14 +90,14 @@ def _how(error: OSError) -> str:
     return "reset" if isinstance(error, (ConnectionResetError, BrokenPipeError)) else str(error.strerror or error)
 
 
-def _network(case: Case) -> Network:
-    return Network(case["command"], case["options"], hand_over=bool(case["command"]))
+def _network(case: Case) -> ProxyNetwork:
+    return ProxyNetwork(case["command"], case["options"], hand_over=bool(case["command"]))
 
 
-def _stream(network: Network, listener: socket.socket) -> tuple[_Reader, _Sender]:
+def _stream(network: ProxyNetwork, listener: socket.socket) -> tuple[_SocketReader, _Sender]:
     """Begin a stream, and let it run for a while."""
     near, far = network.pair(listener)
-    reader, sender = _Reader(near), _Sender(far)
+    reader, sender = _SocketReader(near), _Sender(far)
     reader.start()
     sender.start()
     time.sleep(_BEFORE_S)
@@ -188,7 +188,7 @@ def restarted(case: Case) -> dict[str, Any]:
                 "server_how": ends[1]}  # fmt: skip
 
 
-def _served(network: Network, listener: socket.socket, since_s: float, within_s: float) -> float | None:
+def _served(network: ProxyNetwork, listener: socket.socket, since_s: float, within_s: float) -> float | None:
     """Return after how long, in s, a byte came from the server over a new connection; None if none did."""
     listener.settimeout(1)
     while time.monotonic() < since_s + within_s:
@@ -218,7 +218,7 @@ def down(case: Case) -> dict[str, Any]:
         return {"resumed_s": resumed_s, "whole": whole, "client_how": reader.ended[1] if reader.ended else "nothing"}
 
 
-def _after(reader: _Reader, since_s: float) -> float | None:
+def _after(reader: _SocketReader, since_s: float) -> float | None:
     """Return how long after a time, in s, new bytes came; None if none did."""
     while time.monotonic() < since_s + _RESUMED_S and reader.ended is None:
         if reader.times and reader.times[-1] > since_s:

@@ -34,7 +34,7 @@ def allowed() -> str | None:
     return None if done.returncode == 0 else f"no network namespaces here: {done.stderr.strip()}"
 
 
-class Network:
+class ProxyNetwork:
     """The network. `client` and `server` are what netns.inside() takes; this namespace is the router.
 
     `splitter`: the proxy's command, empty for no proxy. `hand_over`: whether connections are handed to the proxy.

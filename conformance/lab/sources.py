@@ -53,7 +53,7 @@ class Built(Protocol):
     def build(self) -> Mapping[str, Any] | None: ...
 
 
-class Adapter(Built, Protocol):
+class SourceTaker(Built, Protocol):
     """What this module needs of an adapter's manifest."""
 
     @property
@@ -76,7 +76,7 @@ class Kind(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Source:
+class SourceTree:
     """A tree that replaces `name`.
 
     `folder`: the part of the tree that is used; `given`: the --source, if any; `variable`: where a build finds a HOME.
@@ -140,17 +140,17 @@ def chosen(texts: Iterable[str] | None) -> tuple[str, ...]:
     return absolute(texts or filter(None, os.environ.get(VARIABLE, "").split(",")))
 
 
-def options(sources: Iterable[Source]) -> str:
+def options(sources: Iterable[SourceTree]) -> str:
     """Return the sources that were given, as options of a command line, each after a space."""
     return "".join(f" --source {shlex.quote(source.given)}" for source in sources if source.given)
 
 
-def digest(sources: Sequence[Source]) -> str | None:
+def digest(sources: Sequence[SourceTree]) -> str | None:
     """Return a digest of the content of all sources; None if there are none."""
     return digests.of_value([[s.name, s.kind.value, s.tree.digest] for s in sources]) if sources else None
 
 
-def find(about: Adapter, given: Sequence[str] = ()) -> tuple[Source, ...]:
+def find(about: SourceTaker, given: Sequence[str] = ()) -> tuple[SourceTree, ...]:
     """Return the trees that a build uses: named by its manifest, given as NAME=PATH, or found by the build itself.
 
     By itself, a build finds the folders that environment variables such as NAME_HOME name, unless NAME was given. If
@@ -168,14 +168,14 @@ def find(about: Adapter, given: Sequence[str] = ()) -> tuple[Source, ...]:
     return (*named, *sources, *homes_there, *(() if specific else _on_path(about)))
 
 
-def _on_path(about: Built) -> Iterator[Source]:
+def _on_path(about: Built) -> Iterator[SourceTree]:
     """Yield the programs that a build takes from PATH if no variable names a folder. Raises UserError."""
     if not homes(about):
         return
     for name in dict.fromkeys(_ON_PATH.findall(_build_program(about))):
         if there := manifest.which_to_build(name):
             place = pathlib.Path(there).resolve()
-            yield Source(name=name, kind=Kind.PROGRAM, folder=place, tree=trees.read(place))
+            yield SourceTree(name=name, kind=Kind.PROGRAM, folder=place, tree=trees.read(place))
 
 
 def homes(about: Built) -> dict[str, str]:
@@ -189,13 +189,13 @@ def _build_program(about: Built) -> str:
     return (about.folder / str(about.build["program"])).read_text(errors="replace") if about.build else ""
 
 
-def _named(place: pathlib.Path) -> Source:
+def _named(place: pathlib.Path) -> SourceTree:
     place = place.resolve()
-    return Source(name=place.name, kind=Kind.NAMED, folder=place, tree=trees.read(place))
+    return SourceTree(name=place.name, kind=Kind.NAMED, folder=place, tree=trees.read(place))
 
 
-def _given(about: Adapter, text: str, variables: Mapping[str, str] = {}) -> Source:
-    """Return the Source of a NAME=PATH. `variables`: {name: environment variable that gave it, not an option}."""
+def _given(about: SourceTaker, text: str, variables: Mapping[str, str] = {}) -> SourceTree:
+    """Return the SourceTree of a NAME=PATH. `variables`: {name: environment variable that gave it, not an option}."""
     name, _, place = text.partition("=")
     name, kind = _taken(about, name)
     if _is_version(place):
@@ -211,16 +211,16 @@ def _given(about: Adapter, text: str, variables: Mapping[str, str] = {}) -> Sour
     variable = homes(about)[name] if kind is Kind.HOME else ""
     tree = _read(path, variable)
     folder = path if variable else _holder(tree, path, name, kind)
-    return Source(name=name, kind=kind, folder=folder, tree=tree, given=f"{name}={place}", variable=variable)
+    return SourceTree(name=name, kind=kind, folder=folder, tree=tree, given=f"{name}={place}", variable=variable)
 
 
-def _released(name: str, kind: Kind, version: str) -> Source:
-    """Return the Source of a version that a registry has. Raises UserError."""
+def _released(name: str, kind: Kind, version: str) -> SourceTree:
+    """Return the SourceTree of a version that a registry has. Raises UserError."""
     fetch = {Kind.CRATE: registry.crate, Kind.MODULE: registry.module, Kind.PACKAGE: registry.package}.get(kind)
     if fetch is None:
         raise UserError(f"--source {name}={version}: no registry has versions of {name}", "name the folder of a build")
     folder = fetch(name, version)
-    return Source(
+    return SourceTree(
         name=name, kind=kind, folder=folder, tree=trees.read(folder), given=f"{name}={version}", version=version
     )
 
@@ -237,7 +237,7 @@ def _read(path: pathlib.Path, variable: str) -> Tree:
     return trees.read(used if used.is_dir() else path, programs=True)
 
 
-def _taken(about: Adapter, name: str) -> tuple[str, Kind]:
+def _taken(about: SourceTaker, name: str) -> tuple[str, Kind]:
     """Return the full name of what the build takes under a name, and how it finds it. Raises UserError.
 
     What a build takes is known from its lock file, or because it reads a variable such as NAME_HOME.
@@ -311,7 +311,7 @@ class Workshop:
     folder: pathlib.Path | None = None
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
     copies: Mapping[pathlib.Path, pathlib.Path] = dataclasses.field(default_factory=dict)
-    sources: Sequence[Source] = ()
+    sources: Sequence[SourceTree] = ()
 
     def replace(self, build: pathlib.Path) -> None:
         """Put the versions of Python packages into a build in place of those that it installed."""
@@ -337,7 +337,7 @@ class Workshop:
 
 
 @contextlib.contextmanager
-def workshop(stack: str, sources: Sequence[Source], system: str, afresh: bool) -> Iterator[Workshop]:
+def workshop(stack: str, sources: Sequence[SourceTree], system: str, afresh: bool) -> Iterator[Workshop]:
     """Yield a Workshop with the trees in place.
 
     What tools made is kept for the next build of the same stack with sources of the same names, so that after a change
@@ -368,14 +368,14 @@ def workshop(stack: str, sources: Sequence[Source], system: str, afresh: bool) -
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _folder_of(source: Source, among: Sequence[Source]) -> str:
+def _folder_of(source: SourceTree, among: Sequence[SourceTree]) -> str:
     """Return the folder name for the copy of a source's tree; two sources may share the end of their names."""
     alike = {other.name for other in among if other.short == source.short}
     return source.short if len(alike) == 1 else f"{source.short}-{digests.of_value(source.name)}"
 
 
 def _stand_in(
-    tools: pathlib.Path, work: pathlib.Path, target: pathlib.Path, copied: Sequence[tuple[Source, pathlib.Path]]
+    tools: pathlib.Path, work: pathlib.Path, target: pathlib.Path, copied: Sequence[tuple[SourceTree, pathlib.Path]]
 ) -> None:
     """Fill the folder `tools` with the programs that are run instead of cargo and go (stand_ins.py)."""
     places = [(source, str(copy / source.folder.relative_to(source.tree.root))) for source, copy in copied]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import altair
 
-from conformance.model.studies.comparison import Change, Compared
+from conformance.model.studies.comparison import Compared, Movement
 from conformance.reporting import charts
 from conformance.reporting.text import compare as words
 from conformance.support.console import printable
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 #: differences and ends of intervals are clamped to this many units: beyond that, their size says no more
 _MOST = 10.0
 #: colours of Okabe and Ito, as in the other charts; the shapes say the same without colour
-_COLOURS = {Change.MOVED: "#d55e00", Change.UNCLEAR: "#999999", Change.SAME: "#0072b2"}
-_SHAPES = {Change.MOVED: "diamond", Change.UNCLEAR: "circle", Change.SAME: "square"}
+_COLOURS = {Movement.MOVED: "#d55e00", Movement.UNCLEAR: "#999999", Movement.SAME: "#0072b2"}
+_SHAPES = {Movement.MOVED: "diamond", Movement.UNCLEAR: "circle", Movement.SAME: "square"}
 
 
 def svg(comparison: "Comparison") -> bytes:
     """Draw each quantity's difference and its interval as SVG; no difference between the dashed lines matters."""
     data = altair.Data(values=list(_rows(comparison.compared)))
-    names = [str(change) for change in Change]
+    names = [str(change) for change in Movement]
     base = altair.Chart(data).encode(
         y=altair.Y("name:N", title=None, sort=None, axis=altair.Axis(labelLimit=420)),
         color=altair.Color(
-            "change:N", title=None, scale=altair.Scale(domain=names, range=[_COLOURS[Change(n)] for n in names])
+            "change:N", title=None, scale=altair.Scale(domain=names, range=[_COLOURS[Movement(n)] for n in names])
         ),
     )
     scale = altair.Scale(domain=[-_MOST, _MOST], clamp=True)
@@ -37,7 +37,7 @@ def svg(comparison: "Comparison") -> bytes:
     points = base.mark_point(filled=True, size=60, opacity=1).encode(
         x=altair.X("difference:Q", scale=scale, title=title),
         shape=altair.Shape(
-            "change:N", title=None, scale=altair.Scale(domain=names, range=[_SHAPES[Change(n)] for n in names])
+            "change:N", title=None, scale=altair.Scale(domain=names, range=[_SHAPES[Movement(n)] for n in names])
         ),
     )
     limits = altair.Chart(altair.Data(values=[{"x": -1}, {"x": 1}])).mark_rule(strokeDash=[4, 3]).encode(x="x:Q")

@@ -114,7 +114,7 @@ def _panel(data: Sequence[Mapping[str, Any]], value: str, title: str, color: Map
     ).properties(title=altair.TitleParams(title, anchor="start"))
 
 
-def comparison(section: compare.Section) -> altair.FacetChart:
+def comparison(section: compare.ComparedSection) -> altair.FacetChart:
     """Draw utilization over loss for several series: rows are bandwidths, columns are delays, the zone is a band."""
     points, zone = [], []
     for row in section.rows:
@@ -172,7 +172,7 @@ def _place(bandwidth_mbps: float, delay_ms: float) -> dict[str, Any]:
 _LEGEND = altair.Legend(title=None, orient="top", columns=2, labelLimit=400)
 
 
-def _names(section: compare.Section, values: Sequence[str], shifted: bool = False) -> altair.Scale:
+def _names(section: compare.ComparedSection, values: Sequence[str], shifted: bool = False) -> altair.Scale:
     """Return a scale that gives the section's names the values in turn.
 
     With `shifted`, each further round begins one value later, so that no pair of colour and shape recurs.

@@ -287,7 +287,7 @@ class Drawn:
     """What reports show of measurements: cells as Series, points of scenarios as rows."""
 
     series: Sequence[Series] = ()
-    rows: Sequence[points.Row] = ()
+    rows: Sequence[points.PointRow] = ()
 
 
 def drawn(measurements: Iterable[Measurement], or_none: bool = False) -> Drawn:

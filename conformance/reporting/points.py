@@ -19,7 +19,7 @@ Run = tuple[Scheme, str, str]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class PointRow:
     """The verdict of a zone on a scheme at a point of a scenario."""
 
     scheme: Scheme
@@ -81,10 +81,10 @@ def findings(measurements: Iterable[Measurement], zones: Iterable[Zone]) -> dict
     return {run: list(zip(of_lines[run], stored(measurements), strict=True)) for run, measurements in lines.items()}
 
 
-def rows(findings: Mapping[Run, Iterable[tuple[Zone, Finding]]]) -> list[Row]:
-    """Return a Row for each finding of a zone at a point, in order of scheme and zone; heatmaps show those at cells."""
+def rows(findings: Mapping[Run, Iterable[tuple[Zone, Finding]]]) -> list[PointRow]:
+    """Return a PointRow for each finding at a point, in order of scheme and zone; heatmaps show those at cells."""
     rows = [
-        Row(scheme=run[0], zone=zone, verdict=finding.confirmed)
+        PointRow(scheme=run[0], zone=zone, verdict=finding.confirmed)
         for run, of_run in findings.items()
         for zone, finding in of_run
         if not isinstance(finding.verdict.place, Cell)

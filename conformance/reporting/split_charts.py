@@ -11,15 +11,15 @@ from conformance.reporting import charts
 from conformance.support import files
 
 if TYPE_CHECKING:
-    from conformance.commands.split_accuracy import Compared, Place
+    from conformance.commands.split_accuracy import ComparedPanel, Place
 
 _CELL_PX = 50
 _ERROR_SHOWN = 0.3
 
 
-def write(compared: "Iterable[Compared]", folder: pathlib.Path) -> Iterator[pathlib.Path]:
+def write(compared: "Iterable[ComparedPanel]", folder: pathlib.Path) -> Iterator[pathlib.Path]:
     """Write split-accuracy-SCHEME.svg and .png for each scheme; yield the path of each SVG. Raises UserError."""
-    schemes: dict[str, list[Compared]] = {}
+    schemes: dict[str, list[ComparedPanel]] = {}
     for accuracy in compared:
         schemes.setdefault(accuracy.algorithm, []).append(accuracy)
     for scheme, panels in schemes.items():
@@ -30,7 +30,7 @@ def write(compared: "Iterable[Compared]", folder: pathlib.Path) -> Iterator[path
         yield files.write(folder / f"{name}.svg", vl_convert.vegalite_to_svg(drawn), mend)
 
 
-def chart(compared: "Sequence[Compared]") -> altair.VConcatChart:
+def chart(compared: "Sequence[ComparedPanel]") -> altair.VConcatChart:
     """Draw three heatmaps side by side for each panel of one scheme."""
     rows = []
     for accuracy in compared:
@@ -49,7 +49,7 @@ def chart(compared: "Sequence[Compared]") -> altair.VConcatChart:
 
 
 def _heatmap(
-    compared: "Compared",
+    compared: "ComparedPanel",
     values: "Mapping[Place, float | None]",
     title: str,
     scale: altair.Scale,

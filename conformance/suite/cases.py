@@ -29,7 +29,7 @@ CLAUSE = "clause"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class QuestionCase:
     """One test."""
 
     name: str
@@ -54,7 +54,7 @@ def grid_and_zones(option: Options) -> tuple[str, list[tuple[str, Zone]]]:
     return grid, zones
 
 
-def cases(option: Options) -> Iterator[Case]:
+def cases(option: Options) -> Iterator[QuestionCase]:
     """Yield the cases of clauses, then those of zones, algorithm by algorithm.
 
     Raise UserError for a mistake in the options.
@@ -73,7 +73,7 @@ def cases(option: Options) -> Iterator[Case]:
         yield from _split_cases(by_algorithm.get(algorithm, ()), option, stack)
 
 
-def _clause_cases(option: Options, stack: str) -> Iterator[Case]:
+def _clause_cases(option: Options, stack: str) -> Iterator[QuestionCase]:
     """Yield the cases of clauses in the documents that `-m` names, for the algorithms that the stack has, and of those
     that judge an algorithm first.
 
@@ -86,7 +86,7 @@ def _clause_cases(option: Options, stack: str) -> Iterator[Case]:
     smoke = clauses.smoke()
     for clause, algorithm in dict.fromkeys(asked):
         question = ask(clause, clauses.setting(clause.network), algorithm, option.confirm)
-        yield Case(
+        yield QuestionCase(
             name=f"{CLAUSE}[{clause.id}-{algorithm}-{stack}]",
             kind=CLAUSE,
             question=question,
@@ -140,7 +140,7 @@ class _Has:
         return name in self._markers
 
 
-def _kind_cases(zones: list[tuple[str, Zone]], grid: str, stack: str, option: Options) -> Iterator[Case]:
+def _kind_cases(zones: list[tuple[str, Zone]], grid: str, stack: str, option: Options) -> Iterator[QuestionCase]:
     """Yield the cases of kinds of cells: over smoke cells if only that tier is asked, else over all."""
     for kind, zone in zones:
         markers = (zone.algorithm, documents.marker(kind))
@@ -149,7 +149,7 @@ def _kind_cases(zones: list[tuple[str, Zone]], grid: str, stack: str, option: Op
         tiers = ("full", "smoke") if is_smoke else ("full",)
         for question in zone_questions(zone, [scenarios.setting(zone.profile, cell) for cell in cells]):
             name = f"{kind}[{zone.algorithm}-{question.place.id}-{stack}]"
-            yield Case(name=name, kind=kind, question=question, markers=(*markers, *tiers))
+            yield QuestionCase(name=name, kind=kind, question=question, markers=(*markers, *tiers))
 
 
 def _asks(option: Options, markers: Iterable[str]) -> bool:
@@ -157,7 +157,7 @@ def _asks(option: Options, markers: Iterable[str]) -> bool:
     return bool(option.markexpr) and Expression.compile(option.markexpr).evaluate(_Has((*markers, "full")))
 
 
-def _cell_cases(zones: list[tuple[str, Zone]], grid: str, stack: str) -> Iterator[Case]:
+def _cell_cases(zones: list[tuple[str, Zone]], grid: str, stack: str) -> Iterator[QuestionCase]:
     """Yield the cases place by place, because a place that several zones judge is measured once."""
     places = ((zone.profile, place) for _, zone in zones for place in grids.within(grid, zone.places))
     # Points of two scenarios may have the same name, so these are kept apart. A cell is one network under any profile,
@@ -168,7 +168,7 @@ def _cell_cases(zones: list[tuple[str, Zone]], grid: str, stack: str) -> Iterato
                 continue
             tiers = ("full", "smoke") if place in zone.smoke else ("full",)
             for question in cell_questions(zone, [place]):
-                yield Case(
+                yield QuestionCase(
                     name=f"{kind}[{zone.algorithm}-{place.id}-{stack}]",
                     kind=kind,
                     question=question,
@@ -176,11 +176,11 @@ def _cell_cases(zones: list[tuple[str, Zone]], grid: str, stack: str) -> Iterato
                 )
 
 
-def _split_cases(checks: Iterable[SplitCheck], option: Options, stack: str) -> Iterator[Case]:
+def _split_cases(checks: Iterable[SplitCheck], option: Options, stack: str) -> Iterator[QuestionCase]:
     """Yield the cases of those checks of a zone's split part that are within the grid."""
     points = grids.places(split_zone.GRIDS[0] if option.grid is None else option.grid)
     for question in split_questions(checks, points):
-        yield Case(
+        yield QuestionCase(
             name=f"{SPLIT}[{question.algorithm}-{question.place.id}-{stack}]",
             kind=SPLIT,
             question=question,

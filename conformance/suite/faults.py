@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from conformance.model.errors import UserError
-from conformance.suite.items import JudgedItem, LabFault, Violation
+from conformance.suite.items import JudgedItem, LabFault, OutsideZone
 from conformance.support.console import mistake
 
 #: how a test of ours may end; any other exception is a fault of the suite
-_ENDINGS = (LabFault, Violation, pytest.skip.Exception, pytest.fail.Exception)
+_ENDINGS = (LabFault, OutsideZone, pytest.skip.Exception, pytest.fail.Exception)
 
 
 class Faults:

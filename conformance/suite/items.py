@@ -14,7 +14,7 @@ from conformance.model.judging.question import Measured, Rule
 from conformance.model.judging.session import Finding, Judged
 from conformance.model.judging.verdict import Status, Verdict
 from conformance.results import store
-from conformance.suite.cases import Case
+from conformance.suite.cases import QuestionCase
 from conformance.suite.options import Options, chosen
 from conformance.suite.session import PytestSession
 from conformance.support.console import mistake, one_line
@@ -26,14 +26,14 @@ class LabFault(Exception):
     """The emulator, guest or adapter failed, so nothing is known about the stack."""
 
 
-class Violation(AssertionError):
+class OutsideZone(AssertionError):
     """The measured value is outside the zone."""
 
 
 class JudgedItem(pytest.Item):
     """A test that asks its question in its setup, and reports the verdict in its call."""
 
-    def __init__(self, *, case: Case, **kwargs: Any) -> None:
+    def __init__(self, *, case: QuestionCase, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.case = case
         #: the question and its verdict; None before setup, and after a fault
@@ -141,7 +141,7 @@ class JudgedItem(pytest.Item):
             option = self.options
             command = gone_command(option.stack, option.results, chosen(option).options("stack"))
             mend = f"remove it from expected.json: `{command}`"
-            raise Violation(f"{verdict.status}, but {one_line(expected.words)}; {mend}\n{explain(self)}")
+            raise OutsideZone(f"{verdict.status}, but {one_line(expected.words)}; {mend}\n{explain(self)}")
         if expected and expected.fits(verdict.status):
             pytest.xfail(one_line(expected.words))
         if verdict.status is Status.UNSUPPORTED:
@@ -154,10 +154,10 @@ class JudgedItem(pytest.Item):
         if verdict.status is Status.INCONCLUSIVE and not self.strict:
             pytest.skip("; ".join([f"inconclusive: {verdict.reason}", *(text for _, text in self.lines()[:1])]))
         if not verdict.status.passes:
-            raise Violation(explain(self))
+            raise OutsideZone(explain(self))
 
     def repr_failure(self, excinfo: ExceptionInfo[BaseException], style: Any = None) -> str | TerminalRepr:
-        if isinstance(excinfo.value, Violation):
+        if isinstance(excinfo.value, OutsideZone):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
 

@@ -12,7 +12,7 @@ from conformance.support.console import duration, one_line
 from conformance.support.pace import Pace
 
 
-class Counted(Protocol):
+class CountedWork(Protocol):
     """Work that counts and words its own progress, such as an engine's run."""
 
     @property
@@ -40,7 +40,7 @@ class Bar:
         self._pace = Pace(fewest=1, clock=clock)
         self._lock = threading.Lock()
 
-    def follow(self, progress: Counted) -> None:
+    def follow(self, progress: CountedWork) -> None:
         """Show the progress of work that counts itself."""
         with self._lock:
             self._show(self._with_budget([progress.line()]), progress.done, progress.total, False)

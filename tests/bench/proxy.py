@@ -21,7 +21,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 from conformance.guest import netns
 from conformance.lab import proxy_network
-from conformance.lab.proxy_network import PORT, SERVER, Network, wait
+from conformance.lab.proxy_network import PORT, SERVER, ProxyNetwork, wait
 
 _PAYLOAD = memoryview(bytes(1 << 20))
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -55,7 +55,7 @@ def in_namespaces(command, address, connections, seconds):
 
 def one(connections, seconds, address, command):
     socat = bool(command) and command[0] == "socat"
-    with Network(None if socat else command, hand_over=bool(command) and not socat) as network:
+    with ProxyNetwork(None if socat else command, hand_over=bool(command) and not socat) as network:
         if socat:
             network.proxy = subprocess.Popen(
                 ["socat", "-b", "262144", f"TCP-LISTEN:{PORT},fork,reuseaddr,backlog=4096", f"TCP:{SERVER}:{PORT}"]

@@ -63,7 +63,7 @@ def frozen(tmp_path, monkeypatch):
 
     def bench(choice):
         trial = next(trial for (stack, _), trial in firsts.items() if stack == choice.stack)
-        place = benches.Place(kernel=None, room=Silent("silent"))
+        place = benches.BenchPlace(kernel=None, room=Silent("silent"))
         return Bench(
             adapter=Adapter(choice.stack), place=lambda _: place, lab_digest=trial.lab_digest,
             choice=choice,

@@ -13,7 +13,7 @@ import rich.console
 from conformance.commands import compare
 from conformance.engine.benches import Choice
 from conformance.lab import adapter, kernel_variant
-from conformance.model.studies.comparison import Change
+from conformance.model.studies.comparison import Movement
 from conformance.reporting.text import compare as shown
 from conformance.reporting.text.progress import ConsoleNotes
 from conformance.support import paths
@@ -46,7 +46,9 @@ def quic(folder, called):
 
 def compared(tmp_path, base, head, algorithm="cubic"):
     console = rich.console.Console(record=True, width=160, markup=False)
-    options = compare.Options(algorithms=(algorithm,), choice=Choice(), results=str(tmp_path / "r.jsonl"), grid=CELL)
+    options = compare.CompareOptions(
+        algorithms=(algorithm,), choice=Choice(), results=str(tmp_path / "r.jsonl"), grid=CELL
+    )
     found = compare.compute(base, head, options, ConsoleNotes(console))
     shown.show(found, console)
     return found, console.export_text()
@@ -58,7 +60,7 @@ def test_another_beta_is_the_first_that_moved(tmp_path):
         found, text = compared(tmp_path, "@default", head)
     assert found.exit_status == 1
     first = found.compared[0]
-    assert (first.quantity.label, first.quantity.name, first.change) == ("beta", "kept", Change.MOVED)
+    assert (first.quantity.label, first.quantity.name, first.change) == ("beta", "kept", Movement.MOVED)
     assert first.before == pytest.approx(0.71, abs=0.02) and first.after == pytest.approx(0.8, abs=0.02)
     assert "cubic: beta moved from 0.7" in text
 
@@ -83,6 +85,6 @@ def test_another_beta_of_a_quic_stack_is_found(tmp_path):
     found, text = compared(tmp_path, quic(tmp_path / "base", "newreno"), quic(tmp_path / "head", "beta"), "reno")
     assert found.exit_status == 1
     first = found.compared[0]
-    assert (first.quantity.label, first.quantity.name, first.change) == ("beta", "kept", Change.MOVED)
+    assert (first.quantity.label, first.quantity.name, first.change) == ("beta", "kept", Movement.MOVED)
     assert first.before == pytest.approx(0.5, abs=0.03) and first.after == pytest.approx(0.7, abs=0.03)
     assert "reno: beta moved from 0.5" in text

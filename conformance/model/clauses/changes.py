@@ -8,45 +8,47 @@ import contextlib
 import dataclasses
 from collections.abc import Mapping
 
-from conformance.model.clauses.document import Network
+from conformance.model.clauses.document import ClauseNetwork
 from conformance.model.clauses.observables import OBSERVABLES
-from conformance.model.clauses.seen import Invisible, Seen
+from conformance.model.clauses.seen import Invisible, View
 from conformance.model.diagnosis.feature_table import Feature
 from conformance.model.diagnosis.ranking import Reading, of_samples
 from conformance.model.diagnosis.samples import Samples
 from conformance.model.errors import UserError
 
 
-def _event(event: str) -> Network:
-    return Network(scenario="events", point=(("delay_ms", 20), ("event", event), ("seconds", 6)))
+def _event(event: str) -> ClauseNetwork:
+    return ClauseNetwork(scenario="events", point=(("delay_ms", 20), ("event", event), ("seconds", 6)))
 
 
-def _pause(before: str) -> Network:
-    return Network(scenario="pauses", point=(("before", before), ("sender", "stack"), ("unused_window", "decays")))
+def _pause(before: str) -> ClauseNetwork:
+    return ClauseNetwork(
+        scenario="pauses", point=(("before", before), ("sender", "stack"), ("unused_window", "decays"))
+    )
 
 
 OUTAGE, PROBES, IDLE, SLOW = "outage of 1.5 s", "outage of 5 s", "silence of 6 s", "little to send"
 MARKS, RATE_UP, RATE_DOWN = "marks", "rate times ten", "rate by ten"
 #: {name: the network that features are read in}; these are networks of clauses, so that results of clauses can be used
-NETWORKS: Mapping[str, Network] = {
+NETWORKS: Mapping[str, ClauseNetwork] = {
     OUTAGE: _event("outage-1500ms"),
     PROBES: _event("outage-5s"),
     IDLE: _pause("idle-6s"),
     SLOW: _pause("slow"),
     MARKS: _event("marks"),
-    RATE_UP: Network(scenario="bbr-cases", point=(("case", "rate-up"),)),
-    RATE_DOWN: Network(scenario="bbr-cases", point=(("case", "rate-down"),)),
+    RATE_UP: ClauseNetwork(scenario="bbr-cases", point=(("case", "rate-up"),)),
+    RATE_DOWN: ClauseNetwork(scenario="bbr-cases", point=(("case", "rate-down"),)),
 }
 ALL_MARKED, DISORDER = "marks on all packets", "packets five late"
 HELD, LATE = "held packets", "a late packet"
 
 
-def _growth(case: str) -> Network:
-    return Network(scenario="growth-cases", point=(("case", case),))
+def _growth(case: str) -> ClauseNetwork:
+    return ClauseNetwork(scenario="growth-cases", point=(("case", case),))
 
 
 #: the networks in which two builds are compared, those of events that fewest other networks show first
-COMPARED_NETWORKS: Mapping[str, Network] = {
+COMPARED_NETWORKS: Mapping[str, ClauseNetwork] = {
     OUTAGE: NETWORKS[OUTAGE],
     PROBES: NETWORKS[PROBES],
     DISORDER: _event("reordered-5"),
@@ -129,7 +131,7 @@ class Changed:
     `seen` is {network's name: {seed: Seen}}, `problems` are sentences.
     """
 
-    seen: Mapping[str, Mapping[int, Seen]]
+    seen: Mapping[str, Mapping[int, View]]
     problems: tuple[str, ...] = ()
 
 
@@ -141,7 +143,7 @@ def readings(changed: Changed) -> dict[Feature, Reading]:
     return {feature: reading for feature, reading in readings.items() if reading is not None}
 
 
-def samples(feature: Feature, sightings: Mapping[int, Seen]) -> dict[int, Samples]:
+def samples(feature: Feature, sightings: Mapping[int, View]) -> dict[int, Samples]:
     """Return {seed: a feature's samples} of the trials in its network that show it."""
     samples: dict[int, Samples] = {}
     for seed, view in sightings.items():

@@ -39,7 +39,7 @@ class Bound:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Network:
+class ClauseNetwork:
     """The network in which a clause shows: a cell of a profile, with changes to the profile; or a scenario's point."""
 
     profile: str | None = None
@@ -78,7 +78,7 @@ class Clause:
     text: str
     algorithms: tuple[str, ...]
     transports: tuple[str, ...]
-    network: Network
+    network: ClauseNetwork
     observable: Observable
     bound: Bound
     trials: int
@@ -189,7 +189,7 @@ def _clause(data: Mapping[str, Any], fields: Mapping[str, Any]) -> Clause:
     return Clause(
         id=fields["id"], specification=data["name"], document=data["document"], section=fields["section"],
         level=fields["level"], text=fields["text"], algorithms=tuple(fields["algorithms"]),
-        transports=tuple(fields["transports"]), network=Network(**network),
+        transports=tuple(fields["transports"]), network=ClauseNetwork(**network),
         observable=OBSERVABLES[fields["observable"]], bound=bound, trials=fields.get("trials", LEAST_TRIALS),
         invisible=fields["invisible"],
         controls=tuple(fields.get("controls", ())), once=fields.get("once", False),

@@ -17,7 +17,7 @@ from conformance.model.clauses import (
     observables_recovery,
     observables_requests,
 )
-from conformance.model.clauses.seen import Invisible, Observable, Seen
+from conformance.model.clauses.seen import Invisible, Observable, View
 from conformance.model.diagnosis import features
 from conformance.model.diagnosis.flow import Flow, loss_events
 from conformance.model.diagnosis.samples import Samples, burst_begins, one, samples
@@ -36,10 +36,10 @@ _LEAST_WINDOW = 16
 _LEAST_OF_QUARTILE = 8
 
 
-def _feature(of: Callable[[Flow], Samples], invisible: str) -> Callable[[Seen], Samples]:
+def _feature(of: Callable[[Flow], Samples], invisible: str) -> Callable[[View], Samples]:
     """Return a feature of flows as an observable; `invisible` is the reason if there are no samples."""
 
-    def observe(view: Seen) -> Samples:
+    def observe(view: View) -> Samples:
         samples = of(view.flow)
         if not len(samples):
             raise Invisible(invisible)
@@ -56,7 +56,7 @@ def _samples(pairs: list[tuple[float, float]], invisible: str) -> Samples:
     return pairs_kept
 
 
-def _initial_window(view: Seen) -> Samples:
+def _initial_window(view: View) -> Samples:
     """Return the full packets sent in the first round trip, less the packets of the handshake acknowledged by then.
 
     Each of these may open the window by a packet (RFC 5681, 3.1; by its bytes in RFC 9002, 7.3.1).
@@ -70,7 +70,7 @@ def _initial_window(view: Seen) -> Samples:
     return one(max(float(sent.values[0]) - int(opening.sum()), 0.0), flow.request_s)
 
 
-def _burst(view: Seen) -> Samples:
+def _burst(view: View) -> Samples:
     """Return the burst length, in full packets, that the bursts of 99 % of packets do not exceed.
 
     Packets of the first round trip are left out.
@@ -88,7 +88,7 @@ def _burst(view: Seen) -> Samples:
     return _samples([(float(packets[at]), float(sent_s[begins[at]]))], "nothing was sent")
 
 
-def _returned(view: Seen) -> Samples:
+def _returned(view: View) -> Samples:
     """Return 1 for each isolated loss after which the window was soon back at its old size, 0 for others."""
     flow = view.flow
     isolated = {float(at) for at in features.kept(flow).times_s}
@@ -101,7 +101,7 @@ def _returned(view: Seen) -> Samples:
     return _samples(pairs, "no loss was isolated in a window of 16 packets or more")
 
 
-def _first_kept(view: Seen) -> Samples:
+def _first_kept(view: View) -> Samples:
     """Return the share of the window that the first loss, which ends start-up, left."""
     events = loss_events(view.flow)
     if not events or not events[0].before or not numpy.isfinite(events[0].after):
@@ -109,7 +109,7 @@ def _first_kept(view: Seen) -> Samples:
     return _samples([(events[0].kept, events[0].known_s)], "the window at the first loss is not known")
 
 
-def _kept_low(view: Seen) -> Samples:
+def _kept_low(view: View) -> Samples:
     """Return the lower quartile of the shares of the window that isolated losses left."""
     kept = features.kept(view.flow)
     if len(kept) < _LEAST_OF_QUARTILE:
@@ -118,7 +118,7 @@ def _kept_low(view: Seen) -> Samples:
     return one(float(kept.values[at]), float(kept.times_s[at]))
 
 
-def _ect_1(view: Seen) -> Samples:
+def _ect_1(view: View) -> Samples:
     """Return the share of packets that were sent with ECT(1)."""
     marked = view.packets.ecn_sent == ECT_1
     return _samples([(float(marked.mean()), float(view.sent_s[marked.argmax()]))], "nothing was sent")

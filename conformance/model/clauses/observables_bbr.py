@@ -8,7 +8,7 @@ import itertools
 import numpy
 import numpy.typing
 
-from conformance.model.clauses.seen import Invisible, Observable, Seen, shown
+from conformance.model.clauses.seen import Invisible, Observable, View, shown
 from conformance.model.diagnosis.flow import Floats, Flow
 from conformance.model.diagnosis.samples import Samples, one, stretches
 
@@ -75,13 +75,13 @@ def count_rounds(flow: Flow, start_s: float, end_s: float) -> int:
     return rounds
 
 
-def _start_up_rounds(view: Seen) -> Samples:
+def _start_up_rounds(view: View) -> Samples:
     """Return the packet-timed rounds for which start-up went on after it had filled the path."""
     filled_s, end_s = _start_up(view.flow)
     return one(count_rounds(view.flow, filled_s, end_s), end_s)
 
 
-def _start_up_flight(view: Seen) -> Samples:
+def _start_up_flight(view: View) -> Samples:
     """Return the largest flight in start-up, in BDP."""
     flow = view.flow
     _, end_s = _start_up(flow)
@@ -90,7 +90,7 @@ def _start_up_flight(view: Seen) -> Samples:
     return one(float(flow.flight[at] / flow.bdp_bytes), float(flow.sent_s[at]))
 
 
-def _drain_rate(view: Seen) -> Samples:
+def _drain_rate(view: View) -> Samples:
     """Return the median r in Drain, the time after start-up in which more than a BDP is in flight."""
     flow = view.flow
     _, begin_s = _start_up(flow)
@@ -102,7 +102,7 @@ def _drain_rate(view: Seen) -> Samples:
     return one(float(numpy.median(inside)), begin_s)
 
 
-def _cruise_rate(view: Seen) -> Samples:
+def _cruise_rate(view: View) -> Samples:
     """Return the median r of each stretch of two seconds after start-up."""
     flow = view.flow
     at, rate = rates(flow, _settled_s(flow), float(flow.sent_s[-1]))
@@ -112,7 +112,7 @@ def _cruise_rate(view: Seen) -> Samples:
     return shown(pairs, "the transfer was over too soon after start-up")
 
 
-def _phases(view: Seen, up: bool) -> list[tuple[float, float, float]]:
+def _phases(view: View, up: bool) -> list[tuple[float, float, float]]:
     """Return (begin, end, median r) of the phases of ProbeBW that are faster (`up`) or slower than the link."""
     flow = view.flow
     at, rate = rates(flow, _settled_s(flow), float(flow.sent_s[-1]))
@@ -128,13 +128,13 @@ def _phases(view: Seen, up: bool) -> list[tuple[float, float, float]]:
     return phases
 
 
-def _up_rate(view: Seen) -> Samples:
+def _up_rate(view: View) -> Samples:
     """Return r of each phase that probes for bandwidth."""
     rates = [(rate, begin) for begin, _, rate in _phases(view, up=True)]
     return shown(rates, "it never sent faster than the link for a round trip once start-up was over")
 
 
-def _up_flight(view: Seen) -> Samples:
+def _up_flight(view: View) -> Samples:
     """Return the largest flight in each phase that probes for bandwidth, in BDP."""
     flow = view.flow
     pairs = []
@@ -144,13 +144,13 @@ def _up_flight(view: Seen) -> Samples:
     return shown(pairs, "it never sent faster than the link for a round trip once start-up was over")
 
 
-def _down_rate(view: Seen) -> Samples:
+def _down_rate(view: View) -> Samples:
     """Return r of each phase that drains the queue that probing left."""
     rates = [(rate, begin) for begin, _, rate in _phases(view, up=False)]
     return shown(rates, "it never sent slower than the link for a round trip once start-up was over")
 
 
-def dips(view: Seen) -> list[tuple[float, float]]:
+def dips(view: View) -> list[tuple[float, float]]:
     """Return (begin, end) of each time in which the flight is low for 100 ms or more, as in ProbeRTT."""
     flow = view.flow
     inside = flow.sent_s >= _settled_s(flow)
@@ -162,7 +162,7 @@ def dips(view: Seen) -> list[tuple[float, float]]:
     return [(float(times[a]), float(times[b])) for a, b in ends if b < len(times) and times[b] - times[a] >= _DIP_S]
 
 
-def _overdue(view: Seen) -> list[tuple[float, float]]:
+def _overdue(view: View) -> list[tuple[float, float]]:
     """Return (begin, seconds) of each stretch after start-up that has no dip and in which a ProbeRTT was overdue."""
     flow = view.flow
     probes = dips(view)
@@ -171,7 +171,7 @@ def _overdue(view: Seen) -> list[tuple[float, float]]:
     return [(a, b - a) for a, b in zip(begins, ends, strict=True) if b - a > _OVERDUE_S]
 
 
-def _require_dips(view: Seen) -> list[tuple[float, float]]:
+def _require_dips(view: View) -> list[tuple[float, float]]:
     """Return the dips, or none if a ProbeRTT was overdue. Raises Invisible if the transfer was too short for either."""
     probes = dips(view)
     if not probes and not _overdue(view):
@@ -179,7 +179,7 @@ def _require_dips(view: Seen) -> list[tuple[float, float]]:
     return probes
 
 
-def _dip_interval(view: Seen) -> Samples:
+def _dip_interval(view: View) -> Samples:
     """Return the seconds from one dip to the next, and the lengths of stretches in which one was overdue."""
     begins = [begin for begin, _ in dips(view)]
     pairs = [(b - a, a) for a, b in itertools.pairwise(begins)]
@@ -188,7 +188,7 @@ def _dip_interval(view: Seen) -> Samples:
     return shown(pairs, f"dips of the flight like ProbeRTT's: {len(begins)} seen, and none was overdue")
 
 
-def _dip_depth(view: Seen) -> Samples:
+def _dip_depth(view: View) -> Samples:
     """Return the least flight in each dip, in BDP; if there is no dip, the flight that _lowest() finds."""
     flow = view.flow
     pairs = []
@@ -209,19 +209,19 @@ def _lowest(flow: Flow) -> tuple[float, float]:
     return flight / flow.bdp_bytes, float(flow.sent_s[at])
 
 
-def _dip_length(view: Seen) -> Samples:
+def _dip_length(view: View) -> Samples:
     """Return how long each dip lasted, in seconds; zero if there was none although one was overdue."""
     pairs = [(b - a, a) for a, b in _require_dips(view)]
     return shown(pairs, "") if pairs else one(0.0, _settled_s(view.flow))
 
 
-def _later(view: Seen, times: Floats) -> tuple[numpy.typing.NDArray[numpy.bool_], float]:
+def _later(view: View, times: Floats) -> tuple[numpy.typing.NDArray[numpy.bool_], float]:
     """Return which of the `times` are in the second half of the transfer, and the half's begin, which is its length."""
     end_s = float(numpy.nanmax(times)) if view.ended_s is None else view.ended_s
     return (times >= end_s / 2) & (times <= end_s), end_s / 2
 
 
-def _flight_packets(view: Seen) -> Samples:
+def _flight_packets(view: View) -> Samples:
     """Return the 95th percentile of the flight in the second half, in full packets."""
     flow = view.flow
     inside, _ = _later(view, flow.sent_s)
@@ -230,7 +230,7 @@ def _flight_packets(view: Seen) -> Samples:
     return one(float(numpy.percentile(flow.flight[inside], 95) / flow.full_bytes), float(flow.sent_s[inside][0]))
 
 
-def _later_lost(view: Seen) -> Samples:
+def _later_lost(view: View) -> Samples:
     """Return the share of packets of the second half that were lost."""
     flow = view.flow
     inside, begin_s = _later(view, flow.sent_s)
@@ -239,14 +239,14 @@ def _later_lost(view: Seen) -> Samples:
     return one(float(flow.lost[inside].mean()), begin_s)
 
 
-def _later_throughput(view: Seen) -> Samples:
+def _later_throughput(view: View) -> Samples:
     """Return what arrived in the second half, divided by what the link carries in that time."""
     flow = view.flow
     inside, half_s = _later(view, flow.out_s)
     return one(float(flow.bytes[inside].sum() / flow.bytes_per_s / half_s), half_s)
 
 
-def _growth_after_dip(view: Seen) -> Samples:
+def _growth_after_dip(view: View) -> Samples:
     """Return whether start-up went on after a dip: the largest r from five to twelve seconds after the request."""
     flow = view.flow
     at, rate = rates(flow, flow.request_s, float(flow.sent_s[-1]))

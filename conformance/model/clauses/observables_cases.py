@@ -8,7 +8,7 @@ import numpy
 
 from conformance.model.clauses.observables_bbr import count_rounds, rates
 from conformance.model.clauses.observables_requests import body_begins_s, bulk_begins_s
-from conformance.model.clauses.seen import Invisible, Observable, Seen
+from conformance.model.clauses.seen import Invisible, Observable, View
 from conformance.model.diagnosis.flow import Flow
 from conformance.model.diagnosis.samples import Samples, one, samples
 
@@ -57,13 +57,13 @@ def _most(flow: Flow, start_s: float, end_s: float, what: str) -> Samples:
     return one(float(rate.max()), float(at[rate.argmax()]))
 
 
-def _bulk_rate(view: Seen) -> Samples:
+def _bulk_rate(view: View) -> Samples:
     """Return the largest r in the first ten round trips of the last body, which is a large one."""
     flow, begin_s = view.flow, bulk_begins_s(view)
     return _most(flow, begin_s, begin_s + (_SOON + 1) * flow.base_rtt_s, "the last body")
 
 
-def _drain_rounds(view: Seen) -> Samples:
+def _drain_rounds(view: View) -> Samples:
     """Return how many packet-timed rounds Drain took on a path that had become slower.
 
     If the sender fell silent in Drain, each round trip until the transfer was over counts as a round.
@@ -82,7 +82,7 @@ def _drain_rounds(view: Seen) -> Samples:
     return one(count_rounds(flow, begin_s, last_s) + silent, begin_s)
 
 
-def _down_s(view: Seen) -> Samples:
+def _down_s(view: View) -> Samples:
     """Return the seconds from the end of probing, on a path that does not drain, until as much is sent as before.
 
     If the path drains nevertheless, or the transfer ends, return the seconds until then.
@@ -102,12 +102,12 @@ def _down_s(view: Seen) -> Samples:
     return one(end_s - begin_s, begin_s)
 
 
-def _most_rate(view: Seen) -> Samples:
+def _most_rate(view: View) -> Samples:
     """Return the largest r in the first two seconds."""
     return _most(view.flow, view.flow.request_s, view.flow.request_s + _AFTER_S[0], "the transfer")
 
 
-def _early(view: Seen) -> Samples:
+def _early(view: View) -> Samples:
     """Return the share of the link's rate that arrived in the first two seconds, without the first ten round trips."""
     flow = view.flow
     start_s, end_s = flow.request_s + _SOON * flow.base_rtt_s, flow.request_s + _AFTER_S[0]
@@ -117,7 +117,7 @@ def _early(view: Seen) -> Samples:
     return one(float(flow.bytes[inside].sum() / flow.bytes_per_s / (end_s - start_s)), start_s)
 
 
-def _changed(view: Seen) -> float:
+def _changed(view: View) -> float:
     """Return the ratio of the link's rate after the change to that before."""
     fields = dict(view.entry.set)
     if "rate_mbps" not in fields:
@@ -125,7 +125,7 @@ def _changed(view: Seen) -> float:
     return float(fields["rate_mbps"]) * 1e6 / 8 / view.bytes_per_s
 
 
-def _full_after_s(view: Seen) -> Samples:
+def _full_after_s(view: View) -> Samples:
     """Return the seconds from a rise of the rate until a round trip uses nine tenths of it, or the transfer ends."""
     flow, begin_s = view.flow, view.event.begin_s
     at, rate = rates(flow, begin_s, float(flow.sent_s[-1]))
@@ -134,13 +134,13 @@ def _full_after_s(view: Seen) -> Samples:
     return one(end_s - begin_s, end_s)
 
 
-def _rate_after(view: Seen) -> Samples:
+def _rate_after(view: View) -> Samples:
     """Return what was sent from two to four seconds after the rate changed, divided by what the link carried."""
     begin_s = view.event.begin_s
     return one(_window(view.flow, begin_s + _AFTER_S[0], begin_s + _AFTER_S[1]) / _changed(view), begin_s + _AFTER_S[0])
 
 
-def _rate_back(view: Seen) -> Samples:
+def _rate_back(view: View) -> Samples:
     """Return r from three to seven round trips after packets were late.
 
     The round trips count from the end of the schedule's entry, or from its begin if it has no end.
@@ -150,7 +150,7 @@ def _rate_back(view: Seen) -> Samples:
     return one(_window(view.flow, late_s + _BACK[0] * rtt_s, late_s + _BACK[1] * rtt_s), late_s)
 
 
-def _rate_left(view: Seen) -> Samples:
+def _rate_left(view: View) -> Samples:
     """Return the rate from two to six round trips after losses ended, divided by that before them.
 
     They last for 1.8 round trips, and hit packets that were sent half of a round trip before.
@@ -162,7 +162,7 @@ def _rate_left(view: Seen) -> Samples:
     return one(left / before, begin_s)
 
 
-def _require_probing(view: Seen) -> float:
+def _require_probing(view: View) -> float:
     """Return when the sender can know what happened to its probe. Raises Invisible if it no longer probes then."""
     # An impaired packet has half of the path still before it.
     known_s = view.event.begin_s + view.base_rtt_s / 2
@@ -171,7 +171,7 @@ def _require_probing(view: Seen) -> float:
     return known_s
 
 
-def _probe_flight(view: Seen) -> Samples:
+def _probe_flight(view: View) -> Samples:
     """Return the largest F in the second that begins two round trips after the sender could know about its probe.
 
     By then, what was in flight is acknowledged.
@@ -186,7 +186,7 @@ def _probe_flight(view: Seen) -> Samples:
     return one(float(flow.flight[at] / flow.bdp_bytes), float(flow.sent_s[at]))
 
 
-def _probe_ends_rtts(view: Seen) -> Samples:
+def _probe_ends_rtts(view: View) -> Samples:
     """Return the round trips for which the sender went on probing after it could know of a loss."""
     flow, known_s = view.flow, _require_probing(view)
     at, rate = rates(flow, known_s, float(flow.sent_s[-1]))
@@ -196,7 +196,7 @@ def _probe_ends_rtts(view: Seen) -> Samples:
     return one((float(at[ends[0]]) - known_s) / flow.base_rtt_s, known_s)
 
 
-def _rate_of_bodies(view: Seen) -> Samples:
+def _rate_of_bodies(view: View) -> Samples:
     """Return r in the first round trip of each large body that is asked for after three seconds."""
     flow = view.flow
     pairs: list[tuple[float | None, float]] = []

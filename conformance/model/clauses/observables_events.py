@@ -8,7 +8,7 @@ import itertools
 import numpy
 
 from conformance.model.captures.packets import CE, NOT_ECT
-from conformance.model.clauses.seen import Absent, Event, Invisible, Observable, Seen, shown
+from conformance.model.clauses.seen import Absent, Event, Invisible, Observable, View, shown
 from conformance.model.diagnosis.flow import Floats
 from conformance.model.diagnosis.samples import Samples
 
@@ -23,14 +23,14 @@ _QUIET_BEFORE, _QUIET_AFTER = 2, 3
 _PACKETS = "packets"
 
 
-def _rtt_s(view: Seen, at_s: float) -> float:
+def _rtt_s(view: View, at_s: float) -> float:
     """Return the round-trip time just before a time, queue included."""
     rtts_s: Floats = view.flow.rtt_s
     number = int(numpy.searchsorted(view.flow.sent_s, at_s)) - 1
     return float(rtts_s[max(number, 0)])
 
 
-def _healed_s(view: Seen, event: Event) -> float:
+def _healed_s(view: View, event: Event) -> float:
     """Return when the sender can know that packets arrive again. Raises Invisible if none did.
 
     An arrival after which nothing is sent for a round trip told the sender nothing: it was no more than an
@@ -43,19 +43,19 @@ def _healed_s(view: Seen, event: Event) -> float:
     return next((at_s for at_s in known_s if _sent(view, at_s, at_s + 0.95 * view.base_rtt_s)), known_s[0])
 
 
-def _sent(view: Seen, start_s: float, end_s: float) -> float:
+def _sent(view: View, start_s: float, end_s: float) -> float:
     """Return what was sent in [start_s, end_s), in full packets."""
     a, b = numpy.searchsorted(view.sent_s, (start_s, end_s))
     return float(view.packets.bytes[a:b].sum()) / view.flow.full_bytes
 
 
-def _after_outage(view: Seen) -> Samples:
+def _after_outage(view: View) -> Samples:
     """Return what was sent in the round trip after the sender can know that the path healed, in full packets."""
     healed_s = _healed_s(view, view.event)
     return shown([(_sent(view, healed_s, healed_s + 0.95 * view.base_rtt_s), healed_s)], "nothing was sent")
 
 
-def _after_outage_share(view: Seen) -> Samples:
+def _after_outage_share(view: View) -> Samples:
     """Return the ratio of the largest window in round trips two to four after an outage to that before it."""
     event = view.event
     flow, healed_s = view.flow, _healed_s(view, event)
@@ -66,7 +66,7 @@ def _after_outage_share(view: Seen) -> Samples:
     return shown([(float(numpy.nanmax(after)) / before, healed_s)], "nothing was sent after the outage")
 
 
-def _probes(view: Seen) -> tuple[Floats, Floats]:
+def _probes(view: View) -> tuple[Floats, Floats]:
     """Return (times, packets in each) of an outage's probes: what is sent together when acknowledgements have ended."""
     event = view.event
     silent_s = event.begin_s + _LAST_RTTS * _rtt_s(view, event.begin_s)
@@ -78,7 +78,7 @@ def _probes(view: Seen) -> tuple[Floats, Floats]:
     return times[begins], numpy.diff(numpy.append(begins, len(times))).astype(float)
 
 
-def _probe_ratio(view: Seen) -> Samples:
+def _probe_ratio(view: View) -> Samples:
     """Return the ratio of each gap between probes to the one before."""
     times, _ = _probes(view)
     gaps = numpy.diff(times)
@@ -86,20 +86,20 @@ def _probe_ratio(view: Seen) -> Samples:
     return shown(pairs, f"a ratio of two gaps needs three probes, not {len(times)}")
 
 
-def _probe_packets(view: Seen) -> Samples:
+def _probe_packets(view: View) -> Samples:
     """Return the number of packets of each probe."""
     times, packets = _probes(view)
     return shown([(float(n), float(at)) for n, at in zip(packets, times, strict=True)], "no probe was sent")
 
 
-def _late_in_outage(view: Seen) -> Samples:
+def _late_in_outage(view: View) -> Samples:
     """Return what was sent in the second half of an outage, in full packets."""
     event = view.event
     middle_s = (event.begin_s + event.end_s) / 2
     return shown([(_sent(view, middle_s, event.end_s), middle_s)], "nothing was sent")
 
 
-def _recovered(view: Seen) -> Samples:
+def _recovered(view: View) -> Samples:
     """Return the share of the link's rate that arrived in up to three seconds, from two seconds after the event on."""
     event = view.event
     start_s = event.end_s + 2
@@ -113,7 +113,7 @@ def _recovered(view: Seen) -> Samples:
     )
 
 
-def _during(view: Seen) -> Samples:
+def _during(view: View) -> Samples:
     """Return the share of the link's rate that arrived while the event lasted, without its first second."""
     event = view.event
     start_s, end_s = event.begin_s + 1, min(event.end_s, view.over_s - 0.2)
@@ -125,19 +125,19 @@ def _during(view: Seen) -> Samples:
     )
 
 
-def require_ect(view: Seen) -> None:
+def require_ect(view: View) -> None:
     """Raise Absent if no packet is sent with ECT."""
     if not (view.packets.ecn_sent != NOT_ECT).any():
         raise Absent("it sends no packet with ECT, so none is marked")
 
 
-def _rate_when_marked(view: Seen) -> Samples:
+def _rate_when_marked(view: View) -> Samples:
     """Return the result of _during(). Raises Absent if no packet can be marked."""
     require_ect(view)
     return _during(view)
 
 
-def _kept_of_mark(view: Seen) -> Samples:
+def _kept_of_mark(view: View) -> Samples:
     """Return the share of the window that was left by each mark that had no loss or other mark around it."""
     require_ect(view)
     flow = view.flow
@@ -155,7 +155,7 @@ def _kept_of_mark(view: Seen) -> Samples:
     return shown(pairs, "no mark was isolated in a window of 12 packets or more")
 
 
-def _window_when_marked(view: Seen) -> Samples:
+def _window_when_marked(view: View) -> Samples:
     """Return the median flight in full packets, from two seconds after marking of all packets began."""
     require_ect(view)
     event = view.event
@@ -166,7 +166,7 @@ def _window_when_marked(view: Seen) -> Samples:
     return shown([(float(numpy.median(flow.flight[inside]) / flow.full_bytes), event.begin_s + 2)], "nothing was sent")
 
 
-def _ect_late(view: Seen) -> Samples:
+def _ect_late(view: View) -> Samples:
     """Return the share of packets with ECT in the last second of the transfer."""
     require_ect(view)
     late = view.sent_s >= float(view.sent_s[-1]) - 1
@@ -174,7 +174,7 @@ def _ect_late(view: Seen) -> Samples:
     return shown([(share, float(view.sent_s[-1]) - 1)], "nothing was sent")
 
 
-def _growth_most(view: Seen) -> Samples:
+def _growth_most(view: View) -> Samples:
     """Return the factors by which the window grew from each round trip to the next, after the last loss was repaired.
 
     Windows that are small, or larger than the BDP, are left out.

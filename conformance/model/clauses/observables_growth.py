@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy
 
-from conformance.model.clauses.seen import Invisible, Observable, Seen
+from conformance.model.clauses.seen import Invisible, Observable, View
 from conformance.model.diagnosis.flow import Flow, LossEvent, loss_events
 from conformance.model.diagnosis.samples import Samples, one
 
@@ -53,7 +53,7 @@ def _start_up(flow: Flow) -> list[Round]:
     return rounds(flow, flow.request_s, float(flow.known_s[lost[0]] if len(lost) else flow.sent_s[-1]))
 
 
-def _last_loss(view: Seen) -> LossEvent:
+def _last_loss(view: View) -> LossEvent:
     """Return the loss that the schedule's last entry caused. Raises Invisible."""
     # A loss that is known by then happened earlier; what this entry drops is known to be lost a round trip later.
     begin_s = view.begins_s(view.entries[-1])
@@ -65,7 +65,7 @@ def _last_loss(view: Seen) -> LossEvent:
     return loss_event
 
 
-def _grown(view: Seen, event: LossEvent) -> list[Round]:
+def _grown(view: View, event: LossEvent) -> list[Round]:
     """Return the rounds after a loss, until the next loss, or until the transfer has no more to send."""
     flow = view.flow
     later = [other.known_s for other in loss_events(flow) if other.known_s > event.known_s]
@@ -73,13 +73,13 @@ def _grown(view: Seen, event: LossEvent) -> list[Round]:
     return rounds(flow, event.known_s + event.rtt_s, end_s)
 
 
-def _regrowth(late_k: float) -> Callable[[Seen], Samples]:
+def _regrowth(late_k: float) -> Callable[[View], Samples]:
     """Return an observable: the time from a loss until the window is back at 0.95 of its old size, in units of K.
 
     If the window is not back after `late_k`, the value is the last time that is seen.
     """
 
-    def observe(view: Seen) -> Samples:
+    def observe(view: View) -> Samples:
         event = _last_loss(view)
         k_s = (event.before * (1 - _BETA) / _C) ** (1 / 3)
         grown = _grown(view, event)
@@ -93,7 +93,7 @@ def _regrowth(late_k: float) -> Callable[[Seen], Samples]:
     return observe
 
 
-def _growth_beyond(view: Seen) -> Samples:
+def _growth_beyond(view: View) -> Samples:
     """Return the packets per round trip by which the window grew once it was larger than before the loss."""
     event = _last_loss(view)
     beyond = [at for at in _grown(view, event) if at.packets >= _BEYOND * event.before]
@@ -103,7 +103,7 @@ def _growth_beyond(view: Seen) -> Samples:
     return one(float(slope), beyond[0].begin_s)
 
 
-def _growth_after(view: Seen) -> Samples:
+def _growth_after(view: View) -> Samples:
     """Return the ratio of the window in the third round after an event to that in the second."""
     # In the first round and in a part of the second, the sender cannot know yet that the event is over.
     flow, end_s = view.flow, view.event.end_s
@@ -113,7 +113,7 @@ def _growth_after(view: Seen) -> Samples:
     return one(after[2].packets / after[1].packets, after[2].begin_s)
 
 
-def _rise_ignored(view: Seen) -> Samples:
+def _rise_ignored(view: View) -> Samples:
     """Return the largest rise of a start-up round's minimum round trip, in ms, after which the window still doubled."""
     rounds = _start_up(view.flow)
     rises = [
@@ -126,7 +126,7 @@ def _rise_ignored(view: Seen) -> Samples:
     return one(*max(rises))
 
 
-def _slow_growth(view: Seen) -> Samples:
+def _slow_growth(view: View) -> Samples:
     """Return the median growth factor of the four rounds after the last that doubled, in start-up before any loss."""
     rounds = _start_up(view.flow)
     growth = [(after.packets / before.packets, after.begin_s) for before, after in itertools.pairwise(rounds)]

@@ -7,7 +7,7 @@ import numpy
 
 from conformance.model.clauses.observables_events import require_ect
 from conformance.model.clauses.observables_growth import SLOW_START, rounds
-from conformance.model.clauses.seen import Invisible, Observable, Seen
+from conformance.model.clauses.seen import Invisible, Observable, View
 from conformance.model.diagnosis import features
 from conformance.model.diagnosis.flow import Flow, LossEvent, loss_events
 from conformance.model.diagnosis.samples import Samples, one, samples
@@ -39,10 +39,10 @@ def _left(flow: Flow, event: LossEvent) -> float:
     return flow.window_after(event.known_s + 2 * event.rtt_s, event.known_s + 3 * event.rtt_s)
 
 
-def _in_recovery(by: Callable[[Flow, LossEvent], float]) -> Callable[[Seen], Samples]:
+def _in_recovery(by: Callable[[Flow, LossEvent], float]) -> Callable[[View], Samples]:
     """Return an observable: what was sent in the round trip after each isolated loss, divided by `by(flow, loss)`."""
 
-    def observe(view: Seen) -> Samples:
+    def observe(view: View) -> Samples:
         flow = view.flow
         pairs: list[tuple[float | None, float]] = [
             (_sent(flow, event.known_s, event.known_s + event.rtt_s) / by(flow, event), event.known_s)
@@ -56,7 +56,7 @@ def _in_recovery(by: Callable[[Flow, LossEvent], float]) -> Callable[[Seen], Sam
     return observe
 
 
-def _window_then(view: Seen, from_rtts: float, to_rtts: float) -> Samples:
+def _window_then(view: View, from_rtts: float, to_rtts: float) -> Samples:
     """Return the ratio of the largest window between two round trips after a short event to the window before it."""
     flow, event = view.flow, view.event
     rtt_s = float(flow.rtt_s[max(int(numpy.searchsorted(flow.sent_s, event.begin_s)) - 1, 0)])
@@ -69,13 +69,13 @@ def _window_then(view: Seen, from_rtts: float, to_rtts: float) -> Samples:
     return one(after / before, known_s)
 
 
-def _window_after_marks(view: Seen) -> Samples:
+def _window_after_marks(view: View) -> Samples:
     """Return the ratio of the window two round trips after marks to that before. Raises Absent if no packet has ECT."""
     require_ect(view)
     return _window_then(view, *_LATER)
 
 
-def _restart_end(view: Seen) -> Samples:
+def _restart_end(view: View) -> Samples:
     """Return the ratio of the window at which slow start ended after an outage to the window before the outage."""
     flow, event = view.flow, view.event
     before = flow.window(event.begin_s - flow.base_rtt_s, event.begin_s)

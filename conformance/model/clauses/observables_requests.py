@@ -2,7 +2,7 @@
 
 import numpy
 
-from conformance.model.clauses.seen import Invisible, Observable, Seen
+from conformance.model.clauses.seen import Invisible, Observable, View
 from conformance.model.diagnosis.samples import Samples, burst_begins, one
 
 #: seconds without sending after which a sender counts as silent
@@ -18,7 +18,7 @@ _LEAST_WINDOW = 40
 _PACKETS = "packets"
 
 
-def bulk_begins_s(view: Seen) -> float:
+def bulk_begins_s(view: View) -> float:
     """Return when the sender begins the last body. Raises Invisible if that is not large, or its time is not known."""
     if not view.requests:
         raise Invisible("it is not known when bodies were asked for")
@@ -31,14 +31,14 @@ def bulk_begins_s(view: Seen) -> float:
     return begins_s
 
 
-def body_begins_s(view: Seen, asked_s: float) -> float | None:
+def body_begins_s(view: View, asked_s: float) -> float | None:
     """Return when the sender begins the body that was asked for at `asked_s`; None if it never does."""
     # The client's request takes half of a round trip to arrive.
     later = numpy.flatnonzero(view.sent_s >= asked_s + view.base_rtt_s / 2 - 1e-3)
     return float(view.sent_s[later[0]]) if len(later) else None
 
 
-def _paused(view: Seen) -> tuple[float, float]:
+def _paused(view: View) -> tuple[float, float]:
     """Return when the sender fell silent, and when it began again. Raises Invisible if it was never silent."""
     bulk_s = bulk_begins_s(view)
     before = view.sent_s[view.sent_s < bulk_s - 1e-9]
@@ -50,7 +50,7 @@ def _paused(view: Seen) -> tuple[float, float]:
     return float(large[-1]), bulk_s
 
 
-def _burst_after_pause(view: Seen) -> Samples:
+def _burst_after_pause(view: View) -> Samples:
     """Return the longest burst in the two round trips after a silence, in full packets."""
     _, bulk_s = _paused(view)
     flow = view.flow
@@ -64,7 +64,7 @@ def _burst_after_pause(view: Seen) -> Samples:
     return one(float(packets[at]), float(times[begins[at]]))
 
 
-def _window_after_pause(view: Seen) -> Samples:
+def _window_after_pause(view: View) -> Samples:
     """Return the ratio of the largest flight in the three round trips after a silence to that before it."""
     silent_s, bulk_s = _paused(view)
     flow = view.flow
@@ -75,7 +75,7 @@ def _window_after_pause(view: Seen) -> Samples:
     return one(after / before, bulk_s)
 
 
-def _rate_after_pause(view: Seen) -> Samples:
+def _rate_after_pause(view: View) -> Samples:
     """Return what was sent in the round trip after a silence, divided by what the link carries in that time."""
     _, bulk_s = _paused(view)
     flow = view.flow
@@ -83,7 +83,7 @@ def _rate_after_pause(view: Seen) -> Samples:
     return one(float(flow.bytes[a:b].sum() / flow.bdp_bytes), bulk_s)
 
 
-def _unused_growth(view: Seen) -> Samples:
+def _unused_growth(view: View) -> Samples:
     """Return what was sent in the first round trip of a large body, divided by the largest flight before it."""
     bulk_s = bulk_begins_s(view)
     flow = view.flow
@@ -94,7 +94,7 @@ def _unused_growth(view: Seen) -> Samples:
     return one(float(flow.bytes[a:b].sum() / flow.full_bytes / before), bulk_s)
 
 
-def _unused_growth_later(view: Seen) -> Samples:
+def _unused_growth_later(view: View) -> Samples:
     """Return the largest flight soon in the last body, divided by that at the end of the first.
 
     Clients begin each body with a small window of flow control, so more than a round trip is looked at.

@@ -1,4 +1,4 @@
-"""View a trial whose packets were kept: its packets, their flow and its network (Seen), and numbers read from them."""
+"""View a trial whose packets were kept: its packets, their flow and its network (View), and numbers read from them."""
 
 import dataclasses
 import functools
@@ -57,7 +57,7 @@ def _until(packets: Packets, end_s: float) -> Packets:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Seen:
+class View:
     """A trial's packets and its setting. Times of packets are in seconds since the first one was sent."""
 
     packets: Packets
@@ -72,8 +72,8 @@ class Seen:
     ended_s: float | None = None
 
     @classmethod
-    def of(cls, measurement: Measurement) -> "Seen":
-        """Return the Seen of a measurement. Raises Invisible if it has no packets, and UserError for bad ones."""
+    def of(cls, measurement: Measurement) -> "View":
+        """Return the View of a measurement. Raises Invisible if it has no packets, and UserError for bad ones."""
         if never_came(measurement):
             raise Invisible(str(measurement.message))
         if measurement.packets is None:
@@ -82,7 +82,7 @@ class Seen:
 
     @classmethod
     def read(cls, measurement: Measurement) -> Self:
-        """Return the Seen of a measurement that has packets, without a cache. Raises UserError for bad packets."""
+        """Return the View of a measurement that has packets, without a cache. Raises UserError for bad packets."""
         assert measurement.packets is not None  # callers have checked it
         trial, packets = measurement.trial, Packets.from_json(measurement.packets)
         judged = next((flow for flow in measurement.flows if flow["judged"]), {})
@@ -196,9 +196,9 @@ class _ByTrial:
 
 
 @functools.lru_cache(maxsize=16)
-def _seen(by_trial: _ByTrial) -> Seen:
+def _seen(by_trial: _ByTrial) -> View:
     # Many clauses ask about one trial.
-    return Seen.read(by_trial.measurement)
+    return View.read(by_trial.measurement)
 
 
 #: {`take` of an Observable: function from a trial's samples to the trial's value}
@@ -220,13 +220,13 @@ class Observable:
     title: str
     unit: str
     digits: int
-    of: Callable[[Seen], Samples]
+    of: Callable[[View], Samples]
     take: str = "median"
     least: int = 1
     independent: bool = False
     optional: bool = False
 
-    def samples(self, view: Seen) -> Samples:
+    def samples(self, view: View) -> Samples:
         """Return the samples of a trial. Raises Invisible, also if there are fewer than `least`."""
         samples = self.of(view)
         if len(samples) < self.least:
@@ -247,6 +247,6 @@ class Observable:
 def _looked(observable: Observable, by_trial: _ByTrial) -> Samples | Invisible:
     # Cached, because each trial is judged again at every later look and at the end.
     try:
-        return observable.samples(Seen.of(by_trial.measurement))
+        return observable.samples(View.of(by_trial.measurement))
     except Invisible as why:
         return why

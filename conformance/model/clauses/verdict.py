@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 import numpy
 
 from conformance.model.clauses.document import Bound, Clause
-from conformance.model.clauses.seen import Absent, Invisible, Seen, never_came
+from conformance.model.clauses.seen import Absent, Invisible, View, never_came
 from conformance.model.diagnosis.samples import Samples
 from conformance.model.errors import UserError
 from conformance.model.judging import statistics, words
@@ -238,5 +238,5 @@ def _evidence(bound: Bound, value: float, shown: Shown) -> Iterator[Sample]:
         if (float(v) in bound) == (value in bound)
     ]
     for _, seed, at_s, v, measurement in sorted(points, key=lambda point: point[:4])[:_MOST_SEEN]:
-        packet = int(numpy.searchsorted(Seen.of(measurement).sent_s, at_s, side="right"))
+        packet = int(numpy.searchsorted(View.of(measurement).sent_s, at_s, side="right"))
         yield Sample(seed=seed, at_s=at_s, packet=packet, value=v)

@@ -49,7 +49,7 @@ class Cause(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class FlowTraits:
     """What one captured trial of a cell shows. `waiting`: the share of the time that the sender waits.
 
     `payload_bytes`: of a full packet. `window_limited`: the share of the time in which less was in flight than the path
@@ -82,7 +82,7 @@ class Side:
     """
 
     values: Sequence[float]
-    seen: Sequence[Seen]
+    seen: Sequence[FlowTraits]
     responses: Sequence[Response] = ()
 
 
@@ -156,7 +156,7 @@ class NotAttributed:
         return f"not attributed: {self.why_not}"
 
 
-def seen(flow: Flow) -> Seen | None:
+def seen(flow: Flow) -> FlowTraits | None:
     """Return what the captures of a trial show from the request on; None if they show too little.
 
     They show too little if too little was sent, or if packets are no longer than the headers that are assumed.
@@ -170,7 +170,7 @@ def seen(flow: Flow) -> Seen | None:
     if not total or not len(payload) or payload[0] <= 0:
         return None
     below = flow.flight[at:-1] < flow.bdp_bytes
-    return Seen(
+    return FlowTraits(
         waiting=float((gaps - rtts)[gaps > _SILENT * rtts].sum() / total),
         payload_bytes=float(payload[0]),
         window_limited=float(gaps[below].sum() / total),
@@ -258,7 +258,7 @@ def _factor(value: float, samples: Floats) -> Factor:
     return Factor(value=math.exp(value), low=math.exp(low), high=math.exp(high))
 
 
-def _means(stack: Side, reference: Side, of: Callable[[Seen], float]) -> tuple[float, float]:
+def _means(stack: Side, reference: Side, of: Callable[[FlowTraits], float]) -> tuple[float, float]:
     ours, theirs = (float(numpy.mean([of(flow_seen) for flow_seen in side.seen])) for side in (stack, reference))
     return ours, theirs
 

@@ -29,7 +29,7 @@ _LEAST_WINDOW_PACKETS = 2.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Path:
+class PlayedPath:
     """The path of a simulated transfer: a link's rate, the round trip of the empty path, and a chance of loss.
 
     `loss`: the chance that a packet is lost, from 0 to 1. `packet_bytes`: a packet's payload; `wire_bytes`: the same
@@ -105,7 +105,7 @@ class Cubic(Reno):
 CONTROLLERS: dict[str, Callable[[], Reno]] = {"RFC 5681": Reno, "RFC 9438": Cubic, "RFC 5348": Reno}
 
 
-def documents(algorithm: str, path: Path) -> tuple[str, ...]:
+def documents(algorithm: str, path: PlayedPath) -> tuple[str, ...]:
     """Return the documents that say what an algorithm does over a path with random losses, the algorithm's own first.
 
     RFC 5348 applies to Reno, and to CUBIC where CUBIC does as Reno does. It is used only where timeouts are few.
@@ -117,7 +117,7 @@ def documents(algorithm: str, path: Path) -> tuple[str, ...]:
     return (document, "RFC 5348") if like_reno and timeouts_share(path) <= _MOST_TIMEOUTS else (document,)
 
 
-def timeouts_share(path: Path) -> float:
+def timeouts_share(path: PlayedPath) -> float:
     """Return the share of a transfer's time that is spent in timeouts, by RFC 5348's equation (section 3.1)."""
     timer_s = path.rtt_s + _TIMER_S
     with_them, without = (
@@ -126,7 +126,7 @@ def timeouts_share(path: Path) -> float:
     return 1 - with_them / without
 
 
-def utilization(document: str, path: Path, passing: Iterator[float]) -> float:
+def utilization(document: str, path: PlayedPath, passing: Iterator[float]) -> float:
     """Simulate one transfer as a document has it, and return its goodput over the link's rate.
 
     RFC 5348 has an equation and no window, so Reno's window is simulated, and timeouts take the share of the time that

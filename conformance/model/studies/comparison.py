@@ -42,7 +42,7 @@ MATTERS = 0.5
 _ROUNDING = 1e-9
 
 
-class Change(enum.StrEnum):
+class Movement(enum.StrEnum):
     """How a quantity changed from one side to the other."""
 
     SAME = "same"
@@ -103,7 +103,7 @@ class Compared:
     p: float
     #: whether each seed gave both sides the same value
     identical: bool
-    change: Change
+    change: Movement
 
     @property
     def known_interval(self) -> tuple[float, float] | None:
@@ -165,15 +165,15 @@ def _compared(quantity: Quantity, before: Values, after: Values, p: float, alpha
         interval = (0.0, 0.0) if identical else shift_interval(list(before.values()), list(after.values()))
     compared = Compared(
         quantity=quantity, before=a, after=b, n=(len(before), len(after)), interval=interval, p=p,
-        identical=identical, change=Change.UNCLEAR,
+        identical=identical, change=Movement.UNCLEAR,
     )  # fmt: skip
     least = compared.matters
     if identical:
-        change = Change.SAME
+        change = Movement.SAME
     elif p <= alpha and compared.difference and abs(compared.difference) >= least:
-        change = Change.MOVED
+        change = Movement.MOVED
     else:
-        change = Change.SAME if -least < interval[0] and interval[1] < least else Change.UNCLEAR
+        change = Movement.SAME if -least < interval[0] and interval[1] < least else Movement.UNCLEAR
     return dataclasses.replace(compared, change=change)
 
 
@@ -193,7 +193,7 @@ def largest_first(compared: Iterable[Compared]) -> list[Compared]:
     What shows a cause directly comes before what follows from it: a window that is cut less is reduced sooner, grows
     differently and fills a path differently.
     """
-    order = (Change.MOVED, Change.UNCLEAR, Change.SAME)
+    order = (Movement.MOVED, Movement.UNCLEAR, Movement.SAME)
     return sorted(compared, key=lambda c: (order.index(c.change), -min(c.size, _MOST_SIZE) * c.quantity.weight))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from conformance.model.errors import UserError, located
 from conformance.model.metrics.table import METRICS
 from conformance.model.networks.place import Value
-from conformance.model.studies.study_point import GROUP, Coordinates, Quantity, StudyPoint
+from conformance.model.studies.study_point import GROUP, Coordinates, StudyPoint, StudyQuantity
 
 #: kinds of figures that show quantities by row and column; the document lists the quantities one by one
 BY_CELL = ("table", "bars")
@@ -17,12 +17,12 @@ _NOT_BY_CELL, _BY_CELL_ONLY = ("group", "x", "y", "lines", "panels", "log", "pub
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class TableCell:
     """A quantity in a table or in bars, and its published value (None: not published)."""
 
     row: str
     column: str
-    quantity: Quantity
+    quantity: StudyQuantity
     published: float | None
 
 
@@ -48,7 +48,7 @@ class Figure:
     #: the points that it shows
     points: tuple[StudyPoint, ...]
     #: what a table or bars show instead
-    cells: tuple[Cell, ...] = ()
+    cells: tuple[TableCell, ...] = ()
 
     def panel(self, point: StudyPoint) -> tuple[Value, ...]:
         """Return the coordinates of a point that say which panel it is in."""
@@ -56,7 +56,7 @@ class Figure:
 
 
 PointOf = Callable[[Coordinates], StudyPoint]
-QuantityOf = Callable[[Coordinates], Quantity]
+QuantityOf = Callable[[Coordinates], StudyQuantity]
 
 
 def read(data: Sequence[Mapping[str, Any]], point_of: PointOf, quantity_of: QuantityOf) -> Iterator[Figure]:
@@ -91,7 +91,7 @@ def _points(where: str, fields: Mapping[str, Any], point_of: PointOf) -> Iterato
             yield from map(point_of, product(selection))
 
 
-def _cells(where: str, fields: Mapping[str, Any], quantity_of: QuantityOf) -> Iterator[Cell]:
+def _cells(where: str, fields: Mapping[str, Any], quantity_of: QuantityOf) -> Iterator[TableCell]:
     columns = fields["columns"]
     for number, row in enumerate(fields["rows"]):
         published = row.get("published", [None] * len(columns))
@@ -100,7 +100,7 @@ def _cells(where: str, fields: Mapping[str, Any], quantity_of: QuantityOf) -> It
         for column, value in zip(columns, published, strict=True):
             with located(f"{where}/rows/{number}"):
                 quantity = quantity_of({**fields.get("at", {}), **row["at"], **column["at"]})
-            yield Cell(row=row["title"], column=column["title"], quantity=quantity, published=value)
+            yield TableCell(row=row["title"], column=column["title"], quantity=quantity, published=value)
 
 
 def _check(where: str, figure: Figure) -> None:

@@ -23,7 +23,7 @@ _LARGEST_OF_20 = 1.867
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Rates:
+class IdentificationRates:
     """Shares of simulated identifications, over all algorithms that can be named. `runs`: how many for each algorithm.
 
     `spread`: whether the implementation differs from the references as honest ones do.
@@ -37,8 +37,8 @@ class Rates:
     wrong: float
 
 
-def rates(zones: Sequence[Zone], trials: int, spread: bool, runs: int = RUNS) -> Rates:
-    """Return the Rates with `trials` trials in each cell. `spread`: as in Rates."""
+def rates(zones: Sequence[Zone], trials: int, spread: bool, runs: int = RUNS) -> IdentificationRates:
+    """Return the IdentificationRates with `trials` trials in each cell. `spread`: as in IdentificationRates."""
     algorithms = sorted({zone.algorithm for zone in zones})
     conclusions = []
     for at, algorithm in enumerate(algorithms):
@@ -48,7 +48,7 @@ def rates(zones: Sequence[Zone], trials: int, spread: bool, runs: int = RUNS) ->
     right = sum(algorithm == named for algorithm, named in conclusions)
     none = sum(named is None for _, named in conclusions)
     n = len(conclusions)
-    return Rates(
+    return IdentificationRates(
         trials=trials, runs=runs, spread=spread, right=right / n, inconclusive=none / n, wrong=(n - right - none) / n
     )
 

@@ -9,7 +9,7 @@ from conformance.model.metrics.table import METRICS, UTILIZATION
 from conformance.model.studies import claims, predicted
 from conformance.model.studies.claims import Judged, NotSeen, Seen, Verdict
 from conformance.model.studies.study import Claim, Study
-from conformance.model.studies.study_point import Quantity, StudyPoint
+from conformance.model.studies.study_point import StudyPoint, StudyQuantity
 from conformance.model.studies.study_results import anything_known
 from conformance.model.trials.trial import Measurement, Outcome
 
@@ -67,11 +67,11 @@ def looker(
     study: Study, measured: Measured, why_not: Mapping[StudyPoint, str] = {},
     references: Mapping[StudyPoint, Mapping[str, Seen]] = {},
 ) -> claims.Look:  # fmt: skip
-    """Return the function that returns what was seen of a Quantity."""
+    """Return the function that returns what was seen of a StudyQuantity."""
     remembered: dict[Hashable, Seen | NotSeen] = {}
 
     def look(quantity: Hashable) -> Seen | NotSeen:
-        if not isinstance(quantity, Quantity):
+        if not isinstance(quantity, StudyQuantity):
             raise TypeError(f"{quantity!r} is not a quantity of a study")
         if quantity not in remembered:
             remembered[quantity] = _look(study, measured, why_not, references, quantity)
@@ -81,7 +81,7 @@ def looker(
 
 
 def _look(
-    study: Study, measured: Measured, why_not: Mapping[StudyPoint, str], references: References, quantity: Quantity
+    study: Study, measured: Measured, why_not: Mapping[StudyPoint, str], references: References, quantity: StudyQuantity
 ) -> Seen | NotSeen:
     if quantity.asked or quantity.metric in predicted.ASKED:
         by_cell = {study.setting(point).cell: measured[point] for point in quantity.points if measured.get(point)}

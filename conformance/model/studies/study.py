@@ -35,8 +35,8 @@ from conformance.model.studies.study_point import (
     STACK,
     STACK_OF,
     Coordinates,
-    Quantity,
     StudyPoint,
+    StudyQuantity,
 )  # fmt: skip
 
 TIERS = ("smoke", "full")
@@ -213,7 +213,7 @@ class _Reader:
             labels = tuple(", ".join(map(str, side.values())) for side in sides)
             yield place, Instance(relation=relation, quantities=tuple(quantities), where="", labels=labels)
 
-    def _quantity(self, coordinates: Coordinates) -> Quantity:
+    def _quantity(self, coordinates: Coordinates) -> StudyQuantity:
         rest = dict(coordinates)
         metric = rest.pop(METRIC, None)
         group = rest.pop(GROUP, None)
@@ -233,9 +233,9 @@ class _Reader:
         if group is not None and group not in names:
             raise UserError(f"{at.scenario} has no group {group!r}", f"it has {', '.join(names) or 'none'}")
         of_phase = None if phase is None else _phase(phase, str(metric), network)
-        return Quantity((at,), str(metric), None if group is None else str(group), phase=of_phase)
+        return StudyQuantity((at,), str(metric), None if group is None else str(group), phase=of_phase)
 
-    def _prediction(self, metric: str, rest: Mapping[str, Value]) -> Quantity:
+    def _prediction(self, metric: str, rest: Mapping[str, Value]) -> StudyQuantity:
         options = {name: value for name, value in rest.items() if name not in _PLACES}
         predicted.check(metric, options)
         of = (rest.get(SCENARIO), rest.get(STACK_OF, STACK), rest.get(CLIENT_OF, CLIENT), rest.get(ALGORITHM))
@@ -252,7 +252,7 @@ class _Reader:
             raise UserError(
                 f"{rest.get(SCENARIO)} has several points of one cell", "choose one with one point per cell"
             )
-        return Quantity(points, metric, None, tuple(sorted(options.items())))
+        return StudyQuantity(points, metric, None, tuple(sorted(options.items())))
 
     def _point(self, coordinates: Coordinates) -> StudyPoint:
         """Return the point with these coordinates. Raises UserError if the study does not measure it."""

@@ -55,7 +55,7 @@ class StudyPoint:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Quantity:
+class StudyQuantity:
     """A metric of a group of flows (None: of all judged flows) at a point, or a prediction from many points.
 
     `asked` has the parameters of a prediction (predicted.py); it is empty for a metric.

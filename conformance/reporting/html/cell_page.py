@@ -15,7 +15,7 @@ from conformance.results.source import Source
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Trial:
+class TrialRow:
     """A row of the cell's table of trials; `numbers` has a text for each of columns()."""
 
     seed: int
@@ -38,7 +38,7 @@ def columns() -> tuple[str, ...]:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Detail:
+class CellDetail:
     """What a page shows of a cell. `shown`: {style: label} of drawn trials; `facts`: (name, text) of the front one."""
 
     anchor: str
@@ -47,10 +47,10 @@ class Detail:
     #: (metric, its result) of the other metrics
     others: tuple[tuple[str, CellResult], ...]
     lines: tuple[str, ...]
-    trials: tuple[Trial, ...]
+    trials: tuple[TrialRow, ...]
     shown: dict[str, str]
     end_s: str
-    panels: tuple[traces.Panel, ...]
+    panels: tuple[traces.TracePanel, ...]
     facts: tuple[tuple[str, str], ...]
     command: str | None
     why_no_command: str | None
@@ -62,8 +62,8 @@ def anchor(cell: Cell) -> str:
     return f"{exact(cell.one_way_delay_ms)}ms-{exact(cell.loss_pct)}pct"
 
 
-def of_cell(series: Series, cell: Cell, source: Source) -> Detail:
-    """Return the Detail of a cell. The trials to be drawn are read again from the Source, with all evidence.
+def of_cell(series: Series, cell: Cell, source: Source) -> CellDetail:
+    """Return the CellDetail of a cell. The trials to be drawn are read again from the Source, with all evidence.
 
     Raises UserError, for example if that evidence is not as result lines have it.
     """
@@ -82,7 +82,7 @@ def of_cell(series: Series, cell: Cell, source: Source) -> Detail:
     styles = {measurement.trial.seed: style for style, measurement in named.items()}
     command, why_not = rerun.cell(utilization.measurements)
     shown = chosen.get("median", utilization.measurements[0])
-    return Detail(
+    return CellDetail(
         anchor=anchor(cell),
         title=cell.id,
         utilization=utilization,
@@ -132,7 +132,7 @@ def _three(result: CellResult, metric: str) -> dict[str, Measurement]:
     return chosen
 
 
-def _row(measurement: Measurement, style: str) -> Trial:
+def _row(measurement: Measurement, style: str) -> TrialRow:
     first, *others = lone()
     before, after = (
         [(measurement.metrics.get(name), digits) for name, _, digits in part] for part in (_BEFORE, _AFTER)
@@ -143,7 +143,7 @@ def _row(measurement: Measurement, style: str) -> Trial:
         *((measurement.value(metric.name), metric.digits + 1) for metric in others),
         *after,
     )
-    return Trial(
+    return TrialRow(
         seed=measurement.trial.seed,
         shown_as=style,
         outcome=str(measurement.outcome),

@@ -21,7 +21,7 @@ _DECIDED = (*_AGAINST, Status.CONFORMS)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Row:
+class ClauseRow:
     """A recorded verdict on a clause."""
 
     clause: Clause
@@ -60,7 +60,7 @@ class Row:
 class Part:
     """What is recorded about a part of all: a stack, a clause, a document, or several of these."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[ClauseRow, ...]
 
     @property
     def count(self) -> collections.Counter[str]:
@@ -125,9 +125,9 @@ def of(stacks: Collection[str]) -> tuple[Sequence[Specification], Part]:
     return specifications, Part(rows=tuple(_rows(by_id, clause_record.load(), stacks)))
 
 
-def _rows(by_id: dict[str, Clause], record: Iterable[Entry], stacks: Collection[str]) -> Iterator[Row]:
+def _rows(by_id: dict[str, Clause], record: Iterable[Entry], stacks: Collection[str]) -> Iterator[ClauseRow]:
     rows = [
-        Row(clause=by_id[entry["clause"]], entry=entry)
+        ClauseRow(clause=by_id[entry["clause"]], entry=entry)
         for entry in record
         if entry["who"] in stacks and entry["clause"] in by_id and not recorded.of_mutant(entry)
     ]

@@ -19,7 +19,7 @@ Value = tuple[str, str, str, str, str]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Row:
+class ComparedRow:
     """A cell: what its zone permits, a Value or None for each series, and the span of their medians."""
 
     cell: Cell
@@ -29,16 +29,16 @@ class Row:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Section:
+class ComparedSection:
     """Series of one algorithm under the same settings, so they may be compared. `names` tell them apart in a figure."""
 
     settings: str
     series: tuple[Series, ...]
     names: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[ComparedRow, ...]
 
     @property
-    def parts(self) -> list["Section"]:
+    def parts(self) -> list["ComparedSection"]:
         """The same in parts of few series, each for a chart: nobody can tell more lines apart."""
         of = -(-len(self.series) // _MOST_IN_CHART)
         size = -(-len(self.series) // of)
@@ -51,17 +51,17 @@ class Section:
         ]  # fmt: skip
 
 
-def sections(all_series: Iterable[Series]) -> list[Section]:
-    """Return one Section for each profile's digest, in order of appearance."""
+def sections(all_series: Iterable[Series]) -> list[ComparedSection]:
+    """Return one ComparedSection for each profile's digest, in order of appearance."""
     by_profile: dict[str, list[Series]] = {}
     for series in all_series:
         by_profile.setdefault(series.setting.profile_digest, []).append(series)
     return [_section(series) for series in by_profile.values()]
 
 
-def _section(sides: Sequence[Series]) -> Section:
+def _section(sides: Sequence[Series]) -> ComparedSection:
     cells = sorted({cell for series in sides for cell in series.cells})
-    return Section(
+    return ComparedSection(
         settings=sides[0].utilization.settings,
         series=tuple(sides),
         names=tuple(_names(sides)),
@@ -81,11 +81,11 @@ def _names(series: Sequence[Series]) -> list[str]:
     return names
 
 
-def _row(cell: Cell, sides: Sequence[Series]) -> Row:
+def _row(cell: Cell, sides: Sequence[Series]) -> ComparedRow:
     results = [series.utilization.results.get(cell) for series in sides]
     medians = [r.value for r in results if r is not None and r.value is not None]
     permitted = next((r.permitted for r in results if r is not None and r.permitted), None)
-    return Row(
+    return ComparedRow(
         cell=cell,
         permitted=_bounds(permitted, medians) if permitted else "",
         values=tuple(_value(r) for r in results),

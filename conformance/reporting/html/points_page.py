@@ -7,7 +7,7 @@ from conformance.model.networks.place import Point
 from conformance.model.trials.trial import Measurement, Scheme
 from conformance.reporting import rerun
 from conformance.reporting.html import traces
-from conformance.reporting.points import Row
+from conformance.reporting.points import PointRow
 from conformance.results.source import Source
 
 #: the most points that are drawn
@@ -22,12 +22,12 @@ class PointDrawn:
     place: Point
     profile: str
     seed: int
-    panels: tuple[traces.Panel, ...]
+    panels: tuple[traces.TracePanel, ...]
     end_s: str
     command: str | None
 
 
-def drawn(rows: Iterable[Row], source: Source) -> Iterator[PointDrawn]:
+def drawn(rows: Iterable[PointRow], source: Source) -> Iterator[PointDrawn]:
     """Yield each point of these rows once, up to _MOST of them. Raises UserError."""
     by_place: dict[tuple[Scheme, str, Point], list[Measurement]] = {}
     for measurement in source.measurements:

@@ -25,7 +25,7 @@ Names = Mapping[Scheme, str]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class SchemeRow:
     """Figures of one scheme. `where`: a profile, a scenario or a clause; `series`: set if a page is about it."""
 
     scheme: str
@@ -35,19 +35,19 @@ class Row:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class CriterionTable:
     """Figures of one kind: columns and rows."""
 
     columns: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[SchemeRow, ...]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Answer:
+class CriterionFigures:
     """A Criterion with the figures that the results have for it."""
 
     criterion: Criterion
-    tables: tuple[Table, ...]
+    tables: tuple[CriterionTable, ...]
 
     @property
     def status(self) -> str:
@@ -55,12 +55,14 @@ class Answer:
         return self.criterion.status if self.tables or not self.criterion.has_figures else NOT
 
 
-def answers(all_series: Sequence[Series], names: Names, measurements: Iterable[Measurement] = ()) -> list[Answer]:
-    """Return one Answer for each criterion, in the RFC's order. `names` has all schemes. Raises UserError."""
+def answers(
+    all_series: Sequence[Series], names: Names, measurements: Iterable[Measurement] = ()
+) -> list[CriterionFigures]:
+    """Return one CriterionFigures for each criterion, in the RFC's order. `names` has all schemes. Raises UserError."""
     runs = _runs(measurements)
     record = clause_record.load()
     return [
-        Answer(
+        CriterionFigures(
             criterion=criterion,
             tables=tuple(
                 table
@@ -76,20 +78,20 @@ def answers(all_series: Sequence[Series], names: Names, measurements: Iterable[M
     ]  # fmt: skip
 
 
-def _table(rows: Sequence[tuple[Row, Mapping[str, str]]]) -> Table:
-    """Return a Table of the rows, with all columns that any of them has."""
+def _table(rows: Sequence[tuple[SchemeRow, Mapping[str, str]]]) -> CriterionTable:
+    """Return a CriterionTable of the rows, with all columns that any of them has."""
     columns = tuple(dict.fromkeys(name for _, texts in rows for name in texts))
     filled = (dataclasses.replace(row, texts=tuple(cells.get(name, "") for name in columns)) for row, cells in rows)
-    return Table(columns=columns, rows=tuple(filled))
+    return CriterionTable(columns=columns, rows=tuple(filled))
 
 
-def _of_series(criterion: Criterion, all_series: Sequence[Series], names: Names) -> Table:
+def _of_series(criterion: Criterion, all_series: Sequence[Series], names: Names) -> CriterionTable:
     if criterion.figures is None:
         return _table([])
     fitting = [series for series in all_series if (series.setting.rival is not None) == criterion.shared]
     return _table(
         [
-            (Row(scheme=names[series.scheme], where=series.setting.profile, texts=(), series=series), texts)
+            (SchemeRow(scheme=names[series.scheme], where=series.setting.profile, texts=(), series=series), texts)
             for series in fitting
             if (texts := criterion.figures(series))
         ]
@@ -109,9 +111,9 @@ def _runs(measurements: Iterable[Measurement]) -> Runs:
     return by_run
 
 
-def _of_scenarios(criterion: Criterion, runs: Runs, names: Names) -> Table:
+def _of_scenarios(criterion: Criterion, runs: Runs, names: Names) -> CriterionTable:
     """Return a row for each scheme and scenario: the median, least and greatest of its points' medians over trials."""
-    rows: list[tuple[Row, Mapping[str, str]]] = []
+    rows: list[tuple[SchemeRow, Mapping[str, str]]] = []
     for (scheme, scenario), of_points in sorted(runs.items(), key=lambda item: (item[0][1], item[0][0].id)):
         if scenario not in criterion.scenarios:
             continue
@@ -124,7 +126,7 @@ def _of_scenarios(criterion: Criterion, runs: Runs, names: Names) -> Table:
             },
         }
         if texts:
-            rows.append((Row(scheme=names[scheme], where=scenario, texts=()), texts))
+            rows.append((SchemeRow(scheme=names[scheme], where=scenario, texts=()), texts))
     return _table(rows)
 
 
@@ -147,13 +149,13 @@ def _span(
     return figures.span(medians, f".{metric.digits}f", metric.suffix, "points")
 
 
-def _of_clauses(criterion: Criterion, record: Sequence[clause_record.Entry], schemes: Set[str]) -> Table:
+def _of_clauses(criterion: Criterion, record: Sequence[clause_record.Entry], schemes: Set[str]) -> CriterionTable:
     """Return the verdicts of clauses/record.json on the criterion's clauses, for the schemes with these ids.
 
     Other recorded schemes are left out, since a report is only about what was measured for it. Mutants are left out, as
     they are no stacks.
     """
-    rows: list[tuple[Row, Mapping[str, str]]] = []
+    rows: list[tuple[SchemeRow, Mapping[str, str]]] = []
     by_id = {clause.id: clause for clause in clauses.all_clauses()}
     for clause_id in criterion.clauses:
         clause = by_id[clause_id]
@@ -162,7 +164,7 @@ def _of_clauses(criterion: Criterion, record: Sequence[clause_record.Entry], sch
                 continue
             rows.append(
                 (
-                    Row(scheme=entry["scheme"], where=f"{clause.id} ({clause.source})", texts=()),
+                    SchemeRow(scheme=entry["scheme"], where=f"{clause.id} ({clause.source})", texts=()),
                     {
                         "observable": clause.observable.title, "measured": recorded.value(clause, entry),
                         "permitted": clause.bound.words(clause.observable.digits), "recorded verdict": entry["verdict"],

@@ -238,7 +238,7 @@ def _shown(value: object) -> object:
     return printable(value) if isinstance(value, str) and not isinstance(value, markupsafe.Markup) else value
 
 
-def _figures(section: compare.Section) -> list[markupsafe.Markup]:
+def _figures(section: compare.ComparedSection) -> list[markupsafe.Markup]:
     """Return a section's charts; none if the extra `figures`, which draws them, is not installed."""
     if not extras.installed("figures"):
         return []

@@ -16,7 +16,7 @@ _TELLING = split_rates.FILTERS[-1]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Bar:
+class PredictedBar:
     """A predicted utilization from `low` to `high`, which are equal if every transfer ended; `words` say the same."""
 
     low: float
@@ -30,8 +30,8 @@ class Example:
 
     path_class: str
     path_id: str
-    split: Bar | None
-    end_to_end: Bar | None
+    split: PredictedBar | None
+    end_to_end: PredictedBar | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -116,8 +116,8 @@ def _example(path_class: split_paths.PathClass, path: split_paths.Path, rates: s
     )
 
 
-def _bar(utilization: split_rates.Bounds | None) -> Bar | None:
+def _bar(utilization: split_rates.Bounds | None) -> PredictedBar | None:
     if utilization is None:
         return None
     low, high = utilization
-    return Bar(low=low, high=high, words=f"{low:.2f}" if low == high else f"{low:.2f} to {high:.2f}")
+    return PredictedBar(low=low, high=high, words=f"{low:.2f}" if low == high else f"{low:.2f} to {high:.2f}")

@@ -25,7 +25,7 @@ _CAPTIONS = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Row:
+class ClaimRow:
     """A claim as a page shows it."""
 
     claim: Claim
@@ -46,7 +46,7 @@ class Section:
 
     figure: Figure | None
     drawing: markupsafe.Markup | None
-    rows: tuple[Row, ...]
+    rows: tuple[ClaimRow, ...]
     table: study_table.Table | None = None
 
     @property
@@ -78,7 +78,7 @@ class Page:
         return f"study-{self.study.name}.html"
 
     @property
-    def rows(self) -> Sequence[Row]:
+    def rows(self) -> Sequence[ClaimRow]:
         """All claims, in the document's order."""
         order = {claim.id: at for at, claim in enumerate(self.study.claims)}
         return sorted((row for section in self.sections for row in section.rows), key=lambda row: order[row.claim.id])
@@ -116,7 +116,7 @@ def _page(study: Study, held: study_results.Found) -> Page:
     judgment = outcome.judge(study, held.measured, references=known)
     look = outcome.looker(study, held.measured, references=known)
     rows = [
-        Row(claim=claim, judged=judged, seen=tuple(shown.findings(judged)) if judged.judged else ())
+        ClaimRow(claim=claim, judged=judged, seen=tuple(shown.findings(judged)) if judged.judged else ())
         for claim, judged in judgment.claims
     ]
     sections = [

@@ -29,7 +29,7 @@ def svg(measurement: Measurement) -> bytes | None:
     return xml.tostring(root)
 
 
-def _panel(root: xml.Element, panel: traces.Panel, y: int, end: float) -> None:
+def _panel(root: xml.Element, panel: traces.TracePanel, y: int, end: float) -> None:
     _text(root, _LEFT, y + 16, f"{panel.title}, {panel.unit}" + (f" ({panel.hint})" if panel.hint else ""))
     if panel.missing:
         _text(root, _LEFT, y + 40, panel.missing)

@@ -35,7 +35,7 @@ class Line:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Panel:
+class TracePanel:
     """A quantity over time: lines and the scale's top, or `missing`, a sentence on why there is nothing to draw."""
 
     title: str
@@ -52,7 +52,7 @@ def end_s(traces: Iterable[Trace]) -> float:
     return max((end for times in map(_times, traces) if times and (end := times[-1]) > 0), default=1.0)
 
 
-def panels(traces: dict[str, Trace], end: float, bandwidth_mbps: float) -> tuple[Panel, ...]:
+def panels(traces: dict[str, Trace], end: float, bandwidth_mbps: float) -> tuple[TracePanel, ...]:
     """Return the five Panels of {style: trace} over `end` seconds.
 
     The first style is in front, so its lines come last.
@@ -67,8 +67,8 @@ def panels(traces: dict[str, Trace], end: float, bandwidth_mbps: float) -> tuple
     )
 
 
-def of_flows(flows: Sequence[Mapping[str, object]]) -> tuple[tuple[Panel, ...], float]:
-    """Return a Panel for each group of a trial's flows, its first flow in front, and the end of the axis in s."""
+def of_flows(flows: Sequence[Mapping[str, object]]) -> tuple[tuple[TracePanel, ...], float]:
+    """Return a TracePanel for each group of a trial's flows, its first flow in front, and the end of the axis in s."""
     series = [(str(flow["group"]), _numbers(flow["goodput_series_mbps"])) for flow in flows]
     end = float(max((len(values) for _, values in series), default=0))
     groups: dict[str, list[_Drawn]] = {}
@@ -128,7 +128,7 @@ def _numbers(values: object) -> list[float | None]:
     return [v if type(v) in (int, float) and abs(v) < schema.LARGEST else None for v in values]
 
 
-def _goodput(columns: Mapping[str, _Columns], end: float, bandwidth_mbps: float) -> Panel:
+def _goodput(columns: Mapping[str, _Columns], end: float, bandwidth_mbps: float) -> TracePanel:
     """Draw what the receiver acknowledged, if the kernel's TCP reports it; for other stacks, what left the queue."""
     for title, name in (
         ("Goodput", "bytes_acked"),
@@ -141,29 +141,29 @@ def _goodput(columns: Mapping[str, _Columns], end: float, bandwidth_mbps: float)
                 return _panel(title, "Mbit/s", drawn, end, f"the link's rate is {bandwidth_mbps:g} Mbit/s")
             link = ("link", [0.0, end], [bandwidth_mbps, bandwidth_mbps], "the link's rate")
             return _panel(title, "Mbit/s", [link, *drawn], end, "dotted: the link's rate")
-    return Panel(title="Goodput", unit="Mbit/s", missing=_MISSING_COLUMN)
+    return TracePanel(title="Goodput", unit="Mbit/s", missing=_MISSING_COLUMN)
 
 
 def _simple(
     columns: Mapping[str, _Columns], end: float, title: str, unit: str, name: str, missing: str, scale: float = 1.0
-) -> Panel:
+) -> TracePanel:
     drawn = [(style, c.t, c.get(name, scale), title) for style, c in columns.items()]
     if not any(values for _, _, values, _ in drawn):
-        return Panel(title=title, unit=unit, missing=missing)
+        return TracePanel(title=title, unit=unit, missing=missing)
     return _panel(title, unit, drawn, end)
 
 
-def _losses(columns: Mapping[str, _Columns], end: float) -> Panel:
+def _losses(columns: Mapping[str, _Columns], end: float) -> TracePanel:
     """Draw the front trial's packets dropped so far, in all and by the queue; lines of several trials would tangle."""
     front = list(columns.values())[-1]
     everything, queue = front.get("dropped_packets"), front.get("queue_dropped_packets")
     if not everything or not queue:
-        return Panel(title="Losses so far", unit="packets", missing=_MISSING_COLUMN)
+        return TracePanel(title="Losses so far", unit="packets", missing=_MISSING_COLUMN)
     drawn: list[_Drawn] = [("all", front.t, everything, "in all"), ("queue", front.t, queue, "by the queue")]
     return _panel("Losses so far", "packets", drawn, end, "dashed: dropped by the queue")
 
 
-def _panel(title: str, unit: str, drawn: Sequence[_Drawn], end: float, hint: str = "") -> Panel:
+def _panel(title: str, unit: str, drawn: Sequence[_Drawn], end: float, hint: str = "") -> TracePanel:
     top = max((v for _, _, values, _ in drawn for v in values or () if v is not None), default=0) or 1
     lines = tuple(
         Line(style=style, label=label, pieces=tuple(_pieces(t, values, end, top)))
@@ -172,7 +172,7 @@ def _panel(title: str, unit: str, drawn: Sequence[_Drawn], end: float, hint: str
     )
     front = [v for v in next(values for _, _, values, _ in reversed(drawn) if values) if v is not None]
     said = f"from {_number(min(front))} to {_number(max(front))} {unit}, {_number(front[-1])} at the end"
-    return Panel(title=title, unit=unit, top=_number(top), lines=lines, words=said, hint=hint)
+    return TracePanel(title=title, unit=unit, top=_number(top), lines=lines, words=said, hint=hint)
 
 
 def _number(value: float) -> str:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import rich.console
 import rich.table
 
-from conformance.catalogue.bugs import ABSOLUTE, Run
+from conformance.catalogue.bugs import ABSOLUTE, EntryRun
 from conformance.support.console import count, one_line
 
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
@@ -29,7 +29,7 @@ def show(ran: "Ran", console: rich.console.Console) -> None:
         console.print(f"recorded: {ran.recorded}", soft_wrap=True)
 
 
-def cells(run: Run, sham: bool) -> list[str]:
+def cells(run: EntryRun, sham: bool) -> list[str]:
     """Return the cells of an entry's row."""
     cheapest = run.cheapest
     caught, not_caught = ("moved", "same") if sham else ("caught", "missed")

@@ -8,7 +8,7 @@ import rich.table
 from conformance.reporting.text import clause_table
 
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
-    from conformance.commands.clause import Listed, Ran, Shown, Tabled
+    from conformance.commands.clause import ClauseList, ClauseVerdicts, ShownClause, Tabled
     from conformance.commands.failing_clauses import FailingClauses
 
 #: most clauses that a stack fails and that are named in a line
@@ -33,7 +33,7 @@ def failing(failing_clauses: "FailingClauses") -> str:
     return f"clauses: {of} fails {fails}, as recorded{show}{other}"
 
 
-def show_listed(listed: "Listed", console: rich.console.Console) -> None:
+def show_listed(listed: "ClauseList", console: rich.console.Console) -> None:
     """Show the clauses, document by document."""
     for specification in listed.specifications:
         console.print(
@@ -47,7 +47,7 @@ def show_listed(listed: "Listed", console: rich.console.Console) -> None:
         console.print(table)
 
 
-def show_shown(shown: "Shown", console: rich.console.Console) -> None:
+def show_shown(shown: "ShownClause", console: rich.console.Console) -> None:
     """Show what a clause says, and how it is tested."""
     clause = shown.clause
     others = "".join(f"; also {name} {section}" for name, section in clause.also)
@@ -71,7 +71,7 @@ def show_tabled(tabled: "Tabled", console: rich.console.Console) -> None:
         console.print(line, soft_wrap=True, markup=False, highlight=False)
 
 
-def show_ran(ran: "Ran", console: rich.console.Console) -> None:
+def show_ran(ran: "ClauseVerdicts", console: rich.console.Console) -> None:
     """Show the verdict on each clause; if it does not conform, show all that is known."""
     for judged in ran.judged:
         rule, verdict = judged.rule, judged.verdict

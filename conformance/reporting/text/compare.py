@@ -10,7 +10,7 @@ import rich.table
 from conformance.model.clauses import changes
 from conformance.model.diagnosis import feature_table
 from conformance.model.metrics.table import METRICS
-from conformance.model.studies.comparison import ALPHA, CONFIDENCE, Change, Compared, Quantity
+from conformance.model.studies.comparison import ALPHA, CONFIDENCE, Compared, Movement, Quantity
 from conformance.reporting.text import markdown
 from conformance.support.console import count, duration, one_line
 
@@ -64,7 +64,7 @@ def lines(comparison: "Comparison") -> list[str]:
         parts += ["", *markdown.table(_HEADER, rows, right=_RIGHT)]
     if left := _left_out(comparison):
         parts += ["", left]
-    same = comparison.of(Change.SAME)
+    same = comparison.of(Movement.SAME)
     if same:
         names = ", ".join(dict.fromkeys(title(c.quantity) for c in same))
         parts += ["", f"<details><summary>the same: {len(same)}</summary>", "", markdown.span(names), "", "</details>"]
@@ -88,7 +88,7 @@ def title(quantity: Quantity) -> str:
 
 def sentences(comparison: "Comparison") -> Iterator[str]:
     """Yield a sentence for each feature that moved: what it points at, both values, and what head does."""
-    for c in comparison.of(Change.MOVED):
+    for c in comparison.of(Movement.MOVED):
         q = c.quantity
         if q.label is None:
             continue
@@ -164,7 +164,7 @@ def further(comparison: "Comparison") -> Iterator[str]:
 
 def ending(comparison: "Comparison") -> str:
     """Return the result in a few words."""
-    moved, same, unclear = len(comparison.of(Change.MOVED)), len(comparison.of(Change.SAME)), comparison.undecided
+    moved, same, unclear = len(comparison.of(Movement.MOVED)), len(comparison.of(Movement.SAME)), comparison.undecided
     if not comparison.compared:
         return "nothing can differ" if comparison.same_build else "nothing was compared"
     if comparison.identical:
@@ -205,7 +205,7 @@ def serving(comparison: "Comparison") -> str:
         words = f"one side serves for the other: in every cell they differ by less than {_permitted(comparison)}"
         return f"{words} (tests at 5 % each)"
     open_ = "not shown that one side serves for the other"
-    if comparison.of(Change.MOVED) or not comparison.not_shown:
+    if comparison.of(Movement.MOVED) or not comparison.not_shown:
         return open_
     named = ", ".join(f"{title(q)} at {q.place.id}" for q in comparison.not_shown[:_MOST_OPEN])
     more = ", ..." if len(comparison.not_shown) > _MOST_OPEN else ""
@@ -241,7 +241,7 @@ def features_legend(comparison: "Comparison") -> str:
 
 def _tabled(comparison: "Comparison", most_unclear: int) -> list[Compared]:
     """Return what the table has a row for: all that moved, and some that is unclear."""
-    return [*comparison.of(Change.MOVED), *comparison.of(Change.UNCLEAR)[:most_unclear]]
+    return [*comparison.of(Movement.MOVED), *comparison.of(Movement.UNCLEAR)[:most_unclear]]
 
 
 def _rows(comparison: "Comparison", most_unclear: int) -> Iterator[tuple[str, ...]]:
@@ -257,7 +257,7 @@ def _rows(comparison: "Comparison", most_unclear: int) -> Iterator[tuple[str, ..
 
 def _left_out(comparison: "Comparison") -> str:
     """Return how many unclear quantities are not in the table, in words; "" if none."""
-    more = len(comparison.of(Change.UNCLEAR)) - _MOST_UNCLEAR
+    more = len(comparison.of(Movement.UNCLEAR)) - _MOST_UNCLEAR
     return f"{more} more are unclear; the JSON lists all" if more > 0 else ""
 
 

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 import rich.console
 
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
-    from conformance.commands.document_check import Checked
+    from conformance.commands.document_check import DraftChanges
     from conformance.commands.document_play import Played
 
 
-def show_checked(checked: "Checked", console: rich.console.Console) -> None:
+def show_checked(checked: "DraftChanges", console: rich.console.Console) -> None:
     """Show what of the draft differs, and what of the adapter cites it."""
     if not checked.changes:
         console.print(f"nothing differs from {checked.version}", soft_wrap=True, markup=False)

@@ -8,10 +8,10 @@ from conformance.model.judging.expectation import UNEXPLAINED
 from conformance.support.console import count, one_line
 
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
-    from conformance.commands.expect import Known, Update
+    from conformance.commands.expect import KnownDeviations, Update
 
 
-def show_known(known: "Known", console: rich.console.Console) -> None:
+def show_known(known: "KnownDeviations", console: rich.console.Console) -> None:
     for entry in known.entries:
         cells = "all cells" if entry.ids is None else ", ".join(entry.ids)
         link = f" ({entry.link})" if entry.link else ""

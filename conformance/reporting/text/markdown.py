@@ -13,7 +13,7 @@ from conformance.reporting import naming
 from conformance.reporting.heatmaps import Heatmap, Series
 from conformance.reporting.html import heatmap_table
 from conformance.reporting.marks import SYMBOLS
-from conformance.reporting.points import Row
+from conformance.reporting.points import PointRow
 from conformance.support.console import count, printable
 
 #: most verdicts listed for a scheme: nobody reads a long comment to the end
@@ -82,7 +82,7 @@ def render(
     all_series: Sequence[Series],
     title: str = "Congestion-control conformance",
     known: Known = lambda zone_id, cell: None,
-    of_points: Sequence[Row] = (),
+    of_points: Sequence[PointRow] = (),
 ) -> str:
     """Return a table of schemes, for each scheme the cells that do not conform, and a table of points of scenarios."""
     names = naming.labels(series.scheme for series in all_series)
@@ -98,7 +98,7 @@ def render(
     return "\n".join([*lines, *_points(of_points, known)]) + "\n"
 
 
-def _points(rows: Sequence[Row], known: Known) -> list[str]:
+def _points(rows: Sequence[PointRow], known: Known) -> list[str]:
     """Return the lines of a table of verdicts on flows that share a network; none if there are no verdicts."""
     if not rows:
         return []

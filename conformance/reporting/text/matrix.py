@@ -11,7 +11,7 @@ from conformance.reporting.marks import LOOKS
 from conformance.reporting.text.markdown import table
 
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
-    from conformance.commands.matrix import Matrix, Row
+    from conformance.commands.matrix import Matrix, MatrixRow
 
 _RATE = f"false alarms in at most {ALPHA:.0%} of the runs of a row (Holm over its cells)"
 _HEADER = ("stack", "algorithm", "called", "verdict", "verdicts (+ above, - below the zone)", "wall s a trial")
@@ -44,5 +44,5 @@ def markdown(matrix: "Matrix") -> str:
     return "\n".join([*table(_HEADER, rows), "", f"{_RATE[0].upper()}{_RATE[1:]}."]) + "\n"
 
 
-def _wall(row: "Row") -> str:
+def _wall(row: "MatrixRow") -> str:
     return "" if row.wall_s is None else f"{row.wall_s:.2f}"

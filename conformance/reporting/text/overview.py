@@ -27,7 +27,7 @@ _HEAD = ("stack", "algorithm", "called", "kernel", "client", "verdict", "verdict
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Row:
+class OverviewRow:
     """One stack and algorithm. `status`: its worst verdict; `what`: how many verdicts of each status, and where.
 
     `client`: which client fetched, and its version.
@@ -42,23 +42,23 @@ class Row:
     what: str
 
 
-def rows(all_series: Iterable[Series], called: Callable[[str, str], str]) -> list[Row]:
-    """Return a Row of each Series, Linux TCP first; `called(stack, algorithm)`: the stack's own name for it."""
+def rows(all_series: Iterable[Series], called: Callable[[str, str], str]) -> list[OverviewRow]:
+    """Return an OverviewRow of each Series, Linux TCP first; `called(stack, algorithm)`: its own name."""
     ordered = sorted(
         all_series, key=lambda s: (not s.scheme.stack.startswith("linux-tcp"), s.scheme.stack, s.scheme.algorithm)
     )
     return [_row(series, called(series.scheme.stack, series.scheme.algorithm)) for series in ordered]
 
 
-def render(made: Iterable[Row]) -> str:
+def render(made: Iterable[OverviewRow]) -> str:
     """Return the rows as a page of Markdown, with the limit on false alarms that holds for each."""
     cells = [(row.stack, row.algorithm, row.called, row.kernel, row.client, row.status, row.what) for row in made]
     rate = f"Each stack and algorithm has false alarms in at most {ALPHA:.0%} of runs (Holm over all cells that count)."
     return "\n".join([_TITLE, "", _ABOUT, "", *table(_HEAD, cells), "", rate]) + "\n"
 
 
-def _row(series: Series, called: str) -> Row:
-    return Row(
+def _row(series: Series, called: str) -> OverviewRow:
+    return OverviewRow(
         stack=series.scheme.stack,
         algorithm=series.scheme.algorithm,
         called=called,

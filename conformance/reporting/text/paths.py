@@ -11,11 +11,11 @@ from conformance.model.split.accuracy import Panel
 from conformance.support.console import count, duration
 
 if TYPE_CHECKING:
-    from conformance.commands.split_accuracy import Comparison
-    from conformance.commands.split_measure import Measured, MeasuredPath
+    from conformance.commands.split_accuracy import SplitAccuracy
+    from conformance.commands.split_measure import MeasuredPath, MeasuredPaths
 
 
-def show_measured(measured: "Measured", console: rich.console.Console) -> None:
+def show_measured(measured: "MeasuredPaths", console: rich.console.Console) -> None:
     """Show the throughput over each path, then what kept paths from being measured."""
     how = "no proxy" if measured.proxy is None else f"proxy {measured.proxy}"
     table = rich.table.Table(
@@ -43,7 +43,7 @@ def _figures(path: "MeasuredPath") -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def show_accuracy(comparison: "Comparison", console: rich.console.Console) -> None:
+def show_accuracy(comparison: "SplitAccuracy", console: rich.console.Console) -> None:
     """Show measured and predicted rates, panel by panel, then a summary of the errors."""
     for compared in comparison.compared:
         console.print()

@@ -7,7 +7,7 @@ import rich.console
 import rich.text
 
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
-    from conformance.commands.proxy_check import Checked, Row
+    from conformance.commands.proxy_check import Checked, ProxyRow
 
 _WHAT = {"killed": "killed", "restarted": "killed and restarted", "undelivered": "killed when full", "down": "without"}
 _HOLDS = {True: "holds", False: "does not hold", None: ""}
@@ -27,7 +27,7 @@ def show_checked(checked: "Checked", console: rich.console.Console) -> None:
         console.print(rich.text.Text(f"not tried: {checked.left_out}"), soft_wrap=True)
 
 
-def words(row: "Row") -> str:
+def words(row: "ProxyRow") -> str:
     """Return what was seen in a case, in words."""
     observed = row.seen
     match row.case:

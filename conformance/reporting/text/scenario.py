@@ -12,14 +12,14 @@ from conformance.model.rounding import told
 from conformance.support.console import count
 
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
-    from conformance.commands.scenario import Listed, PointRan, Ran, Shown
+    from conformance.commands.scenario import PointRan, ScenarioList, ScenarioResults, Shown
 
 
 #: decimals of medians and bounds; there are more if these do not tell them apart
 _DIGITS = 3
 
 
-def show_ran(ran: "Ran", console: rich.console.Console) -> None:
+def show_ran(ran: "ScenarioResults", console: rich.console.Console) -> None:
     """Show a table for each point: a row for each metric, a column for each group, medians over trials."""
     points = [*ran.points, *([ran.alone] if ran.alone and ran.alone not in ran.points else [])]
     for at in points:
@@ -41,7 +41,7 @@ def _times(times: Sequence[float]) -> str:
     return " to ".join(f"{time:.3f}" for time in dict.fromkeys((min(times), max(times))))
 
 
-def _table(ran: "Ran", at: "PointRan") -> rich.table.Table:
+def _table(ran: "ScenarioResults", at: "PointRan") -> rich.table.Table:
     table = rich.table.Table()
     groups = list(dict.fromkeys(figure.group for figure in at.figures))
     table.add_column("median")
@@ -65,7 +65,7 @@ def _verdict(verdict: Verdict) -> str:
     return f"{text}; median {told(verdict.value, verdict.permitted.low, verdict.permitted.high, _DIGITS)}"
 
 
-def show_listed(listed: "Listed", console: rich.console.Console) -> None:
+def show_listed(listed: "ScenarioList", console: rich.console.Console) -> None:
     """Show the names and titles of scenarios."""
     table = rich.table.Table(box=None, show_header=False)
     for scenario in listed.scenarios:

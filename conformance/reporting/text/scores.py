@@ -17,7 +17,7 @@ from conformance.reporting.text import markdown
 from conformance.support import files
 
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
-    from conformance.commands.false_alarms import FalseAlarms, Run
+    from conformance.commands.false_alarms import FalseAlarms, ReferenceRun
     from conformance.commands.mutants import Scored
 
 _COLOURS = {Outcome.DETECTED: "green", Outcome.MISSED: "red", Outcome.ERROR: "magenta"}
@@ -74,7 +74,7 @@ def write(findings: Sequence[Finding], target: pathlib.Path) -> None:
     files.write(target, "\n".join([*lines, "", f"{mutants.score(findings)}."]) + "\n", "name another file with --out")
 
 
-def show_false_alarms(runs: Sequence["Run"], console: rich.console.Console) -> None:
+def show_false_alarms(runs: Sequence["ReferenceRun"], console: rich.console.Console) -> None:
     """Show which runs were false alarms, and an upper bound on their rate."""
     for run in runs:
         if run.why:

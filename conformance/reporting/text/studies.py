@@ -12,8 +12,8 @@ from conformance.model.studies.identify import Miss
 from conformance.support.console import count
 
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
-    from conformance.commands.identify import Checked, Identified
-    from conformance.model.studies.identify_rates import Rates
+    from conformance.commands.identify import Identified, IdentifyCounts
+    from conformance.model.studies.identify_rates import IdentificationRates
 
 
 #: decimals of values and bounds; there are more if these do not tell them apart
@@ -46,7 +46,7 @@ def show_identified(identified: "Identified", console: rich.console.Console) -> 
     console.print(words, soft_wrap=True)
 
 
-def _rate(rates: "Rates") -> str:
+def _rate(rates: "IdentificationRates") -> str:
     """Return in words how often an identification by this many trials is right."""
     who = "an implementation that differs from a reference as much as honest ones do" if rates.spread else "a reference"
     return (
@@ -73,7 +73,7 @@ def _inconclusive(identified: "Identified") -> str:
     return f"inconclusive: {about}as near to {', '.join(names[:-1])} as to {names[-1]}, {words}"
 
 
-def show_checked(checked: "Checked", console: rich.console.Console) -> None:
+def show_checked(checked: "IdentifyCounts", console: rich.console.Console) -> None:
     """Show how often each algorithm was identified rightly, wrongly or not at all."""
     title = f"{checked.trials} identifications each, from one trial of {checked.cells} cells"
     table = rich.table.Table(title=title, title_justify="left")

@@ -14,7 +14,7 @@ from conformance.reporting.text import markdown
 from conformance.support.console import count
 
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
-    from conformance.commands.study import Board, Listed, Told
+    from conformance.commands.study import Board, StudyList, StudyState
 
 _STYLES = {
     Verdict.REPRODUCED: "green", Verdict.DIFFERS: "red", Verdict.INCONCLUSIVE: "yellow", Verdict.NOT_JUDGED: "dim",
@@ -23,7 +23,7 @@ _STYLES = {
 _MOST_FINDINGS = 4
 
 
-def show_told(results: "Told", console: rich.console.Console) -> None:
+def show_told(results: "StudyState", console: rich.console.Console) -> None:
     """Show what the study scales, its anchors, and each claim with its verdict and the findings behind it."""
     study = results.study
     console.print(f"{study.name}: {study.title}", style="bold", soft_wrap=True)
@@ -71,12 +71,12 @@ def findings(judged: Judged) -> Iterator[str]:
         yield f"and {count(len(known) - _MOST_FINDINGS, 'more place')}"
 
 
-def _source(results: "Told") -> str:
+def _source(results: "StudyState") -> str:
     source = results.study.source
     return ", ".join(filter(None, [source.get("authors"), source["title"], source["published"]]))
 
 
-def summary(results: "Told") -> str:
+def summary(results: "StudyState") -> str:
     """Return one line that says how many claims have each verdict, and how much was measured."""
     counts = ", ".join(f"{number} {verdict}" for verdict, number in results.judgment.counts.items())
     tier = "" if results.tier is None else f"{results.tier} tier; "
@@ -87,7 +87,7 @@ def summary(results: "Told") -> str:
     )
 
 
-def as_markdown(report: "Told") -> str:
+def as_markdown(report: "StudyState") -> str:
     """Return the scoreboard as Markdown: a row for each claim."""
     rows = []
     for claim, judged in report.judgment.claims:
@@ -131,7 +131,7 @@ def show_board(board: "Board", console: rich.console.Console) -> None:
             console.print(words, soft_wrap=True)
 
 
-def _costs(results: "Told") -> str:
+def _costs(results: "StudyState") -> str:
     """Return in words what the tiers of a study cost, as far as they were measured."""
     parts = (
         f"{tier} tier {seconds / 60:.1f} core-minutes ({points} of {count(len(results.study.points[tier]), 'point')})"
@@ -161,7 +161,7 @@ def board_markdown(board: "Board") -> str:
     return "\n".join([counts, "", *costs, "", *map(as_markdown, board.studies)])
 
 
-def show_listed(listed: "Listed", console: rich.console.Console) -> None:
+def show_listed(listed: "StudyList", console: rich.console.Console) -> None:
     """Show the name, size and title of each study."""
     table = rich.table.Table(box=None)
     for name in ("study", "claims", "smoke", "full", "what"):

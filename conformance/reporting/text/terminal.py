@@ -15,7 +15,7 @@ from conformance.reporting.marks import LOOKS
 from conformance.support.console import one_line
 
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
-    from conformance.commands.run import Measured
+    from conformance.commands.run import MeasuredGrid
 
 #: most cells that do not conform and are named, for each metric
 _MOST_NAMED = 4
@@ -110,7 +110,7 @@ def shade(value: float) -> str:
     return f"{'white' if level < 245 else 'black'} on color({level})"
 
 
-def show_measured(measured: "Measured", console: rich.console.Console) -> None:
+def show_measured(measured: "MeasuredGrid", console: rich.console.Console) -> None:
     """Show what `conformance run` measured."""
     if measured.not_judged:
         console.print(f"not judged: {measured.not_judged}", style="yellow", soft_wrap=True)

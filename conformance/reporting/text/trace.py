@@ -7,10 +7,10 @@ import rich.console
 from conformance.model.trials.trial import Outcome
 
 if TYPE_CHECKING:
-    from conformance.commands.trace import Traced
+    from conformance.commands.trace import KeptTrace
 
 
-def show(traced: "Traced", console: rich.console.Console) -> None:
+def show(traced: "KeptTrace", console: rich.console.Console) -> None:
     """Show the captures, the other files, and what was measured."""
     for name, (frames, lost) in sorted(traced.captured.items()):
         console.print(f"{name}.pcap: {frames} frames" + (f", {lost} more did not fit" if lost else ""))

@@ -237,7 +237,7 @@ class CellRecord(Record):
     reason: str | None
 
 
-class FalseAlarmsRecord(Record):
+class FalseAlarmRatesRecord(Record):
     at_most: float
     cells: int
 
@@ -250,7 +250,7 @@ class MetricRecord(Record):
     count: dict[str, int]
     #: Upper bound on the share of runs in which the zone raises any false alarm, over all judged cells (Holm); null if
     #: no zone judges.
-    false_alarms: FalseAlarmsRecord | None
+    false_alarms: FalseAlarmRatesRecord | None
     cells: list[CellRecord]
 
 
@@ -303,7 +303,7 @@ def _metric(heatmap: Heatmap) -> MetricRecord:
     return MetricRecord(
         zone=heatmap.zone.id if heatmap.zone else None, verdict=heatmap.verdict,
         count={str(status): number for status, number in sorted(heatmap.count().items())},
-        false_alarms=FalseAlarmsRecord(at_most=ALPHA, cells=heatmap.family) if heatmap.family else None,
+        false_alarms=FalseAlarmRatesRecord(at_most=ALPHA, cells=heatmap.family) if heatmap.family else None,
         cells=[_cell(result) for result in heatmap.results.values()],
     )  # fmt: skip
 

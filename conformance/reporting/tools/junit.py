@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from conformance.model.judging.session import Finding
 from conformance.model.judging.verdict import Says
 from conformance.model.networks.place import Point
-from conformance.model.studies.comparison import Change, Compared
+from conformance.model.studies.comparison import Compared, Movement
 
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
     from conformance.commands.gate import GateResult
@@ -63,7 +63,7 @@ def _features(root: xml.Element, compared: Iterable[Compared]) -> None:
         )
         _property(case, "before", f"{c.before:.6g}")
         _property(case, "after", f"{c.after:.6g}")
-        kind = {Change.MOVED: "failure", Change.UNCLEAR: "skipped"}.get(c.change)
+        kind = {Movement.MOVED: "failure", Movement.UNCLEAR: "skipped"}.get(c.change)
         if kind:
             text = f"{quantity.label}: {c.before:.4g} to {c.after:.4g}"
             xml.SubElement(case, kind, type=str(c.change), message=_xml(text))

@@ -4,7 +4,7 @@ import pytest
 from helpers import results_file
 
 from conformance.catalogue import bugs, clauses
-from conformance.catalogue.bugs import Run, Tier
+from conformance.catalogue.bugs import EntryRun, Tier
 from conformance.lab import manifest, sources
 from conformance.model.clauses import changes
 from conformance.model.diagnosis import feature_table
@@ -54,7 +54,7 @@ def test_an_unknown_entry_is_one_line():
 
 
 def test_the_cheapest_tier_is_the_one_with_the_fewest_trials_of_those_that_catch():
-    run = Run(
+    run = EntryRun(
         "A-B",
         [],
         "lab",
@@ -67,20 +67,20 @@ def test_the_cheapest_tier_is_the_one_with_the_fewest_trials_of_those_that_catch
 def test_the_record_is_kept_entry_by_entry(tmp_path, monkeypatch):
     monkeypatch.setattr(bugs, "folder", lambda: tmp_path)
     old, new = (
-        Run("A-B", [("x", "1"), ("y", "2")], "lab", [tier("compare", False)]),
-        Run("C-D", [("x", "1"), ("y", "2")], "lab", [tier("zones")]),
+        EntryRun("A-B", [("x", "1"), ("y", "2")], "lab", [tier("compare", False)]),
+        EntryRun("C-D", [("x", "1"), ("y", "2")], "lab", [tier("zones")]),
     )
     bugs.record([old])
     bugs.record([new])
-    bugs.record([Run(old.id, old.builds, "other", old.tiers)])
+    bugs.record([EntryRun(old.id, old.builds, "other", old.tiers)])
     assert [(run.id, run.lab) for run in bugs.runs().values()] == [("A-B", "other"), ("C-D", "lab")]
 
 
 def test_the_page_has_the_entries_of_the_reports_stacks(tmp_path, monkeypatch):
     bug, missed, *_ = (bug for bug in ENTRIES if bug.stack == "linux-tcp")
     runs = {
-        bug.id: Run(bug.id, [], "lab", [tier("compare")]),
-        missed.id: Run(missed.id, [], "lab", [tier("zones", False)]),
+        bug.id: EntryRun(bug.id, [], "lab", [tier("compare")]),
+        missed.id: EntryRun(missed.id, [], "lab", [tier("zones", False)]),
     }
     monkeypatch.setattr(bugs, "runs", lambda: runs)
     page = bugs_page.bench({"linux-tcp"})

@@ -30,7 +30,7 @@ def run(monkeypatch):
 
     def session(name, marks, choice, target_s):
         sessions.append((marks, choice.stack))
-        return bench_figures.Figure(name=name, seconds=1.5, target_s=target_s)
+        return bench_figures.BenchFigure(name=name, seconds=1.5, target_s=target_s)
 
     monkeypatch.setattr(bench_figures, "_pytest", session)
 
@@ -95,7 +95,7 @@ def test_a_stack_that_is_not_built_is_a_row_that_says_so(run, monkeypatch):
 
 
 def test_a_bench_that_forgets_makes_every_calibration(monkeypatch):
-    place = benches.Place(kernel="kernel", room=VirtualRoom("kernel"))
+    place = benches.BenchPlace(kernel="kernel", room=VirtualRoom("kernel"))
     fake_room.install("good", patch=monkeypatch.setattr)
     bench = benches.find()
     changed = type(bench)(**{**vars(bench), "place": lambda algorithm: place})
@@ -103,7 +103,7 @@ def test_a_bench_that_forgets_makes_every_calibration(monkeypatch):
     assert (room.kernel, room._remembers, place.room._remembers) == ("kernel", False, True)
 
 
-FIGURE = bench_figures.Figure(name="a session", seconds=30.0, target_s=40, estimate_s=17.0, left_s=19.5)
+FIGURE = bench_figures.BenchFigure(name="a session", seconds=30.0, target_s=40, estimate_s=17.0, left_s=19.5)
 COST = command.Cost(wall_s=123.4, start_s=1, virtual_s=10, utilization=0.978, calls_a_packet=12.3)
 
 

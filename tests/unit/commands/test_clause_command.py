@@ -173,7 +173,7 @@ def test_an_interval_without_ends_is_a_document_too():
         status=Status.INCONCLUSIVE, value=5.2, interval=(-math.inf, math.inf),
     )  # fmt: skip
     judged = command.JudgedClause(clause=found, scheme="x", algorithm="bbrv3", verdict=verdict)
-    document = printed(command.Ran(judged=(judged,), results="r.jsonl"))
+    document = printed(command.ClauseVerdicts(judged=(judged,), results="r.jsonl"))
     json.dumps(document, allow_nan=False)
     schema.check("clause-run", document, "test")
     assert document["clauses"][0]["interval"] == [None, None]

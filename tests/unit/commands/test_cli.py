@@ -256,7 +256,7 @@ def test_a_number_of_trials_that_was_asked_for_is_not_exceeded(run, monkeypatch,
 
     def compute(*_, trials, most_trials, **__):
         asked.append((trials, most_trials))
-        return command.Measured(series=(), results="r.jsonl", not_judged=None)
+        return command.MeasuredGrid(series=(), results="r.jsonl", not_judged=None)
 
     monkeypatch.setattr(command, "compute", compute)
     assert run("run", "cubic", *options).exit_code == 0

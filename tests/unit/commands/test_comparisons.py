@@ -20,7 +20,7 @@ from conformance.model.errors import UserError
 from conformance.model.networks import events
 from conformance.model.networks.place import Cell, Point
 from conformance.model.networks.setting import Setting
-from conformance.model.studies.comparison import Change
+from conformance.model.studies.comparison import Movement
 from conformance.model.trials.trial import Outcome
 from conformance.reporting.text import compare as compared
 from conformance.reporting.text import cross as crossed
@@ -97,7 +97,7 @@ def world(monkeypatch, tmp_path):
 
     def make(like=None, outcome=Outcome.OK, shift=None, offers=(), noise=None):
         def bench(choice):
-            place = benches.Place(
+            place = benches.BenchPlace(
                 kernel=None, room=Room(choice.kernel or "default", like or {}, outcome, shift or {}, noise)
             )
             return Bench(
@@ -205,7 +205,7 @@ def asked(shared, **changes):
     """Return the options that the command line would make, without features, because these tests boot no guests."""
     options = {"algorithms": ("cubic",), "grid": "10mbps-20ms-0pct,10mbps-20ms-1pct", "features": False, **changes}
     kept = {name: shared[name] for name in ("choice", "results", "workers")}
-    return compare.Options(**kept, **options), shared["notes"]
+    return compare.CompareOptions(**kept, **options), shared["notes"]
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ def test_a_build_that_is_deaf_to_marks_is_found_where_nothing_else_differs(world
     features_are(monkeypatch, ALIKE, ALIKE)
     changes_are(monkeypatch, a=0.7, b=1.02)
     found, _ = built_again(world)
-    (moved,) = found.of(Change.MOVED)
+    (moved,) = found.of(Movement.MOVED)
     assert (moved.quantity.label, moved.quantity.name, moved.n) == ("marks", "kept_of_mark", (9, 9))
     assert all(c.identical and c.n == (2, 2) for c in found.compared if c is not moved)
     assert found.exit_status == 1 and not found.never
@@ -320,7 +320,7 @@ def test_failures_of_one_side_are_a_quantity(world, monkeypatch):
     fails_on(monkeypatch, "base", range(1, 10_000))
     features_are(monkeypatch, ALIKE, ALIKE)
     found, _ = built_again(world, grid="10mbps-20ms-0pct", changes=False)
-    (moved,) = found.of(Change.MOVED)
+    (moved,) = found.of(Movement.MOVED)
     assert (moved.quantity.label, moved.before, moved.after, moved.known_interval) == ("failures", 1.0, 0.0, None)
     assert found.exit_status == 1 and not found.left_out
     text = shown(compared.show, found)
@@ -334,7 +334,7 @@ def test_what_fails_on_both_sides_alike_has_not_moved(world, monkeypatch):
     fails_on(monkeypatch, "base", range(1, 10_000))
     fails_on(monkeypatch, "head", range(1, 10_000))
     found, _ = built_again(world, grid="10mbps-20ms-0pct", changes=False)
-    assert [c.change for c in found.compared if c.quantity.is_share] == [Change.SAME]
+    assert [c.change for c in found.compared if c.quantity.is_share] == [Movement.SAME]
 
 
 def test_one_failure_leaves_the_other_trials_to_be_compared(world, monkeypatch):
@@ -342,7 +342,7 @@ def test_one_failure_leaves_the_other_trials_to_be_compared(world, monkeypatch):
     fails_on(monkeypatch, "head", [1001])
     found, _ = built_again(world, grid="10mbps-20ms-0pct", changes=False)
     by_name = {c.quantity.name: c for c in found.compared}
-    assert (by_name["failures"].change, by_name["utilization"].change) == (Change.UNCLEAR, Change.SAME)
+    assert (by_name["failures"].change, by_name["utilization"].change) == (Movement.UNCLEAR, Movement.SAME)
     assert by_name["utilization"].n[1] == by_name["failures"].n[1] - 1
 
 
@@ -370,12 +370,12 @@ def test_networks_that_change_are_named_where_they_are_not_compared(world, monke
     features_are(monkeypatch, features_of(0.7, range(1, 9)), features_of(0.8, range(1, 9)))
     changes_are(monkeypatch, a=0.7, b=1.02)
     found, _ = built_again(world, changes=False)
-    assert [c.quantity.label for c in found.of(Change.MOVED)] == ["beta"]
+    assert [c.quantity.label for c in found.of(Movement.MOVED)] == ["beta"]
     assert found.exit_status == 1 and list(found.never) == list(events.EVENTS[:-1])
     named = "never happened in what was compared: CE marks, idle times; --changes makes them happen"
     assert named in shown(compared.show, found)
     both, _ = built_again(world)
-    assert {c.quantity.label for c in both.of(Change.MOVED)} == {"beta", "marks"} and not both.never
+    assert {c.quantity.label for c in both.of(Movement.MOVED)} == {"beta", "marks"} and not both.never
 
 
 def test_a_stack_that_sends_no_ect_is_said_to_be_unmarked(world, monkeypatch):
@@ -450,7 +450,7 @@ def noisy(world, **changes):
 
 def test_that_nothing_moved_is_not_enough_for_one_kernel_to_serve_for_another(world):
     found = noisy(world, trials=7)
-    assert not found.of(Change.MOVED) and not found.serves and found.exit_status == 4
+    assert not found.of(Movement.MOVED) and not found.serves and found.exit_status == 4
     assert "not shown that one side serves for the other: 2 values may differ by what zones permit or more" in (
         compared.summary(found)
     )
@@ -510,7 +510,7 @@ def test_of_a_results_file_one_profile_is_compared(world, tmp_path):
         files.append(tmp_path / f"{kernel}.jsonl")
         files[-1].write_bytes(b"".join(store.dumps(m) for m in lines if m.trial.scheme.kernel_digest == kernel))
     found = compare.compute(*map(str, files), *asked(shared, grid="smoke", profile="atc25"))
-    assert len(found.of(Change.MOVED)) == 2 and found.margin == compared_in.MARGIN
+    assert len(found.of(Movement.MOVED)) == 2 and found.margin == compared_in.MARGIN
     none = compare.compute(*map(str, files), *asked(shared, grid="smoke", profile="startup"))
     assert not none.compared and none.exit_status == 4
 
@@ -539,7 +539,7 @@ def test_cells_that_look_alike_are_traced_twice_and_others_as_often_as_it_takes(
         ("base", "few"): found.trials, ("head", "few"): found.trials,
         ("base", "clean"): 2, ("head", "clean"): 2, ("base", "many"): 2, ("head", "many"): 2,
     }  # fmt: skip
-    assert all(c.change is Change.SAME for c in found.compared if c.quantity.place.loss_pct != 0.3)
+    assert all(c.change is Movement.SAME for c in found.compared if c.quantity.place.loss_pct != 0.3)
     assert "base on Linux" in shown(compared.show, found)
     # Traces are kept: the reverse comparison takes none again, and its differences are the same with opposite signs.
     taken.clear()
@@ -645,7 +645,7 @@ def test_two_results_files_are_compared_without_measuring(world, tmp_path):
     options, notes = asked(world(), algorithms=(), grid="smoke", trials=None)
     found = compare.compute(*sides, dataclasses.replace(options, features=True), notes)
     assert [(c.quantity.algorithm, c.change, c.before, c.after) for c in found.compared][:3] == [
-        ("copa", Change.MOVED, 0.5, 0.7)
+        ("copa", Movement.MOVED, 0.5, 0.7)
     ] * 3
     assert "no features of copa" in shown(compared.show, found)
 
@@ -694,7 +694,7 @@ def test_points_that_share_a_cell_are_compared_each(world, tmp_path):
     sides = at_points(tmp_path, {"before": {ON: 0.9, OFF: 0.9}, "after": {ON: 0.9, OFF: 0.5}})
     found = compare.compute(*sides, *asked(world(), grid="smoke", algorithms=("cubic",)))
     assert {(c.quantity.place, c.change) for c in found.compared if c.quantity.name == "utilization"} == {
-        (Point.parse(ON), Change.SAME), (Point.parse(OFF), Change.MOVED),
+        (Point.parse(ON), Movement.SAME), (Point.parse(OFF), Movement.MOVED),
     }  # fmt: skip
     assert Point.parse(OFF).id in shown(compared.show, found)
     document = printed(found)
@@ -749,4 +749,4 @@ def test_what_cannot_be_compared_is_refused(world, base, head, changes, words):
 @pytest.mark.parametrize(("head", "across"), [("other@b", True), ("fake-1.11@b", False)])
 def test_two_stacks_are_compared_on_purpose_and_two_versions_of_one_anyway(world, head, across):
     found = compare.compute("@a", head, *asked(world(shift={"a": 1.0, "b": 0.8}), across_stacks=across))
-    assert len(found.of(Change.MOVED)) == 2
+    assert len(found.of(Movement.MOVED)) == 2

@@ -23,7 +23,7 @@ from conformance.reporting.text.progress import ConsoleNotes
 from conformance.support import schema
 
 A, B = Cell(10, 20, 0), Cell(10, 20, 1)
-PLAN = mutants.Options(profile="atc25", trials=5, max_trials=20, first_seed=1001, results="r.jsonl", workers=1)
+PLAN = mutants.MutantOptions(profile="atc25", trials=5, max_trials=20, first_seed=1001, results="r.jsonl", workers=1)
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def made_up(monkeypatch, tmp_path):
         manifest=types.SimpleNamespace(transport="tcp"),
     )  # fmt: skip
     kernel = types.SimpleNamespace(name="default", release="6.12.0", digest="e" * 16)
-    place = benches.Place(kernel=kernel, room=Room())
+    place = benches.BenchPlace(kernel=kernel, room=Room())
     bench = benches.Bench(adapter=adapter, place=lambda _: place, lab_digest="7" * 16, choice=benches.Choice())
     lab.zone = zone(intervals=dict.fromkeys((A, B), zone().intervals[zone().cells[0]]))
     lab.place = place

@@ -760,9 +760,11 @@ def test_a_violation_says_what_it_is_due_to_unless_told_not_to(run, monkeypatch,
         first = violations[0]
         assert first.values and first.zone.metric == "utilization"
         side = model.Side(
-            values=first.values, seen=[model.Seen(waiting=0.0, payload_bytes=700, window_limited=1.0)] * 3
+            values=first.values, seen=[model.FlowTraits(waiting=0.0, payload_bytes=700, window_limited=1.0)] * 3
         )
-        theirs = model.Side(values=[0.1], seen=[model.Seen(waiting=0.0, payload_bytes=1448, window_limited=1.0)] * 3)
+        theirs = model.Side(
+            values=[0.1], seen=[model.FlowTraits(waiting=0.0, payload_bytes=1448, window_limited=1.0)] * 3
+        )
         why_not = model.NotAttributed("lost_pct is not a rate")
         return {
             first.key: model.blame("cubic", "utilization", side, theirs, (0.09, 0.11)), violations[-1].key: why_not
@@ -837,7 +839,7 @@ def test_the_command_computes_and_leaves_showing_and_writing_to_its_shell(tmp_pa
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(benches, "find", benches.find)
     fake_room.install("bad")
-    asked = gate.Options(
+    asked = gate.GateOptions(
         algorithms=["cubic"], choice=benches.Choice(), results="r.jsonl", grid=CELLS, confirm=False, blame=False,
         target=tmp_path / "out", keep_traces=tmp_path / "kept",
     )  # fmt: skip

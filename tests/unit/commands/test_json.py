@@ -196,7 +196,7 @@ def test_a_trace(tmp_path):
     (tmp_path / "keys.log").write_text("secret")
     (tmp_path / "emulator-to_client.pcap").touch()
     for outcome, status in ((Outcome.OK, ExitStatus.DONE), (Outcome.ERROR, ExitStatus.ERROR)):
-        found = trace.Traced(
+        found = trace.KeptTrace(
             measurement=helpers.measurement(outcome=outcome),
             flow="test/0",
             captured={"emulator-to_client": (7, 1)},

@@ -55,7 +55,7 @@ def shown(monkeypatch, tmp_path):
 
     def show(like=None, outcome=Outcome.OK, grid=None, room=None, most=20):
         def bench(choice):
-            place = benches.Place(kernel=None, room=room or Room("default", like or {}, outcome, {}))
+            place = benches.BenchPlace(kernel=None, room=room or Room("default", like or {}, outcome, {}))
             return Bench(choice=choice, adapter=FakeAdapter(), place=lambda algorithm: place, lab_digest="7" * 16)
 
         monkeypatch.setattr(benches, "find", bench)

@@ -335,7 +335,7 @@ def made_up(monkeypatch, tmp_path):
     return values, measured
 
 
-PLAN = mutants.Options(profile=None, trials=5, max_trials=20, first_seed=101, results="r.jsonl", workers=1)
+PLAN = mutants.MutantOptions(profile=None, trials=5, max_trials=20, first_seed=101, results="r.jsonl", workers=1)
 
 
 def ran(ids, plan, record, target, console):

@@ -95,7 +95,7 @@ def test_a_failed_trial_in_a_cell_that_is_not_judged_is_an_error_of_run():
 def test_an_error_where_no_zone_judges_is_one():
     made = [*measurements([0.5] * 4, algorithm="new"), measurement(seed=5, outcome=Outcome.ERROR, algorithm="new")]
     (series,) = heatmaps.all_series(made)
-    assert running.Measured(series=(series,), results="r", not_judged="x").exit_status is ExitStatus.ERROR
+    assert running.MeasuredGrid(series=(series,), results="r", not_judged="x").exit_status is ExitStatus.ERROR
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from conformance.cli import main
 from conformance.commands import proxy_check
-from conformance.commands.proxy_check import END_TO_END, Checked, Row
+from conformance.commands.proxy_check import END_TO_END, Checked, ProxyRow
 from conformance.commands.result import printed
 from conformance.commands.status import ExitStatus
 from conformance.lab import proxy, proxy_network
@@ -60,7 +60,7 @@ def test_what_can_be_lost_is_the_bound_and_a_receive_buffer_that_the_kernel_doub
 
 
 def row(via="splitter", holds=True, trouble=None):
-    return Row(case="killed", via=via, about="", seen=KILLED, asked="x", holds=holds, trouble=trouble)
+    return ProxyRow(case="killed", via=via, about="", seen=KILLED, asked="x", holds=holds, trouble=trouble)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from helpers import CELL, measurements, zone
 from conformance.cli import main
 from conformance.commands import scenario
 from conformance.commands.result import printed
-from conformance.commands.scenario import Figure, PointRan, Ran
+from conformance.commands.scenario import GroupFigure, PointRan, ScenarioResults
 from conformance.model.judging.verdict import Status, Verdict
 from conformance.model.networks.place import Point
 from conformance.model.trials.trial import Outcome
@@ -77,13 +77,13 @@ def test_documents_keep_their_schemas():
 
 def point(name, goodput):
     figures = (
-        Figure(group="test", metric="group_goodput_mbps", values=(goodput, goodput + 1, goodput + 2)),
-        Figure(group="test", metric="fct_p50_s", values=(1.0, None, 2.0)),
+        GroupFigure(group="test", metric="group_goodput_mbps", values=(goodput, goodput + 1, goodput + 2)),
+        GroupFigure(group="test", metric="fct_p50_s", values=(1.0, None, 2.0)),
     )
     return PointRan(point=name, outcomes=(Outcome.OK,) * 3, figures=figures, messages=())
 
 
-RAN = Ran(
+RAN = ScenarioResults(
     scenario="test", scheme="cubic/linux-tcp/7", trials=3, points=(point("other=bbr", 4),),
     alone=point("other=cubic", 9), results="r.jsonl",
 )  # fmt: skip

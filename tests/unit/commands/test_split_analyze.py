@@ -55,7 +55,7 @@ def results(tmp_path):
 
 def analyze(*paths, target=None, **changes):
     options = {
-        "chosen": split_analyze.Chosen(), "grid": "10mbps", "path": None, "interpolated": False, "timeouts": "bound",
+        "chosen": split_analyze.Selection(), "grid": "10mbps", "path": None, "interpolated": False, "timeouts": "bound",
         "timeout_s": None,
     }  # fmt: skip
     options.update(changes)

@@ -83,7 +83,7 @@ class Kept(store.Store):
 
 
 def bench(room):
-    place = benches.Place(kernel=None, room=room)
+    place = benches.BenchPlace(kernel=None, room=room)
     return fake_room.Bench(
         adapter=fake_room.Adapter(), place=lambda algorithm: place, lab_digest="7" * 16,
         choice=benches.Choice(),

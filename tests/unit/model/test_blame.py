@@ -8,7 +8,7 @@ import pytest
 import senders
 
 from conformance.model.diagnosis import blame, features
-from conformance.model.diagnosis.blame import Cause, Factor, Response, Seen, Side
+from conformance.model.diagnosis.blame import Cause, Factor, FlowTraits, Response, Side
 from conformance.model.diagnosis.pcap import Packet
 
 HEADERS = 66
@@ -104,7 +104,7 @@ def test_a_response_that_no_captures_show_is_not_made_up():
     assert found.rest == found.control
 
 
-SAME = Seen(waiting=0.0, payload_bytes=1448, window_limited=1.0)
+SAME = FlowTraits(waiting=0.0, payload_bytes=1448, window_limited=1.0)
 
 
 def of_values(ours, theirs, seen=SAME, bounds=(0.9, 1.1), metric="utilization"):

@@ -5,7 +5,7 @@ import senders
 from conformance.model.diagnosis import by_trial, feature_table
 from conformance.model.diagnosis.feature_table import FEATURES, FEW
 from conformance.model.studies import comparison
-from conformance.model.studies.comparison import Change
+from conformance.model.studies.comparison import Movement
 
 TRIALS = 8
 
@@ -34,14 +34,14 @@ def compared(before, after, algorithm="reno"):
 
 
 def test_another_beta_is_what_moved_first_and_by_how_much():
-    moved = [c for c in compared(side(beta=0.7), side(beta=0.8)) if c.change is Change.MOVED]
+    moved = [c for c in compared(side(beta=0.7), side(beta=0.8)) if c.change is Movement.MOVED]
     assert moved[0].quantity.label == "beta" and moved[0].quantity.name == "kept"
     assert abs(moved[0].before - 0.7) < 0.03 and abs(moved[0].after - 0.8) < 0.03
 
 
 def test_of_one_sender_nothing_moves():
     found = compared(side(), side())
-    assert found and all(c.identical and c.change is Change.SAME for c in found)
+    assert found and all(c.identical and c.change is Movement.SAME for c in found)
 
 
 def test_a_sentence_says_what_a_side_does():

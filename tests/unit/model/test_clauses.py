@@ -17,7 +17,7 @@ from conformance.model.captures import packets
 from conformance.model.clauses import verdict
 from conformance.model.clauses.document import Bound, Specification
 from conformance.model.clauses.observables import OBSERVABLES
-from conformance.model.clauses.seen import Seen
+from conformance.model.clauses.seen import View
 from conformance.model.diagnosis.pcap import Packet
 from conformance.model.errors import UserError
 from conformance.model.judging import statistics
@@ -360,10 +360,10 @@ def _twice(clause):
 def test_what_is_sent_to_a_client_that_has_left_is_not_looked_at():
     """A server that is not told sends probes for seconds more, which belong neither to its rate nor to its flight."""
     whole = measured(senders.Sender())
-    sent_s = Seen.read(whole).sent_s
+    sent_s = View.read(whole).sent_s
     end_s = float(sent_s[len(sent_s) // 2])
     cut = dataclasses.replace(whole, flows=({"judged": True, "end_s": end_s},))
-    found = Seen.read(cut)
+    found = View.read(cut)
     assert found.ended_s == pytest.approx(end_s)
     assert len(found.sent_s) == numpy.searchsorted(sent_s, end_s, side="right")
     assert len(found.packets.out_ns) == len(found.sent_s) < len(sent_s)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from conformance.model.judging import statistics
 from conformance.model.networks.place import Cell
 from conformance.model.studies import comparison
-from conformance.model.studies.comparison import Change, Quantity, Tolerance
+from conformance.model.studies.comparison import Movement, Quantity, Tolerance
 
 
 def quantity(at=1, matters=0.01, **changes):
@@ -41,20 +41,20 @@ def one(before, after, **changes):
 def test_a_cell_that_moved_is_found_among_those_that_did_not():
     rng = random.Random(1)
     sides = {q: (noise(rng, 0.5), noise(rng, 0.6 if q == QUANTITIES[7] else 0.5)) for q in QUANTITIES}
-    assert [c.quantity for c in comparison.compare(sides) if c.change is Change.MOVED] == [QUANTITIES[7]]
+    assert [c.quantity for c in comparison.compare(sides) if c.change is Movement.MOVED] == [QUANTITIES[7]]
 
 
 def test_certain_but_too_small_to_matter_is_the_same():
     found = one([0.954] * 10, [0.955] * 10)
-    assert found.p < comparison.ALPHA and found.change is Change.SAME
-    assert one([0.954] * 10, [0.955] * 10, matters=0.0005).change is Change.MOVED
+    assert found.p < comparison.ALPHA and found.change is Movement.SAME
+    assert one([0.954] * 10, [0.955] * 10, matters=0.0005).change is Movement.MOVED
 
 
 def test_large_but_uncertain_is_unclear():
     found = one([0.3, 0.5, 0.7], [0.6, 0.8, 0.4])
-    assert found.change is Change.UNCLEAR and found.interval[0] < 0 < found.interval[1]
+    assert found.change is Movement.UNCLEAR and found.interval[0] < 0 < found.interval[1]
     few = one([0.5], [0.9])
-    assert few.change is Change.UNCLEAR and few.interval == (-math.inf, math.inf)
+    assert few.change is Movement.UNCLEAR and few.interval == (-math.inf, math.inf)
 
 
 def test_the_test_is_exact_with_ties_too():
@@ -96,14 +96,14 @@ def test_as_many_trials_as_can_show_that_one_moved():
         assert comparison.smallest_p(n) * family <= comparison.ALPHA < comparison.smallest_p(n - 1) * family
         moved = {quantity(at): (side([0.5] * n), side([0.5] * n)) for at in range(2, family + 1)}
         moved[quantity(1)] = side([0.5] * n), side([0.9] * n)
-        assert [c.quantity for c in comparison.compare(moved) if c.change is Change.MOVED] == [quantity(1)]
+        assert [c.quantity for c in comparison.compare(moved) if c.change is Movement.MOVED] == [quantity(1)]
 
 
 def test_the_same_values_did_not_move_however_few_and_however_noisy():
     rng = random.Random(3)
     values = noise(rng, 0.5, trials=2)
     (found,) = comparison.compare({quantity(): (values, dict(values))})
-    assert (found.change, found.identical, found.p, found.interval) == (Change.SAME, True, 1.0, (0.0, 0.0))
+    assert (found.change, found.identical, found.p, found.interval) == (Movement.SAME, True, 1.0, (0.0, 0.0))
 
 
 def test_a_side_with_more_seeds_than_the_other_needed_is_still_identical():
@@ -111,7 +111,7 @@ def test_a_side_with_more_seeds_than_the_other_needed_is_still_identical():
     many = noise(rng, 0.5, trials=8)
     few = {seed: many[seed] for seed in (1, 2)}
     (found,) = comparison.compare({quantity(): (many, few)})
-    assert found.identical and found.change is Change.SAME
+    assert found.identical and found.change is Movement.SAME
     (other,) = comparison.compare({quantity(): (many, {**few, 2: 0.9})})
     assert not other.identical
 
@@ -150,7 +150,7 @@ def test_swapping_the_sides_negates_differences_and_changes_nothing_else(sides):
 @given(st.lists(VALUES, min_size=1, max_size=6))
 def test_equal_inputs_are_all_the_same(sides):
     for found in comparison.compare(of([(values, list(values)) for values in sides])):
-        assert found.change is Change.SAME and found.identical and found.difference == 0
+        assert found.change is Movement.SAME and found.identical and found.difference == 0
 
 
 @given(SIDES, st.randoms(use_true_random=False))
@@ -189,7 +189,7 @@ def test_what_matters_is_hardly_ever_called_the_same():
     wrong = 0
     for _ in range(400):
         sides = {quantity(matters=0.03): (noise(rng, 0.5, 8), noise(rng, 0.53, 8))}
-        wrong += comparison.compare(sides)[0].change is Change.SAME
+        wrong += comparison.compare(sides)[0].change is Movement.SAME
     assert wrong < 32
 
 
@@ -206,7 +206,7 @@ def test_holm_is_monotone_and_between_the_p_value_and_bonferroni(p_values):
 
 def test_as_many_trials_are_proposed_as_would_make_an_unclear_quantity_clear():
     unclear = one([0.50, 0.52, 0.48, 0.51], [0.51, 0.53, 0.50, 0.49], matters=0.02)
-    assert unclear.change is Change.UNCLEAR
+    assert unclear.change is Movement.UNCLEAR
     assert comparison.trials_that_decide(unclear, planned=8, most=100) == 8
     # It differs by 0.005, and the interval's half is 0.03: it is to be as narrow as the 0.015 that are left.
     half = (unclear.interval[1] - unclear.interval[0]) / 2

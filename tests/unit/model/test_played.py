@@ -15,7 +15,7 @@ from conformance.model.networks.place import Cell
 
 LOSS = st.floats(1e-4, 0.05)
 #: a path whose link is never the limit
-PATH = played.Path(
+PATH = played.PlayedPath(
     bandwidth_mbps=1000, rtt_s=0.04, loss=0.01, packet_bytes=1448, wire_bytes=1514, queue_packets=10_000,
     transfer_bytes=12_500_000,
 )  # fmt: skip

@@ -159,7 +159,7 @@ def test_a_pill_of_clauses_counts_the_decided_ones():
     def part(*verdicts):
         entries = [{"who": "x", "scheme": "reno/x/1", "verdict": v, "value": v != "hidden" or None} for v in verdicts]
         hidden = [{**one, "verdict": "inconclusive"} if one["verdict"] == "hidden" else one for one in entries]
-        return clause_pages.Part(rows=tuple(clause_pages.Row(clause=clause, entry=one) for one in hidden))
+        return clause_pages.Part(rows=tuple(clause_pages.ClauseRow(clause=clause, entry=one) for one in hidden))
 
     assert part("conforms", "violates", "error", "hidden").words == "violates 1/2"
     assert part("conforms", "inconclusive").words == "conforms 1/1"

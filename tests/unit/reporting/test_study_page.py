@@ -9,7 +9,7 @@ from conformance.catalogue import studies
 from conformance.model.studies import figure as figures
 from conformance.model.studies import outcome
 from conformance.model.studies.figure import Figure
-from conformance.model.studies.study_point import Quantity
+from conformance.model.studies.study_point import StudyQuantity
 from conformance.model.trials.trial import Measurement, Outcome, Trial
 from conformance.reporting import study_figures
 from conformance.reporting.html import site, study_charts, study_page, study_table
@@ -115,7 +115,7 @@ def test_cells_have_what_was_seen_beside_what_was_published(study, measured):
     """A table and bars show each quantity, or say that it was not measured; if all are missing, nothing is shown."""
     one = next(point for point in measured if point.algorithm == "cubic" and point.point["flows"] == 1)
     cells = tuple(
-        figures.Cell(row="one", column=metric, quantity=Quantity((point,), metric, "test"), published=value)
+        figures.TableCell(row="one", column=metric, quantity=StudyQuantity((point,), metric, "test"), published=value)
         for metric, point, value in (
             ("group_goodput_mbps", one, 397.5),
             ("share", next(iter(study.points["full"][-1:])), None),
