@@ -249,6 +249,8 @@ def _zones(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, notes
     """Judge both builds by the smoke cells of the algorithm's zones."""
     trials, against = 0, dict[tuple[str, str], Finding]()
     for choice in choices:
+        if choice is choices[1] and not against:
+            break
         judged = gate.compute(
             gate.GateOptions(
                 algorithms=[bug.algorithm], choice=choice, results=options.results, grid=options.grid, why=False,
