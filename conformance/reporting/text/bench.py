@@ -70,15 +70,19 @@ def _not_measured(benchmark: "Benchmark") -> Iterator[str]:
         yield "not measured: " + "; ".join(f"{', '.join(stacks)} ({trouble})" for trouble, stacks in why.items())
 
 
+def _time(seconds: float, form: str = ".2f") -> str:
+    return f"{seconds * 1e6:.1f} us" if seconds < 1e-3 else f"{seconds:{form}}"
+
+
 def show_figures(figures: "Figures", console: rich.console.Console) -> None:
-    """Show a row for each figure: the time it takes, and the most that it should take."""
+    """Show a row for each figure: the time it takes, took before guests were made faster, and should take at most."""
     table = rich.table.Table(title=f"time taken on {figures.cores} cores", title_justify="left")
     table.add_column("what", overflow="fold")
-    for name in ("wall s", "target", "first estimate,\nactually left"):
+    for name in ("wall s", "before", "target", "first estimate,\nactually left"):
         table.add_column(name, justify="right")
     for figure in figures.figures:
-        seconds = (figure.trouble or "") if figure.seconds is None else f"{figure.seconds:.2f}"
-        target = "" if figure.target_s is None else f"{figure.target_s:g}"
+        seconds = (figure.trouble or "") if figure.seconds is None else _time(figure.seconds)
+        before, target = ("" if limit is None else _time(limit, "g") for limit in (figure.before_s, figure.target_s))
         estimate = "" if figure.estimate_s is None else f"{figure.estimate_s:.1f}, {figure.left_s:.1f}"
-        table.add_row(figure.name, seconds, target, estimate)
+        table.add_row(figure.name, seconds, before, target, estimate)
     console.print(table)
