@@ -10,8 +10,8 @@ from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement, Outcome
 from conformance.support.console import count, duration
 
-#: {transport: bytes of a transfer that costs as much as everything else in a trial} (docs/performance.md: "What a trial
-#: costs and where it goes"). It scales the cost of long trials to short ones; no result depends on it.
+#: {transport: bytes of a transfer that costs as much as everything else in a trial} (docs/performance.md: "By
+#: stack"). It scales the cost of long trials to short ones; no result depends on it.
 FIXED_BYTES = {"tcp": 30_000_000, "udp": 4_000_000}
 #: part of its trials that a setting gets besides, on average, if it may get more after a look: from none, where all
 #: settings are clear, to the 0.85 of Reno's zones `heatmap`
