@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from conformance.model.errors import UserError
 from conformance.model.networks.links import Link
-from conformance.model.records import sparse
+from conformance.model.records import Sparse
 
 #: value of `split_pct` that deals packets in proportion to the links' rates
 AS_RATES = "as_rates"
@@ -20,7 +20,7 @@ _WHOLE_PCT, _SLACK_PCT = 100, 1e-6
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Bond:
+class Bond(Sparse):
     """A bond between two nodes, the client's side first, over two links.
 
     Of each `batch` of packets, the first link gets its share, then the second. `split_pct`: both shares in percent, or
@@ -35,19 +35,6 @@ class Bond:
     duplicate: bool = False
     reorder_ms: float = REORDER_MS
     cost_ms: float = 0
-
-    def to_json(self) -> dict[str, Any]:
-        found = {**sparse(self), "ends": list(self.ends), "links": list(self.links)}
-        if "split_pct" in found and not isinstance(self.split_pct, str):
-            found["split_pct"] = [int(one) if float(one).is_integer() else one for one in self.split_pct]
-        return found
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Return the Bond that to_json() wrote."""
-        split = data.get("split_pct", (50, 50))
-        made = {**data, "ends": tuple(data["ends"]), "links": tuple(data["links"])}
-        return cls(**{**made, "split_pct": tuple(split) if isinstance(split, list) else split})
 
     @classmethod
     def of_box(cls, box: Mapping[str, Any], where: str) -> Self:

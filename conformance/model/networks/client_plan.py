@@ -5,25 +5,21 @@ Each record's JSON has the form of a scenario's document, without fields that ha
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Iterator, Sequence
 
-from conformance.model.records import sparse
+from conformance.model.records import Sparse
 
 #: most connections of one client
 MOST_CONNECTIONS = 100
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Acknowledgements:
+class Acknowledgements(Sparse):
     """When a client acknowledges: after `packets`, or after `round_trips`, and after `longest_ms` at the latest."""
 
     packets: int | None = None
     round_trips: float | None = None
     longest_ms: float = 25
-
-    def to_json(self) -> dict[str, Any]:
-        return sparse(self)
 
     @property
     def text(self) -> str:
@@ -33,7 +29,7 @@ class Acknowledgements:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Connection:
+class Connection(Sparse):
     """A connection that a client opens, `times` in a row.
 
     It is opened `at_s` after the client's start; or, with `after_s`, so long after the bodies of the connection before
@@ -45,9 +41,6 @@ class Connection:
     resumes: bool = False
     times: int = 1
 
-    def to_json(self) -> dict[str, Any]:
-        return sparse(self)
-
     @property
     def line(self) -> str:
         """One connection as a line of CC_CONNECTIONS."""
@@ -56,18 +49,15 @@ class Connection:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Windows:
+class Windows(Sparse):
     """The windows of flow control that a client gives, in bytes."""
 
     connection_bytes: int
     stream_bytes: int
 
-    def to_json(self) -> dict[str, Any]:
-        return sparse(self)
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ClientPlan:
+class ClientPlan(Sparse):
     """What each client of a group is told to do; a plan of defaults tells it nothing.
 
     `migrate_s`: so long after its start, each connection moves to another port. `stop_bytes`: it stops a body of which
@@ -85,20 +75,6 @@ class ClientPlan:
 
     def __bool__(self) -> bool:
         return self != PLAIN
-
-    def to_json(self) -> dict[str, Any]:
-        return sparse(self)
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        return cls(
-            **{
-                **document,
-                "acks": Acknowledgements(**document["acks"]) if "acks" in document else None,
-                "connections": tuple(Connection(**each) for each in document.get("connections", ())),
-                "windows": Windows(**document["windows"]) if "windows" in document else None,
-            }
-        )
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """Yield (JSON pointer from this plan, what is wrong)."""

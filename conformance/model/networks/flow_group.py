@@ -7,10 +7,10 @@ import dataclasses
 import math
 import re
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Self
 
 from conformance.model.networks.client_plan import PLAIN, ClientPlan
-from conformance.model.records import sparse
+from conformance.model.records import Sparse
 
 _ALGORITHM = re.compile(r"[a-z0-9_]{1,15}\Z")
 SENDERS = ("stack", "kernel")
@@ -20,7 +20,7 @@ MOST_REQUESTS = 1000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Request:
+class Request(Sparse):
     """A client's request for a body of `bytes`, made `times` in a row on its `connection`, counted from 1.
 
     The next request is made `pause_s` after this body and all before it have arrived; or, with `every_s`, that long
@@ -32,9 +32,6 @@ class Request:
     every_s: float | None = None
     times: int = 1
     connection: int = 1
-
-    def to_json(self) -> dict[str, Any]:
-        return sparse(self)
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """Yield (JSON pointer from this request, what is wrong)."""
@@ -67,7 +64,7 @@ class Request:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Start:
+class Start(Sparse):
     """When the flows of a group start: the first at `at_s`, each next one `every_s` later, each up to `spread_s` late.
 
     How late each is depends on the trial's seed.
@@ -77,12 +74,9 @@ class Start:
     every_s: float = 0
     spread_s: float = 0
 
-    def to_json(self) -> dict[str, Any]:
-        return sparse(self)
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Flows:
+class Flows(Sparse):
     """A group of flows: of the stack under test, or of the kernel with `algorithm` (None: the one under test).
 
     Each flow sends `bytes`; or for `seconds`; or what its bottleneck carries in `seconds_at_rate`; or what the
@@ -109,9 +103,6 @@ class Flows:
     judged: bool = True
     requests: tuple[Request, ...] = ()
     client: ClientPlan = PLAIN
-
-    def to_json(self) -> dict[str, Any]:
-        return {**sparse(self), "ends": list(self.ends)}
 
     @property
     def bodies(self) -> tuple[int, ...]:

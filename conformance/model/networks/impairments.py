@@ -5,10 +5,9 @@ reports what it did. An omitted field has no effect. docs/scenarios.md describes
 """
 
 import dataclasses
-from collections.abc import Iterator, Mapping
-from typing import Any, Self
+from collections.abc import Iterator
 
-from conformance.model.records import sparse
+from conformance.model.records import Sparse
 
 #: values of `ecn`: no packet allows ECN any longer, or every packet that allows it is marked
 BLEACHED, ALL_CE = "bleached", "all_ce"
@@ -23,16 +22,13 @@ _ENDLESS = 1 << 62
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Reorder:
+class Reorder(Sparse):
     """Reordering: a random share of packets, or each `every`-th, is held until `by_packets` pass it, or for `by_ms`."""
 
     share_pct: float | None = None
     every: int | None = None
     by_packets: int | None = None
     by_ms: float | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        return sparse(self)
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """Yield (JSON pointer from this record, what is wrong)."""
@@ -43,16 +39,13 @@ class Reorder:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class BurstLoss:
+class BurstLoss(Sparse):
     """Loss by Gilbert and Elliott's model: each packet may begin or end a bad time, in which `loss_pct` are lost."""
 
     enter_pct: float
     leave_pct: float
     loss_pct: float = 100
     loss_between_pct: float = 0
-
-    def to_json(self) -> dict[str, Any]:
-        return sparse(self)
 
     @property
     def mean_pct(self) -> float:
@@ -62,18 +55,15 @@ class BurstLoss:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Slots:
+class Slots(Sparse):
     """Packets leave only at multiples of `every_ms`; `keep`: all of them, or a flow's newest acknowledgement only."""
 
     every_ms: float
     keep: str = ALL
 
-    def to_json(self) -> dict[str, Any]:
-        return sparse(self)
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Chosen:
+class Chosen(Sparse):
     """Packets by number: `count` of them from the `first` on, among those of `at_least_bytes` (of IP).
 
     Numbers begin at 1 when this comes into force. The packets are lost, and so are `again` retransmissions of each
@@ -91,9 +81,6 @@ class Chosen:
     again: int = 0
     by_ms: float | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        return sparse(self)
-
     @property
     def span(self) -> int:
         """How many packets, from the first on, are looked at."""
@@ -110,7 +97,7 @@ class Chosen:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Impairments:
+class Impairments(Sparse):
     """All impairments of packets of one direction; see the records above.
 
     `jitter_ms`: each packet is late by up to this much, and none overtakes another. `mark_pct`: this percentage of
@@ -130,9 +117,6 @@ class Impairments:
     lose: Chosen | None = None
     hold: Chosen | None = None
     rebind: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        return sparse(self)
 
     @property
     def none(self) -> bool:
@@ -154,8 +138,3 @@ class Impairments:
             yield "/hold/again", "retransmissions can only be lost, not held; leave it out"
         if self.jitter_ms and self.slots is not None:
             yield "/slots", "packets that wait for a slot have no jitter of their own; leave out one of the two"
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        kinds = {"reorder": Reorder, "burst_loss": BurstLoss, "slots": Slots, "lose": Chosen, "hold": Chosen}
-        return cls(**{name: kinds[name](**value) if name in kinds else value for name, value in data.items()})

@@ -6,12 +6,12 @@ Each record's JSON leaves out fields that have their default value, so a field t
 import dataclasses
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, Self
+from typing import Self
 
 from conformance.model.errors import UserError
 from conformance.model.networks.impairments import Impairments
 from conformance.model.networks.place import exact
-from conformance.model.records import sparse
+from conformance.model.records import Sparse
 
 #: names of a link's two directions
 WAYS = ("data", "acks")
@@ -42,7 +42,7 @@ DUAL = "dualpi2"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Queue:
+class Queue(Sparse):
     """A queue before a limiter: its discipline and size.
 
     The unit "bdp" is the BDP of the path at the link's rate (Network.bdp_bytes). `ecn`: whether it marks instead of
@@ -58,9 +58,6 @@ class Queue:
     ce_threshold_us: float | None = None
     rtt_ms: float | None = None
     any_ect: bool | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        return sparse(self)
 
     @property
     def text(self) -> str:
@@ -128,7 +125,7 @@ class Queue:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Direction:
+class Direction(Sparse):
     """What one direction of a link does: delay and random loss, then a limiter with its queue if it has a rate.
 
     `burst_bytes`: the bucket of a tbf or of a policer. `delay_packets`: the most packets that the delay holds; None
@@ -146,9 +143,6 @@ class Direction:
     delay_packets: int | None = None
     slot_ms: float | None = None
     impairments: Impairments | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        return sparse(self)
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """Yield (JSON pointer from this direction, what is wrong)."""
@@ -181,16 +175,13 @@ class Direction:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Link:
+class Link(Sparse):
     """A link between two nodes, the client's side first: `data` goes to the client, `acks` to the server."""
 
     name: str
     ends: tuple[str, str]
     data: Direction
     acks: Direction
-
-    def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "ends": list(self.ends), "data": self.data.to_json(), "acks": self.acks.to_json()}
 
     @property
     def directions(self) -> tuple[tuple[str, Direction], ...]:

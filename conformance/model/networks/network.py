@@ -14,21 +14,24 @@ from typing import Any, Self
 from conformance.model.errors import UserError, located
 from conformance.model.networks import schedule as schedules
 from conformance.model.networks.bond import Bond
-from conformance.model.networks.client_plan import ClientPlan
-from conformance.model.networks.flow_group import Flows, Request, Start
+from conformance.model.networks.flow_group import Flows
 from conformance.model.networks.impairments import Impairments
-from conformance.model.networks.links import WAYS, Direction, Link, Queue
+from conformance.model.networks.links import WAYS, Direction, Link
 from conformance.model.networks.proxy import Splitter
 from conformance.model.networks.schedule import Entry
-from conformance.model.records import sparse
+from conformance.model.records import Sparse
 
 _SYSCTL = re.compile(r"net\.(ipv4|ipv6|core)\.[a-z0-9_.]+\Z")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,19}\Z")
 MOST_FLOWS = 1000
 
 
+#: fields that a document has as to_json() writes them
+_AS_THEY_ARE = ("offload", "bursts", "bond", "splitters", "delivery", "round_trips")
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Network:
+class Network(Sparse):
     """Links, groups of flows, and what all hosts have in common. Raises UserError with a mistake's JSON pointer."""
 
     links: tuple[Link, ...]
@@ -303,31 +306,20 @@ class Network:
         return math.floor(group.seconds_at_rate * 1e6 * rate / 8)
 
     def to_json(self) -> dict[str, Any]:
-        document = {
-            **sparse(self),
-            "links": [x.to_json() for x in self.links],
-            "flows": [x.to_json() for x in self.flows],
-        }
-        if self.schedule:
-            document["schedule"] = [entry.to_json() for entry in self.schedule]
+        document = super().to_json()
         return {**document, "sysctls": dict(self.sysctls)} if self.sysctls else document
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
         """Return the Network of a scenario's document, or of what to_json() wrote. Raises UserError."""
-        links = tuple(_link(entry) for entry in document["links"])
+        links = tuple(Link.from_json({"acks": entry["data"], **entry}) for entry in document["links"])
         ends = (links[0].ends[0], links[-1].ends[1]) if links else ("", "")
         return cls(
             links=links,
-            flows=tuple(_flows(entry, ends) for entry in document["flows"]),
-            offload=document.get("offload", False),
-            bursts=document.get("bursts", False),
+            flows=tuple(Flows.from_json({"ends": ends, **entry}) for entry in document["flows"]),
             sysctls=tuple(sorted(document.get("sysctls", {}).items())),
             schedule=tuple(_entries(document.get("schedule", ()))),
-            bond=Bond.from_json(document["bond"]) if "bond" in document else None,
-            splitters=tuple(map(Splitter.from_json, document.get("splitters", ()))),
-            delivery=document.get("delivery", False),
-            round_trips=document.get("round_trips", False),
+            **{name: cls.read(name, document[name]) for name in _AS_THEY_ARE if name in document},
         )
 
 
@@ -344,32 +336,7 @@ def _way(links: Sequence[Link], start: str, target: str) -> tuple[Link, ...] | N
     return None
 
 
-def _direction(document: Mapping[str, Any]) -> Direction:
-    queue, impairments = document.get("queue"), document.get("impairments")
-    return Direction(
-        **{
-            **document,
-            "queue": None if queue is None else Queue(**queue),
-            "impairments": None if impairments is None else Impairments.from_json(impairments),
-        }
-    )
-
-
 def _entries(schedule: Sequence[Mapping[str, Any]]) -> Iterator[Entry]:
     for at, entry in enumerate(schedule):
         with located(f"/schedule/{at}"):
             yield Entry.from_json(entry)
-
-
-def _link(document: Mapping[str, Any]) -> Link:
-    acks = document.get("acks", document["data"])
-    near, far = document["ends"]
-    return Link(name=document["name"], ends=(near, far), data=_direction(document["data"]), acks=_direction(acks))
-
-
-def _flows(document: Mapping[str, Any], ends: tuple[str, str]) -> Flows:
-    near, far = document.get("ends", ends)
-    requests = tuple(Request(**request) for request in document.get("requests", ()))
-    start = Start(**document.get("start", {}))
-    client = ClientPlan.from_json(document.get("client", {}))
-    return Flows(**{**document, "ends": (near, far), "start": start, "requests": requests, "client": client})

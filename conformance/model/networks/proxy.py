@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from conformance.model.errors import UserError, located
-from conformance.model.records import sparse
+from conformance.model.records import Sparse
 
 #: the suite's own proxy, and another one that can take its place
 SPLITTER, PEPSAL = "splitter", "pepsal"
@@ -20,7 +20,7 @@ def check_algorithm(name: str, value: object) -> None:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Proxy:
+class Proxy(Sparse):
     """A proxy that splits connections on the router. An option that is None leaves the kernel's default.
 
     program: SPLITTER or PEPSAL; digest: that of a program that is not the suite's own, None for SPLITTER.
@@ -55,14 +55,14 @@ class Proxy:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Splitter:
+class Splitter(Sparse):
     """A splitter at a node between links of a network: connections that cross the node become two there."""
 
     node: str
     proxy: Proxy = Proxy()
 
     def to_json(self) -> dict[str, Any]:
-        return {"node": self.node, **sparse(self.proxy)}
+        return {"node": self.node, **self.proxy.to_json()}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:

@@ -12,10 +12,9 @@ from typing import Any, Self
 
 from conformance.model.errors import UserError, located
 from conformance.model.networks import rate_trace
-from conformance.model.networks.impairments import Impairments
-from conformance.model.networks.links import Direction, Link, Queue
+from conformance.model.networks.links import Direction, Link
 from conformance.model.networks.rate_trace import RateTrace
-from conformance.model.records import sparse
+from conformance.model.records import Sparse
 
 #: directions as a document names them -> as a Link does
 WAYS: Mapping[str, tuple[str, ...]] = {"forward": ("data",), "backward": ("acks",), "both": ("data", "acks")}
@@ -35,19 +34,16 @@ RESIZED = ("bfifo", "pfifo", "fq_codel", "codel", "pie")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Occasion:
+class Occasion(Sparse):
     """When a state of the tested group's first flow begins (model/captures/states.py), plus seconds and round trips."""
 
     state: str
     plus_s: float = 0
     plus_rtts: float = 0
 
-    def to_json(self) -> dict[str, Any]:
-        return sparse(self)
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Entry:
+class Entry(Sparse):
     """Fields of a Direction (`set`) or rates (`trace`) that hold from `at_s` on, for `for_s` seconds or to the end."""
 
     at_s: float | Occasion
@@ -58,7 +54,7 @@ class Entry:
     for_s: float | None = None
 
     def to_json(self) -> dict[str, Any]:
-        found = sparse(self)
+        found = super().to_json()
         if self.set:
             found["set"] = {name: value.to_json() if hasattr(value, "to_json") else value for name, value in self.set}
         return found
@@ -70,21 +66,15 @@ class Entry:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Return the Entry of a document whose traces have been read, or of what to_json() wrote. Raises UserError."""
-        at_s, trace = data["at_s"], data.get("trace")
+        fields, trace = data.get("set", {}), data.get("trace")
         return cls(
             **{
                 **data,
-                "at_s": Occasion(**at_s) if isinstance(at_s, Mapping) else at_s,
-                "set": tuple(sorted((name, _value(name, value)) for name, value in data.get("set", {}).items())),
+                "at_s": cls.read("at_s", data["at_s"]),
+                "set": tuple(sorted((name, Direction.read(name, content)) for name, content in fields.items())),
                 "trace": None if trace is None else rate_trace.read(trace, _unread),
             }
         )
-
-
-def _value(name: str, value: Any) -> Any:
-    if name == "queue":
-        return Queue(**value)
-    return Impairments.from_json(value) if name == "impairments" else value
 
 
 def _unread(file: str) -> bytes:
