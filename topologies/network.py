@@ -142,13 +142,13 @@ def build(network: NetworkJob, where: Place) -> Any:
             topo.addHost(hop, ip=None)
             topo.addLink(acks.node, hop, intfName1=acks.name, intfName2=TO_CLIENT)
             topo.addLink(hop, data.node, intfName1=TO_SERVER, intfName2=data.name)
-    for node in dict.fromkeys(own.node for _, own in joints):
+    for node in dict.fromkeys(interface.node for _, interface in joints):
         topo.addHost(node, ip=None)
-    for port, own in joints:
-        topo.addLink(port.node, own.node, intfName1=port.name, intfName2=own.name)
+    for port, interface in joints:
+        topo.addLink(port.node, interface.node, intfName1=port.name, intfName2=interface.name)
     net = Mininet(topo, controller=None)
-    for _, own in joints:
-        _batch(net[own.node], "ip", [f"link set {own.name} up"])
+    for _, interface in joints:
+        _batch(net[interface.node], "ip", [f"link set {interface.name} up"])
     if where.bond:
         bonding.connect(net)
     for link, hop in zip(network.links, where.hops, strict=True):
@@ -201,26 +201,26 @@ def _introduce(net: Any, network: NetworkJob, where: Place) -> None:
     """Tell hosts and splitters how to reach the far ends of their flows."""
     routed = {splitter.node for splitter in where.splitters}
     for group, sender, clients in zip(network.groups, where.senders, where.receivers, strict=True):
-        told: dict[str, list[str]] = {}
+        commands: dict[str, list[str]] = {}
         for host in clients:
-            for own, address, mac in splitting.hops(group, where.splitters, host, sender):
+            for hop, address, mac in splitting.hops(group, where.splitters, host, sender):
                 addresses = [address]
                 if any(where.hops) and address == host.address:
                     addresses.append(rebound(address))
                 for each in addresses:
-                    if own.node in routed:
-                        told.setdefault(own.node, []).append(f"route replace {each} dev {own.interface}")
+                    if hop.node in routed:
+                        commands.setdefault(hop.node, []).append(f"route replace {each} dev {hop.interface}")
                     # Neighbour entries are static: an ARP request could be lost in an emulator.
-                    entry = f"neigh replace {each} lladdr {mac} dev {own.interface} nud permanent"
-                    told.setdefault(own.node, []).append(entry)
-        for node, lines in told.items():
+                    entry = f"neigh replace {each} lladdr {mac} dev {hop.interface} nud permanent"
+                    commands.setdefault(hop.node, []).append(entry)
+        for node, lines in commands.items():
             _batch(net[node], "ip", lines)
 
 
 def _pass_on(hop: Any, impaired: tuple[bool, bool]) -> None:
     """Let the kernel forward what arrives at a hop in a direction that no program handles."""
-    for own, (come, go) in zip(impaired, ((TO_SERVER, TO_CLIENT), (TO_CLIENT, TO_SERVER)), strict=True):
-        if not own:
+    for hops, (come, go) in zip(impaired, ((TO_SERVER, TO_CLIENT), (TO_CLIENT, TO_SERVER)), strict=True):
+        if not hops:
             whole = f"dev {come} parent ffff: protocol all matchall action mirred egress redirect dev {go}"
             tc.run(hop, [f"qdisc add dev {come} handle ffff: ingress", f"filter add {whole}"])
 
@@ -231,15 +231,15 @@ def _bridge(node: str) -> str:
 
 def _ways(bridge: str, directions: Sequence[tuple[Interface, Interface]]) -> Mapping[str, str]:
     """Return {other bridge: the interface of `bridge` that leads there}."""
-    found: dict[str, str] = {}
+    toward: dict[str, str] = {}
     todo: list[tuple[str, str | None]] = [(bridge, None)]
     while todo:
         node, by = todo.pop()
-        for one, other in (pair for two in directions for pair in (two, two[::-1])):
-            if one.node == node and other.node not in found and other.node != bridge:
-                found[other.node] = by or one.name
-                todo.append((other.node, by or one.name))
-    return found
+        for interface, other in (pair for two in directions for pair in (two, two[::-1])):
+            if interface.node == node and other.node not in toward and other.node != bridge:
+                toward[other.node] = by or interface.name
+                todo.append((other.node, by or interface.name))
+    return toward
 
 
 def _port_to(bridge: str, host: Host, ways: Mapping[str, str], bond: BondPlace | None) -> str | None:

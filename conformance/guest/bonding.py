@@ -58,34 +58,36 @@ def place(bond: BondJob, ends: tuple[str, str], directions: Sequence[tuple[Inter
 
 def connect(net: Mapping[str, Any]) -> None:
     """Let the kernel forward acknowledgements over the first link."""
-    one = _LINKS[0]
-    for node, come, go in ((net[MERGE], _HOSTS, one), (net[SPLIT], one, _HOSTS)):
+    first = _LINKS[0]
+    for node, come, go in ((net[MERGE], _HOSTS, first), (net[SPLIT], first, _HOSTS)):
         whole = f"dev {come} parent ffff: protocol all matchall action mirred egress redirect dev {go}"
         tc.run(node, [f"qdisc add dev {come} handle ffff: ingress", f"filter add {whole}"])
 
 
-def fresh_start(where: BondPlace, asked: BondTrial) -> dict[str, list[str]]:
+def fresh_start(where: BondPlace, bond_trial: BondTrial) -> dict[str, list[str]]:
     """Return {node: tc commands} that open the gates and delay each packet by what its treatment costs."""
-    found: dict[str, list[str]] = {}
+    commands: dict[str, list[str]] = {}
     slow = [Interface(SPLIT, _LINKS[0]), Interface(SPLIT, _LINKS[1]), Interface(MERGE, _HOSTS)]
-    for own in (*where.gates, *slow):
-        lines = found.setdefault(own.node, [])
+    for interface in (*where.gates, *slow):
+        lines = commands.setdefault(interface.node, [])
         # Deleting a qdisc that does not exist is an error, so one is created first.
-        lines.append(f"qdisc replace dev {own.name} root handle 99: pfifo limit 1000")
-        lines.append(f"qdisc del dev {own.name} root")
-        lines += [line.replace("{dev}", own.name) for line in (asked.cost_tc if own in slow else ())]
-    return found
+        lines.append(f"qdisc replace dev {interface.name} root handle 99: pfifo limit 1000")
+        lines.append(f"qdisc del dev {interface.name} root")
+        lines += [line.replace("{dev}", interface.name) for line in (bond_trial.cost_tc if interface in slow else ())]
+    return commands
 
 
 class Bonding:
     """The bond's programs of one trial. Call `stop()`, then `end()`."""
 
-    def __init__(self, program: str, folder: str, net: Mapping[str, Any], where: BondPlace, asked: BondTrial) -> None:
-        self._net, self._where, self._cost_ns = net, where, asked.cost_ns
+    def __init__(
+        self, program: str, folder: str, net: Mapping[str, Any], where: BondPlace, bond_trial: BondTrial
+    ) -> None:
+        self._net, self._where, self._cost_ns = net, where, bond_trial.cost_ns
         self._before = self._counters()
-        turns = [str(asked.batch), str(asked.first), str(int(asked.copies))]
+        turns = [str(bond_trial.batch), str(bond_trial.first), str(int(bond_trial.copies))]
         self._split = Program(net[SPLIT], [program, "split", _HOSTS, *_LINKS, *turns], os.path.join(folder, "split"))
-        order = [*_LINKS, _HOSTS, str(asked.timer_ns)]
+        order = [*_LINKS, _HOSTS, str(bond_trial.timer_ns)]
         self._merge = Program(net[MERGE], [program, "merge", *order], os.path.join(folder, "merge"))
 
     def stop(self) -> BondSeen:
@@ -105,9 +107,9 @@ class Bonding:
 
     def _counters(self) -> dict[str, dict[str, int]]:
         return {
-            f"{node}:{name}": dataclasses.asdict(found)
+            f"{node}:{name}": dataclasses.asdict(interface_counters)
             for node in (SPLIT, MERGE)
-            for name, found in netns.interface_counters(self._net[node]).items()
+            for name, interface_counters in netns.interface_counters(self._net[node]).items()
         }
 
     def end(self) -> None:

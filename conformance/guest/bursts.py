@@ -20,16 +20,16 @@ _AT_ONCE, _USUAL = 0.1, 0.99
 
 def lengths(sent: Iterable[tuple[int, int]], bandwidth_mbps: float) -> list[int]:
     """Return the number of packets in each burst, in order. `sent`: (nanoseconds, bytes) of each packet, in order."""
-    found: list[int] = []
+    burst_lengths: list[int] = []
     before_ns = None
     for at_ns, size in sent:
         own_ns = size * 8e3 / bandwidth_mbps
         if before_ns is not None and at_ns - before_ns <= _AT_ONCE * own_ns:
-            found[-1] += 1
+            burst_lengths[-1] += 1
         else:
-            found.append(1)
+            burst_lengths.append(1)
         before_ns = at_ns
-    return found
+    return burst_lengths
 
 
 def summary(bursts: list[int], unseen: int) -> BurstsSeen | None:

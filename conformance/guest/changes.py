@@ -45,9 +45,9 @@ class Changes:
             where = directions[change.link][change.way]
             with inside(nodes[where.node]):
                 if where.node not in self._sockets:
-                    made = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
-                    made.bind((0, 0))
-                    self._sockets[where.node] = made
+                    netlink_socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
+                    netlink_socket.bind((0, 0))
+                    self._sockets[where.node] = netlink_socket
                 index = socket.if_nametoindex(where.name)
             for text in change.messages:
                 message = bytearray.fromhex(text)
@@ -56,11 +56,11 @@ class Changes:
                 touched.setdefault((change.link, change.way), (index, bytearray()))[1].extend(message)
         path = os.path.join(folder, "changes")
         with open(path, "w") as f:
-            for (at_ns, node), touched in sorted(due.items(), key=lambda one: one[0][0]):
-                for asked, data in batches(touched, asks=len(due) <= _MOST_ASKED):
-                    self._asked.append(asked)
+            for (at_ns, node), touched in sorted(due.items(), key=lambda change: change[0][0]):
+                for questions, data in batches(touched, asks=len(due) <= _MOST_ASKED):
+                    self._asked.append(questions)
                     f.write(f"{begin_ns + at_ns} {self._sockets[node].fileno()} {data.hex()}\n")
-        fds = [own.fileno() for own in self._sockets.values()]
+        fds = [netlink_socket.fileno() for netlink_socket in self._sockets.values()]
         self._program = Program(next(iter(nodes.values())), [program, path], f"{folder}/changes.out", fds)
 
     def stop(self) -> tuple[ChangeSeen, ...]:
@@ -70,17 +70,17 @@ class Changes:
             ChangeSeen(
                 at_ns=int(at) - self._begin_ns, done_ns=int(done) - self._begin_ns, error=int(error),
                 counts=tuple(
-                    CountsSeen(link=link, way=way, **found)
-                    for (link, way), found in zip(asked, counted(answers), strict=True)
+                    CountsSeen(link=link, way=way, **counts)
+                    for (link, way), counts in zip(questions, counted(answers), strict=True)
                 ),
             )
-            for (at, done, error, *answers), asked in zip(rows, self._asked[: len(rows)], strict=True)
+            for (at, done, error, *answers), questions in zip(rows, self._asked[: len(rows)], strict=True)
         )  # fmt: skip
 
     def end(self) -> None:
         self._program.end()
-        for own in self._sockets.values():
-            own.close()
+        for netlink_socket in self._sockets.values():
+            netlink_socket.close()
 
 
 def batches(

@@ -26,16 +26,16 @@ class Detailed:
 
     at_the_end = False
 
-    def __init__(self, stage: Stage, asked: TrialJob, detail: Detail) -> None:
+    def __init__(self, stage: Stage, trial_job: TrialJob, detail: Detail) -> None:
         job, net, place = stage.job, stage.net, stage.place
         queue, _ = place.directions[detail.link]
         with netns.inside(net[queue.node]):
             index = socket.if_nametoindex(queue.name)
-        self._client = net[place.receivers[asked.tested][asked.flow].node]
+        self._client = net[place.receivers[trial_job.tested][trial_job.flow].node]
         proxy = net[place.splitters[0].node] if place.splitters else None
         self._sampler = Sampler(
-            net[place.senders[asked.tested].node], job.port, net[queue.node], index, int(job.queue_handle, 16) << 16,
-            proxy=proxy,
+            net[place.senders[trial_job.tested].node], job.port, net[queue.node], index,
+            int(job.queue_handle, 16) << 16, proxy=proxy,
         )  # fmt: skip
         self._end_ns, self._due_ns = round(job.timeout_s * 1e9), 0
         self._half_time: dict[str, InterfaceCounters] | None = None

@@ -20,7 +20,7 @@ _HANDSHAKE_BYTES, _ANSWER_BYTES = 20_000, 8_000
 
 def exchange(passed: Iterable[tuple[int, int, str | None]], body_bytes: int) -> ExchangeSeen | None:
     """Return the times of a transfer's packets, each (nanoseconds, bytes, sender), in order; None if no body came."""
-    asked: list[tuple[float, int]] = []
+    requests: list[tuple[float, int]] = []
     came: list[tuple[float, int]] = []
     total, first_ns = 0, None
     for at_ns, size, sender in passed:
@@ -30,7 +30,7 @@ def exchange(passed: Iterable[tuple[int, int, str | None]], body_bytes: int) -> 
             total += size
             came.append((at_s, total))
         elif sender == "client" and 0 < total <= _HANDSHAKE_BYTES:
-            asked.append((at_s, total))
+            requests.append((at_s, total))
     if total < max(body_bytes, _HANDSHAKE_BYTES):
         return None
 
@@ -38,7 +38,7 @@ def exchange(passed: Iterable[tuple[int, int, str | None]], body_bytes: int) -> 
         return next((at_s for at_s, count in came if count >= least_bytes), came[-1][0])
 
     return ExchangeSeen(
-        asked_s=tuple((at_s, when(before + _ANSWER_BYTES)) for at_s, before in asked),
+        asked_s=tuple((at_s, when(before + _ANSWER_BYTES)) for at_s, before in requests),
         whole_s=when(body_bytes),
         last_s=came[-1][0],
     )

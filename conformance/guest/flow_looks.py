@@ -24,24 +24,24 @@ class Connections(netlink.TcpInfo):
 
     def of_clients(self, local_port: int) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield (address, TCP_INFO) of each connection; of several with the same address, the busiest comes last."""
-        found = []
+        sockets = []
         # A server may listen on IPv6 and be contacted over IPv4.
         for family in (socket.AF_INET, socket.AF_INET6):
             for message in self._ask(netlink.SOCK_DIAG_BY_FAMILY, self._request(family, bytes(48)), dump=True):
                 info = _info(message)
                 if struct.unpack_from(">H", message, 4)[0] == local_port and info is not None:
                     address = message[24:28] if family == socket.AF_INET else message[36:40]
-                    found.append((socket.inet_ntoa(address), info))
-        yield from sorted(found, key=lambda one: one[1]["acked_bytes"])
+                    sockets.append((socket.inet_ntoa(address), info))
+        yield from sorted(sockets, key=lambda address_info: address_info[1]["acked_bytes"])
 
 
 def _info(message: bytes) -> dict[str, Any] | None:
-    found: dict[str, Any] = {"bbr": None}
+    info: dict[str, Any] = {"bbr": None}
     for kind, data in netlink.attributes(message[72:]):
         if kind == netlink.INET_DIAG_INFO and len(data) >= 216:
             words = struct.unpack_from("24I", data, 8)
             acked, _, out, _, _, min_rtt_us = struct.unpack_from("QQIIII", data, 120)
-            found |= {
+            info |= {
                 "rtt_ms": words[15] / 1000, "cwnd_segments": words[18], "retransmitted_segments": words[23],
                 # The kernel's count includes the SYN.
                 "acked_bytes": max(acked - 1, 0), "out_segments": out,
@@ -51,10 +51,10 @@ def _info(message: bytes) -> dict[str, Any] | None:
                 "retransmitted_bytes": struct.unpack_from("Q", data, 208)[0],
             }  # fmt: skip
         elif kind == netlink.INET_DIAG_CONG:
-            found["congestion_control"] = data.rstrip(b"\0").decode("ascii", "replace")
+            info["congestion_control"] = data.rstrip(b"\0").decode("ascii", "replace")
         elif kind == netlink.INET_DIAG_BBRINFO and len(data) >= netlink.BBR_INFO_BYTES:
-            found["bbr"] = netlink.parse_bbr_info(data)
-    return found if "acked_bytes" in found else None
+            info["bbr"] = netlink.parse_bbr_info(data)
+    return info if "acked_bytes" in info else None
 
 
 class Algorithm:
@@ -94,10 +94,10 @@ class QueueLooks:
         self._rows: list[tuple[float | None, ...]] = []
 
     def look(self, t_s: float) -> None:
-        found = self._queue.read()
-        if found:
-            backlog, packets = found["backlog"]
-            rest = (found["out_bytes"], found["dropped_packets"], found["chain_dropped_packets"])
+        reading = self._queue.read()
+        if reading:
+            backlog, packets = reading["backlog"]
+            rest = (reading["out_bytes"], reading["dropped_packets"], reading["chain_dropped_packets"])
             self._rows.append((t_s, backlog, packets, *rest))
 
     def table(self) -> dict[str, tuple[float | None, ...]]:

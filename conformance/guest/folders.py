@@ -20,9 +20,9 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 _IPC_RMID = 0
 
 
-def renew(own: Iterable[str]) -> None:
+def renew(names: Iterable[str]) -> None:
     """Give programs of the stack empty folders, and empty every folder that anyone may write to."""
-    for folder in own:
+    for folder in names:
         os.makedirs(folder, exist_ok=True)
         _remount(folder, f"size=20%,mode=755,uid={NOBODY},gid={NOBODY}")
     for folder in ("/tmp", "/var/tmp", "/dev/shm"):

@@ -36,8 +36,8 @@ class Hop:
 
     def stop(self) -> dict[str, int]:
         """End the program, and return what it counted. Raises RuntimeError with its error message."""
-        found: dict[str, int] = json.loads(self._program.stop())
-        return found
+        counts: dict[str, int] = json.loads(self._program.stop())
+        return counts
 
     def end(self) -> None:
         self._program.end()

@@ -33,8 +33,8 @@ def _mount_function() -> Callable[..., None]:
     It is not imported by a path in sys.path: a checkout below /tmp is hidden as soon as /tmp is mounted.
     """
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "mounts.py")
-    found: Callable[..., None] = runpy.run_path(path)["mount"]
-    return found
+    mount: Callable[..., None] = runpy.run_path(path)["mount"]
+    return mount
 
 
 def set_up_filesystem() -> None:

@@ -83,9 +83,9 @@ class Program:
 def first_known(names: Sequence[str]) -> str | None:
     """Return the first of these congestion controls that the kernel has; None if it has none of them."""
     for name in names:
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as asked:
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
             try:
-                asked.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+                probe.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
             except FileNotFoundError:
                 continue
             return name
@@ -112,8 +112,8 @@ class KernelGroup:
     ) -> None:  # fmt: skip
         (sender, receiver), (source, sink) = nodes, hosts
         self._group, self._begin_ns, self._algorithm = group, begin_ns, algorithm
-        asked = f"{folder}/{source.node}.flows"
-        with open(asked, "w") as f:
+        flows_path = f"{folder}/{source.node}.flows"
+        with open(flows_path, "w") as f:
             for flow in group.flows:
                 stop_ns = begin_ns + flow.stop_ns if flow.stop_ns else 0
                 size = 0 if group.requests else flow.bytes or _ENDLESS_BYTES
@@ -127,7 +127,7 @@ class KernelGroup:
         )
         self._sender = Program(
             sender,
-            [program, "send", sink.address, str(PORT), algorithm, str(FIRST_LOCAL_PORT), str(LOOK_NS), asked],
+            [program, "send", sink.address, str(PORT), algorithm, str(FIRST_LOCAL_PORT), str(LOOK_NS), flows_path],
             f"{folder}/{source.node}.out",
         )
         #: whether all flows have an end of their own
@@ -145,24 +145,24 @@ class KernelGroup:
         """End the flows that still run, and return what was seen of each flow. Raises RuntimeError."""
         lines = self._sender.stop().decode().splitlines()
         heard = self._receiver.stop().decode().splitlines()
-        found = [json.loads(line) for line in lines]
-        if len(found) != len(self._group.flows):
+        flows = [json.loads(line) for line in lines]
+        if len(flows) != len(self._group.flows):
             raise RuntimeError("flows: some of them reported nothing")
-        asked = {one["port"]: one["requests"] for one in map(json.loads, heard)}
+        requests_by_port = {served["port"]: served["requests"] for served in map(json.loads, heard)}
         return tuple(
-            self._seen(one, flow.start_ns, asked.get(FIRST_LOCAL_PORT + at))
-            for at, (one, flow) in enumerate(zip(found, self._group.flows, strict=True))
+            self._seen(sent, flow.start_ns, requests_by_port.get(FIRST_LOCAL_PORT + at))
+            for at, (sent, flow) in enumerate(zip(flows, self._group.flows, strict=True))
         )
 
-    def _seen(self, found: dict[str, object], start_ns: int, requests: list[list[int]] | None) -> FlowSeen:
+    def _seen(self, sent: dict[str, object], start_ns: int, requests: list[list[int]] | None) -> FlowSeen:
         def since(name: str) -> float | None:
-            at_ns = found[name]
+            at_ns = sent[name]
             return round((at_ns - self._begin_ns) / 1e9, 9) if isinstance(at_ns, int) and at_ns else None
 
         began_s = since("connect_ns")
         if began_s is not None and began_s * 1e9 - start_ns > _LATE_NS:
             raise RuntimeError("flows: they began late")
-        looks = found["looks"]
+        looks = sent["looks"]
         if not isinstance(looks, dict):
             raise RuntimeError("flows: no samples were reported")
         rows: list[tuple[float | None, ...]] = [
@@ -171,15 +171,15 @@ class KernelGroup:
                 looks["at_ns"], looks["acked_bytes"], looks["rtt_us"], looks["cwnd_segments"], strict=True
             )
         ]
-        counts = {name: value for name in _COUNTS if isinstance(value := found[name], int)}
-        min_rtt_us = found["min_rtt_us"]
+        counts = {name: value for name in _COUNTS if isinstance(value := sent[name], int)}
+        min_rtt_us = sent["min_rtt_us"]
         return FlowSeen(
             start_s=began_s if began_s is not None else start_ns / 1e9,
-            connected_s=since("connected_ns"), end_s=since("end_ns"), complete=found["complete"] is True,
+            connected_s=since("connected_ns"), end_s=since("end_ns"), complete=sent["complete"] is True,
             min_rtt_ms=min_rtt_us / 1000 if isinstance(min_rtt_us, int) and min_rtt_us < NO_RTT_US else None,
             arrived_bytes=None, looks=table(FLOW_COLUMNS, rows), client=None,
-            congestion_control=self._congestion_control(bytes.fromhex(str(found["own"]))),
-            requests=None if requests is None else tuple(self._request(*one) for one in requests), **counts,
+            congestion_control=self._congestion_control(bytes.fromhex(str(sent["own"]))),
+            requests=None if requests is None else tuple(self._request(*request) for request in requests), **counts,
         )  # fmt: skip
 
     def _request(
@@ -188,13 +188,13 @@ class KernelGroup:
         first_s, end_s = (round((at - self._begin_ns) / 1e9, 9) if at else None for at in (first_ns, end_ns))
         return size, round((made_ns - self._begin_ns) / 1e9, 9), first_s, end_s
 
-    def _congestion_control(self, own: bytes) -> CongestionControlSeen:
+    def _congestion_control(self, info: bytes) -> CongestionControlSeen:
         bbr = None
-        if self._algorithm.startswith("bbr") and len(own) >= BBR_INFO_BYTES:
-            found = parse_bbr_info(own)
+        if self._algorithm.startswith("bbr") and len(info) >= BBR_INFO_BYTES:
+            parsed = parse_bbr_info(info)
             bbr = BbrSeen(
-                info_bytes=found["info_bytes"], version=found["version"],
-                pacing_gains=(found["pacing_gain"],), cwnd_gains=(found["cwnd_gain"],),
+                info_bytes=parsed["info_bytes"], version=parsed["version"],
+                pacing_gains=(parsed["pacing_gain"],), cwnd_gains=(parsed["cwnd_gain"],),
             )  # fmt: skip
         return CongestionControlSeen(name=self._algorithm, names=(self._algorithm,), bbr=bbr)
 
@@ -235,11 +235,11 @@ class Watch:
         if not stood:
             return 0, None, unmatched
         in_order = sorted(stood)
-        found: dict[str, float] = {
+        rtts: dict[str, float] = {
             name: in_order[min(int(share * len(in_order)), len(in_order) - 1)] for name, share in _QUANTILES
         }
-        found |= {"min": in_order[0], "max": in_order[-1], "mean": sum(in_order) / len(in_order)}
-        return len(in_order), {name: round(value / 1e6, 6) for name, value in found.items()}, unmatched
+        rtts |= {"min": in_order[0], "max": in_order[-1], "mean": sum(in_order) / len(in_order)}
+        return len(in_order), {name: round(value / 1e6, 6) for name, value in rtts.items()}, unmatched
 
     def end(self) -> None:
         self._program.end()

@@ -139,15 +139,15 @@ def _set_up(stage: Stage) -> protocol.Network | protocol.Unsupported:
             node = net[host.node]
             sysctls[host.node] = of_all | netns.set_sysctls(node, {**of_each, **ecn})
             if group.host_queue:
-                tc.run(node, [f"qdisc replace dev {own} root {group.host_queue}" for own in node.intfNames()])
+                tc.run(node, [f"qdisc replace dev {intfName} root {group.host_queue}" for intfName in node.intfNames()])
         if not group.stack:
             continue
         if job.kernel_algorithms:
             name, why_not = _set_kernel_algorithm(net[sender.node], job.kernel_algorithms)
             if name is None:
                 return protocol.Unsupported(message=why_not)
-            found = netns.set_sysctls(net[sender.node], {"net.ipv4.tcp_congestion_control": name})
-            sysctls[sender.node].update(found)
+            settings = netns.set_sysctls(net[sender.node], {"net.ipv4.tcp_congestion_control": name})
+            sysctls[sender.node].update(settings)
         if job.port < 1024:
             netns.set_sysctls(net[sender.node], {"net.ipv4.ip_unprivileged_port_start": str(job.port)})
         # Queues that tell flows apart do so by ports.
@@ -155,7 +155,7 @@ def _set_up(stage: Stage) -> protocol.Network | protocol.Unsupported:
             first = FIRST_CLIENT_PORT + group.ports * number
             netns.set_sysctls(net[host.node], {"net.ipv4.ip_local_port_range": f"{first} {first + group.ports - 1}"})
     for at, (splitter, where) in enumerate(zip(network.splitters, stage.place.splitters, strict=True)):
-        unknown = [own for own in splitter.algorithms if kernel_flows.first_known((own,)) is None]
+        unknown = [algorithm for algorithm in splitter.algorithms if kernel_flows.first_known((algorithm,)) is None]
         if unknown:
             whose = f"the splitter at {splitter.node}"
             return protocol.Unsupported(message=f"this kernel has no congestion control {unknown[0]} for {whose}")
@@ -165,7 +165,7 @@ def _set_up(stage: Stage) -> protocol.Network | protocol.Unsupported:
             sysctls[where.node] |= netns.set_sysctls(node, {"net.ipv4.tcp_congestion_control": name})
         # Like a server, a splitter sends data.
         for queue in {group.host_queue for group in network.groups if at in group.splitters and group.host_queue}:
-            tc.run(node, [f"qdisc replace dev {own} root {queue}" for own in node.intfNames()])
+            tc.run(node, [f"qdisc replace dev {intfName} root {queue}" for intfName in node.intfNames()])
         for port in splitting.ports(network, at, job.port):
             proxy.hand_over(node, port, (where.near.interface, where.far.interface))
     offload = {
@@ -187,38 +187,40 @@ def _run_cells(stage: Stage, cells: Iterable[CellJob], emit: Emit) -> None:
             emit(protocol.Calibration(index=index, observed=trial.calibrated(stage, cell)))
         if cell.probes:
             emit(protocol.HopsTried(index=index, observed=programs.tried(stage, cell.probes)))
-        for asked in cell.trials:
-            target = os.path.join(stage.scratch, "trace", f"{index}-{asked.seed}")
+        for trial_job in cell.trials:
+            target = os.path.join(stage.scratch, "trace", f"{index}-{trial_job.seed}")
             logs = trace.log_folders(stage.job) if how else {}
             try:
-                facts = trial.run(stage, asked, target, logs if how == "all" else {})
+                facts = trial.run(stage, trial_job, target, logs if how == "all" else {})
                 if logs:
-                    group = facts.groups[asked.tested]
-                    trace.keep(logs, target, group.server, group.flows[asked.flow].client if group.flows else None)
+                    group = facts.groups[trial_job.tested]
+                    trace.keep(logs, target, group.server, group.flows[trial_job.flow].client if group.flows else None)
             except Fault as fault:
-                emit(protocol.TrialFailed(index=index, seed=asked.seed, message=str(fault)))
+                emit(protocol.TrialFailed(index=index, seed=trial_job.seed, message=str(fault)))
             else:
                 emit(protocol.TrialDone(index=index, facts=facts))
 
 
-def _warm_up(stage: Stage, asked: TrialJob, emit: Emit) -> None:
+def _warm_up(stage: Stage, trial_job: TrialJob, emit: Emit) -> None:
     """Make a trial with short flows that is not recorded, so that no trial is its guest's first one.
 
     The kernel draws some of its secrets at the first use of what they protect, and caches what it reads. Without a
     warm-up, the first trial would differ from the same trial run later, if only by microseconds. All that is kept is
     the sender's congestion control as the kernel reports it.
     """
-    found = None
+    control = None
     with contextlib.suppress(Fault):
-        facts = trial.run(stage, _small(asked))
-        found = facts.detail.sampled.congestion_control if facts.detail else None
+        facts = trial.run(stage, _small(trial_job))
+        control = facts.detail.sampled.congestion_control if facts.detail else None
     if stage.job.network.detailed:
-        emit(protocol.CongestionControl(found=found))
+        emit(protocol.CongestionControl(found=control))
 
 
-def _small(asked: TrialJob) -> TrialJob:
+def _small(trial_job: TrialJob) -> TrialJob:
     """Return the same trial, but with short flows, and nothing captured."""
-    short = {"bytes": _WARM_UP_BYTES, "stop_ns": _WARM_UP_NS} if asked.detail is None else {"bytes": _DETAILED_BYTES}
+    short = (
+        {"bytes": _WARM_UP_BYTES, "stop_ns": _WARM_UP_NS} if trial_job.detail is None else {"bytes": _DETAILED_BYTES}
+    )
     groups = tuple(
         dataclasses.replace(
             group,
@@ -227,10 +229,10 @@ def _small(asked: TrialJob) -> TrialJob:
             connections=(),
             variables={},
         )
-        for group in asked.groups
+        for group in trial_job.groups
     )
-    detail = asked.detail and dataclasses.replace(asked.detail, bursts=False, exchange=False)
-    return dataclasses.replace(asked, groups=groups, captured_bytes=0, detail=detail)
+    detail = trial_job.detail and dataclasses.replace(trial_job.detail, bursts=False, exchange=False)
+    return dataclasses.replace(trial_job, groups=groups, captured_bytes=0, detail=detail)
 
 
 def _rule_the_processor() -> None:

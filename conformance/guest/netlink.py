@@ -124,15 +124,15 @@ class TcpInfo(_Netlink):
 
     @staticmethod
     def _info(message: bytes) -> dict[str, Any] | None:
-        found: dict[str, Any] = {}
+        info: dict[str, Any] = {}
         for kind, data in attributes(message[72:]):
             if kind == INET_DIAG_INFO and len(data) >= 160:
-                found |= _parse_tcp_info(data)
+                info |= _parse_tcp_info(data)
             elif kind == INET_DIAG_CONG:
-                found["congestion_control"] = data.rstrip(b"\0").decode("ascii", "replace")
+                info["congestion_control"] = data.rstrip(b"\0").decode("ascii", "replace")
             elif kind == INET_DIAG_BBRINFO and len(data) >= BBR_INFO_BYTES:
-                found["bbr"] = parse_bbr_info(data)
-        return found if "bytes_acked" in found else None
+                info["bbr"] = parse_bbr_info(data)
+        return info if "bytes_acked" in info else None
 
 
 def parse_bbr_info(data: bytes) -> dict[str, Any]:
@@ -203,16 +203,16 @@ def _queue_statistics(data: bytes) -> dict[str, Any] | None:
         if code in (errno.ENOENT, errno.ENODEV):
             return None
         raise OSError(code, "netlink")
-    found: dict[str, Any] = {}
+    queue: dict[str, Any] = {}
     for kind, nested in attributes(data[36:]):
         if kind == _TCA_STATS2:
             for inner, stats in attributes(nested):
                 if inner == _TCA_STATS_BASIC:
-                    found["out_bytes"] = struct.unpack_from("Q", stats)[0]
+                    queue["out_bytes"] = struct.unpack_from("Q", stats)[0]
                 elif inner == _TCA_STATS_QUEUE:
-                    packets, size, found["dropped_packets"] = struct.unpack_from("III", stats)
-                    found["backlog"] = size, packets
-    return found if len(found) == 3 else None
+                    packets, size, queue["dropped_packets"] = struct.unpack_from("III", stats)
+                    queue["backlog"] = size, packets
+    return queue if len(queue) == 3 else None
 
 
 class _IoVec(ctypes.Structure):

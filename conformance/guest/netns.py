@@ -60,33 +60,33 @@ def _sysctl_file(name: str) -> str:
 
 def set_sysctls(node: Node | None, sysctls: Mapping[str, str]) -> dict[str, str | None]:
     """Set sysctls of a node (or of the initial namespace). Return each as read back, None if this kernel lacks it."""
-    found: dict[str, str | None] = {}
+    texts: dict[str, str | None] = {}
     with contextlib.nullcontext() if node is None else inside(node):
         for name, value in sysctls.items():
             try:
                 with open(_sysctl_file(name), "w") as f:
                     f.write(value)
                 with open(_sysctl_file(name)) as f:
-                    found[name] = " ".join(f.read().split())
+                    texts[name] = " ".join(f.read().split())
             except FileNotFoundError:
-                found[name] = None
-    return found
+                texts[name] = None
+    return texts
 
 
 def set_offload(node: Node, interface: str, on: bool) -> dict[str, bool]:
     """Switch segmentation and receive offload on or off. Return what the interface then reports, by feature."""
-    found = {}
+    switches = {}
     with inside(node), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         for name, (get, put) in _OFFLOADS.items():
             # GRO on a veth needs NAPI, which changes how the pair delivers: leave it to the kernel's
             # default (off) unless offload as a whole is switched off.
             if not (name == "gro" and on):
                 _ethtool(s, interface, put, int(on))
-            found[name] = bool(_ethtool(s, interface, get, 0))
+            switches[name] = bool(_ethtool(s, interface, get, 0))
         if not on:
             # "gso" does not include UDP's offload: QUIC stacks would go on sending super-packets.
             _switch_off(s, interface, "tx-udp-segmentation")
-    return found
+    return switches
 
 
 def _switch_off(s: socket.socket, interface: str, feature: str) -> None:
@@ -129,7 +129,7 @@ def interface_counters(node: Node) -> dict[str, InterfaceCounters]:
 
 def snmp_counters(node: Node, wanted: Sequence[str]) -> dict[str, int]:
     """Return selected counters of /proc/net/snmp and netstat, e.g. "Tcp.RetransSegs", "TcpExt.TCPTimeouts"."""
-    found = {}
+    counters = {}
     for file in ("snmp", "netstat"):
         with open(f"/proc/{node.pid}/net/{file}") as f:
             lines = f.read().splitlines()
@@ -137,8 +137,8 @@ def snmp_counters(node: Node, wanted: Sequence[str]) -> dict[str, int]:
             group, _, rest = names.partition(":")
             for name, value in zip(rest.split(), values.partition(":")[2].split(), strict=True):
                 if f"{group}.{name}" in wanted:
-                    found[f"{group}.{name}"] = int(value)
-    return found
+                    counters[f"{group}.{name}"] = int(value)
+    return counters
 
 
 def has_connections(node: Node) -> bool:

@@ -23,18 +23,18 @@ class Outgoing:
 
     def seen(self) -> tuple[SentSeen, ...]:
         """Return what each node has sent."""
-        found = []
+        sent = []
         for node, before in zip(self._nodes, self._before, strict=True):
             grown = {name: count - getattr(before, name) for name, count in dataclasses.asdict(_total(node)).items()}
-            found.append(SentSeen(**grown))
-        return tuple(found)
+            sent.append(SentSeen(**grown))
+        return tuple(sent)
 
 
 def _total(node: Node) -> SentSeen:
     # The interfaces come first: a segment is counted before its packet, so what is sent meanwhile has been explained.
     out = netns.interface_counters(node).values()
     return SentSeen(
-        packets=sum(one.tx_packets for one in out),
-        bytes=sum(one.tx_bytes for one in out),
+        packets=sum(interface_counters.tx_packets for interface_counters in out),
+        bytes=sum(interface_counters.tx_bytes for interface_counters in out),
         segments=sum(netns.snmp_counters(node, ("Tcp.OutSegs", "Tcp.RetransSegs")).values()),
     )

@@ -44,33 +44,33 @@ _WRITABLE = ("/tmp", "/var/tmp", "/dev/shm", "/run", "/var/log")
 def run(stage: Stage, cell: CellJob, emit: Callable[[Event], None]) -> None:
     """Make the probes in a cell, and emit an event for each."""
     before = _files()
-    (asked,) = cell.trials
-    asked = dataclasses.replace(asked, seed=_SEED, tc=cell.tc)
+    (trial_job,) = cell.trials
+    trial_job = dataclasses.replace(trial_job, seed=_SEED, tc=cell.tc)
     probes: tuple[Callable[[], Event], ...] = (
-        lambda: Probed(name="unknown_algorithm", facts=_unknown_algorithm(_Pair(stage, asked))),
-        lambda: _transfer(stage, asked, before),
-        lambda: Probed(name="wrong_port", facts=_wrong_port(_Pair(stage, asked))),
-        lambda: Probed(name="wrong_authority", facts=_wrong_authority(_Pair(stage, asked))),
-        lambda: Probed(name="server_killed", facts=_server_killed(_Pair(stage, asked))),
-        lambda: _visits(stage, asked),
-        lambda: Probed(name="server_ends", facts=_server_ends(_Pair(stage, asked))),
+        lambda: Probed(name="unknown_algorithm", facts=_unknown_algorithm(_Pair(stage, trial_job))),
+        lambda: _transfer(stage, trial_job, before),
+        lambda: Probed(name="wrong_port", facts=_wrong_port(_Pair(stage, trial_job))),
+        lambda: Probed(name="wrong_authority", facts=_wrong_authority(_Pair(stage, trial_job))),
+        lambda: Probed(name="server_killed", facts=_server_killed(_Pair(stage, trial_job))),
+        lambda: _visits(stage, trial_job),
+        lambda: Probed(name="server_ends", facts=_server_ends(_Pair(stage, trial_job))),
     )
     for probe in probes:
         renew_folders(stage)
-        make_body(stage.job, _bytes(asked))
-        fresh_queues(stage, asked.tc, _SEED)
+        make_body(stage.job, _bytes(trial_job))
+        fresh_queues(stage, trial_job.tc, _SEED)
         emit(probe())
 
 
-def _bytes(asked: TrialJob) -> int:
-    return asked.groups[asked.tested].flows[asked.flow].bytes
+def _bytes(trial_job: TrialJob) -> int:
+    return trial_job.groups[trial_job.tested].flows[trial_job.flow].bytes
 
 
 class _Pair:
     """A server and a client of the adapter, started with the environment that a probe needs."""
 
-    def __init__(self, stage: Stage, asked: TrialJob) -> None:
-        self.stage, self._bytes = stage, _bytes(asked)
+    def __init__(self, stage: Stage, trial_job: TrialJob) -> None:
+        self.stage, self._bytes = stage, _bytes(trial_job)
         self._processes: dict[str, StackProcess] = {}
 
     def start(self, role: str, **changes: str) -> StackProcess:
@@ -97,11 +97,11 @@ class _Pair:
         """Run a client for up to `seconds` of virtual time. Return what was seen of it; kill it if it still runs."""
         client = self.start("client", **changes)
         self.wait(client, seconds)
-        seen = client.seen()
+        process_seen = client.seen()
         kill_descendants(own_pids(self.stage.net) | {server.pid})
         client.end()
         del self._processes["client"]
-        return seen
+        return process_seen
 
     def side_by_side(self, server: StackProcess, seconds: float) -> tuple[ProcessSeen, ...]:
         """Run two clients at once, and wait for each up to `seconds` of virtual time. Return what was seen of them."""
@@ -115,22 +115,22 @@ class _Pair:
         clients.append(StackProcess(seat.node, seat.command, variables, seat.folder, limits))
         for client in clients:
             self.wait(client, seconds)
-        found = tuple(client.seen() for client in clients)
+        process_seens = tuple(client.seen() for client in clients)
         kill_descendants(own_pids(self.stage.net) | {server.pid})
         for client in clients:
             client.end()
         del self._processes["client"]
-        return found
+        return process_seens
 
     def end(self) -> tuple[ProcessSeen | None, ProcessSeen | None]:
         """End both. Return what was seen of client and server before that, None for one that was not started."""
         client, server = (self._processes.get(role) for role in ("client", "server"))
-        seen = client.seen() if client else None, server.seen() if server else None
+        programs = client.seen() if client else None, server.seen() if server else None
         for process in (client, server):
             if process is not None:
                 process.end()
         kill_descendants(own_pids(self.stage.net))
-        return seen
+        return programs
 
 
 def _facts(
@@ -153,13 +153,13 @@ def _unknown_algorithm(pair: _Pair) -> ProbeFacts:
     return _facts(pair, ready)
 
 
-def _transfer(stage: Stage, asked: TrialJob, files_before: set[str]) -> TransferProbed:
+def _transfer(stage: Stage, trial_job: TrialJob, files_before: set[str]) -> TransferProbed:
     """Make one transfer like any trial, and examine its frames and the files that it leaves behind."""
-    queue, _ = stage.place.directions[asked.detail.link if asked.detail else 0]
+    queue, _ = stage.place.directions[trial_job.detail.link if trial_job.detail else 0]
     with netns.inside(stage.net[queue.node]):
         capture = socket.socket(socket.AF_PACKET, socket.SOCK_RAW | socket.SOCK_NONBLOCK, socket.htons(_ETH_P_ALL))
         capture.bind((queue.name, 0))
-    facts = trial.run(stage, asked)
+    facts = trial.run(stage, trial_job)
     frames = _look_at(capture)
     capture.close()
     return TransferProbed(facts=facts, frames=frames, written_outside=tuple(sorted(_files() - files_before)[:5]))
@@ -190,14 +190,14 @@ def _longest_run(data: bytes) -> int:
 
 def _files() -> set[str]:
     """Return the files in the folders of _WRITABLE, without those in scratch folders."""
-    found: set[str] = set()
+    names: set[str] = set()
     for top in _WRITABLE:
         for folder, folders, files in os.walk(top):
             if folder == "/run":
                 folders.clear()
             # A stack may give a file any name, but events are UTF-8.
-            found.update(os.fsencode(os.path.join(folder, name)).decode(errors="replace") for name in files)
-    return found
+            names.update(os.fsencode(os.path.join(folder, name)).decode(errors="replace") for name in files)
+    return names
 
 
 def _wrong_port(pair: _Pair) -> ProbeFacts:
@@ -235,29 +235,29 @@ def _server_killed(pair: _Pair) -> ProbeFacts:
     return _facts(pair, ready, ended, early)
 
 
-def _visits(stage: Stage, asked: TrialJob) -> VisitsProbed:
+def _visits(stage: Stage, trial_job: TrialJob) -> VisitsProbed:
     """Let clients visit one server, one after the other, and return how it answered them.
 
     They request a body that does not exist, interrupt a transfer, complete one, make two at once, and request several
     bodies on one connection.
     """
-    pair = _Pair(stage, asked)
+    pair = _Pair(stage, trial_job)
     server, ready = pair.start_server()
     if not ready:
         pair.end()
         return VisitsProbed(facts=VisitFacts(ready=False))
-    missing = pair.visit(server, 60, CC_BYTES=str(_bytes(asked) + 1))
-    dotted = _status_of_dotted(stage, asked) if stage.job.transport == "tcp" else None
+    missing = pair.visit(server, 60, CC_BYTES=str(_bytes(trial_job) + 1))
+    dotted = _status_of_dotted(stage, trial_job) if stage.job.transport == "tcp" else None
     pair.visit(server, 1)
     whole = pair.visit(server, 120)
     both = pair.side_by_side(server, 240)
     several = pair.visit(server, 60, CC_REQUESTS=_requests(stage))
     pair.end()
-    found = VisitFacts(
+    visit_facts = VisitFacts(
         ready=True, missing=missing, status_of_dotted=dotted, whole=whole, side_by_side=both, several=several,
         asked=_SEVERAL,
     )  # fmt: skip
-    return VisitsProbed(facts=found)
+    return VisitsProbed(facts=visit_facts)
 
 
 def _requests(stage: Stage) -> str:
@@ -267,14 +267,14 @@ def _requests(stage: Stage) -> str:
     return write_lines(stage.job.work_dir, stage.place.receivers[0][0], "requests", _SEVERAL)
 
 
-def _status_of_dotted(stage: Stage, asked: TrialJob) -> int | None:
+def _status_of_dotted(stage: Stage, trial_job: TrialJob) -> int | None:
     """Return the status for a path that leads to the body by ".."; None if the server does not speak HTTP/1.1."""
     import ssl  # late: only this clause needs it
 
-    variables = stage.seat(0, "client").environment(_bytes(asked))
+    variables = stage.seat(0, "client").environment(_bytes(trial_job))
     context = ssl.create_default_context(cafile=variables["CC_CA"])
     host, www = variables["CC_HOSTNAME"], variables["CC_WWW"]
-    path = f"/../{os.path.basename(www)}/{_bytes(asked)}"
+    path = f"/../{os.path.basename(www)}/{_bytes(trial_job)}"
     try:
         with netns.inside(stage.node(stage.place.receivers[0][0])):
             plain = socket.create_connection((variables["CC_ADDRESS"], int(variables["CC_PORT"])), timeout=10)

@@ -27,29 +27,29 @@ _ADDRESSES = bytes([10, 200, 0, 1, 10, 200, 0, 2])
 
 def sender(node: Node, interface: str, bypass: bool = False) -> socket.socket:
     """Return a socket that sends frames by an interface; `bypass`: past its queueing discipline."""
-    made = _socket(node, interface)
-    made.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, 1 << 23)
+    packet_socket = _socket(node, interface)
+    packet_socket.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, 1 << 23)
     if bypass:
-        made.setsockopt(_SOL_PACKET, _QDISC_BYPASS, 1)
-    return made
+        packet_socket.setsockopt(_SOL_PACKET, _QDISC_BYPASS, 1)
+    return packet_socket
 
 
 def receiver(node: Node, interface: str) -> socket.socket:
     """Return a socket from which arrivals() reads what comes to an interface."""
-    made = _socket(node, interface)
+    packet_socket = _socket(node, interface)
     # The kernel timestamps arrivals, so that it does not matter when they are read.
-    made.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
-    made.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, 1 << 26)
-    made.setblocking(False)
-    return made
+    packet_socket.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+    packet_socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, 1 << 26)
+    packet_socket.setblocking(False)
+    return packet_socket
 
 
 def _socket(node: Node, interface: str) -> socket.socket:
     with inside(node):
-        made = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-    made.setsockopt(_SOL_PACKET, _IGNORE_OUTGOING, 1)
-    made.bind((interface, _ETH_P_ALL))
-    return made
+        packet_socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    packet_socket.setsockopt(_SOL_PACKET, _IGNORE_OUTGOING, 1)
+    packet_socket.bind((interface, _ETH_P_ALL))
+    return packet_socket
 
 
 def frame(number: int, ip_bytes: int, ecn: int = 0) -> bytes:

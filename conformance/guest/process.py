@@ -184,10 +184,10 @@ def kill_descendants(spare: Collection[int]) -> None:
     A dead process that has not been waited for would still count against the limit on processes.
     """
     for _ in range(50):
-        found = list(_descendants(os.getpid(), spare))
-        if not found:
+        descendants = list(_descendants(os.getpid(), spare))
+        if not descendants:
             return
-        for pid, dead in found:
+        for pid, dead in descendants:
             # A dead process that is not our child becomes ours when its parent dies.
             with contextlib.suppress(ProcessLookupError, ChildProcessError):
                 if dead:

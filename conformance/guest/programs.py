@@ -26,51 +26,53 @@ if TYPE_CHECKING:
 _PROBES_SEED = 1
 
 
-def hops(stage: Stage, asked: TrialJob, begin_ns: int, cleanup: contextlib.ExitStack) -> dict[tuple[int, int], Hop]:
+def hops(stage: Stage, trial_job: TrialJob, begin_ns: int, cleanup: contextlib.ExitStack) -> dict[tuple[int, int], Hop]:
     """Start the programs that impair packets. Return {(link, way): program}."""
-    found = {}
-    for at, ways in enumerate(asked.impairments):
+    by_place = {}
+    for at, ways in enumerate(trial_job.impairments):
         node = stage.place.hops[at]
         for way, rules in enumerate(ways):
             if node is not None and stage.job.network.links[at].impaired[way]:
                 program = os.path.join(stage.scratch, stage.job.network.hop)
-                found[at, way] = Hop(program, folder(stage), stage.net[node], (at, way), rules, begin_ns, asked.seed)
-                cleanup.callback(found[at, way].end)
-    return found
+                by_place[at, way] = Hop(
+                    program, folder(stage), stage.net[node], (at, way), rules, begin_ns, trial_job.seed
+                )
+                cleanup.callback(by_place[at, way].end)
+    return by_place
 
 
-def changes(stage: Stage, asked: TrialJob, begin_ns: int, cleanup: contextlib.ExitStack) -> Changes | None:
+def changes(stage: Stage, trial_job: TrialJob, begin_ns: int, cleanup: contextlib.ExitStack) -> Changes | None:
     """Start the program that changes links while the trial runs. Return None if nothing changes."""
-    if not asked.changes:
+    if not trial_job.changes:
         return None
     program = os.path.join(stage.scratch, stage.job.network.change)
     nodes = {port.node: stage.net[port.node] for both in stage.place.directions for port in both}
-    found = Changes(program, folder(stage), nodes, stage.place.directions, asked.changes, begin_ns)
-    cleanup.callback(found.end)
-    return found
+    changes = Changes(program, folder(stage), nodes, stage.place.directions, trial_job.changes, begin_ns)
+    cleanup.callback(changes.end)
+    return changes
 
 
-def bond(stage: Stage, asked: TrialJob, cleanup: contextlib.ExitStack) -> Bonding | None:
+def bond(stage: Stage, trial_job: TrialJob, cleanup: contextlib.ExitStack) -> Bonding | None:
     """Start the programs that bond two links. Return None if there is no bond."""
     where, about = stage.place.bond, stage.job.network.bond
-    if where is None or about is None or asked.bond is None:
+    if where is None or about is None or trial_job.bond is None:
         return None
     program = os.path.join(stage.scratch, about.program)
-    found = Bonding(program, folder(stage), stage.net, where, asked.bond)
-    cleanup.callback(found.end)
-    return found
+    bonding = Bonding(program, folder(stage), stage.net, where, trial_job.bond)
+    cleanup.callback(bonding.end)
+    return bonding
 
 
-def splitters(stage: Stage, asked: TrialJob, cleanup: contextlib.ExitStack) -> list[Splitting]:
+def splitters(stage: Stage, trial_job: TrialJob, cleanup: contextlib.ExitStack) -> list[Splitting]:
     """Start the splitters. Raises RuntimeError if one is never ready."""
-    network, found = stage.job.network, []
-    for at, (where, options) in enumerate(zip(stage.place.splitters, asked.splitters, strict=True)):
+    network, started = stage.job.network, []
+    for at, (where, options) in enumerate(zip(stage.place.splitters, trial_job.splitters, strict=True)):
         splitter = network.splitters[at]
         program = os.path.join(stage.scratch, splitter.program)
-        own = ports(network, at, stage.job.port)
-        found.append(Splitting(stage.net[where.node], splitter, [program, *options], own, folder(stage)))
-        cleanup.callback(found[-1].end)
-    return found
+        port_options = ports(network, at, stage.job.port)
+        started.append(Splitting(stage.net[where.node], splitter, [program, *options], port_options, folder(stage)))
+        cleanup.callback(started[-1].end)
+    return started
 
 
 def folder(stage: Stage) -> str:
@@ -81,7 +83,7 @@ def folder(stage: Stage) -> str:
 
 
 def watches(
-    stage: Stage, asked: TrialJob, cleanup: contextlib.ExitStack
+    stage: Stage, trial_job: TrialJob, cleanup: contextlib.ExitStack
 ) -> tuple[list[tuple[Watch, int] | None], list[tuple[QueueLooks, QueueLooks]]]:
     """Start the watches. Return, for each link, (the watch of its data's queue, n) and the samplers of both queues.
 
@@ -91,39 +93,39 @@ def watches(
     queues = []
     net, handle = stage.net, int(stage.job.queue_handle, 16) << 16
     where = folder(stage)
-    for interfaces, mask in zip(stage.place.directions, asked.watch_masks, strict=True):
+    for interfaces, mask in zip(stage.place.directions, trial_job.watch_masks, strict=True):
         data, acks = interfaces
         watch = None
         if mask is not None:
             program = os.path.join(stage.scratch, stage.job.network.watch)
-            watch = Watch(program, where, net[data.node], data.name, mask, asked.trips), mask + 1
+            watch = Watch(program, where, net[data.node], data.name, mask, trial_job.trips), mask + 1
             cleanup.callback(watch[0].end)
         watches.append(watch)
         looks = QueueLooks(net[data.node], data.name, handle), QueueLooks(net[acks.node], acks.name, handle)
-        for one in looks:
-            cleanup.callback(one.close)
+        for look in looks:
+            cleanup.callback(look.close)
         queues.append(looks)
     return watches, queues
 
 
-def captures(stage: Stage, asked: TrialJob) -> dict[str, Capture]:
+def captures(stage: Stage, trial_job: TrialJob) -> dict[str, Capture]:
     """Capture the packets of a flow, if the trial asks for that. Return {name: capture}."""
-    if not asked.captured_bytes:
+    if not trial_job.captured_bytes:
         return {}
     detailed = stage.job.network.detailed
-    how = {"most_bytes": HEAD_BYTES} if asked.headers else {}
-    if asked.headers and detailed:
+    how = {"most_bytes": HEAD_BYTES} if trial_job.headers else {}
+    if trial_job.headers and detailed:
         how["block_bytes"] = HEADS_BLOCK_BYTES
     return {
-        name: Capture(stage.net[port.node], port.name, asked.captured_bytes, **how)
-        for name, port in stage.place.taps(asked.tested, asked.flow, detailed).items()
+        name: Capture(stage.net[port.node], port.name, trial_job.captured_bytes, **how)
+        for name, port in stage.place.taps(trial_job.tested, trial_job.flow, detailed).items()
     }
 
 
 def tried(stage: Stage, probes: Sequence[HopProbe]) -> tuple[HopSeen, ...]:
     """Send probe packets through hops, one hop after the other, before the first trial of a cell."""
     clock.start(stage.net, _PROBES_SEED)
-    found = []
+    programs = []
     for probe in probes:
         node = stage.place.hops[probe.link]
         if node is None:
@@ -136,11 +138,11 @@ def tried(stage: Stage, probes: Sequence[HopProbe]) -> tuple[HopSeen, ...]:
         both = stage.place.directions[probe.link]
         before, behind = both[probe.way], both[1 - probe.way]
         try:
-            found.append(
+            programs.append(
                 hop_probe.observe(
                     (net[before.node], before.name), (net[behind.node], behind.name), probe.packets, probe.longest_ms
                 )
             )
         finally:
             hop.end()
-    return tuple(found)
+    return tuple(programs)

@@ -50,17 +50,17 @@ def dualpi2(node: Node, interface: str, handle: int) -> dict[str, Any]:
     body = struct.pack("=BxxxiIII", 0, 0, handle, 0, 0)
     message = bytearray(struct.pack("=IHHII", 16 + len(body), _RTM_GETQDISC, _REQUEST_ECHO, 0, 0) + body)
     answer = _answer(node, interface, message)
-    found: dict[str, Any] = {"options": {}}
+    queue: dict[str, Any] = {"options": {}}
     for kind, nested in attributes(answer[36:]):
         if kind == _TCA_OPTIONS:
             for number, value in attributes(nested):
                 if 1 <= number <= len(_OPTIONS):
-                    found["options"][_OPTIONS[number - 1]] = int.from_bytes(value, "little")
+                    queue["options"][_OPTIONS[number - 1]] = int.from_bytes(value, "little")
         elif kind == _TCA_STATS2:
             for inner, counts in attributes(nested):
                 if inner == _TCA_STATS_APP:
-                    found.update(zip(_COUNTS, struct.unpack_from("=8Ii3I", counts), strict=True))
-    return found
+                    queue.update(zip(_COUNTS, struct.unpack_from("=8Ii3I", counts), strict=True))
+    return queue
 
 
 def _answer(node: Node, interface: str, message: bytearray) -> bytes:
@@ -83,12 +83,12 @@ def questions(indices: Sequence[int]) -> bytes:
 
     They are numbered from 1 on, and load/change.c keeps the answers by these numbers.
     """
-    found, number = b"", 0
+    messages, number = b"", 0
     for index in indices:
         for kind, handle, parent in _QUESTIONS:
             number += 1
-            found += struct.pack("=IHHIIBxxxiIII", 36, kind, _REQUEST_ECHO, number, 0, 0, index, handle, parent, 0)
-    return found
+            messages += struct.pack("=IHHIIBxxxiIII", 36, kind, _REQUEST_ECHO, number, 0, 0, index, handle, parent, 0)
+    return messages
 
 
 def counted(answers: Sequence[str]) -> list[dict[str, int | None]]:
@@ -98,20 +98,20 @@ def counted(answers: Sequence[str]) -> list[dict[str, int | None]]:
     for its queue alone. delay_ns and loss (2^32 - 1 is 100 %) are those of a netem at the root, rate_bytes_per_s that
     of the rate limiter's class.
     """
-    found = []
+    counts = []
     for at in range(0, len(answers), len(_QUESTIONS)):
         root, queue, limiter = (_attributes(text) for text in answers[at : at + len(_QUESTIONS)])
         out, dropped, standing = _statistics(root)
         _, queue_dropped, _ = _statistics(queue)
         delay_ns, loss = _netem(root)
-        found.append(
+        counts.append(
             {
                 "out_packets": out, "dropped_packets": dropped, "standing_packets": standing,
                 "queue_dropped_packets": queue_dropped, "delay_ns": delay_ns, "loss": loss,
                 "rate_bytes_per_s": _rate(limiter),
             }
         )  # fmt: skip
-    return found
+    return counts
 
 
 def _attributes(text: str) -> dict[int, bytes]:
@@ -124,13 +124,13 @@ def _attributes(text: str) -> dict[int, bytes]:
 
 def _statistics(of: dict[int, bytes]) -> tuple[int | None, int | None, int | None]:
     """Return how many packets left, were dropped, and are queued; None for each if the answer lacks them."""
-    found = dict(attributes(of.get(_TCA_STATS2, b"")))
-    if _TCA_STATS_BASIC not in found or _TCA_STATS_QUEUE not in found:
+    statistics = dict(attributes(of.get(_TCA_STATS2, b"")))
+    if _TCA_STATS_BASIC not in statistics or _TCA_STATS_QUEUE not in statistics:
         return None, None, None
-    out: int = struct.unpack_from("=QI", found[_TCA_STATS_BASIC])[1]
-    if _TCA_STATS_PKT64 in found:
-        out = struct.unpack_from("=Q", found[_TCA_STATS_PKT64])[0]
-    standing, _, dropped = struct.unpack_from("=3I", found[_TCA_STATS_QUEUE])
+    out: int = struct.unpack_from("=QI", statistics[_TCA_STATS_BASIC])[1]
+    if _TCA_STATS_PKT64 in statistics:
+        out = struct.unpack_from("=Q", statistics[_TCA_STATS_PKT64])[0]
+    standing, _, dropped = struct.unpack_from("=3I", statistics[_TCA_STATS_QUEUE])
     return out, dropped, standing
 
 

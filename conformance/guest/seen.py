@@ -103,8 +103,11 @@ class Span:
 
     def __post_init__(self) -> None:
         before, after = self.before.interfaces, self.after.interfaces
-        names = {node: set(found) for node, found in before.items()}
-        require(names == {node: set(found) for node, found in after.items()}, "the interfaces before and after differ")
+        names = {node: set(interface_counters) for node, interface_counters in before.items()}
+        require(
+            names == {node: set(interface_counters) for node, interface_counters in after.items()},
+            "the interfaces before and after differ",
+        )
         require("client" in names, "the client's counters are missing")
 
 

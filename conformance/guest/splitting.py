@@ -41,12 +41,12 @@ def hops(
     These are both hosts, and both legs of each splitter between them, which must know both far ends.
     """
     way = [splitters[at] for at in group.splitters]
-    found = []
-    for own, beyond in itertools.pairwise((receiver, *(leg for at in way for leg in at.legs), sender)):
+    rules = []
+    for host, beyond in itertools.pairwise((receiver, *(leg for at in way for leg in at.legs), sender)):
         # A splitter's legs are not connected to each other, but its program passes on what it gets.
-        if own.node != beyond.node:
-            found += [(own, sender.address, beyond.mac), (beyond, receiver.address, own.mac)]
-    return found
+        if host.node != beyond.node:
+            rules += [(host, sender.address, beyond.mac), (beyond, receiver.address, host.mac)]
+    return rules
 
 
 class Splitting:
@@ -79,7 +79,7 @@ class Splitting:
 
         Raises RuntimeError if one had ended before.
         """
-        found = []
+        counts = []
         name = self._splitter.node
         for port, program in self._programs.items():
             self._require_running(program, "before the flows did")
@@ -87,8 +87,8 @@ class Splitting:
             if self._splitter.ours:
                 counted: Mapping[str, int] = json.loads(words)
                 names = ("connections", "refused", "resets", "bytes_to_client")
-                found.append(SplitterSeen(node=name, port=port, **{name: counted[name] for name in names}))
-        return found
+                counts.append(SplitterSeen(node=name, port=port, **{name: counted[name] for name in names}))
+        return counts
 
     def _require_running(self, program: Program, when: str) -> None:
         if not program.running:

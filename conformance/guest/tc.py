@@ -74,8 +74,8 @@ class _Tc:
             raise RuntimeError(f"tc: {words or 'it ended without a message'}")
         if _FAILED in words:
             raise RuntimeError(f"tc: {words}")
-        found: list[dict[str, object]] = json.loads(_UNKNOWN.sub(b"", answer))
-        return found
+        answers: list[dict[str, object]] = json.loads(_UNKNOWN.sub(b"", answer))
+        return answers
 
     def _end(self) -> None:
         self._process.kill()

@@ -56,7 +56,7 @@ _DRAIN_S = 1
 
 
 def run(
-    stage: Stage, asked: TrialJob, target: str = "", logs: Mapping[str, str] = types.MappingProxyType({})
+    stage: Stage, trial_job: TrialJob, target: str = "", logs: Mapping[str, str] = types.MappingProxyType({})
 ) -> TrialFacts:
     """Carry out one trial, and return what was seen of it; write its captures to the folder `target`. Raises Fault.
 
@@ -65,61 +65,65 @@ def run(
     # Opening captures takes virtual time, but the clock is not aligned yet: a trial with captures is the same as one
     # without.
     with contextlib.ExitStack() as opened:
-        captures = programs.captures(stage, asked)
-        watch = None if captures else watched.Watched.of(stage, asked)
+        captures = programs.captures(stage, trial_job)
+        watch = None if captures else watched.Watched.of(stage, trial_job)
         for capture in (*captures.values(), *([watch.capture] if watch else [])):
             opened.callback(capture.close)
-        facts = _carry_out(stage, asked, logs, captures)
+        facts = _carry_out(stage, trial_job, logs, captures)
         if captures:
             os.makedirs(target, exist_ok=True)
-            written = {name: one.write(os.path.join(target, f"{name}.pcap")) for name, one in captures.items()}
+            written = {name: capture.write(os.path.join(target, f"{name}.pcap")) for name, capture in captures.items()}
             facts = dataclasses.replace(facts, captured=written)
         if watch and facts.detail:
             facts = dataclasses.replace(facts, detail=watch.examined(facts.detail))
         return facts
 
 
-def _carry_out(stage: Stage, asked: TrialJob, logs: Mapping[str, str], captures: Mapping[str, Capture]) -> TrialFacts:
-    net, job, detail = stage.net, stage.job, asked.detail
-    outgoing = _fresh_start(stage, asked)
+def _carry_out(
+    stage: Stage, trial_job: TrialJob, logs: Mapping[str, str], captures: Mapping[str, Capture]
+) -> TrialFacts:
+    net, job, detail = stage.net, stage.job, trial_job.detail
+    outgoing = _fresh_start(stage, trial_job)
     with contextlib.ExitStack() as cleanup:
         cleanup.callback(lambda: kill_descendants(own_pids(net)))
         began_ns = time.monotonic_ns()
         stacks = {
-            at: StackGroup(stage, at, group, cleanup, asked.flow, logs if at == asked.tested else {}, bool(detail))
-            for at, group in enumerate(asked.groups)
+            at: StackGroup(
+                stage, at, group, cleanup, trial_job.flow, logs if at == trial_job.tested else {}, bool(detail)
+            )
+            for at, group in enumerate(trial_job.groups)
             if job.network.groups[at].stack
         }
         if not all(group.ready for group in stacks.values()):
-            return _not_ready(stage, asked, stacks, began_ns)
+            return _not_ready(stage, trial_job, stacks, began_ns)
         try:
-            splitters = programs.splitters(stage, asked, cleanup)
+            splitters = programs.splitters(stage, trial_job, cleanup)
         except RuntimeError as error:
             raise Fault(str(error)) from error
         # A lone flow waits for no program that takes time to start.
-        lead_ns = 0 if detail and len(asked.groups) == 1 else _LEAD_NS
+        lead_ns = 0 if detail and len(trial_job.groups) == 1 else _LEAD_NS
         begin_ns = (time.monotonic_ns() + lead_ns) // _STEP_NS * _STEP_NS + _STEP_NS
         for capture in captures.values():
             capture.epoch_ns = begin_ns + time.time_ns() - time.monotonic_ns()
-        hops = programs.hops(stage, asked, begin_ns, cleanup)
-        bond = programs.bond(stage, asked, cleanup)
-        kernels = _kernel_groups(stage, asked, begin_ns, cleanup)
-        changes = programs.changes(stage, asked, begin_ns, cleanup)
+        hops = programs.hops(stage, trial_job, begin_ns, cleanup)
+        bond = programs.bond(stage, trial_job, cleanup)
+        kernels = _kernel_groups(stage, trial_job, begin_ns, cleanup)
+        changes = programs.changes(stage, trial_job, begin_ns, cleanup)
         watches: list[tuple[Watch, int] | None] = []
         queues: list[tuple[QueueLooks, QueueLooks]] = []
         if detail is None:
-            watches, queues = programs.watches(stage, asked, cleanup)
+            watches, queues = programs.watches(stage, trial_job, cleanup)
             calls = clock.system_calls()
             looks: Looks = _Looks(list(stacks.values()), [queue for both in queues for queue in both])
             _sleep_until(begin_ns)
         else:
             if lead_ns:
-                _sleep_until(begin_ns + asked.groups[asked.tested].flows[asked.flow].start_ns)
+                _sleep_until(begin_ns + trial_job.groups[trial_job.tested].flows[trial_job.flow].start_ns)
             before, calls = detailed.counters(stage), clock.system_calls()
-            looks = detailed.Detailed(stage, asked, detail)
+            looks = detailed.Detailed(stage, trial_job, detail)
             cleanup.callback(looks.close)
             clock.align(_STEP_NS // 1_000_000)
-            stacks[asked.tested].start(asked.flow, 0)
+            stacks[trial_job.tested].start(trial_job.flow, 0)
             # Its clock begins when its client has started.
             begin_ns = time.monotonic_ns()
         whole = [fd for splitter in splitters for fd in splitter.pidfds]
@@ -137,29 +141,29 @@ def _carry_out(stage: Stage, asked: TrialJob, logs: Mapping[str, str], captures:
                 if detail and not kernel.ends and not kernel.running:
                     raise RuntimeError(f"the flows of group {job.network.groups[at].name} ended during the trial")
                 groups[at] = GroupSeen(algorithm=algorithm, server=None, ready=True, flows=kernel.stop())
-            links = _links(stage, watches, queues, hops, asked.trips)
+            links = _links(stage, watches, queues, hops, trial_job.trips)
             changed = changes.stop() if changes else ()
             bonded = bond.stop() if bond else None
-            split = tuple(one for splitter in splitters for one in splitter.stop())
+            split = tuple(splitter_seen for splitter in splitters for splitter_seen in splitter.stop())
         except RuntimeError as error:
             raise Fault(str(error)) from error
         return TrialFacts(
-            seed=asked.seed, virtual_s=_s(time.monotonic_ns() - began_ns), elapsed_s=_s(elapsed_ns),
+            seed=trial_job.seed, virtual_s=_s(time.monotonic_ns() - began_ns), elapsed_s=_s(elapsed_ns),
             timed_out=timed_out, system_calls=counted, links=links, changes=changed, captured={}, bond=bonded,
-            splitters=split, detail=in_detail, groups=tuple(groups[at] for at in range(len(asked.groups))),
+            splitters=split, detail=in_detail, groups=tuple(groups[at] for at in range(len(trial_job.groups))),
             # It is read last, since reading takes virtual time.
             sent=outgoing.seen() if outgoing else (),
         )  # fmt: skip
 
 
-def _not_ready(stage: Stage, asked: TrialJob, stacks: Mapping[int, StackGroup], began_ns: int) -> TrialFacts:
+def _not_ready(stage: Stage, trial_job: TrialJob, stacks: Mapping[int, StackGroup], began_ns: int) -> TrialFacts:
     """Return what was seen of a trial in which a server was never ready."""
     unknown = GroupSeen(algorithm=None, server=None, ready=True, flows=())
     return TrialFacts(
-        seed=asked.seed, virtual_s=_s(time.monotonic_ns() - began_ns), elapsed_s=0.0, timed_out=False,
+        seed=trial_job.seed, virtual_s=_s(time.monotonic_ns() - began_ns), elapsed_s=0.0, timed_out=False,
         system_calls=None, links=_links(stage, [], [], {}), changes=(), captured={}, bond=None, splitters=(),
         sent=(), detail=None,
-        groups=tuple(stacks[at].seen() if at in stacks else unknown for at in range(len(asked.groups))),
+        groups=tuple(stacks[at].seen() if at in stacks else unknown for at in range(len(trial_job.groups))),
     )  # fmt: skip
 
 
@@ -188,37 +192,37 @@ def calibrated(stage: Stage, cell: CellJob) -> tuple[LinkSeen, ...]:
     """Set the queues of a cell's links, and return what its probes measure."""
     net, probing = stage.net, stage.job.probing
     fresh_queues(stage, cell.tc, probing.seed)
-    found = []
+    directions = []
     for probe in cell.calibrate:
         egress = stage.place.directions[probe.link][probe.way]
-        seen = calibrate.observe(net, egress, probe, probing)
+        link_seen = calibrate.observe(net, egress, probe, probing)
         alike = not any(other.link == probe.link and other is not probe for other in cell.calibrate)
         queues = [
             queue
-            for own in (stage.place.directions[probe.link] if alike else (egress,))
-            for queue in tc.read_qdiscs(net[own.node], [own.name])
+            for interface in (stage.place.directions[probe.link] if alike else (egress,))
+            for queue in tc.read_qdiscs(net[interface.node], [interface.name])
         ]
-        found.append(dataclasses.replace(seen, qdiscs=tuple(queues)))
-    return tuple(found)
+        directions.append(dataclasses.replace(link_seen, qdiscs=tuple(queues)))
+    return tuple(directions)
 
 
-def _fresh_start(stage: Stage, asked: TrialJob) -> Outgoing | None:
+def _fresh_start(stage: Stage, trial_job: TrialJob) -> Outgoing | None:
     """Recreate folders, set queues, and start the clock. Return what counts the packets of the trial's senders."""
     renew_folders(stage)
     remove_bodies(stage.job)
-    for flows in asked.groups:
+    for flows in trial_job.groups:
         for size in {flow.bytes for flow in flows.flows} | {int(line.split()[0]) for line in flows.requests}:
             make_body(stage.job, size)
-    lines = _tc_lines(stage, asked.tc, asked.delay_tc)
-    if stage.place.bond is not None and asked.bond is not None:
-        for node, own in bonding.fresh_start(stage.place.bond, asked.bond).items():
-            lines.setdefault(node, []).extend(own)
+    lines = _tc_lines(stage, trial_job.tc, trial_job.delay_tc)
+    if stage.place.bond is not None and trial_job.bond is not None:
+        for node, commands in bonding.fresh_start(stage.place.bond, trial_job.bond).items():
+            lines.setdefault(node, []).extend(commands)
     # The clock is not aligned yet, so this takes no time of the trial.
     time.sleep(_DRAIN_S)
     pairs = zip(stage.job.network.groups, stage.place.senders, strict=True)
     nodes = [host.node for group, host in pairs if group.stack] + [place.node for place in stage.place.splitters]
-    outgoing = None if asked.detail else Outgoing([stage.net[node] for node in nodes])
-    clock.start(stage.net, asked.seed)
+    outgoing = None if trial_job.detail else Outgoing([stage.net[node] for node in nodes])
+    clock.start(stage.net, trial_job.seed)
     _set(stage, lines)
     return outgoing
 
@@ -240,25 +244,25 @@ def _tc_lines(
     if not stage.place.chain:
         pairs += zip([sender.port for sender in stage.place.senders], delays, strict=False)
     for interface, chain in pairs:
-        own = lines.setdefault(interface.node, [])
+        commands = lines.setdefault(interface.node, [])
         # Deleting a qdisc that does not exist is an error, so one is created first.
-        own.append(f"qdisc replace dev {interface.name} root handle 99: pfifo limit 1000")
-        own.append(f"qdisc del dev {interface.name} root")
-        own += [line.replace("{dev}", interface.name) for line in chain]
+        commands.append(f"qdisc replace dev {interface.name} root handle 99: pfifo limit 1000")
+        commands.append(f"qdisc del dev {interface.name} root")
+        commands += [line.replace("{dev}", interface.name) for line in chain]
     return lines
 
 
 def _set(stage: Stage, lines: Mapping[str, list[str]]) -> None:
-    for node, own in lines.items():
-        tc.run(stage.net[node], own)
+    for node, commands in lines.items():
+        tc.run(stage.net[node], commands)
 
 
 def _kernel_groups(
-    stage: Stage, asked: TrialJob, begin_ns: int, cleanup: contextlib.ExitStack
+    stage: Stage, trial_job: TrialJob, begin_ns: int, cleanup: contextlib.ExitStack
 ) -> dict[int, tuple[KernelGroup, str]]:
     """Start the kernel's groups, which wait until the trial begins. Return {group: (its flows, their algorithm)}."""
-    found = {}
-    for at, group in enumerate(asked.groups):
+    by_group = {}
+    for at, group in enumerate(trial_job.groups):
         if stage.job.network.groups[at].stack:
             continue
         algorithm = first_known(group.algorithms)
@@ -268,14 +272,14 @@ def _kernel_groups(
         hosts = stage.place.senders[at], stage.place.receivers[at][0]
         nodes = stage.node(hosts[0]), stage.node(hosts[1])
         program = os.path.join(stage.scratch, stage.job.network.flows)
-        found[at] = (
+        by_group[at] = (
             KernelGroup(
-                program, programs.folder(stage), nodes, hosts, group, algorithm, begin_ns, asked.detail is not None
+                program, programs.folder(stage), nodes, hosts, group, algorithm, begin_ns, trial_job.detail is not None
             ),
             algorithm,
         )
-        cleanup.callback(found[at][0].end)
-    return found
+        cleanup.callback(by_group[at][0].end)
+    return by_group
 
 
 class _Looks:
@@ -352,7 +356,7 @@ def _links(
     hops: Mapping[tuple[int, int], Hop],
     trips: bool = False,
 ) -> tuple[tuple[DirectionSeen, DirectionSeen], ...]:
-    found = []
+    pairs = []
     stacks = [group.stack for group in stage.job.network.groups]
     names = [interface.name for both in stage.place.directions for interface in both]
     shown: dict[str, list[dict[str, object]]] = {}
@@ -365,7 +369,7 @@ def _links(
                 shown[interface.node] = tc.read_qdiscs(stage.net[interface.node], names)
             both.append(
                 DirectionSeen(
-                    qdiscs=tuple(one for one in shown[interface.node] if one["dev"] == interface.name),
+                    qdiscs=tuple(queue for queue in shown[interface.node] if queue["dev"] == interface.name),
                     looks=queues[at][way].table() if queues else {},
                     delays=count,
                     delays_ms=quantiles,
@@ -375,5 +379,5 @@ def _links(
                     trips=tuple(round_trips.of_flows(stage.place, stacks, watch[0].trips)) if watch and trips else None,
                 )
             )
-        found.append((both[0], both[1]))
-    return tuple(found)
+        pairs.append((both[0], both[1]))
+    return tuple(pairs)

@@ -27,9 +27,9 @@ _SOURCE = slice(26, 30)
 class Watched:
     """A capture of a flow that is recorded in detail, for its bursts or its exchange. Call `examined()`."""
 
-    def __init__(self, stage: Stage, asked: TrialJob, detail: Detail) -> None:
-        server, client = stage.place.senders[asked.tested], stage.place.receivers[asked.tested][asked.flow]
-        self._detail, self._bytes = detail, asked.groups[asked.tested].flows[asked.flow].bytes
+    def __init__(self, stage: Stage, trial_job: TrialJob, detail: Detail) -> None:
+        server, client = stage.place.senders[trial_job.tested], stage.place.receivers[trial_job.tested][trial_job.flow]
+        self._detail, self._bytes = detail, trial_job.groups[trial_job.tested].flows[trial_job.flow].bytes
         self._names = {socket.inet_aton(server.address): "server", socket.inet_aton(client.address): "client"}
         # Where the server's packets enter, before any queue; or where what comes has passed all queues, and what goes
         # has not entered any.
@@ -38,21 +38,21 @@ class Watched:
         self.capture = Capture(node, port.name, self._bytes, most_bytes=HEAD_BYTES, block_bytes=HEADS_BLOCK_BYTES)
 
     @classmethod
-    def of(cls, stage: Stage, asked: TrialJob) -> Watched | None:
+    def of(cls, stage: Stage, trial_job: TrialJob) -> Watched | None:
         """Return what watches a trial; None if nothing is to be watched."""
-        detail = asked.detail
-        return None if detail is None or not (detail.bursts or detail.exchange) else cls(stage, asked, detail)
+        detail = trial_job.detail
+        return None if detail is None or not (detail.bursts or detail.exchange) else cls(stage, trial_job, detail)
 
-    def examined(self, seen: DetailSeen) -> DetailSeen:
+    def examined(self, detail_seen: DetailSeen) -> DetailSeen:
         """Return what was seen of a trial, with what its packets show."""
         passed = self._packets()
         if self._detail.bursts:
             sent = ((at_ns, size) for at_ns, size, source in passed if source == "server")
-            found = bursts.lengths(sent, self._detail.rate_mbps)
-            return dataclasses.replace(seen, bursts=bursts.summary(found, self.capture.unseen()))
+            burst_lengths = bursts.lengths(sent, self._detail.rate_mbps)
+            return dataclasses.replace(detail_seen, bursts=bursts.summary(burst_lengths, self.capture.unseen()))
         every = list(passed)
         times = None if self.capture.unseen() else exchange.exchange(every, self._bytes)
-        return dataclasses.replace(seen, exchange=times)
+        return dataclasses.replace(detail_seen, exchange=times)
 
     def _packets(self) -> Iterator[tuple[int, int, str | None]]:
         """Yield (nanoseconds, bytes, sender) of each packet that is no pure acknowledgement."""

@@ -62,8 +62,8 @@ def to_json(value: Any) -> Any:
 
 def read(kind: type[T], data: object, where: str = "") -> T:
     """Convert `data`, as parsed from JSON, to a `kind`; `where` is its JSON pointer. Raises ProtocolError."""
-    found: T = _read(kind, data, where)
-    return found
+    record: T = _read(kind, data, where)
+    return record
 
 
 def require(kept: bool, why_not: str) -> None:
@@ -152,7 +152,7 @@ def _refuse(constant: str) -> None:
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         raise ValueError("an object contains a key twice")
-    return found
+    return members

@@ -115,12 +115,12 @@ def load(stack: str, client: str = COMMON, given: Sequence[str] = ()) -> Adapter
                 f"{named}'s client speaks {other.manifest.transport}, but {about.name} serves over {about.transport}",
                 "choose another with --client",
             )
-    own = files_digest(about)
-    build = building.ensure(about, own, sources=trees, taken=_taken(about)) if about.build else None
+    own_digest = files_digest(about)
+    build = building.ensure(about, own_digest, sources=trees, taken=_taken(about)) if about.build else None
     version, has = _describe(about.folder / about.program, build)
     if trees:
         version += WITH_TREES + ", ".join(source.label for source in trees)
-    programs = [pathlib.Path(found) for tool in about.needs if (found := manifest.which(tool))]
+    programs = [pathlib.Path(program) for tool in about.needs if (program := manifest.which(tool))]
     programs += sorted(f for f in build.rglob("*") if f.is_file()) if build else []
     of_trees = [sources.digest(trees)] if trees else []
     return Adapter(
@@ -131,7 +131,13 @@ def load(stack: str, client: str = COMMON, given: Sequence[str] = ()) -> Adapter
         has=has,
         # Results are stored under this digest, so it must not change for builds without trees.
         digest=digests.of_value(
-            [version, own, _files_digest((file.name, file) for file in programs), other and other.digest, *of_trees]
+            [
+                version,
+                own_digest,
+                _files_digest((file.name, file) for file in programs),
+                other and other.digest,
+                *of_trees,
+            ]
         ),
     )
 
@@ -166,19 +172,25 @@ def build(
     trees = sources.find(about, given)
     if not about.build:
         return None
-    own = files_digest(about)
+    own_digest = files_digest(about)
     again = again or any(tree.kind in (sources.Kind.HOME, sources.Kind.PROGRAM) for tree in trees)
     return building.ensure(
-        about, own, asked=True, again=again, progress=progress, sources=trees, taken=_taken(about, asked=True)
+        about,
+        own_digest,
+        explicit=True,
+        again=again,
+        progress=progress,
+        sources=trees,
+        taken=_taken(about, explicit=True),
     )
 
 
-def _taken(about: manifest.Manifest, asked: bool = False) -> dict[str, str]:
+def _taken(about: manifest.Manifest, explicit: bool = False) -> dict[str, str]:
     """Return {variable: folder} of the builds of other adapters that a build takes, built if need be."""
     others = {name: manifest.read(name) for name in about.takes}
     return {
         f"CC_BUILD_{re.sub('[^A-Z0-9]', '_', name.upper())}": str(
-            building.ensure(other, files_digest(other), asked=asked)
+            building.ensure(other, files_digest(other), explicit=explicit)
         )
         for name, other in others.items()
     }

@@ -88,7 +88,7 @@ def _has_library(name: str) -> bool:
 def ensure(
     manifest: Recipe,
     files_digest: str,
-    asked: bool = False,
+    explicit: bool = False,
     again: bool = False,
     progress: Progress = lambda done, total, line: None,
     sources: Sequence[trees.SourceTree] = (),
@@ -98,7 +98,7 @@ def ensure(
 
     The folder is named after a digest of the adapter's files, of the working trees `sources`, and of the system that it
     was built on and for. Compilers are not part of the digest: what is built also runs where there are none. A build
-    that fetches from a package registry is only made when `asked` for, unless the manifest says "unasked". `progress`:
+    that fetches from a package registry is only made if `explicit`, unless the manifest says "unasked". `progress`:
     see adapter.build(). `taken`: variables for the build. Raises UserError; the log of a failed build is kept and
     named.
     """
@@ -109,9 +109,9 @@ def ensure(
         return found  # another build of this stack, from other sources, may hold the lock for minutes
     if lacking := missing(recipe):
         raise UserError(f"building {name} needs {', '.join(lacking)}", manifest.mend(lacking))
-    if recipe.get("unasked") and not asked:
+    if recipe.get("unasked") and not explicit:
         progress = _say_now_and_then(name)
-    elif recipe.get("fetches") and not asked:
+    elif recipe.get("fetches") and not explicit:
         shipped = manifest.path == paths.data("adapters", name, "adapter.json")
         command = f"conformance adapter build {name if shipped else manifest.path}{trees.options(sources)}"
         what = f" with {', '.join(source.label for source in sources)}" if sources else ""

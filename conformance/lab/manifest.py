@@ -124,11 +124,11 @@ class NotPublic:
 
 def not_public() -> list[NotPublic]:
     """Return the stacks that are listed but cannot be run, in order of name. Raises UserError."""
-    found = []
+    not_public_notes = []
     for path in sorted(paths.data("adapters").glob("*/not-public.json")):
         data = schema.load("not-public", path)
-        found.append(NotPublic(**{field.name: data[field.name] for field in dataclasses.fields(NotPublic)}))
-    return found
+        not_public_notes.append(NotPublic(**{field.name: data[field.name] for field in dataclasses.fields(NotPublic)}))
+    return not_public_notes
 
 
 def search_path() -> str:
@@ -173,7 +173,7 @@ def read(stack: str) -> Manifest:
     if re.fullmatch(r"[a-z0-9][a-z0-9.-]{0,99}", stack) and not stack.endswith(".json"):
         path = paths.data("adapters", stack, "adapter.json")
         if not path.exists():
-            if closed := next((one for one in not_public() if one.name == stack), None):
+            if closed := next((not_public for not_public in not_public() if not_public.name == stack), None):
                 raise UserError(
                     f"stack {stack} is unsupported: {closed.words}",
                     f"run `conformance study show {closed.study}` to see what was published about it",
@@ -193,28 +193,31 @@ def read(stack: str) -> Manifest:
     given: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in data.items() if name in fields
     }
-    found = Manifest(path=path, **given)
-    if found.client and found.client_chooses:
+    manifest = Manifest(path=path, **given)
+    if manifest.client and manifest.client_chooses:
         raise UserError(
             f"{path}: /client: its own client has to request the algorithm", "remove client, or client_chooses"
         )
-    programs = {"/program": found.program, **({"/build/program": found.build["program"]} if found.build else {})}
+    programs = {
+        "/program": manifest.program,
+        **({"/build/program": manifest.build["program"]} if manifest.build else {}),
+    }
     for pointer, program in programs.items():
-        file = found.folder / program
+        file = manifest.folder / program
         if not _is_program(file):
             raise UserError(f"{path}: {pointer}: {file} is not an executable file")
-    for at, place in enumerate(found.places()[1:]):
+    for at, place in enumerate(manifest.places()[1:]):
         if not (stat.S_ISREG(_mode(place)) or stat.S_ISDIR(_mode(place))):
             raise UserError(f"{path}: /shares/{at}: {place} is neither a file nor a folder")
-        if found.folder.resolve().is_relative_to(place.resolve()):
+        if manifest.folder.resolve().is_relative_to(place.resolve()):
             raise UserError(f"{path}: /shares/{at}: {place} contains the adapter itself", "share a folder next to it")
-    for at, source in enumerate(found.sources):
-        if not (stat.S_ISREG(_mode(found.folder / source)) or stat.S_ISDIR(_mode(found.folder / source))):
-            raise UserError(f"{path}: /sources/{at}: {found.folder / source} is neither a file nor a folder")
-    paths.refuse_spaces(found.folder, "move it")
-    for readable in (found.folder, found.folder / found.program):
+    for at, source in enumerate(manifest.sources):
+        if not (stat.S_ISREG(_mode(manifest.folder / source)) or stat.S_ISDIR(_mode(manifest.folder / source))):
+            raise UserError(f"{path}: /sources/{at}: {manifest.folder / source} is neither a file nor a folder")
+    paths.refuse_spaces(manifest.folder, "move it")
+    for readable in (manifest.folder, manifest.folder / manifest.program):
         if readable.stat().st_mode & 0o005 != 0o005:
             raise UserError(
                 f"{readable}: stacks run as the user nobody, which may not read it", f"run `chmod o+rx {readable}`"
             )
-    return found
+    return manifest

@@ -38,10 +38,10 @@ def ensure() -> pathlib.Path:
             if not home.exists():
                 # The files are made in another folder, which is moved into place as a whole.
                 with tempfile.TemporaryDirectory(dir=home.parent) as temporary:
-                    made = pathlib.Path(temporary, "pki")
-                    made.mkdir(mode=0o755)
-                    _make(made)
-                    made.rename(home)
+                    temporary_pki = pathlib.Path(temporary, "pki")
+                    temporary_pki.mkdir(mode=0o755)
+                    _make(temporary_pki)
+                    temporary_pki.rename(home)
     except OSError as error:
         raise UserError(
             f"cannot write certificates to {home}: {error.strerror}", "free space there, or make it writable"

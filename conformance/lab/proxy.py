@@ -31,28 +31,28 @@ def choose(name: str, **options: Any) -> Proxy | None:
 def program(proxy: Proxy) -> pathlib.Path:
     """Return the path of a proxy's program; build it now if necessary. Raises UserError."""
     if proxy.program == PEPSAL:
-        found = _pepsal()
-        if _digest(found) != proxy.digest:
-            raise UserError(f"{found} has changed since it was chosen", "run the same command again")
-        return found
+        path = _pepsal()
+        if _digest(path) != proxy.digest:
+            raise UserError(f"{path} has changed since it was chosen", "run the same command again")
+        return path
     return PROGRAM.ensure() / "splitter"
 
 
 def options(proxy: Proxy, port: int | None = None) -> list[str]:
     """Return the arguments of a proxy's program; without a port, all others."""
-    found = [] if port is None else ["-p", str(port)]
+    words = [] if port is None else ["-p", str(port)]
     for name, letter in _LETTERS.items():
         value = getattr(proxy, name)
         if value is not None:
-            found += [f"-{letter}", str(value)]
-    return found
+            words += [f"-{letter}", str(value)]
+    return words
 
 
 def _pepsal() -> pathlib.Path:
-    found = shutil.which(PEPSAL)
-    if not found:
+    path = shutil.which(PEPSAL)
+    if not path:
         raise UserError(f"{PEPSAL} is not on PATH", f"install it, or use the suite's own: --proxy {SPLITTER}")
-    return pathlib.Path(found)
+    return pathlib.Path(path)
 
 
 def _digest(path: pathlib.Path) -> str:

@@ -14,8 +14,8 @@ BUILDER = paths.data("topologies", "network.py")
 
 def place(network: NetworkJob) -> Place:
     """Return where the parts of a network will be."""
-    found: Callable[[NetworkJob], Place] = builder()["place"]
-    return found(network)
+    place: Callable[[NetworkJob], Place] = builder()["place"]
+    return place(network)
 
 
 @functools.cache

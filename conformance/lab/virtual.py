@@ -151,7 +151,7 @@ class Group:
 
 def _lives(group: int) -> bool:
     """Return whether a process of this group still runs; zombies do not count."""
-    return any(one.group == group and one.state not in "ZX" for one in host_process.processes())
+    return any(process.group == group and process.state not in "ZX" for process in host_process.processes())
 
 
 def boot(
@@ -200,7 +200,7 @@ class VirtualRoom:
         A guest's fault is an error in the measurements of the cell it happened in, never an exception; the cells after
         it get a new guest.
         """
-        yield from two_passes.run(lambda own: self._once(adapter, own, cancelled, on_start), batches)
+        yield from two_passes.run(lambda trials: self._once(adapter, trials, cancelled, on_start), batches)
 
     def _once(
         self, adapter: Adapter, batches: Batches, cancelled: threading.Event, on_start: Callable[[Group], object]

@@ -34,7 +34,11 @@ class _Segment:
 
 
 def of_flow(
-    network: Network, sent: Sequence[Packet], came: Sequence[Packet], asked: Sequence[Packet], elapsed_s: float
+    network: Network,
+    sent: Sequence[Packet],
+    came: Sequence[Packet],
+    acknowledgements: Sequence[Packet],
+    elapsed_s: float,
 ) -> dict[str, Any]:
     """Return the delivery of the whole trial and of each phase, and series of bandwidth and delay in steps of SERIES_S.
 
@@ -52,7 +56,7 @@ def of_flow(
         "phases": [_span(pieces, arrived, from_s, to_s) for from_s, to_s in itertools.pairwise(edges)],
         "series_mbps": [round(8 * _bytes(arrived, a, b) / SERIES_S / 1e6, 4) for a, b in itertools.pairwise(bins)],
         "series_delay_p50_ms": [_quantile_ms(_within(pieces, a, b), 0.5) for a, b in itertools.pairwise(bins)],
-        **_acknowledged(first, arrived, sent, asked),
+        **_acknowledged(first, arrived, sent, acknowledgements),
     }
 
 
@@ -97,16 +101,16 @@ def _stream(packets: Sequence[Packet]) -> Iterator[tuple[float, int, int]]:
 
 def _first_sent(packets: Sequence[Packet]) -> Steps:
     """Return when the sent part of the stream grew, and how long it then was."""
-    found: Steps = []
+    steps: Steps = []
     for seconds, _, end in _stream(packets):
-        if end > (found[-1][1] if found else 0):
-            found.append((seconds, end))
-    return found
+        if end > (steps[-1][1] if steps else 0):
+            steps.append((seconds, end))
+    return steps
 
 
 def _in_order(packets: Sequence[Packet]) -> Steps:
     """Return when the part of the stream that had arrived without a gap grew, and how long it then was."""
-    found: Steps = []
+    steps: Steps = []
     front, ahead = 0, dict[int, int]()
     for seconds, begin, end in _stream(packets):
         if end <= front:
@@ -116,8 +120,8 @@ def _in_order(packets: Sequence[Packet]) -> Steps:
         while reached := [start for start in ahead if start <= front]:
             front = max(front, *(ahead.pop(start) for start in reached))
         if front > before:
-            found.append((seconds, front))
-    return found
+            steps.append((seconds, front))
+    return steps
 
 
 def _pieces(first: Steps, arrived: Steps) -> Iterator[tuple[float, int, float]]:
@@ -139,10 +143,10 @@ def _within(pieces: Sequence[tuple[float, int, float]], from_s: float, to_s: flo
     return sorted((delay_s, size) for came_s, size, delay_s in pieces if from_s <= came_s < to_s)
 
 
-def _quantile_ms(found: Sequence[tuple[float, int]], share: float) -> float | None:
+def _quantile_ms(delays: Sequence[tuple[float, int]], share: float) -> float | None:
     """Return the delay that this share of the bytes had at most; None if there are no bytes."""
-    left = share * sum(size for _, size in found)
-    for delay_s, size in found:
+    left = share * sum(size for _, size in delays)
+    for delay_s, size in delays:
         left -= size
         if left <= 0:
             return round(1000 * delay_s, 4)
@@ -157,28 +161,28 @@ def _bytes(arrived: Steps, from_s: float, to_s: float) -> int:
 
 
 def _span(pieces: Sequence[tuple[float, int, float]], arrived: Steps, from_s: float, to_s: float) -> Mapping[str, Any]:
-    own = _within(pieces, from_s, to_s)
-    size = sum(count for _, count in own)
+    inside = _within(pieces, from_s, to_s)
+    size = sum(count for _, count in inside)
     times = [from_s, *(came_s for came_s, _ in arrived if from_s <= came_s < to_s), to_s]
     return {
         "from_s": from_s,
         "to_s": round(to_s, 6),
         "bytes": size,
         "mbps": round(8 * size / (to_s - from_s) / 1e6, 6) if to_s > from_s else None,
-        **{f"delay_{name}_ms": _quantile_ms(own, share) for name, share in _QUANTILES},
+        **{f"delay_{name}_ms": _quantile_ms(inside, share) for name, share in _QUANTILES},
         "gap_s": round(max(b - a for a, b in itertools.pairwise(times)), 6),
     }
 
 
 def _acknowledged(
-    first: Steps, arrived: Steps, sent: Sequence[Packet], asked: Sequence[Packet]
+    first: Steps, arrived: Steps, sent: Sequence[Packet], acknowledgements: Sequence[Packet]
 ) -> dict[str, int | None]:
     """Return how many bytes the sender had seen acknowledged at the end, and how many of these never arrived."""
-    opening = next((one for one in _segments(sent) if one.flags & _SYN), None)
+    opening = next((segment for segment in _segments(sent) if segment.flags & _SYN), None)
     if opening is None:
         raise UserError("the beginning of the connection was not captured")
     origin, back, high = opening.seq + 1, opening.ports[::-1], 0
-    for segment in _segments(asked):
+    for segment in _segments(acknowledgements):
         if segment.ports == back and segment.flags & _ACK and not segment.flags & _SYN:
             high = max(high, _place(segment.ack, origin, high))
     # A FIN is acknowledged like a byte, but it is no byte of the stream.

@@ -42,7 +42,7 @@ def first_loss(flow: Flow) -> float | None:
 def start_up_ends(flow: Flow) -> float | None:
     """Return when delivery stops growing, or when a loss makes the flight fall, whichever comes first."""
     fell = (event.known_s for event in loss_events(flow) if event.before and event.kept < _FELL)
-    ends = [one for one in (_pipe_is_full(flow), next(fell, None)) if one is not None]
+    ends = [end_s for end_s in (_pipe_is_full(flow), next(fell, None)) if end_s is not None]
     return min(ends, default=None)
 
 
@@ -106,8 +106,8 @@ def cruise(flow: Flow) -> float | None:
     went = numpy.diff([_until(flow.sent_s, sent, edge) for edge in edges])
     came = numpy.diff([_until(times, total, edge) for edge in edges])
     row = 0
-    for at, (one, other) in enumerate(zip(went, came, strict=True)):
-        row = row + 1 if other and abs(one - other) <= other * _EVEN else 0
+    for at, (packet, other) in enumerate(zip(went, came, strict=True)):
+        row = row + 1 if other and abs(packet - other) <= other * _EVEN else 0
         if row == _EVEN_ROUNDS:
             return float(edges[at - row + 1])
     return None

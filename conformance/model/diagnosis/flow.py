@@ -82,9 +82,9 @@ class Flow:
 
         A sender that sends nothing has a window smaller than what is in flight, which the next sending shows.
         """
-        found = self.window(start_s, end_s)
+        window = self.window(start_s, end_s)
         at = numpy.searchsorted(self.sent_s, end_s)
-        return float(self.flight[at]) / self.full_bytes if numpy.isnan(found) and at < len(self.sent_s) else found
+        return float(self.flight[at]) / self.full_bytes if numpy.isnan(window) and at < len(self.sent_s) else window
 
 
 def matched(sent: Sequence[Packet], came: Sequence[Packet]) -> tuple[Floats, int]:
@@ -120,9 +120,9 @@ def known(out_s: Floats, one_way_s: float) -> Floats:
     # Packets may overtake each other in a queue that is not FIFO, but what the sender knows stays known.
     in_order_s = numpy.maximum.accumulate(back_s[delivered])
     later = numpy.searchsorted(delivered, numpy.flatnonzero(lost)) + _REORDERING - 1
-    found = back_s.copy()
-    found[lost] = in_order_s[numpy.minimum(later, len(delivered) - 1)]
-    return found
+    known_s = back_s.copy()
+    known_s[lost] = in_order_s[numpy.minimum(later, len(delivered) - 1)]
+    return known_s
 
 
 def in_flight(sent_s: Floats, sizes: Floats, known_s: Floats) -> Floats:
@@ -138,7 +138,7 @@ def in_flight(sent_s: Floats, sizes: Floats, known_s: Floats) -> Floats:
 def flow(
     sent: Sequence[Packet],
     came: Sequence[Packet],
-    asked: Sequence[Packet],
+    acknowledgements: Sequence[Packet],
     *,
     one_way_s: float,
     bytes_per_s: float,
@@ -160,8 +160,8 @@ def flow(
         numpy.array([packet.seconds for packet in sent]),
         numpy.array([packet.bytes for packet in sent], dtype=numpy.int64),
         out_s,
-        numpy.array([packet.seconds for packet in asked]),
-        numpy.array([packet.bytes for packet in asked], dtype=numpy.int64),
+        numpy.array([packet.seconds for packet in acknowledgements]),
+        numpy.array([packet.bytes for packet in acknowledgements], dtype=numpy.int64),
         one_way_s=one_way_s, bytes_per_s=bytes_per_s, first_s=first_s, header_bytes=header_bytes,
     )  # fmt: skip
 
@@ -242,7 +242,7 @@ class LossEvent:
 
 def loss_events(flow: Flow) -> list[LossEvent]:
     """Return the LossEvents of a Flow, in order."""
-    found: list[LossEvent] = []
+    loss_events: list[LossEvent] = []
     lost = numpy.flatnonzero(flow.lost)
     at = 0
     while at < len(lost):
@@ -253,7 +253,7 @@ def loss_events(flow: Flow) -> list[LossEvent]:
         while end < len(lost) and flow.sent_s[lost[end]] < known_s:
             end += 1
         rtt_s = float(flow.rtt_s[first])
-        found.append(
+        loss_events.append(
             LossEvent(
                 first=int(first), losses=end - at, known_s=float(known_s), rtt_s=rtt_s,
                 before=flow.window(known_s - rtt_s, known_s),
@@ -261,4 +261,4 @@ def loss_events(flow: Flow) -> list[LossEvent]:
             )
         )  # fmt: skip
         at = end
-    return found
+    return loss_events

@@ -27,20 +27,21 @@ def cost_lines(bond: Bond) -> list[str]:
     return [f"qdisc add dev {{dev}} root handle 1: netem limit {_NO_LIMIT_PACKETS} {cost}"]
 
 
-def problems(bond: Bond, links: Sequence[Link], seen: Mapping[str, Any]) -> Iterator[str]:
+def problems(bond: Bond, links: Sequence[Link], facts: Mapping[str, Any]) -> Iterator[str]:
     """Yield sentences about what a bond did that was not requested, or counted differently than the kernel."""
-    split, merge = seen["split"], seen["merge"]
-    yield from _other_counts(split, merge, seen["interfaces"])
+    split, merge = facts["split"], facts["merge"]
+    yield from _other_counts(split, merge, facts["interfaces"])
     for side, counts in (("split", split), ("merge", merge)):
         if counts["dropped"]:
             yield f"the bond's {side} had no room for {counts['dropped']} packets"
         if counts["stood_ns"] > _MOST_STOOD_NS:
             yield f"a packet waited {counts['stood_ns'] / 1e6:g} ms before the bond's {side} read it"
-    asked = dealt(bond, links, split["came"] - split["other"])
-    found = split["one"] - split["other"], split["two"]
-    if found != asked:
-        yield f"the bond dealt {found[0]} and {found[1]} packets to its links instead of {asked[0]} and {asked[1]}"
-    delayed = sum(q.get("kind") == "netem" for q in seen["qdiscs"])
+    expected = dealt(bond, links, split["came"] - split["other"])
+    counted = split["one"] - split["other"], split["two"]
+    if counted != expected:
+        instead = f"instead of {expected[0]} and {expected[1]}"
+        yield f"the bond dealt {counted[0]} and {counted[1]} packets to its links {instead}"
+    delayed = sum(q.get("kind") == "netem" for q in facts["qdiscs"])
     if delayed != (3 if bond.cost_ms else 0):
         yield f"{delayed} sides of the bond delay packets, although a cost of {bond.cost_ms:g} ms was requested"
     came = merge["one"] + merge["two"] - merge["other"]
@@ -79,5 +80,5 @@ def dealt(bond: Bond, links: Sequence[Link], packets: int) -> tuple[int, int]:
         return packets, packets
     first = bond.packets(links)[0]
     turns, rest = divmod(packets, bond.batch)
-    one = turns * first + min(rest, first)
-    return one, packets - one
+    first_packets = turns * first + min(rest, first)
+    return first_packets, packets - first_packets

@@ -53,13 +53,13 @@ def binomial_p_value(lost: int, sent: int, probability: float) -> float:
     return min(1.0, 2 * min(below, above))
 
 
-def sysctl_problems(setting: Setting, found: Sysctls) -> Iterator[str]:
+def sysctl_problems(setting: Setting, sysctls: Sysctls) -> Iterator[str]:
     """Yield sentences about sysctls that differ from the request, except those that a node's kernel lacks (None)."""
-    for node, values in sorted(found.items()):
-        for name, asked in setting.sysctls:
+    for node, values in sorted(sysctls.items()):
+        for name, wanted in setting.sysctls:
             held = values.get(name)
-            if held is not None and held.split() != asked.split():
-                yield f"{name} on the {node} is {held!r} instead of {asked!r}"
+            if held is not None and held.split() != wanted.split():
+                yield f"{name} on the {node} is {held!r} instead of {wanted!r}"
 
 
 def _undelivered(
@@ -135,15 +135,15 @@ def problems(network: Network, observed: Sequence[LinkSeen]) -> list[str]:
     `observed`: what was seen (conformance/guest/calibrate.py), in the order of probed(), with what tc shows of the
     interfaces in its "qdiscs".
     """
-    asked = list(probed(network))
-    if len(observed) != len(asked):
-        return [f"{len(observed)} directions of links were calibrated instead of {len(asked)}"]
+    expected = list(probed(network))
+    if len(observed) != len(expected):
+        return [f"{len(observed)} directions of links were calibrated instead of {len(expected)}"]
     return [
         f"{problem} ({network.links[at].name}, {way})"
-        for (at, way, direction), seen in zip(asked, observed, strict=True)
+        for (at, way, direction), direction_observed in zip(expected, observed, strict=True)
         for problem in (
-            *_read_back(direction, seen["qdiscs"], network.held(network.links[at], way)),
-            *_of_probes(direction, seen),
+            *_read_back(direction, direction_observed["qdiscs"], network.held(network.links[at], way)),
+            *_of_probes(direction, direction_observed),
         )
     ]
 
@@ -153,9 +153,11 @@ def _read_back(direction: Direction, qdiscs: Sequence[Qdisc], held: bool) -> Ite
         yield "tc showed no queue"
     interfaces = dict.fromkeys(str(queue.get("dev")) for queue in qdiscs)
     for name in interfaces:
-        own = [queue for queue in qdiscs if str(queue.get("dev")) == name]
-        yield from (f"{name} has {problem}" for problem in shaping.problems(direction, own, held))
+        queues = [queue for queue in qdiscs if str(queue.get("dev")) == name]
+        yield from (f"{name} has {problem}" for problem in shaping.problems(direction, queues, held))
 
 
-def _of_probes(direction: Direction, seen: LinkSeen) -> Iterator[str]:
-    return _undelivered(probed_mbps(direction), direction.delay_ms, direction.loss_pct, seen, direction.slot_ms or 0.0)
+def _of_probes(direction: Direction, observed: LinkSeen) -> Iterator[str]:
+    return _undelivered(
+        probed_mbps(direction), direction.delay_ms, direction.loss_pct, observed, direction.slot_ms or 0.0
+    )

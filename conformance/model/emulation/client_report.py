@@ -47,7 +47,7 @@ def report_of(stdout: str) -> Facts | None:
         return None
     if seconds > 0 and handshake is not None and not 0 <= handshake <= seconds:
         return None
-    if not all(_is_connection(one) for one in _connections(report)):
+    if not all(_is_connection(connection) for connection in _connections(report)):
         return None
     return report
 
@@ -64,10 +64,10 @@ def _connections(report: Facts) -> list[Any]:
     return connections if isinstance(connections, list) else [connections]
 
 
-def _is_connection(one: Any) -> bool:
+def _is_connection(connection: Any) -> bool:
     """Return whether this is a connection's record (docs/contract.md)."""
     try:
-        start, *others, early_data, migration, resets = (one[name] for name in _OF_CONNECTION)
+        start, *others, early_data, migration, resets = (connection[name] for name in _OF_CONNECTION)
     except (KeyError, TypeError):
         return False
     return (
@@ -86,10 +86,10 @@ def _refuse(constant: str) -> None:
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Return a JSON object. Raises ValueError if a key occurs twice, since it is ambiguous which one counts."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         raise ValueError("a key twice")
-    return found
+    return members
 
 
 def _is_number(value: object) -> bool:

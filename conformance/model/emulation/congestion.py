@@ -24,21 +24,21 @@ _PACING_GAINS = {
 _CWND_GAINS = {1: {739 / 256, 2.0, 1.0}, 2: {739 / 256, 2.0, 1.0}, 3: {2.0, 2.25, 1.0}}
 
 
-def exported_generation(found: Found) -> int | None:
+def exported_generation(control: Found) -> int | None:
     """Return the generation of BBR that the kernel exports: 1, 2 or 3; None if it is not BBR or nothing is known."""
-    bbr = found and found["bbr"]
+    bbr = control and control["bbr"]
     if not bbr:
         return None
     version: int | None = bbr["version"]
     return 1 if version is None else version
 
 
-def seen_generations(found: Found) -> list[int] | None:
+def seen_generations(control: Found) -> list[int] | None:
     """Return the generations of BBR that use all gains that were seen, as a list; None if no BBR was seen.
 
     Several may fit: a short transfer may never leave start-up, and versions 1 and 2 share their gains.
     """
-    bbr = found and found["bbr"]
+    bbr = control and control["bbr"]
     if not bbr:
         return None
     return [
@@ -48,40 +48,40 @@ def seen_generations(found: Found) -> list[int] | None:
     ]
 
 
-def not_as_asked(algorithm: str, found: Found) -> str | None:
+def not_as_asked(algorithm: str, control: Found) -> str | None:
     """Return why the kernel's congestion control is not the BBR that `algorithm` ("bbrv3") names, or None."""
-    asked = re.fullmatch(r"bbrv(\d)", algorithm)
-    if not asked or not found:
+    version = re.fullmatch(r"bbrv(\d)", algorithm)
+    if not version or not control:
         return None
-    generation = exported_generation(found)
-    if generation == int(asked[1]):
+    generation = exported_generation(control)
+    if generation == int(version[1]):
         return None
-    what = f"BBR version {generation}" if generation else f"{found['name']}, not a BBR"
-    return f"{algorithm} was asked for, but this kernel's {found['name']} is {what}"
+    what = f"BBR version {generation}" if generation else f"{control['name']}, not a BBR"
+    return f"{algorithm} was asked for, but this kernel's {control['name']} is {what}"
 
 
-def not_as_set(name: str | None, found: Found, elapsed_s: float) -> str | None:
+def not_as_set(name: str | None, control: Found, elapsed_s: float) -> str | None:
     """Return why the sender did not use the algorithm `name` that the harness set in its kernel, or None.
 
     A program may choose another one for its socket. If the transfer's socket was never sampled, nothing rules that out.
     """
     if name is None:
         return None
-    if found is None:
+    if control is None:
         return f"had no connection from its port, so nothing shows that it used {name}" if elapsed_s > _SEEN_S else None
-    others = [other for other in found["names"] if other != name]
+    others = [other for other in control["names"] if other != name]
     return f"sent with {', '.join(others)} instead of {name}" if others else None
 
 
-def describe(found: Found) -> dict[str, Any] | None:
+def describe(control: Found) -> dict[str, Any] | None:
     """Return a result's evidence: name, generations of BBR, and what they rest on; None if nothing is known."""
-    if not found:
+    if not control:
         return None
-    about: dict[str, Any] = {"name": found["name"]}
-    if found["bbr"]:
+    about: dict[str, Any] = {"name": control["name"]}
+    if control["bbr"]:
         about["bbr"] = {
-            "exported_version": exported_generation(found),
-            "versions_with_the_gains_seen": seen_generations(found),
-            **found["bbr"],
+            "exported_version": exported_generation(control),
+            "versions_with_the_gains_seen": seen_generations(control),
+            **control["bbr"],
         }
     return about

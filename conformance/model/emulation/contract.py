@@ -118,8 +118,8 @@ def _visits(facts: Facts) -> Iterator[Clause]:
     kept = whole["exit_status"] == 0 and _claims_a_result(whole["stdout"])
     yield Clause(name=names[2], kept=kept, what=_status(whole["exit_status"]))
     both = facts["side_by_side"]
-    kept = len(both) > 1 and all(one["exit_status"] == 0 and _claims_a_result(one["stdout"]) for one in both)
-    yield Clause(name=names[3], kept=kept, what=" and ".join(_status(one["exit_status"]) for one in both))
+    kept = len(both) > 1 and all(visit["exit_status"] == 0 and _claims_a_result(visit["stdout"]) for visit in both)
+    yield Clause(name=names[3], kept=kept, what=" and ".join(_status(visit["exit_status"]) for visit in both))
 
 
 def _claims_a_result(text: str) -> bool:

@@ -30,9 +30,9 @@ def line(queue: Queue, handle: int, parent: int) -> str:
 def problems(queue: Queue, shown: Mapping[str, Any]) -> Iterator[str]:
     """Yield sentences about parameters of the queue that differ, as the kernel shows them, from the request."""
     options: Mapping[str, Any] = shown.get("options") or {}
-    for name, asked in _words(queue).items():
-        if options.get(name) != asked:
-            yield f"{DUAL} has {name} {options.get(name)} instead of {asked}"
+    for name, wanted in _words(queue).items():
+        if options.get(name) != wanted:
+            yield f"{DUAL} has {name} {options.get(name)} instead of {wanted}"
 
 
 def _words(queue: Queue) -> dict[str, int]:

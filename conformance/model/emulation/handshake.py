@@ -31,8 +31,8 @@ def lie(report: Mapping[str, Any], exchange: Mapping[str, Any] | None, rtt_s: fl
     ]
     if any(least_s - slack_s <= reported_s <= most_s + slack_s for least_s, most_s in shown):
         return None
-    seen = f"its packets show {shown[-1][1]:.3f} s" if shown else "no packet asked for the body"
-    return f"reports {reported_s:.3f} s from the end of the handshake to the last byte, but {seen}"
+    shown_words = f"its packets show {shown[-1][1]:.3f} s" if shown else "no packet asked for the body"
+    return f"reports {reported_s:.3f} s from the end of the handshake to the last byte, but {shown_words}"
 
 
 def too_late(report: Mapping[str, Any], looks: Sequence[tuple[float, float | None]]) -> str | None:

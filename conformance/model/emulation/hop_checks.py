@@ -25,30 +25,30 @@ _ACK_BYTES, _GIVE_UP_NS = 120, 10**9
 _SIGMAS = 5.5
 
 
-def problems(asked: Impairments, sizes: Sequence[int], seen: Seen) -> list[str]:
+def problems(impairments: Impairments, sizes: Sequence[int], observed: Seen) -> list[str]:
     """Return what a hop did without being asked, or did not do. `sizes`: sizes of packets in turn, in bytes of IP."""
-    return list(_problems(asked, sizes, seen))
+    return list(_problems(impairments, sizes, observed))
 
 
-def _problems(asked: Impairments, sizes: Sequence[int], seen: Seen) -> Iterator[str]:
-    count = len(seen["sent_ns"])
+def _problems(impairments: Impairments, sizes: Sequence[int], observed: Seen) -> Iterator[str]:
+    count = len(observed["sent_ns"])
     bytes_of = [sizes[number % len(sizes)] for number in range(count)]
-    copies: collections.Counter[int] = collections.Counter(seen["numbers"])
+    copies: collections.Counter[int] = collections.Counter(observed["numbers"])
     missing = {number for number in range(count) if number not in copies}
-    too_long = {n for n in range(count) if asked.largest_bytes and bytes_of[n] > asked.largest_bytes}
-    chosen = _numbers(asked.lose, bytes_of, too_long)
+    too_long = {n for n in range(count) if impairments.largest_bytes and bytes_of[n] > impairments.largest_bytes}
+    chosen = _numbers(impairments.lose, bytes_of, too_long)
     for what, gone in (("too long", too_long), ("chosen for loss", chosen)):
         if passed := gone - missing:
             yield f"{len(passed)} of {len(gone)} packets that are {what} passed the hop"
     others = [n for n in range(count) if n not in too_long and n not in chosen]
-    newest = asked.slots is not None and asked.slots.keep == NEWEST
+    newest = impairments.slots is not None and impairments.slots.keep == NEWEST
     lost = [n for n in missing if n not in too_long and n not in chosen and not (newest and bytes_of[n] <= _ACK_BYTES)]
-    yield from _losses(asked, len(others), len(lost))
+    yield from _losses(impairments, len(others), len(lost))
     yield from _share(
-        "arrived twice", asked.duplicate_pct, sum(copies.values()) - len(copies), _in_order(asked, copies)
+        "arrived twice", impairments.duplicate_pct, sum(copies.values()) - len(copies), _in_order(impairments, copies)
     )
-    yield from _marks(asked, seen["ecn"])
-    yield from _times(asked, bytes_of, seen)
+    yield from _marks(impairments, observed["ecn"])
+    yield from _times(impairments, bytes_of, observed)
 
 
 def _numbers(chosen: Chosen | None, bytes_of: Sequence[int], without: set[int]) -> set[int]:
@@ -60,21 +60,21 @@ def _numbers(chosen: Chosen | None, bytes_of: Sequence[int], without: set[int]) 
     return {n for at, n in enumerate(among) if at % (chosen.every or 1) < chosen.of}
 
 
-def _in_order(asked: Impairments, copies: Mapping[int, int]) -> int:
+def _in_order(impairments: Impairments, copies: Mapping[int, int]) -> int:
     """Return how many packets could have come twice: those not displaced, estimated if they are drawn at random."""
-    share = (asked.reorder.share_pct or 0) / 100 if asked.reorder else 0
-    if asked.reorder and asked.reorder.every:
-        share = 1 / asked.reorder.every
+    share = (impairments.reorder.share_pct or 0) / 100 if impairments.reorder else 0
+    if impairments.reorder and impairments.reorder.every:
+        share = 1 / impairments.reorder.every
     return round(len(copies) * (1 - share))
 
 
-def _share(what: str, percent: float, found: int, of: int) -> Iterator[str]:
-    if binomial_p_value(found, of, percent / 100) < LOSS_P_VALUE:
-        yield f"{found} of {of} packets {what} instead of {percent:g} %"
+def _share(what: str, percent: float, hits: int, of: int) -> Iterator[str]:
+    if binomial_p_value(hits, of, percent / 100) < LOSS_P_VALUE:
+        yield f"{hits} of {of} packets {what} instead of {percent:g} %"
 
 
-def _losses(asked: Impairments, of: int, lost: int) -> Iterator[str]:
-    burst = asked.burst_loss
+def _losses(impairments: Impairments, of: int, lost: int) -> Iterator[str]:
+    burst = impairments.burst_loss
     if burst is None:
         if lost:
             yield f"{lost} of {of} packets were lost, and none should have been"
@@ -90,24 +90,24 @@ def _losses(asked: Impairments, of: int, lost: int) -> Iterator[str]:
         yield f"{lost} of {of} packets were lost in bursts instead of {100 * share:g} %"
 
 
-def _marks(asked: Impairments, ecn: Sequence[int]) -> Iterator[str]:
+def _marks(impairments: Impairments, ecn: Sequence[int]) -> Iterator[str]:
     fields = collections.Counter(ecn)
-    if asked.ecn == BLEACHED or asked.ecn == ALL_CE:
-        wanted = 0 if asked.ecn == BLEACHED else _CE
+    if impairments.ecn == BLEACHED or impairments.ecn == ALL_CE:
+        wanted = 0 if impairments.ecn == BLEACHED else _CE
         if fields.keys() - {wanted}:
             yield f"ECN fields {sorted(fields)} passed a hop that should leave {wanted} only"
     elif fields.keys() - {_ECT0, _CE}:
         yield f"ECN fields {sorted(fields)} passed a hop that only marks"
     else:
-        yield from _share("were marked", asked.mark_pct, fields[_CE], len(ecn))
+        yield from _share("were marked", impairments.mark_pct, fields[_CE], len(ecn))
 
 
-def _times(asked: Impairments, bytes_of: Sequence[int], seen: Seen) -> Iterator[str]:
+def _times(impairments: Impairments, bytes_of: Sequence[int], observed: Seen) -> Iterator[str]:
     """Yield what is wrong with the times and the order in which packets arrived."""
-    sent: Sequence[int] = seen["sent_ns"]
+    sent: Sequence[int] = observed["sent_ns"]
     arrived: dict[int, int] = {}
     order: list[int] = []
-    for number, at in zip(seen["numbers"], seen["arrived_ns"], strict=True):
+    for number, at in zip(observed["numbers"], observed["arrived_ns"], strict=True):
         if number not in arrived:
             arrived[number] = at
             order.append(number)
@@ -115,49 +115,50 @@ def _times(asked: Impairments, bytes_of: Sequence[int], seen: Seen) -> Iterator[
     if any(value < 0 for value in late.values()):
         yield "packets arrived before they were sent"
         return
-    held = _numbers(asked.hold, bytes_of, {n for n in range(len(sent)) if n not in arrived})
-    if asked.hold is not None:
-        hold_ns = (asked.hold.by_ms or 0) * 1e6
-        if wrong := [n for n in held if not hold_ns <= late[n] <= hold_ns + _waits_ns(asked) + _LATE_NS]:
-            yield f"{len(wrong)} of {len(held)} packets were not held for {asked.hold.by_ms:g} ms"
+    held = _numbers(impairments.hold, bytes_of, {n for n in range(len(sent)) if n not in arrived})
+    if impairments.hold is not None:
+        hold_ns = (impairments.hold.by_ms or 0) * 1e6
+        if wrong := [n for n in held if not hold_ns <= late[n] <= hold_ns + _waits_ns(impairments) + _LATE_NS]:
+            yield f"{len(wrong)} of {len(held)} packets were not held for {impairments.hold.by_ms:g} ms"
     passed_by = _passed_by(order)
     moved = {n for n in order if passed_by[n] and n not in held}
-    yield from _displaced(asked, moved, passed_by, late, len(order) - len(held))
+    yield from _displaced(impairments, moved, passed_by, late, len(order) - len(held))
     # The last packets do not count: too few packets follow them to pass one that is held back.
     followed = len(sent)
-    if asked.reorder:
+    if impairments.reorder:
         gap_ms = (sent[-1] - sent[0]) / 1e6 / max(len(sent) - 1, 1)
-        followed -= math.ceil(asked.reorder.by_packets or (asked.reorder.by_ms or 0) / gap_ms)
+        followed -= math.ceil(impairments.reorder.by_packets or (impairments.reorder.by_ms or 0) / gap_ms)
     rest = [late[n] for n in order if n not in moved and n not in held and n < followed]
-    most_ns = _waits_ns(asked)
+    most_ns = _waits_ns(impairments)
     if rest and max(rest) > most_ns + _LATE_NS + _EACH_NS * 100:
         yield f"a packet was {max(rest) / 1e6:g} ms late, but none should be later than {most_ns / 1e6:g}"
-    if asked.jitter_ms and rest and max(rest) < 0.8 * asked.jitter_ms * 1e6:
-        yield f"no packet was later than {max(rest) / 1e6:g} ms, although up to {asked.jitter_ms:g} were requested"
-    if asked.slots is not None:
-        yield from _slots(asked.slots.every_ms, [arrived[n] for n in order if n not in moved and n not in held])
+    if impairments.jitter_ms and rest and max(rest) < 0.8 * impairments.jitter_ms * 1e6:
+        wanted_ms = impairments.jitter_ms
+        yield f"no packet was later than {max(rest) / 1e6:g} ms, although up to {wanted_ms:g} were requested"
+    if impairments.slots is not None:
+        yield from _slots(impairments.slots.every_ms, [arrived[n] for n in order if n not in moved and n not in held])
 
 
-def _waits_ns(asked: Impairments) -> float:
+def _waits_ns(impairments: Impairments) -> float:
     """Return the longest time in ns that a packet waits if it is neither held nor displaced."""
-    return (asked.slots.every_ms * 1e6 if asked.slots else 0) + asked.jitter_ms * 1e6
+    return (impairments.slots.every_ms * 1e6 if impairments.slots else 0) + impairments.jitter_ms * 1e6
 
 
 def _passed_by(order: Sequence[int]) -> Mapping[int, int]:
     """Return {packet: how many packets that were sent later arrived before it}."""
-    found: dict[int, int] = {}
+    overtaken: dict[int, int] = {}
     before: list[int] = []  # sorted by number
     for number in order:
         at = bisect.bisect(before, number)
-        found[number] = len(before) - at
+        overtaken[number] = len(before) - at
         before.insert(at, number)
-    return found
+    return overtaken
 
 
 def _displaced(
-    asked: Impairments, moved: set[int], passed_by: Mapping[int, int], late: Mapping[int, int], of: int
+    impairments: Impairments, moved: set[int], passed_by: Mapping[int, int], late: Mapping[int, int], of: int
 ) -> Iterator[str]:
-    reorder = asked.reorder
+    reorder = impairments.reorder
     if reorder is None:
         if moved:
             yield f"{len(moved)} packets were passed by others, and none should have been"
@@ -168,11 +169,11 @@ def _displaced(
         shifted = len(moved)
     else:
         asked_ns = (reorder.by_ms or 0) * 1e6
-        shifted = sum(asked_ns <= value for value in late.values()) if not _waits_ns(asked) else len(moved)
+        shifted = sum(asked_ns <= value for value in late.values()) if not _waits_ns(impairments) else len(moved)
     if reorder.every is not None:
-        if abs(shifted - of // reorder.every) > max(2, 0.02 * of / reorder.every) and not asked.burst_loss:
+        if abs(shifted - of // reorder.every) > max(2, 0.02 * of / reorder.every) and not impairments.burst_loss:
             yield f"{shifted} of {of} packets were displaced instead of every {reorder.every}th"
-    elif not asked.hold:
+    elif not impairments.hold:
         yield from _share("were displaced", reorder.share_pct or 0, shifted, of)
 
 
@@ -181,5 +182,5 @@ def _slots(every_ms: float, arrived: Sequence[int]) -> Iterator[str]:
     every_ns = every_ms * 1e6
     groups = [at for at, before in zip(arrived, (-(10**12), *arrived), strict=False) if at - before > every_ns / 2]
     apart = [(later - earlier) / every_ns for earlier, later in itertools.pairwise(groups)]
-    if any(abs(one - round(one)) * every_ns > _LATE_NS for one in apart) or not apart:
+    if any(abs(slot - round(slot)) * every_ns > _LATE_NS for slot in apart) or not apart:
         yield f"packets did not arrive in groups every {every_ms:g} ms"

@@ -34,59 +34,59 @@ def spans(network: Network, elapsed_s: float) -> list[tuple[float, float]]:
     return list(itertools.pairwise(times)) if network.schedule else []
 
 
-def of_flow(network: Network, group: Flows, seen: Facts, facts: Facts) -> dict[str, Any]:
+def of_flow(network: Network, group: Flows, flow_facts: Facts, facts: Facts) -> dict[str, Any]:
     """Return, for each phase in which a flow runs, its share, its goodput, and when it first reached its share.
 
     Its share is an equal part of its bottleneck's rate among all flows that run in the phase, less 5 % for headers. It
     has reached its share once its goodput over half a second is 90 % of that. Empty if there are no phases.
     """
-    looks, limit = seen["looks"], network.bottleneck(group)
+    looks, limit = flow_facts["looks"], network.bottleneck(group)
     known = list(zip(looks.get("t_s") or (), looks.get("acked_bytes") or (), strict=True))
-    found = []
+    phases = []
     for from_s, to_s in spans(network, facts["elapsed_s"]):
-        own = [(t_s, count) for t_s, count in known if from_s <= t_s <= to_s]
-        if limit is None or not _runs(seen, from_s) or len(own) <= 1:
+        inside = [(t_s, count) for t_s, count in known if from_s <= t_s <= to_s]
+        if limit is None or not _runs(flow_facts, from_s) or len(inside) <= 1:
             continue
-        flows = sum(_runs(one, from_s) for group in facts["groups"] for one in group["flows"])
+        flows = sum(_runs(flow, from_s) for group in facts["groups"] for flow in group["flows"])
         share_mbps = PAYLOAD * _rate_mbps(network, *limit, from_s) / flows
-        found.append(
+        phases.append(
             {
                 "from_s": from_s,
                 "to_s": round(to_s, 6),
                 "share_mbps": round(share_mbps, 6),
-                "goodput_mbps": round(_mbps(own[0], own[-1]), 6),
-                "reached_s": _reached_s(own, REACHED * share_mbps, from_s),
+                "goodput_mbps": round(_mbps(inside[0], inside[-1]), 6),
+                "reached_s": _reached_s(inside, REACHED * share_mbps, from_s),
             }
         )
-    return {"phases": found} if found else {}
+    return {"phases": phases} if phases else {}
 
 
-def of_link(network: Network, link: Link, way: str, seen: Facts, facts: Facts) -> dict[str, Any]:
+def of_link(network: Network, link: Link, way: str, way_facts: Facts, facts: Facts) -> dict[str, Any]:
     """Return, for each phase, what a direction's queue passed on and dropped, and its peak. Empty if there is none."""
-    looks = seen["looks"]
+    looks = way_facts["looks"]
     names = ("t_s", "out_bytes", "dropped_packets", "queue_bytes")
-    found = []
+    phases = []
     for from_s, to_s in spans(network, facts["elapsed_s"]) if link.direction(way).rate_mbps else ():
         rows = zip(*(looks.get(name) or () for name in names), strict=True)
-        own = [row for row in rows if from_s <= row[0] <= to_s]
-        if len(own) <= 1:
+        inside = [row for row in rows if from_s <= row[0] <= to_s]
+        if len(inside) <= 1:
             continue
-        found.append(
+        phases.append(
             {
                 "from_s": from_s,
                 "to_s": round(to_s, 6),
                 "rate_mbps": _rate_mbps(network, link, way, from_s) or None,
-                "out_bytes": own[-1][1] - own[0][1],
-                "dropped_packets": own[-1][2] - own[0][2],
-                "queue_peak_bytes": max(row[3] for row in own),
+                "out_bytes": inside[-1][1] - inside[0][1],
+                "dropped_packets": inside[-1][2] - inside[0][2],
+                "queue_peak_bytes": max(row[3] for row in inside),
             }
         )
-    return {"phases": found} if found else {}
+    return {"phases": phases} if phases else {}
 
 
-def _runs(seen: Facts, at_s: float) -> bool:
-    end_s = seen["end_s"]
-    return seen["start_s"] <= at_s + _SOON_S and (end_s is None or end_s > at_s + _SOON_S)
+def _runs(flow_facts: Facts, at_s: float) -> bool:
+    end_s = flow_facts["end_s"]
+    return flow_facts["start_s"] <= at_s + _SOON_S and (end_s is None or end_s > at_s + _SOON_S)
 
 
 def _rate_mbps(network: Network, link: Link, way: str, at_s: float) -> float:

@@ -23,5 +23,5 @@ def marked(queues: Sequence[Mapping[str, Any]], hop: Mapping[str, int] | None) -
 
 
 def _marks(queue: Mapping[str, Any]) -> int:
-    own = sum(queue.get(name, 0) for name in ("ecn_mark", "ce_mark"))
-    return int(own + sum(tin.get("ecn_mark", 0) for tin in queue.get("tins", ())))
+    marks = sum(queue.get(name, 0) for name in ("ecn_mark", "ce_mark"))
+    return int(marks + sum(tin.get("ecn_mark", 0) for tin in queue.get("tins", ())))

@@ -6,7 +6,7 @@ from typing import Any
 from conformance.model.networks.network import Network
 
 
-def of_flows(shared: Network, seen: Sequence[Sequence[int]]) -> list[dict[str, Any]]:
+def of_flows(shared: Network, counted: Sequence[Sequence[int]]) -> list[dict[str, Any]]:
     """Return the round-trip times of each flow's data packets that a queue's watch saw, without retransmitted ones."""
     return [
         {
@@ -18,5 +18,5 @@ def of_flows(shared: Network, seen: Sequence[Sequence[int]]) -> list[dict[str, A
                 for name, ns in (("mean_ms", total / packets), ("least_ms", least), ("most_ms", most))
             },
         }
-        for group, flow, packets, total, least, most in sorted(map(tuple, seen))
+        for group, flow, packets, total, least, most in sorted(map(tuple, counted))
     ]

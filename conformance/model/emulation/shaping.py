@@ -159,30 +159,32 @@ def problems(direction: Direction, qdiscs: list[Mapping[str, Any]], held: bool =
 
     `held`: the direction's rate was 0 at times, as in tc_lines().
     """
-    found = []
+    differences = []
     netem = next((q for q in qdiscs if q.get("kind") == "netem"), {})
     delay_ms = _option(netem, "delay", "delay") * 1000
     loss_pct = _option(netem, "loss-random", "loss") * 100
     # Each trial's delay is off by up to 10 us; without a delay, netem has 1 us.
     if not math.isclose(delay_ms, direction.delay_ms, rel_tol=1e-3, abs_tol=0.0125):
-        found.append(f"a delay of {delay_ms:g} ms instead of {direction.delay_ms:g}")
+        differences.append(f"a delay of {delay_ms:g} ms instead of {direction.delay_ms:g}")
     if not math.isclose(loss_pct, direction.loss_pct, rel_tol=1e-3, abs_tol=1e-6):
-        found.append(f"a loss of {loss_pct:g} % instead of {direction.loss_pct:g}")
+        differences.append(f"a loss of {loss_pct:g} % instead of {direction.loss_pct:g}")
     if direction.rate_mbps is not None:
         kind = "plug" if held else direction.queue.kind if direction.queue else "pfifo"
         kinds = {str(q.get("kind")) for q in qdiscs}
         wanted = (
             {"netem"} if direction.limiter == "netem" else {direction.limiter, "bfifo" if kind == "policer" else kind}
         )
-        found += [f"no {kind} qdisc" for kind in sorted(wanted - kinds)]
+        differences += [f"no {kind} qdisc" for kind in sorted(wanted - kinds)]
         if direction.queue is not None and direction.queue.kind == DUAL:
-            found += [why for q in qdiscs if q.get("kind") == DUAL for why in dualpi2.problems(direction.queue, q)]
-    return found
+            differences += [
+                why for q in qdiscs if q.get("kind") == DUAL for why in dualpi2.problems(direction.queue, q)
+            ]
+    return differences
 
 
 def _option(queue: Mapping[str, Any], *path: str) -> float:
     """Return a number from the options that tc shows of a queue; 0 if there is none, since tc leaves zeros out."""
-    found = queue.get("options")
+    option = queue.get("options")
     for name in path:
-        found = found.get(name) if isinstance(found, dict) else None
-    return found if isinstance(found, (int, float)) and abs(found) < _MOST else 0
+        option = option.get(name) if isinstance(option, dict) else None
+    return option if isinstance(option, (int, float)) and abs(option) < _MOST else 0

@@ -130,7 +130,7 @@ class Flows(Sparse):
                 yield "/bytes", "it must say how much is sent; give bytes, seconds, seconds_at_rate or requests"
         elif self.algorithm is not None and not _ALGORITHM.match(self.algorithm):
             yield "/algorithm", f"{self.algorithm!r} is not a valid kernel name of a congestion control"
-        if sum(one is not None for one in (self.bytes, self.seconds, self.seconds_at_rate)) > 1:
+        if sum(amount is not None for amount in (self.bytes, self.seconds, self.seconds_at_rate)) > 1:
             yield "/seconds", "give only one of bytes, seconds and seconds_at_rate"
         if self.requests and self.amount is not None:
             yield "/requests", "requests say how much is sent; leave out bytes, seconds and seconds_at_rate"
@@ -163,7 +163,7 @@ class Flows(Sparse):
     @property
     def amount(self) -> float | None:
         """How much each flow sends, in its field's own unit; None if it sends for as long as others run."""
-        return next((one for one in (self.bytes, self.seconds, self.seconds_at_rate) if one is not None), None)
+        return next((amount for amount in (self.bytes, self.seconds, self.seconds_at_rate) if amount is not None), None)
 
     @property
     def has_end(self) -> bool:

@@ -46,13 +46,13 @@ class RateTrace:
             yield start_s + first * self.step_s, min(start_s + at * self.step_s, end_s), rate
 
 
-def read(asked: Mapping[str, Any], load: Callable[[str], bytes]) -> RateTrace:
+def read(source: Mapping[str, Any], load: Callable[[str], bytes]) -> RateTrace:
     """Return the trace of {"file", "format", "step_s"}, or what to_json() wrote. Raises UserError naming the line."""
-    if "rates_mbps" in asked:
-        return RateTrace(**{**asked, "rates_mbps": tuple(asked["rates_mbps"])})
-    file, form = asked["file"], asked["format"]
+    if "rates_mbps" in source:
+        return RateTrace(**{**source, "rates_mbps": tuple(source["rates_mbps"])})
+    file, form = source["file"], source["format"]
     data = load(file)
-    step_s = asked.get("step_s", _STEP_S[form])
+    step_s = source.get("step_s", _STEP_S[form])
     try:
         text = data.decode("ascii")
     except UnicodeDecodeError:
@@ -75,14 +75,14 @@ def _lines(text: str) -> Iterator[str]:
 
 def _number(file: str, line: int, text: str) -> float:
     try:
-        found = float(text)
+        number = float(text)
     except ValueError:
         raise UserError(f"{file}, line {line}: {text.strip()[:20]!r} is not a number") from None
-    if not math.isfinite(found) or found < 0:
+    if not math.isfinite(number) or number < 0:
         raise UserError(
             f"{file}, line {line}: {text.strip()[:20]} is negative or not finite", "give a finite number from 0 on"
         )
-    return found
+    return number
 
 
 def _rates(file: str, numbers: list[float]) -> list[float]:
@@ -96,16 +96,16 @@ def _rates(file: str, numbers: list[float]) -> list[float]:
 def _binned(file: str, times_ms: list[float], step_s: float) -> list[float]:
     """Return the rate of each step from its number of opportunities. As in Mahimahi, the last one ends the trace."""
     if sorted(times_ms) != times_ms:
-        at = next(at for at, (one, other) in enumerate(itertools.pairwise(times_ms), 2) if other < one)
+        at = next(at for at, (earlier, other) in enumerate(itertools.pairwise(times_ms), 2) if other < earlier)
         raise UserError(f"{file}, number {at}: it goes back in time", "give the opportunities in order")
     if times_ms[-1] <= 0:
         raise UserError(f"{file} ends at 0 ms", "the last opportunity ends the trace; give it a later time")
     count = math.ceil(round(times_ms[-1] / 1000 / step_s, 9))
     if count > _MOST_STEPS:
         raise UserError(f"{file} has {count} steps", f"at most {_MOST_STEPS} fit; give a longer step_s")
-    found = [0] * count
+    counts = [0] * count
     for time_ms in times_ms:
         # An opportunity at the very end of a step belongs to that step, as the trace begins after 0.
-        found[max(math.ceil(round(time_ms / 1000 / step_s, 9)) - 1, 0)] += 1
-    rates = [round(bin_ * _OPPORTUNITY_BITS / step_s / 1e6, 6) for bin_ in found]
+        counts[max(math.ceil(round(time_ms / 1000 / step_s, 9)) - 1, 0)] += 1
+    rates = [round(bin_ * _OPPORTUNITY_BITS / step_s / 1e6, 6) for bin_ in counts]
     return [rate if rate == 0 or rate >= _LEAST_MBPS else _LEAST_MBPS for rate in rates]
