@@ -185,7 +185,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         "conformance-collected": xdist.Collected(config, _known_markers(config)),
         "conformance-zones": summary.Zones(
             functools.partial(late.repeated, option) if option.confirm else None,
-            options.chosen(option).options(),
+            lambda: options.chosen(option).options(),  # a mistake in them is reported at the collection
             is_smoke=bool(re.search(r"(?<!not )\bsmoke\b", option.markexpr or "")),
         ),
     }

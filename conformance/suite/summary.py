@@ -60,12 +60,12 @@ class Zones:
     """Collects the verdicts of a session, including those of its workers.
 
     `repeat` repeats violations with fresh seeds, and returns the verdicts on these; it is None if nothing is to be
-    repeated. `options`: those that choose the stack. `is_smoke`: whether only the smoke tier was asked.
+    repeated. `options` returns those that choose the stack. `is_smoke`: whether only the smoke tier was asked.
     """
 
     def __init__(
-        self, repeat: Callable[[Collection[Name]], Mapping[Name, Verdict]] | None = None, options: str = "",
-        is_smoke: bool = False,
+        self, repeat: Callable[[Collection[Name]], Mapping[Name, Verdict]] | None = None,
+        options: Callable[[], str] = str, is_smoke: bool = False,
     ) -> None:  # fmt: skip
         self._measure_again, self._options, self._is_smoke = repeat, options, is_smoke
         self._not_repeated: list[str] = []
@@ -135,7 +135,7 @@ class Zones:
             if specification := clauses.first_for(algorithm):
                 terminalreporter.section(f"{algorithm}: what is not kept")
                 findings = [finding for finding in self._settled() if finding.algorithm == algorithm]
-                for line in first_verdict.lines(specification, algorithm, findings, self._options, self._is_smoke):
+                for line in first_verdict.lines(specification, algorithm, findings, self._options(), self._is_smoke):
                     terminalreporter.write_line(line)
         terminalreporter.section("zones")
         for line in self.lines():

@@ -227,5 +227,5 @@ def test_bytes_beside_the_connection_are_an_error_in_a_scenario_too(bench):
     batches = [bench.trials("cubic", setting, [1]) for setting in asked]
     beside, good = bench.place("cubic").room.run(bench.adapter, batches, threading.Event())
     assert beside.outcome is ERROR
-    assert beside.message.startswith("the server of hostile (group test) sent beside its connection: ")
+    assert beside.message.startswith("the server of hostile sent beside its connection: ")
     assert good.outcome is OK, good.message

@@ -91,10 +91,10 @@ def test_a_saved_image_runs_as_an_exported_one_does(rootfs, tmp_path):
         ("exit 127", Outcome.UNSUPPORTED, "does not offer"),
         (
             'test "$ROLE" = client || exec /bin/endpoint; : > /downloads/625000',
-            Outcome.ERROR,
+            Outcome.FAILED,
             "0 bytes were",
         ),
-        ('test "$ROLE" = client && exit 3; exec /bin/endpoint', Outcome.ERROR, "status 3"),
+        ('test "$ROLE" = client && exit 3; exec /bin/endpoint', Outcome.FAILED, "status 3"),
         (": > /bin/evil && exec /bin/endpoint; exit 5", Outcome.ERROR, "evil"),
     ],
 )

@@ -61,7 +61,7 @@ def captured(monkeypatch, tmp_path):
     )
     monkeypatch.setattr(Reader, "_without_captures", kept)
     # Keep a first pass's captures, too.
-    monkeypatch.setattr(two_passes, "_captured", packets)
+    monkeypatch.setattr(two_passes, "_captured", lambda path, protocol, where: packets(path, protocol, where.server))
     return read
 
 

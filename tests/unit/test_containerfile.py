@@ -17,7 +17,7 @@ HAS = {"openjdk-17-jdk-headless": {"openjdk-17-jre-headless"}, "ngtcp2-server": 
 HAS |= {"openjdk-17-jre-headless": {"java"}, "nginx-light": {"nginx"}}
 #: stacks that are built only from a user's build
 OWN = {"lsquic", "neqo", "picoquic", "quicly"}
-IN_ALL = {"python3", "dpkg-query", "cat", "sed", "sha256sum"}
+IN_ALL = {"python3", "dpkg-query", "cat", "sed", "sha256sum", "sort"}
 
 
 def stages():

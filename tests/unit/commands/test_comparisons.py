@@ -402,7 +402,7 @@ def test_a_build_that_no_longer_sends_ect_is_undecided(world, monkeypatch):
 def test_what_is_unclear_is_undecided_with_the_leading_candidate_and_the_time_that_decides(world, monkeypatch):
     """Two of eight trials were traced in time, so nothing can be shown to have moved."""
     features_are(monkeypatch, features_of(0.7), features_of(0.8))
-    monkeypatch.setattr(compare_work.Spent, "estimate_s", lambda _, trials: 2.0 * trials)
+    monkeypatch.setattr(compare_work.TrialCost, "estimate_s", lambda _, trials: 2.0 * trials)
     found, _ = built_again(world)
     assert found.exit_status == 4
     assert (found.further.leading.quantity.name, found.further.trials) == ("kept", found.trials)
