@@ -151,7 +151,7 @@ def test_pepsal_on_path_can_take_its_place(bench, fake_pepsal):
 def test_connections_do_not_pass_by_the_proxy(bench, fake_pepsal):
     """If connections were not handed over, the path would be measured end to end, but called split."""
     (found,) = go(bench, [path(fake_pepsal("ip rule del lookup 100; ip rule del lookup 100"))])
-    assert found.outcome is Outcome.ERROR and "timed out" in found.message
+    assert found.outcome is Outcome.ERROR and "did not pass through the proxy" in found.message
 
 
 def test_the_suite_measures_a_path_of_the_zone_through_the_proxy(pytester, monkeypatch):

@@ -372,6 +372,8 @@ def _passed_by_the_proxy(case: Case) -> Fault | None:
         return None
     if difference(case.detail, "router", "Tcp.ActiveOpens") != 0:
         return None
+    if difference(case.detail, "client", "Tcp.ActiveOpens") == 0:
+        return None  # the client never tried
     return Fault("the connection did not pass through the proxy")
 
 
@@ -388,6 +390,7 @@ def _several_connections(case: Case) -> Fault | None:
 
 #: The first check that finds a fault names the cause: later ones may fail because of it.
 CHECKS: tuple[Callable[[Case], Fault | None], ...] = (
+    _passed_by_the_proxy,
     _nothing_transferred,
     _stood_still,
     _client_did_not_end,
@@ -395,7 +398,6 @@ CHECKS: tuple[Callable[[Case], Fault | None], ...] = (
     _client_lies,
     _not_supported,
     _other_algorithm,
-    _passed_by_the_proxy,
     _several_connections,
 )
 
