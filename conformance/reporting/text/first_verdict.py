@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from conformance.catalogue import clauses
 from conformance.model.clauses.document import Clause, Specification
+from conformance.model.judging import verdict as verdicts
 from conformance.model.judging.kinds import KindRule
 from conformance.model.judging.session import Finding
-from conformance.model.judging.verdict import Status
 from conformance.support.console import one_line
 
 #: the most violations of clauses, lines about zones, and faults that are named
@@ -28,8 +28,7 @@ def lines(
     of_clauses = {by_clause[f.verdict.zone_id]: f for f in findings if f.verdict.zone_id in by_clause}
     others = [f for f in findings if f.verdict.zone_id not in by_clause]
     violated = [clause for clause, finding in of_clauses.items() if _violates(finding)]
-    number = collections.Counter(finding.verdict.status for finding in of_clauses.values())
-    counted = ", ".join(f"{number[status]} {status}" for status in Status if number[status])
+    counted = verdicts.counts(finding.verdict.status for finding in of_clauses.values())
     yield f"{specification.document}, {len(of_clauses)} clauses: {counted}"
     for clause in violated[:_MOST_CLAUSES]:
         yield from _clause(clause, of_clauses[clause])
@@ -41,7 +40,7 @@ def lines(
 
 
 def _violates(finding: Finding) -> bool:
-    return finding.verdict.status is Status.VIOLATES and not finding.unconfirmed
+    return finding.verdict.status.against and not finding.unconfirmed
 
 
 def _clause(clause: Clause, finding: Finding) -> Iterator[str]:
@@ -50,32 +49,33 @@ def _clause(clause: Clause, finding: Finding) -> Iterator[str]:
     if verdict.value is not None:
         measured = f"{verdict.value:.{observable.digits}f} {observable.unit}".strip()
         yield one_line(f"    measured {measured}, asked {clause.permitted}: {observable.title}")
+    else:  # it fails
+        yield one_line(f"    {verdict.reason}")
 
 
 def _zones(findings: Sequence[Finding]) -> Iterator[str]:
     """Yield how each kind of cells that is off compares with the reference, and which places of other zones are."""
     if not findings:
         return
-    number = collections.Counter(finding.verdict.status for finding in findings)
-    counted = ", ".join(f"{number[status]} {status}" for status in Status if number[status])
+    counted = verdicts.counts(finding.verdict.status for finding in findings)
     yield f"beside the reference, {len(findings)} questions: {counted}"
-    off = [finding for finding in findings if _violates(finding)]
-    kinds = [finding for finding in off if finding.noun == KindRule.noun]
-    told = [_kind(finding) for finding in kinds]
+    kinds: list[str] = []
     by_zone: dict[str, list[Finding]] = collections.defaultdict(list)
-    for finding in off:
-        if finding.noun != KindRule.noun:
+    for finding in filter(_violates, findings):
+        if finding.noun == KindRule.noun:
+            kinds.append(_kind(finding))
+        else:
             by_zone[finding.verdict.zone_id].append(finding)
-    told += [f"  {zone_id}: {', '.join(map(_place, of_zone))}" for zone_id, of_zone in by_zone.items()]
-    yield from told[:_MOST_ZONES]
-    if len(told) > _MOST_ZONES:
-        yield f"  and {len(told) - _MOST_ZONES} more zones"
+    off = kinds + [f"  {zone_id}: {', '.join(map(_place, of_zone))}" for zone_id, of_zone in by_zone.items()]
+    yield from off[:_MOST_ZONES]
+    if len(off) > _MOST_ZONES:
+        yield f"  and {len(off) - _MOST_ZONES} more zones"
 
 
 def _kind(finding: Finding) -> str:
     verdict = finding.verdict
     where = f"  {verdict.zone_id}, {verdict.place.id}"
-    if verdict.what == "unevenness":
+    if verdict.what == "unevenness" or verdict.value is None:
         return f"{where}: {verdict.reason}"
     permitted = f"{verdict.permitted.low:.2f} to {verdict.permitted.high:.2f}"
     far = f", farthest at {finding.at.id}" if finding.at else ""

@@ -1,5 +1,7 @@
 """What a person reads of BBRv3: what of the draft is not kept, what is off, the likeliest faults, and what to run."""
 
+import dataclasses
+
 import pytest
 
 from conformance.catalogue import clause_record, clauses, documents
@@ -112,3 +114,15 @@ def test_the_known_faults_of_real_stacks_are_among_the_first_four(stack):
     }
     first = [fault for fault, _ in first_verdict.likeliest(of_stack)][:4]
     assert _KNOWN[stack] <= set(first) and bool(first) == bool(_KNOWN[stack])
+
+
+def test_what_fails_is_said_with_its_reason():
+    (failed, kind) = (
+        dataclasses.replace(
+            finding, verdict=dataclasses.replace(finding.verdict, status=Status.FAILS, value=None, reason="it ended")
+        )
+        for finding in (of_clause("BBR04", 7.0), of_kind(1.16))
+    )
+    text = lines(failed, kind)
+    assert text[0].endswith("1 clauses: 1 fails") and "    it ended" in text
+    assert "  bbrv3/heatmap-packets, up-to-2pct: it ended" in text
