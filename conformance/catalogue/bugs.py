@@ -4,10 +4,11 @@
 run`: what told the two builds of an entry apart.
 """
 
+import dataclasses
 import json
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from typing import Literal, Self
 
 import msgspec
 
@@ -118,7 +119,47 @@ class EntryRun(Record):
 
     def by(self, *commands: str) -> bool:
         """Return whether one of these commands caught it."""
-        return any(tier.caught for tier in self.tiers if tier.command in commands)
+        return bool(self.tells(*commands))
+
+    def tells(self, *commands: str) -> list[str]:
+        """Return what the first of these commands that caught it tells the builds apart by."""
+        return next((tier.by for tier in self.tiers if tier.caught and tier.command in commands), [])
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Tally:
+    """The entries that were run, bugs and shams apart, and the `rest`."""
+
+    real: tuple[tuple[Bug, EntryRun], ...]
+    shams: tuple[tuple[Bug, EntryRun], ...]
+    rest: tuple[Bug, ...]
+
+    @classmethod
+    def from_runs(cls, bugs: Sequence[Bug], runs: Mapping[str, EntryRun]) -> Self:
+        """Return the Tally of entries and {id: what came of the entry}."""
+        there = [(bug, runs[bug.id]) for bug in bugs if bug.id in runs]
+        return cls(
+            real=tuple((bug, run) for bug, run in there if not bug.sham),
+            shams=tuple((bug, run) for bug, run in there if bug.sham),
+            rest=tuple(bug for bug in bugs if bug.id not in runs),
+        )
+
+    def of(self, caught: bool) -> list[tuple[Bug, EntryRun]]:
+        """Return the bugs that were caught, or those that were missed."""
+        return [(bug, run) for bug, run in self.real if run.caught is caught]
+
+    @property
+    def named(self) -> int:
+        return sum(run.named for _, run in self.real)
+
+    @property
+    def moved(self) -> list[str]:
+        """The shams that something told apart."""
+        return [bug.id for bug, run in self.shams if run.caught]
+
+    def caught(self, *commands: str) -> int:
+        """Return how many bugs one of these commands catches."""
+        return sum(run.by(*commands) for _, run in self.real)
 
 
 def folder() -> pathlib.Path:

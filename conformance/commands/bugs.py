@@ -8,22 +8,21 @@ import collections
 import dataclasses
 import pathlib
 import time
-from collections.abc import Iterator, Sequence
-from typing import Annotated
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, TypeVar
 
 from conformance.catalogue import bugs
-from conformance.catalogue.bugs import Bug, Build, EntryRun, Tier
+from conformance.catalogue.bugs import Bug, Build, EntryRun, Tally, Tier
 from conformance.commands import clause, compare, gate
 from conformance.commands.compare_result import Comparison
 from conformance.commands.result import Result
-from conformance.commands.status import ExitStatus, of_verdicts
+from conformance.commands.status import ExitStatus
 from conformance.engine import benches
 from conformance.engine.benches import Choice
 from conformance.lab import adapter
 from conformance.model.errors import UserError
 from conformance.model.judging import grid, seeds
 from conformance.model.judging.session import Finding
-from conformance.model.judging.verdict import Status
 from conformance.model.studies.comparison import Movement
 from conformance.reporting.text import compare as compare_text
 from conformance.support.notes import Notes
@@ -31,6 +30,9 @@ from conformance.support.record import At, Record
 
 #: what tells the builds apart, the first sentence, how many trials that took, and how many places there was no time for
 Said = tuple[list[str], str, int, int]
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -78,10 +80,10 @@ class RanBugsRecord(Record):
     #: Entries that were not run, and why.
     not_run: Annotated[dict[str, str], At("absent")]
     caught: int
-    named: int
+    named: Annotated[int, At("tally.named")]
     missed: int
     #: Shams that the judgements told apart, although they do not differ in congestion control.
-    moved: Annotated[list[str], At("alarms")]
+    moved: Annotated[list[str], At("tally.moved")]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,33 +99,23 @@ class Ran(Result):
     recorded: pathlib.Path | None = None
 
     @property
-    def alarms(self) -> list[str]:
-        shams = {bug.id for bug in self.bugs if bug.sham}
-        return [run.id for run in self.runs if run.id in shams and run.caught]
-
-    @property
-    def _real(self) -> list[EntryRun]:
-        shams = {bug.id for bug in self.bugs if bug.sham}
-        return [run for run in self.runs if run.id not in shams]
+    def tally(self) -> Tally:
+        return Tally.from_runs(self.bugs, {run.id: run for run in self.runs})
 
     @property
     def caught(self) -> int:
-        return sum(run.caught for run in self._real)
-
-    @property
-    def named(self) -> int:
-        return sum(run.named for run in self._real)
+        return len(self.tally.of(caught=True))
 
     @property
     def missed(self) -> int:
-        return len(self._real) - self.caught
+        return len(self.tally.of(caught=False))
 
     @property
     def exit_status(self) -> ExitStatus:
         """VIOLATES if an entry was missed or a sham moved, UNKNOWN if none was run, else DONE."""
         if not self.runs:
             return ExitStatus.UNKNOWN
-        return ExitStatus.VIOLATES if self.missed or self.alarms else ExitStatus.DONE
+        return ExitStatus.VIOLATES if self.missed or self.tally.moved else ExitStatus.DONE
 
 
 def run(ids: Sequence[str], options: BugsOptions, notes: Notes) -> Ran:
@@ -138,14 +130,16 @@ def run(ids: Sequence[str], options: BugsOptions, notes: Notes) -> Ran:
     for bug in chosen:
         try:
             choices = _choices(bug, options.trees, notes)
-            builds = [_identity(choice, bug.algorithm) for choice in choices]
+            sides = [benches.find(choice) for choice in choices]
+            schemes = [side.scheme(bug.algorithm) for side in sides]
         except UserError as error:
             absent[bug.id] = str(error)
             notes.warn(f"{bug.id} is not run: {error}")
             continue
+        builds = [(scheme.id, scheme.stack_digest) for scheme in schemes]
         known = before.get(bug.id)
         if known is None or known.builds != builds:
-            known = EntryRun(bug.id, builds, _lab(choices[0]), list(_judged(bug, choices, options, notes)))
+            known = EntryRun(bug.id, builds, sides[0].lab_digest, list(_judged(bug, choices, options, notes)))
             path = bugs.record([known]) if options.recorded else None
         done.append(known)
     return Ran(bugs=chosen, runs=tuple(done), absent=absent, recorded=path)
@@ -169,15 +163,6 @@ def _sources(bug: Bug, build: Build, trees: dict[str, str]) -> tuple[str, ...]:
     if build.tree not in trees:
         raise UserError(f"its tree {build.tree} is not given", f"build it, and give --source {build.tree}=PATH")
     return (f"{bug.part}={trees[build.tree]}",)
-
-
-def _identity(choice: Choice, algorithm: str) -> tuple[str, str]:
-    scheme = benches.find(choice).scheme(algorithm)
-    return scheme.id, scheme.stack_digest
-
-
-def _lab(choice: Choice) -> str:
-    return benches.find(choice).lab_digest
 
 
 def _judged(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, notes: Notes) -> Iterator[Tier]:
@@ -222,23 +207,19 @@ def _first(comparison: Comparison) -> str:
 
 def _clauses(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, notes: Notes) -> Said:
     """Judge the buggy build by all clauses, and the fixed one by those that speak against the buggy one."""
-    buggy, fixed = choices
-    trials, against = 0, dict[str, clause.JudgedClause]()
-    for choice, what in ((buggy, options.clauses), (fixed, None)):
-        ids = tuple(against) if what is None else what
-        if what is None and not ids:
-            break
+
+    def judge(choice: Choice, ids: tuple[str, ...]) -> tuple[int, dict[str, clause.JudgedClause]]:
         ran = clause.run(
-            ids, [bug.algorithm], choice, mutant=None, trials=5, first_seed=seeds.JUDGED, most_trials=None,
-            results=options.results, workers=options.workers, record=False, notes=notes,
+            ids or options.clauses, [bug.algorithm], choice, mutant=None, trials=5, first_seed=seeds.JUDGED,
+            most_trials=None, results=options.results, workers=options.workers, record=False, notes=notes,
         )  # fmt: skip
         most: collections.Counter[str] = collections.Counter()
         for judged in ran.judged:
             network = judged.clause.network.words
             most[network] = max(most[network], judged.verdict.n)
-        trials += most.total()
-        bad = {judged.clause.id: judged for judged in ran.judged if _against(judged.verdict.status)}
-        against = bad if what is not None else {name: of for name, of in against.items() if name not in bad}
+        return most.total(), {of.clause.id: of for of in ran.judged if of.verdict.status.against}
+
+    trials, against = _apart(judge, choices)
     if not against:
         return [], "the clauses say the same of both builds", trials, 0
     first = next(iter(against.values()))
@@ -247,10 +228,8 @@ def _clauses(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, not
 
 def _zones(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, notes: Notes) -> Said:
     """Judge both builds by the smoke cells of the algorithm's zones."""
-    trials, against = 0, dict[tuple[str, str], Finding]()
-    for choice in choices:
-        if choice is choices[1] and not against:
-            break
+
+    def judge(choice: Choice, _: object) -> tuple[int, dict[tuple[str, str], Finding]]:
         judged = gate.compute(
             gate.GateOptions(
                 algorithms=[bug.algorithm], choice=choice, results=options.results, grid=options.grid, why=False,
@@ -258,18 +237,26 @@ def _zones(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, notes
             ),
             notes,
         )  # fmt: skip
-        trials += len(judged.measurements)
-        bad = {
-            (finding.verdict.zone_id, finding.verdict.place.id): finding
-            for finding in judged.findings
-            if _against(finding.confirmed.status)
-        }
-        against = bad if choice is choices[0] else {name: of for name, of in against.items() if name not in bad}
+        bad = [finding for finding in judged.findings if finding.confirmed.status.against]
+        return len(judged.measurements), {(of.verdict.zone_id, of.verdict.place.id): of for of in bad}
+
+    trials, against = _apart(judge, choices)
     if not against:
         return [], "the zones say the same of both builds", trials, 0
     (zone, place), first = next(iter(against.items()))
     return list(dict.fromkeys(name for name, _ in against)), f"{zone} at {place}: {first.verdict.reason}", trials, 0
 
 
-def _against(status: Status) -> bool:
-    return of_verdicts([status]) is ExitStatus.VIOLATES
+def _apart(
+    judge: Callable[[Choice, tuple[_K, ...]], tuple[int, dict[_K, _V]]], choices: tuple[Choice, Choice]
+) -> tuple[int, dict[_K, _V]]:
+    """Return the number of trials, and what speaks against the buggy build but not against the fixed one.
+
+    `judge(choice, names)` returns both of one build. `names`: what spoke against the buggy build; none for that itself.
+    """
+    buggy, fixed = choices
+    trials, against = judge(buggy, ())
+    if not against:
+        return trials, against
+    more, also = judge(fixed, tuple(against))
+    return trials + more, {name: of for name, of in against.items() if name not in also}

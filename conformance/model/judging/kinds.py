@@ -121,7 +121,7 @@ class KindRule(Rule):
         """Return {cell: the median there relative to the reference's} of the cells that have values."""
         by_cell = {}
         for setting, measurements in measured.items():
-            if values := [amount for m in measurements if (amount := self.zone.value(m)) is not None]:
+            if values := self._values(measurements):
                 by_cell[setting.cell] = _floored(statistics.median(values)) / self._reference(setting, measurements)
         return by_cell
 
@@ -137,7 +137,10 @@ class KindRule(Rule):
             return None
         far = max(ratios, key=lambda cell: self._far(ratios, cell))
         (measurements,) = (measurements for setting, measurements in measured.items() if setting.cell == far)
-        return far, tuple(amount for m in measurements if (amount := self.zone.value(m)) is not None)
+        return far, tuple(self._values(measurements))
+
+    def _values(self, measurements: Sequence[Measurement]) -> list[float]:
+        return [amount for m in measurements if (amount := self.zone.value(m)) is not None]
 
     def _far(self, ratios: Mapping[Cell, float], cell: Cell) -> float:
         up = math.log(ratios[cell])
@@ -243,9 +246,6 @@ class Evenness(KindRule):
         if unevenness <= UNEVEN:
             return verdict(*verdicts.undecided_inside(False))
         return verdict(*verdicts.undecided_outside())
-
-    def _values(self, measurements: Sequence[Measurement]) -> list[float]:
-        return [amount for m in measurements if (amount := self.zone.value(m)) is not None]
 
     def _far(self, ratios: Mapping[Cell, float], cell: Cell) -> float:
         return abs(math.log(ratios[cell]) - statistics.median(map(math.log, ratios.values())))

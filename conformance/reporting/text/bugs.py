@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # for annotations only: a renderer may name a command's resul
 
 def show(ran: "Ran", console: rich.console.Console) -> None:
     """Show each entry, then how many were caught."""
-    shams = {bug.id for bug in ran.bugs if bug.sham}
+    shams = {bug.id for bug, _ in ran.tally.shams}
     table = rich.table.Table(title="Bugs that stacks had, and what catches them", title_justify="left")
     for name in ("entry", "compare", "absolute", "named", "trials", "minutes", "what is said first"):
         table.add_column(name, justify="right" if name in ("trials", "minutes") else "left", overflow="fold")
@@ -36,7 +36,7 @@ def cells(run: EntryRun, sham: bool) -> list[str]:
     return [
         run.id,
         caught if run.by("compare") else not_caught,
-        next((tier.by[0] for tier in run.tiers if tier.caught and tier.command in ABSOLUTE), not_caught),
+        next(iter(run.tells(*ABSOLUTE)), not_caught),
         "" if cheapest is None or sham else "right" if run.named else "no",
         str(run.trials),
         f"{run.minutes:.1f}",
@@ -46,9 +46,8 @@ def cells(run: EntryRun, sham: bool) -> list[str]:
 
 def summary(ran: "Ran") -> str:
     """Return how many entries were caught, and how many shams moved."""
-    shams = sum(bug.sham for bug in ran.bugs if bug.id in {run.id for run in ran.runs})
-    real = len(ran.runs) - shams
+    tally = ran.tally
     return (
-        f"{count(real, 'bug')}: {ran.caught} caught ({ran.named} of them named right), {ran.missed} missed;"
-        f" {count(shams, 'sham')}: {len(ran.alarms)} moved; {len(ran.absent)} not run"
+        f"{count(len(tally.real), 'bug')}: {ran.caught} caught ({tally.named} of them named right),"
+        f" {ran.missed} missed; {count(len(tally.shams), 'sham')}: {len(tally.moved)} moved; {len(ran.absent)} not run"
     )

@@ -185,8 +185,7 @@ def _lines(outcome: "GateResult", quote: Callable[[str], str]) -> Iterator[str]:
 
 def _clauses(clauses: "Clauses") -> Iterator[str]:
     """Yield how many clauses have which verdict, then the new violations with their evidence."""
-    by_status = collections.Counter(judged_clause.verdict.status for judged_clause in clauses.judged)
-    parts = [f"{by_status[status]} {status}" for status in Status if by_status[status]] or ["none measured"]
+    parts = [counts(judged_clause.verdict.status for judged_clause in clauses.judged) or "none measured"]
     known = ", ".join(f"{judged_clause.clause.id} ({judged_clause.algorithm})" for judged_clause in clauses.known)
     parts += [f"{len(clauses.unmeasured)} not measured in time"] if clauses.unmeasured else []
     yield f"clauses: {', '.join(parts)}" + (f"; violated as on record: {known}" if known else "")
