@@ -223,7 +223,8 @@ def _clauses(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, not
     if not against:
         return [], "the clauses say the same of both builds", trials, 0
     first = next(iter(against.values()))
-    return list(against), first.rule.headline(first.scheme, first.verdict), trials, 0
+    headline = first.rule.headline(first.scheme, first.verdict).partition("\n")[0]
+    return list(against), f"{headline}: {first.clause.text}", trials, 0
 
 
 def _zones(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, notes: Notes) -> Said:
