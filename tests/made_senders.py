@@ -39,19 +39,24 @@ def timed(parts, rate, rtt_s):
     return sorted(parts)
 
 
-def seen(
-    clause_id, how, parts, *,
+def seen(clause_id, how, parts, **rest):
+    """Return a clause and what is seen of a sender on its network; see view()."""
+    clause = clauses.find(clause_id)
+    return clause, view(clause.network, clause.algorithms[0], how, parts, **rest)
+
+
+def view(
+    network, algorithm, how, parts, *,
     lost=(), outage=None, ect=False, slower=None, requests=(), triggered=None, ended_s=None,
 ):  # fmt: skip
-    """Return a clause and what is seen of a sender on its network.
+    """Return what is seen of a sender on a ClauseNetwork.
 
     `how`: `paced`, `windows` or `timed`, which turns `parts` into the times of packets; `slower`: (second, factor of
     the link's rate from then on); `lost`: numbers of lost packets; `outage`: (second, second) between which all packets
     sent are lost; `ect`: True to send all packets with ECT(0), or another codepoint; `requests`: (second, bytes);
     `triggered`: {state: second}; `ended_s`: when the client was done.
     """
-    clause = clauses.find(clause_id)
-    setting = clauses.setting(clause.network)
+    setting = clauses.setting(network)
     rate = setting.cell.bandwidth_mbps * 1e6 / 8
     network = setting.network
     rtt_s = network.rtt_s(network.tested) if network else 2 * setting.cell.one_way_delay_ms / 1000
@@ -73,8 +78,8 @@ def seen(
         ecn_out=numpy.zeros(len(sent_s), int), asked_ns=none, asked_bytes=none,
     )  # fmt: skip
     states = {state: at_s + BEGAN_NS / 1e9 for state, at_s in (triggered or {}).items()}
-    return clause, View(
-        packets=kept, setting=setting, algorithm=clause.algorithms[0], requests=tuple(requests), triggered=states,
+    return View(
+        packets=kept, setting=setting, algorithm=algorithm, requests=tuple(requests), triggered=states,
         ended_s=ended_s,
     )  # fmt: skip
 

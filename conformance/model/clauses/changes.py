@@ -15,6 +15,7 @@ from conformance.model.diagnosis.feature_table import Feature
 from conformance.model.diagnosis.ranking import Reading, of_samples
 from conformance.model.diagnosis.samples import Samples
 from conformance.model.errors import UserError
+from conformance.model.networks.place import Point
 
 
 def _event(event: str) -> ClauseNetwork:
@@ -47,6 +48,16 @@ def _growth(case: str) -> ClauseNetwork:
     return ClauseNetwork(scenario="growth-cases", point=(("case", case),))
 
 
+def _condition(condition: str) -> ClauseNetwork:
+    return ClauseNetwork(scenario="conditions", point=(("condition", condition),))
+
+
+LONG, TOGETHER, ONCE_KNOWN = "outage of 20 s", "losses together", "losses once a loss is known"
+EARLY, SWAPPED, TAIL = "a late packet in start-up", "neighbours swapped", "last packets lost"
+ANSWER, SMALL, RARE_ACKS = "first answer lost", "small packets only", "an acknowledgement for 25 packets"
+NARROW, NEAR, WIDE = "0.5 Mbit/s", "a round trip of 0.5 ms", "a large window"
+
+
 #: the networks in which two builds are compared, those of events that fewest other networks show first
 COMPARED_NETWORKS: Mapping[str, ClauseNetwork] = {
     OUTAGE: NETWORKS[OUTAGE],
@@ -58,6 +69,18 @@ COMPARED_NETWORKS: Mapping[str, ClauseNetwork] = {
     SLOW: NETWORKS[SLOW],
     MARKS: NETWORKS[MARKS],
     ALL_MARKED: _event("marks-all"),
+    TOGETHER: _condition("losses-together"),
+    ONCE_KNOWN: _condition("lost-once-known"),
+    EARLY: _condition("late-in-start-up"),
+    TAIL: _condition("last-packets-lost"),
+    ANSWER: _condition("first-answer-lost"),
+    SWAPPED: _condition("swapped"),
+    LONG: _condition("outage-20s"),
+    RARE_ACKS: ClauseNetwork(scenario="ack-policy", point=(("acks", "25"),)),
+    NARROW: _condition("slow-link"),
+    NEAR: _condition("short-path"),
+    SMALL: _condition("small-path"),
+    WIDE: _condition("large-window"),
     **NETWORKS,
 }
 #: weight of a feature that the network's event alone decides: as much as one that no other fault causes
@@ -120,8 +143,66 @@ COMPARED = (
     Feature(name="rate_when_marked", cell=ALL_MARKED, label=(None, "marks"), tolerance=0.2,
             says="while all packets were marked, {value} of the link's rate arrived",
             above="less of a response to marks", below="more of a response to marks"),
+    Feature(name="restart_window", cell=OUTAGE, label=("persistent_congestion", None), tolerance=1.6, ratio=True,
+            digits=1,
+            says="in the fifth round after an outage, {value} packets were in flight",
+            above="more growth after an outage", below="less growth after an outage"),
+    Feature(name="restart_after_s", cell=LONG, label=("backoff", "backoff"), tolerance=2, digits=1,
+            says="{value} s after an outage of 20 s, a packet arrived",
+            above="probes that come later", below="probes that come sooner"),
+    Feature(name="window_later", cell=TOGETHER, label=("every_loss", "response"), tolerance=0.2,
+            says="after three losses in a row, its window was {value} times the one before",
+            above="less of a response", below="several responses to one event"),
+    Feature(name="kept_of_last", cell=ONCE_KNOWN, label=("every_loss", "response"), tolerance=0.2,
+            says="losses of what it sent first once it knew of a loss left {value} of its window",
+            above="less of a response to a second loss", below="more of a response to a second loss"),
+    Feature(name="early_throughput", cell=EARLY, label=("disorder", "disorder"), tolerance=0.2,
+            says="after a packet came late in start-up, it used {value} of the link's rate",
+            above="a start-up that goes on", below="a start-up that ends"),
+    Feature(name="first_probe_rtts", cell=TAIL, label=("backoff", "backoff"), tolerance=1.4, ratio=True,
+            says="when the end of a body was lost, it was silent for {value} round trips",
+            above="a probe that comes later", below="a probe that comes sooner"),
+    Feature(name="request_rtts", cell=ANSWER, label=("backoff", "backoff"), tolerance=1.4, ratio=True, digits=1,
+            says="when its first answer was lost, a request came {value} round trips later",
+            above="probes of a handshake that come later", below="probes of a handshake that come sooner"),
+    Feature(name="during", cell=SWAPPED, label=("disorder", "disorder"), tolerance=0.2,
+            says="while neighbours were swapped, {value} of the link's rate arrived",
+            above="more of the rate", below="less of the rate"),
+    Feature(name="later_throughput", cell=RARE_ACKS, label=("growth", "gains"), tolerance=0.1,
+            says="with an acknowledgement for 25 packets, it used {value} of the link's rate",
+            above="more of the rate", below="less of the rate"),
+    Feature(name="burst", cell=RARE_ACKS, label=("pacing", "pacing"), tolerance=1.4, ratio=True, digits=0,
+            says="with an acknowledgement for 25 packets, it sent {value} packets at once",
+            above="larger bursts", below="smaller bursts"),
+    Feature(name="later_throughput", cell=NARROW, label=("growth", "gains"), tolerance=0.1,
+            says="at 0.5 Mbit/s, it used {value} of the link's rate",
+            above="more of the rate", below="less of the rate"),
+    Feature(name="later_lost", cell=NARROW, label=("growth", "gains"), tolerance=0.05,
+            says="at 0.5 Mbit/s, it lost {value} of its packets",
+            above="more losses", below="fewer losses"),
+    Feature(name="later_throughput", cell=NEAR, label=("response", "gains"), tolerance=0.1,
+            says="with a round trip of 0.5 ms, it used {value} of the link's rate",
+            above="more of the rate", below="less of the rate"),
+    Feature(name="later_lost", cell=NEAR, label=("response", "gains"), tolerance=0.05,
+            says="with a round trip of 0.5 ms, it lost {value} of its packets",
+            above="more losses", below="fewer losses"),
+    Feature(name="later_throughput", cell=SMALL, label=("packet_size", "packet_size"), tolerance=0.1,
+            says="on a path that carries packets of 1300 bytes at most, it used {value} of the link's rate",
+            above="more of the rate", below="less of the rate"),
+    Feature(name="start_up_growth", cell=WIDE, label=("slow_start", "slow_start"), tolerance=0.25,
+            says="at 50 Mbit/s and 100 ms, start-up sent {value} times as much in each round as in the one before",
+            above="a faster start-up", below="a slower start-up"),
+    Feature(name="growth_after_loss", cell=WIDE, label=("growth", None), tolerance=1.4, ratio=True, digits=1,
+            says="at 50 Mbit/s and 100 ms, its window grew by {value} packets in each round after a loss",
+            above="a window that grows faster", below="a window that grows more slowly"),
 )
 # fmt: on
+
+
+def is_read_at(feature: Feature, scenario: str, place: Point) -> bool:
+    """Return whether a feature is read at this point of a scenario."""
+    network = COMPARED_NETWORKS.get(feature.cell)
+    return network is not None and (network.scenario, dict(network.point)) == (scenario, dict(place.values))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ from conformance.model.captures.packets import ECT_1
 from conformance.model.clauses import (
     observables_bbr,
     observables_cases,
+    observables_conditions,
     observables_events,
     observables_growth,
     observables_recovery,
@@ -188,6 +189,7 @@ _ROWS = (
     *observables_requests.ROWS,
     *observables_bbr.ROWS,
     *observables_cases.ROWS,
+    *observables_conditions.ROWS,
     *observables_growth.ROWS,
     *observables_recovery.ROWS,
 )  # fmt: skip

@@ -30,7 +30,7 @@ def _rtt_s(view: View, at_s: float) -> float:
     return float(rtts_s[max(number, 0)])
 
 
-def _healed_s(view: View, event: Event) -> float:
+def path_healed_s(view: View, event: Event) -> float:
     """Return when the sender can know that packets arrive again. Raises Invisible if none did.
 
     An arrival after which nothing is sent for a round trip told the sender nothing: it was no more than an
@@ -51,14 +51,14 @@ def _sent(view: View, start_s: float, end_s: float) -> float:
 
 def _after_outage(view: View) -> Samples:
     """Return what was sent in the round trip after the sender can know that the path healed, in full packets."""
-    healed_s = _healed_s(view, view.event)
+    healed_s = path_healed_s(view, view.event)
     return shown([(_sent(view, healed_s, healed_s + 0.95 * view.base_rtt_s), healed_s)], "nothing was sent")
 
 
 def _after_outage_share(view: View) -> Samples:
     """Return the ratio of the largest window in round trips two to four after an outage to that before it."""
     event = view.event
-    flow, healed_s = view.flow, _healed_s(view, event)
+    flow, healed_s = view.flow, path_healed_s(view, event)
     before = flow.window(event.begin_s - 2 * _rtt_s(view, event.begin_s), event.begin_s)
     after = [flow.window(healed_s + at * view.base_rtt_s, healed_s + (at + 1) * view.base_rtt_s) for at in range(1, 4)]
     if not numpy.isfinite(before) or before < _LEAST_WINDOW:

@@ -53,7 +53,7 @@ def _start_up(flow: Flow) -> list[Round]:
     return rounds(flow, flow.request_s, float(flow.known_s[lost[0]] if len(lost) else flow.sent_s[-1]))
 
 
-def _last_loss(view: View) -> LossEvent:
+def last_loss(view: View) -> LossEvent:
     """Return the loss that the schedule's last entry caused. Raises Invisible."""
     # A loss that is known by then happened earlier; what this entry drops is known to be lost a round trip later.
     begin_s = view.begins_s(view.entries[-1])
@@ -65,7 +65,7 @@ def _last_loss(view: View) -> LossEvent:
     return loss_event
 
 
-def _grown(view: View, event: LossEvent) -> list[Round]:
+def rounds_after(view: View, event: LossEvent) -> list[Round]:
     """Return the rounds after a loss, until the next loss, or until the transfer has no more to send."""
     flow = view.flow
     later = [other.known_s for other in loss_events(flow) if other.known_s > event.known_s]
@@ -80,9 +80,9 @@ def _regrowth(late_k: float) -> Callable[[View], Samples]:
     """
 
     def observe(view: View) -> Samples:
-        event = _last_loss(view)
+        event = last_loss(view)
         k_s = (event.before * (1 - _BETA) / _C) ** (1 / 3)
-        grown = _grown(view, event)
+        grown = rounds_after(view, event)
         if not grown:
             raise Invisible("the transfer was over too soon after the loss")
         back = next((at for at in grown if at.packets >= _BACK * event.before), None)
@@ -95,8 +95,8 @@ def _regrowth(late_k: float) -> Callable[[View], Samples]:
 
 def _growth_beyond(view: View) -> Samples:
     """Return the packets per round trip by which the window grew once it was larger than before the loss."""
-    event = _last_loss(view)
-    beyond = [at for at in _grown(view, event) if at.packets >= _BEYOND * event.before]
+    event = last_loss(view)
+    beyond = [at for at in rounds_after(view, event) if at.packets >= _BEYOND * event.before]
     if len(beyond) < _LEAST_ROUNDS:
         raise Invisible("fewer than six round trips show a window larger than before the loss")
     slope = numpy.polyfit(range(len(beyond)), [at.packets for at in beyond], 1)[0]

@@ -9,6 +9,7 @@ import rich.table
 
 from conformance.model.clauses import changes
 from conformance.model.diagnosis import feature_table
+from conformance.model.diagnosis.feature_table import Feature
 from conformance.model.metrics.table import METRICS
 from conformance.model.studies.comparison import ALPHA, CONFIDENCE, Compared, Movement, Quantity
 from conformance.reporting.text import markdown
@@ -232,11 +233,18 @@ def features_legend(comparison: "Comparison") -> str:
     """Return what the names of the features in the table mean; "" if it has none."""
     meanings = {}
     for c in _tabled(comparison, _MOST_UNCLEAR):
-        feature = next((f for f in (*feature_table.FEATURES, *changes.COMPARED) if f.name == c.quantity.name), None)
+        feature = _feature(c.quantity)
         if c.quantity.label and feature:
             says = feature.says.replace(" ({low}..{high})", "").format(value="X", n="N")
             meanings[title(c.quantity)] = f"{title(c.quantity)}: {says}"
     return f"what the features say, with X for the value: {'; '.join(meanings.values())}" if meanings else ""
+
+
+def _feature(quantity: Quantity) -> Feature | None:
+    """Return the feature that a quantity is; None if it is a metric."""
+    named = [f for f in (*feature_table.FEATURES, *changes.COMPARED) if f.name == quantity.name]
+    # Several features read the same number, each in a network of its own.
+    return next((f for f in named if changes.is_read_at(f, quantity.profile, quantity.place)), next(iter(named), None))
 
 
 def _tabled(comparison: "Comparison", most_unclear: int) -> list[Compared]:

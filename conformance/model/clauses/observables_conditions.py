@@ -1,0 +1,103 @@
+"""Observe a sender under conditions that few networks have: long outages, last packets that are lost, huge windows."""
+
+import numpy
+
+from conformance.model.clauses.observables_events import path_healed_s
+from conformance.model.clauses.observables_growth import last_loss, rounds, rounds_after
+from conformance.model.clauses.seen import Invisible, Observable, View
+from conformance.model.diagnosis.samples import Samples, one
+
+#: the fewest rounds that show a slope
+_LEAST_ROUNDS = 4
+#: the round after an outage whose window shows whether slow start began anew: four doublings
+_RESTARTED_ROUND = 4
+
+
+def _restart_after_s(view: View) -> Samples:
+    """Return the seconds from the end of an outage to the first packet that arrives."""
+    end_s = view.event.end_s
+    later = view.out_s[view.out_s > end_s]
+    if not len(later):
+        raise Invisible("nothing arrived after the outage")
+    return one(float(later.min()) - end_s, end_s)
+
+
+def _restart_window(view: View) -> Samples:
+    """Return the window, in full packets, in the fifth round after an outage."""
+    flow = view.flow
+    after = rounds(flow, path_healed_s(view, view.event), float(flow.sent_s[-1]))
+    if len(after) <= _RESTARTED_ROUND:
+        raise Invisible("the transfer was over too soon after the outage")
+    return one(after[_RESTARTED_ROUND].packets, after[_RESTARTED_ROUND].begin_s)
+
+
+def _lost_at(view: View) -> int:
+    """Return the number of the first packet that the last entry of the schedule dropped. Raises Invisible."""
+    begins_s = view.begins_s(view.entries[-1])
+    lost = numpy.flatnonzero(numpy.isnan(view.out_s) & (view.sent_s > begins_s))
+    if not len(lost):
+        raise Invisible("the packets that were to be lost were never sent")
+    return int(lost[0])
+
+
+def _first_probe_rtts(view: View) -> Samples:
+    """Return the time from the last packet of a body whose end is lost to the first packet after it, in round trips."""
+    lost_s = float(view.sent_s[_lost_at(view)])
+    # What is under way when the end is lost is acknowledged within a round trip; a sender may answer that at once.
+    times = view.sent_s[view.sent_s >= lost_s]
+    gaps = numpy.diff(times)
+    if not len(gaps):
+        raise Invisible("nothing was sent after the end of a body was lost")
+    at = int(numpy.argmax(gaps > view.base_rtt_s / 2))
+    if not gaps[at] > view.base_rtt_s / 2:
+        raise Invisible("it was never silent after the end of a body was lost")
+    return one(float(gaps[at]) / view.base_rtt_s, float(times[at]))
+
+
+def _request_rtts(view: View) -> Samples:
+    """Return the time from the server's first packet to the request, in round trips: how long a handshake took."""
+    return one(view.flow.request_s / view.base_rtt_s, 0.0)
+
+
+def _kept_of_last(view: View) -> Samples:
+    """Return the share of the window that was left by the losses of the schedule's last entry."""
+    event = last_loss(view)
+    if not numpy.isfinite(event.kept):
+        raise Invisible("the transfer was over too soon after the loss")
+    return one(event.kept, event.known_s)
+
+
+def _growth_after_loss(view: View) -> Samples:
+    """Return the packets per round by which the window grew after the loss of the schedule's last entry."""
+    after = rounds_after(view, last_loss(view))
+    if len(after) < _LEAST_ROUNDS:
+        raise Invisible(f"{_LEAST_ROUNDS} rounds after the loss are needed, and {len(after)} were seen")
+    return one(float(numpy.polyfit(range(len(after)), [at.packets for at in after], 1)[0]), after[0].begin_s)
+
+
+ROWS = (
+    Observable(
+        name="restart_after_s", title="seconds from the end of an outage to the first arrival", unit="s", digits=1,
+        of=_restart_after_s,
+    ),
+    Observable(
+        name="restart_window", title="window in the fifth round after an outage", unit="packets", digits=1,
+        of=_restart_window,
+    ),
+    Observable(
+        name="first_probe_rtts", title="silence after the end of a body was lost, in round trips",
+        unit="round trips", digits=2, of=_first_probe_rtts,
+    ),
+    Observable(
+        name="request_rtts", title="round trips from the server's first packet to the request", unit="round trips",
+        digits=1, of=_request_rtts,
+    ),
+    Observable(
+        name="kept_of_last", title="share of the window that the last of two losses left", unit="", digits=2,
+        of=_kept_of_last,
+    ),
+    Observable(
+        name="growth_after_loss", title="growth of the window after a loss, in packets per round", unit="packets",
+        digits=2, of=_growth_after_loss,
+    ),
+)  # fmt: skip
