@@ -56,6 +56,7 @@ LONG, TOGETHER, ONCE_KNOWN = "outage of 20 s", "losses together", "losses once a
 EARLY, SWAPPED, TAIL = "a late packet in start-up", "neighbours swapped", "last packets lost"
 ANSWER, SMALL, RARE_ACKS = "first answer lost", "small packets only", "an acknowledgement for 25 packets"
 NARROW, NEAR, WIDE = "0.5 Mbit/s", "a round trip of 0.5 ms", "a large window"
+SLOW_LATER, LOSSES = "little to send after a loss", "losses now and then"
 
 
 #: the networks in which two builds are compared, those of events that fewest other networks show first
@@ -69,6 +70,8 @@ COMPARED_NETWORKS: Mapping[str, ClauseNetwork] = {
     SLOW: NETWORKS[SLOW],
     MARKS: NETWORKS[MARKS],
     ALL_MARKED: _event("marks-all"),
+    SLOW_LATER: _growth("limited-later"),
+    LOSSES: ClauseNetwork(profile="identify", cell="10mbps-20ms-0.3pct", transfer_s=12),
     TOGETHER: _condition("losses-together"),
     ONCE_KNOWN: _condition("lost-once-known"),
     EARLY: _condition("late-in-start-up"),
@@ -147,6 +150,12 @@ COMPARED = (
             digits=1,
             says="in the fifth round after an outage, {value} packets were in flight",
             above="more growth after an outage", below="less growth after an outage"),
+    Feature(name="unused_growth_later", cell=SLOW_LATER, label=("app_limited", None), tolerance=0.4,
+            says="after a time with little to send, its window was {value} times the one before",
+            above="a window that grows although it is not used", below="less growth"),
+    Feature(name="kept_low", cell=LOSSES, label=("beta", None), tolerance=0.07,
+            says="a quarter of the losses left {value} of its window or less",
+            above="a smaller reduction", below="a larger reduction, at least at some losses"),
     Feature(name="restart_after_s", cell=LONG, label=("backoff", "backoff"), tolerance=2, digits=1,
             says="{value} s after an outage of 20 s, a packet arrived",
             above="probes that come later", below="probes that come sooner"),
@@ -199,10 +208,14 @@ COMPARED = (
 # fmt: on
 
 
-def is_read_at(feature: Feature, scenario: str, place: Point) -> bool:
-    """Return whether a feature is read at this point of a scenario."""
+def is_read_at(feature: Feature, profile: str, place: Point) -> bool:
+    """Return whether a feature is read at this place of a profile or scenario."""
     network = COMPARED_NETWORKS.get(feature.cell)
-    return network is not None and (network.scenario, dict(network.point)) == (scenario, dict(place.values))
+    if network is None:
+        return False
+    if network.scenario is None:
+        return (network.profile, network.cell) == (profile, place.id)
+    return (network.scenario, dict(network.point)) == (profile, dict(place.values))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
