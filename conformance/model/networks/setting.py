@@ -131,26 +131,20 @@ class Setting:
 
     @functools.cached_property
     def guest_digest(self) -> str:
-        """Digest of what settings in one guest must have in common: of a network its structure, not its values."""
-        if self.cell_form is not None:
-            return self.profile_digest
-        structure = [
-            [[link.name, link.ends] for link in self.network.links],
+        """Digest of what settings in one guest must have in common: all that its job says (conformance/lab/job.py).
+
+        The values of links and the sizes of flows are not in a job, but in what the guest is fed.
+        """
+        network = self.network
+        return digest.of_value([
+            [[link.name, link.ends, network.impaired(link)] for link in network.links],
             [[group.name, group.ends, group.sender, group.count if group.is_stack else 0, group.ecn, group.host_queue,
-              bool(group.requests), group.client.ports] for group in self.network.flows],
-            self.network.offload, self.sysctls, self.timeout_s, self.profile, *(["packets"] if self.packets else []),
-            self.network.needs_ports,
-        ]  # fmt: skip
-        # A link with impairments has a node in its middle.
-        impaired = [self.network.impaired(link) for link in self.network.links]
-        if any(map(any, impaired)):
-            structure.append(impaired)
-        if self.network.bond is not None:
-            structure.append([self.network.bond.ends, self.network.bond.links])
-        if self.network.splitters or self.network.delivery:
-            nodes = [splitter.node for splitter in self.network.splitters]
-            structure.append(["split", *nodes, self.network.delivery])
-        return digest.of_value(structure)
+              bool(group.requests), group.client.ports] for group in network.flows],
+            network.offload, self.sysctls, self.timeout_s, self.packets, network.needs_ports, network.delivery,
+            self.cell_form is not None, network.bond and [network.bond.ends, network.bond.links],
+            [[splitter.node, splitter.proxy.program, splitter.proxy.to_client, splitter.proxy.to_server]
+             for splitter in network.splitters],
+        ])  # fmt: skip
 
 
 @functools.lru_cache(maxsize=4096)

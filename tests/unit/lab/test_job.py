@@ -1,6 +1,8 @@
 """What a guest is told about flows that share a network."""
 
+import collections
 import dataclasses
+import itertools
 import types
 
 import helpers
@@ -8,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.catalogue import scenarios, studies
+from conformance.catalogue import documents, scenarios, studies
 from conformance.guest import kernel_flows, protocol, splitting, wire
 from conformance.guest.network_job import BondJob, GroupJob, LinkJob, NetworkJob, SplitterJob
 from conformance.lab import job, topology
 from conformance.model.errors import UserError
 from conformance.model.networks.flow_group import Flows, Start
+from conformance.model.networks.place import Cell
 from conformance.model.networks.scenario import Scenario
 
 
@@ -96,6 +99,31 @@ def test_linux_tcp_is_asked_by_the_suites_own_program():
     assert [job.cell_of([own]).trials[0].groups[0].algorithms for own in trials] == [("cubic",)] * 2
     # The guest of one setting has no hosts for the clients of the other.
     assert asking().guest_digest != asking({"name": "test", "bytes": 5}).guest_digest
+
+
+def every_setting():
+    """Yield a setting at each point of each scenario, and under each profile at two cells."""
+    for name in scenarios.names():
+        made = scenarios.find(name)
+        yield from (made.setting(point) for point in made.grid("all"))
+    for name, cell in itertools.product(documents.profile_names(), (Cell(10, 20, 0), Cell(50, 100, 1))):
+        yield documents.profile(name, cell)
+
+
+def test_settings_that_may_share_a_guest_have_one_job():
+    jobs = collections.defaultdict(set)
+    for made in every_setting():
+        network, trace = job.network_job_of(made, "quinn"), job._usual_trace(made)
+        jobs[made.guest_digest].add((network, made.sysctls, made.offload, made.timeout_s, trace))
+    assert {len(found) for found in jobs.values()} == {1}
+
+
+def test_profiles_that_differ_in_sizes_and_queues_share_a_guest():
+    startup, sawtooth, competing = (
+        documents.profile(name, Cell(10, 100, 0)) for name in ("startup", "sawtooth", "competing")
+    )
+    assert startup.queue != sawtooth.queue and startup.transfer_s != sawtooth.transfer_s
+    assert startup.guest_digest == sawtooth.guest_digest != competing.guest_digest
 
 
 def stack(name, contract, client=None):
