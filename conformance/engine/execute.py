@@ -43,7 +43,7 @@ class Execution:
         self._executor, self._on_trial = executor, on_trial
         self._found: dict[Key, Sequence[Measurement]] = {}
         self._follow_ups = FollowUps(plan, new)
-        self._looks = Looks(numbers=plan.looks, clear=plan.is_conclusive, then=self._follow_ups.then)
+        self._looks = Looks(numbers=plan.looks, usual=plan.trials, clear=plan.is_conclusive, then=self._follow_ups.then)
         self._run = self._start(plan.work, self._looks) if ahead else None
 
     @property

@@ -76,7 +76,7 @@ class FollowUps:
 
     def _repeated(self, questions: Iterable[Question]) -> Iterable[Task]:
         again = self._plan.repeating(questions)
-        looks = Looks(numbers=again.looks, clear=again.is_conclusive)
+        looks = Looks(numbers=again.looks, usual=again.trials, clear=again.is_conclusive)
         tasks = {key: Task(key, again.seeds, looks) for key in again.work if key not in self._repeats}
         self._repeats |= tasks
         return tasks.values()

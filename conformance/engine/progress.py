@@ -13,9 +13,6 @@ from conformance.support.console import count, duration
 #: {transport: bytes of a transfer that costs as much as everything else in a trial} (docs/performance.md: "By
 #: stack"). It scales the cost of long trials to short ones; no result depends on it.
 FIXED_BYTES = {"tcp": 30_000_000, "udp": 4_000_000}
-#: part of its trials that a setting gets besides, on average, if it may get more after a look: from none, where all
-#: settings are clear, to the 0.85 of Reno's zones `heatmap`
-_MORE_AFTER_LOOKS = 0.3
 #: how many trials an estimate needs
 _FEWEST = 2
 #: wall seconds after which the measured number of trials at a time is used, as other runs may have the cores
@@ -35,19 +32,19 @@ class Progress:
         self._began_s = clock()
         self._left: collections.Counter[Key] = collections.Counter()
         self._begun: set[Key] = set()
-        #: keys that may get more trials after a look
-        self._looked_at: set[Key] = set()
+        #: {key: the trials that it will need after its present look, on average}
+        self._further: dict[Key, float] = {}
         #: number of trials made; seconds that they, calibrations and starts of guests took; sum of _cost of the trials
         self._made, self._trials_s, self._calibrations_s, self._starts_s, self._weight = 0, 0.0, 0.0, 0.0, 0.0
         self._lock = threading.Lock()
 
-    def expect(self, keys: Iterable[Key], trials: int, looked_at: bool = False) -> None:
-        """Add this many trials of each key to the work to be done; `looked_at`: after them, more may be needed."""
+    def expect(self, keys: Iterable[Key], trials: int, further: float = 0.0) -> None:
+        """Add this many trials of each key to the work to be done; after these, it needs `further` ones on average."""
         with self._lock:
             for key in keys:
                 self.total += trials
                 self._left[key] += trials
-                (self._looked_at.add if looked_at else self._looked_at.discard)(key)
+                self._further[key] = further
 
     def one_more(self, measurement: Measurement, fresh: bool) -> None:
         """Count a measurement as done; one that is not `fresh` took no time."""
@@ -85,8 +82,8 @@ class Progress:
                 return 0.0
             if self._made < _FEWEST:
                 return None
-            trials = {key: n * (1 + _MORE_AFTER_LOOKS * (key in self._looked_at)) for key, n in left.items()}
-            trials_s = self._trials_s / self._weight * sum(n * self._cost(key[1]) for key, n in trials.items())
+            costs = sum((n + self._further[key]) * self._cost(key[1]) for key, n in left.items())
+            trials_s = self._trials_s / self._weight * costs
             calibrations_s = self._calibrations_s / len(self._begun) * len(left.keys() - self._begun)
             guests, begun = ({_guest(key) for key in keys} for keys in (left, self._begun))
             starts_s = self._starts_s / len(begun) * len(guests - begun)

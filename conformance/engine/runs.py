@@ -140,7 +140,7 @@ class Run:
     def _take_on(self, task: Task, put: Callable[[Task], None]) -> None:
         """Complete a task if the store holds all trials that it needs; otherwise `put` it where threads find it."""
         self._tasks.append(task)
-        self.progress.expect([task.key], task.trials - task.before, task.trials < task.looks.numbers[-1])
+        self.progress.expect([task.key], task.trials - task.before, task.further)
         for number in task.looks.numbers:
             measurements = stored(self._store, self._bench.trials(*task.key, task.seeds[:number]))
             if len(measurements) < number:
@@ -271,7 +271,7 @@ class Run:
             return
         task.before = task.trials
         task.trials = next(number for number in task.looks.numbers if number > task.trials)
-        self.progress.expect([task.key], task.trials - task.before, task.trials < task.looks.numbers[-1])
+        self.progress.expect([task.key], task.trials - task.before, task.further)
         self._work.put_first(task)
 
     def _note(self, task: Task, measurement: Measurement, fresh: bool) -> None:

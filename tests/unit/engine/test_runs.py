@@ -128,9 +128,9 @@ def test_a_full_grid_ends_with_single_cells(tmp_path, monkeypatch):
     assert sizes[-5:] == [1] * 5
 
 
-def tasks(cells, algorithm="cubic", trials=5):
-    looks = work.Looks(numbers=(trials,))
-    return [work.Task((algorithm, setting(cell)), range(1, 1 + trials), looks) for cell in cells]
+def tasks(cells, algorithm="cubic", looks=(5,)):
+    numbers = work.Looks(numbers=looks)
+    return [work.Task((algorithm, setting(cell)), range(1, 1 + looks[-1]), numbers) for cell in cells]
 
 
 def test_a_thread_keeps_to_its_group_and_helps_where_that_is_worth_a_start():
@@ -218,12 +218,40 @@ def test_the_first_estimate_is_right_within_a_factor_of_1_5_in_whatever_order(st
 def test_the_first_estimate_counts_on_trials_after_looks(most):
     """Up to 0.85 of the trials of the first looks came on top of them in a whole zone (docs/performance.md)."""
     progress = Progress(threads=2, clock=lambda: 0.0)
-    progress.expect([("cubic", setting(cell)) for cell in FULL], 5, looked_at=True)
+    (task,) = tasks(FULL[:1], looks=(5, 8))
+    progress.expect([("cubic", setting(cell)) for cell in FULL], 5, task.further)
     for _ in range(2):
         progress.one_more(made_in(0.25, FULL[0]), fresh=True)
     costs = [FIXED_BYTES["tcp"] + setting(cell).transfer_bytes for cell in FULL]
     truth = 0.25 / costs[0] * (5 * sum(costs) * (1 + most) - 2 * costs[0]) / 2
     assert truth / 1.5 < progress.remaining_s() < truth * 1.5
+
+
+class Timed(fake_room.Room):
+    """A room whose trials take a second each."""
+
+    def run(self, adapter, batches, cancelled):
+        for measured in super().run(adapter, batches, cancelled):
+            yield dataclasses.replace(measured, host={"wall_s": 1.0})
+
+
+def test_the_first_estimate_knows_that_one_trial_of_each_setting_is_not_all(tmp_path, monkeypatch):
+    """Clauses have a first look at one trial, and no clear verdict before five."""
+    monkeypatch.setattr(benches, "find", benches.find)
+    fake_room.install("good", Timed)
+    needed = dict(zip([("cubic", setting(cell)) for cell in FULL[:26]], itertools.cycle((5, 5, 5, 13)), strict=False))
+    looks = work.Looks(numbers=(1, 5, 8, 13), usual=5, clear=lambda key, found: len(found) >= needed[key])
+    estimates = []
+    with runs.Run(
+        benches.find(), store.Store(tmp_path / "r.jsonl"), needed, range(1, 14), 1, looks=looks,
+        on_trial=lambda progress: estimates.append(progress.remaining_s()),
+    ) as run:  # fmt: skip
+        run.wait()
+    assert len(estimates) == sum(needed.values())
+    left = {at: estimate for at, estimate in enumerate(estimates, 1) if estimate is not None}
+    for trials in (min(left), 26, 60):
+        truth = sum(needed.values()) - trials
+        assert truth / 1.5 < left[trials] < truth * 1.5
 
 
 def test_an_estimate_sees_that_others_have_the_cores():
