@@ -8,23 +8,31 @@ Called as: quic_server.py BUILD [WORD]: the folder in which adapter aioquic is b
   reset    resets each stream once half of the body is sent
   close    closes the connection instead of answering, with a reason of control characters
   old      speaks another version of QUIC only
+  acks     prints a JSON line for each acknowledgement of data, and marks its packets ECT(0)
+  ce       does so, but marks all packets CE
+  skip     does so, but leaves out the number of each tenth packet
 The other settings come in the variables of the adapter contract.
 """
 
 import asyncio
+import json
 import os
+import socket
 import sys
 
 sys.path.insert(0, sys.argv[1])
 
 from aioquic.asyncio import QuicConnectionProtocol, serve
+from aioquic.buffer import Buffer
 from aioquic.h3.connection import H3_ALPN, ErrorCode, H3Connection
 from aioquic.h3.events import HeadersReceived
-from aioquic.quic import connection, packet
+from aioquic.quic import connection, packet, packet_builder
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import ProtocolNegotiated, StopSendingReceived
 
 WORD = sys.argv[2] if len(sys.argv) > 2 else ""
+#: {word: the ECN field of all packets}
+MARKS = {"acks": 2, "ce": 3, "skip": 2}
 
 
 class Answering(QuicConnectionProtocol):
@@ -62,6 +70,36 @@ def forbid_migration():
     connection.push_quic_transport_parameters = pushed
 
 
+def print_acknowledgements():
+    handle = connection.QuicConnection._handle_ack_frame
+
+    def handled(self, context, frame_type, buffer):
+        start = buffer.tell()
+        handle(self, context, frame_type, buffer)
+        frame = Buffer(data=buffer.data_slice(start, buffer.tell()))
+        ranges, delay = packet.pull_ack_frame(frame)
+        if context.epoch != connection.tls.Epoch.ONE_RTT:
+            return
+        counts = [frame.pull_uint_var() for _ in range(3)] if frame_type == packet.QuicFrameType.ACK_ECN else None
+        said = {
+            "largest": ranges[-1].stop - 1, "delay_s": (delay << self._remote_ack_delay_exponent) / 1e6,
+            "longest_s": self._loss.max_ack_delay, "ecn": counts,
+        }  # fmt: skip
+        print(json.dumps(said), flush=True)
+
+    connection.QuicConnection._handle_ack_frame = handled
+
+
+def skip_numbers():
+    end = packet_builder.QuicPacketBuilder._end_packet
+
+    def ended(self):
+        end(self)
+        self._packet_number += self._packet_number % 10 == 0
+
+    packet_builder.QuicPacketBuilder._end_packet = ended
+
+
 async def main():
     quic = QuicConfiguration(is_client=False, alpn_protocols=H3_ALPN, max_data=1 << 30, max_stream_data=1 << 30)
     quic.load_cert_chain(os.environ["CC_CERT"], os.environ["CC_KEY"])
@@ -72,11 +110,17 @@ async def main():
         connection.QuicConnection._replenish_connection_ids = lambda self: None
     if WORD == "old":
         quic.supported_versions = [packet.QuicProtocolVersion.VERSION_2]
-    await serve(
+    if WORD in MARKS:
+        print_acknowledgements()
+    if WORD == "skip":
+        skip_numbers()
+    server = await serve(
         os.environ["CC_ADDRESS"], int(os.environ["CC_PORT"]), configuration=quic, create_protocol=Answering,
         session_ticket_fetcher=tickets.get if WORD == "refuse" else lambda label: tickets.pop(label, None),
         session_ticket_handler=lambda ticket: WORD == "refuse" or tickets.update({ticket.ticket: ticket}),
     )  # fmt: skip
+    if WORD in MARKS:
+        server._transport.get_extra_info("socket").setsockopt(socket.IPPROTO_IP, socket.IP_TOS, MARKS[WORD])
     await asyncio.Event().wait()
 
 
