@@ -345,7 +345,7 @@ def matrix(
 
 @click.command()
 @click.argument("algorithm")
-@click.argument("cell")
+@click.argument("cell", required=False)
 @with_choice(*_ALL)
 @click.option("--seed", default=1, show_default=True, type=SEED, help="Seed of the trial.")
 @click.option(
@@ -362,7 +362,7 @@ def matrix(
 )
 @out_folder("trace")
 @FORMAT
-def trace(choice: Choice, algorithm: str, form: str, **options: Any) -> None:
+def trace(choice: Choice, algorithm: str, cell: str | None, form: str, **options: Any) -> None:
     """Record everything about one trial.
 
     Runs one trial of ALGORITHM in CELL, or at a point of a scenario, and keeps packets (pcap), TLS secrets, qlog and
@@ -371,7 +371,9 @@ def trace(choice: Choice, algorithm: str, form: str, **options: Any) -> None:
     from conformance.commands import trace
     from conformance.reporting.text import trace as shown
 
-    finish(trace.compute(algorithm, choice, notes=notes(form), **options), form, shown.show)
+    if cell is None and options["profile"] is None:
+        raise UserError("it is not said where to trace", "name a CELL, such as 10mbps-20ms-1pct, or a --scenario")
+    finish(trace.compute(algorithm, choice, cell=cell or "", notes=notes(form), **options), form, shown.show)
 
 
 @click.command()

@@ -7,8 +7,10 @@ from typing import Any
 import click
 
 from conformance.cli import measuring
-from conformance.cli.base import FORMAT, SEED, TRIALS, finish, notes
+from conformance.cli.base import FORMAT, SEED, TRIALS, finish, notes, out_folder
+from conformance.engine.benches import Choice
 from conformance.model.errors import UserError
+from conformance.model.trials.trial import KERNEL_STACK
 
 #: first seed of runs that count false alarms; runs from 1001 to 1400 were made while zones and statistics still changed
 _FALSE_ALARMS = 1401
@@ -112,4 +114,55 @@ def bugs_run(ids: Sequence[str], trees: Sequence[str], budget: str, form: str, *
     finish(command.run(ids, asked_for, notes(form)), form, shown.show)
 
 
-DEV_COMMANDS = (mutants, bugs)
+def _goals(names: Sequence[str]) -> tuple[str, ...]:
+    from conformance.model.search.goals import GOALS
+
+    for name in names:
+        if name not in GOALS:
+            raise UserError(f"there is no goal {name!r}", f"choose of {', '.join(GOALS)}")
+    return tuple(dict.fromkeys(names))
+
+
+@click.command()
+@click.argument("stack")
+@click.option("--algorithm", default="cubic", show_default=True, help="Congestion control to ask both stacks for.")
+@measuring.SOURCE
+@click.option(
+    "--against", help="Stack that claims the same, to compare with; either may be the one that is wrong"
+    " (default: linux-tcp, the reference).",
+)  # fmt: skip
+@click.option(
+    "--goal", "goals", multiple=True, callback=lambda _, __, names: _goals(names), metavar="GOAL",
+    help="What to look for: throughput, standstill, loss, failure or disagreement (repeatable; default: all, but"
+    " disagreement only with --against).",
+)  # fmt: skip
+@click.option("--budget", help="Wall time, of which two fifths are for shrinking and repeats (default: 1h).")
+@click.option("--tries", type=click.IntRange(1), help="End the search after so many scenarios (default: no limit).")
+@click.option("--seed", default=1, show_default=True, type=SEED, help="Seed of the sequence of scenarios.")
+@click.option("--results", default="results/search.jsonl", show_default=True, help="Results file to add to.")
+@measuring.WORKERS
+@out_folder("search")
+@FORMAT
+def search(
+    stack: str, source: tuple[str, ...], against: str | None, goals: tuple[str, ...], budget: str | None,
+    tries: int | None, form: str, **options: Any,
+) -> None:  # fmt: skip
+    """Look for networks and applications in which STACK does much worse than the reference, or another stack.
+
+    What it finds is shrunk, repeated with fresh seeds, and written to --out as scenarios that `trace` and `why` take.
+    Exit statuses: 0 if it finds nothing; 1 if it does.
+    """
+    from conformance.commands import gate_budget
+    from conformance.commands import search as command
+    from conformance.model.search.goals import GOALS
+    from conformance.reporting.text import search as shown
+
+    usual = command.AGAINST_REFERENCE if against is None else tuple(GOALS)
+    limit_s = gate_budget.seconds(budget or (None if tries else "1h"))
+    asked_for = command.SearchOptions(
+        against=against or KERNEL_STACK, goals=goals or usual, budget_s=limit_s, tries=tries, **options
+    )
+    finish(command.run(Choice(stack=stack, source=source), asked_for, notes(form)), form, shown.show)
+
+
+DEV_COMMANDS = (mutants, bugs, search)

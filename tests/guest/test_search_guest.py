@@ -1,0 +1,83 @@
+"""The whole of `dev search` in guests: it finds and shrinks what a bad stack does, and nothing in the reference."""
+
+import json
+import shutil
+import textwrap
+
+import click.testing
+import pytest
+
+from conformance.cli import main
+from conformance.support import paths, schema
+
+pytestmark = pytest.mark.guest
+
+#: the kernel's TCP under a program that stops for 20 s whenever the path has taken nothing for most of a second
+SERVER = """\
+    #!/usr/bin/python3 -ISB
+    import json, os, select, socket, sys, time
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    import good
+
+    def body(connection, size):
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 20_000)
+        while size > 0:
+            if not select.select([], [connection], [], 0.8)[1]:
+                time.sleep(20)
+            size -= connection.send(bytes(min(size, 4096)))
+
+    if sys.argv[1] == "describe":
+        print(json.dumps({"version": "1.0"}))
+    elif sys.argv[1] == "server":
+        good.serve(body=body)
+    else:
+        good.good()
+"""
+
+
+@pytest.fixture
+def standing(tmp_path):
+    """Make the adapter of a stack that stands still after an outage; return its path."""
+    folder = tmp_path / "standing"
+    folder.mkdir()
+    shutil.copy(paths.PACKAGE.parent / "tests" / "faults" / "good.py", folder)
+    (folder / "serve").write_text(textwrap.dedent(SERVER))
+    (folder / "serve").chmod(0o755)
+    about = {
+        "contract": 1, "name": "standing", "title": "standing", "program": "serve", "transport": "tcp",
+        "kernel_algorithms": {"cubic": "cubic"},
+    }  # fmt: skip
+    (folder / "adapter.json").write_text(json.dumps(about))
+    return folder / "adapter.json"
+
+
+def searched(stack, tmp_path, *more, status):
+    """Run a search, and return its document."""
+    command = ["dev", "search", str(stack), "--results", str(tmp_path / "r.jsonl"), "--tries", "36", "--format", "json"]
+    done = click.testing.CliRunner().invoke(main, [*command, *more])
+    assert done.exit_code == status, done.output
+    document = json.loads(done.stdout)
+    schema.check("search", document, "what a search prints")
+    return document
+
+
+def test_a_stack_that_stands_still_after_an_outage_is_found_and_the_outage_is_what_is_left(standing, tmp_path):
+    kept = tmp_path / "kept"
+    document = searched(standing, tmp_path, "--goal", "standstill", "--out", str(kept), status=1)
+    (sought,) = document["sought"]
+    assert sought["repeated"] and sought["stack"] > 20 > 3 * sought["against"]
+    scenario = json.loads((kept / "standstill.json").read_text())
+    (entry,) = scenario["schedule"]
+    assert entry["set"] in ({"loss_pct": 100}, {"rate_mbps": 0}) or "impairments" in entry["set"]
+    # The same command finds the same, of results alone.
+    again = searched(standing, tmp_path, "--goal", "standstill", "--out", str(tmp_path / "again"), status=1)
+    assert again["best"] == document["best"] and again["sought"][0]["stack"] == sought["stack"]
+    scenario_of = ["--scenario", str(kept / "standstill.json"), "--seed", "3001", "--packets-only"]
+    command = ["trace", "cubic", "--stack", str(standing), *scenario_of]
+    done = click.testing.CliRunner().invoke(main, [*command, "--out", str(tmp_path / "trace")])
+    assert done.exit_code == 0, done.output
+
+
+def test_a_search_on_the_reference_finds_nothing(tmp_path):
+    document = searched("linux-tcp", tmp_path, "--out", str(tmp_path / "found"), status=0)
+    assert document["tries"] == 36 and not any(sought["repeated"] for sought in document["sought"])
