@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import ipaddress
+import math
 import pathlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
@@ -54,8 +55,9 @@ def with_packets(
 ) -> Measurement:
     """Return a measurement with the packets that a guest left in `folder`.
 
-    `unseen`: {capture: frames that did not fit}. If packets are missing, the measurement becomes an error, since an
-    incomplete record must not be judged. A measurement that says nothing about the stack is returned as it is.
+    `unseen`: {capture: frames that did not fit}. Of captures that were cut, the beginning is kept, which shows some
+    observables. If the packets cannot be read, the measurement becomes an error. A measurement that says nothing about
+    the stack is returned as it is.
     """
     if measurement.outcome not in _SAYS_SOMETHING:
         return measurement
@@ -103,8 +105,15 @@ def _packets(
 ) -> Mapping[str, object]:
     from conformance.model.captures import packets
 
-    sent, came, asked = _captured(setting, folder, unseen, transport, captures_of(setting).client)
-    return packets.matched(sent, came, asked).to_json()
+    sent, came, asked = _captured(setting, folder, {}, transport, captures_of(setting).client)
+    if not sum(unseen.values()):
+        return packets.matched(sent, came, asked).to_json()
+    # Each capture holds the first frames of its interface. What the one lacks that ended first, the other may show.
+    names = captures_of(setting)[:2]
+    pairs = zip(names, (sent, came), strict=True)
+    end_s = min((of[-1].seconds for name, of in pairs if unseen.get(name) and of), default=math.inf)
+    held = [[packet for packet in of if packet.seconds <= end_s] for of in (sent, came, asked)]
+    return packets.matched(*held).whose_fate_is_known().to_json()
 
 
 def _captured(

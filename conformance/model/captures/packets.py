@@ -40,6 +40,7 @@ class Packets:
     Times are in nanoseconds since the first packet that was sent. `out_ns`: when a packet reached the client, or LOST.
     `ecn_sent`, `ecn_out`: the codepoints with which it left and arrived. Sizes are of frames. `began_ns`: when the
     first packet was sent, since the capture's own zero, which is the start of the trial for flows that share a network.
+    `cut`: whether there were more packets, for which the guest had no room.
     """
 
     began_ns: int
@@ -50,6 +51,7 @@ class Packets:
     ecn_out: Integers
     asked_ns: Integers
     asked_bytes: Integers
+    cut: bool = False
 
     def __len__(self) -> int:
         return len(self.sent_ns)
@@ -66,7 +68,7 @@ class Packets:
         packed = zlib.compress(b"".join(rows), 9)
         return {
             "began_ns": self.began_ns, "sent": len(self.sent_ns), "asked": len(self.asked_ns),
-            "columns": base64.b64encode(packed).decode(),
+            "columns": base64.b64encode(packed).decode(), **({"cut": True} if self.cut else {}),
         }  # fmt: skip
 
     @classmethod
@@ -92,8 +94,22 @@ class Packets:
         return cls(
             began_ns=data["began_ns"], sent_ns=sent_ns, bytes=sizes, ecn_sent=ecn_sent, ecn_out=ecn_out,
             out_ns=numpy.where(travel_ns == LOST, LOST, sent_ns + travel_ns),
-            asked_ns=numpy.cumsum(asked_ns), asked_bytes=asked_bytes,
+            asked_ns=numpy.cumsum(asked_ns), asked_bytes=asked_bytes, cut=data.get("cut", False),
         )  # fmt: skip
+
+    def whose_fate_is_known(self) -> Self:
+        """Return, of captures that were cut, the packets up to the last one that is known to have arrived.
+
+        A packet that was sent after it may have arrived when there was no room any more. Raises UserError if none did.
+        """
+        arrived = numpy.flatnonzero(self.out_ns != LOST)
+        if not len(arrived):
+            raise UserError("no packet arrived before the guest's memory for captures was full")
+        last = int(arrived[-1])
+        sent = {name: getattr(self, name)[: last + 1] for name in _COLUMNS}
+        before = self.asked_ns <= self.sent_ns[last]
+        asked = {name: getattr(self, name)[before] for name in _OTHERS}
+        return dataclasses.replace(self, cut=True, **sent, **asked)
 
 
 def matched(sent: Sequence[Packet], came: Sequence[Packet], asked: Sequence[Packet]) -> Packets:

@@ -131,60 +131,64 @@ _PACKETS = "packets"
 _ROWS = (
     Observable(
         name="kept", title="share of the window that an isolated loss left", unit="", digits=2,
-        of=_feature(features.kept, _NO_ISOLATED), independent=True,
+        of=_feature(features.kept, _NO_ISOLATED), independent=True, of_a_part=True,
     ),
     Observable(
         name="kept_low", title="share of the window that isolated losses left, lower quartile", unit="", digits=2,
-        of=_kept_low,
+        of=_kept_low, of_a_part=True,
     ),
     Observable(
         name="kept_of_several", title="share of the window that a full queue's losses left", unit="", digits=2,
-        of=_feature(features.kept_of_several, "no event of several losses was isolated"),
+        of=_feature(features.kept_of_several, "no event of several losses was isolated"), of_a_part=True,
     ),
     Observable(
         name="responded", title="share of losses that were followed by a smaller window", unit="", digits=2,
         take="mean", of=_feature(features.responded, "nothing was lost in a window of 16 packets or more"), least=5,
+        of_a_part=True,
     ),
     Observable(
         name="returned", title="share of isolated losses after which the old window was back within four round trips",
-        unit="", digits=2, take="mean", of=_returned, least=5,
+        unit="", digits=2, take="mean", of=_returned, least=5, of_a_part=True,
     ),
     Observable(
         name="first_kept", title="share of the window that the first loss left", unit="", digits=2, of=_first_kept,
+        of_a_part=True,
     ),
     Observable(
         name="growth", title="growth of the window between losses, in packets per round trip", unit=_PACKETS, digits=2,
         of=_feature(features.growth, "there were never four round trips between two losses"), independent=True,
+        of_a_part=True,
     ),
     Observable(
         name="doubling", title="growth of the window in the round trip after a recovery", unit="", digits=2,
         of=_feature(features.doubling, "there were never two round trips between two losses"), independent=True,
+        of_a_part=True,
     ),
     Observable(
         name="epoch_s", title="seconds from one reduction to the next", unit="s", digits=1,
-        of=_feature(features.epoch_s, "fewer than two reductions"),
+        of=_feature(features.epoch_s, "fewer than two reductions"), of_a_part=True,
     ),
     Observable(
         name="initial_window", title="full packets sent in the first round trip, less those acknowledged by then",
-        unit=_PACKETS, digits=1, of=_initial_window,
+        unit=_PACKETS, digits=1, of=_initial_window, of_a_part=True,
     ),
     Observable(
         name="start_up_growth", title="packets in a round trip of start-up, relative to the one before", unit="",
-        digits=2, of=_feature(features.start_up_growth, "start-up was over in a round trip"),
+        digits=2, of=_feature(features.start_up_growth, "start-up was over in a round trip"), of_a_part=True,
     ),
     Observable(
         name="start_up_losses", title="packets lost at the end of start-up, in BDP", unit="BDP", digits=2,
-        of=_feature(features.start_up_losses, "nothing was sent"),
+        of=_feature(features.start_up_losses, "nothing was sent"), of_a_part=True,
     ),
     Observable(
         name="burst", title="packets sent at once: 99 % are in bursts no longer than this", unit=_PACKETS, digits=1,
-        of=_burst,
+        of=_burst, of_a_part=True,
     ),
     Observable(
         name="throughput", title="share of the link's rate that it used", unit="", digits=3,
         of=_feature(features.throughput, "nothing arrived"),
     ),
-    Observable(name="ect_1", title="share of packets sent with ECT(1)", unit="", digits=3, of=_ect_1),
+    Observable(name="ect_1", title="share of packets sent with ECT(1)", unit="", digits=3, of=_ect_1, of_a_part=True),
     *observables_events.ROWS,
     *observables_requests.ROWS,
     *observables_bbr.ROWS,

@@ -266,9 +266,15 @@ ROWS = (
         unit="rounds",
         digits=0,
         of=_start_up_rounds,
+        of_a_part=True,
     ),
     Observable(
-        name="bbr_start_up_flight", title="most in flight in start-up", unit=_BDP, digits=2, of=_start_up_flight
+        name="bbr_start_up_flight",
+        title="most in flight in start-up",
+        unit=_BDP,
+        digits=2,
+        of=_start_up_flight,
+        of_a_part=True,
     ),
     Observable(name="bbr_drain_rate", title="rate in Drain, relative to the link's", unit="", digits=2, of=_drain_rate),
     Observable(

@@ -156,10 +156,10 @@ ROWS = (
     ),
     Observable(
         name="rise_ignored", title="largest rise of the delay in a round of start-up that was followed by doubling",
-        unit="ms", digits=1, of=_rise_ignored,
+        unit="ms", digits=1, of=_rise_ignored, of_a_part=True,
     ),
     Observable(
         name="slow_growth", title="growth in a round after the last round of start-up that doubled", unit="", digits=2,
-        of=_slow_growth,
+        of=_slow_growth, of_a_part=True,
     ),
 )  # fmt: skip

@@ -212,7 +212,8 @@ class Observable:
     """A number that is read from packets; each trial has one value.
 
     `of` returns a trial's samples or raises Invisible. `take`: which statistic of the samples is the trial's value.
-    `least`: the fewest samples that a trial needs. `independent`: whether the samples of a trial are independent of
+    `least`: the fewest samples that a trial needs. `of_a_part`: whether the first part of a transfer shows it as the
+    whole does. `independent`: whether the samples of a trial are independent of
     each other, as those of random losses and of cycles of ProbeBW are. `optional`: `of` may raise Absent.
     """
 
@@ -225,9 +226,14 @@ class Observable:
     least: int = 1
     independent: bool = False
     optional: bool = False
+    of_a_part: bool = False
 
     def samples(self, view: View) -> Samples:
         """Return the samples of a trial. Raises Invisible, also if there are fewer than `least`."""
+        if view.packets.cut and not self.of_a_part:
+            raise Invisible(
+                f"the guest had no room for packets after the first {len(view.packets)}, {view.sent_s[-1]:.1f} s"
+            )
         samples = self.of(view)
         if len(samples) < self.least:
             many = "none was seen" if not len(samples) else f"{len(samples)} seen, and {self.least} are needed"
