@@ -101,12 +101,16 @@ def derive(
             )
     said = {} if baseline else _said(algorithm, metric, settings)
     of_scenario = not all(isinstance(place, Cell) for place in settings)
+    transport = documents.transport().get(head["id"], {})
     entries = [
-        entry(place, measured, metric, Margin.of(rule, place), said.get(place), baseline)
+        entry(
+            place, measured, metric, Margin.of(rule, place), said.get(place), baseline,
+            _factor(transport, place, metric),
+        )
         | ({"digest": settings[place].profile_digest} if of_scenario else {})
         | ({"own_kind": alone[settings[place]].to_json()} if alone else {})
         for place, measured in ((place, _measured(settings[place], by_reference)) for place in sorted(settings))
-    ]
+    ]  # fmt: skip
     named = {key: head[key] for key in ("profile", "profile_digest")}
     documents_named = (basis.reference for of_place, _ in said.values() for basis in of_place)
     unordered = {
@@ -117,6 +121,7 @@ def derive(
         **({"scenario": profile} if of_scenario else named),
         **_judged(head["id"]),
         "margin_rule": rule,
+        **({"transport": transport} if transport else {}),
         "references": {**references, **bases.document_references(algorithm, documents_named)},
         "smoke": _smoke_points(profile, settings) if of_scenario else [],
         "points" if of_scenario else "cells": entries,
@@ -278,10 +283,14 @@ def _profile_digest(setting: Setting) -> str:
 
 def entry(
     place: Point, measured: Sequence[Basis], metric: str, margin: Margin, said: tuple[tuple[Basis, ...], float] | None,
-    counts_all: bool,
+    counts_all: bool, factor: float = 1.0,
 ) -> dict[str, Any]:  # fmt: skip
-    """Return a zone's entry for a cell or a point, computed from measured bases and what documents say (`said`)."""
-    rests_on = (*measured, *(said[0] if said else ()))
+    """Return a zone's entry for a cell or a point, computed from measured bases and what documents say (`said`).
+
+    `factor`: by what the kernel's values are multiplied, for the interval alone.
+    """
+    given = (*measured, *(said[0] if said else ()))
+    rests_on = tuple(zone.carried(given, factor))
     low, high = interval(rests_on, metric, margin)
     permitted = Interval(low=low, high=high, bases=rests_on, margin=margin)
     tells = counts_all or not permitted.basis.values or tells_enough(permitted, metric, bool(said))
@@ -292,8 +301,13 @@ def entry(
         "high": high,
         **({} if counted else {"counted": False}),
         **({"small_packets": said[1]} if said and said[1] != 1.0 else {}),
-        "bases": [_basis(basis) for basis in rests_on],
+        "bases": [_basis(basis) for basis in given],
     }
+
+
+def _factor(transport: Mapping[str, Mapping[str, Any]], place: Point, metric: str) -> float:
+    factor: float = transport.get(zone.kind_of(place, metric), {}).get("factor", 1.0)
+    return factor
 
 
 def _basis(basis: Basis) -> dict[str, Any]:

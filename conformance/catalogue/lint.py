@@ -67,6 +67,8 @@ def check(path: pathlib.Path | str) -> Zone:
     _check_kind(zone, path)
     _check_grid(zone, path)
     _check_rule(zone, path, derive.margin_rule(zone.metric, zone.id))
+    if zone.transport != documents.transport().get(zone.id, {}):
+        raise UserError(f"{path}: /transport: zones/margins.json has other factors", "derive the zone again")
     for at, (place, permitted) in enumerate(zone.intervals.items()):
         setting = _setting(zone, path, place)
         if zone.of_cells:

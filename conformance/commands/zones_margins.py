@@ -12,6 +12,7 @@ from conformance.catalogue import documents
 from conformance.commands.result import Result
 from conformance.model.errors import UserError
 from conformance.model.judging.margins import Median, Spread, spreads
+from conformance.model.judging.transport import TransportFactor, factors
 from conformance.model.judging.verdict import packet_bytes
 from conformance.model.judging.zone import Zone, judges, kind_of
 from conformance.model.networks.place import Point
@@ -22,6 +23,8 @@ from conformance.support.record import At, Record, Text
 
 #: implementations that share no code are measured over UDP, so margins are computed from the zones under this profile
 _PROFILE = "packets"
+#: what ignores loss, so that its stacks show what QUIC has beside TCP; and the algorithms whose zones that is stated in
+_TRANSPORT_BY, _TRANSPORT_OF = "bbrv1", ("bbrv2", "bbrv3")
 
 
 class SpreadRecord(Record):
@@ -36,27 +39,47 @@ class SpreadRecord(Record):
     cells: int
 
 
+class TransportRecord(Record):
+    #: By what the kernel's basis is multiplied.
+    factor: float
+    #: Standard deviation, over the stacks, of the logarithm of a stack's mean over the cells.
+    spread: float
+    implementations: list[str]
+    cells: int
+
+
 class MarginsRecord(Record):
     #: The file in which they were kept, or null.
     path: Text | None
     #: By zone and kind of cell (conformance/model/judging/margins.py): the margins there, and what they rest on.
     zones: Annotated[dict[str, dict[str, SpreadRecord]], At("by_kind")]
+    #: By kind of cell (conformance/model/judging/transport.py): what QUIC has beside TCP with the same algorithm.
+    transport: Annotated[dict[str, TransportRecord], At("transport_by_kind")]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Margins(Result):
-    """{zone id: the Spread of each kind of its cells}; `path`: the file that they were written to, if any."""
+    """{zone id: the Spread of each kind of its cells}, and what QUIC has beside TCP, if the results tell.
+
+    `path`: the file that they were written to, if any.
+    """
 
     SCHEMA = "zones-margins"
     RECORD = MarginsRecord
 
     zones: Mapping[str, tuple[Spread, ...]]
+    transport: tuple[TransportFactor, ...]
     path: pathlib.Path | None
 
     @property
     def by_kind(self) -> dict[str, dict[str, Spread]]:
         """{zone id: {kind of its cells: Spread}}."""
         return {name: {spread.kind: spread for spread in spreads} for name, spreads in self.zones.items()}
+
+    @property
+    def transport_by_kind(self) -> dict[str, TransportFactor]:
+        """{kind of cell: TransportFactor}."""
+        return {factor.kind: factor for factor in self.transport}
 
 
 def path() -> pathlib.Path:
@@ -65,7 +88,8 @@ def path() -> pathlib.Path:
 
 
 def compute(results: Iterable[pathlib.Path], record: bool = False) -> Margins:
-    """Compute margins from measurements of the stacks that the file at path() lists as honest. Raise UserError.
+    """Compute margins from measurements of the stacks that the file at path() lists as honest, and what QUIC has
+    beside TCP from those that it lists under transport. Raise UserError.
 
     With `record`, the margins are written to path(); zones then have to be derived anew. Algorithms of which `results`
     has no honest stack are left out, and so are zones for which it has fewer than two. Kinds of cells of a zone that
@@ -87,7 +111,8 @@ def compute(results: Iterable[pathlib.Path], record: bool = False) -> Margins:
             if found_kinds := spreads(zone, medians):
                 spreads_of[zone.id] = tuple(found_kinds)
                 kinds[zone.id] = {kind_of(place, zone.metric) for place in zone.intervals}
-    if not spreads_of:
+    transport = _transport(held, kept["transport"]["stacks"])
+    if not spreads_of and not transport:
         names = sorted({stack for honest in kept["honest"].values() for stack in honest})
         raise UserError("these results contain none of the stacks that margins rest on", f"measure {', '.join(names)}")
     if record:
@@ -97,8 +122,19 @@ def compute(results: Iterable[pathlib.Path], record: bool = False) -> Margins:
             for name, spread in spreads_of.items()
         }
         document = {**kept, "zones": {**kept["zones"], **zones}}
+        if transport:
+            by_kind = {factor.kind: factor.to_json() for factor in transport}
+            of_zones = {documents.zone_of(name, documents.KINDS[0], _PROFILE).id: by_kind for name in _TRANSPORT_OF}
+            document["transport"] = {**kept["transport"], "zones": of_zones}
         files.write(path(), json.dumps(document, indent=2, ensure_ascii=False) + "\n")
-    return Margins(zones=spreads_of, path=path() if record else None)
+    return Margins(zones=spreads_of, transport=transport, path=path() if record else None)
+
+
+def _transport(held: Iterable[Measurement], stacks: Iterable[str]) -> tuple[TransportFactor, ...]:
+    """Return what QUIC has beside TCP; nothing if there are no results of these stacks. Raise UserError for too few."""
+    zone = documents.zone_of(_TRANSPORT_BY, documents.KINDS[0], _PROFILE)
+    medians = {stack: of_stack for stack in stacks if (of_stack := _medians(held, _TRANSPORT_BY, stack, zone))}
+    return tuple(factors(zone, medians)) if medians else ()
 
 
 def _honest(medians: Mapping[Point, Median], zone: Zone, faults: Collection[str]) -> dict[Point, Median]:

@@ -255,6 +255,9 @@ class Zone:
     by_kind: bool = False
     #: {kind of cell: why its cells are shown, and not judged}
     shown: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    #: {kind of cell: by what the kernel's values are multiplied, as QUIC stacks differ from TCP by it, and what that
+    #: rests on (transport.py)}; `intervals` have it already
+    transport: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
 
     def value(self, measured: Measured) -> float | None:
         """Return the value of its metric in a measurement, None if it was not seen."""
@@ -309,15 +312,17 @@ def interval_from_json(
     margin: Margin,
     pointer: str,
     within: str = "",
+    factor: float = 1.0,
 ) -> Interval:
     """Return the Interval of an entry with low, high and basis or bases. Raises UserError.
 
-    `within`: the end of an error message, which says where the entry stands.
+    `within`: the end of an error message, which says where the entry stands. `factor`: by what the first basis, the
+    kernel's, is multiplied.
     """
     low, high = entry["low"], entry["high"]
     if not low <= high:
         raise UserError(f"{pointer}: low {low:g} is above high {high:g}{within}")
-    bases = bases_from_json(entry)
+    bases = carried(bases_from_json(entry), factor)
     for basis in bases:
         if basis.reference not in references:
             raise UserError(f"{pointer}: reference {basis.reference!r} is not among /references{within}")
@@ -327,6 +332,12 @@ def interval_from_json(
         low=low, high=high, bases=tuple(bases), margin=margin, small_packets=entry.get("small_packets", 1.0),
         counted=entry.get("counted", True),
     )  # fmt: skip
+
+
+def carried(bases: Sequence[Basis], factor: float) -> list[Basis]:
+    """Return bases with the first, the kernel's, multiplied by what QUIC has beside TCP."""
+    kernel, *others = bases
+    return [kernel if factor == 1.0 else kernel.scaled(factor), *others]
 
 
 def bases_from_json(entry: Mapping[str, Any]) -> list[Basis]:
@@ -357,8 +368,10 @@ def from_json(document: Mapping[str, Any], where: object) -> Zone:
             raise UserError(f"{pointer}: {named[:-1]} {place.id} is listed twice")
         within = f" in {named[:-1]} {place.id}"
         margin = Margin.of(document["margin_rule"], place, metrics.METRICS[document["metric"]])
-        intervals[place] = interval_from_json(entry, document["references"], margin, pointer, within)
-        if kind_of(place, document["metric"]) in document.get("shown", ()):
+        kind = kind_of(place, document["metric"])
+        factor = document.get("transport", {}).get(kind, {}).get("factor", 1.0)
+        intervals[place] = interval_from_json(entry, document["references"], margin, pointer, within, factor)
+        if kind in document.get("shown", ()):
             intervals[place] = dataclasses.replace(intervals[place], counted=False)
         if "digest" in entry:
             digests[place] = entry["digest"]
@@ -389,6 +402,7 @@ def from_json(document: Mapping[str, Any], where: object) -> Zone:
         own_kind=own_kind,
         by_kind=document.get("by_kind", False),
         shown=document.get("shown", {}),
+        transport=document.get("transport", {}),
     )
 
 

@@ -211,5 +211,10 @@ def show_margins(margins: "Margins", console: rich.console.Console) -> None:
     console.print(table)
     for zone_id, spreads in margins.zones.items():
         console.print(f"{zone_id}: {', '.join(spreads[0].implementations)}" if spreads else zone_id, soft_wrap=True)
+    for factor in margins.transport:
+        console.print(
+            f"transport, {factor.kind}: {factor.factor:.3f} of the kernel's, spread {factor.spread:.1%},"
+            f" {factor.cells} cells of {', '.join(factor.implementations)}", soft_wrap=True,
+        )  # fmt: skip
     if margins.path:
         console.print(f"recorded in {margins.path}; derive the zones again", soft_wrap=True)
