@@ -314,6 +314,29 @@ def test_the_program_is_the_one_of_client_sha256():
     assert digest == (manifest.read("h3-client").folder / "client.sha256").read_text().strip()
 
 
+def test_the_first_flight_is_one_datagram(loopback):
+    """So it has no key share of post-quantum cryptography."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind(("127.0.0.1", loopback.port))
+        client = loopback.start()
+        try:
+            assert len(silent.recv(65536)) == 1200
+            silent.settimeout(0.3)
+            with pytest.raises(TimeoutError):
+                silent.recv(65536)
+        finally:
+            client.kill()
+            client.communicate()
+
+
+def test_versions_and_licences_of_what_is_linked_lie_beside_the_program():
+    folder = built("h3-client")
+    assert (folder / "versions").read_text() == "ngtcp2 1.11.0, nghttp3 0.8.0, boringssl 14.0.0+r45\n"
+    headings = {text[5:] for text in (folder / "LICENSES").read_text().splitlines() if text.startswith("==== ")}
+    ours = {"boringssl/LICENSE", "nghttp3/COPYING", "ngtcp2/COPYING"}
+    assert headings == ours | {"libc/musl/COPYRIGHT", "libcxx/LICENSE.TXT", "LICENSE"}  # those of the compiler
+
+
 @pytest.fixture
 def fetch(tmp_path):
     """Return a function that runs the client's `fetch`, and returns the line with which it fails."""
