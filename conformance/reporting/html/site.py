@@ -26,6 +26,7 @@ from conformance.reporting.html import (
     clause_pages,
     colours,
     compare,
+    defect_pages,
     heatmap_table,
     points_page,
     rfc9743,
@@ -66,6 +67,7 @@ class _Site:
         stacks = {m.trial.scheme.stack for m in source.measurements}
         self._documents, self._clauses = clause_pages.of(stacks)
         self._bugs = bugs_page.bench(stacks)
+        self._defects = defect_pages.pages(series, self._clauses)
         self._environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(paths.data("reports", "templates")),
             autoescape=True,
@@ -86,6 +88,8 @@ class _Site:
             "stack_page": clause_pages.of_stack,
             "has_split": bool(self._predicted),
             "bugs": self._bugs,
+            "defects": self._defects,
+            "defects_of": functools.partial(defect_pages.of_scheme, self._defects),
             "studies": self._studies,
             "study_totals": study_page.totals(self._studies),
             "of_points": self._points,
@@ -139,6 +143,10 @@ class _Site:
         yield from self._clause_pages()
         if self._bugs:
             yield "bugs.html", self._render("bugs.html")
+        if self._defects:
+            yield "defects.html", self._render("defects.html")
+        for defect_page in self._defects:
+            yield defect_page.name, self._render("defect.html", page=defect_page)
         if self._studies:
             yield "studies.html", self._render("studies.html")
         for page in self._studies:

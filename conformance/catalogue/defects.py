@@ -1,0 +1,53 @@
+"""Read bugs/defects.json: what this suite found wrong in stacks, each with the verdict and the line that show it."""
+
+import msgspec
+
+from conformance.catalogue import bugs
+from conformance.support import schema
+from conformance.support.record import Record
+
+
+class Evidence(Record, kw_only=True):
+    """The verdict that shows a defect: of a clause, or of a zone at a place."""
+
+    clause: str | None = None
+    zone: str | None = None
+    place: str | None = None
+
+
+class Defect(Record, kw_only=True):
+    """A defect of the version of a stack that its adapter pins.
+
+    `source`: the document and section that say otherwise. `where`: the files and lines that cause it.
+    """
+
+    id: str
+    stack: str
+    repository: str
+    algorithm: str
+    title: str
+    source: str
+    shows: Evidence
+    packets: str
+    where: str
+    cause: str
+    mend: str
+    mended_in: str | None = None
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """The commands that show it: one for the verdict, and one that keeps the packets."""
+        shows, of = self.shows, f"{self.algorithm} --stack {self.stack}"
+        if shows.clause:
+            return (f"conformance clause run {shows.clause} --algorithm {of}",)
+        return (
+            f"conformance gate {of} --grid {shows.place}",
+            f"conformance trace {self.algorithm} {shows.place} --stack {self.stack}",
+        )
+
+
+def load() -> tuple[Defect, ...]:
+    """Return all defects in order; none if this is no checkout. Raises UserError."""
+    path = bugs.folder() / "defects.json"
+    document = schema.load("defects", path) if path.exists() else {"defects": []}
+    return tuple(msgspec.convert(entry, Defect) for entry in document["defects"])

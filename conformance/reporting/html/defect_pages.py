@@ -1,0 +1,86 @@
+"""Prepare the site's pages of defects: what is wrong in a stack, what shows it, and a text for who maintains it."""
+
+import dataclasses
+import functools
+from collections.abc import Iterable, Iterator, Sequence
+
+from conformance.catalogue import defects
+from conformance.catalogue.defects import Defect
+from conformance.model.judging.verdict import Status
+from conformance.model.metrics.table import METRICS
+from conformance.model.networks.place import Cell
+from conformance.model.trials.trial import Scheme
+from conformance.reporting.heatmaps import Series
+from conformance.reporting.html import heatmap_table, slugs
+from conformance.reporting.html.clause_pages import Part
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DefectPage:
+    """A defect with the verdict of a report that shows it. `scheme`: what was measured, `where`: in which network."""
+
+    defect: Defect
+    scheme: str
+    where: str
+    measured: str
+    permitted: str
+
+    @property
+    def name(self) -> str:
+        """The name of its file."""
+        return f"defect-{slugs.of_name(self.defect.id.lower())}.html"
+
+    @property
+    def line(self) -> str:
+        """What is wrong, in a line, with the version that mended it."""
+        mended = f" (mended in {self.defect.mended_in})" if self.defect.mended_in else ""
+        return self.defect.title + mended
+
+    @property
+    def letter(self) -> str:
+        """A text for the stack's maintainers, in Markdown."""
+        d = self.defect
+        commands = "\n".join(f"    {command}" for command in d.commands)
+        parts = (
+            f"# {d.title}",
+            f"We measure congestion control in emulated networks, and found this in {self.scheme}.",
+            f"**What we measured.** {self.where}: {self.measured}. Permitted: {self.permitted} ({d.source}).",
+            f"**What packets show.** {d.packets}",
+            f"**Why.** `{d.where}`: {d.cause}",
+            f"**What would mend it.** {d.mend}",
+            f"To see it on Linux, without root (cc-conformance):\n\n{commands}",
+        )
+        return "\n\n".join(parts)
+
+
+def pages(series: Sequence[Series], clauses: Part) -> tuple[DefectPage, ...]:
+    """Return the pages of all defects that a report's verdicts show. Raises UserError."""
+    return tuple(page for defect in defects.load() for page in _page(defect, series, clauses))
+
+
+def of_scheme(pages: Iterable[DefectPage], scheme: Scheme) -> list[DefectPage]:
+    """Return the pages of the defects of a scheme."""
+    return [page for page in pages if (page.defect.stack, page.defect.algorithm) == (scheme.stack, scheme.algorithm)]
+
+
+def _page(defect: Defect, series: Sequence[Series], clauses: Part) -> Iterator[DefectPage]:
+    """Yield a defect's page, if the report has a verdict against the stack where the defect shows."""
+    shows = defect.shows
+    for row in clauses.of(stack=defect.stack, algorithm=defect.algorithm, status=Status.VIOLATES).rows:
+        if row.clause.id == shows.clause:
+            yield DefectPage(
+                defect=defect, scheme=row.scheme, permitted=row.permitted,
+                where=f"Clause {row.clause.id} ({row.clause.network.words})",
+                measured=f"{row.clause.observable.title}: {row.measured}",
+            )  # fmt: skip
+    for heatmap in (heatmap for shown in series for heatmap in shown.judged):
+        if (heatmap.scheme.stack, heatmap.scheme.algorithm) != (defect.stack, defect.algorithm) or shows.place is None:
+            continue
+        cell = heatmap.results.get(Cell.parse(shows.place))
+        if cell and cell.verdict and cell.permitted and cell.verdict.zone_id == shows.zone and cell.status.against:
+            number = functools.partial(heatmap_table.number, heatmap.metric)
+            yield DefectPage(
+                defect=defect, scheme=heatmap.scheme.id, where=f"Zone {shows.zone} at {shows.place}",
+                measured=f"{METRICS[heatmap.metric].title} {number(cell.value)}",
+                permitted=f"{number(cell.permitted.low)} to {number(cell.permitted.high)}",
+            )  # fmt: skip
