@@ -15,7 +15,7 @@ from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import KERNEL_STACK, Measurement, Outcome
 
 if TYPE_CHECKING:
-    from conformance.model.diagnosis.pcap import Packet
+    from conformance.model.diagnosis.pcap import Frames
 
 #: IP's numbers of the protocols that adapters name
 PROTOCOLS = {"tcp": 6, "udp": 17}
@@ -87,7 +87,7 @@ def with_delivery(
 
     try:
         sent, came, asked = _captured(measurement.trial.setting, folder, unseen, transport)
-        found = delivery.of_flow(network, sent, came, asked, elapsed_s)
+        found = delivery.of_flow(network, sent.packets, came.packets, asked.packets, elapsed_s)
     except UserError as error:
         return _error(measurement, f"delivery: {error}")
     at = next(at for at, flow in enumerate(measurement.flows) if flow["group"] == network.tested.name)
@@ -111,8 +111,8 @@ def _packets(
     # Each capture holds the first frames of its interface. What the one lacks that ended first, the other may show.
     names = captures_of(setting)[:2]
     pairs = zip(names, (sent, came), strict=True)
-    end_s = min((of[-1].seconds for name, of in pairs if unseen.get(name) and of), default=math.inf)
-    held = [[packet for packet in of if packet.seconds <= end_s] for of in (sent, came, asked)]
+    end_s = min((float(of.seconds[-1]) for name, of in pairs if unseen.get(name) and len(of)), default=math.inf)
+    held = (of.chosen(of.seconds <= end_s) for of in (sent, came, asked))
     return packets.matched(*held).whose_fate_is_known().to_json()
 
 
@@ -122,7 +122,7 @@ def _captured(
     unseen: Mapping[str, int],
     transport: str,
     client: bytes | None = None,
-) -> tuple[list["Packet"], list["Packet"], list["Packet"]]:
+) -> tuple["Frames", "Frames", "Frames"]:
     """Return the server's packets, those of them that came to the client, and the client's packets.
 
     `client`: the address whose packets count, None for all. Raises UserError.
@@ -138,6 +138,6 @@ def _captured(
         entered, left = ((folder / f"{name}.pcap").read_bytes() for name in (sent_name, came_name))
     except OSError as error:
         raise UserError(f"cannot read a capture: {error.strerror}") from None
-    sent, asked = pcap.packets(entered, PROTOCOLS[transport], server, client)
-    came, _ = pcap.packets(left, PROTOCOLS[transport], server, client)
+    sent, asked = pcap.frames(entered, PROTOCOLS[transport], server, client)
+    came, _ = pcap.frames(left, PROTOCOLS[transport], server, client)
     return sent, came, asked

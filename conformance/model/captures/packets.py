@@ -8,14 +8,13 @@ import base64
 import binascii
 import dataclasses
 import zlib
-from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy
 import numpy.typing
 
-from conformance.model.diagnosis.pcap import Packet
+from conformance.model.diagnosis.pcap import Frames, texts
 from conformance.model.errors import UserError
 
 Integers = numpy.typing.NDArray[numpy.int64]
@@ -112,56 +111,50 @@ class Packets:
         return dataclasses.replace(self, cut=True, **sent, **asked)
 
 
-def matched(sent: Sequence[Packet], came: Sequence[Packet], asked: Sequence[Packet]) -> Packets:
-    """Return the packets of one flow from two captures, as pcap.packets() reads them.
+def matched(sent: Frames, came: Frames, asked: Frames) -> Packets:
+    """Return the packets of one flow from two captures, as pcap.frames() reads them.
 
     `sent`, `asked`: the server's and the client's packets, where the server's enter the network; `came`: the server's
     packets where they leave it. A packet is recognised without its ECN bits, as a mark changes these. Raises UserError
     if the captures are not of one transfer.
     """
-    if not sent:
+    if not len(sent):
         raise UserError("the server sent nothing")
-    where: dict[bytes, deque[int]] = defaultdict(deque)
-    ever = set()
-    for at, packet in enumerate(sent):
-        identity = _identity(packet)
-        ever.add(identity)
-        where[identity].append(at)
-    out_ns = numpy.full(len(sent), LOST, dtype=numpy.int64)
-    ecn_out = numpy.zeros(len(sent), dtype=numpy.int64)
-    began_ns = _ns(sent[0])
+    #: {identity: the packets that have it, the last one first}
+    where: dict[bytes, list[int]] = {}
+    for at, identity in reversed(list(enumerate(_identities(sent)))):
+        where.setdefault(identity, []).append(at)
+    pairs = []
     strange = 0
-    for packet in came:
-        identity = _identity(packet)
-        if where.get(identity):
-            at = where[identity].popleft()
-            out_ns[at], ecn_out[at] = _ns(packet) - began_ns, _ecn(packet)
+    for arrival, identity in enumerate(_identities(came)):
+        if places := where.get(identity):
+            pairs.append((places.pop(), arrival))
         else:
-            strange += identity not in ever  # else the network duplicated it
+            strange += places is None  # else the network duplicated it
     if strange > _MOST_STRANGE:
         raise UserError(f"{strange} of {len(came)} packets that arrived were never sent")
-
-    def column(values: Sequence[int]) -> Integers:
-        return numpy.array(values, dtype=numpy.int64)
-
+    out_ns = numpy.full(len(sent), LOST, dtype=numpy.int64)
+    ecn_out = numpy.zeros(len(sent), dtype=numpy.int64)
+    sent_ns = _ns(sent)
+    began_ns = int(sent_ns[0])
+    departures, arrivals = numpy.array(pairs, dtype=numpy.int64).reshape(-1, 2).T
+    out_ns[departures], ecn_out[departures] = _ns(came)[arrivals] - began_ns, _ecn(came)[arrivals]
     return Packets(
-        began_ns=began_ns, bytes=column([packet.bytes for packet in sent]), out_ns=out_ns, ecn_out=ecn_out,
-        sent_ns=column([_ns(packet) - began_ns for packet in sent]), ecn_sent=column([_ecn(packet) for packet in sent]),
-        asked_ns=column([_ns(packet) - began_ns for packet in asked]),
-        asked_bytes=column([packet.bytes for packet in asked]),
+        began_ns=began_ns, bytes=sent.bytes, out_ns=out_ns, ecn_out=ecn_out, sent_ns=sent_ns - began_ns,
+        ecn_sent=_ecn(sent), asked_ns=_ns(asked) - began_ns, asked_bytes=asked.bytes,
     )  # fmt: skip
 
 
-def _ns(packet: Packet) -> int:
-    return round(packet.seconds * 1e9)
+def _ns(frames: Frames) -> Integers:
+    return numpy.rint(frames.seconds * 1e9).astype(numpy.int64)
 
 
-def _ecn(packet: Packet) -> int:
-    return packet.identity[_TOS] & 3
+def _ecn(frames: Frames) -> Integers:
+    return (frames.identities[:, _TOS] & 3).astype(numpy.int64)
 
 
-def _identity(packet: Packet) -> bytes:
-    found = bytearray(packet.identity)
-    found[_TOS] &= ~3
-    found[_CHECKSUM] = b"\0\0"
-    return bytes(found)
+def _identities(frames: Frames) -> list[bytes]:
+    masked = frames.identities.copy()
+    masked[:, _TOS] &= 0xFC
+    masked[:, _CHECKSUM] = 0
+    return texts(masked, frames.identity_bytes)

@@ -18,6 +18,7 @@ from conformance.model.clauses import verdict
 from conformance.model.clauses.document import Bound, Specification
 from conformance.model.clauses.observables import OBSERVABLES
 from conformance.model.clauses.seen import View
+from conformance.model.diagnosis import pcap
 from conformance.model.diagnosis.pcap import Packet
 from conformance.model.errors import UserError
 from conformance.model.judging import statistics
@@ -37,6 +38,16 @@ def frame(number, seconds, tos=0, to=b"\x0a\0\0\1", size=1514):
     header = bytes([0x45, tos]) + size.to_bytes(2, "big") + number.to_bytes(4, "big") + b"\x40\x11"
     checksum = (tos * 257 + number).to_bytes(4, "big")[2:]
     return Packet(seconds, size, header + checksum + b"\x0a\0\0\3" + to + bytes(60))
+
+
+def frames(packets):
+    """Return the same packets as columns."""
+    identities = numpy.zeros((len(packets), 96), numpy.uint8)
+    for row, packet in zip(identities, packets, strict=True):
+        row[: len(packet.identity)] = list(packet.identity)
+    columns = [numpy.array([packet[at] for packet in packets]) for at in range(2)]
+    sizes = numpy.array([len(packet.identity) for packet in packets], int)
+    return pcap.Frames(seconds=columns[0], bytes=columns[1], identities=identities, identity_bytes=sizes)
 
 
 def measured(sender, seed=1, clause=RENO, **network):
@@ -73,7 +84,7 @@ def test_packets_come_back_from_a_line_as_they_went_in():
 def test_a_marked_packet_is_the_same_packet_and_a_doubled_one_is_no_stranger():
     sent = [frame(number, number / 1000, tos=2) for number in range(5)]
     came = [frame(0, 0.02, tos=2), frame(1, 0.021, tos=3), frame(1, 0.022, tos=3), frame(3, 0.023, tos=2)]
-    kept = packets.matched(sent, came, [])
+    kept = packets.matched(*map(frames, (sent, came, [])))
     assert list(kept.ecn_sent) == [packets.ECT_0] * 5
     assert [int(mark) for mark, out in zip(kept.ecn_out, kept.out_ns, strict=True) if out >= 0] == [2, 3, 2]
     assert list(kept.out_ns) == [20_000_000, 21_000_000, packets.LOST, 23_000_000, packets.LOST]
@@ -81,9 +92,9 @@ def test_a_marked_packet_is_the_same_packet_and_a_doubled_one_is_no_stranger():
 
 def test_captures_of_two_transfers_are_refused():
     with pytest.raises(UserError, match="never sent"):
-        packets.matched([frame(0, 0.0)], [frame(number, 1.0) for number in range(100, 120)], [])
+        packets.matched(*map(frames, ([frame(0, 0.0)], [frame(number, 1.0) for number in range(100, 120)], [])))
     with pytest.raises(UserError, match="nothing"):
-        packets.matched([], [], [])
+        packets.matched(*map(frames, ([], [], [])))
 
 
 @pytest.mark.parametrize("columns", ["", "!", "eJw=", "eJwDAAAAAAE="])
