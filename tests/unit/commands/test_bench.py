@@ -51,7 +51,7 @@ def test_figures_have_a_document(run):
     assert names[1:3] == ["start of a guest", "calibration of a cell"]
     assert [(figure["before_s"], figure["target_s"]) for figure in data["figures"]] == [
         (None, None), (0.7, 0.3), (None, None), (None, None), (0.11, 0.065), (None, None), (None, 16), (None, 16),
-        (0.46, 0.5), (0.39, 0.24), (1.66, 1.0), (None, None), (None, 6), (None, 60),
+        (0.46, 0.5), (0.39, 0.24), (1.66, 1.0), (3.3, 2.0), (None, None), (None, 6), (None, 60),
         (141, 90), (365, 220), (178, 110),
     ]  # fmt: skip
     assert names[-3:-1] == ["pytest -m cubic", "CUBIC, 150 cells x 20 trials"]
