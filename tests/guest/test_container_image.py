@@ -12,6 +12,8 @@ import subprocess
 
 import pytest
 
+from conformance.support import paths
+
 pytestmark = pytest.mark.guest
 
 _IMAGE = os.environ.get("CC_TEST_IMAGE", "localhost/cc-conformance")
@@ -96,6 +98,13 @@ def test_the_slim_image_is_small(image):
         ["podman", "image", "inspect", "--format", "{{.Size}}", image], capture_output=True, text=True, check=True
     )
     assert int(size.stdout) <= _MOST_BYTES
+
+
+def test_the_quic_client_is_that_of_every_system_and_has_its_licences(image):
+    built = "/opt/cache/adapters/h3-client-*"
+    status, said = run(image, "sh", "-c", f"sha256sum <$(echo {built}/client) && grep -c ==== {built}/LICENSES")
+    digest = (paths.data("adapters", "h3-client") / "client.sha256").read_text().strip()
+    assert (status, said.split()) == (0, [digest, "-", "6"])
 
 
 def test_git_tells_what_belongs_to_a_working_tree(image, tmp_path):
