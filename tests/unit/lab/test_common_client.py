@@ -366,3 +366,15 @@ def test_a_source_that_cannot_be_had_is_one_line_that_says_what_to_do(fetch, tmp
     assert fetch() == (
         "error: apt knows no mirror of Debian here: run `apt-get update`, or name one in H3_CLIENT_MIRROR"
     )
+
+
+def test_a_source_that_debian_has_no_longer_is_one_line_that_says_what_to_do(fetch, tmp_path):
+    if not pathlib.Path("/usr/share/keyrings/debian-archive-keyring.gpg").exists():
+        pytest.skip("debian-archive-keyring is not installed")
+    (tmp_path / "apt-cache").write_text("#!/bin/sh\n")
+    (tmp_path / "apt-cache").chmod(0o755)
+    sources = manifest.read("h3-client").folder / "sources"
+    assert fetch(H3_CLIENT_MIRROR="http://mirror.test/debian") == (
+        f"error: Debian no longer has ngtcp2_1.11.0.orig.tar.xz: put the files that {sources} names into a folder, "
+        "and name it in H3_CLIENT_SOURCES"
+    )
