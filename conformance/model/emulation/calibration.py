@@ -30,27 +30,32 @@ PROBE_FRAME_BITS, _FRAME_BITS = 106 * 8, 1514 * 8
 _RATE_PACKETS = (120, 600)
 #: a quarter of this rate, in Mbit/s, measures the loss of a link without a rate
 _UNLIMITED_MBPS = 10
+#: the part of a sum below which a term does not change it
+_NEGLIGIBLE = 1e-17
 
 
 def binomial_p_value(lost: int, sent: int, probability: float) -> float:
     """Return the two-sided p-value of `lost` out of `sent`: twice the smaller tail, at most 1.
 
-    It is exact, computed with the log-gamma function; 0.0 if the observation is impossible.
+    It is exact but for rounding; 0.0 if the observation is impossible.
     """
     if probability <= 0:
         return 1.0 if lost == 0 else 0.0
     if probability >= 1:
         return 1.0 if lost == sent else 0.0
-
-    def log_pmf(k: int) -> float:
-        return (
-            math.lgamma(sent + 1) - math.lgamma(k + 1) - math.lgamma(sent - k + 1)
-            + k * math.log(probability) + (sent - k) * math.log1p(-probability)
-        )  # fmt: skip
-
-    below = math.fsum(math.exp(log_pmf(k)) for k in range(lost + 1))
-    above = math.fsum(math.exp(log_pmf(k)) for k in range(lost, sent + 1))
-    return min(1.0, 2 * min(below, above))
+    came, odds = sent - lost, probability / (1 - probability)
+    just_so = math.exp(
+        math.lgamma(sent + 1) - math.lgamma(lost + 1) - math.lgamma(came + 1)
+        + lost * math.log(probability) + came * math.log1p(-probability)
+    )  # fmt: skip
+    # On the side away from the most likely number, terms shrink soon: of a million packets, hundreds count.
+    fewer = lost <= sent * probability
+    tail, term = just_so, just_so
+    while term > _NEGLIGIBLE * tail:
+        term *= lost / ((came + 1) * odds) if fewer else came * odds / (lost + 1)
+        lost, came = (lost - 1, came + 1) if fewer else (lost + 1, came - 1)
+        tail += term
+    return min(1.0, 2 * min(tail, 1 - tail + just_so))
 
 
 def sysctl_problems(setting: Setting, sysctls: Sysctls) -> Iterator[str]:
