@@ -29,8 +29,8 @@ from conformance.support import limits
 #: how many cells a room that cannot be fed one by one gets at a time: so few that little is lost if a worker dies, so
 #: many that its start-up time does not matter
 _CELLS_AT_A_TIME = 10
-#: the number of trials that take about as long as the start of another guest to help with them
-_WORTH_A_START = 8
+#: {transport: the number of trials that take longer than the start of another guest to help with them}
+_WORTH_A_START = {"tcp": 8, "udp": 3}
 #: how often an idle thread looks for new work, in s
 _POLL_S = 0.2
 
@@ -73,13 +73,14 @@ class Run:
         self._cancelled = threading.Event()
         self._threads = workers or limits.workers()
         self._by_handfuls = bool(executor)
-        self.progress = Progress(self._threads, FIXED_BYTES[bench.adapter.manifest.transport])
+        transport = bench.adapter.manifest.transport
+        self.progress = Progress(self._threads, FIXED_BYTES[transport])
         looks = looks or Looks(numbers=(len(seeds),))
         # Several zones may judge the same trials, so a key may be given more than once.
         self._asked = {key: Task(key, seeds, looks, key in urgent) for key in dict.fromkeys(work)}
         #: the tasks that were asked for, and those that follow from them
         self._tasks: list[Task] = []
-        self._work = Work(1 if executor else _WORTH_A_START)
+        self._work = Work(1 if executor else _WORTH_A_START[transport])
         #: tasks whose cells other runs are measuring
         self._elsewhere: list[Task] = []
         self._lock = threading.Lock()

@@ -6,6 +6,7 @@ import itertools
 import re
 import threading
 import time
+import types
 from typing import ClassVar
 
 import fake_room
@@ -149,6 +150,28 @@ def test_a_thread_keeps_to_its_group_and_helps_where_that_is_worth_a_start():
     task = shared.take(reno)
     shared.put_first(task)
     assert shared.take(reno) is task and shared.take(reno) is None
+
+
+class Together(fake_room.Room):
+    """A room that makes no trial until two guests have one to make."""
+
+    met = threading.Barrier(2, timeout=60)
+
+    def run(self, adapter, batches, cancelled):
+        for trials in batches:
+            self.met.wait()
+            yield from super().run(adapter, [trials], cancelled)
+
+
+def test_a_second_guest_helps_with_the_last_setting_of_a_stack_over_udp(tmp_path, monkeypatch):
+    """Three of its trials take longer than a guest's start."""
+    monkeypatch.setattr(benches, "find", benches.find)
+    fake_room.install("good", Together)
+    about = types.SimpleNamespace(transport="udp")
+    adapter = types.SimpleNamespace(name="fake", manifest=about, why_not=lambda algorithm: None)
+    bench = dataclasses.replace(benches.find(), adapter=adapter)
+    with runs.Run(bench, store.Store(tmp_path / "r.jsonl"), ASKED[:2], range(1, 4), 2) as run:
+        assert {key: len(found) for key, found in run.as_completed(60)} == dict.fromkeys(ASKED[:2], 3)
 
 
 def test_urgent_tasks_come_first_even_if_that_takes_more_guests():
