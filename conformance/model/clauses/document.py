@@ -65,9 +65,7 @@ class Clause:
     `text` is in our words. `also`: (specification, section) of other documents that say the same. `trials`: the fewest
     trials that must show the behaviour. `invisible`: what hides it. `controls`: algorithms that do not claim to keep
     the clause, and are judged only if they are named. `once`: the clause is about what algorithms share, such as loss
-    recovery, so it is judged only for the first of its algorithms that a stack has. `faults`: (side of
-    the bound, "above" or "below"; deviations of the document that bring the observable there), named as in
-    adapters/document/src/deviations.txt.
+    recovery, so it is judged only for the first of its algorithms that a stack has.
     """
 
     id: str
@@ -86,7 +84,6 @@ class Clause:
     also: tuple[tuple[str, str], ...] = ()
     controls: tuple[str, ...] = ()
     once: bool = False
-    faults: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def judged_of(self, offered: Collection[str], named: Collection[str] = ()) -> list[str]:
         """Return the algorithms, of those that a stack offers, for which the clause is judged.
@@ -100,10 +97,6 @@ class Clause:
             if algorithm in offered and algorithm in wanted
         ]
         return judged[:1] if self.once else judged
-
-    def faults_of(self, value: float) -> tuple[str, ...]:
-        """Return the deviations that bring the observable to a value beyond the bound."""
-        return dict(self.faults).get("above" if value > self.bound.high else "below", ())
 
     @property
     def markers(self) -> tuple[str, ...]:
@@ -193,6 +186,5 @@ def _clause(data: Mapping[str, Any], fields: Mapping[str, Any]) -> Clause:
         observable=OBSERVABLES[fields["observable"]], bound=bound, trials=fields.get("trials", LEAST_TRIALS),
         invisible=fields["invisible"],
         controls=tuple(fields.get("controls", ())), once=fields.get("once", False),
-        faults=tuple((side, tuple(names)) for side, names in fields.get("faults", {}).items()),
         also=tuple((other["specification"], other["section"]) for other in fields.get("also", ())),
     )  # fmt: skip

@@ -89,6 +89,18 @@ def _burst(view: View) -> Samples:
     return _samples([(float(packets[at]), float(sent_s[begins[at]]))], "nothing was sent")
 
 
+def _first_burst(view: View) -> Samples:
+    """Return the longest burst in the first round trip after the request, in full packets."""
+    flow = view.flow
+    a, b = numpy.searchsorted(flow.sent_s, (flow.request_s - 1e-9, flow.request_s + 0.95 * flow.base_rtt_s))
+    if b - a < 2:
+        raise Invisible("nothing was sent in the first round trip")
+    begins = burst_begins(flow, a, b)
+    packets = numpy.add.reduceat(flow.bytes[a:b], begins) / flow.full_bytes
+    at = int(packets.argmax())
+    return one(float(packets[at]), float(flow.sent_s[a:b][begins[at]]))
+
+
 def _returned(view: View) -> Samples:
     """Return 1 for each isolated loss after which the window was soon back at its old size, 0 for others."""
     flow = view.flow
@@ -183,6 +195,9 @@ _ROWS = (
     Observable(
         name="burst", title="packets sent at once: 99 % are in bursts no longer than this", unit=_PACKETS, digits=1,
         of=_burst, of_a_part=True,
+    ),
+    Observable(
+        name="first_burst", title="longest burst in the first round trip", unit=_PACKETS, digits=1, of=_first_burst,
     ),
     Observable(
         name="throughput", title="share of the link's rate that it used", unit="", digits=3,

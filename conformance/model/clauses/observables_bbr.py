@@ -20,8 +20,12 @@ _DRAINED = 1.05
 _BLOCK_S = 2
 #: round trips after which start-up is over
 _SETTLED_RTTS = 60
+#: percent of the packets that REFILL and CRUISE send, at least
+_MOSTLY = 67
 #: r above which a phase of ProbeBW is UP, and r below which it is DOWN
 _UP, _DOWN = 1.08, 0.96
+#: probes for bandwidth that are needed to say when the next one comes
+_FEW_PROBES = 3
 #: ProbeRTT: the flight is below this share of its median for at least this many seconds
 _DIP, _DIP_S = 0.72, 0.1
 #: seconds within which a ProbeRTT must come: five, the 200 ms that it takes, and rounds until it is noticed (5.3.4.2)
@@ -102,6 +106,28 @@ def _drain_rate(view: View) -> Samples:
     return one(float(numpy.median(inside)), begin_s)
 
 
+def _drained_rtts(view: View) -> Samples:
+    """Return the base round trips from the most that is in flight in start-up until no more than a BDP is."""
+    flow = view.flow
+    inside = flow.sent_s < _settled_s(flow)
+    most = int(flow.flight[inside].argmax())
+    if flow.flight[most] <= _DRAINED * flow.bdp_bytes:
+        raise Invisible("start-up put no more than a BDP in flight")
+    low = numpy.flatnonzero(flow.flight[most:] <= _DRAINED * flow.bdp_bytes)
+    begin_s = float(flow.sent_s[most])
+    end_s = float(flow.sent_s[most + low[0]]) if len(low) else view.over_s
+    return one((end_s - begin_s) / flow.base_rtt_s, begin_s)
+
+
+def _usual_flight(view: View) -> Samples:
+    """Return the flight after start-up that two thirds of the packets do not exceed, in BDP."""
+    flow = view.flow
+    first = int(numpy.searchsorted(flow.sent_s, _settled_s(flow)))
+    if len(flow.sent_s) - first < 2:
+        raise Invisible("the transfer was over too soon after start-up")
+    return one(float(numpy.percentile(flow.flight[first:], _MOSTLY) / flow.bdp_bytes), _settled_s(flow))
+
+
 def _cruise_rate(view: View) -> Samples:
     """Return the median r of each stretch of two seconds after start-up."""
     flow = view.flow
@@ -142,6 +168,24 @@ def _up_flight(view: View) -> Samples:
         a, b = numpy.searchsorted(flow.sent_s, (begin, end))
         pairs.append((float(flow.flight[a:b].max() / flow.bdp_bytes), begin))
     return shown(pairs, "it never sent faster than the link for a round trip once start-up was over")
+
+
+def _probe_gaps(view: View) -> list[tuple[float, float]]:
+    """Return (seconds, begin) from the begin of each phase that probes for bandwidth to the next one's."""
+    begins = [begin for begin, _, _ in _phases(view, up=True)]
+    if len(begins) < _FEW_PROBES:
+        raise Invisible(f"{len(begins)} probes for bandwidth: too few to say how soon the next one comes")
+    return [(b - a, a) for a, b in itertools.pairwise(begins)]
+
+
+def _probe_interval(view: View) -> Samples:
+    """Return the median of the seconds from one probe to the next."""
+    return one(float(numpy.median([gap for gap, _ in _probe_gaps(view)])), _settled_s(view.flow))
+
+
+def _probe_again(view: View) -> Samples:
+    """Return the seconds from a probe to the next where that comes soonest."""
+    return one(*min(_probe_gaps(view)))
 
 
 def _down_rate(view: View) -> Samples:
@@ -207,6 +251,22 @@ def _lowest(flow: Flow) -> tuple[float, float]:
         raise Invisible("the transfer ended within the length of a dip after start-up")
     flight, at = min(most)
     return flight / flow.bdp_bytes, float(flow.sent_s[at])
+
+
+def _flight_least(view: View) -> Samples:
+    """Return the lowest flight that was not exceeded for the length of a dip, after start-up, in full packets."""
+    flow = view.flow
+    least, at_s = _lowest(flow)
+    return one(least * flow.bdp_bytes / flow.full_bytes, at_s)
+
+
+def _later_rate(view: View) -> Samples:
+    """Return the r that three quarters of the base round trips after start-up do not exceed."""
+    flow = view.flow
+    _, rate = rates(flow, _settled_s(flow), float(flow.sent_s[-1]))
+    if not len(rate):
+        raise Invisible("the transfer was over too soon after start-up")
+    return one(float(numpy.percentile(rate, 75)), _settled_s(flow))
 
 
 def _dip_length(view: View) -> Samples:
@@ -278,6 +338,20 @@ ROWS = (
     ),
     Observable(name="bbr_drain_rate", title="rate in Drain, relative to the link's", unit="", digits=2, of=_drain_rate),
     Observable(
+        name="bbr_drained_rtts",
+        title="round trips until what start-up put in flight is a BDP",
+        unit="round trips",
+        digits=1,
+        of=_drained_rtts,
+    ),
+    Observable(
+        name="usual_flight",
+        title="flight that two thirds of the packets do not exceed after start-up",
+        unit=_BDP,
+        digits=2,
+        of=_usual_flight,
+    ),
+    Observable(
         name="bbr_cruise_rate",
         title="median rate after start-up, relative to the link's",
         unit="",
@@ -302,6 +376,12 @@ ROWS = (
         independent=True,
     ),
     Observable(
+        name="bbr_probe_interval", title="seconds from one probe to the next", unit="s", digits=2, of=_probe_interval
+    ),
+    Observable(
+        name="bbr_probe_again", title="least seconds from one probe to the next", unit="s", digits=2, of=_probe_again
+    ),
+    Observable(
         name="bbr_down_rate",
         title="rate while it drains what it probed with, relative to the link's",
         unit="",
@@ -321,6 +401,16 @@ ROWS = (
         name="bbr_dip_depth", title="least in flight in ProbeRTT", unit=_BDP, digits=2, of=_dip_depth, independent=True
     ),
     Observable(name="bbr_dip_length", title="length of ProbeRTT", unit="s", digits=2, of=_dip_length, independent=True),
+    Observable(
+        name="flight_least", title="least in flight for a tenth of a second", unit="packets", digits=1, of=_flight_least
+    ),
+    Observable(
+        name="later_rate",
+        title="rate that a quarter of the round trips exceed after start-up, relative to the link's",
+        unit="",
+        digits=2,
+        of=_later_rate,
+    ),
     Observable(
         name="flight_packets", title="95th percentile of the flight", unit="packets", digits=1, of=_flight_packets
     ),

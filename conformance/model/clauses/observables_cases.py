@@ -29,6 +29,10 @@ _PROBES = 1.05
 _FULL = 0.9
 #: (from, to) in seconds after a change: where its effect shows
 _AFTER_S = (2.0, 4.0)
+#: (from, to) in seconds after a change: where two cycles of probing are not over yet, and where they surely are
+_SOONER_S, _LATER_S = (3.0, 7.0), (14.0, 18.0)
+#: seconds after a change within which a probe for bandwidth comes; and seconds over which a rate is read
+_MOST_S, _HALF_S = 5.0, 0.5
 #: (from, to) in round trips after packets came late: where the rate is back
 _BACK = (3, 7)
 #: (from, to) in round trips after losses began: where the rate shows that they left, and before them
@@ -140,6 +144,70 @@ def _rate_after(view: View) -> Samples:
     return one(_window(view.flow, begin_s + _AFTER_S[0], begin_s + _AFTER_S[1]) / _changed(view), begin_s + _AFTER_S[0])
 
 
+def _lost_after(view: View) -> Samples:
+    """Return the share of the packets sent in the first four seconds after the rate changed that was lost."""
+    flow, begin_s = view.flow, view.event.begin_s
+    a, b = numpy.searchsorted(flow.sent_s, (begin_s, begin_s + _AFTER_S[1]))
+    if b == len(flow.sent_s) or a == b:
+        raise Invisible("the transfer was over too soon after the change")
+    return one(float(flow.lost[a:b].mean()), begin_s)
+
+
+def _flight_from(view: View, start_s: float, end_s: float) -> Samples:
+    """Return the median flight between two times after the rate changed, in BDP of the path as it is then."""
+    flow, begin_s = view.flow, view.event.begin_s
+    a, b = numpy.searchsorted(flow.sent_s, (begin_s + start_s, begin_s + end_s))
+    if b == len(flow.sent_s) or a == b:
+        raise Invisible("the transfer was over too soon after the change")
+    return one(float(numpy.median(flow.flight[a:b]) / flow.bdp_bytes / _changed(view)), begin_s + start_s)
+
+
+def _flight_sooner(view: View) -> Samples:
+    """Return the flight while the bandwidth before the change is still remembered."""
+    return _flight_from(view, *_SOONER_S)
+
+
+def _flight_later(view: View) -> Samples:
+    """Return the flight when the bandwidth before the change is forgotten."""
+    return _flight_from(view, *_LATER_S)
+
+
+def _most_flight(view: View, start_s: float, end_s: float) -> Samples:
+    """Return the largest flight between two times after an event, in BDP of the path before it."""
+    flow, begin_s = view.flow, view.event.begin_s
+    a, b = numpy.searchsorted(flow.sent_s, (begin_s + start_s, begin_s + end_s))
+    if b == len(flow.sent_s) or a == b:
+        raise Invisible("the transfer was over too soon after the change")
+    at = a + int(flow.flight[a:b].argmax())
+    return one(float(flow.flight[at] / flow.bdp_bytes), float(flow.sent_s[at]))
+
+
+def _flight_most(view: View) -> Samples:
+    """Return the largest flight from four round trips to five seconds after an event."""
+    return _most_flight(view, 4 * view.base_rtt_s, _MOST_S)
+
+
+def _flight_soon(view: View) -> Samples:
+    """Return the largest flight from three to seven round trips after an event."""
+    return _most_flight(view, _BACK[0] * view.base_rtt_s, _BACK[1] * view.base_rtt_s)
+
+
+def _full_again_s(view: View) -> Samples:
+    """Return the seconds from an event until half a second begins in which nine tenths of the rate arrive.
+
+    The first second does not count: what was in flight still arrives.
+    """
+    begin_s, over_s = view.event.begin_s, view.over_s
+    arrived = ~numpy.isnan(view.out_s)
+    times = numpy.sort(view.out_s[arrived])
+    total = numpy.concatenate(([0], numpy.cumsum(view.packets.bytes[arrived][numpy.argsort(view.out_s[arrived])])))
+    at = numpy.arange(begin_s + 1, over_s - _HALF_S, _HALF_S / 10)
+    came = total[numpy.searchsorted(times, at + _HALF_S)] - total[numpy.searchsorted(times, at)]
+    full = numpy.flatnonzero(came >= _FULL * view.bytes_per_s * _HALF_S)
+    end_s = float(at[full[0]]) if len(full) else over_s
+    return one(end_s - begin_s, end_s)
+
+
 def _rate_back(view: View) -> Samples:
     """Return r from three to seven round trips after packets were late.
 
@@ -236,6 +304,30 @@ ROWS = (
     Observable(
         name="rate_after", unit="", digits=2, of=_rate_after,
         title="sent from two to four seconds after the rate changed, relative to what the link carries",
+    ),
+    Observable(
+        name="lost_after", title="share of packets lost in four seconds after the rate changed", unit="", digits=3,
+        of=_lost_after,
+    ),
+    Observable(
+        name="flight_sooner", title="median flight from three to seven seconds after the rate changed", unit="BDP",
+        digits=2, of=_flight_sooner,
+    ),
+    Observable(
+        name="flight_later", title="median flight from 14 to 18 seconds after the rate changed", unit="BDP", digits=2,
+        of=_flight_later,
+    ),
+    Observable(
+        name="flight_soon", title="most in flight from three to seven round trips after a change", unit="BDP",
+        digits=2, of=_flight_soon,
+    ),
+    Observable(
+        name="flight_most", title="most in flight in five seconds after a change, but for four round trips",
+        unit="BDP", digits=2, of=_flight_most,
+    ),
+    Observable(
+        name="full_again_s", title="seconds until nine tenths of the rate are used again", unit="s", digits=1,
+        of=_full_again_s,
     ),
     Observable(
         name="rate_back", unit="", digits=2, of=_rate_back,

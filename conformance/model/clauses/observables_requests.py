@@ -83,6 +83,14 @@ def _rate_after_pause(view: View) -> Samples:
     return one(float(flow.bytes[a:b].sum() / flow.bdp_bytes), bulk_s)
 
 
+def _rate_soon_after_pause(view: View) -> Samples:
+    """Return the rate in the second to the fourth round trip after a silence, divided by the link's."""
+    _, bulk_s = _paused(view)
+    flow = view.flow
+    a, b = numpy.searchsorted(flow.sent_s, (bulk_s + flow.base_rtt_s, bulk_s + 4 * flow.base_rtt_s))
+    return one(float(flow.bytes[a:b].sum() / flow.bdp_bytes / 3), bulk_s)
+
+
 def _unused_growth(view: View) -> Samples:
     """Return what was sent in the first round trip of a large body, divided by the largest flight before it."""
     bulk_s = bulk_begins_s(view)
@@ -123,6 +131,10 @@ ROWS = (
     Observable(
         name="rate_after_pause", title="rate in the round trip after a silence, relative to the link's", unit="",
         digits=2, of=_rate_after_pause,
+    ),
+    Observable(
+        name="rate_soon_after_pause", unit="", digits=2, of=_rate_soon_after_pause,
+        title="rate in the second to the fourth round trip after a silence, relative to the link's",
     ),
     Observable(
         name="unused_growth", unit="", digits=2, of=_unused_growth,

@@ -5,9 +5,10 @@ run next.
 """
 
 import collections
+import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from conformance.catalogue import clauses
+from conformance.catalogue import clauses, deviation_record
 from conformance.model.clauses.document import Clause, Specification
 from conformance.model.judging import verdict as verdicts
 from conformance.model.judging.kinds import KindRule
@@ -15,9 +16,11 @@ from conformance.model.judging.session import Finding
 from conformance.support.console import one_line
 
 #: the most violations of clauses, lines about zones, and faults that are named
-_MOST_CLAUSES, _MOST_ZONES, _MOST_FAULTS = 10, 6, 4
-#: what a clause that is kept takes from the evidence for a fault that it was written to show, too
+_MOST_CLAUSES, _MOST_ZONES, _MOST_FAULTS = 10, 5, 5
+#: what a clause that is kept takes from the evidence for a deviation that violates it
 _AGAINST = 1.0
+#: how far beyond a bound a stack is, as a share of how far a deviation is, if the deviation explains it
+_SHARE = 0.5
 
 
 def lines(
@@ -91,40 +94,58 @@ def _place(finding: Finding) -> str:
     return f"{verdict.place.id} {verdict.value:.3g}, {side} {bound:.3g}"
 
 
-def likeliest(of_clauses: Mapping[Clause, Finding]) -> list[tuple[str, tuple[Clause, ...]]]:
-    """Return (deviation, violated clauses that show it), the likeliest first.
+def likeliest(of_clauses: Mapping[Clause, Finding]) -> list[tuple[tuple[str, ...], tuple[Clause, ...]]]:
+    """Return (deviations that explain the same, the violated clauses that they explain), the likeliest first.
 
-    A fault that several violated clauses show is likelier than one that a single clause does; clauses that would show
-    it and are kept speak against it.
+    A deviation explains a clause that it was measured to violate, unless it would do so by far more. One that explains
+    several violated clauses is likelier than one that explains a single clause, and more so if few deviations explain
+    them. Clauses that it violates and the stack keeps speak against it. What likelier ones explain already is left out.
     """
-    shown: dict[str, list[Clause]] = collections.defaultdict(list)
-    score: dict[str, float] = collections.defaultdict(float)
+    explained: dict[str, list[Clause]] = collections.defaultdict(list)
+    against: dict[str, float] = collections.defaultdict(float)
     for clause, finding in of_clauses.items():
         amount = finding.verdict.value
         if _violates(finding) and amount is not None:
-            faults = clause.faults_of(amount)
-            for fault in faults:
-                shown[fault].append(clause)
-                # A clause that few faults violate says more about each.
-                score[fault] += 1 / len(faults)
+            for fault, median in _on_side(clause, amount):
+                if _enough(clause, amount, median):
+                    explained[fault].append(clause)
         elif finding.verdict.status.passes:
-            for _, faults in clause.faults:
-                for fault in faults:
-                    score[fault] -= _AGAINST
-    ordered = sorted(shown, key=lambda fault: -score[fault])  # ties as the clauses list them
-    return [(fault, tuple(shown[fault])) for fault in ordered if score[fault] > 0]
+            for fault in (name for names in deviation_record.faults(clause).values() for name in names):
+                against[fault] += _AGAINST
+    alike = set(map(tuple, explained.values()))  # deviations that explain the same are one explanation
+    weight = {clause: 1 / sum(clause in by for by in alike) for by in alike for clause in by}
+    score = {fault: sum(weight[clause] for clause in by) - against[fault] for fault, by in explained.items()}
+    likely: dict[tuple[Clause, ...], list[str]] = {}
+    named: set[Clause] = set()
+    for fault in sorted(explained, key=lambda fault: -score[fault]):  # ties as deviations are listed
+        by = tuple(explained[fault])
+        if score[fault] > 0 and (by in likely or not named.issuperset(by)):
+            likely.setdefault(by, []).append(fault)
+            named.update(by)
+    return [(tuple(faults), by) for by, faults in likely.items()]
+
+
+def _on_side(clause: Clause, amount: float) -> Iterator[tuple[str, float]]:
+    """Yield (deviation, median) of those that bring a clause's observable to the same side of its bound."""
+    where = deviation_record.ABOVE if amount > clause.bound.high else deviation_record.BELOW
+    for fault in deviation_record.faults(clause).get(where, ()):
+        yield fault, statistics.median(deviation_record.load()[fault][clause.id])
+
+
+def _enough(clause: Clause, amount: float, median: float) -> bool:
+    """Return whether a stack is so far beyond a bound that a deviation's median there is no reason against it."""
+    bound = clause.bound.high if amount > clause.bound.high else clause.bound.low
+    return abs(amount - bound) >= _SHARE * abs(median - bound)
 
 
 def _faults(of_clauses: Mapping[Clause, Finding]) -> Iterator[str]:
-    named: set[str] = set()
     rows = []
-    for fault, by in likeliest(of_clauses):
-        if named.issuperset(clause.id for clause in by):
-            continue  # a likelier fault explains the same clauses
-        named.update(clause.id for clause in by)
+    for (fault, *others), by in likeliest(of_clauses):
         at = ", ".join(dict.fromkeys(clause.section.rpartition("; ")[2] for clause in by))
         because = ", ".join(clause.id for clause in by)
-        rows.append(f"  {at}: {fault}, as {clauses.deviations().get(fault, 'is known of no stack')} ({because})")
+        alike = f", or {', '.join(others)}" if others else ""
+        said = clauses.deviations().get(fault, "is known of no stack")
+        rows.append(f"  {at}: {fault}{alike}, as {said} ({because})")
     if rows:
         yield "likeliest faults, as stacks had them:"
         yield from rows[:_MOST_FAULTS]

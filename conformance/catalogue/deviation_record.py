@@ -1,0 +1,48 @@
+"""Read clauses/deviations.json: what clauses measured of each deviation of the adapter `document`, in guests.
+
+A deviation is a fault that a stack has or had, as a switch of the document's stack. So the record says which clauses
+tell which faults, and is the dictionary that names a stack's likeliest ones. `tests/record_deviations.py` writes it.
+"""
+
+import functools
+import pathlib
+from collections.abc import Mapping
+
+from conformance.model.clauses.document import Clause
+from conformance.model.judging import statistics
+from conformance.model.judging.verdict import CONFIDENCE
+from conformance.support import paths, schema
+
+#: what the document's stack is called where it has no deviation
+HONEST = "honest"
+ABOVE, BELOW = "above", "below"
+#: {clause's id: the observable's values, one of each trial}
+Values = Mapping[str, tuple[float, ...]]
+
+
+def path() -> pathlib.Path:
+    """Return where the record is."""
+    return paths.data("clauses", "deviations.json")
+
+
+@functools.cache
+def load() -> Mapping[str, Values]:
+    """Return {deviation, or HONEST: values by clause}. Raises UserError."""
+    recorded = schema.load("deviation-record", path())["deviations"]
+    return {name: {clause: tuple(values) for clause, values in of.items()} for name, of in recorded.items()}
+
+
+def side(clause: Clause, values: tuple[float, ...]) -> str | None:
+    """Return on which side of a clause's bound these values surely are; None if on neither."""
+    low, high = statistics.median_interval(values, CONFIDENCE)
+    return ABOVE if low > clause.bound.high else BELOW if high < clause.bound.low else None
+
+
+@functools.cache
+def faults(clause: Clause) -> Mapping[str, tuple[str, ...]]:
+    """Return {side of a clause's bound: the deviations that bring the observable there}."""
+    sides: dict[str, list[str]] = {ABOVE: [], BELOW: []}
+    for name, by_clause in load().items():
+        if (where := side(clause, by_clause.get(clause.id, ()))) is not None:
+            sides[where].append(name)
+    return {where: tuple(names) for where, names in sides.items() if names}

@@ -1,0 +1,101 @@
+"""Clauses by which the document's deviations are told, with made-up senders: paced, and through an unlimited queue."""
+
+import pytest
+from made_senders import paced, permitted, why_not
+
+#: start-up until two BDP are in flight, and Drain until one is, on a path with a round trip of 80 ms
+FILLS = [(0.5, 0.08), (1.0, 0.24), (2.0, 0.08), (1.0, 0.24)]
+DRAINED = [*FILLS, (0.5, 0.16), (1.0, 4.4)]
+
+
+def probes(count, apart_s, again_s=0.0):
+    """Return parts with so many probes; where `again_s` is given, another follows each so much later."""
+    probe = [(1.24, 0.16), (0.8, 0.2)]
+    twice = [*probe, (0.99, again_s - 0.36), *probe] if again_s else probe
+    return [*DRAINED, *(part for _ in range(count) for part in [*twice, (0.99, apart_s)]), (0.99, 1.0)]
+
+
+def test_a_probe_after_a_lossy_one_is_followed_at_once():
+    assert permitted("BBR501", paced, probes(4, 3.0, again_s=0.5))
+    assert not permitted("BBR501", paced, probes(5, 3.0))
+    assert "too few" in why_not("BBR501", paced, probes(2, 3.0))
+
+
+def test_on_a_short_path_probes_come_by_rounds():
+    probe = [(1.24, 0.04), (0.8, 0.05)]
+    often, seldom = ([(1.0, 1.3), *([*probe, (0.99, apart)] * 6)] for apart in (0.5, 1.8))
+    assert permitted("BBR504", paced, often) and not permitted("BBR504", paced, seldom)
+
+
+@pytest.mark.parametrize("clause", ["BBR505", "BBR513"])
+def test_losses_end_start_up_or_do_not(clause):
+    bulk = {"requests": [(0.0, 12_500), (3.9, 2_500_000)]}
+    goes_on = [(0.5, 4.0), (1.1, 0.2), (2.0, 0.2), (1.0, 2.0)]
+    is_over = [(0.5, 4.0), (0.6, 2.0), (0.75, 1.0)]
+    assert permitted(clause, paced, is_over, **bulk) and not permitted(clause, paced, goes_on, **bulk)
+    assert permitted("BBR506", paced, goes_on, **bulk) and not permitted("BBR506", paced, is_over, **bulk)
+
+
+def test_where_the_path_became_slower_the_flight_is_two_bdp_and_then_follows():
+    slower = {"slower": (3.0, 0.5)}
+    two_bdp_until = [(1.0, 3.0), (0.8, 0.1), (0.5, 11.0)]
+    assert permitted("BBR507", paced, [(1.0, 3.0), (0.5, 18.0)], **slower)
+    assert not permitted("BBR507", paced, [(1.0, 3.0), (1.0, 0.16), (0.5, 18.0)], **slower)
+    assert permitted("BBR525", paced, [(1.0, 3.0), (1.0, 0.12), (0.5, 18.0)], **slower)
+    assert not permitted("BBR525", paced, [(1.0, 3.0), (1.0, 0.2), (0.5, 18.0)], **slower)
+    assert "too soon" in why_not("BBR507", paced, two_bdp_until[:1], **slower)
+
+
+def test_a_window_of_the_shorter_path_stays_for_ten_seconds():
+    assert permitted("BBR508", paced, [(1.0, 3.0), (0.7, 7.5), (1.0, 5.0)])
+    assert not permitted("BBR508", paced, [(1.0, 3.0), (0.7, 3.0), (1.0, 9.0)])
+    assert permitted("BBR508", paced, [(1.0, 3.0), (0.7, 3.0)], ended_s=16.0)  # it never is back
+
+
+def test_what_is_in_flight_soon_after_something_happened_in_cruise():
+    at = {"triggered": {"cruise": 1.0}}
+    for clause in ("BBR511", "BBR529"):
+        assert permitted(clause, paced, [(1.0, 5.0)], **at)
+        assert not permitted(clause, paced, [(1.0, 1.3), (2.0, 0.08), (1.0, 4.0)], **at)
+
+
+def test_drain_ends_with_a_bdp_in_flight_and_start_up_does_not_end_at_once():
+    assert permitted("BBR527", paced, [*FILLS, (1.0, 0.12), (0.5, 0.16), (1.0, 3.0)])
+    assert not permitted("BBR527", paced, [*FILLS, (0.9, 2.0), (1.0, 3.0)])
+    assert not permitted("BBR527", paced, [*FILLS[:3], (0.5, 0.16), (1.0, 3.0)])
+    assert "no more than a BDP" in why_not("BBR527", paced, [(1.0, 6.0)])
+
+
+def test_after_start_up_one_bdp_is_in_flight():
+    assert permitted("BBR528", paced, [*DRAINED, (1.0, 10.0)])
+    assert not permitted("BBR528", paced, [*FILLS, (1.0, 12.0)])
+
+
+def test_what_is_lost_after_the_rate_fell_has_a_bound():
+    after = [(1.0, 1.0), (0.1, 6.0)]
+    first = round(1.0 * 12.5e6 / 1500)
+    assert permitted("BBR512", paced, after, lost=set(range(first, first + 30)))
+    assert not permitted("BBR512", paced, after, lost=set(range(first, first + 1200)))
+
+
+def test_the_first_flight_leaves_two_packets_at_a_time():
+    assert permitted("BBR522", paced, [(0.4, 6.0)])
+    assert not permitted("BBR522", paced, [(40.0, 0.001), (0.5, 6.0)])
+
+
+def test_the_least_flight_is_that_of_probe_rtt():
+    assert not permitted("BBR523", paced, [(1.0, 3.0), (0.3, 0.2), (1.0, 3.0)])
+    assert not permitted("BBR524", paced, [(1.0, 7.0)])
+    assert permitted("BBR524", paced, [(1.0, 3.0), (0.5, 0.2), (1.0, 3.0)])
+
+
+def test_growth_by_more_than_a_quarter_keeps_start_up_going():
+    assert permitted("BBR532", paced, [(1.0, 0.75), (1.7, 2.0)], slower=(0.7, 2.0))
+    assert not permitted("BBR532", paced, [(1.0, 0.75), (1.25, 2.0)], slower=(0.7, 2.0))
+
+
+def test_after_a_silence_there_is_no_probe_rtt():
+    bodies = {"requests": [(0.0, 1_500_000), (8.0, 1_500_000)]}
+    silent = [(1.0, 1.2), (0.0002, 6.84)]
+    assert permitted("BBR521", paced, [*silent, (1.0, 1.2)], **bodies)
+    assert not permitted("BBR521", paced, [*silent, (1.0, 0.08), (0.5, 1.0)], **bodies)
