@@ -5,6 +5,7 @@ run next.
 """
 
 import collections
+import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -102,13 +103,16 @@ def likeliest(of_clauses: Mapping[Clause, Finding]) -> list[tuple[tuple[str, ...
     them. Clauses that it violates and the stack keeps speak against it. What likelier ones explain already is left out.
     """
     explained: dict[str, list[Clause]] = collections.defaultdict(list)
+    off: dict[str, list[float]] = collections.defaultdict(list)
     against: dict[str, float] = collections.defaultdict(float)
     for clause, finding in of_clauses.items():
         amount = finding.verdict.value
         if _violates(finding) and amount is not None:
             for fault, median in _on_side(clause, amount):
-                if _enough(clause, amount, median):
+                share = _share(clause, amount, median)
+                if share >= _SHARE:
                     explained[fault].append(clause)
+                    off[fault].append(abs(math.log(share)))
         elif finding.verdict.status.passes:
             for fault in (name for names in deviation_record.faults(clause).values() for name in names):
                 against[fault] += _AGAINST
@@ -117,7 +121,8 @@ def likeliest(of_clauses: Mapping[Clause, Finding]) -> list[tuple[tuple[str, ...
     score = {fault: sum(weight[clause] for clause in by) - against[fault] for fault, by in explained.items()}
     likely: dict[tuple[Clause, ...], list[str]] = {}
     named: set[Clause] = set()
-    for fault in sorted(explained, key=lambda fault: -score[fault]):  # ties as deviations are listed
+    # Of equals, the one whose values are nearest the stack's comes first.
+    for fault in sorted(explained, key=lambda fault: (-score[fault], statistics.fmean(off[fault]))):
         by = tuple(explained[fault])
         if score[fault] > 0 and (by in likely or not named.issuperset(by)):
             likely.setdefault(by, []).append(fault)
@@ -132,10 +137,10 @@ def _on_side(clause: Clause, amount: float) -> Iterator[tuple[str, float]]:
         yield fault, statistics.median(deviation_record.load()[fault][clause.id])
 
 
-def _enough(clause: Clause, amount: float, median: float) -> bool:
-    """Return whether a stack is so far beyond a bound that a deviation's median there is no reason against it."""
+def _share(clause: Clause, amount: float, median: float) -> float:
+    """Return how far a stack is beyond a clause's bound, as a share of how far a deviation's median is."""
     bound = clause.bound.high if amount > clause.bound.high else clause.bound.low
-    return abs(amount - bound) >= _SHARE * abs(median - bound)
+    return abs(amount - bound) / abs(median - bound)
 
 
 def _faults(of_clauses: Mapping[Clause, Finding]) -> Iterator[str]:

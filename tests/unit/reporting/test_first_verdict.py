@@ -93,7 +93,7 @@ def named(likely):
 
 #: what EVIDENCE.txt of adapters says, or docs/bbr-draft.md of Linux
 _KNOWN = {
-    "ngtcp2-1.11": {"deaf-to-ce", "drain-unbounded", "no-headroom"},
+    "ngtcp2-1.11": {"drain-unbounded", "growth-each-ack", "no-headroom", "no-idle-restart"},
     "tquic": {"no-probe-rtt", "headroom-0.85", "each-round-lossy"},
     "picoquic": {"no-probe-rtt", "up-one-rtt-too-long", "no-headroom"},
     "linux-tcp": {"no-undo", "drain-0.35"},
