@@ -1,6 +1,7 @@
 """Render recorded verdicts on clauses as Markdown: which stacks conform, which violate, and the evidence.
 
-Pages leave out the evidence, which is long and which reports and `conformance dev clause table` show.
+Pages leave out the evidence, and what conforming stacks measured: both are long, and reports and
+`conformance dev clause table` show them.
 """
 
 import itertools
@@ -18,8 +19,8 @@ _OPEN = ("inconclusive", "error", "unsupported")
 
 
 def lines(specification: Specification, record: Sequence[Entry], proven: bool = True) -> list[str]:
-    """Return a specification's section: its clauses with the verdicts on stacks and, if `proven`, the evidence of
-    violations.
+    """Return a specification's section: its clauses with the verdicts on stacks and, if `proven`, the values
+    of those that conform and the evidence of violations.
     """
     by_clause = [
         (clause, [entry for entry in record if entry["clause"] == clause.id]) for clause in specification.clauses
@@ -27,7 +28,7 @@ def lines(specification: Specification, record: Sequence[Entry], proven: bool = 
     table = [f"## {specification.document}: {specification.title}", ""]
     table += _table(
         ("clause", "says", "permitted", "conforms", "violates", "open or not visible"),
-        map(_row, *zip(*by_clause, strict=True)),
+        (_row(clause, entries, proven) for clause, entries in by_clause),
     )
     evidence = [
         _evidence(clause, entry)
@@ -64,12 +65,14 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     return markdown.table(header, [[markdown.Raw(cell) for cell in row] for row in rows])
 
 
-def _row(clause: Clause, entries: Sequence[Entry]) -> list[str]:
+def _row(clause: Clause, entries: Sequence[Entry], proven: bool) -> list[str]:
+    conform = [entry for entry in entries if entry["verdict"] == "conforms"]
     return [
         f"{clause.id}<br>{clause.section}, {clause.level}",
         f"{clause.text}<br>({', '.join(clause.algorithms)})",
         f"{clause.observable.title}: {clause.bound.words(clause.observable.digits)}",
-        *(_who(clause, entries, *verdicts) for verdicts in (("conforms",), ("violates",), _OPEN)),
+        _who(clause, conform, "conforms") if proven else _names(clause, conform),
+        *(_who(clause, entries, *verdicts) for verdicts in (("violates",), _OPEN)),
     ]
 
 
@@ -81,6 +84,21 @@ def _who(clause: Clause, entries: Sequence[Entry], *verdicts: str) -> str:
             value = "" if entry["value"] is None else f" {entry['value']:.{clause.observable.digits}f}"
             names.append(f"{_name(entry)}{value}" + (f" ({entry['verdict']})" if entry["verdict"] in _OPEN[1:] else ""))
     return ", ".join(names) or "-"
+
+
+def _names(clause: Clause, entries: Iterable[Entry]) -> str:
+    """Return the mutants and stacks of these entries, each stack with its algorithms unless they are the clause's."""
+    algorithms: dict[str, list[str]] = {}
+    for entry in entries:
+        who = f"`{entry['who']}`" if recorded.of_mutant(entry) else entry["who"]
+        algorithms.setdefault(who, []).append(entry["scheme"].partition("/")[0])
+    return (
+        ", ".join(
+            who if who.startswith("`") or set(names) == set(clause.algorithms) else f"{who} ({', '.join(names)})"
+            for who, names in algorithms.items()
+        )
+        or "-"
+    )
 
 
 def _name(entry: Entry) -> str:

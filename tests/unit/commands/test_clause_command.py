@@ -157,8 +157,10 @@ def test_a_violation_is_shown_with_its_evidence():
     lines = clause_table.lines(dataclasses.replace(specification, clauses=(clause,)), [entry])
     assert any("somestack reno 0.70" in line for line in lines)
     assert any("0.70 (0.69..0.71)" in line and "seed 1001, packet 2411, at 3.200 s" in line for line in lines)
-    short = clause_table.lines(dataclasses.replace(specification, clauses=(clause,)), [entry], proven=False)
+    kept = [{**entry, "scheme": f"{name}/somestack/1.2", "verdict": "conforms"} for name in ("bbrv1", "cubic")]
+    short = clause_table.lines(dataclasses.replace(specification, clauses=(clause,)), [entry, *kept], proven=False)
     assert any("somestack reno 0.70" in line for line in short) and not any("seed 1001" in line for line in short)
+    assert any("| somestack (bbrv1, cubic) |" in line for line in short)
 
 
 if __name__ == "__main__":
