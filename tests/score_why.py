@@ -146,7 +146,8 @@ def counts(scores):
 def table(scores, evidence=True):
     """Return Markdown with the counts() of each of GROUPS, and a table with a row for each mutant.
 
-    `evidence`: whether it says what the first suspect was seen to do. The page leaves that out.
+    `evidence`: whether it says what the first suspect was seen to do. The page leaves that out, and mutants whose
+    first suspect is the right one.
     """
     groups = {name: [s for s in scores if s.mutant.algorithm in algorithms] for name, algorithms in GROUPS.items()}
     rows = [
@@ -156,6 +157,8 @@ def table(scores, evidence=True):
         "|---|---|---|---|" + "---|" * evidence,
     ]
     for score in scores:
+        if score.rank == 1 and not evidence:
+            continue
         found = ", ".join(f"{suspect.label} {suspect.weight:.1f}" for suspect in score.suspects)
         words = score.suspects[0].evidence[0].sentence if score.suspects else ""
         words += f" (not looked at: {'; '.join(score.problems)})" if score.problems else ""
