@@ -117,36 +117,6 @@ def test_the_published_table_is_what_todays_zones_say_of_the_published_lines():
     assert said == (paths.PACKAGE.parent / "docs" / "matrix.md").read_text(encoding="utf-8")
 
 
-#: the verdicts that the page of findings counts, in the order of its columns
-_COUNTED = ("conforms", "compatible", "violates", "inconclusive", "error", "not judged")
-
-
-def _counts_of_cells():
-    """Return the table of the page of findings: numbers of cells by verdict, for each algorithm of a stack over UDP."""
-    rows = [
-        "| algorithm | stack | conform | compatible | violate | inconclusive | error | not judged |",
-        "|---|---" + "|---:" * 6 + "|",
-    ]
-    for series in sorted(_series(), key=lambda s: (s.scheme.algorithm, s.scheme.stack)):
-        count = collections.Counter(verdict.status for verdict in series.utilization.verdicts)
-        if series.utilization.profile == "packets" and count:
-            counted = " | ".join(str(count[status]) for status in _COUNTED)
-            rows.append(f"| {series.scheme.algorithm} | {series.scheme.stack} | {counted} |")
-    return "\n".join(rows)
-
-
-@pytest.mark.slow
-def test_the_page_of_findings_counts_cells_as_todays_zones_judge_them():
-    """If this fails, the page needs the table in the message, and perhaps other words."""
-    text = (_DOCS / "findings.md").read_text(encoding="utf-8")
-    before, heading, last = text.partition("\n## How many cells\n")
-    assert heading
-    assert last[last.index("| algorithm") :].strip() == _counts_of_cells()
-    assert not re.search(r"\d+ of (?:its )?30|\d+ of 60", before), (
-        "counts of cells belong into the table, which is tested"
-    )
-
-
 def test_the_page_of_zones_counts_the_cells_that_two_zones_have_apart():
     """It counts the cells of the grid (150), by utilization and by loss."""
     names = {"CUBIC": "cubic", "Reno": "reno", "BBRv1": "bbrv1", "BBRv2": "bbrv2", "BBRv3": "bbrv3"}
