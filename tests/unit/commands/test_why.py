@@ -362,7 +362,7 @@ def test_suspects_that_do_not_explain_the_violation_are_said_not_to():
     violation = blame.Violation(zone=zone, place=place, values=(0.73, 0.74, 0.75))
     report, text = reported(read(**START_UP), read(**LINUX), violations=(violation,))
     assert [suspect.label for suspect in report.suspects] == ["pacing"]
-    assert "no suspect explains this: at 10mbps-80ms-3pct it had 0.74 of the link's rate, the reference 0.5" in text
+    assert "no suspect explains this: at 10mbps-80ms-3pct it had 0.74 of the link's rate, the reference 0.6" in text
     assert "(pacing: it acts in start-up alone, " in text
     assert any("no suspect explains this" in line for line in showing.lines(report))
 
