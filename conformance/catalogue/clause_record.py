@@ -5,8 +5,10 @@ import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from conformance.model.clauses.document import Clause
-from conformance.model.judging.verdict import Status, Verdict
+from conformance.model.judging.expectation import Expected, Known
+from conformance.model.judging.question import Named
+from conformance.model.judging.session import Finding
+from conformance.model.judging.verdict import Status
 from conformance.support import files, paths, schema
 
 #: a clause, a scheme and the verdict, as they are in the record
@@ -36,11 +38,24 @@ def judged(stack: str, algorithm: str) -> list[Entry]:
     ]
 
 
-def entry(clause: Clause, scheme: str, verdict: Verdict) -> Entry:
-    """Return the entry in the record for a verdict."""
+def expected(stack: str) -> tuple[Expected, ...]:
+    """Return what a stack does wrong, as the record says. Raises UserError."""
+    return tuple(
+        Expected(
+            zone_id=entry["clause"], cells=frozenset([Named(entry["scheme"].partition("/")[0])]),
+            verdict=Known(entry["verdict"]), reason=f"on record of {entry['scheme']}", recorded=True,
+        )
+        for entry in load()
+        if entry["who"] == stack and Status(entry["verdict"]).against
+    )  # fmt: skip
+
+
+def entry(finding: Finding) -> Entry:
+    """Return the entry in the record for a finding."""
+    verdict = finding.confirmed
     sample = verdict.seen[0] if verdict.seen else None
     return {
-        "clause": clause.id, "scheme": scheme, "verdict": str(verdict.status), "reason": verdict.reason,
+        "clause": verdict.zone_id, "scheme": finding.scheme, "verdict": str(verdict.status), "reason": verdict.reason,
         "value": _rounded(verdict.value), "interval": verdict.interval and [_rounded(v) for v in verdict.interval],
         "trials": verdict.n,
         "seen": sample and {"seed": sample.seed, "at_s": round(sample.at_s, 6), "packet": sample.packet},

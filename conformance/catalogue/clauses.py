@@ -7,7 +7,9 @@ from collections.abc import Iterable
 
 from conformance.catalogue import documents, scenarios
 from conformance.model.clauses.document import Clause, ClauseNetwork, Specification
+from conformance.model.clauses.verdict import ClauseRule
 from conformance.model.errors import UserError, located
+from conformance.model.judging.session import Finding
 from conformance.model.networks.place import Cell, Point
 from conformance.model.networks.setting import Setting
 from conformance.support import paths, schema, spelling
@@ -51,6 +53,11 @@ def find(clause_id: str) -> Clause:
         mend = spelling.mend(clause_id, [*by_id, *markers()], "`conformance clause show` lists all clauses")
         raise UserError(f"there is no clause {clause_id!r}", mend)
     return by_id[clause_id]
+
+
+def rule(finding: Finding) -> ClauseRule:
+    """Return the clause that a finding is about."""
+    return ClauseRule(find(finding.verdict.zone_id), finding.algorithm)
 
 
 def markers() -> dict[str, str]:

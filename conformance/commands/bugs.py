@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, TypeVar
 
-from conformance.catalogue import bugs
+from conformance.catalogue import bugs, clauses
 from conformance.catalogue.bugs import Bug, Build, EntryRun, Tally, Tier
 from conformance.commands import clause, compare, gate
 from conformance.commands.compare_result import Comparison
@@ -208,23 +208,24 @@ def _first(comparison: Comparison) -> str:
 def _clauses(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, notes: Notes) -> Said:
     """Judge the buggy build by all clauses, and the fixed one by those that speak against the buggy one."""
 
-    def judge(choice: Choice, ids: tuple[str, ...]) -> tuple[int, dict[str, clause.JudgedClause]]:
+    def judge(choice: Choice, ids: tuple[str, ...]) -> tuple[int, dict[str, Finding]]:
         ran = clause.run(
             ids or options.clauses, [bug.algorithm], choice, mutant=None, trials=5, first_seed=seeds.JUDGED,
             most_trials=None, results=options.results, workers=options.workers, record=False, notes=notes,
         )  # fmt: skip
         most: collections.Counter[str] = collections.Counter()
-        for judged in ran.judged:
-            network = judged.clause.network.words
-            most[network] = max(most[network], judged.verdict.n)
-        return most.total(), {of.clause.id: of for of in ran.judged if of.verdict.status.against}
+        for finding in ran.findings:
+            network = clauses.rule(finding).where
+            most[network] = max(most[network], finding.confirmed.n)
+        return most.total(), {of.verdict.zone_id: of for of in ran.findings if of.confirmed.status.against}
 
     trials, against = _apart(judge, choices)
     if not against:
         return [], "the clauses say the same of both builds", trials, 0
     first = next(iter(against.values()))
-    headline = first.rule.headline(first.scheme, first.verdict).partition("\n")[0]
-    return list(against), f"{headline}: {first.clause.text}", trials, 0
+    rule = clauses.rule(first)
+    headline = rule.headline(first.scheme, first.confirmed).partition("\n")[0]
+    return list(against), f"{headline}: {rule.clause.text}", trials, 0
 
 
 def _zones(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, notes: Notes) -> Said:

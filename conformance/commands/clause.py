@@ -2,8 +2,8 @@
 
 import dataclasses
 import pathlib
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -15,14 +15,16 @@ from conformance.commands.status import ExitStatus, of_verdicts
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
 from conformance.model.clauses.document import Clause, NotVisible, Specification
-from conformance.model.clauses.verdict import ClauseRule, ask
+from conformance.model.clauses.verdict import ask
 from conformance.model.errors import UserError
 from conformance.model.judging.question import Question
-from conformance.model.judging.session import Plan, Session, plan
-from conformance.model.judging.verdict import Sample, Status, Verdict, last_look
+from conformance.model.judging.session import Finding, Session, plan
+from conformance.model.judging.verdict import Sample, Status, last_look
 from conformance.support import spelling
 from conformance.support.notes import Notes
-from conformance.support.record import At, Record
+from conformance.support.record import At, Record, extended
+
+_R = TypeVar("_R", bound=Record)
 
 
 class ClauseRecord(Record):
@@ -85,45 +87,29 @@ class ShownClause(Result):
         return clauses.setting(self.clause.network).to_json()
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedClause:
-    """The verdict on one clause for one scheme."""
-
-    clause: Clause
+class ClauseFindingRecord(Record):
+    clause: Annotated[str, At("verdict.zone_id")]
     scheme: str
-    algorithm: str
-    verdict: Verdict
-
-    @property
-    def rule(self) -> ClauseRule:
-        return ClauseRule(self.clause, self.algorithm)
-
-    @property
-    def violates(self) -> bool:
-        """Whether the stack does what the clause forbids, or fails."""
-        return self.verdict.status.against
-
-
-class JudgedClauseRecord(Record):
-    clause: Annotated[str, At("clause.id")]
-    source: Annotated[str, At("clause.source")]
-    scheme: str
-    verdict: Annotated[Status, At("verdict.status")]
-    reason: Annotated[str, At("verdict.reason")]
-    value: Annotated[float | None, At("verdict.value")]
+    verdict: Annotated[Status, At("confirmed.status")]
+    reason: Annotated[str, At("confirmed.reason")]
+    value: Annotated[float | None, At("confirmed.value")]
     #: With few values, its ends are null.
-    interval: Annotated[list[float | None] | None, At("verdict.interval")]
-    p: Annotated[float | None, At("verdict.p")]
-    permitted: Annotated[str, At("clause.permitted")]
-    trials: Annotated[int, At("verdict.n")]
+    interval: Annotated[list[float | None] | None, At("confirmed.interval")]
+    p: Annotated[float | None, At("confirmed.p")]
+    trials: Annotated[int, At("confirmed.n")]
     #: How many values the verdict rests on.
-    values: Annotated[int, At("verdict.samples")]
-    seen: Annotated[list[Sample], At("verdict.seen")]
+    values: Annotated[int, At("confirmed.samples")]
+    seen: Annotated[list[Sample], At("confirmed.seen")]
+
+
+class JudgedClauseRecord(ClauseFindingRecord):
+    source: str
+    permitted: str
 
 
 class RanClausesRecord(Record):
     results: str
-    clauses: Annotated[list[JudgedClauseRecord], At("judged")]
+    clauses: list[JudgedClauseRecord]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,14 +119,25 @@ class ClauseVerdicts(Result):
     SCHEMA = "clause-run"
     RECORD = RanClausesRecord
 
-    judged: tuple[JudgedClause, ...]
+    findings: Sequence[Finding]
     results: str
     recorded: pathlib.Path | None = None
 
     @property
+    def clauses(self) -> list[JudgedClauseRecord]:
+        """The verdicts, each with what the document asks for."""
+        return [finding_record(finding, JudgedClauseRecord) for finding in self.findings]
+
+    @property
     def exit_status(self) -> ExitStatus:
         """VIOLATES if any clause is violated, else ERROR or UNKNOWN if something is not known, else DONE."""
-        return of_verdicts(judged_clause.verdict.status for judged_clause in self.judged)
+        return of_verdicts(finding.confirmed.status for finding in self.findings)
+
+
+def finding_record(finding: Finding, kind: type[_R], **fields: Any) -> _R:
+    """Return a record of a finding about a clause."""
+    clause = clauses.find(finding.verdict.zone_id)
+    return extended(kind, finding, ClauseFindingRecord, source=clause.source, permitted=clause.permitted, **fields)
 
 
 class SampleRecord(Record):
@@ -238,13 +235,10 @@ def run(
         work=[question.key for question in questions],
     )  # fmt: skip
     planned.refuse_blind()
-    judged = judged_clauses(planned, bench, results, workers, notes)
-    recorded = (
-        clause_record.record(who, [clause_record.entry(j.clause, j.scheme, j.verdict) for j in judged])
-        if record
-        else None
-    )
-    return ClauseVerdicts(judged=judged, results=results, recorded=recorded)
+    session = Session(plan=planned)
+    findings = session.findings(source(bench, results, workers, notes, new=session.is_new))
+    recorded = clause_record.record(who, list(map(clause_record.entry, findings))) if record else None
+    return ClauseVerdicts(findings=findings, results=results, recorded=recorded)
 
 
 def _chosen(what: Sequence[str]) -> list[Clause]:
@@ -271,24 +265,3 @@ def questions_about(
         if bench.adapter.manifest.transport in clause.transports
         for algorithm in clause.judged_of(called, named)
     ]
-
-
-def judged_clauses(
-    plan: Plan, bench: Bench, results: str, workers: int | None, notes: Notes,
-    left_s: Callable[[], float | None] = lambda: None,
-) -> tuple[JudgedClause, ...]:  # fmt: skip
-    """Measure, judge all questions together, and repeat each violation with fresh seeds. Raises UserError.
-
-    `left_s` returns the seconds left; clauses that are not measured by then are left out.
-    """
-    session = Session(plan=plan)
-    findings = session.findings(source(bench, results, workers, notes, new=session.is_new, left_s=left_s))
-    verdicts = {finding.name: finding.confirmed for finding in findings}
-    return tuple(
-        JudgedClause(
-            clause=clauses.find(question.id), scheme=bench.scheme(question.algorithm).id, algorithm=question.algorithm,
-            verdict=verdicts[question.name],
-        )
-        for question in plan.questions
-        if question.name in verdicts
-    )  # fmt: skip

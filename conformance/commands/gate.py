@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated, Any
 
 from conformance.catalogue import baseline as baselines
+from conformance.catalogue import clause_record, documents, expectations
 from conformance.catalogue import clauses as clause_documents
-from conformance.catalogue import documents, expectations
 from conformance.catalogue.questions import zone_questions
 from conformance.commands import (
     blame,
@@ -288,18 +288,16 @@ class GateResult(Result):
     @property
     def exit_status(self) -> ExitStatus:
         """The exit status. A gate without enough evidence does not pass, even if it is not strict."""
-        if self.surprises or self.moved or (self.clauses is not None and self.clauses.new):
+        clauses = self.clauses or Clauses(findings=(), unmeasured=())
+        others = [f for f in (*self.findings, *clauses.findings) if not f.as_expected]
+        if self.surprises or self.moved or clauses.new:
             return ExitStatus.VIOLATES
-        if any(f.status is Status.ERROR and not f.as_expected for f in self.findings):
+        if any(f.status is Status.ERROR for f in others):
             return ExitStatus.ERROR
-        if self.clauses is not None and self.clauses.exit_status is ExitStatus.ERROR:
-            return ExitStatus.ERROR
-        statuses = {f.status for f in self.findings if not f.as_expected}
-        known = of_verdicts(statuses) is ExitStatus.DONE and not any(judged.unmeasured for judged in self.judged)
-        known = known and not self.unconfirmed
+        known = of_verdicts({f.status for f in others}) is ExitStatus.DONE and not any(f.unconfirmed for f in others)
+        known = known and not clauses.unmeasured and not any(judged.unmeasured for judged in self.judged)
         known = known and (self.features is None or self.features.exit_status is ExitStatus.DONE)
-        known = known and (self.clauses is None or self.clauses.exit_status is ExitStatus.DONE)
-        enough = self.evidence.enough and not (self.clauses is not None and self.clauses.nothing)
+        enough = self.evidence.enough and not clauses.nothing
         return ExitStatus.DONE if enough and (known or not self.strict) else ExitStatus.UNKNOWN
 
 
@@ -328,7 +326,8 @@ def compute(options: GateOptions, notes: Notes) -> GateResult:
     about, ids = (tuple(zones), ()) if options.clauses else _first(options, bench, zones)
     if about:
         clauses = gate_clauses.judge(
-            bench, about, ids, gate_order.shares(options.shard), notes, budget.share_s(_FOR_CLAUSES),
+            bench, about, ids, clause_record.expected(bench.adapter.name), gate_order.shares(options.shard), notes,
+            budget.share_s(_FOR_CLAUSES),
             trials=options.trials, most_trials=planned.looks[-1], first_seed=options.first_seed,
             results=options.results, workers=options.workers,
         )  # fmt: skip

@@ -54,7 +54,7 @@ def filled(kind: Any, source: Any) -> Any:
     return source
 
 
-def extended(kind: type[_R], source: Any, base: type[Record], **fields: Any) -> _R:
+def extended(kind: type[_R], source: Any, base: type[Record], /, **fields: Any) -> _R:
     """Return a record with these fields and those of its base class, which are filled from `source`."""
     return kind(**msgspec.structs.asdict(filled(base, source)), **fields)
 

@@ -52,7 +52,8 @@ class Known(enum.StrEnum):
 class Expected:
     """One entry: the verdict that is expected in these cells of a zone (None: in all), and the reason.
 
-    `cells` may be kinds of cells (kinds.py) or, for a split zone, the ids of its checks.
+    `cells` may be kinds of cells (kinds.py) or, for a split zone, the ids of its checks. `recorded`: it is a verdict on
+    record and on nobody's list, so that it may no longer happen.
     """
 
     zone_id: str
@@ -60,6 +61,7 @@ class Expected:
     verdict: Known
     reason: str
     link: str | None = None
+    recorded: bool = False
 
     @property
     def ids(self) -> list[str] | None:
@@ -110,6 +112,8 @@ def compare(verdict: Verdict, expected: Expected | None, again: Verdict | None =
     if expected is not None:
         if expected.fits(verdict.status) or verdict.status in _NOT_KNOWN:
             return Surprise.NONE
+        if expected.recorded and not verdict.status.against:
+            return Surprise.NONE
         if verdict.status.passes:
             gone = expected.verdict == Known.UNSUPPORTED or (expected.verdict.against and verdict.sure)
             return Surprise.GONE if gone else Surprise.NONE
@@ -134,9 +138,9 @@ def find(entries: Iterable[Expected], zone_id: str, cell: Point) -> Expected | N
 
 
 def violating(entries: Sequence[Expected], questions: Iterable[Question]) -> list[Question]:
-    """Return the questions about what the stack surely does wrong."""
+    """Return the questions about what a list says that the stack surely does wrong."""
     covering = ((question, find(entries, question.id, question.place)) for question in questions)
-    return [question for question, entry in covering if entry is not None and entry.verdict.against]
+    return [q for q, entry in covering if entry is not None and entry.verdict.against and not entry.recorded]
 
 
 def _cells(zone_id: str, texts: Iterable[str]) -> frozenset[Point]:

@@ -22,8 +22,8 @@ whose repeat was cut short stands. One that is not confirmed is inconclusive.
 **Failures.** Trials in which the stack failed are set aside, and say by themselves whether it *fails* (failing.py). The
 other trials answer the question.
 
-**Known deviation.** A verdict that the stack's list names is no surprise, and a listed one that surely no longer
-happens is (expectation.py).
+**Known deviation.** A verdict that the stack's list or the record of clauses names is no surprise, and a listed one
+that surely no longer happens is (expectation.py).
 
 **Events.** A setting is measured (Answer), its questions are Judged alone, all are Settled, new violations Repeated. In
 the end each question has a Finding: confirmed or not, known or not.
@@ -104,6 +104,8 @@ class Finding:
     expected: Expected | None = None
     again: Verdict | None = None
     algorithm: str = ""
+    #: the id of the scheme; "" if nothing was measured
+    scheme: str = ""
     profile: str = ""
     group: str = ""
     noun: str = "zone"
@@ -505,9 +507,9 @@ class Session:
         at, values = rule.witness(judged.measured) or (None, ())
         return Finding(
             verdict=judged.verdict, expected=self.expected(question), again=None if again is None else again.verdict,
-            algorithm=question.algorithm, profile=question.setting.profile, group=rule.group, noun=rule.noun,
-            family=self.plan.families[question], values=values, at=at,
-            timeouts=sum(m.outcome is Outcome.TIMEOUT for m in measurements),
+            algorithm=question.algorithm, scheme=measurements[0].trial.scheme.id if measurements else "",
+            profile=question.setting.profile, group=rule.group, noun=rule.noun, family=self.plan.families[question],
+            values=values, at=at, timeouts=sum(m.outcome is Outcome.TIMEOUT for m in measurements),
         )  # fmt: skip
 
     def events(self, source: Source) -> Iterator[Event]:

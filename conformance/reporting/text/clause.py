@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import rich.console
 import rich.table
 
+from conformance.catalogue import clauses
 from conformance.reporting.text import clause_table
 
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
@@ -73,12 +74,14 @@ def show_tabled(tabled: "Tabled", console: rich.console.Console) -> None:
 
 def show_ran(ran: "ClauseVerdicts", console: rich.console.Console) -> None:
     """Show the verdict on each clause; if it does not conform, show all that is known."""
-    for judged in ran.judged:
-        rule, verdict = judged.rule, judged.verdict
+    for finding in ran.findings:
+        rule, verdict = clauses.rule(finding), finding.confirmed
         if verdict.status.passes:
-            console.print(f"{judged.scheme} {verdict.status} {rule.id}: {rule.measured(verdict)}", soft_wrap=True)
+            console.print(f"{finding.scheme} {verdict.status} {rule.id}: {rule.measured(verdict)}", soft_wrap=True)
             continue
-        console.print(rule.headline(judged.scheme, verdict), style="red" if judged.violates else "", soft_wrap=True)
+        console.print(
+            rule.headline(finding.scheme, verdict), style="red" if verdict.status.against else "", soft_wrap=True
+        )
         for title, text in rule.lines(verdict):
             console.print(f"  {title:10} {text}", soft_wrap=True)
     console.print(f"results: {ran.results}", soft_wrap=True)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich.console
 
+from conformance.catalogue.clauses import rule as rule_of
 from conformance.model.judging.expectation import UNEXPLAINED, Surprise
 from conformance.model.judging.session import Finding
 from conformance.model.judging.verdict import CONFIDENCE, Says, Status, Verdict, counts, false_alarms
@@ -185,15 +186,16 @@ def _lines(outcome: "GateResult", quote: Callable[[str], str]) -> Iterator[str]:
 
 def _clauses(clauses: "Clauses") -> Iterator[str]:
     """Yield how many clauses have which verdict, then the new violations with their evidence."""
-    parts = [counts(judged_clause.verdict.status for judged_clause in clauses.judged) or "none measured"]
-    known = ", ".join(f"{judged_clause.clause.id} ({judged_clause.algorithm})" for judged_clause in clauses.known)
+    parts = [counts(finding.confirmed.status for finding in clauses.findings) or "none measured"]
+    known = ", ".join(f"{f.verdict.zone_id} ({f.algorithm})" for f in clauses.findings if f.as_expected)
     parts += [f"{len(clauses.unmeasured)} not measured in time"] if clauses.unmeasured else []
     yield f"clauses: {', '.join(parts)}" + (f"; violated as on record: {known}" if known else "")
-    for judged_clause in clauses.new:
-        first, *further = judged_clause.rule.headline(judged_clause.scheme, judged_clause.verdict).splitlines()
+    for finding in clauses.new:
+        rule = rule_of(finding)
+        first, *further = rule.headline(finding.scheme, finding.verdict).splitlines()
         yield first
         yield from (f"{_FURTHER}{line.strip()}" for line in further)
-        yield from (f"{_FURTHER}{title:10} {text}" for title, text in judged_clause.rule.lines(judged_clause.verdict))
+        yield from (f"{_FURTHER}{title:10} {text}" for title, text in rule.lines(finding.verdict))
 
 
 def _spent(spent: "Spent") -> str:

@@ -5,6 +5,7 @@ import xml.etree.ElementTree as xml
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from conformance.catalogue import clauses
 from conformance.model.judging.session import Finding
 from conformance.model.judging.verdict import Says
 from conformance.model.networks.place import Point
@@ -12,7 +13,6 @@ from conformance.model.studies.comparison import Compared, Movement
 
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
     from conformance.commands.gate import GateResult
-    from conformance.commands.gate_clauses import Clauses
     from conformance.commands.gate_findings import ZoneResult
 
 #: characters that XML 1.0 must not contain (W3C, section 2.2), but that a stack's text may
@@ -27,15 +27,12 @@ def render(outcome: "GateResult", words: Callable[[Finding], str]) -> bytes:
         suite = xml.SubElement(root, "testsuite", name=_xml(name))
         for finding in judged.findings:
             case = _case(suite, judged, finding.verdict.place)
-            _property(case, "verdict", str(finding.verdict.status))
             _property(case, "trials", str(finding.verdict.n))
             if finding.verdict.value is not None:
                 _property(case, judged.zone.metric, f"{finding.verdict.value:.6g}")
             if cause := outcome.blamed.get((finding.verdict.zone_id, finding.verdict.place)):
                 _property(case, "blame", cause.sentence)
-            kind = _kind(finding, outcome.strict)
-            if kind:
-                xml.SubElement(case, kind, type=str(finding.verdict.status), message=_xml(words(finding)))
+            _say(case, finding, outcome.strict, words(finding))
         for cell in judged.unmeasured:
             case = _case(suite, judged, cell)
             kind = "failure" if outcome.strict else "skipped"
@@ -44,7 +41,12 @@ def render(outcome: "GateResult", words: Callable[[Finding], str]) -> bytes:
     if outcome.features is not None:
         _features(root, outcome.features.compared)
     if outcome.clauses is not None:
-        _clauses(root, outcome.clauses)
+        suite = xml.SubElement(root, "testsuite", name="clauses")
+        for finding in outcome.clauses.findings:
+            clause = clauses.find(finding.verdict.zone_id)
+            case = xml.SubElement(suite, "testcase", classname=f"{finding.algorithm}.clauses", name=clause.id)
+            _say(case, finding, outcome.strict, f"{finding.verdict.reason}: {clause.text}")
+        _count(suite)
     xml.indent(root)
     written: bytes = xml.tostring(root, encoding="utf-8", xml_declaration=True)
     return written + b"\n"
@@ -70,24 +72,12 @@ def _features(root: xml.Element, compared: Iterable[Compared]) -> None:
     _count(suite)
 
 
-def _clauses(root: xml.Element, clauses: "Clauses") -> None:
-    """Add a suite of clauses: a new violation is a failure, an error is one, and what is not known is skipped."""
-    suite = xml.SubElement(root, "testsuite", name="clauses")
-    for judged_clause in clauses.judged:
-        status = judged_clause.verdict.status
-        case = xml.SubElement(
-            suite, "testcase", classname=f"{judged_clause.algorithm}.clauses", name=judged_clause.clause.id
-        )
-        _property(case, "verdict", str(status))
-        if not status.passes:
-            kind = "failure" if judged_clause in clauses.new else "error" if status.says is Says.FAULT else "skipped"
-            xml.SubElement(
-                case,
-                kind,
-                type=str(status),
-                message=_xml(f"{judged_clause.verdict.reason}: {judged_clause.clause.text}"),
-            )
-    _count(suite)
+def _say(case: xml.Element, finding: Finding, strict: bool, words: str) -> None:
+    """Add a verdict and, if it does not pass, why."""
+    status = str(finding.verdict.status)
+    _property(case, "verdict", status)
+    if kind := _kind(finding, strict):
+        xml.SubElement(case, kind, type=status, message=_xml(words))
 
 
 def _count(suite: xml.Element) -> None:

@@ -12,7 +12,7 @@ from helpers import CELL, JSON, counted, measurements, scheme, trial, zone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.catalogue import documents, expectations
+from conformance.catalogue import clause_record, clauses, documents, expectations
 from conformance.cli import main
 from conformance.commands import expect
 from conformance.engine import benches
@@ -317,6 +317,15 @@ def test_what_nobody_can_see_is_not_compared(monkeypatch, kernel_digest, image, 
     choice = benches.Choice(interop_rootfs=image)
     bench = types.SimpleNamespace(choice=choice, scheme=lambda a: scheme(a, kernel_digest=kernel_digest))
     assert len(expectations.of(bench)) == n
+
+
+def test_a_clause_on_record_is_known_and_may_be_repaired():
+    (entry, *_) = clause_record.expected("quinn")
+    assert clauses.find(entry.zone_id)
+    for status in (Status(str(entry.verdict)), Status.CONFORMS, Status.UNSUPPORTED):
+        assert compare(verdict(status), entry) is Surprise.NONE
+    other = Status.FAILS if entry.verdict == "violates" else Status.VIOLATES
+    assert compare(verdict(other), entry) is Surprise.NEW
 
 
 def test_checks_of_split_zones_are_known_by_their_ids():

@@ -17,6 +17,7 @@ from conformance.commands import clause as command
 from conformance.commands.result import printed
 from conformance.engine import benches
 from conformance.model.clauses.verdict import ClauseRule
+from conformance.model.judging.session import Finding
 from conformance.model.judging.verdict import Status
 from conformance.model.trials.trial import Measurement, Outcome
 from conformance.reporting.text import clause_table
@@ -177,8 +178,7 @@ def test_an_interval_without_ends_is_a_document_too():
         rule.judge({clauses.setting(found.network): ()}, 1, False),
         status=Status.INCONCLUSIVE, value=5.2, interval=(-math.inf, math.inf),
     )  # fmt: skip
-    judged = command.JudgedClause(clause=found, scheme="x", algorithm="bbrv3", verdict=verdict)
-    document = printed(command.ClauseVerdicts(judged=(judged,), results="r.jsonl"))
+    document = printed(command.ClauseVerdicts(findings=[Finding(verdict=verdict)], results="r.jsonl"))
     json.dumps(document, allow_nan=False)
     schema.check("clause-run", document, "test")
     assert document["clauses"][0]["interval"] == [None, None]
