@@ -9,6 +9,7 @@ import pytest
 from conformance.catalogue import bugs
 from conformance.catalogue.bugs import Bug, Build
 from conformance.cli import main
+from conformance.model.clauses import changes
 from conformance.support import paths
 
 pytestmark = pytest.mark.guest
@@ -49,7 +50,10 @@ def catalogue(tmp_path, monkeypatch):
     return tmp_path / "trees"
 
 
-def test_a_made_up_bug_is_caught_and_named_and_a_sham_moves_nothing(catalogue, tmp_path):
+def test_a_made_up_bug_is_caught_and_named_and_a_sham_moves_nothing(catalogue, tmp_path, monkeypatch):
+    # Python's stack is slow, and what the bug changes shows without events; one stands for all.
+    few = {changes.OUTAGE: changes.COMPARED_NETWORKS[changes.OUTAGE]}
+    monkeypatch.setattr(changes, "COMPARED_NETWORKS", few)
     command = ["dev", "bugs", "run", "--results", str(tmp_path / "r.jsonl"), "--clause", "CL012", "--format", "json"]
     command += ["--grid", "10mbps-20ms-1pct", "--budget", "30m"]
     command += [word for tree in catalogue.iterdir() for word in ("--source", f"{tree.name}={tree}")]

@@ -65,7 +65,7 @@ def test_a_stack_that_stands_still_after_an_outage_is_found_and_the_outage_is_wh
     kept = tmp_path / "kept"
     document = searched(standing, tmp_path, "--goal", "standstill", "--out", str(kept), status=1)
     (sought,) = document["sought"]
-    assert sought["repeated"] and sought["stack"] > 20 > 3 * sought["against"]
+    assert sought["repeated"] and sought["stack"] > 10 > 3 * sought["against"]
     scenario = json.loads((kept / "standstill.json").read_text())
     (entry,) = scenario["schedule"]
     assert entry["set"] in ({"loss_pct": 100}, {"rate_mbps": 0}) or "impairments" in entry["set"]

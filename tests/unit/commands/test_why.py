@@ -380,7 +380,7 @@ def test_without_a_violation_the_rates_of_the_traces_are_to_be_explained():
 @pytest.mark.parametrize(
     ("stack", "version", "words"),
     [
-        ("ngtcp2-1.11", "1.11.0", "clauses: bbrv3/ngtcp2-1.11/1.11.0 fails 6 of "),
+        ("ngtcp2-1.11", "1.11.0", "clauses: bbrv3/ngtcp2-1.11/1.11.0 fails "),
         (
             "ngtcp2-1.11",
             "1.12.0",
