@@ -138,7 +138,7 @@ class Setting:
         network = self.network
         return digest.of_value([
             [[link.name, link.ends, network.impaired(link)] for link in network.links],
-            [[group.name, group.ends, group.sender, group.count, group.ecn, group.host_queue,
+            [[group.name, group.ends, group.sender, group.count if group.is_stack else 0, group.ecn, group.host_queue,
               bool(group.requests), group.client.ports] for group in network.flows],
             network.offload, self.sysctls, self.timeout_s, self.packets, network.needs_ports, network.delivery,
             self.cell_form is not None, network.bond and [network.bond.ends, network.bond.links],

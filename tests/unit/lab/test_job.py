@@ -114,7 +114,10 @@ def test_settings_that_may_share_a_guest_have_one_job():
     jobs = collections.defaultdict(set)
     for made in every_setting():
         network, trace = job.network_job_of(made, "quinn"), job._usual_trace(made)
-        jobs[made.guest_digest].add((network, made.sysctls, made.offload, made.timeout_s, trace))
+        # All flows of a group of the kernel's have one host at each end (topologies/network.py).
+        groups = tuple(dataclasses.replace(g, clients=g.clients if g.stack else 1) for g in network.groups)
+        jobs[made.guest_digest].add((dataclasses.replace(network, groups=groups), made.sysctls, made.offload,
+                                     made.timeout_s, trace))  # fmt: skip
     assert {len(found) for found in jobs.values()} == {1}
 
 
