@@ -28,7 +28,7 @@ from conformance.model.judging import seeds
 from conformance.model.judging.session import plan
 from conformance.model.networks.setting import Setting
 from conformance.model.search import shrinking
-from conformance.model.search.goals import GOALS, Goal
+from conformance.model.search.goals import FAILURE, GOALS, Goal
 from conformance.model.search.mutation import STEADY, Document
 from conformance.model.search.population import Population
 from conformance.model.studies import comparison
@@ -40,7 +40,7 @@ from conformance.support.notes import Bar, Notes
 from conformance.support.record import At, Record, Text
 
 #: goals of a search against the reference; where two stacks claim the same, either may be the one that is wrong
-AGAINST_REFERENCE = ("throughput", "standstill", "loss", "failure")
+AGAINST_REFERENCE = ("throughput", "standstill", "loss", FAILURE)
 #: scenarios that are made before any of them is tried: always as many, so that the number of cores changes nothing
 _AT_A_TIME = 12
 #: seeds of trials that guide the search, that say whether a simpler scenario still shows it, and that repeat it. The
@@ -166,7 +166,7 @@ def run(choice: Choice, options: SearchOptions, notes: Notes) -> Searched:
     hunt.begin()
     population = hunt.search()
     best = {goal: kept[0].scores[goal] for goal in options.goals if (kept := population.best(goal))}
-    shrunk = {goal: hunt.shrink(GOALS[goal], population) for goal, score in best.items() if score >= 1}
+    shrunk = {goal: hunt.shrink(GOALS[goal], population) for goal in options.goals}
     sought = hunt.repeat({goal: document for goal, document in shrunk.items() if document is not None})
     ours, theirs = (bench.scheme(options.algorithm).id for bench in hunt.sides)
     return Searched(
@@ -188,6 +188,8 @@ class _Hunt:
             if why_not := bench.place(options.algorithm).why_not:
                 raise UserError(f"{bench.adapter.name}: {why_not}", "give another stack with --against")
         self._store = Store(options.results)
+        #: scenarios that failed while another goal's were shrunk
+        self._failed: list[Document] = []
         self._began_s = time.monotonic()
 
     def begin(self) -> None:
@@ -224,13 +226,17 @@ class _Hunt:
 
     def shrink(self, goal: Goal, population: Population) -> Document | None:
         """Return the smallest scenario that still shows it; None if none of the best does with further seeds."""
+        best = [tried.document for tried in population.best(goal.name) if tried.scores[goal.name] >= 1]
+        best += self._failed if goal.name == FAILURE else []
+        if not best:
+            return None
         with self._notes.bar(f"shrinking: {goal.name}", budget_s=self._left_s(_UNTIL_SHRUNK)) as bar:
 
             def first(candidates: Sequence[Document]) -> Document | None:
                 return self._first_that_shows(goal, candidates, bar)
 
             bar.say("trying the best scenarios again")
-            began = first([tried.document for tried in population.best(goal.name) if tried.scores[goal.name] >= 1])
+            began = first(best)
             return None if began is None else shrinking.shrunk(began, first)
 
     def _first_that_shows(self, goal: Goal, candidates: Sequence[Document], bar: Bar) -> Document | None:
@@ -239,6 +245,8 @@ class _Hunt:
             chosen = candidates[at : at + _AT_A_TIME]
             tried = self._tried(chosen, _SHRUNK_TRIALS, _SEARCHED, _UNTIL_SHRUNK, bar)
             for document, sides in zip(chosen, tried, strict=True):
+                if sides is not None and goal.name != FAILURE and (GOALS[FAILURE].score(*sides) or 0) >= 1:
+                    self._failed.append(document)
                 if sides is not None and (goal.score(*sides) or 0) >= 1:
                     bar.say(f"{shrinking.complexity(document)[0]} departures from the steady link are left")
                     return document
