@@ -86,7 +86,9 @@ def with_delivery(
     from conformance.model.captures import delivery
 
     try:
-        sent, came, asked = _captured(measurement.trial.setting, folder, unseen, transport)
+        if lost := sum(unseen.values()):
+            raise UserError(f"{lost} frames did not fit into the guest's memory for captures")
+        sent, came, asked = _captured(measurement.trial.setting, folder, transport)
         found = delivery.of_flow(network, sent.packets, came.packets, asked.packets, elapsed_s)
     except UserError as error:
         return _error(measurement, f"delivery: {error}")
@@ -105,10 +107,10 @@ def _packets(
 ) -> Mapping[str, object]:
     from conformance.model.captures import packets
 
-    sent, came, asked = _captured(setting, folder, {}, transport, captures_of(setting).client)
+    sent, came, asked = _captured(setting, folder, transport, captures_of(setting).client)
     if not sum(unseen.values()):
         return packets.matched(sent, came, asked).to_json()
-    # Each capture holds the first frames of its interface. What the one lacks that ended first, the other may show.
+    # Each capture holds the first frames of its interface, so both are whole until the first of them was full.
     names = captures_of(setting)[:2]
     pairs = zip(names, (sent, came), strict=True)
     end_s = min((float(of.seconds[-1]) for name, of in pairs if unseen.get(name) and len(of)), default=math.inf)
@@ -119,7 +121,6 @@ def _packets(
 def _captured(
     setting: Setting,
     folder: pathlib.Path | None,
-    unseen: Mapping[str, int],
     transport: str,
     client: bytes | None = None,
 ) -> tuple["Frames", "Frames", "Frames"]:
@@ -132,8 +133,6 @@ def _captured(
     sent_name, came_name, server, _ = captures_of(setting)
     if folder is None or not folder.is_dir():
         raise UserError("no packets were captured", "they are captured in the virtual room only")
-    if lost := sum(unseen.values()):
-        raise UserError(f"{lost} frames did not fit into the guest's memory for captures")
     try:
         entered, left = ((folder / f"{name}.pcap").read_bytes() for name in (sent_name, came_name))
     except OSError as error:

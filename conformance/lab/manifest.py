@@ -124,11 +124,11 @@ class NotPublic:
 
 def not_public() -> list[NotPublic]:
     """Return the stacks that are listed but cannot be run, in order of name. Raises UserError."""
-    not_public_notes = []
+    listed = []
     for path in sorted(paths.data("adapters").glob("*/not-public.json")):
         data = schema.load("not-public", path)
-        not_public_notes.append(NotPublic(**{field.name: data[field.name] for field in dataclasses.fields(NotPublic)}))
-    return not_public_notes
+        listed.append(NotPublic(**{field.name: data[field.name] for field in dataclasses.fields(NotPublic)}))
+    return listed
 
 
 def search_path() -> str:
@@ -173,7 +173,7 @@ def read(stack: str) -> Manifest:
     if re.fullmatch(r"[a-z0-9][a-z0-9.-]{0,99}", stack) and not stack.endswith(".json"):
         path = paths.data("adapters", stack, "adapter.json")
         if not path.exists():
-            if closed := next((not_public for not_public in not_public() if not_public.name == stack), None):
+            if closed := next((listed for listed in not_public() if listed.name == stack), None):
                 raise UserError(
                     f"stack {stack} is unsupported: {closed.words}",
                     f"run `conformance study show {closed.study}` to see what was published about it",

@@ -14,8 +14,8 @@ BUILDER = paths.data("topologies", "network.py")
 
 def place(network: NetworkJob) -> Place:
     """Return where the parts of a network will be."""
-    place: Callable[[NetworkJob], Place] = builder()["place"]
-    return place(network)
+    places: Callable[[NetworkJob], Place] = builder()["place"]
+    return places(network)
 
 
 @functools.cache
