@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 from conformance.catalogue import scenarios
-from conformance.commands import common
+from conformance.commands import common, compare_failures
 from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches
@@ -33,7 +33,7 @@ from conformance.model.search.mutation import STEADY, Document
 from conformance.model.search.population import Population
 from conformance.model.studies import comparison
 from conformance.model.studies.comparison import Compared, Movement, Quantity, Values
-from conformance.model.trials.trial import Measurement, Outcome
+from conformance.model.trials.trial import Measurement
 from conformance.results.store import Store
 from conformance.support import files
 from conformance.support.notes import Bar, Notes
@@ -327,8 +327,8 @@ def _is_worse(goal: Goal, compared: Compared) -> bool:
 
 
 def _messages(sides: Sides | None) -> list[str]:
-    said = collections.Counter(str(m.message) for m in (sides or ((),))[0] if m.outcome is Outcome.FAILED)
-    return [message for message, _ in said.most_common()]
+    said = compare_failures.said(sides[0]) if sides else {}
+    return [message for message, _ in collections.Counter(said.values()).most_common()]
 
 
 def _kept(sought: Sought, ours: str, theirs: str, target: pathlib.Path) -> Sought:
