@@ -131,9 +131,13 @@ def test_a_policy_of_acknowledgements_holds_up_no_transfer(served, policy):
 
 
 def acknowledged(loopback, word, policy, **variables):
-    """Return what a server heard of each acknowledgement of a client with this policy, of 1 MB if nothing else."""
+    """Return what a server heard of each acknowledgement of a client with this policy.
+
+    Without other variables the client asks for 1 MB and, after a pause, for a little more: the server answers this only
+    after it has read every acknowledgement of the megabyte, so none is missing from its log, however slow it is.
+    """
     serve_own(loopback, word)
-    loopback.fetch(CC_ACKS=policy, **({"CC_BYTES": "1000000"} | variables))
+    loopback.fetch(CC_ACKS=policy, **({"CC_REQUESTS": "1000000 pause 0.3\n1000 pause 0\n"} | variables))
     return [json.loads(text) for text in (loopback.folder / "server.log").read_text().splitlines()]
 
 
