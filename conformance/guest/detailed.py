@@ -35,10 +35,14 @@ class Detailed:
         proxy = net[place.splitters[0].node] if place.splitters else None
         self._sampler = Sampler(
             net[place.senders[trial_job.tested].node], job.port, net[queue.node], index,
-            int(job.queue_handle, 16) << 16, proxy=proxy,
+            int(job.queue_handle, 16) << 16, proxy=proxy, silence_s=job.silence_s,
         )  # fmt: skip
         self._end_ns, self._due_ns = round(job.timeout_s * 1e9), 0
         self._half_time: dict[str, InterfaceCounters] | None = None
+
+    @property
+    def silent(self) -> bool:
+        return self._sampler.silent
 
     def look(self, now_ns: int) -> int:
         """Take a sample. Return when the next one is due; times are in ns after the client started."""

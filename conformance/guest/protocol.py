@@ -61,8 +61,8 @@ class Job:
 
     `called` is the stack's own name for `algorithm`. `kernel_algorithms` are the kernel's names for it, of which the
     first that the kernel has is used; None if the stack brings its own. `probe`: try out the adapter's contract in each
-    cell instead of running trials. `trace`: what to record of each trial, one of TRACES. Paths of folders are as the
-    guest sees them.
+    cell instead of running trials. `silence_s`: a trial that is recorded in detail ends if no packet comes for so long.
+    `trace`: what to record of each trial, one of TRACES. Paths of folders are as the guest sees them.
     """
 
     algorithm: str
@@ -78,6 +78,7 @@ class Job:
     limits: Limits
     ready_timeout_s: float
     timeout_s: float
+    silence_s: float
     sysctls: dict[str, str]
     offload: bool
     queue_handle: str

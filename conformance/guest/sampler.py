@@ -7,6 +7,8 @@ most `points` points; peak and mean of the queue use every sample.
 
 from __future__ import annotations
 
+import math
+
 from conformance.guest import netlink, seen
 from conformance.guest.netns import inside
 
@@ -34,6 +36,7 @@ class Sampler:
         handle: int,
         points: int = 128,
         proxy: Node | None = None,
+        silence_s: float = math.inf,
     ) -> None:
         with inside(server):
             self._tcp = netlink.TcpInfo()
@@ -53,6 +56,11 @@ class Sampler:
         #: the backlog in the last sample of the queue, and when that was taken
         self._last_queue: tuple[int, int] | None = None
         self._last_at_ns = 0
+        #: what the queue had passed on and lost in the last sample, and since when
+        self._passed: tuple[int, int] | None = None
+        self._passed_at_ns, self._silence_ns = 0, silence_s * 1e9
+        #: whether the queue has neither passed on nor lost a packet for `silence_s`
+        self.silent = False
         self._tcp_info: dict[str, Any] | None = None
         self._bbr: dict[str, Any] | None = None
         self._congestion_controls: list[str] = []
@@ -68,6 +76,10 @@ class Sampler:
         info = self._tcp.busiest(self._port)
         queue = self._queue.read()
         backlog = queue["backlog"] if queue else None
+        passed = (queue["out_bytes"], queue["chain_dropped_packets"]) if queue else None
+        if passed != self._passed or backlog != (0, 0):
+            self._passed, self._passed_at_ns = passed, now_ns
+        self.silent = now_ns - self._passed_at_ns >= self._silence_ns
         if info is not None:
             self._see_congestion_control(info.pop("congestion_control", None))
             self._see_bbr(info.pop("bbr", None))

@@ -40,10 +40,17 @@ if TYPE_CHECKING:
     from conformance.guest.stage import Stage
 
     class Looks(Protocol):
-        """What samples a trial while it runs; `at_the_end`: also when all flows have ended, if a sample is due then."""
+        """What samples a trial while it runs.
+
+        `at_the_end`: also when all flows have ended, if a sample is due then. `silent`: nothing happens any more, so
+        the trial's time is over.
+        """
 
         @property
         def at_the_end(self) -> bool: ...
+
+        @property
+        def silent(self) -> bool: ...
 
         def look(self, now_ns: int) -> int: ...
 
@@ -286,6 +293,8 @@ class _Looks:
     """Samples all flows of the stack and all queues, every 100 ms of the trial's clock."""
 
     at_the_end = True
+    #: their trials are short: none goes on for longer than a silence would take to show
+    silent = False
 
     def __init__(self, stacks: Sequence[StackGroup], queues: Sequence[QueueLooks]) -> None:
         self._queues, self._stacks, self._at_ns = queues, stacks, 0
@@ -339,6 +348,8 @@ def _follow(
             look_ns = looks.look(now_ns)
         if done:
             return False
+        if looks.silent:
+            return True
         next_ns = min(look_ns, most_ns, due[0][0] if due else most_ns)
         wait_ns = begin_ns + next_ns - time.monotonic_ns()
         for fd, _ in poll.poll(max(-(-wait_ns // 1_000_000), 0)):

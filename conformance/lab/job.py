@@ -20,7 +20,7 @@ from conformance.model.networks.impairments import Impairments
 from conformance.model.networks.links import WAYS, Link
 from conformance.model.networks.network import Network
 from conformance.model.networks.proxy import SPLITTER, Proxy
-from conformance.model.networks.setting import Setting
+from conformance.model.networks.setting import SILENCE_S, Setting
 from conformance.model.trials.trial import KERNEL_STACK, Trial, is_in_kernel
 
 _READY_TIMEOUT_S = 30
@@ -103,6 +103,7 @@ def write(
         limits=_LIMITS,
         ready_timeout_s=_READY_TIMEOUT_S,
         timeout_s=setting.timeout_s,
+        silence_s=SILENCE_S,
         sysctls=dict(setting.sysctls),
         offload=setting.offload,
         queue_handle=shaping.QUEUE_HANDLE,

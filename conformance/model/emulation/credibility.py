@@ -33,6 +33,7 @@ from conformance.model.networks.flow_group import Flows
 from conformance.model.networks.links import WAYS, Direction, Link
 from conformance.model.networks.network import Network
 from conformance.model.networks.schedule import Change, carried_bytes
+from conformance.model.networks.setting import SILENCE_S
 from conformance.model.trials.trial import Outcome, Trial
 
 #: the client's clock may start this much later, and stop this much earlier, than the harness's, in s, plus 2 %
@@ -129,6 +130,11 @@ class Case:
     def lasted_s(self) -> float:
         end_s = self.facts["elapsed_s"] if self.detail or self.seen["end_s"] is None else self.seen["end_s"]
         return float(end_s - self.seen["start_s"])
+
+    @property
+    def ended_silent(self) -> bool:
+        """Whether the guest ended the trial before its time, because no packet came any more."""
+        return bool(self.facts["timed_out"]) and self.facts["elapsed_s"] < self.trial.setting.timeout_s
 
     @property
     def crossed_bytes(self) -> int:
@@ -314,6 +320,9 @@ def _nothing_transferred(case: Case) -> Fault | None:
 def _stood_still(case: Case) -> Fault | None:
     if not case.facts["timed_out"] or case.completed or case.excused:
         return None
+    if case.detail and case.ended_silent:
+        why = f"stood still after {case.crossed_bytes} bytes: no packet came for {SILENCE_S} s"
+        return _failure(f"{case.stack} {why}")
     if case.detail:
         half_time = case.detail["half_time"]
         still = half_time and case.crossed_bytes - crossed_bytes(case.detail, half_time) < _HANDSHAKE_BYTES

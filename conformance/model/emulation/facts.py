@@ -23,6 +23,7 @@ from conformance.model.emulation.credibility import Case, Facts, difference
 from conformance.model.networks.flow_group import Flows
 from conformance.model.networks.links import WAYS, Direction, Link
 from conformance.model.networks.network import Network
+from conformance.model.networks.setting import SILENCE_S
 from conformance.model.networks.schedule import Change, carried_bytes
 from conformance.model.trials.trial import Measurement, Outcome, Trial
 
@@ -58,7 +59,11 @@ def measurement(trial: Trial, facts: Facts, network: Facts, host: Facts) -> Meas
         for way, seen in zip(WAYS, both, strict=True)
     ]  # fmt: skip
     what = "transfer" if detail else "flows"
-    late = f"the {what} took longer than {trial.setting.timeout_s:g} s of virtual time"
+    silent = facts["elapsed_s"] < trial.setting.timeout_s
+    late = (
+        f"no packet of the {what} came for {SILENCE_S} s of virtual time"
+        if silent else f"the {what} took longer than {trial.setting.timeout_s:g} s of virtual time"
+    )  # fmt: skip
     return Measurement(
         trial=trial,
         outcome=Outcome.TIMEOUT if timed_out else Outcome.OK,
@@ -103,7 +108,7 @@ def _of_transfer(trial: Trial, facts: Facts, detail: Facts) -> dict[str, float |
     report = None if facts["timed_out"] else case.report
     goodput = 8 * report["bytes"] / report["completion_s"] / 1e6 if report else None
     # Of a transfer that did not end in time, an upper bound of its utilization is known.
-    most = setting.transfer_bytes * 8 / (setting.timeout_s * mbps * 1e6) if goodput is None else goodput / mbps
+    most = setting.transfer_bytes * 8 / (min(facts["elapsed_s"], setting.timeout_s) * mbps * 1e6) if goodput is None else goodput / mbps
     return {
         "bytes": report["bytes"] if report else None,
         "completion_s": _rounded(report["completion_s"]) if report else None,

@@ -18,6 +18,11 @@ from conformance.model.networks.network import Network
 from conformance.model.networks.place import Cell, CellPath, Point
 
 
+#: a trial that is recorded in detail ends once so many seconds have passed without a packet: the kernel's TCP waits no
+#: longer before it sends again
+SILENCE_S = 120
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Setting:
     """The network of a scenario at a point. Raises UserError if a value makes no sense.

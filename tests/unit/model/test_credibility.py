@@ -245,6 +245,14 @@ def test_a_client_that_hangs_fails_and_is_no_slow_transfer(crossed, words):
     assert words in found.message
 
 
+def test_a_transfer_that_ended_in_silence_fails_and_says_so():
+    given = timed_out(6_000_000) | {"elapsed_s": 130.5}
+    given["detail"]["half_time"] = None
+    found = made(given)
+    assert found.outcome is Outcome.FAILED
+    assert "stood still after 6000000 bytes: no packet came for 120 s" in found.message
+
+
 def test_a_transfer_that_time_ends_near_its_end_timed_out():
     """Headers alone are 4.6 % of what crosses the link, so bytes a little above the body's size may lack part of it."""
     assert made(timed_out(12_900_000, at_half_time=6_000_000)).outcome is Outcome.TIMEOUT
