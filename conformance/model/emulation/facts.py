@@ -23,8 +23,8 @@ from conformance.model.emulation.credibility import Case, Facts, difference
 from conformance.model.networks.flow_group import Flows
 from conformance.model.networks.links import WAYS, Direction, Link
 from conformance.model.networks.network import Network
-from conformance.model.networks.setting import SILENCE_S
 from conformance.model.networks.schedule import Change, carried_bytes
+from conformance.model.networks.setting import SILENCE_S
 from conformance.model.trials.trial import Measurement, Outcome, Trial
 
 #: interval in s that each value of a series covers
@@ -108,7 +108,8 @@ def _of_transfer(trial: Trial, facts: Facts, detail: Facts) -> dict[str, float |
     report = None if facts["timed_out"] else case.report
     goodput = 8 * report["bytes"] / report["completion_s"] / 1e6 if report else None
     # Of a transfer that did not end in time, an upper bound of its utilization is known.
-    most = setting.transfer_bytes * 8 / (min(facts["elapsed_s"], setting.timeout_s) * mbps * 1e6) if goodput is None else goodput / mbps
+    lasted_s = min(facts["elapsed_s"], setting.timeout_s)
+    most = setting.transfer_bytes * 8 / (lasted_s * mbps * 1e6) if goodput is None else goodput / mbps
     return {
         "bytes": report["bytes"] if report else None,
         "completion_s": _rounded(report["completion_s"]) if report else None,

@@ -17,7 +17,6 @@ from conformance.model.networks import legacy
 from conformance.model.networks.network import Network
 from conformance.model.networks.place import Cell, CellPath, Point
 
-
 #: a trial that is recorded in detail ends once so many seconds have passed without a packet: the kernel's TCP waits no
 #: longer before it sends again
 SILENCE_S = 120
