@@ -29,7 +29,7 @@ from conformance.lab.virtual import VirtualRoom
 from conformance.model.errors import UserError
 from conformance.model.judging import grid as grids
 from conformance.model.judging.question import Key
-from conformance.model.judging.session import Answer, Plan, plan
+from conformance.model.judging.session import Answer, Plan, Session, plan
 from conformance.model.judging.verdict import Verdict, ask, looks
 from conformance.model.judging.zone import Zone
 from conformance.model.networks.place import Point
@@ -269,9 +269,9 @@ def at(answer: Answer) -> Where:
 
 
 def judged(whole: Plan, answers: Iterable[Answer]) -> tuple[Verdict, ...]:
-    """Return the verdicts of Answers, in the order of the plan's zones and their cells."""
-    verdicts = {judged.question: judged.verdict for answer in answers for judged in answer.judged}
-    return tuple(verdicts[question] for question in whole.questions if question in verdicts)
+    """Return the settled verdicts of Answers, in the order of the plan's zones and their cells. Raise UserError."""
+    events = [judged for answer in answers for judged in answer.judged]
+    return tuple(finding.verdict for finding in Session(plan=whole, confirms=False).findings(lambda plan: events))
 
 
 def work(algorithm: str, where: Collection[Where]) -> list[Key]:

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from conformance.commands.measuring import source
 from conformance.engine import benches
-from conformance.model.judging.session import Judged
+from conformance.model.judging import session
 from conformance.model.judging.verdict import Verdict
 from conformance.reporting.text.progress import ConsoleNotes
 from conformance.suite.cases import cases
@@ -20,12 +20,8 @@ from conformance.support.console import Console, count
 def repeated(option: Options, names: Collection[Name]) -> dict[Name, Verdict]:
     """Ask the questions with these names again, with fresh seeds, and return the verdicts. Raise UserError."""
     questions = [case.question for case in cases(option) if case.question.name in names]
-    again = plan_of(questions, option).repeating(questions)
     notes = ConsoleNotes(Console())
     notes.say(f"{count(len(questions), 'new violation')}: measuring again with fresh seeds")
-    events = source(benches.find(chosen(option)), option.results, option.workers, notes)(again)
-    return {
-        event.question.name: event.verdict
-        for event in events
-        if isinstance(event, Judged) and not again.next_look(event)
-    }
+    measure = source(benches.find(chosen(option)), option.results, option.workers, notes)
+    repeated = session.repeats(plan_of(questions, option), questions, measure)
+    return {answer.question.name: answer.verdict for answer in repeated}

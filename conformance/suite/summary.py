@@ -1,8 +1,7 @@
 """Print the verdict of a whole session at its end, all cells of all zones taken together.
 
-A test judges one cell, as strictly as if it were the first to violate (Bonferroni, the first step of Holm's procedure).
-When all cells are known, the later steps may find a cell in violation that its own test had to call inconclusive. Such
-a cell is then repeated with fresh seeds, as any new violation is.
+A test judges one cell alone. When all are known, session.settle() may find one in violation that its own test had to
+call inconclusive. Such a cell is then repeated with fresh seeds, as any new violation is.
 """
 
 import base64
@@ -16,8 +15,9 @@ import pytest
 from conformance.catalogue import clauses
 from conformance.model.clauses.verdict import ClauseRule
 from conformance.model.errors import UserError
-from conformance.model.judging.session import Finding, last_step
-from conformance.model.judging.verdict import Status, Verdict, false_alarms, level
+from conformance.model.judging import session as judging
+from conformance.model.judging.session import Finding
+from conformance.model.judging.verdict import Status, Verdict, false_alarms
 from conformance.model.networks.place import Point
 from conformance.reporting.text import first_verdict
 from conformance.support.console import mistake, one_line
@@ -69,7 +69,8 @@ class Zones:
     ) -> None:  # fmt: skip
         self._measure_again, self._options, self._is_smoke = repeat, options, is_smoke
         self._not_repeated: list[str] = []
-        self._found: dict[Name, Finding] = {}
+        self._findings: dict[Name, Finding] = {}
+        self._again: dict[Name, Verdict] = {}
         #: whether any test, of this suite or not, ran to its end
         self._ran = False
         #: whether the session ends without saying anything about the stack
@@ -78,41 +79,36 @@ class Zones:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._ran |= report.when == "call" and (report.passed or hasattr(report, "wasxfail"))
         if finding := unpack(report):
-            self._found[finding.name] = finding
+            self._findings[finding.name] = finding
 
-    def _family(self) -> int:
-        """Return how many cells were planned, whether or not their verdicts arrived."""
-        return max((finding.family for finding in self._found.values()), default=0)
+    def settled(self) -> list[Finding]:
+        """Return the findings now that all are known, with what came of repeats."""
+        return [
+            dataclasses.replace(finding, again=self._again.get(finding.name, finding.again))
+            for finding in judging.settle(self._findings.values())
+        ]
 
-    def late(self) -> set[Name]:
-        """Return the names of what is inconclusive, but violates now that all verdicts are known."""
-        p_values = {name: finding.verdict.p for name, finding in self._found.items()}
-        step = last_step(p_values.values(), self._family())
-        return {
-            name
-            for name, p in p_values.items()
-            if p is not None and p <= level(step) and self._found[name].verdict.status is Status.INCONCLUSIVE
-        }
+    def _upgraded(self) -> list[Finding]:
+        """Return what violates only now that all verdicts are known, unless its repeat takes that back."""
+        return [f for f in self.settled() if f.verdict != self._findings[f.name].verdict and not f.unconfirmed]
 
-    def upgraded(self) -> set[Name]:
-        """Return the names of what is late(), and not known to violate."""
-        return {name for name in self.late() if not self._found[name].known}
+    def _new(self) -> list[Finding]:
+        """Return what is _upgraded(), and not known to violate."""
+        return [finding for finding in self._upgraded() if not finding.known]
 
     def lines(self) -> Iterator[str]:
         """Yield one line for each zone, with why cells say nothing about the stack, and one for the session.
 
         If no test says anything, yield all reasons once, at the end.
         """
-        late = self.late()
+        upgraded = self._upgraded()
         groups: dict[tuple[str, str], list[Finding]] = collections.defaultdict(list)
-        for finding in self._found.values():
+        for finding in self.settled():
             groups[finding.group, finding.noun].append(finding)
         # Clauses come before zones, also in the alphabet.
         for (group, noun), findings in sorted(groups.items(), key=lambda pair: (pair[0][1], pair[0][0])):
-            here = [finding for finding in findings if finding.name in late]
-            count = collections.Counter(
-                str(Status.VIOLATES) if finding in here else _label(finding) for finding in findings
-            )
+            here = [finding for finding in findings if finding in upgraded]
+            count = collections.Counter(map(_label, findings))
             again = [_at(finding) for finding in findings if finding.unconfirmed]
             yield (
                 f"{noun} {group}: {_words(count)}"
@@ -121,54 +117,44 @@ class Zones:
             )
             if not self._nothing:
                 yield from _reasons((finding for finding in findings if finding not in here), most=1)
-        yield f"the session: {false_alarms(self._family())}"
+        yield f"the session: {false_alarms(max(finding.family for finding in self._findings.values()))}"
         yield from self._not_repeated
         if self._nothing:
             yield f"nothing was judged, so the exit status is {int(pytest.ExitCode.NO_TESTS_COLLECTED)}:"
-            yield from _reasons(self._found.values())
+            yield from _reasons(self._findings.values())
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        if not self._found:
+        if not self._findings:
             return
-        algorithms = dict.fromkeys(finding.algorithm for finding in self._found.values() if finding.noun == _CLAUSES)
+        algorithms = dict.fromkeys(finding.algorithm for finding in self._findings.values() if finding.noun == _CLAUSES)
         for algorithm in algorithms:
             if specification := clauses.first_for(algorithm):
                 terminalreporter.section(f"{algorithm}: what is not kept")
-                findings = [finding for finding in self._settled() if finding.algorithm == algorithm]
+                findings = [finding for finding in self.settled() if finding.algorithm == algorithm]
                 for line in first_verdict.lines(specification, algorithm, findings, self._options(), self._is_smoke):
                     terminalreporter.write_line(line)
         terminalreporter.section("zones")
         for line in self.lines():
             terminalreporter.write_line(line)
 
-    def _settled(self) -> Iterator[Finding]:
-        """Yield all findings, with those that violate now that all are known."""
-        late = self.late()
-        for name, finding in self._found.items():
-            if name in late:
-                violates = dataclasses.replace(finding.verdict, status=Status.VIOLATES)
-                yield dataclasses.replace(finding, verdict=violates)
-            else:
-                yield finding
-
     @pytest.hookimpl(trylast=True)  # when the guests of the session have ended
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         complete = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
         if complete and not (session.shouldfail or session.shouldstop):  # as after -x
             self._repeat()
-        if self.upgraded() and session.exitstatus == pytest.ExitCode.OK:
+        if self._new() and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
-        said = self._ran or any(_label(finding) in _SAYING for finding in self._found.values())
-        if self._found and not said and session.exitstatus == pytest.ExitCode.OK:
+        said = self._ran or any(_label(finding) in _SAYING for finding in self._findings.values())
+        if self._findings and not said and session.exitstatus == pytest.ExitCode.OK:
             self._nothing, session.exitstatus = True, pytest.ExitCode.NO_TESTS_COLLECTED
 
     def _repeat(self) -> None:
         """Repeat violations that only all cells taken together show. One that cannot be repeated stays a violation."""
-        upgraded = self.upgraded()
-        if not upgraded or self._measure_again is None:
+        new = {finding.name: finding for finding in self._new()}
+        if not new or self._measure_again is None:
             return
         try:
-            again = self._measure_again(upgraded)
+            again = self._measure_again(new.keys())
         except UserError as error:
             self._not_repeated.append(f"not repeated with fresh seeds: {mistake(error)}")
             return
@@ -177,11 +163,10 @@ class Zones:
             return
         for name, verdict in again.items():
             if verdict.status is Status.ERROR:
-                what = f"{self._found[name].noun} {name[1]} at {name[2].id}"
+                what = f"{new[name].noun} {name[1]} at {name[2].id}"
                 self._not_repeated.append(one_line(f"{what}: not repeated with fresh seeds: {verdict.reason}"))
-            elif not verdict.status.against:
-                first = dataclasses.replace(self._found[name].verdict, status=Status.VIOLATES)
-                self._found[name] = dataclasses.replace(self._found[name], verdict=first, again=verdict)
+            else:
+                self._again[name] = verdict
 
 
 def _reasons(findings: Iterable[Finding], most: int | None = None) -> Iterator[str]:

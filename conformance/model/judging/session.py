@@ -531,17 +531,43 @@ class Session:
         yield from settled
         again: dict[Question, Judged] = {}
         if new := [settled.question for settled in settled if self.is_new(settled)]:
-            repeating = self.plan.repeating(new)
-            for event in source(repeating):
-                if isinstance(event, Judged) and not repeating.next_look(event):
-                    again[event.question] = event
-                    yield Repeated(question=event.question, verdict=event.verdict, measured=event.measured)
+            for repeated in repeats(self.plan, new, source):
+                again[repeated.question] = repeated
+                yield repeated
         for answer in settled:
             yield self.finding(answer, again.get(answer.question))
 
     def findings(self, source: Source) -> list[Finding]:
         """Return the Finding of each question that was measured. Raise UserError."""
         return [event for event in self.events(source) if isinstance(event, Finding)]
+
+
+def repeats(plan: Plan, questions: Iterable[Question], source: Source) -> Iterator[Repeated]:
+    """Ask questions of a plan again, with fresh seeds; yield each whose repeat came to its end. Raise UserError."""
+    again = plan.repeating(questions)
+    for event in source(again):
+        if isinstance(event, Judged) and not again.next_look(event):
+            yield Repeated(question=event.question, verdict=event.verdict, measured=event.measured)
+
+
+def settle(findings: Iterable[Finding]) -> list[Finding]:
+    """Apply Holm's procedure, as Plan.together() does, to findings of one family that are known without their trials.
+
+    The tests of a pytest session are such: each was judged alone, perhaps by another process.
+    """
+    alone = list(findings)
+    family = max((finding.family for finding in alone), default=0)
+    strictest = level(last_step([finding.verdict.p for finding in alone], family))
+
+    def violates(verdict: Verdict) -> bool:
+        return verdict.status is Status.INCONCLUSIVE and verdict.p is not None and verdict.p <= strictest
+
+    return [
+        dataclasses.replace(finding, verdict=dataclasses.replace(finding.verdict, status=Status.VIOLATES))
+        if violates(finding.verdict)
+        else finding
+        for finding in alone
+    ]
 
 
 def _refuse_unlike(judged: Iterable[Judged]) -> None:

@@ -17,7 +17,7 @@ from conformance.commands.gate_findings import ZoneResult, by_zone
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches
 from conformance.model.errors import UserError
-from conformance.model.judging.session import Finding, Session, plan, stored
+from conformance.model.judging.session import Finding, Session, plan, settle, stored
 from conformance.model.judging.verdict import Status, Verdict
 from conformance.model.judging.zone import Basis
 from conformance.model.networks.place import Cell
@@ -26,7 +26,6 @@ from conformance.model.trials.trial import Outcome
 from conformance.reporting import heatmaps
 from conformance.reporting.heatmaps import CellResult
 from conformance.reporting.text.progress import ConsoleNotes
-from conformance.suite import summary
 from conformance.support.console import Console
 
 ZONE = zone_on(Basis.of("r", [0.4 + 0.2 * at / 19 for at in range(20)]))
@@ -178,20 +177,10 @@ def test_holm_counts_no_cell_that_is_not_counted():
     values = {counted[0]: [0.9] * 5, counted[1]: NEARLY}
     measured = {q.key: _seeded(values.get(q.place, [0.5] * 5), cell=q.place) for q in asked.questions}
     whole = zone_verdicts(asked, measured)[judged.id]
-    zones, session = summary.Zones(), Session(plan=asked)
-    for question in asked.questions:
-        report = type("Report", (), {"when": "setup"})()
-        alone = asked.judge(question, {question.setting: measured[question.key]})
-        setattr(report, summary.FINDING, summary.pack(session.finding(alone)))
-        zones.pytest_runtest_logreport(report)
-    late = {place for _, _, place in zones.late()}
-    alone = {c for c in counted if asked.judge(*_of(asked, measured, c)).status is Status.VIOLATES}
-    assert {c for c in counted if whole.verdicts[c].status is Status.VIOLATES} == alone | late
-
-
-def _of(asked, measured, cell):
-    (question,) = [question for question in asked.questions if question.place == cell]
-    return question, {question.setting: measured[question.key]}
+    alone = [asked.judge(q, {q.setting: measured[q.key]}) for q in asked.questions]
+    settled = settle(map(Session(plan=asked).finding, alone))
+    violating = {c for c in counted if whole.verdicts[c].status is Status.VIOLATES}
+    assert violating == {finding.verdict.place for finding in settled if finding.verdict.status is Status.VIOLATES}
 
 
 SPLIT = documents.split_part("cubic/split")
