@@ -14,7 +14,6 @@ from collections.abc import Sequence
 
 from conformance.commands import (
     compare_clauses,
-    compare_events,
     compare_features,
     compare_places,
     compare_result,
@@ -173,7 +172,7 @@ def _changes(
     # Of two kernels, it is asked whether cells come out alike.
     wanted = options.features and margin is None if options.changes is None else options.changes
     held = [set(side.measured(algorithm)) for side in both if isinstance(side, Results)]
-    events = compare_events.keys(algorithm) if wanted else []
+    events = compare_clauses.changing(algorithm) if wanted else []
     transports = {side.bench.adapter.manifest.transport for side in both if isinstance(side, Stack)}
     of_clauses = [k for t in transports for k in compare_clauses.keys(algorithm, t)] if options.clauses else []
     keys = [key for key in dict.fromkeys((*events, *of_clauses)) if all(key in of for of in held)]

@@ -1,15 +1,23 @@
-"""Read what clauses look at, on both sides of a comparison: their values, and not only whether these are permitted.
+"""Read what both sides of a comparison do in networks of clauses.
 
-A build that violates a clause before and after a change has the same verdict, whatever the change did.
+There, networks and applications change. Transfers over constant networks show none of it: a build that is deaf to marks
+behaves there as any other. What clauses look at is compared by its values, and not only by whether these are permitted:
+a build that violates a clause before and after a change has the same verdict, whatever the change did.
 """
 
+import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from conformance.catalogue import clauses
+from conformance.model.clauses import changes
 from conformance.model.clauses.document import Clause
-from conformance.model.clauses.seen import Invisible
+from conformance.model.clauses.observables import OBSERVABLES
+from conformance.model.clauses.seen import Invisible, View
+from conformance.model.diagnosis import by_trial, ranking
+from conformance.model.diagnosis.feature_table import Feature, label_of
 from conformance.model.diagnosis.samples import Samples
+from conformance.model.errors import UserError
 from conformance.model.judging.question import Key
 from conformance.model.metrics.metric import RELATIVE_MARGIN
 from conformance.model.networks.setting import Setting
@@ -18,6 +26,28 @@ from conformance.model.trials.trial import Measurement
 
 #: what two implementations may differ by, as a share of a value, and in units of its last digit
 _RELATIVE, _DIGITS = 2 * RELATIVE_MARGIN, 2
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Reading:
+    """How a quantity is read from a side's trials.
+
+    `values` returns {seed: value} of the trials that show it, none if too few do; `sentence` what the side does, in
+    words, "" if it is not shown.
+    """
+
+    values: Callable[[Sequence[Measurement]], Values]
+    sentence: Callable[[Sequence[Measurement]], str]
+
+
+def changing(algorithm: str) -> list[Key]:
+    """Return the settings in which an algorithm shows what it does when something changes. Raises UserError."""
+    return [(algorithm, setting) for setting in _names() if _features(algorithm, setting)]
+
+
+def is_change(setting: Setting) -> bool:
+    """Return whether a setting is one of changing(), of any algorithm."""
+    return setting in _names()
 
 
 def keys(algorithm: str, transport: str) -> list[Key]:
@@ -30,47 +60,108 @@ def keys(algorithm: str, transport: str) -> list[Key]:
     return [(algorithm, setting) for setting in settings]
 
 
-def quantities(algorithm: str, setting: Setting, matters: float) -> dict[Quantity, Clause]:
-    """Return {Quantity: the first Clause that looks at it} of what a setting shows; `matters`: as in Comparison."""
-    return {
-        Quantity(
-            algorithm=algorithm, name=clause.observable.name, place=setting.point, profile=setting.profile,
-            tolerance=Tolerance(
-                absolute=_DIGITS * matters * 10.0**-clause.observable.digits, relative=_RELATIVE * matters
-            ),
-            digits=clause.observable.digits, unit=clause.observable.unit, label=clause.id,
-        ): clause
-        for clause in _by_setting().get(setting, {}).get(algorithm, {}).values()
-    }  # fmt: skip
+def readings(key: Key, matters: float, with_clauses: bool) -> dict[Quantity, Reading]:
+    """Return what a setting shows: features of what changes, and what else clauses look at, if `with_clauses`.
+
+    `matters`: as in Comparison.
+    """
+    algorithm, setting = key
+    shown = {
+        by_trial.quantity(feature, algorithm, matters, setting.point, setting.profile): Reading(
+            functools.partial(_values_of_feature, feature), functools.partial(_sentence_of_feature, feature)
+        )
+        for feature in _features(algorithm, setting)
+    }
+    names = {quantity.name for quantity in shown}
+    for clause in _by_setting().get(setting, {}).get(algorithm, {}).values() if with_clauses else ():
+        if clause.observable.name not in names:
+            shown[_quantity(clause, key, matters)] = Reading(
+                functools.partial(_values_of_clause, clause), functools.partial(_sentence_of_clause, clause)
+            )
+    return shown
 
 
-def values(clause: Clause, measurements: Sequence[Measurement]) -> Values:
-    """Return {seed: value} of the trials that show what a clause looks at; empty if too few do."""
-    found = {seed: clause.observable.value(of) for seed, of in _samples(clause, measurements).items()}
-    return found if len(found) >= min(clause.trials, len(measurements)) else {}
+def why_invisible(key: Key, measurements: Sequence[Measurement]) -> str:
+    """Return why trials of a setting that changes show none of its features, as the end of a sentence."""
+    for measurement in measurements:
+        if measurement.message:
+            return f"{measurement.outcome}: {measurement.message}"
+        for feature in _features(*key):
+            try:
+                OBSERVABLES[feature.name].samples(View.of(measurement))
+            except (Invisible, UserError) as why:
+                return str(why)
+    return "it was seen too seldom"
 
 
-def sentence(clause: Clause, measurements: Sequence[Measurement]) -> str:
-    """Return what a clause looks at, its value on a side, and what the document permits."""
-    by_seed = sorted(values(clause, measurements).values())
-    if not by_seed:
-        return ""
-    middle = by_seed[len(by_seed) // 2]
-    value = f"{middle:.{clause.observable.digits}f} {clause.observable.unit}".strip()
-    return f"{clause.observable.title} is {value} ({clause.source}; permitted: {clause.permitted})"
+@functools.cache
+def _names() -> Mapping[Setting, str]:
+    return {clauses.setting(network): name for name, network in changes.COMPARED_NETWORKS.items()}
 
 
-def _samples(clause: Clause, measurements: Sequence[Measurement]) -> dict[int, Samples]:
-    looked = {m.trial.seed: clause.observable.look(m) for m in sorted(measurements, key=lambda m: m.trial.seed)}
-    return {seed: of for seed, of in looked.items() if not isinstance(of, Invisible)}
+def _features(algorithm: str, setting: Setting) -> list[Feature]:
+    name = _names().get(setting)
+    return [f for f in changes.COMPARED if f.cell == name and label_of(f, algorithm) is not None]
+
+
+def _values_of_feature(feature: Feature, measurements: Sequence[Measurement]) -> Values:
+    samples = _samples(feature, measurements)
+    if sum(map(len, samples.values())) < feature.least:
+        return {}
+    return by_trial.middles(feature, {seed: of.values.tolist() for seed, of in samples.items()})
+
+
+def _sentence_of_feature(feature: Feature, measurements: Sequence[Measurement]) -> str:
+    reading = ranking.of_samples(feature, _samples(feature, measurements))
+    return reading.says(feature) if reading else ""
+
+
+def _samples(feature: Feature, measurements: Sequence[Measurement]) -> dict[int, Samples]:
+    by_seed = {}
+    for measurement in measurements:
+        try:
+            by_seed[measurement.trial.seed] = View.of(measurement)
+        except Invisible:
+            continue
+    return changes.samples(feature, by_seed)
 
 
 @functools.cache
 def _by_setting() -> Mapping[Setting, Mapping[str, Mapping[str, Clause]]]:
     """Return {setting: {algorithm: {observable's name: the first clause that looks at it}}}."""
-    found: dict[Setting, dict[str, dict[str, Clause]]] = {}
+    first: dict[Setting, dict[str, dict[str, Clause]]] = {}
     for clause in clauses.all_clauses():
         for algorithm in clause.algorithms:
-            of = found.setdefault(clauses.setting(clause.network), {}).setdefault(algorithm, {})
-            of.setdefault(clause.observable.name, clause)
-    return found
+            by_name = first.setdefault(clauses.setting(clause.network), {}).setdefault(algorithm, {})
+            by_name.setdefault(clause.observable.name, clause)
+    return first
+
+
+def _quantity(clause: Clause, key: Key, matters: float) -> Quantity:
+    algorithm, setting = key
+    observable = clause.observable
+    return Quantity(
+        algorithm=algorithm, name=observable.name, place=setting.point, profile=setting.profile,
+        tolerance=Tolerance(absolute=_DIGITS * matters * 10.0**-observable.digits, relative=_RELATIVE * matters),
+        digits=observable.digits, unit=observable.unit, label=clause.id,
+    )  # fmt: skip
+
+
+def _values_of_clause(clause: Clause, measurements: Sequence[Measurement]) -> Values:
+    shown = dict(_shown(clause, measurements))
+    return shown if len(shown) >= min(clause.trials, len(measurements)) else {}
+
+
+def _sentence_of_clause(clause: Clause, measurements: Sequence[Measurement]) -> str:
+    """Return what a clause looks at, its value, and what the document permits."""
+    in_order = sorted(_values_of_clause(clause, measurements).values())
+    if not in_order:
+        return ""
+    middle = f"{in_order[len(in_order) // 2]:.{clause.observable.digits}f} {clause.observable.unit}".strip()
+    return f"{clause.observable.title} is {middle} ({clause.source}; permitted: {clause.permitted})"
+
+
+def _shown(clause: Clause, measurements: Sequence[Measurement]) -> Iterator[tuple[int, float]]:
+    for measurement in sorted(measurements, key=lambda m: m.trial.seed):
+        if not isinstance(samples := clause.observable.look(measurement), Invisible):
+            yield measurement.trial.seed, clause.observable.value(samples)

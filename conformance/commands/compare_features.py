@@ -9,7 +9,7 @@ import time
 import types
 from collections.abc import Mapping, Sequence
 
-from conformance.commands import compare_events, compare_measured, tracing
+from conformance.commands import compare_clauses, compare_measured, tracing
 from conformance.commands.compare_measured import TrialCost
 from conformance.engine import runs
 from conformance.engine.benches import Bench
@@ -159,8 +159,8 @@ def record(
 
     It is traced, and then measured in networks that change.
     """
-    events = compare_events.keys(algorithm)
-    of_events = sum(len(compare_events.quantities(*key, comparison.MATTERS)) for key in events)
+    events = compare_clauses.changing(algorithm)
+    of_events = sum(len(compare_clauses.readings(key, comparison.MATTERS, with_clauses=False)) for key in events)
     seeds = runs.seeds(comparison.fewest_trials(len(by_trial.told(algorithm)) + of_events), first_seed)
     ends_s = None if budget_s is None else time.monotonic() + budget_s
     _, _, problems = both({"head": bench}, {}, algorithm, seeds, results, notes, workers, ends_s)

@@ -5,7 +5,7 @@ import pathlib
 import shlex
 from collections.abc import Sequence
 
-from conformance.commands import compare_events
+from conformance.commands import compare_clauses
 from conformance.commands.common import require_offered
 from conformance.commands.compare_features import Side as Traits
 from conformance.commands.compare_features import side_of
@@ -159,7 +159,7 @@ def baseline(path: str, stack: str, algorithms: Sequence[str]) -> Results:
         )
     builds = {f.trial.scheme for f in held}
     kept_lines = store.read(path) if pathlib.Path(path).exists() else []
-    events = [m for m in kept_lines if compare_events.is_change(m.trial.setting) and m.trial.scheme in builds]
+    events = [m for m in kept_lines if compare_clauses.is_change(m.trial.setting) and m.trial.scheme in builds]
     return Results(given=path, measurements=events, features=held)
 
 

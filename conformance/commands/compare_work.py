@@ -7,12 +7,11 @@ can hide there. Cells are the rest.
 import dataclasses
 import functools
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from conformance.catalogue import documents
 from conformance.commands import (
     compare_clauses,
-    compare_events,
     compare_failures,
     compare_features,
     compare_measured,
@@ -21,7 +20,6 @@ from conformance.commands import (
 from conformance.commands.compare_measured import MeasuredSide, TrialCost
 from conformance.commands.compare_result import ROLES, LeftOut
 from conformance.commands.compare_sides import Results, Stack
-from conformance.model.clauses.document import Clause
 from conformance.model.diagnosis import by_trial, feature_table
 from conformance.model.judging import grid as grids
 from conformance.model.judging.question import Key
@@ -199,20 +197,14 @@ class ComparisonWork:
         )
         for quantity, read in self._shown(key).items():
             self._keep(quantity, *(read(of) for of in measurements))
-        features = compare_events.quantities(*key, self.matters) if compare_events.is_change(key[1]) else {}
         for event in events.of(key[1]) & self.never.keys():
             if len(self.values) + len(self.one_sided) > before:
                 del self.never[event]
             else:
-                self.never[event] = compare_events.why_invisible(measurements[0], features.values())
+                self.never[event] = compare_clauses.why_invisible(key, measurements[0])
         self.sentences |= {
-            quantity: compare_events.sentence(feature, measurements[1])
-            for quantity, feature in features.items()
-            if quantity in self.values
-        }
-        self.sentences |= {
-            quantity: compare_clauses.sentence(clause, measurements[1])
-            for quantity, clause in _clauses(key, features, self.matters).items()
+            quantity: reading.sentence(measurements[1])
+            for quantity, reading in compare_clauses.readings(key, self.matters, self.clauses).items()
             if quantity in self.values
         }
 
@@ -236,26 +228,13 @@ class ComparisonWork:
             self.one_sided.append((quantity, ROLES[0] if before else ROLES[1]))
 
 
-def _clauses(key: Key, besides: Iterable[Quantity], matters: float) -> dict[Quantity, Clause]:
-    """Return {Quantity: Clause} of what clauses look at in a setting, without what features `besides` show."""
-    names = {quantity.name for quantity in besides}
-    return {q: clause for q, clause in compare_clauses.quantities(*key, matters).items() if q.name not in names}
-
-
 def shown(
     both: Sequence[Stack | Results], key: Key, matters: float, with_clauses: bool = False
 ) -> dict[Quantity, Callable[[Sequence[Measurement]], Values]]:
     """Return {Quantity: function from a side's measurements to its values} of what a setting shows."""
     algorithm, setting = key
-    features = compare_events.quantities(algorithm, setting, matters) if compare_events.is_change(setting) else {}
-    found: dict[Quantity, Callable[[Sequence[Measurement]], Values]] = {
-        quantity: functools.partial(compare_events.values, feature) for quantity, feature in features.items()
-    }
-    if with_clauses:
-        for quantity, clause in _clauses(key, features, matters).items():
-            found[quantity] = functools.partial(compare_clauses.values, clause)
-    if found:
-        return found
+    if readings := compare_clauses.readings(key, matters, with_clauses):
+        return {quantity: reading.values for quantity, reading in readings.items()}
     return {
         compare_measured.quantity(metric, algorithm, setting.profile, setting.point, matters): functools.partial(
             compare_measured.values, metric

@@ -272,7 +272,7 @@ def changes_are(monkeypatch, **kept_of_mark):
         of = kept_of_mark[measurements[0].trial.scheme.kernel_digest] if feature.name == "kept_of_mark" else 1.0
         return {m.trial.seed: of + m.trial.seed / 1e5 for m in measurements} if of else {}
 
-    monkeypatch.setattr(compare_work.compare_events, "values", values)
+    monkeypatch.setattr(compare_work.compare_clauses, "_values_of_feature", values)
 
 
 def built_again(world, **changes):
@@ -352,7 +352,7 @@ def test_a_change_of_a_comment_ends_well_even_if_cells_are_not_reached(world, mo
     of = compare_work.compare_measured.measured
 
     def measured(bench, work, *rest):
-        return of(bench, work, *rest) if compare_work.compare_events.is_change(work[0][1]) else {}
+        return of(bench, work, *rest) if compare_work.compare_clauses.is_change(work[0][1]) else {}
 
     monkeypatch.setattr(compare_work.compare_measured, "measured", measured)
     found, _ = built_again(world)
@@ -381,7 +381,7 @@ def test_networks_that_change_are_named_where_they_are_not_compared(world, monke
 def test_a_stack_that_sends_no_ect_is_said_to_be_unmarked(world, monkeypatch):
     features_are(monkeypatch, ALIKE, ALIKE)
     changes_are(monkeypatch, a=None, b=None)
-    monkeypatch.setattr(compare_work.compare_events, "why_invisible", lambda *_: "it sends no packet with ECT")
+    monkeypatch.setattr(compare_work.compare_clauses, "why_invisible", lambda *_: "it sends no packet with ECT")
     found, _ = built_again(world)
     assert found.exit_status == 0 and found.never == {events.MARKS: "it sends no packet with ECT"}
     text = shown(compared.show, found)
