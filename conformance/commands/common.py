@@ -16,7 +16,7 @@ BAD = (Outcome.ERROR, Outcome.FAILED, Outcome.UNSUPPORTED)
 def require_offered(bench: Bench, algorithm: str) -> None:
     """Raise UserError if the stack does not offer an algorithm, before a result is written."""
     if why_not := bench.adapter.why_not(algorithm):
-        offered = bench.adapter.manifest.offered()
+        offered = [name for name in bench.adapter.manifest.offered() if not bench.adapter.why_not(name)]
         raise UserError(why_not, spelling.mend(algorithm, offered, f"it offers {', '.join(offered) or 'none'}"))
 
 
