@@ -1,16 +1,18 @@
 """Fetch a version of a crate, Go module or Python package from its registry, by the tools that builds use
-(`--source NAME=VERSION`).
+(`--source NAME=VERSION`), and learn which one is the newest.
 
 What is fetched is kept, so that a version is fetched once, and is there without a network from then on.
 """
 
+import contextlib
 import json
 import pathlib
 import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Iterator, Sequence
 
 from conformance.lab import manifest
 from conformance.model.errors import UserError
@@ -25,13 +27,7 @@ _PYTHON = "/usr/bin/python3"
 
 def crate(name: str, version: str) -> pathlib.Path:
     """Return the folder of a crate's version. Raises UserError."""
-    with tempfile.TemporaryDirectory() as folder:
-        place = pathlib.Path(folder)
-        (place / "lib.rs").write_text("")
-        (place / "Cargo.toml").write_text(
-            '[package]\nname = "asks"\nversion = "0.0.0"\nedition = "2021"\n[lib]\npath = "lib.rs"\n'
-            f'[dependencies]\n"{name}" = {{ version = "={version}", default-features = false }}\n'
-        )
+    with _asking_for(name, f"={version}") as place:
         command = ["cargo", "metadata", "--format-version", "1"]
         try:
             printed = _run([*command, "--offline"], place)
@@ -39,6 +35,19 @@ def crate(name: str, version: str) -> pathlib.Path:
             printed = _run(command, place)
     packages = json.loads(printed)["packages"]
     return next(pathlib.Path(package["manifest_path"]).parent for package in packages if package["name"] == name)
+
+
+@contextlib.contextmanager
+def _asking_for(name: str, version: str) -> Iterator[pathlib.Path]:
+    """Yield the folder of a package that needs a version of a crate and nothing else."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = pathlib.Path(folder)
+        (place / "lib.rs").write_text("")
+        (place / "Cargo.toml").write_text(
+            '[package]\nname = "asks"\nversion = "0.0.0"\nedition = "2021"\n[lib]\npath = "lib.rs"\n'
+            f'[dependencies]\n"{name}" = {{ version = "{version}", default-features = false }}\n'
+        )
+        yield place
 
 
 def module(name: str, version: str) -> pathlib.Path:
@@ -60,6 +69,35 @@ def package(name: str, version: str) -> pathlib.Path:
             shutil.rmtree(new / "bin", ignore_errors=True)  # programs with the path of this folder in them
             new.rename(kept)
     return kept
+
+
+def newest_crate(name: str) -> str:
+    """Return the newest version of a crate that is no pre-release. Raises UserError."""
+    with _asking_for(name, "*") as place:
+        _run(["cargo", "generate-lockfile"], place)
+        locked = tomllib.loads((place / "Cargo.lock").read_text())["package"]
+    return max((str(p["version"]) for p in locked if p["name"] == name), key=_numbers)
+
+
+def newest_module(name: str) -> str:
+    """Return the newest version of a Go module, of the same major version. Raises UserError."""
+    with tempfile.TemporaryDirectory() as folder:
+        version: str = json.loads(_run(["go", "list", "-m", "-json", f"{name}@latest"], folder))["Version"]
+    return version
+
+
+def newest_package(name: str) -> str:
+    """Return the newest version of a Python package that this system's Python can install. Raises UserError."""
+    options = ("--disable-pip-version-check", "--no-deps", "--ignore-installed", "--dry-run", "--quiet")
+    with tempfile.TemporaryDirectory() as folder:
+        # Without --target, pip refuses to install where the system's packages are, although nothing is installed.
+        command = [_PYTHON, "-m", "pip", "install", *options, "--target", folder, "--report", "-", name]
+        version: str = json.loads(_run(command, folder))["install"][0]["metadata"]["version"]
+    return version
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", version)))
 
 
 def _run(command: Sequence[str], folder: str | pathlib.Path) -> str:

@@ -75,6 +75,15 @@ class Kind(enum.Enum):
     PROGRAM = "program"
 
 
+#: (lock file, what finds a part's name and version in it, how a build finds such a part)
+_LOCKS = (
+    ("crates.lock", r'^name = "([^"]+)"(?:\nversion = "([^"]+)")?', Kind.CRATE),
+    ("Cargo.lock", r'^name = "([^"]+)"(?:\nversion = "([^"]+)")?', Kind.CRATE),
+    ("go.mod", r"^(?:require)?\s+([^\s/]+\S*)\s+v(\d\S*)", Kind.MODULE),
+    ("requirements.lock", r"^(\w[\w.-]*)==([\w.+-]+)", Kind.PACKAGE),
+)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SourceTree:
     """A tree that replaces `name`.
@@ -225,6 +234,17 @@ def _released(name: str, kind: Kind, version: str) -> SourceTree:
     )
 
 
+def newest(about: SourceTaker, part: str) -> str:
+    """Return the newest version of a part of a build that its registry has. Raises UserError."""
+    name, kind = _taken(about, part)
+    ask = {
+        Kind.CRATE: registry.newest_crate, Kind.MODULE: registry.newest_module, Kind.PACKAGE: registry.newest_package,
+    }.get(kind)  # fmt: skip
+    if ask is None:
+        raise UserError(f"no registry has versions of {part}", "name the folder of a build with --source")
+    return ask(name)
+
+
 def _read(path: pathlib.Path, variable: str) -> Tree:
     """Return the tree of a folder.
 
@@ -243,9 +263,7 @@ def _taken(about: SourceTaker, name: str) -> tuple[str, Kind]:
     What a build takes is known from its lock file, or because it reads a variable such as NAME_HOME.
     """
     taken = dict.fromkeys(homes(about), Kind.HOME)
-    taken |= dict.fromkeys(_locked(about.folder, ("crates.lock", "Cargo.lock"), r'^name = "([^"]+)"'), Kind.CRATE)
-    taken |= dict.fromkeys(_locked(about.folder, ("go.mod",), r"^(?:require)?\s+([^\s/]+\S*)\s+v\d"), Kind.MODULE)
-    taken |= dict.fromkeys(_locked(about.folder, ("requirements.lock",), r"^(\w[\w.-]*)=="), Kind.PACKAGE)
+    taken |= {name: kind for name, _, kind in _locked(about.folder)}
     if name in taken:
         return name, taken[name]
     ends: dict[str, list[str]] = {}
@@ -271,9 +289,18 @@ def _taken(about: SourceTaker, name: str) -> tuple[str, Kind]:
     )
 
 
-def _locked(folder: pathlib.Path, names: Iterable[str], pattern: str) -> list[str]:
-    files = [folder / name for name in names if (folder / name).is_file()]
-    return [name for file in files for name in re.findall(pattern, file.read_text(errors="replace"), re.MULTILINE)]
+def locked(about: Built, name: str) -> set[str]:
+    """Return the versions of a part, by its full name, that its lock file has a build take."""
+    return {version for part, version, _ in _locked(about.folder) if part == name}
+
+
+def _locked(folder: pathlib.Path) -> Iterator[tuple[str, str, Kind]]:
+    """Yield (name, version, kind) of each part in the lock files of a folder."""
+    for file, pattern, kind in _LOCKS:
+        if (folder / file).is_file():
+            text = (folder / file).read_text(errors="replace")
+            for name, version in re.findall(pattern, text, re.MULTILINE):
+                yield name, version, kind
 
 
 def _holder(tree: Tree, path: pathlib.Path, name: str, kind: Kind) -> pathlib.Path:

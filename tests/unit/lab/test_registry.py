@@ -124,3 +124,17 @@ def test_another_version_of_the_stack_is_the_versions_that_people_read():
     assert version("quic-go", "quic-go v0.65.0, go1.26; with quic-go@v0.63.0") == "0.63.0"
     assert version("quic-go", "quic-go v0.65.0; with quic-go@1a2b3c") == "0.65.0+quic-go@1a2b3c"
     assert version("quinn", "quinn 0.11.9; with quinn-proto@0.11.8") == "0.11.9+quinn-proto@0.11.8"
+
+
+def test_the_newest_version_is_learnt_from_the_tool_that_builds(about, tmp_path, monkeypatch):
+    program(
+        tmp_path / "bin" / "cargo",
+        """
+for version in 0.9.1 0.10.2; do printf '[[package]]\\nname = "core"\\nversion = "%s"\\n' $version; done > Cargo.lock
+""",
+    )
+    program(tmp_path / "bin" / "go", """echo '{"Version": "v2.1.0"}'""")
+    program(tmp_path / "bin" / "python", """echo '{"install": [{"metadata": {"version": "1.7.2"}}]}'""")
+    monkeypatch.setattr(registry, "_PYTHON", "python")
+    (about.folder / "requirements.lock").write_text("pack==1.0\n")
+    assert [sources.newest(about, part) for part in ("core", "quic", "pack")] == ["0.10.2", "v2.1.0", "1.7.2"]
