@@ -1,6 +1,6 @@
 # `make conformance` does everything a newcomer needs; `make test` runs the suite's own tests; `make help` lists the rest.
 .PHONY: attest attest-raise bbr bench clean conformance coverage dist fast fidelity format guests help identify-check image \
-  image-full kernel lint mutants mutants-record published quick reference schemas setup site test thorough zones-check
+  image-full kernel lint mutants mutants-record published quick record reference schemas setup site test thorough zones-check
 .NOTPARALLEL:
 .DEFAULT_GOAL := conformance
 
@@ -119,9 +119,13 @@ published: kernel  ## measure every stack that is built here x algorithm, 10 Mbi
 	$(CONFORMANCE) publish results/published.jsonl --out $(PUBLISHED)
 	$(MAKE) site
 
+record: kernel  ## measure what registries have released since, and add it to the history of stacks (minutes a release)
+	mkdir -p results
+	$(CONFORMANCE) dev record > results/changes.md; status=$$?; cat results/changes.md; exit $$status
+
 site: setup  ## the pages of what is published, by today's zones, into site/; docs/matrix.md from the same (a minute)
 	$(CONFORMANCE) export matrix $(PUBLISHED)/*.jsonl.xz --out docs/matrix.md
-	$(CONFORMANCE) report $(PUBLISHED)/*.jsonl.xz $(wildcard $(PUBLISHED)/*/*.jsonl.xz) --out site --no-terminal
+	$(CONFORMANCE) report $(PUBLISHED)/*.jsonl.xz $(wildcard $(PUBLISHED)/*/*.jsonl.xz) --out site --no-terminal --history
 
 #: program that builds images, what they are called, what they begin with (Debian 12), an image with a Rust for the full
 #: one, and further options of the program

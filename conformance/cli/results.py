@@ -9,7 +9,7 @@ import click
 from conformance.cli.base import FORMAT, echo, err, finish, out_folder, progress_console
 from conformance.model.errors import UserError
 from conformance.results.store import DEFAULT_RESULTS
-from conformance.support import extras, files
+from conformance.support import extras, files, paths
 
 #: the forms that `export` writes; conformance/commands/export.py has their file names, but takes long to import
 FORMS = ("json", "csv", "parquet", "markdown", "badge-json", "badge-svg", "matrix", "bencher")
@@ -24,6 +24,14 @@ def _source(results: Sequence[pathlib.Path]) -> Any:
     return read
 
 
+def _published() -> list[pathlib.Path]:
+    """Return the result files that are published in a checkout. Raises UserError if there are none."""
+    kept = sorted((paths.PACKAGE.parent / "reports" / "published").glob("*.jsonl.xz"))
+    if not kept:
+        raise UserError("this installation has no published results", "name RESULTS, or run it in a checkout")
+    return kept
+
+
 def _warn(left_out: Iterable[str]) -> None:
     """Print which lines were left out, where it cannot mix with an export on standard output."""
     for text in left_out:
@@ -34,8 +42,15 @@ def _warn(left_out: Iterable[str]) -> None:
 @_RESULTS
 @out_folder("report")
 @click.option("--terminal/--no-terminal", default=True, help="Also draw the heatmaps in the terminal.")
+@click.option(
+    "--history", "with_history", is_flag=True,
+    help="Also show what each release of a stack does, of all that are on record; RESULTS are what is published unless"
+    " given.",
+)  # fmt: skip
 @FORMAT
-def report(results: Sequence[pathlib.Path], target: pathlib.Path, terminal: bool, form: str) -> None:
+def report(
+    results: Sequence[pathlib.Path], target: pathlib.Path, terminal: bool, with_history: bool, form: str
+) -> None:  # fmt: skip
     """Write a site of RESULTS that opens from disk.
 
     It shows schemes, cells, comparisons, the criteria of RFC 9743, and data.
@@ -46,11 +61,11 @@ def report(results: Sequence[pathlib.Path], target: pathlib.Path, terminal: bool
     from conformance.reporting.text import made
     from conformance.reporting.text import terminal as drawn
 
-    source = _source(results)
+    source = _source(results or (_published() if with_history else ()))
     files.check_writable(target, "choose another --out")
     if terminal:
         drawn.show(heatmaps.all_series(source.measurements), progress_console(form))
-    page = str(site.write(source, target).absolute())
+    page = str(site.write(source, target, with_history=with_history).absolute())
     finish(Made(command="report", items=[Item(name="site", words=f"report: {page}", path=page)]), form, made.show)
 
 

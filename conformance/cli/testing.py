@@ -165,4 +165,23 @@ def search(
     finish(command.run(Choice(stack=stack, source=source), asked_for, notes(form)), form, shown.show)
 
 
-DEV_COMMANDS = (mutants, bugs, search)
+@click.command()
+@click.argument("stacks", nargs=-1)
+@measuring.SOURCE
+@click.option("--algorithm", "algorithms", multiple=True, help="Measure this one only (repeatable).")
+@click.option("--results", default="results/record.jsonl", show_default=True, help="Results file to add to.")
+@measuring.WORKERS
+@FORMAT
+def record(stacks: Sequence[str], form: str, **options: Any) -> None:
+    """Measure what registries have released of STACKS since, and add it to reports/published/history.json.
+
+    By default, of all stacks in that history; `conformance report --history` draws it. With --source, measure that
+    version or tree of one stack instead. Exit statuses: 0; 4 if a release was not measured.
+    """
+    from conformance.commands import record as command
+    from conformance.reporting.text import record as shown
+
+    finish(command.run(stacks, command.RecordOptions(**options), notes(form)), form, shown.show)
+
+
+DEV_COMMANDS = (mutants, bugs, search, record)

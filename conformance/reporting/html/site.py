@@ -28,6 +28,7 @@ from conformance.reporting.html import (
     compare,
     defect_pages,
     heatmap_table,
+    history_page,
     points_page,
     rfc9743,
     slugs,
@@ -44,10 +45,15 @@ from conformance.support.console import printable
 Blamed = Mapping[tuple[str, Point], str]
 
 
-def write(source: Source, target: pathlib.Path, blamed: Blamed = types.MappingProxyType({})) -> pathlib.Path:
-    """Write the site of a Source into the folder `target`; return the path of its front page. Raises UserError."""
+def write(
+    source: Source, target: pathlib.Path, blamed: Blamed = types.MappingProxyType({}), with_history: bool = False
+) -> pathlib.Path:
+    """Write the site of a Source into the folder `target`; return the path of its front page. Raises UserError.
+
+    `with_history`: also a page of all releases that are on record.
+    """
     studies = study_page.pages(source.measurements)
-    site = _Site(heatmaps.drawn(source.measurements, or_none=bool(studies)), source, blamed, studies)
+    site = _Site(heatmaps.drawn(source.measurements, or_none=bool(studies)), source, blamed, studies, with_history)
     with files.folder(target, "choose another --out") as temporary:
         for name, content in site.files():
             files.write(temporary / name, content)
@@ -56,8 +62,9 @@ def write(source: Source, target: pathlib.Path, blamed: Blamed = types.MappingPr
 
 class _Site:
     def __init__(
-        self, drawn: heatmaps.Drawn, source: Source, blamed: Blamed, studies: Sequence[study_page.Page]
-    ) -> None:
+        self, drawn: heatmaps.Drawn, source: Source, blamed: Blamed, studies: Sequence[study_page.Page],
+        with_history: bool,
+    ) -> None:  # fmt: skip
         series, self._points = drawn.series, drawn.rows
         self._series, self._source, self._blamed, self._studies = series, source, blamed, studies
         judged = {s.scheme.algorithm for s in series if s.verdict is not Status.NOT_JUDGED}
@@ -67,6 +74,7 @@ class _Site:
         stacks = {m.trial.scheme.stack for m in source.measurements}
         self._documents, self._clauses = clause_pages.of(stacks)
         self._bugs = bugs_page.bench(stacks)
+        self._history = history_page.all_stacks() if with_history else []
         self._defects = defect_pages.pages(series, self._clauses)
         self._environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(paths.data("reports", "templates")),
@@ -88,6 +96,7 @@ class _Site:
             "stack_page": clause_pages.of_stack,
             "has_split": bool(self._predicted),
             "bugs": self._bugs,
+            "history": self._history,
             "defects": self._defects,
             "defects_of": functools.partial(defect_pages.of_scheme, self._defects),
             "studies": self._studies,
@@ -143,6 +152,8 @@ class _Site:
         yield from self._clause_pages()
         if self._bugs:
             yield "bugs.html", self._render("bugs.html")
+        if self._history:
+            yield "history.html", self._render("history.html")
         if self._defects:
             yield "defects.html", self._render("defects.html")
         for defect_page in self._defects:

@@ -1,0 +1,102 @@
+"""Read and write reports/published/history.json: what was measured of each release of a stack, in order of version."""
+
+import collections
+import json
+import pathlib
+import re
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from conformance.model.judging.verdict import Status, Verdict
+from conformance.model.judging.zone import kind_of
+from conformance.support import files, paths, schema
+from conformance.support.record import Record
+
+
+class Change(Record):
+    """A verdict that a release gets otherwise than the one before."""
+
+    #: A clause, or a zone and a kind of cells.
+    asked: str
+    before: Status
+    now: Status
+
+
+class Release(Record, kw_only=True):
+    """What a version of a stack does: verdicts on clauses, and the worst verdict on each kind of cells of each zone."""
+
+    stack: str
+    algorithm: str
+    #: as the registry or the tree has it
+    version: str
+    #: what a registry releases: the part of the stack's build that has the congestion control; empty if it was a tree
+    part: str
+    #: when it was measured, as YYYY-MM-DD
+    measured: str
+    clauses: dict[str, Status]
+    #: {zone, kind of cells: status}
+    kinds: dict[str, Status]
+
+    @property
+    def verdicts(self) -> dict[str, Status]:
+        return self.clauses | self.kinds
+
+    @property
+    def order(self) -> tuple[str, str, tuple[int, ...], str]:
+        """Where it stands among all: by stack and algorithm, then by the numbers of its version."""
+        return self.stack, self.algorithm, tuple(map(int, re.findall(r"\d+", self.version)[:6])), self.version
+
+
+def path() -> pathlib.Path:
+    """Return where the history is kept."""
+    return paths.data("reports", "published") / "history.json"
+
+
+def load() -> list[Release]:
+    """Return all releases that were measured, in order; none if there is no record. Raises UserError."""
+    file = path()
+    listed = schema.load("history", file)["releases"] if file.exists() else []
+    return sorted((msgspec.convert(fields, Release) for fields in listed), key=lambda release: release.order)
+
+
+def add(release: Release) -> None:
+    """Add a release to the history, in place of what it has of the same version. Raises UserError."""
+    kept = {other.order: other for other in (*load(), release)}
+    lines = ",\n".join("    " + json.dumps(msgspec.to_builtins(kept[order])) for order in sorted(kept))
+    head = '{\n  "$schema": "../../conformance/schemas/history.json",\n  "releases": [\n'
+    files.write(path(), f"{head}{lines}\n  ]\n}}\n", files.OTHER_FOLDER)
+
+
+def parts() -> dict[str, str]:
+    """Return {stack: the part of its build whose releases are followed}. Raises UserError."""
+    return {release.stack: release.part for release in load() if release.part}
+
+
+def by_kind(verdicts: Iterable[tuple[Verdict, str]]) -> dict[str, Status]:
+    """Return {zone, kind of cells: the worst verdict} of (verdict, the zone's metric) pairs.
+
+    What is not judged is left out.
+    """
+    of_kind: dict[str, list[Status]] = collections.defaultdict(list)
+    for verdict, metric in verdicts:
+        if verdict.status is not Status.NOT_JUDGED:
+            of_kind[f"{verdict.zone_id}: {kind_of(verdict.place, metric)}"].append(verdict.status)
+    worst = list(Status)  # it has the worst first
+    return {kind: min(statuses, key=worst.index) for kind, statuses in sorted(of_kind.items())}
+
+
+def changes(before: Release, after: Release) -> list[Change]:
+    """Return what one release does otherwise than the one before, where both are clear."""
+    pairs = [(asked, before.verdicts[asked], now) for asked, now in after.verdicts.items() if asked in before.verdicts]
+    return [
+        Change(asked=asked, before=was, now=now)
+        for asked, was, now in pairs
+        if was.decided and now.decided and was.against != now.against
+    ]
+
+
+def before(release: Release, among: Sequence[Release]) -> Release | None:
+    """Return the release before one, of the same stack and algorithm; None if it is the first."""
+    earlier = [other for other in among if other.order[:2] == release.order[:2] and other.order < release.order]
+    return max(earlier, key=lambda other: other.order, default=None)

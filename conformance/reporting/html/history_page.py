@@ -1,0 +1,49 @@
+"""Prepare the site's page of the history of stacks: versions against clauses and kinds of cells."""
+
+import dataclasses
+import itertools
+
+from conformance.catalogue import clauses, history
+from conformance.catalogue.history import Change, Release
+from conformance.model.judging.verdict import Status
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class StackHistory:
+    """The releases of a stack's algorithm, the newest last."""
+
+    stack: str
+    algorithm: str
+    releases: tuple[Release, ...]
+
+    @property
+    def rows(self) -> list[tuple[str, str, list[Status | None]]]:
+        """Each clause (with its text) and kind that any release is against, and the verdict on each release."""
+        texts = {clause.id: clause.text for clause in clauses.all_clauses()}
+        every = [
+            asked
+            for part in ("clauses", "kinds")
+            for asked in sorted(set().union(*(getattr(release, part) for release in self.releases)))
+        ]
+        rows = [(asked, texts.get(asked, ""), [of.verdicts.get(asked) for of in self.releases]) for asked in every]
+        return [row for row in rows if any(status and status.against for status in row[-1])]
+
+    @property
+    def kept(self) -> list[tuple[int, int]]:
+        """(how many clauses and kinds nothing speaks against, how many are decided) of each release."""
+        decided = [[status for status in of.verdicts.values() if status.decided] for of in self.releases]
+        return [(sum(status.passes for status in statuses), len(statuses)) for statuses in decided]
+
+    @property
+    def changes(self) -> list[tuple[Release, Release, list[Change]]]:
+        """What each release does otherwise than the one before, the newest first."""
+        pairs = itertools.pairwise(self.releases)
+        return [(before, after, history.changes(before, after)) for before, after in pairs][::-1]
+
+
+def all_stacks() -> list[StackHistory]:
+    """Return the history of each stack and algorithm that is on record. Raises UserError."""
+    return [
+        StackHistory(stack=stack, algorithm=algorithm, releases=tuple(releases))
+        for (stack, algorithm), releases in itertools.groupby(history.load(), key=lambda r: (r.stack, r.algorithm))
+    ]
