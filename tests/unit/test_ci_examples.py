@@ -393,7 +393,9 @@ def test_later_steps_get_our_command_and_keep_their_python(tmp_path):
     assert (pathlib.Path(folder) / "conformance").resolve() == action / ".venv" / "bin" / "conformance"
 
 
-@pytest.mark.parametrize("name", ["action.yml", ".github/workflows/ci.yml", ".github/workflows/release.yml"])
+@pytest.mark.parametrize(
+    "name", ["action.yml", *(f".github/workflows/{name}.yml" for name in ("ci", "record", "release"))]
+)
 def test_actions_of_others_are_pinned_to_a_commit(name):
     """The owner of a tag can move it. A comment has the tag that the commit had when it was pinned."""
     used = re.findall(r"uses: (.*)", (ROOT / name).read_text(encoding="utf-8"))
