@@ -154,9 +154,10 @@ attest: kernel  ## replay the golden trials: equal results attest the present so
 attest-raise: kernel  ## results are meant to change: record the golden trials anew, under a new lab version
 	.venv/bin/python tests/golden/attest.py --raise
 
-lint: setup  ## style, types and layers
+lint: setup  ## style, names, types and layers
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
+	.venv/bin/python tests/check_names.py
 	.venv/bin/lint-imports --no-logo
 	.venv/bin/mypy
 

@@ -14,7 +14,7 @@ import threading
 import time
 
 from conformance.guest import netns
-from conformance.guest.netlink import TcpInfo
+from conformance.guest.netlink import TcpInfoReader
 from conformance.lab.proxy_network import CLIENT, PORT, SERVER, ProxyNetwork, wait
 
 MB = 1 << 20
@@ -218,7 +218,7 @@ def back_pressure(splitter):
         assert sent > limit
         rests(network)
         acknowledged = queued(near)
-        info = TcpInfo()
+        info = TcpInfoReader()
         in_flight = info.busiest(PORT)["bytes_acked"]
         info.close()
         assert in_flight == acknowledged
@@ -240,7 +240,7 @@ def congestion_control(splitter):
         for end in (near, far):
             end.sendall(b"x")
         near.recv(1), far.recv(1)
-        info = TcpInfo()
+        info = TcpInfoReader()
         assert info.busiest(PORT)["congestion_control"] == "cubic"
         assert info.busiest(near.getsockname()[1])["congestion_control"] == "reno"
         info.close()

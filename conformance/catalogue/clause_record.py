@@ -31,10 +31,10 @@ def load() -> list[Entry]:
 def judged(stack: str, algorithm: str) -> list[Entry]:
     """Return the entries with a clear verdict on a stack's algorithm, in order. Raises UserError."""
     return [
-        entry
-        for entry in load()
-        if entry["who"] == stack and entry["scheme"].partition("/")[0] == algorithm
-        if Status(entry["verdict"]).decided
+        of_stack
+        for of_stack in load()
+        if of_stack["who"] == stack and of_stack["scheme"].partition("/")[0] == algorithm
+        if Status(of_stack["verdict"]).decided
     ]
 
 
@@ -42,18 +42,18 @@ def expected(stack: str) -> tuple[Expected, ...]:
     """Return what a stack does wrong, as the record says. Raises UserError."""
     return tuple(
         Expected(
-            zone_id=entry["clause"], cells=frozenset([Named(entry["scheme"].partition("/")[0])]),
-            verdict=Known(entry["verdict"]), reason=f"on record of {entry['scheme']}", recorded=True,
+            zone_id=of_stack["clause"], cells=frozenset([Named(of_stack["scheme"].partition("/")[0])]),
+            verdict=Known(of_stack["verdict"]), reason=f"on record of {of_stack['scheme']}", recorded=True,
         )
-        for entry in load()
-        if entry["who"] == stack and Status(entry["verdict"]).against
+        for of_stack in load()
+        if of_stack["who"] == stack and Status(of_stack["verdict"]).against
     )  # fmt: skip
 
 
 def entry(finding: Finding) -> Entry:
     """Return the entry in the record for a finding."""
     verdict = finding.confirmed
-    sample = verdict.seen[0] if verdict.seen else None
+    sample = verdict.evidence[0] if verdict.evidence else None
     return {
         "clause": verdict.zone_id, "scheme": finding.scheme, "verdict": str(verdict.status), "reason": verdict.reason,
         "value": _rounded(verdict.value), "interval": verdict.interval and [_rounded(v) for v in verdict.interval],

@@ -31,14 +31,14 @@ def read(path: pathlib.Path) -> Specification:
 @functools.cache
 def specifications() -> tuple[Specification, ...]:
     """Return all specifications that ship. Raises UserError, also for two clauses with the same id."""
-    specifications = tuple(read(path) for path in files().values())
+    documents_read = tuple(read(path) for path in files().values())
     specified_in: dict[str, str] = {}
-    for specification in specifications:
+    for specification in documents_read:
         for clause in specification.clauses:
             if clause.id in specified_in:
                 raise UserError(f"{specified_in[clause.id]} and {specification.name} both have a clause {clause.id}")
             specified_in[clause.id] = specification.name
-    return specifications
+    return documents_read
 
 
 def all_clauses() -> tuple[Clause, ...]:
@@ -69,14 +69,14 @@ def markers() -> dict[str, str]:
 def setting(network: ClauseNetwork) -> Setting:
     """Return the Setting in which a clause is measured; it keeps packets. Raises UserError."""
     if network.scenario is not None:
-        setting = scenarios.setting(network.scenario, Point(network.point))
+        at_point = scenarios.setting(network.scenario, Point(network.point))
     else:
         assert network.profile is not None and network.cell is not None  # otherwise the document violates its schema
-        setting = documents.profile(
+        at_point = documents.profile(
             network.profile, Cell.parse(network.cell), queue=network.queue, transfer_s=network.transfer_s,
             sysctls=network.sysctls,
         )  # fmt: skip
-    return dataclasses.replace(setting, packets=True)
+    return dataclasses.replace(at_point, packets=True)
 
 
 def firsts(transport: str, algorithms: Iterable[str]) -> list[tuple[Clause, str]]:
@@ -95,7 +95,7 @@ def firsts(transport: str, algorithms: Iterable[str]) -> list[tuple[Clause, str]
 
 def first_for(algorithm: str) -> Specification | None:
     """Return the specification whose clauses judge an algorithm before zones do; None if zones are all."""
-    return next((one for one in specifications() if algorithm in one.first_for), None)
+    return next((specification for specification in specifications() if algorithm in specification.first_for), None)
 
 
 @functools.cache

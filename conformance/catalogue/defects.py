@@ -7,7 +7,7 @@ from conformance.support import schema
 from conformance.support.record import Record
 
 
-class Evidence(Record, kw_only=True):
+class DefectEvidence(Record, kw_only=True):
     """The verdict that shows a defect: of a clause, or of a zone at a place."""
 
     clause: str | None = None
@@ -27,7 +27,7 @@ class Defect(Record, kw_only=True):
     algorithm: str
     title: str
     source: str
-    shows: Evidence
+    shows: DefectEvidence
     packets: str
     where: str
     cause: str

@@ -370,5 +370,5 @@ def dumps(document: Mapping[str, Any]) -> str:
     (name,) = {"cells", "points"} & set(document)
     head = {key: value for key, value in document.items() if key != name}
     text = json.dumps(head, indent=2, ensure_ascii=False)
-    entries = ",\n".join(f"    {json.dumps(entry, ensure_ascii=False)}" for entry in document[name])
+    entries = ",\n".join(f"    {json.dumps(fields, ensure_ascii=False)}" for fields in document[name])
     return f'{text[:-2]},\n  "{name}": [\n{entries}\n  ]\n}}\n'

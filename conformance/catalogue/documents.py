@@ -79,8 +79,8 @@ def transport() -> Mapping[str, Any]:
 
 
 def _margins() -> Mapping[str, Any]:
-    path = paths.data("zones", "margins.json")
-    return _read_margins(path, path.stat().st_mtime_ns) if path.exists() else {"zones": {}, "transport": {"zones": {}}}
+    file = paths.data("zones", "margins.json")
+    return _read_margins(file, file.stat().st_mtime_ns) if file.exists() else {"zones": {}, "transport": {"zones": {}}}
 
 
 @functools.lru_cache(maxsize=1)
@@ -125,7 +125,7 @@ def zone_files(kind: str = "heatmap", profile: str = _FIRST_PROFILE) -> list[pat
 
 def algorithms(profile: str = _FIRST_PROFILE) -> set[str]:
     """Return the algorithms that have zones over the grid for stacks judged under a profile."""
-    return {path.parent.name for path in zone_files("heatmap", profile)}
+    return {file.parent.name for file in zone_files("heatmap", profile)}
 
 
 def stem(kind: str, profile: str) -> str:
@@ -139,7 +139,7 @@ GRID_ZONES = frozenset(stem(kind, profile) for kind in KINDS for profile in PROF
 
 def all_kinds() -> tuple[str, ...]:
     """Return all kinds of zones that judge cells: KINDS, and all others that have zones."""
-    further = {path.stem for path in zone_files("*")} - GRID_ZONES
+    further = {file.stem for file in zone_files("*")} - GRID_ZONES
     order = {kind: at for at, kind in enumerate(FURTHER_KINDS)}
     return (*KINDS, *sorted(further, key=lambda kind: (order.get(kind, len(order)), kind)))
 
@@ -169,14 +169,14 @@ def zone_path(zone_id: str) -> pathlib.Path:
 
 def shipped_path(zone_id: str) -> pathlib.Path:
     """Return the file of the zone with this id. Raises UserError if no such zone ships."""
-    path = zone_path(zone_id)
-    if not paths.exists(path):
+    shipped = zone_path(zone_id)
+    if not paths.exists(shipped):
         ids = [f"{file.parent.name}/{file.stem}" for file in zone_files("*")]
         alike = [known for known in ids if known.startswith(zone_id)] if zone_id else []
         listed = "`conformance zones check` lists those that ship"
         mend = f"choose one of {', '.join(alike)}" if alike else spelling.mend(zone_id, ids, listed)
         raise UserError(f"there is no zone {zone_id!r}", mend)
-    return path
+    return shipped
 
 
 def cells(named: str) -> tuple[Cell, ...]:
@@ -202,7 +202,7 @@ def zone(path: pathlib.Path | str) -> zones.Zone:
 
 def split_checks(profile: str = _FIRST_PROFILE) -> dict[str, tuple[SplitCheck, ...]]:
     """Return {id: checks} of the split parts of the zones over the grid under a profile. Raises UserError."""
-    parts = (_split_checks(*paths.stamped(path)) for path in zone_files("heatmap", profile))
+    parts = (_split_checks(*paths.stamped(file)) for file in zone_files("heatmap", profile))
     return {checks[0].id: checks for checks in parts if checks}
 
 
@@ -223,13 +223,13 @@ def _zone(path: pathlib.Path, _stamp: object) -> zones.Zone:
 
 def all_zones(kind: str = "heatmap", profile: str = _FIRST_PROFILE) -> list[zones.Zone]:
     """Return the zones of a kind that ship. Raises UserError."""
-    return [zone(path) for path in zone_files(kind, profile)]
+    return [zone(file) for file in zone_files(kind, profile)]
 
 
 def judging_files() -> list[pathlib.Path]:
     """Return the files of all zones that cells are judged by."""
-    grids = [path for profile in PROFILES.values() for kind in KINDS for path in zone_files(kind, profile)]
-    return grids + [path for kind in all_kinds() if kind not in KINDS for path in zone_files(kind)]
+    grids = [file for name in PROFILES.values() for kind in KINDS for file in zone_files(kind, name)]
+    return grids + [file for kind in all_kinds() if kind not in KINDS for file in zone_files(kind)]
 
 
 def further_kinds(profile: str) -> list[str]:
@@ -258,10 +258,10 @@ def judging(profile: str) -> list[tuple[str, zones.Zone]]:
     """Return [(kind, Zone)] of all zones that ship for stacks judged under this profile, for algorithms that have zones
     over the grid.
     """
-    grids = [(kind, zone) for kind in KINDS for zone in all_zones(kind, profile)]
-    judged = {zone.algorithm for _, zone in grids}
-    further = [(kind, zone) for kind in further_kinds(profile) for zone in all_zones(kind)]
-    return grids + [(kind, zone) for kind, zone in further if zone.algorithm in judged]
+    grids = [(kind, each) for kind in KINDS for each in all_zones(kind, profile)]
+    judged = {each.algorithm for _, each in grids}
+    further = [(kind, each) for kind in further_kinds(profile) for each in all_zones(kind)]
+    return grids + [(kind, each) for kind, each in further if each.algorithm in judged]
 
 
 def by_algorithm(zone: zones.Zone) -> zones.Zone:
@@ -307,17 +307,15 @@ def scenario_markers() -> dict[str, str]:
 
 def zone_of(algorithm: str, kind: str = "heatmap", profile: str = _FIRST_PROFILE) -> zones.Zone:
     """Return the zone of an algorithm. Raises UserError naming the algorithms that have one."""
-    by_algorithm = {path.parent.name: path for path in zone_files(kind, profile)}
-    if algorithm not in by_algorithm:
+    files = {file.parent.name: file for file in zone_files(kind, profile)}
+    if algorithm not in files:
         what = "" if kind == "heatmap" else f" of {kind}"
         under = "" if profile == _FIRST_PROFILE else f" under profile {profile}"
         raise UserError(
             f"no zone{what} for algorithm {algorithm!r}{under}",
-            spelling.mend(algorithm, by_algorithm, f"choose one of {', '.join(sorted(by_algorithm))}")
-            if by_algorithm
-            else None,
+            spelling.mend(algorithm, files, f"choose one of {', '.join(sorted(files))}") if files else None,
         )
-    return zone(by_algorithm[algorithm])
+    return zone(files[algorithm])
 
 
 def zones_for(algorithm: str, setting: Setting) -> list[zones.Zone]:
@@ -325,5 +323,5 @@ def zones_for(algorithm: str, setting: Setting) -> list[zones.Zone]:
 
     For a setting at a point of a scenario, these are the zones that have this very point.
     """
-    of_algorithm = [zone(path) for path in judging_files() if path.parent.name == algorithm]
-    return [zone for zone in of_algorithm if zone.digest_at(setting.point) == setting.profile_digest]
+    of_algorithm = [zone(file) for file in judging_files() if file.parent.name == algorithm]
+    return [each for each in of_algorithm if each.digest_at(setting.point) == setting.profile_digest]

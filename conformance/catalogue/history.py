@@ -14,7 +14,7 @@ from conformance.support import files, paths, schema
 from conformance.support.record import Record
 
 
-class Change(Record):
+class VerdictChange(Record):
     """A verdict that a release gets otherwise than the one before."""
 
     #: A clause, or a zone and a kind of cells.
@@ -86,12 +86,12 @@ def by_kind(verdicts: Iterable[tuple[Verdict, str]]) -> dict[str, Status]:
     return {kind: min(statuses, key=worst.index) for kind, statuses in sorted(of_kind.items())}
 
 
-def changes(before: Release, after: Release) -> list[Change]:
+def changes(before: Release, after: Release) -> list[VerdictChange]:
     """Return what one release does otherwise than the one before, where both are clear."""
-    pairs = [(asked, before.verdicts[asked], now) for asked, now in after.verdicts.items() if asked in before.verdicts]
+    pairs = [(rule, before.verdicts[rule], now) for rule, now in after.verdicts.items() if rule in before.verdicts]
     return [
-        Change(asked=asked, before=was, now=now)
-        for asked, was, now in pairs
+        VerdictChange(asked=rule, before=was, now=now)
+        for rule, was, now in pairs
         if was.decided and now.decided and was.against != now.against
     ]
 

@@ -128,7 +128,7 @@ def record(measured: Iterable[MutantTrials]) -> pathlib.Path:
 
 def shipped() -> list[Zone]:
     """Return the zones over cells that ship, each limited()."""
-    return [limited(documents.zone(path)) for path in documents.zone_files("*")]
+    return [limited(documents.zone(file)) for file in documents.zone_files("*")]
 
 
 def rejected_by(zones: Sequence[Zone], measured: Iterable[MutantTrials]) -> dict[str, set[str]]:
@@ -144,9 +144,9 @@ def telling(mutant_id: str, zones: Sequence[Zone]) -> tuple[list[Where], list[Wh
     see model.studies.mutants.order().
     """
     rejected = [
-        (measured.mutant, (measured.profile, measured.cell))
-        for measured in load()
-        if any(measured.violates(zone) for zone in zones)
+        (trials.mutant, (trials.profile, trials.cell))
+        for trials in load()
+        if any(trials.violates(zone) for zone in zones)
     ]
     return [where for mutant, where in rejected if mutant == mutant_id], [where for _, where in rejected]
 
@@ -213,10 +213,10 @@ def _rejected(zone: Zone) -> tuple[set[str], collections.Counter[str], bool]:
     one metric, and what a mutant does may show only in another metric. So if a zone over points rejects no mutant of
     its own, it is tried on all, too.
     """
-    tried = [(measured, outside) for measured in load() if (outside := measured.outside(zone)) is not None]
-    of_algorithm = [(measured.mutant, outside) for measured, outside in tried if measured.algorithm == zone.algorithm]
+    tried = [(trials, outside) for trials in load() if (outside := trials.outside(zone)) is not None]
+    of_algorithm = [(trials.mutant, outside) for trials, outside in tried if trials.algorithm == zone.algorithm]
     if not zone.of_cells and not any(outside for _, outside in of_algorithm):
         of_algorithm = []
-    judged = of_algorithm or [(measured.mutant, outside) for measured, outside in tried]
+    judged = of_algorithm or [(trials.mutant, outside) for trials, outside in tried]
     cells = collections.Counter(mutant for mutant, _ in judged)
     return {mutant for mutant, outside in judged if outside}, cells, bool(of_algorithm)

@@ -31,7 +31,7 @@ def measured(measurements: Iterable[Measurement], setting: Setting, kernel_diges
         if m.trial.setting == setting and m.outcome is Outcome.OK and m.trial.scheme.kernel_digest == kernel_digest
         if m.trial.scheme.in_kernel and _of_one_kind(m)
     ]
-    rates = [value for m in trials if (value := group_metrics.others_mbps(m, None)) is not None]
+    rates = [rate for m in trials if (rate := group_metrics.others_mbps(m, None)) is not None]
     if len(rates) < _LEAST_TRIALS:
         return None
     return OwnKind(

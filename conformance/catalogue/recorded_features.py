@@ -32,4 +32,4 @@ def find(algorithm: str) -> Recorded | None:
 def readings(kept: Mapping[str, Mapping[str, Any]]) -> dict[Feature, Reading]:
     """Return the readings in `kept`, {feature's id: its numbers}. Raise KeyError for a feature that is unknown."""
     by_id = {feature.id: feature for feature in FEATURES}
-    return {by_id[name]: Reading(**numbers, seen=()) for name, numbers in kept.items()}
+    return {by_id[name]: Reading(**numbers, sightings=()) for name, numbers in kept.items()}

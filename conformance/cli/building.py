@@ -64,9 +64,9 @@ def kernel_variant(name: str, of: str, parameters: Sequence[str], form: str) -> 
     from conformance.lab import kernel_variant
     from conformance.reporting.text import made, setup
 
-    kernel = kernel_variant.make(name, of, kernel_variant.parse(parameters))
-    words = f"kernel {kernel.name}: {setup.described(kernel)}"
-    item = Item(name=kernel.name, words=words, path=str(kernel.binary), digest=kernel.digest)
+    variant = kernel_variant.make(name, of, kernel_variant.parse(parameters))
+    words = f"kernel {variant.name}: {setup.described(variant)}"
+    item = Item(name=variant.name, words=words, path=str(variant.binary), digest=variant.digest)
     finish(Made(command="kernel variant", items=[item]), form, made.show)
 
 

@@ -86,8 +86,8 @@ def board(results: tuple[pathlib.Path, ...], target: pathlib.Path | None, form: 
     from conformance.commands import study as command
     from conformance.reporting.text import study as shown
 
-    board = command.board(results)
-    finish(board, form, shown.show_board, _written(board, target, shown.board_markdown))
+    studies = command.board(results)
+    finish(studies, form, shown.show_board, _written(studies, target, shown.board_markdown))
 
 
 @dev_study.command("publish")

@@ -14,7 +14,7 @@ from conformance.lab import job, reader, virtual
 from conformance.lab.adapter import Adapter
 from conformance.lab.manifest import SEVERAL_REQUESTS
 from conformance.model.emulation import contract
-from conformance.model.emulation.contract import Clause
+from conformance.model.emulation.contract import ContractClause
 from conformance.model.errors import UserError
 from conformance.model.networks.place import Cell
 from conformance.model.trials.trial import Scheme
@@ -46,7 +46,7 @@ class CheckedAdapter(Result):
     RECORD = CheckedAdapterRecord
 
     scheme: Scheme
-    clauses: tuple[Clause, ...] = ()
+    clauses: tuple[ContractClause, ...] = ()
     fault: str | None = None
 
     @property
@@ -74,12 +74,14 @@ def compute(choice: Choice, algorithm: str | None) -> CheckedAdapter:
         events = list(virtual.events(guest, scratch, _WALL_TIMEOUT_S))
         console_text = (scratch / "console.log").read_text(errors="replace")
     faults = [e.message for e in events if isinstance(e, protocol.Fault | protocol.Unsupported)]
-    network = next((e for e in events if isinstance(e, protocol.Network)), None)
+    network = next((e for e in events if isinstance(e, protocol.NetworkUp)), None)
     if faults or network is None or not any(isinstance(e, protocol.End) for e in events):
         last = faults or console_text.strip().splitlines()[-1:] or ["the guest printed nothing"]
         return CheckedAdapter(scheme=scheme, fault=str(last[0]))
-    own = bench.adapter.kernel_algorithms is None
-    clauses = contract.clauses(reader.probed(events), trial, wire.to_json(network), own, _version(bench.adapter))
+    has_algorithms = bench.adapter.kernel_algorithms is None
+    clauses = contract.clauses(
+        reader.probed(events), trial, wire.to_json(network), has_algorithms, _version(bench.adapter)
+    )
     return CheckedAdapter(scheme=scheme, clauses=tuple(clauses))
 
 

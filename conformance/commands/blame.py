@@ -180,7 +180,7 @@ def _blame(violation: Violation, traced: Mapping[str, tracing.Traced]) -> Blame 
             return NotAttributed(unsupported or next(iter(problems), f"no trace of the {who} was made in time"))
         far_apart = _flows(traced.get(f"{who} {violation.zone.algorithm} "), FEW)
         responses = [response for flow in far_apart if (response := model.response(flow))]
-        sides[who] = Side(values=values[who], seen=sightings, responses=responses)
+        sides[who] = Side(values=values[who], sightings=sightings, responses=responses)
     bounds = (permitted.low, permitted.high)
     return model.blame(violation.zone.algorithm, violation.zone.metric, sides[_STACK], sides[_REFERENCE], bounds)
 

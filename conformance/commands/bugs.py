@@ -100,7 +100,7 @@ class Ran(Result):
 
     @property
     def tally(self) -> Tally:
-        return Tally.from_runs(self.bugs, {run.id: run for run in self.runs})
+        return Tally.from_runs(self.bugs, {each.id: each for each in self.runs})
 
     @property
     def caught(self) -> int:

@@ -99,7 +99,7 @@ class ClauseFindingRecord(Record):
     trials: Annotated[int, At("confirmed.n")]
     #: How many values the verdict rests on.
     values: Annotated[int, At("confirmed.samples")]
-    seen: Annotated[list[Sample], At("confirmed.seen")]
+    seen: Annotated[list[Sample], At("confirmed.evidence")]
 
 
 class JudgedClauseRecord(ClauseFindingRecord):

@@ -29,7 +29,7 @@ _RELATIVE, _DIGITS = 2 * RELATIVE_MARGIN, 2
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Reading:
+class SideReading:
     """How a quantity is read from a side's trials.
 
     `values` returns {seed: value} of the trials that show it, none if too few do; `sentence` what the side does, in
@@ -60,14 +60,14 @@ def keys(algorithm: str, transport: str) -> list[Key]:
     return [(algorithm, setting) for setting in settings]
 
 
-def readings(key: Key, matters: float, with_clauses: bool) -> dict[Quantity, Reading]:
+def readings(key: Key, matters: float, with_clauses: bool) -> dict[Quantity, SideReading]:
     """Return what a setting shows: features of what changes, and what else clauses look at, if `with_clauses`.
 
     `matters`: as in Comparison.
     """
     algorithm, setting = key
     shown = {
-        by_trial.quantity(feature, algorithm, matters, setting.point, setting.profile): Reading(
+        by_trial.quantity(feature, algorithm, matters, setting.point, setting.profile): SideReading(
             functools.partial(_values_of_feature, feature), functools.partial(_sentence_of_feature, feature)
         )
         for feature in _features(algorithm, setting)
@@ -75,7 +75,7 @@ def readings(key: Key, matters: float, with_clauses: bool) -> dict[Quantity, Rea
     names = {quantity.name for quantity in shown}
     for clause in _by_setting().get(setting, {}).get(algorithm, {}).values() if with_clauses else ():
         if clause.observable.name not in names:
-            shown[_quantity(clause, key, matters)] = Reading(
+            shown[_quantity(clause, key, matters)] = SideReading(
                 functools.partial(_values_of_clause, clause), functools.partial(_sentence_of_clause, clause)
             )
     return shown

@@ -36,8 +36,8 @@ class Stack:
 
     def under(self, setting: Setting) -> Setting:
         """Return a setting with this side's sysctls. Raises UserError if a sysctl's name does not begin with `net.`."""
-        sysctls = tuple(sorted((dict(setting.sysctls) | dict(self.sysctls)).items()))
-        return dataclasses.replace(setting, network=dataclasses.replace(setting.network, sysctls=sysctls))
+        together = tuple(sorted((dict(setting.sysctls) | dict(self.sysctls)).items()))
+        return dataclasses.replace(setting, network=dataclasses.replace(setting.network, sysctls=together))
 
     def algorithms(self) -> list[str]:
         """Return the algorithms that the stack offers, by this suite's names."""

@@ -155,7 +155,7 @@ class ZoneRecord(Record):
 
 class GateEvidenceRecord(Record):
     smoke: bool
-    asked: int
+    asked: Annotated[int, At("chosen")]
     decided: int
 
 
@@ -276,7 +276,7 @@ class GateResult(Result):
         verdict, cause = finding.verdict, self.blamed.get(finding.shown_at)
         return extended(
             GateCellRecord, verdict, VerdictRecord, cell=verdict.place.id,
-            would_tell=filled(ShiftsRecord | None, verdict.told), timeouts=finding.timeouts,
+            would_tell=filled(ShiftsRecord | None, verdict.detectable), timeouts=finding.timeouts,
             permitted=[verdict.permitted.low, verdict.permitted.high],
             expected=filled(ExpectationRecord | None, finding.expected),
             again=filled(VerdictRecord | None, finding.again),
@@ -388,12 +388,12 @@ def _first(options: GateOptions, bench: Bench, algorithms: Iterable[str]) -> tup
     if options.baseline or options.grid not in (grids.FULL, grids.SMOKE):
         return (), ()
     smoke = clause_documents.smoke()
-    asked = [
+    firsts = [
         (algorithm, clause.id)
         for clause, algorithm in clause_documents.firsts(bench.adapter.manifest.transport, algorithms)
         if options.grid != grids.SMOKE or clause.id in smoke
     ]
-    return list(dict.fromkeys(a for a, _ in asked)), list(dict.fromkeys(name for _, name in asked))
+    return list(dict.fromkeys(a for a, _ in firsts)), list(dict.fromkeys(name for _, name in firsts))
 
 
 def _check_target(target: pathlib.Path, options: GateOptions) -> None:

@@ -32,18 +32,18 @@ class GateEvidence:
     """
 
     smoke: bool
-    asked: int
+    chosen: int
     #: the zones and places without a clear verdict
     undecided: tuple[tuple[Zone, Point], ...]
 
     @property
     def decided(self) -> int:
-        return self.asked - len(self.undecided)
+        return self.chosen - len(self.undecided)
 
     @property
     def enough(self) -> bool:
         """Whether a gate may pass: at least half is decided."""
-        return 0 < self.asked <= 2 * self.decided
+        return 0 < self.chosen <= 2 * self.decided
 
 
 def evidence(results: Sequence[ZoneResult]) -> GateEvidence:
@@ -59,7 +59,7 @@ def evidence(results: Sequence[ZoneResult]) -> GateEvidence:
     at_smoke = [suspect for suspect in every if (suspect[0].algorithm, suspect[0].profile, suspect[1]) in smoke]
     chosen = at_smoke or every
     undecided = tuple((zone, place) for zone, place, decided in chosen if not decided)
-    return GateEvidence(smoke=bool(at_smoke), asked=len(chosen), undecided=undecided)
+    return GateEvidence(smoke=bool(at_smoke), chosen=len(chosen), undecided=undecided)
 
 
 def failing(results: Iterable[ZoneResult]) -> list[Violation]:

@@ -20,7 +20,7 @@ from conformance.model.judging.zone import Zone
 from conformance.model.networks.place import Cell
 from conformance.model.networks.setting import Setting
 from conformance.model.studies import identify as model
-from conformance.model.studies.identify import Miss, Score
+from conformance.model.studies.identify import IdentifyScore, Miss
 from conformance.model.studies.identify_rates import IdentificationRates, rates
 from conformance.model.trials.trial import Measurement, Outcome, Scheme
 from conformance.support.notes import Notes
@@ -41,7 +41,7 @@ class ScoreRecord(Record):
     #: A feature is a metric in a cell of a zone.
     features: int
     #: Features that were measured.
-    seen: int
+    seen: Annotated[int, At("visible")]
     #: How many of the measured features lie inside their intervals.
     inside: int
     share: float
@@ -88,7 +88,7 @@ class Identified(Result):
     scheme: Scheme
     cells: int
     trials: int
-    scores: tuple[Score, ...] = ()
+    scores: tuple[IdentifyScore, ...] = ()
     conclusion: str | None = None
     #: the congestion control that the kernel reports, in words
     exported: tuple[str, ...] = ()
@@ -103,7 +103,7 @@ class Identified(Result):
         return self.conclusion is not None and model.contradicts(self.called, self.conclusion, known)
 
     @property
-    def nearest(self) -> list[Score]:
+    def nearest(self) -> list[IdentifyScore]:
         """The best score and those too close to it to tell them apart, best first; one if the best is clear."""
         return model.nearest(self.scores) if self.scores else []
 
@@ -127,16 +127,16 @@ def zones() -> list[Zone]:
 
     Raises UserError if there are none, or if they differ in their profiles or cells.
     """
-    zones: list[Zone] = documents.all_zones("identify-*")
-    if not zones:
+    of_kinds: list[Zone] = documents.all_zones("identify-*")
+    if not of_kinds:
         raise UserError("this suite ships no zones to identify algorithms by", "derive them (docs/add-a-zone.md)")
-    if len({zone.profile_digest for zone in zones}) != 1:
+    if len({zone.profile_digest for zone in of_kinds}) != 1:
         raise UserError("the identify zones belong to several profiles", "derive them from runs under one profile")
-    for zone in zones:
-        every = {cell for other in zones if other.metric == zone.metric for cell in other.cells}
+    for zone in of_kinds:
+        every = {cell for other in of_kinds if other.metric == zone.metric for cell in other.cells}
         if lacking := sorted(every - set(zone.cells)):
             raise UserError(f"zone {zone.id} lacks {lacking[0].id}", "measure its reference there and derive it again")
-    return zones
+    return of_kinds
 
 
 def _cells(zones: Sequence[Zone]) -> list[Cell]:
@@ -205,7 +205,9 @@ def of_flow(
     return dataclasses.replace(identified, scores=tuple(scores), conclusion=conclusion)
 
 
-def _alike(algorithm: str, setting: Setting, ours: Mapping[Feature, Reading], reference: tracing.Traced) -> Score:
+def _alike(
+    algorithm: str, setting: Setting, ours: Mapping[Feature, Reading], reference: tracing.Traced
+) -> IdentifyScore:
     """Return how many features of a flow are those of a reference in its place."""
     theirs = ranking.readings(reference.flows)
     both = [feature for feature in theirs if feature in ours and label_of(feature, algorithm)]
@@ -217,7 +219,7 @@ def _alike(algorithm: str, setting: Setting, ours: Mapping[Feature, Reading], re
         for feature in both
         if ranking.difference(feature, ours[feature], theirs[feature]) >= 1
     )  # fmt: skip
-    return Score(algorithm=algorithm, features=len(both), seen=len(both), misses=misses)
+    return IdentifyScore(algorithm=algorithm, features=len(both), visible=len(both), misses=misses)
 
 
 def _exported(measurement: Measurement) -> str | None:
@@ -234,7 +236,7 @@ def _exported(measurement: Measurement) -> str | None:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class IdentifyTally:
     """How often one algorithm was identified correctly, not at all, and wrongly; `trouble`: why it was not measured."""
 
     scheme: Scheme
@@ -274,7 +276,7 @@ class IdentifyCounts(Result):
 
     trials: int
     cells: int
-    tallies: tuple[Tally, ...]
+    tallies: tuple[IdentifyTally, ...]
 
     @property
     def exit_status(self) -> ExitStatus:
@@ -305,12 +307,12 @@ def compute_check(
 
 def _tally(
     zones: Sequence[Zone], algorithm: str, scheme: Scheme, by_cell: dict[Cell, Sequence[Measurement]], trials: int
-) -> Tally:
+) -> IdentifyTally:
     if bad := common.bad(m for measurements in by_cell.values() for m in measurements):
-        return Tally(scheme=scheme, trouble=common.Trouble(outcome=bad.outcome, message=bad.message or ""))
+        return IdentifyTally(scheme=scheme, trouble=common.Trouble(outcome=bad.outcome, message=bad.message or ""))
     names = collections.Counter(
         model.conclusion(model.scores(zones, {cell: [measurements[at]] for cell, measurements in by_cell.items()}))
         for at in range(trials)
     )
     right, none = names[algorithm], names[None]
-    return Tally(scheme=scheme, right=right, inconclusive=none, wrong=names.total() - right - none)
+    return IdentifyTally(scheme=scheme, right=right, inconclusive=none, wrong=names.total() - right - none)

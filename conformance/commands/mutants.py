@@ -34,7 +34,7 @@ from conformance.model.judging.verdict import Verdict, ask, looks
 from conformance.model.judging.zone import Zone
 from conformance.model.networks.place import Point
 from conformance.model.studies import mutants
-from conformance.model.studies.mutants import Finding, Mutant, Outcome
+from conformance.model.studies.mutants import Mutant, MutantFinding, MutantOutcome
 from conformance.results.store import Store
 from conformance.support import paths, schema
 from conformance.support.console import count, duration
@@ -130,7 +130,7 @@ class Scored(Result):
     RECORD = ScoredRecord
     least_detected = LEAST_DETECTED
 
-    findings: tuple[Finding, ...]
+    findings: tuple[MutantFinding, ...]
     absent: tuple[str, ...] = ()
     recorded: tuple[pathlib.Path, ...] = ()
 
@@ -182,8 +182,8 @@ def _absent(chosen: Sequence[Mutant]) -> list[Mutant]:
     return [mutant for mutant in chosen if mutant.kernel not in (None, _PATCHED_KERNEL, kernels.DEFAULT_NAME, *here)]
 
 
-def _look(mutant: Mutant, options: MutantOptions, kept: Store, report: "Reporter", did: Did) -> Finding:
-    """Measure a mutant until it violates a zone; return the Finding, and add what was measured to `did`."""
+def _look(mutant: Mutant, options: MutantOptions, kept: Store, report: "Reporter", did: Did) -> MutantFinding:
+    """Measure a mutant until it violates a zone; return the MutantFinding, and add what was measured to `did`."""
     bench = bench_of(mutant, report.say)
     zones = _zones(mutant, options)
     whole = asked(mutant.measured, zones, options)
@@ -192,12 +192,12 @@ def _look(mutant: Mutant, options: MutantOptions, kept: Store, report: "Reporter
     first, most = mutant_record.telling(mutant.id, zones)
     ordered = mutants.order(zones, [*first, *mutant.first], most)
     answers: list[Answer] = []
-    finding = Finding(mutant=mutant, verdicts=(), trials=0)
+    finding = MutantFinding(mutant=mutant, verdicts=(), trials=0)
     for part in mutants.rounds(ordered, (len(ordered),) if options.whole else _ROUNDS):
         answers += measure(bench, kept, mutant.measured, zones, part, options, report.follow)
         trials = sum(len(answer.measurements) for answer in answers)
-        finding = Finding(mutant=mutant, verdicts=judged(whole, answers), trials=trials)
-        if finding.outcome is Outcome.DETECTED:
+        finding = MutantFinding(mutant=mutant, verdicts=judged(whole, answers), trials=trials)
+        if finding.outcome is MutantOutcome.DETECTED:
             break
     _keep(mutant, answers, did)
     return finding
@@ -270,7 +270,7 @@ def at(answer: Answer) -> Where:
 
 def judged(whole: Plan, answers: Iterable[Answer]) -> tuple[Verdict, ...]:
     """Return the settled verdicts of Answers, in the order of the plan's zones and their cells. Raise UserError."""
-    events = [judged for answer in answers for judged in answer.judged]
+    events = [judgement for answer in answers for judgement in answer.judged]
     return tuple(finding.verdict for finding in Session(plan=whole, confirms=False).findings(lambda plan: events))
 
 

@@ -43,9 +43,9 @@ class ProxyRow:
     about: str
     #: Times in seconds, null if the event never happened; `how` an end learnt of the failure: end, reset, nothing or
     #: the kernel's words.
-    seen: Mapping[str, Any]
+    observed: Mapping[str, Any]
     #: What is required; null if a number is only reported.
-    asked: str | None
+    required: str | None
     holds: bool | None
     #: Why no conclusion is possible; else null.
     trouble: str | None = None
@@ -147,9 +147,9 @@ def _row(case: Mapping[str, Any]) -> ProxyRow:
     except (subprocess.TimeoutExpired, ValueError) as error:
         late = isinstance(error, subprocess.TimeoutExpired)
         why = f"it took longer than {_LONGEST_S} s" if late else (done.stderr.strip().splitlines() or ["no output"])[-1]
-        return ProxyRow(**about, seen={}, asked=None, holds=None, trouble=why)
+        return ProxyRow(**about, observed={}, required=None, holds=None, trouble=why)
     must, holds = judged(case, observed)
-    return ProxyRow(**about, seen=observed, asked=must, holds=holds)
+    return ProxyRow(**about, observed=observed, required=must, holds=holds)
 
 
 def _about(case: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 from conformance.catalogue import documents, history
-from conformance.catalogue.history import Change, Release
+from conformance.catalogue.history import Release, VerdictChange
 from conformance.commands import gate
 from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus
@@ -39,7 +39,7 @@ class ReleaseRecord(Record):
     version: Annotated[str, At("release.version")]
     #: The release that it is compared with; null if it is the first.
     since: str | None
-    changes: list[Change]
+    changes: list[VerdictChange]
 
 
 class RecordedReleasesRecord(Record):
@@ -62,7 +62,7 @@ class Added:
         return None if self.before is None else self.before.version
 
     @property
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[VerdictChange]:
         return history.changes(self.before, self.release) if self.before else []
 
 

@@ -19,7 +19,7 @@ from conformance.model.errors import UserError
 from conformance.model.judging.question import Key
 from conformance.model.judging.session import plan
 from conformance.model.studies import outcome, study_results
-from conformance.model.studies.claims import Judged, Verdict
+from conformance.model.studies.claims import ClaimVerdict, JudgedClaim
 from conformance.model.studies.outcome import Judgment
 from conformance.model.studies.study import Claim, Study, Variant
 from conformance.model.studies.study_point import StudyPoint
@@ -32,11 +32,11 @@ from conformance.support.record import At, Record, extended
 
 class SeenRecord(Record):
     label: str
-    median: Annotated[float, At("seen.median")]
+    median: Annotated[float, At("estimate.median")]
     #: End of the interval that contains the median with 90 % confidence; null if there are too few trials.
-    low: Annotated[float | None, At("seen.low")]
-    high: Annotated[float | None, At("seen.high")]
-    trials: Annotated[int, At("seen.n")]
+    low: Annotated[float | None, At("estimate.low")]
+    high: Annotated[float | None, At("estimate.high")]
+    trials: Annotated[int, At("estimate.n")]
 
 
 class FindingRecord(Record):
@@ -51,7 +51,7 @@ class FindingRecord(Record):
 
 
 class JudgedRecord(Record):
-    verdict: Verdict
+    verdict: ClaimVerdict
     #: Why it is not judged, or judged only in part.
     why: str | None
     #: The number of places at which it was judged.
@@ -161,11 +161,11 @@ class StudyState(Result):
     def exit_status(self) -> ExitStatus:
         """ERROR if trials failed, UNKNOWN if a run could judge no claim, else DONE, even if claims differ."""
         counts = self.judgment.counts
-        nothing = self.tier is not None and counts[Verdict.NOT_JUDGED] == sum(counts.values())
+        nothing = self.tier is not None and counts[ClaimVerdict.NOT_JUDGED] == sum(counts.values())
         return worst([self.failed, ExitStatus.UNKNOWN if nothing else ExitStatus.DONE])
 
 
-def _claim(claim: Claim, judged: Judged) -> ClaimRecord:
+def _claim(claim: Claim, judged: JudgedClaim) -> ClaimRecord:
     return extended(
         ClaimRecord, judged, JudgedRecord, id=claim.id, says=claim.says, place=claim.place, published=claim.published,
         tolerance=claim.tolerance, difference=claim.difference, figures=list(claim.figures),
@@ -319,9 +319,9 @@ class Board(Result):
     studies: tuple[StudyState, ...]
 
     @property
-    def counts(self) -> Mapping[Verdict, int]:
+    def counts(self) -> Mapping[ClaimVerdict, int]:
         """How many claims of all studies have each verdict."""
-        return {verdict: sum(study.judgment.counts[verdict] for study in self.studies) for verdict in Verdict}
+        return {verdict: sum(study.judgment.counts[verdict] for study in self.studies) for verdict in ClaimVerdict}
 
 
 def board(results: Sequence[str | pathlib.Path]) -> Board:

@@ -153,9 +153,9 @@ def traced(
     batches = [bench.trials(algorithm, under[name], of) for name, of in plan.items() if of]
     kernel = bench.place(algorithm).kernel
     special = kernel.name if kernel.patches or kernel.parameters else None
-    traced = Traced(scheme=bench.scheme(algorithm), flows={}, problems=[], kernel=special, under=under)
+    under_way = Traced(scheme=bench.scheme(algorithm), flows={}, problems=[], kernel=special, under=under)
     if stop and stop.is_set():
-        return traced
+        return under_way
     how = "packets" if target else "heads"
     with contextlib.closing(trace.take(kernel, bench.adapter, batches, how, stop, on_start, of)) as traces:
         for measurement, captured, folder in traces:
@@ -163,27 +163,27 @@ def traced(
                 break
             setting, seed = measurement.trial.setting, measurement.trial.seed
             if measurement.outcome is Outcome.UNSUPPORTED:
-                traced.unsupported = f"unsupported: {measurement.message}"
+                under_way.unsupported = f"unsupported: {measurement.message}"
                 break
             where = f"{setting.id}, seed {seed}"
             if measurement.outcome is Outcome.FAILED:
-                traced.failed.setdefault(names[setting], {})[seed] = str(measurement.message)
+                under_way.failed.setdefault(names[setting], {})[seed] = str(measurement.message)
             else:
                 try:
                     flow, full_s = _flow(measurement, captured, folder, PROTOCOLS[bench.adapter.manifest.transport], of)
                 except UserError as why:
-                    traced.problems.append(f"{traced.name} at {where}: {why}")
+                    under_way.problems.append(f"{under_way.name} at {where}: {why}")
                 else:
-                    traced.flows.setdefault(names[setting], {})[seed] = flow
+                    under_way.flows.setdefault(names[setting], {})[seed] = flow
                     on_flow(measurement.trial, flow)
                     if full_s:
                         too_many = "the memory for captures was full"
-                        traced.problems.append(f"{traced.name} at {where}, after {full_s:.1f} s: {too_many}")
+                        under_way.problems.append(f"{under_way.name} at {where}, after {full_s:.1f} s: {too_many}")
             if target:
                 trace.keep(folder, target / f"{setting.id}-{seed}", measurement)
             if bar:
-                bar.advance(f"{traced.name} at {where}")
-    return traced
+                bar.advance(f"{under_way.name} at {where}")
+    return under_way
 
 
 def settings() -> dict[str, Setting]:

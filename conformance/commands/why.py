@@ -401,7 +401,7 @@ class Report(Result):
         if self.reference is None:
             return None
         sides = [_side(traced) for traced in (self.stack, self.reference)]
-        if not all(side.values and side.seen for side in sides):
+        if not all(side.values and side.sightings for side in sides):
             return None
         ours, theirs = sides
         middle = statistics.median(theirs.values)
@@ -443,9 +443,9 @@ class Report(Result):
         """
         name = evidence.feature.cell
         if name in changed_features.NETWORKS:
-            return [(name, seed, at) for seed, at in evidence.ours.seen]
+            return [(name, seed, at) for seed, at in evidence.ours.sightings]
         flows = self.stack.flows[name]
-        return [(self.stack.under[name].id, seed, flows[seed].began_s + at) for seed, at in evidence.ours.seen]
+        return [(self.stack.under[name].id, seed, flows[seed].began_s + at) for seed, at in evidence.ours.sightings]
 
 
 def _side(traced: Traced) -> _blame.Side:
@@ -453,6 +453,6 @@ def _side(traced: Traced) -> _blame.Side:
     many, few = (list(traced.flows.get(name, {}).values()) for name in (MANY, FEW))
     return _blame.Side(
         values=[float(value) for flow in many for value in features.throughput(flow).values],
-        seen=[sight for flow in many if (sight := _blame.seen(flow))],
+        sightings=[sight for flow in many if (sight := _blame.seen(flow))],
         responses=[response for flow in few if (response := _blame.response(flow))],
     )

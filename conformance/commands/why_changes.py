@@ -45,4 +45,4 @@ def seen(
                 problems.append(
                     f"{measurement.trial.scheme.id} at {names[setting]}, seed {measurement.trial.seed}: {said}"
                 )
-    return Changed(seen=sightings, problems=tuple(problems))
+    return Changed(views=sightings, problems=tuple(problems))

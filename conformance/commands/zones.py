@@ -130,7 +130,9 @@ class ShownZone(Result):
 def show(named: str) -> ShownZone:
     """Read the zone in a file or with an id; cubic/split is the split part of a zone. Raises UserError."""
     if checks := documents.split_part(named):
-        predicted = {(check.where, called(what)): i for check in checks for what, i in check.permitted.items()}
+        predicted = {
+            (split_check.where, called(what)): i for split_check in checks for what, i in split_check.permitted.items()
+        }
         return ShownZone(id=checks[0].id, metric="split", zone=checks[0].heatmap, predicted=predicted)
     zone = documents.zone(lint.find(named))
     return ShownZone(id=zone.id, metric=zone.metric, zone=zone)

@@ -207,7 +207,7 @@ class Run:
 
     def _beside_control(self, task: Task, failed: Measurement) -> Measurement:
         """Return the measurement of a trial that failed with what becomes of the control in the look's trials."""
-        return self._controls.tried(failed, task.seeds[: task.trials], task.found.values(), self._cancelled)
+        return self._controls.tried(failed, task.seeds[: task.trials], task.measured.values(), self._cancelled)
 
     def _keep(self, mine: list[Task], measurement: Measurement) -> None:
         """Store a measurement, and settle its task if that is measured."""
@@ -256,15 +256,15 @@ class Run:
         known = stored(self._store, trials)
         for measurement in known.values():
             self._note(task, measurement, False)
-        task.found = known
+        task.measured = known
         self._settle_if_measured(mine, task)
         return [trial for trial in trials if trial.seed not in known]
 
     def _settle_if_measured(self, mine: list[Task], task: Task) -> None:
         """Settle a task that has all trials of its look, or put it back for more trials."""
-        if len(task.found) < task.trials:
+        if len(task.measured) < task.trials:
             return
-        measurements = [task.found[seed] for seed in task.seeds[: task.trials]]
+        measurements = [task.measured[seed] for seed in task.seeds[: task.trials]]
         settled = self._settle_if_conclusive(task, measurements, self._work.put_first)
         mine.remove(task)
         if settled:
@@ -277,7 +277,7 @@ class Run:
 
     def _note(self, task: Task, measurement: Measurement, fresh: bool) -> None:
         """Add a measurement to its task; count it unless it was counted at an earlier look."""
-        task.found[measurement.trial.seed] = measurement
+        task.measured[measurement.trial.seed] = measurement
         if measurement.trial.seed not in task.seeds[: task.before]:
             self.progress.one_more(measurement, fresh)
             self._on_trial(self.progress)
@@ -342,6 +342,6 @@ def _interrupted() -> UserError:
 
 def stored(store: Store, trials: Iterable[Trial]) -> dict[int, Measurement]:
     """Return {seed: Measurement} for those trials that the store holds."""
-    stored = {trial.seed: (trial, store.find(trial)) for trial in trials}
+    by_seed = {trial.seed: (trial, store.find(trial)) for trial in trials}
     # A stored trial may name the same kernel differently: digests decide, not names.
-    return {seed: dataclasses.replace(known, trial=trial) for seed, (trial, known) in stored.items() if known}
+    return {seed: dataclasses.replace(known, trial=trial) for seed, (trial, known) in by_seed.items() if known}

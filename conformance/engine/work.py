@@ -53,7 +53,7 @@ class Task:
     urgent: bool = False
     trials: int = dataclasses.field(init=False)
     before: int = 0
-    found: dict[int, Measurement] = dataclasses.field(default_factory=dict)
+    measured: dict[int, Measurement] = dataclasses.field(default_factory=dict)
     unclear: Sequence[Measurement] | None = None
     release: Callable[[], None] | None = None
     future: Future[Sequence[Measurement]] = dataclasses.field(default_factory=Future)

@@ -1,4 +1,4 @@
-"""Change links while a trial runs: one small program (load/change.c) makes all changes, each at its time.
+"""ChangeJob links while a trial runs: one small program (load/change.c) makes all changes, each at its time.
 
 After each change it queries the kernel for the direction's settings in force from then on, and for its counters so far.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from conformance.guest.netns import Node
-    from conformance.guest.network_job import Change
+    from conformance.guest.network_job import ChangeJob
     from conformance.guest.topology import Interface
 
 #: the most changes for which the kernel is queried after each; rate traces have many thousand changes
@@ -33,7 +33,7 @@ class Changes:
 
     def __init__(
         self, program: str, folder: str, nodes: Mapping[str, Node],
-        directions: Sequence[tuple[Interface, Interface]], changes: Sequence[Change], begin_ns: int,
+        directions: Sequence[tuple[Interface, Interface]], changes: Sequence[ChangeJob], begin_ns: int,
     ) -> None:  # fmt: skip
         self._begin_ns = begin_ns
         self._sockets: dict[str, socket.socket] = {}

@@ -30,12 +30,12 @@ _SEED_FILE = "/sys/module/random/parameters/seed"
 _CALLS_FILE = "/sys/module/syscall/parameters/count"
 
 
-class Fault(Exception):
+class ClockFault(Exception):
     """The trial could not be carried out for a reason that is not the stack's; the message says which."""
 
 
 def start(net: Any, seed: int) -> None:
-    """Wait until old connections have ended, align the clock, and seed the kernel. Raises Fault."""
+    """Wait until old connections have ended, align the clock, and seed the kernel. Raises ClockFault."""
     _await_silence(net)
     align(_ALIGN_MS, _TIME_WAIT_MS)
     with open(_SEED_FILE, "w") as f:
@@ -43,7 +43,7 @@ def start(net: Any, seed: int) -> None:
 
 
 def _await_silence(net: Any) -> None:
-    """Sleep until no connection of an earlier trial is left. Raises Fault if one never ends.
+    """Sleep until no connection of an earlier trial is left. Raises ClockFault if one never ends.
 
     A connection whose far end was killed first goes on sending its last bytes for minutes. These packets would be in
     the next trial, and the socket itself might be taken for that trial's sender.
@@ -52,7 +52,7 @@ def _await_silence(net: Any) -> None:
         if not any(netns.has_connections(node) for node in net.hosts):
             return
         time.sleep(_SILENCE_S)
-    raise Fault("a connection of an earlier trial never ended: run it again, and report it if it happens again")
+    raise ClockFault("a connection of an earlier trial never ended: run it again, and report it if it happens again")
 
 
 def align(step_ms: int, at_least_ms: int = 0) -> None:

@@ -19,7 +19,7 @@ FLOW_COLUMNS = ("t_s", "acked_bytes", "rtt_ms", "cwnd_segments")
 LINK_COLUMNS = ("t_s", "queue_bytes", "queue_packets", "out_bytes", "dropped_packets", "chain_dropped_packets")
 
 
-class Connections(netlink.TcpInfo):
+class Connections(netlink.TcpInfoReader):
     """TCP_INFO of all connections from a port of a namespace, by the other end's address."""
 
     def of_clients(self, local_port: int) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -27,7 +27,7 @@ from conformance.guest import (
     trace,
     trial,
 )
-from conformance.guest.clock import Fault
+from conformance.guest.clock import ClockFault
 from conformance.guest.process import few_descriptors, prepare_harness, set_oom_score
 from conformance.guest.stack_flows import FIRST_CLIENT_PORT
 from conformance.guest.stage import Stage
@@ -124,7 +124,7 @@ def _cells(scratch: str) -> Iterator[CellJob]:
         yield cell
 
 
-def _set_up(stage: Stage) -> protocol.Network | protocol.Unsupported:
+def _set_up(stage: Stage) -> protocol.NetworkUp | protocol.Unsupported:
     """Configure all hosts as the job says. Return what the kernel then holds, or why it does not support the job."""
     job, net, network = stage.job, stage.net, stage.job.network
     with open("/proc/sys/net/ipv4/tcp_mem", "w") as f:
@@ -173,7 +173,7 @@ def _set_up(stage: Stage) -> protocol.Network | protocol.Unsupported:
         for node in net.hosts
         for interface in node.intfNames()
     }
-    return protocol.Network(sysctls=sysctls, offload=offload, kernel=os.uname().release, kernel_algorithm=name)
+    return protocol.NetworkUp(sysctls=sysctls, offload=offload, kernel=os.uname().release, kernel_algorithm=name)
 
 
 def _run_cells(stage: Stage, cells: Iterable[CellJob], emit: Emit) -> None:
@@ -195,7 +195,7 @@ def _run_cells(stage: Stage, cells: Iterable[CellJob], emit: Emit) -> None:
                 if logs:
                     group = facts.groups[trial_job.tested]
                     trace.keep(logs, target, group.server, group.flows[trial_job.flow].client if group.flows else None)
-            except Fault as fault:
+            except ClockFault as fault:
                 emit(protocol.TrialFailed(index=index, seed=trial_job.seed, message=str(fault)))
             else:
                 emit(protocol.TrialDone(index=index, facts=facts))
@@ -209,11 +209,11 @@ def _warm_up(stage: Stage, trial_job: TrialJob, emit: Emit) -> None:
     the sender's congestion control as the kernel reports it.
     """
     control = None
-    with contextlib.suppress(Fault):
+    with contextlib.suppress(ClockFault):
         facts = trial.run(stage, _small(trial_job))
         control = facts.detail.sampled.congestion_control if facts.detail else None
     if stage.job.network.detailed:
-        emit(protocol.CongestionControl(found=control))
+        emit(protocol.CongestionControl(observed=control))
 
 
 def _small(trial_job: TrialJob) -> TrialJob:

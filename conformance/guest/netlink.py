@@ -83,7 +83,7 @@ class _Netlink:
                 return messages
 
 
-class TcpInfo(_Netlink):
+class TcpInfoReader(_Netlink):
     """TCP_INFO of the connections of a namespace."""
 
     protocol = _NETLINK_SOCK_DIAG

@@ -77,7 +77,7 @@ class NetworkJob:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Flow:
+class FlowJob:
     """One flow: its start and stop in ns after the trial began (stop 0: never), and its bytes (0: without end)."""
 
     start_ns: int
@@ -96,14 +96,14 @@ class GroupFlows:
 
     algorithms: tuple[str, ...]
     pace: int
-    flows: tuple[Flow, ...]
+    flows: tuple[FlowJob, ...]
     requests: tuple[str, ...]
     connections: tuple[str, ...]
     variables: dict[str, str]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Change:
+class ChangeJob:
     """A change of one direction of a link (`way` 0: data, 1: acks), `at_ns` after the trial begins.
 
     `messages`: rtnetlink messages in hexadecimal, without the index of the interface.
@@ -164,7 +164,7 @@ class TrialJob:
     watch_masks: tuple[int | None, ...]
     trips: bool
     groups: tuple[GroupFlows, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[ChangeJob, ...]
     impairments: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
     tested: int
     flow: int

@@ -175,7 +175,7 @@ def _look_at(capture: socket.socket) -> FramesSeen:
             break
         if len(frame) > 200:
             runs.append(_longest_run(frame[54:]))
-    return FramesSeen(seen=len(runs), median_run=sorted(runs)[len(runs) // 2] if runs else None)
+    return FramesSeen(frames=len(runs), median_run=sorted(runs)[len(runs) // 2] if runs else None)
 
 
 def _longest_run(data: bytes) -> int:
@@ -255,7 +255,7 @@ def _visits(stage: Stage, trial_job: TrialJob) -> VisitsProbed:
     pair.end()
     visit_facts = VisitFacts(
         ready=True, missing=missing, status_of_dotted=dotted, whole=whole, side_by_side=both, several=several,
-        asked=_SEVERAL,
+        requested=_SEVERAL,
     )  # fmt: skip
     return VisitsProbed(facts=visit_facts)
 

@@ -47,9 +47,9 @@ def changes(stage: Stage, trial_job: TrialJob, begin_ns: int, cleanup: contextli
         return None
     program = os.path.join(stage.scratch, stage.job.network.change)
     nodes = {port.node: stage.net[port.node] for both in stage.place.directions for port in both}
-    changes = Changes(program, folder(stage), nodes, stage.place.directions, trial_job.changes, begin_ns)
-    cleanup.callback(changes.end)
-    return changes
+    changing = Changes(program, folder(stage), nodes, stage.place.directions, trial_job.changes, begin_ns)
+    cleanup.callback(changing.end)
+    return changing
 
 
 def bond(stage: Stage, trial_job: TrialJob, cleanup: contextlib.ExitStack) -> Bonding | None:
@@ -77,9 +77,9 @@ def splitters(stage: Stage, trial_job: TrialJob, cleanup: contextlib.ExitStack) 
 
 def folder(stage: Stage) -> str:
     """Return the folder of the files that the suite's programs read and write."""
-    folder = os.path.join(stage.job.work_dir, "load")
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    return folder
+    path = os.path.join(stage.job.work_dir, "load")
+    os.makedirs(path, mode=0o700, exist_ok=True)
+    return path
 
 
 def watches(
@@ -89,7 +89,7 @@ def watches(
 
     A watch watches one packet in n.
     """
-    watches: list[tuple[Watch, int] | None] = []
+    of_links: list[tuple[Watch, int] | None] = []
     queues = []
     net, handle = stage.net, int(stage.job.queue_handle, 16) << 16
     where = folder(stage)
@@ -100,12 +100,12 @@ def watches(
             program = os.path.join(stage.scratch, stage.job.network.watch)
             watch = Watch(program, where, net[data.node], data.name, mask, trial_job.trips), mask + 1
             cleanup.callback(watch[0].end)
-        watches.append(watch)
+        of_links.append(watch)
         looks = QueueLooks(net[data.node], data.name, handle), QueueLooks(net[acks.node], acks.name, handle)
         for look in looks:
             cleanup.callback(look.close)
         queues.append(looks)
-    return watches, queues
+    return of_links, queues
 
 
 def captures(stage: Stage, trial_job: TrialJob) -> dict[str, Capture]:

@@ -30,7 +30,7 @@ TRACES = ("heads", "packets", "all")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Program:
+class StackProgram:
     """A program of the stack under test: its path, the folder that its build filled, and its root folder, if any."""
 
     path: str
@@ -68,8 +68,8 @@ class Job:
     algorithm: str
     called: str
     kernel_algorithms: tuple[str, ...] | None
-    server: Program
-    client: Program
+    server: StackProgram
+    client: StackProgram
     transport: str
     port: int
     hostname: str
@@ -123,7 +123,7 @@ class _Stamped:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Network(_Stamped):
+class NetworkUp(_Stamped):
     """The network is up, with its settings as read back.
 
     `sysctls`: {node: {sysctl: value, None if the kernel lacks it}}; `offload`: {"node:interface": {feature: on}}.
@@ -139,7 +139,7 @@ class Network(_Stamped):
 class CongestionControl(_Stamped):
     """The sender's congestion control in the warm-up; None if none was seen."""
 
-    found: CongestionControlSeen | None
+    observed: CongestionControlSeen | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -227,12 +227,12 @@ class End(_Stamped):
 
 
 Event = (
-    Network | CongestionControl | CellBegins | Calibration | TrialDone | TrialFailed | Unsupported | Probed
+    NetworkUp | CongestionControl | CellBegins | Calibration | TrialDone | TrialFailed | Unsupported | Probed
     | TransferProbed | VisitsProbed | HopsTried | Fault | End
 )  # fmt: skip
 #: {name on the wire: class}
 EVENTS: dict[str, type[Event]] = {
-    "network": Network,
+    "network": NetworkUp,
     "congestion_control": CongestionControl,
     "cell": CellBegins,
     "calibration": Calibration,

@@ -39,12 +39,12 @@ class Sampler:
         silence_s: float = math.inf,
     ) -> None:
         with inside(server):
-            self._tcp = netlink.TcpInfo()
-        self._proxy_tcp: netlink.TcpInfo | None = None
+            self._tcp = netlink.TcpInfoReader()
+        self._proxy_tcp: netlink.TcpInfoReader | None = None
         self._proxy_info: dict[str, Any] | None = None
         if proxy is not None:
             with inside(proxy):
-                self._proxy_tcp = netlink.TcpInfo()
+                self._proxy_tcp = netlink.TcpInfoReader()
         with inside(bottleneck):
             self._queue = netlink.QueueStatistics(interface_index, handle)
         self._port = port

@@ -365,12 +365,12 @@ class VisitFacts:
     whole: ProcessSeen | None = None
     side_by_side: tuple[ProcessSeen, ...] = ()
     several: ProcessSeen | None = None
-    asked: tuple[str, ...] = ()
+    requested: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FramesSeen:
     """How many frames were seen at the bottleneck, and the median of each one's longest run of one repeated byte."""
 
-    seen: int
+    frames: int
     median_run: int | None

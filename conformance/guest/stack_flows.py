@@ -9,7 +9,7 @@ import signal
 import time
 
 from conformance.guest import kernel_flows, netns
-from conformance.guest.clock import Fault
+from conformance.guest.clock import ClockFault
 from conformance.guest.flow_looks import FLOW_COLUMNS, Algorithm, Connections, table
 from conformance.guest.process import StackProcess
 from conformance.guest.seen import FlowSeen, GroupSeen
@@ -36,15 +36,15 @@ class StackGroup:
     """
 
     def __init__(
-        self, stage: Stage, at: int, asked: GroupFlows, cleanup: contextlib.ExitStack, flow: int,
+        self, stage: Stage, at: int, group: GroupFlows, cleanup: contextlib.ExitStack, flow: int,
         logs: Mapping[str, str], detailed: bool,
     ) -> None:  # fmt: skip
         self._detailed = detailed
         self._logs = {("server", 0): logs["server"], ("client", flow): logs["client"]} if logs else {}
-        flows = asked.flows
+        flows = group.flows
         self.at, self._stage, self._flows, self._cleanup = at, stage, flows, cleanup
         self._host, self._clients = stage.place.senders[at], stage.place.receivers[at]
-        self._variables = {**asked.variables, **self._lists(asked)}
+        self._variables = {**group.variables, **self._lists(group)}
         self._rows: list[list[tuple[float | None, ...]]] = [[] for _ in flows]
         self._infos: list[dict[str, Any] | None] = [None for _ in flows]
         self._algorithms = [Algorithm() for _ in flows]
@@ -74,13 +74,13 @@ class StackGroup:
             return StackProcess(seat.node, seat.command, environment, seat.folder, self._stage.job.limits)
         except BlockingIOError as error:
             most = self._stage.job.limits.processes
-            raise Fault(f"cannot start the {role}: the stack already runs {most} processes, its limit") from error
+            raise ClockFault(f"cannot start the {role}: the stack already runs {most} processes, its limit") from error
         except OSError as error:
-            raise Fault(f"cannot start {' '.join(seat.command)}: {error.strerror or error}") from error
+            raise ClockFault(f"cannot start {' '.join(seat.command)}: {error.strerror or error}") from error
 
-    def _lists(self, asked: GroupFlows) -> dict[str, str]:
+    def _lists(self, group: GroupFlows) -> dict[str, str]:
         """Write what clients are told in files. Return {variable: path}."""
-        lists = {"CC_REQUESTS": ("requests", asked.requests), "CC_CONNECTIONS": ("connections", asked.connections)}
+        lists = {"CC_REQUESTS": ("requests", group.requests), "CC_CONNECTIONS": ("connections", group.connections)}
         folder = self._stage.job.work_dir
         return {
             name: kernel_flows.write_lines(folder, self._host, kind, lines)
@@ -143,7 +143,7 @@ class StackGroup:
                     self._rows[number].append((t_s, info["acked_bytes"], info["rtt_ms"], info["cwnd_segments"]))
 
     def _arrived(self, host: Host) -> int:
-        return sum(found.rx_bytes for found in netns.interface_counters(self._stage.node(host)).values())
+        return sum(counters.rx_bytes for counters in netns.interface_counters(self._stage.node(host)).values())
 
     def seen(self) -> GroupSeen:
         server = self._server.seen()

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from conformance.guest.protocol import Job, Program
+    from conformance.guest.protocol import Job, StackProgram
     from conformance.guest.topology import Host, Place
 
 
@@ -31,7 +31,7 @@ class Stage:
     def node(self, host: Host) -> Any:
         return self.net[host.node]
 
-    def program(self, role: str) -> Program:
+    def program(self, role: str) -> StackProgram:
         """Return the stack's program for "server" or "client"."""
         return self.job.server if role == "server" else self.job.client
 

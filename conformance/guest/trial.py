@@ -18,7 +18,7 @@ import time
 import types
 
 from conformance.guest import bonding, calibrate, clock, detailed, folders, programs, round_trips, tc, watched
-from conformance.guest.clock import Fault
+from conformance.guest.clock import ClockFault
 from conformance.guest.kernel_flows import LOOK_NS, KernelGroup, first_known
 from conformance.guest.outgoing import Outgoing
 from conformance.guest.process import kill_descendants
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from conformance.guest.seen import LinkSeen
     from conformance.guest.stage import Stage
 
-    class Looks(Protocol):
+    class TrialLooks(Protocol):
         """What samples a trial while it runs.
 
         `at_the_end`: also when all flows have ended, if a sample is due then. `silent`: nothing happens any more, so
@@ -65,7 +65,7 @@ _DRAIN_S = 1
 def run(
     stage: Stage, trial_job: TrialJob, target: str = "", logs: Mapping[str, str] = types.MappingProxyType({})
 ) -> TrialFacts:
-    """Carry out one trial, and return what was seen of it; write its captures to the folder `target`. Raises Fault.
+    """Carry out one trial, and return what was seen of it; write its captures to `target`. Raises ClockFault.
 
     `logs`: for each role the folder that the programs of the captured flow may write logs to, if any.
     """
@@ -106,7 +106,7 @@ def _carry_out(
         try:
             splitters = programs.splitters(stage, trial_job, cleanup)
         except RuntimeError as error:
-            raise Fault(str(error)) from error
+            raise ClockFault(str(error)) from error
         # A lone flow waits for no program that takes time to start.
         lead_ns = 0 if detail and len(trial_job.groups) == 1 else _LEAD_NS
         begin_ns = (time.monotonic_ns() + lead_ns) // _STEP_NS * _STEP_NS + _STEP_NS
@@ -121,7 +121,7 @@ def _carry_out(
         if detail is None:
             watches, queues = programs.watches(stage, trial_job, cleanup)
             calls = clock.system_calls()
-            looks: Looks = _Looks(list(stacks.values()), [queue for both in queues for queue in both])
+            looks: TrialLooks = _Looks(list(stacks.values()), [queue for both in queues for queue in both])
             _sleep_until(begin_ns)
         else:
             if lead_ns:
@@ -153,7 +153,7 @@ def _carry_out(
             bonded = bond.stop() if bond else None
             split = tuple(splitter_seen for splitter in splitters for splitter_seen in splitter.stop())
         except RuntimeError as error:
-            raise Fault(str(error)) from error
+            raise ClockFault(str(error)) from error
         return TrialFacts(
             seed=trial_job.seed, virtual_s=_s(time.monotonic_ns() - began_ns), elapsed_s=_s(elapsed_ns),
             timed_out=timed_out, system_calls=counted, links=links, changes=changed, captured={}, bond=bonded,
@@ -274,7 +274,7 @@ def _kernel_groups(
             continue
         algorithm = first_known(group.algorithms)
         if algorithm is None:
-            raise Fault(f"this kernel has no congestion control {' or '.join(group.algorithms)} for group "
+            raise ClockFault(f"this kernel has no congestion control {' or '.join(group.algorithms)} for group "
                         f"{stage.job.network.groups[at].name}: choose one that it has (cubic, reno, bbr)")  # fmt: skip
         hosts = stage.place.senders[at], stage.place.receivers[at][0]
         nodes = stage.node(hosts[0]), stage.node(hosts[1])
@@ -315,7 +315,7 @@ def _follow(
     stacks: Sequence[StackGroup],
     kernels: dict[int, tuple[KernelGroup, str]],
     whole: Collection[int],
-    looks: Looks,
+    looks: TrialLooks,
 ) -> bool:
     """Start and stop the stack's flows, and sample, until all with an end have ended. Return whether time ran out.
 

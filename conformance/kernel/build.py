@@ -160,7 +160,7 @@ class _Recipe:
 
     inputs: Mapping[str, Any]
     users: Sequence[pathlib.Path]
-    own: Sequence[pathlib.Path]
+    paths: Sequence[pathlib.Path]
     #: our patches that only make guests faster
     faster: Sequence[pathlib.Path]
     #: our part of the configuration, guest.config
@@ -182,7 +182,7 @@ def _recipe(version: tuple[int, int], source: str, users: Sequence[pathlib.Path]
         "config": digests.of_bytes(fragment.encode()),
         "patches": [digests.of_bytes(p.read_bytes()) for p in [*users, *paths, *faster]],
     }
-    return _Recipe(inputs=inputs, users=users, own=paths, faster=faster, fragment=fragment)
+    return _Recipe(inputs=inputs, users=users, paths=paths, faster=faster, fragment=fragment)
 
 
 def _build(recipe: _Recipe, located: pathlib.Path, progress: Progress, jobs: int | None) -> None:
@@ -192,7 +192,7 @@ def _build(recipe: _Recipe, located: pathlib.Path, progress: Progress, jobs: int
     try:
         progress(0, 0, "unpacking the source")
         sources.unpack(located, tree)
-        for patch in [*recipe.users, *recipe.own]:
+        for patch in [*recipe.users, *recipe.paths]:
             _apply(patch, tree)
         faster = []
         for patch in recipe.faster:

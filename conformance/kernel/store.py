@@ -131,11 +131,11 @@ def _read(name: str, digest: str) -> Kernel:
 
 def kernels() -> list[Kernel]:
     """Return every built kernel that has a name, sorted by name."""
-    kernels: dict[str, Kernel] = {}
+    by_name: dict[str, Kernel] = {}
     for entry in (entry for cache in paths.caches() for entry in (cache / "kernels" / "names").glob("[!.]*")):
         with contextlib.suppress(OSError, ValueError, KeyError):
-            kernels.setdefault(entry.name, _read(entry.name, entry.read_text().strip()))
-    return [kernels[name] for name in sorted(kernels)]
+            by_name.setdefault(entry.name, _read(entry.name, entry.read_text().strip()))
+    return [by_name[name] for name in sorted(by_name)]
 
 
 def find(name: str = DEFAULT_NAME) -> Kernel:

@@ -116,17 +116,17 @@ def load(stack: str, client: str = COMMON, given: Sequence[str] = ()) -> Adapter
                 "choose another with --client",
             )
     own_digest = files_digest(about)
-    build = building.ensure(about, own_digest, sources=trees, taken=_taken(about)) if about.build else None
-    version, has = _describe(about.folder / about.program, build)
+    build_dir = building.ensure(about, own_digest, sources=trees, taken=_taken(about)) if about.build else None
+    version, has = _describe(about.folder / about.program, build_dir)
     if trees:
         version += WITH_TREES + ", ".join(source.label for source in trees)
     programs = [pathlib.Path(program) for tool in about.needs if (program := manifest.which(tool))]
-    programs += sorted(f for f in build.rglob("*") if f.is_file()) if build else []
+    programs += sorted(f for f in build_dir.rglob("*") if f.is_file()) if build_dir else []
     of_trees = [sources.digest(trees)] if trees else []
     return Adapter(
         manifest=about,
         client=other,
-        build=build,
+        build=build_dir,
         version=version if other is None else f"{version}{CLIENT}{other.name} ({other.version})",
         has=has,
         # Results are stored under this digest, so it must not change for builds without trees.

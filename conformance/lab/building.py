@@ -104,9 +104,9 @@ def ensure(
     """
     name, recipe = manifest.name, manifest.build or {}
     files_digest = with_sources(files_digest, sources)
-    found = place(name, files_digest)
-    if found.exists() and not again:
-        return found  # another build of this stack, from other sources, may hold the lock for minutes
+    folder = place(name, files_digest)
+    if folder.exists() and not again:
+        return folder  # another build of this stack, from other sources, may hold the lock for minutes
     if lacking := missing(recipe):
         raise UserError(f"building {name} needs {', '.join(lacking)}", manifest.mend(lacking))
     if recipe.get("unasked") and not explicit:
@@ -223,11 +223,11 @@ def _build(
     # The build is made in another folder and moved into place as a whole. No adapter's name has a plus in it; a colon
     # would split the lists of folders (LD_LIBRARY_PATH) that compilers make.
     with tempfile.TemporaryDirectory(dir=home.parent, prefix=f".{name}+") as temporary:
-        made = pathlib.Path(temporary, "build")
-        made.mkdir()
+        built = pathlib.Path(temporary, "build")
+        built.mkdir()
         log = home.parent / f"{name}.log"
         environment = {**os.environ, "PATH": manifests.search_path(), **_COUNT_ALOUD, **workshop.environment, **taken}
-        environment["CC_BUILD"] = str(made)
+        environment["CC_BUILD"] = str(built)
         progress(None, None, "")  # tells the caller that something is built, however soon it is done
         work = workshop.folder or pathlib.Path(temporary)
         status = _run([str(folder / recipe["program"])], work, environment, log, progress)
@@ -237,17 +237,17 @@ def _build(
             mend = f"install Rust {rust} or later, with rustup" if rust else f"see {log}"
             raise Failed(f"{name} does not build: {_telling(log)}", mend, _last(log))
         workshop.check()
-        workshop.replace(made)
-        if not any(made.iterdir()):
+        workshop.replace(built)
+        if not any(built.iterdir()):
             raise UserError(f"building {name} left nothing in CC_BUILD", f"fix its {recipe['program']}")
         # Stacks run as the user nobody, so it must be able to read this, whatever the umask is here.
-        for path in (made, *made.rglob("*")):
+        for path in (built, *built.rglob("*")):
             if not path.is_symlink():
                 path.chmod(path.stat().st_mode | (0o055 if path.is_dir() or path.stat().st_mode & 0o100 else 0o044))
         if home.exists():
             # Guests that run from the old build keep the files that they have open; later guests find the new build.
             home.rename(pathlib.Path(temporary, "old"))
-        made.rename(home)
+        built.rename(home)
 
 
 def _run(
@@ -274,11 +274,11 @@ def _how_far(log: pathlib.Path) -> tuple[int | None, int | None, str]:
     done: int | None = None
     total: int | None = None
     for line in reversed(lines):
-        if found := re.search(r"\b(\d+)/(\d+)\b", line):
-            done, total = int(found[1]), int(found[2])
-        elif found := re.search(r"\b(\d+)%", line):
-            done, total = int(found[1]), 100
-        if found:
+        if progress := re.search(r"\b(\d+)/(\d+)\b", line):
+            done, total = int(progress[1]), int(progress[2])
+        elif progress := re.search(r"\b(\d+)%", line):
+            done, total = int(progress[1]), 100
+        if progress:
             break
     return done, total, _printable(lines[-1]) if lines else ""
 
@@ -300,8 +300,8 @@ _PANIC = re.compile(r"^thread '.*panicked at \S+:$")
 
 def _rust_needed(log: pathlib.Path) -> str | None:
     """Return the version of Rust that a failed build's log asks for, the newest if crates ask for several."""
-    asked = re.findall(r"\brequires rustc (\d+)\.(\d+)", log.read_text(errors="replace"))
-    return ".".join(max(asked, key=lambda version: [int(part) for part in version])) if asked else None
+    required = re.findall(r"\brequires rustc (\d+)\.(\d+)", log.read_text(errors="replace"))
+    return ".".join(max(required, key=lambda version: [int(part) for part in version])) if required else None
 
 
 def _telling(log: pathlib.Path) -> str:

@@ -62,10 +62,10 @@ def with_packets(
     if measurement.outcome not in _SAYS_SOMETHING:
         return measurement
     try:
-        found = _packets(measurement.trial.setting, folder, unseen, transport)
+        packets = _packets(measurement.trial.setting, folder, unseen, transport)
     except UserError as error:
         return _error(measurement, f"packets: {error}")
-    return dataclasses.replace(measurement, packets=found)
+    return dataclasses.replace(measurement, packets=packets)
 
 
 def with_delivery(
@@ -88,13 +88,13 @@ def with_delivery(
     try:
         if lost := sum(unseen.values()):
             raise UserError(f"{lost} frames did not fit into the guest's memory for captures")
-        sent, came, asked = _captured(measurement.trial.setting, folder, transport)
-        found = delivery.of_flow(network, sent.packets, came.packets, asked.packets, elapsed_s)
+        sent, came, answers = _captured(measurement.trial.setting, folder, transport)
+        arrivals = delivery.of_flow(network, sent.packets, came.packets, answers.packets, elapsed_s)
     except UserError as error:
         return _error(measurement, f"delivery: {error}")
     at = next(at for at, flow in enumerate(measurement.flows) if flow["group"] == network.tested.name)
     flows = [dict(flow) for flow in measurement.flows]
-    flows[at]["delivery"] = found
+    flows[at]["delivery"] = arrivals
     return dataclasses.replace(measurement, flows=tuple(flows))
 
 
@@ -107,14 +107,14 @@ def _packets(
 ) -> Mapping[str, object]:
     from conformance.model.captures import packets
 
-    sent, came, asked = _captured(setting, folder, transport, captures_of(setting).client)
+    sent, came, answers = _captured(setting, folder, transport, captures_of(setting).client)
     if not sum(unseen.values()):
-        return packets.matched(sent, came, asked).to_json()
+        return packets.matched(sent, came, answers).to_json()
     # Each capture holds the first frames of its interface, so both are whole until the first of them was full.
     names = captures_of(setting)[:2]
     pairs = zip(names, (sent, came), strict=True)
     end_s = min((float(of.seconds[-1]) for name, of in pairs if unseen.get(name) and len(of)), default=math.inf)
-    held = (of.chosen(of.seconds <= end_s) for of in (sent, came, asked))
+    held = (of.chosen(of.seconds <= end_s) for of in (sent, came, answers))
     return packets.matched(*held).whose_fate_is_known().to_json()
 
 
@@ -137,6 +137,6 @@ def _captured(
         entered, left = ((folder / f"{name}.pcap").read_bytes() for name in (sent_name, came_name))
     except OSError as error:
         raise UserError(f"cannot read a capture: {error.strerror}") from None
-    sent, asked = pcap.frames(entered, PROTOCOLS[transport], server, client)
+    sent, answers = pcap.frames(entered, PROTOCOLS[transport], server, client)
     came, _ = pcap.frames(left, PROTOCOLS[transport], server, client)
-    return sent, came, asked
+    return sent, came, answers

@@ -66,8 +66,8 @@ def unpacked(image: str) -> pathlib.Path:
 def _ensure(image: str, config: bytes, blobs: list[str], files: "_Files") -> pathlib.Path:
     about = _document(config, "its configuration")
     _check_architecture(image, about.get("architecture"))
-    rootfs = about.get("rootfs")
-    digests = rootfs.get("diff_ids") if isinstance(rootfs, dict) else None
+    declared = about.get("rootfs")
+    digests = declared.get("diff_ids") if isinstance(declared, dict) else None
     if not isinstance(digests, list) or len(digests) != len(blobs):
         raise _NoImage("its configuration does not say what its layers are")
     home: pathlib.Path = paths.cache("images", hashlib.sha256(config).hexdigest()[:16], name_of(image))

@@ -144,16 +144,18 @@ def _tuple(names: Iterable[str] | None) -> tuple[str, ...] | None:
     return None if names is None else tuple(names)
 
 
-def _own(adapter: Adapter, at: pathlib.Path | str) -> protocol.Program:
+def _own(adapter: Adapter, at: pathlib.Path | str) -> protocol.StackProgram:
     rootfs = f"{at}/rootfs" if adapter.rootfs else None
-    return protocol.Program(path=f"{at}/adapter/{adapter.manifest.program}", build_dir=f"{at}/build", rootfs=rootfs)
+    return protocol.StackProgram(
+        path=f"{at}/adapter/{adapter.manifest.program}", build_dir=f"{at}/build", rootfs=rootfs
+    )
 
 
-def _client(adapter: Adapter, at: pathlib.Path | str) -> protocol.Program:
+def _client(adapter: Adapter, at: pathlib.Path | str) -> protocol.StackProgram:
     if adapter.client is None:
         return _own(adapter, at)
     program = f"{at}/client/{adapter.client.manifest.program}"
-    return protocol.Program(path=program, build_dir=f"{at}/client-build", rootfs=None)
+    return protocol.StackProgram(path=program, build_dir=f"{at}/client-build", rootfs=None)
 
 
 def is_detailed(setting: Setting) -> bool:
@@ -198,11 +200,11 @@ def network_job_of(setting: Setting, stack: str) -> network_job.NetworkJob:
         splitters=tuple(
             network_job.SplitterJob(
                 node=splitter.node,
-                program=_splitter_file(one),
-                ours=one.program == SPLITTER,
-                algorithms=tuple(name for name in (own.to_client, own.to_server) if name is not None),
+                program=_splitter_file(splitter.proxy),
+                ours=splitter.proxy.program == SPLITTER,
+                algorithms=tuple(name for name in (kernels.to_client, kernels.to_server) if name is not None),
             )
-            for splitter, one, own in ((each, each.proxy, _of_kernel(each.proxy)) for each in network.splitters)
+            for splitter, kernels in ((each, _of_kernel(each.proxy)) for each in network.splitters)
         ),
     )  # fmt: skip
 
@@ -214,12 +216,12 @@ def _splitter_file(of: Proxy) -> str:
 def _programs(network: Network, stack: str, detailed: bool) -> dict[str, pathlib.Path]:
     """Return {file in the scratch folder: the program} of the programs that a network needs. Raises UserError."""
     # A flow that is recorded in detail has neither watches, changes nor impairments beside it.
-    own = () if all(is_by_stack(group, stack) for group in network.flows) else (load.FLOWS,)
-    needed = own if detailed else load.PROGRAMS
-    found = {name: path for name, path in (load.programs() if needed else {}).items() if name in needed}
+    kernels = () if all(is_by_stack(group, stack) for group in network.flows) else (load.FLOWS,)
+    needed = kernels if detailed else load.PROGRAMS
+    programs = {name: path for name, path in (load.programs() if needed else {}).items() if name in needed}
     if network.bond is not None:
-        found[load.BOND] = load.bond()
-    return found | {_splitter_file(one.proxy): proxy.program(one.proxy) for one in network.splitters}
+        programs[load.BOND] = load.bond()
+    return programs | {_splitter_file(splitter.proxy): proxy.program(splitter.proxy) for splitter in network.splitters}
 
 
 def _of_kernel(of: Proxy) -> Proxy:
@@ -255,9 +257,10 @@ def why_not(setting: Setting, adapter: Adapter) -> str | None:
         )
     if not any(group.requests and is_by_stack(group, adapter.name) for group in groups):
         return None
-    for one, what in ((adapter, "serves"), (client, "asks for")):
-        if one.manifest.contract < SEVERAL_REQUESTS:
-            return f"{one.name} {what} only one body on a connection (contract {one.manifest.contract} in its manifest)"
+    for stack, what in ((adapter, "serves"), (client, "asks for")):
+        if stack.manifest.contract < SEVERAL_REQUESTS:
+            contract = f"(contract {stack.manifest.contract} in its manifest)"
+            return f"{stack.name} {what} only one body on a connection {contract}"
     return None
 
 
@@ -274,10 +277,10 @@ def cell_of(trials: Sequence[Trial], traced: FlowOf | None = None, trace: str | 
         trials=tuple(_trial(trial, traced, trace) for trial in trials),
         probes=tuple(
             network_job.HopProbe(
-                link=at, way=way, rule=impairing.rule(asked, 0), packets=_PROBE_PACKETS,
-                longest_ms=impairing.longest_ms(asked),
+                link=at, way=way, rule=impairing.rule(impairments, 0), packets=_PROBE_PACKETS,
+                longest_ms=impairing.longest_ms(impairments),
             )
-            for at, way, asked in _tried(trials[0])
+            for at, way, impairments in _tried(trials[0])
         ),
     )  # fmt: skip
 
@@ -286,11 +289,11 @@ def link_probes(network: Network) -> tuple[network_job.LinkProbe, ...]:
     """Return the probes that calibrate the links of a network."""
     return tuple(
         network_job.LinkProbe(
-            link=at, way=WAYS.index(way), rate_mbps=calibration.probed_mbps(asked), delay_ms=asked.delay_ms,
-            loss_pct=asked.loss_pct, rate_packets=calibration.rate_packets(asked),
-            pace_mbps=calibration.pace_mbps(asked),
+            link=at, way=WAYS.index(way), rate_mbps=calibration.probed_mbps(direction), delay_ms=direction.delay_ms,
+            loss_pct=direction.loss_pct, rate_packets=calibration.rate_packets(direction),
+            pace_mbps=calibration.pace_mbps(direction),
         )
-        for at, way, asked in calibration.probed(network)
+        for at, way, direction in calibration.probed(network)
     )  # fmt: skip
 
 
@@ -299,19 +302,21 @@ def _tried(trial: Trial) -> Iterator[tuple[int, int, Impairments]]:
     network = trial.setting.network
     for at, link in enumerate(network.links):
         for number, way in enumerate(WAYS):
-            yield from ((at, number, asked) for asked in network.impairments(link, way) if not asked.none)
+            yield from (
+                (at, number, impairments) for impairments in network.impairments(link, way) if not impairments.none
+            )
 
 
 def hop_problems(trial: Trial, observed: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return what the hops of a trial's setting did to probe packets (seen.HopSeen) that was not requested."""
-    network, found = trial.setting.network, []
+    network, problems = trial.setting.network, []
     tried = list(_tried(trial))
     if len(observed) != len(tried):
         return ["the guest did not say what happened to impaired packets"] if tried else []
-    for (at, way, asked), seen in zip(tried, observed, strict=True):
+    for (at, way, impairments), shown in zip(tried, observed, strict=True):
         where = f"({network.links[at].name}, {WAYS[way]})"
-        found += [f"{problem} {where}" for problem in hop_checks.problems(asked, hop_probe.SIZES, seen)]
-    return found
+        problems += [f"{problem} {where}" for problem in hop_checks.problems(impairments, hop_probe.SIZES, shown)]
+    return problems
 
 
 def _trial(trial: Trial, traced: FlowOf | None, trace: str | None) -> network_job.TrialJob:
@@ -451,15 +456,15 @@ def _lines(setting: Setting, link: Link, way: str, off_ns: int) -> tuple[str, ..
     )
 
 
-def _changes(trial: Trial, network: Network, off_ns: Sequence[int]) -> Iterator[network_job.Change]:
+def _changes(trial: Trial, network: Network, off_ns: Sequence[int]) -> Iterator[network_job.ChangeJob]:
     for at, link in enumerate(network.links):
         for number, way in enumerate(WAYS):
             for change in network.changes(link, way, trial.setting.timeout_s):
                 seed = random.Random(f"change {at} {way} {change.at_ns} {trial.seed}").getrandbits(63)
-                made = rtnl.messages(network, change.direction, change.before, off_ns[at], seed)
-                if made:
-                    messages = tuple(message.hex() for message in made)
-                    yield network_job.Change(at_ns=change.at_ns, link=at, way=number, messages=messages)
+                requests = rtnl.messages(network, change.direction, change.before, off_ns[at], seed)
+                if requests:
+                    messages = tuple(message.hex() for message in requests)
+                    yield network_job.ChangeJob(at_ns=change.at_ns, link=at, way=number, messages=messages)
 
 
 def _rules(network: Network, link: Link, way: str, trial: Trial) -> tuple[str, ...]:
@@ -467,13 +472,13 @@ def _rules(network: Network, link: Link, way: str, trial: Trial) -> tuple[str, .
     if not network.impaired(link)[WAYS.index(way)]:
         return ()
     later = random.Random(f"pattern {link.name} {way} {trial.seed}").randrange
-    found = [impairing.rule(link.direction(way).impairments, 0, later)]
+    rules = [impairing.rule(link.direction(way).impairments, 0, later)]
     for change in network.changes(link, way, trial.setting.timeout_s):
         if change.direction.impairments != change.before.impairments:
             if change.at_ns == 0:
-                found.clear()
-            found.append(impairing.rule(change.direction.impairments, change.at_ns, later))
-    return tuple(found)
+                rules.clear()
+            rules.append(impairing.rule(change.direction.impairments, change.at_ns, later))
+    return tuple(rules)
 
 
 def _mask(network: Network, link: Link, lasts_s: float) -> int | None:
@@ -494,13 +499,13 @@ def _mask(network: Network, link: Link, lasts_s: float) -> int | None:
 
 
 def _group(network: Network, group: Flows, trial: Trial) -> network_job.GroupFlows:
-    asked = group.algorithm or trial.scheme.algorithm
+    algorithm = group.algorithm or trial.scheme.algorithm
     size = _body_bytes(network, group)
     return network_job.GroupFlows(
-        algorithms=() if is_by_stack(group, trial.scheme.stack) else KERNEL_NAMES.get(asked, (asked,)),
+        algorithms=() if is_by_stack(group, trial.scheme.stack) else KERNEL_NAMES.get(algorithm, (algorithm,)),
         pace=0 if group.pace_mbps is None else round(group.pace_mbps * 1e6 / 8),
         flows=tuple(
-            network_job.Flow(
+            network_job.FlowJob(
                 start_ns=start_ns,
                 bytes=size,
                 stop_ns=0 if group.seconds is None else start_ns + round(group.seconds * 1e9),

@@ -49,7 +49,7 @@ class Reader:
         self._at = 0
         #: the guest's uptime at its last event
         self.uptime_s = 0.0
-        self._network: protocol.Network | None = None
+        self._network: protocol.NetworkUp | None = None
         self._calibrations: dict[int, calibrations.Observed] = {}
         #: {index of a cell: what its hops did to probe packets}
         self._hops: dict[int, typing.Any] = {}
@@ -87,10 +87,10 @@ class Reader:
         """Yield the measurements that one event completes; `host` is what to note about wall time."""
         self.uptime_s = event.uptime_s
         match event:
-            case protocol.Network():
+            case protocol.NetworkUp():
                 self._network = event
-            case protocol.CongestionControl(found=found):
-                if why_not := self._kernels_other(found):
+            case protocol.CongestionControl(observed=shown):
+                if why_not := self._kernels_other(shown):
                     yield from self._unsupported(why_not, host)
             case protocol.CellBegins(index=index) if 0 <= index < len(self._owed):
                 self._at = index
@@ -112,30 +112,30 @@ class Reader:
             case protocol.Fault(message=message):
                 yield from self.give_up(message, host)
 
-    def _with_states(self, found: Measurement, index: int, whole: bool) -> Measurement:
+    def _with_states(self, measurement: Measurement, index: int, whole: bool) -> Measurement:
         """Add, to the measurement of a first pass, when the states that its trial waits for began; leave others alone.
 
         `whole`: all of its packets were captured.
         """
-        network, evidence = found.trial.setting.network, found.evidence
-        folder = self._captures_of(index, found.trial)
+        network, evidence = measurement.trial.setting.network, measurement.evidence
+        folder = self._captures_of(index, measurement.trial)
         if not network.states or not evidence or folder is None:
-            return found
+            return measurement
         try:
-            times = two_passes.times(found.trial, folder, self._adapter.manifest.transport, whole)
+            times = two_passes.times(measurement.trial, folder, self._adapter.manifest.transport, whole)
         except UserError as why:
-            return self._error(found.trial, f"first pass: {why}", found.host)
-        return dataclasses.replace(found, evidence={**evidence, "states": times})
+            return self._error(measurement.trial, f"first pass: {why}", measurement.host)
+        return dataclasses.replace(measurement, evidence={**evidence, "states": times})
 
     def _with_delivery(
-        self, found: Measurement, index: int, unseen: Mapping[str, int], elapsed_s: float
+        self, measurement: Measurement, index: int, unseen: Mapping[str, int], elapsed_s: float
     ) -> Measurement:
         """Add when the bytes of the tested group's first flow arrived, if its network asks for that."""
-        network = found.trial.setting.network
+        network = measurement.trial.setting.network
         if not network.delivery or network.states or self._traced:
-            return found
-        transport, folder = self._adapter.manifest.transport, self._captures_of(index, found.trial)
-        return captures.with_delivery(found, folder, unseen, transport, elapsed_s)
+            return measurement
+        transport, folder = self._adapter.manifest.transport, self._captures_of(index, measurement.trial)
+        return captures.with_delivery(measurement, folder, unseen, transport, elapsed_s)
 
     def give_up(self, why: str, host: Host) -> Iterator[Measurement]:
         """Yield an error for every trial still owed in the cell that was under way; other cells are unharmed."""
@@ -159,8 +159,8 @@ class Reader:
         if not _says_what_became(trial, facts):
             return self._error(trial, "the guest did not say what became of the stack's programs", host)
         network = {**wire.to_json(self._network), "calibration": wire.to_json(self._calibrations[index])}
-        found = trial_facts.measurement(trial, wire.to_json(facts), network, host)
-        with_states = self._with_states(found, index, not any(unseen.values()))
+        measurement = trial_facts.measurement(trial, wire.to_json(facts), network, host)
+        with_states = self._with_states(measurement, index, not any(unseen.values()))
         return self._with_packets(self._with_delivery(with_states, index, unseen, facts.elapsed_s), index, unseen)
 
     def _with_packets(self, measurement: Measurement, index: int, unseen: Mapping[str, int]) -> Measurement:
@@ -173,10 +173,10 @@ class Reader:
     def _captures_of(self, index: int, trial: Trial) -> pathlib.Path | None:
         return None if self._traces is None else self._traces / f"{index}-{trial.seed}"
 
-    def _without_captures(self, found: Measurement, index: int) -> Measurement:
-        if folder := self._captures_of(index, found.trial):
+    def _without_captures(self, measurement: Measurement, index: int) -> Measurement:
+        if folder := self._captures_of(index, measurement.trial):
             shutil.rmtree(folder, ignore_errors=True)  # they have been read
-        return found
+        return measurement
 
     def _uncalibrated(self, index: int) -> str | None:
         """Return why no measurement of a cell counts; None if its emulators delivered everything."""
@@ -188,11 +188,11 @@ class Reader:
         problems += calibration.sysctl_problems(setting, self._network.sysctls)
         return "calibration: " + "; ".join(problems) if problems else None
 
-    def _kernels_other(self, found: seen.CongestionControlSeen | None) -> str | None:
+    def _kernels_other(self, shown: seen.CongestionControlSeen | None) -> str | None:
         """Return why the kernel's algorithm, if the harness chose it, is not the one that was requested; or None."""
         if not self._kernels_own or not self._firsts:
             return None
-        return congestion.not_as_asked(self._firsts[0].scheme.algorithm, wire.to_json(found))
+        return congestion.not_as_asked(self._firsts[0].scheme.algorithm, wire.to_json(shown))
 
     def _unsupported(self, why: str, host: Host) -> Iterator[Measurement]:
         for batch in self._owed:
@@ -210,24 +210,24 @@ def _says_what_became(trial: Trial, facts: seen.TrialFacts) -> bool:
     network, stack = trial.setting.network, trial.scheme.stack
     if len(facts.groups) != len(network.flows) or len(facts.links) != len(network.links):
         return False
-    own = [of for group, of in zip(network.flows, facts.groups, strict=True) if job.is_by_stack(group, stack)]
-    ended = [flow for of in own for flow in of.flows if of.ready and flow.complete]
-    return all(of.server and of.flows for of in own) and all(flow.client for flow in ended)
+    of_stack = [of for group, of in zip(network.flows, facts.groups, strict=True) if job.is_by_stack(group, stack)]
+    ended = [flow for of in of_stack for flow in of.flows if of.ready and flow.complete]
+    return all(of.server and of.flows for of in of_stack) and all(flow.client for flow in ended)
 
 
 def probed(events: Iterable[protocol.Event]) -> dict[str, dict[str, typing.Any]]:
     """Return {probe's name: facts}, as contract.clauses() reads them, from the events of a guest that probed."""
-    found = {}
+    by_name = {}
     for event in events:
         match event:
             case protocol.Probed(name=name, facts=facts):
-                found[name] = wire.to_json(facts)
+                by_name[name] = wire.to_json(facts)
             case protocol.VisitsProbed(facts=visits):
-                found["visits"] = wire.to_json(visits)
+                by_name["visits"] = wire.to_json(visits)
             case protocol.TransferProbed(facts=transfer, frames=frames, written_outside=outside):
-                found["transfer"] = {
+                by_name["transfer"] = {
                     **wire.to_json(transfer),
                     "frames": wire.to_json(frames),
                     "written_outside": list(outside),
                 }
-    return found
+    return by_name

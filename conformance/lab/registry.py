@@ -34,7 +34,7 @@ def crate(name: str, version: str) -> pathlib.Path:
         except UserError:
             printed = _run(command, place)
     packages = json.loads(printed)["packages"]
-    return next(pathlib.Path(package["manifest_path"]).parent for package in packages if package["name"] == name)
+    return next(pathlib.Path(entry["manifest_path"]).parent for entry in packages if entry["name"] == name)
 
 
 @contextlib.contextmanager

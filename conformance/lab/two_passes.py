@@ -28,7 +28,7 @@ Times = Mapping[str, tuple[float, float]]
 def run(once: Callable[[Batches], Iterator[Measurement]], batches: Batches) -> Iterator[Measurement]:
     """Yield the measurements of trials, made in one pass or two; `once` makes each trial that it gets in one pass."""
     seconds: collections.deque[Sequence[Trial]] = collections.deque()
-    asked: dict[str, tuple[Trial, Times]] = {}
+    second_passes: dict[str, tuple[Trial, Times]] = {}
     rest = iter(batches)
     waited_for: set[str] = set()
 
@@ -44,26 +44,26 @@ def run(once: Callable[[Batches], Iterator[Measurement]], batches: Batches) -> I
             else:
                 return
 
-    for found in once(supply()):
-        if found.trial.key in asked:
-            trial, times = asked.pop(found.trial.key)
-            yield _second(trial, found, times)
-        elif not _states(found.trial) or found.outcome not in (Outcome.OK, Outcome.TIMEOUT):
-            waited_for.discard(found.trial.key)
-            yield found
+    for measurement in once(supply()):
+        if measurement.trial.key in second_passes:
+            trial, began = second_passes.pop(measurement.trial.key)
+            yield _second(trial, measurement, began)
+        elif not _states(measurement.trial) or measurement.outcome not in (Outcome.OK, Outcome.TIMEOUT):
+            waited_for.discard(measurement.trial.key)
+            yield measurement
         else:
-            waited_for.discard(found.trial.key)
-            times = found.evidence["states"]
+            waited_for.discard(measurement.trial.key)
+            began = measurement.evidence["states"]
             try:
-                then = second_pass(found.trial, times)
+                then = second_pass(measurement.trial, began)
             except UserError as why:
-                never = [state for state in _states(found.trial) if state not in times]
+                never = [state for state in _states(measurement.trial) if state not in began]
                 yield Measurement(
-                    trial=found.trial, outcome=Outcome.ERROR, message=str(why), host=found.host,
+                    trial=measurement.trial, outcome=Outcome.ERROR, message=str(why), host=measurement.host,
                     evidence={"never_came": never} if never else {},
                 )  # fmt: skip
             else:
-                asked[then.key] = found.trial, times
+                second_passes[then.key] = measurement.trial, began
                 seconds.append([then])
 
 
@@ -80,12 +80,12 @@ def second_pass(trial: Trial, times: Times) -> Trial:
     return dataclasses.replace(trial, setting=dataclasses.replace(setting, network=network.at(times)))
 
 
-def _second(trial: Trial, found: Measurement, times: Times) -> Measurement:
+def _second(trial: Trial, measurement: Measurement, times: Times) -> Measurement:
     """Return the measurement of a second pass as that of the trial that was requested."""
-    evidence = found.evidence
-    if found.outcome in (Outcome.OK, Outcome.TIMEOUT):
+    evidence = measurement.evidence
+    if measurement.outcome in (Outcome.OK, Outcome.TIMEOUT):
         evidence = {**evidence, "triggered": {state: times[state][0] for state in _states(trial)}}
-    return dataclasses.replace(found, trial=trial, evidence=evidence)
+    return dataclasses.replace(measurement, trial=trial, evidence=evidence)
 
 
 def times(trial: Trial, folder: pathlib.Path, transport: str, whole: bool) -> Times:
@@ -100,18 +100,18 @@ def times(trial: Trial, folder: pathlib.Path, transport: str, whole: bool) -> Ti
     tested = network.tested
     where = captures.captures_of(trial.setting, trial.scheme.stack)
     protocol = captures.PROTOCOLS[transport if tested.is_stack else "tcp"]
-    sent, asked = _captured(folder / f"{where.sent}.pcap", protocol, where)
+    sent, answers = _captured(folder / f"{where.sent}.pcap", protocol, where)
     came, _ = _captured(folder / f"{where.came}.pcap", protocol, where)
     if not tested.is_stack:
         sent, came = ([packet for packet in of if _is_first(packet)] for of in (sent, came))
     rtt_s = network.rtt_s(tested)
-    found = flows.flow(
-        sent, came, asked, one_way_s=rtt_s / 2, bytes_per_s=(network.rate_mbps(tested) or 0) * 1e6 / 8
+    flow = flows.flow(
+        sent, came, answers, one_way_s=rtt_s / 2, bytes_per_s=(network.rate_mbps(tested) or 0) * 1e6 / 8
     )  # fmt: skip
-    began = {state: states.BEGINS_S[state](found) for state in network.states}
+    began = {state: states.BEGINS_S[state](flow) for state in network.states}
     if None in began.values() and not whole:
         raise UserError("the memory for captures was full", "use a lower rate or a shorter time")
-    return {state: (round(found.began_s + at_s, 9), rtt_s) for state, at_s in began.items() if at_s is not None}
+    return {state: (round(flow.began_s + at_s, 9), rtt_s) for state, at_s in began.items() if at_s is not None}
 
 
 def _is_first(packet: pcap.Packet) -> bool:

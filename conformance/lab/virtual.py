@@ -291,7 +291,7 @@ def one_guest(
 
 #: {event: the work that it ends}: the time of this work is noted with the next trial
 _PARTS: Mapping[type[protocol.Event], str] = {
-    protocol.Network: "start_s",
+    protocol.NetworkUp: "start_s",
     protocol.CongestionControl: "start_s",
     protocol.Calibration: "calibration_s",
 }
@@ -310,7 +310,7 @@ def follow(
     `feed` is called whenever the guest may need another cell. "wall_s" of a trial is the time since the event before
     it. Raises UserError if the guest was refused a process: it would wait forever.
     """
-    events = Tail(scratch / "out.jsonl")
+    tail = Tail(scratch / "out.jsonl")
     refused, killed = limits.refused_processes(), limits.killed_for_memory()
     feed()
     last = time.monotonic()
@@ -319,7 +319,7 @@ def follow(
         ended = guest.exit_status is not None
         if limits.refused_processes() > refused:
             raise endings.too_few_processes()
-        for event in events.read():
+        for event in tail.read():
             now = time.monotonic()
             took_s, last = round(now - last, 3), now
             if part := _PARTS.get(type(event)):

@@ -130,7 +130,9 @@ def comparison(section: compare.ComparedSection) -> altair.FacetChart:
     bandwidths = sorted({row.cell.bandwidth_mbps for row in section.rows})
     places = [_place(b, d) for b in bandwidths for d in sorted({row.cell.one_way_delay_ms for row in section.rows})]
     everything = altair.Data(
-        values=[{"kind": kind, **v} for kind, rows in (("", places), ("zone", zone), ("point", points)) for v in rows]
+        values=[
+            {"kind": kind, **v} for kind, entries in (("", places), ("zone", zone), ("point", points)) for v in entries
+        ]
     )
     x = altair.X("loss_pct:Q", title="loss, %", scale=altair.Scale(nice=False, padding=8))
     y_scale = altair.Scale(domain=[0, 1])

@@ -192,7 +192,7 @@ class Series:
     @property
     def false_alarms(self) -> str | None:
         """The limit on false alarms over all results of the scheme, as part of a sentence; None if no zone judges."""
-        family = max(heatmap.family for heatmap in self.heatmaps)
+        family = max(each.family for each in self.heatmaps)
         return false_alarms(family) if family else None
 
     @property
@@ -208,7 +208,7 @@ class Series:
     @property
     def verdicts(self) -> list[Verdict]:
         """The verdicts on all metrics of all cells."""
-        return [verdict for heatmap in self.heatmaps for verdict in heatmap.verdicts]
+        return [verdict for each in self.heatmaps for verdict in each.verdicts]
 
     @property
     def verdict(self) -> Status:
@@ -324,7 +324,7 @@ def _series(
     for m in known:
         if isinstance(m.trial.setting.point, Cell):
             groups[m.trial.run, m.trial.setting.profile_digest].append(m)
-    all_series = []
+    several = []
     for (run, profile_digest), measurements in groups.items():
 
         def of(metric: str) -> Heatmap:
@@ -332,8 +332,8 @@ def _series(
             return heatmap(measurements, zone, metric, judged.get(run, {}).get(zone.id) if zone else None)  # noqa: B023
 
         others_ = [m.name for m in others() if (m.name, run[0].algorithm, profile_digest) in zones]
-        all_series.append(Series(utilization=of("utilization"), lost=of("lost_pct"), others=tuple(map(of, others_))))
-    return sorted(all_series, key=lambda s: (s.scheme.id, s.setting.profile, s.utilization.room, s.digest))
+        several.append(Series(utilization=of("utilization"), lost=of("lost_pct"), others=tuple(map(of, others_))))
+    return sorted(several, key=lambda s: (s.scheme.id, s.setting.profile, s.utilization.room, s.digest))
 
 
 def _with_evidence(measurements: Iterable[Measurement]) -> list[Measurement]:

@@ -83,10 +83,10 @@ def findings(measurements: Iterable[Measurement], zones: Iterable[Zone]) -> dict
 
 def rows(findings: Mapping[Run, Iterable[tuple[Zone, Finding]]]) -> list[PointRow]:
     """Return a PointRow for each finding at a point, in order of scheme and zone; heatmaps show those at cells."""
-    rows = [
+    judged = [
         PointRow(scheme=run[0], zone=zone, verdict=finding.confirmed)
         for run, of_run in findings.items()
         for zone, finding in of_run
         if not isinstance(finding.verdict.place, Cell)
     ]
-    return sorted(rows, key=lambda row: (row.scheme.id, row.zone.id, row.verdict.place))
+    return sorted(judged, key=lambda row: (row.scheme.id, row.zone.id, row.verdict.place))

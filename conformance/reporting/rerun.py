@@ -30,9 +30,9 @@ def cell(measurements: Sequence[Measurement]) -> tuple[str | None, str | None]:
     """
     # Repeats of a violation have fresh seeds, far from the others, and are no part of the cell's verdict.
     judged, _ = seeds.repeats_apart(measurements)
-    trial = judged[0].trial
+    trial_there = judged[0].trial
     numbers = sorted({m.trial.seed for m in judged})
-    options, why_not = _options(trial.setting)
+    options, why_not = _options(trial_there.setting)
     if why_not:
         return None, why_not
     first, last = numbers[0], numbers[-1]
@@ -44,36 +44,36 @@ def cell(measurements: Sequence[Measurement]) -> tuple[str | None, str | None]:
     words = [
         "conformance",
         "run",
-        trial.scheme.algorithm,
+        trial_there.scheme.algorithm,
         "--grid",
-        trial.setting.cell.id,
+        trial_there.setting.cell.id,
         "--trials",
         str(len(numbers)),
     ]
     of_seeds = [] if first == seeds.JUDGED else ["--first-seed", str(first)]
-    return shlex.join(words + of_seeds + _choice(trial) + options), None
+    return shlex.join(words + of_seeds + _choice(trial_there) + options), None
 
 
 def trial(measurement: Measurement) -> str | None:
     """Return the command that repeats one trial and captures its packets; None if there is none."""
-    trial = measurement.trial
-    setting = trial.setting
+    of = measurement.trial
+    setting = of.setting
     try:
         usual = scenarios.setting(setting.profile, setting.point)
     except UserError:  # this suite has no such scenario, or no such point of it
         return None
     if usual != setting:
         return None
-    words = ["conformance", "trace", trial.scheme.algorithm, setting.id, "--seed", str(trial.seed)]
-    return shlex.join([*words, *_choice(trial), "--profile", setting.profile, "--packets-only"])
+    words = ["conformance", "trace", of.scheme.algorithm, setting.id, "--seed", str(of.seed)]
+    return shlex.join([*words, *_choice(of), "--profile", setting.profile, "--packets-only"])
 
 
 def why(series: Series) -> str | None:
     """Return the command that shows from traces what looks wrong with a series; None if it does not violate."""
     if not series.verdict.against:
         return None
-    trial = next(m.trial for result in series.utilization.results.values() for m in result.measurements)
-    return shlex.join(["conformance", "why", trial.scheme.algorithm, *_choice(trial)])
+    first = next(m.trial for result in series.utilization.results.values() for m in result.measurements)
+    return shlex.join(["conformance", "why", first.scheme.algorithm, *_choice(first)])
 
 
 @functools.cache

@@ -29,7 +29,7 @@ class _Line:
 
     order: Order
     settled: bool
-    seen: str
+    content: str
     line: str
     path: pathlib.Path
     at: int
@@ -64,7 +64,7 @@ def merge(
             except (ValueError, RecursionError) as error:  # a number that JSON cannot express, or too deep a nesting
                 raise UserError(f"{path}:{number}: {error}") from None
             other = lines.get(key)
-            if other and other.settled and line.settled and other.seen != line.seen:
+            if other and other.settled and line.settled and other.content != line.content:
                 raise UserError(
                     f"trial {key} has different results in {other.path} and {path} (line {number})",
                     "equal trials give equal results: measure it again, and find out what differs between the machines",
@@ -111,7 +111,7 @@ def _line(measurement: Measurement, path: pathlib.Path, at: int) -> _Line:
     return _Line(
         order=order(trial),
         settled=measurement.settled,
-        seen=content,
+        content=content,
         line=digest.of_value(data),
         path=path,
         at=at,

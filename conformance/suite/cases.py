@@ -80,11 +80,16 @@ def _clause_cases(option: Options, stack: str) -> Iterator[QuestionCase]:
     --grid asks for networks, so with it only clauses of documents that are named are asked.
     """
     words, about = _words(option), options.manifest_of(option)
-    named = [one for one in about.offered() if not words or one in words] if option.grid is None else []
+    named = (
+        [algorithm for algorithm in about.offered() if not words or algorithm in words] if option.grid is None else []
+    )
     wanted = clauses.markers().keys() & set(words)
-    asked = [*clauses.firsts(about.transport, named), *clauses.asked(wanted, about.transport, about.offered(), words)]
+    about_clauses = [
+        *clauses.firsts(about.transport, named),
+        *clauses.asked(wanted, about.transport, about.offered(), words),
+    ]
     smoke = clauses.smoke()
-    for clause, algorithm in dict.fromkeys(asked):
+    for clause, algorithm in dict.fromkeys(about_clauses):
         question = ask(clause, clauses.setting(clause.network), algorithm, option.confirm)
         yield QuestionCase(
             name=f"{CLAUSE}[{clause.id}-{algorithm}-{stack}]",

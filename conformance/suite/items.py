@@ -64,13 +64,13 @@ class JudgedItem(pytest.Item):
     def expected(self) -> Expected | None:
         """What the stack is known to do here, or None."""
         session = self.config.stash.get(SESSION, None)
-        return session.asked.expected(self.case.question) if session else None
+        return session.session.expected(self.case.question) if session else None
 
     @property
     def finding(self) -> Finding:
         """What the session says of it."""
         assert self.judged is not None  # or its setup has failed
-        return self.config.stash[SESSION].asked.finding(self.judged, self.again)
+        return self.config.stash[SESSION].session.finding(self.judged, self.again)
 
     @property
     def options(self) -> Options:

@@ -23,5 +23,5 @@ def repeated(option: Options, names: Collection[Name]) -> dict[Name, Verdict]:
     notes = ConsoleNotes(Console())
     notes.say(f"{count(len(questions), 'new violation')}: measuring again with fresh seeds")
     measure = source(benches.find(chosen(option)), option.results, option.workers, notes)
-    repeated = session.repeats(plan_of(questions, option), questions, measure)
-    return {answer.question.name: answer.verdict for answer in repeated}
+    answers = session.repeats(plan_of(questions, option), questions, measure)
+    return {answer.question.name: answer.verdict for answer in answers}

@@ -67,9 +67,11 @@ class PytestSession:
         if not of_xdist:
             self.plan.refuse_blind()
             self.notes = kernel_notes(self.plan, option, bench, store)
-        self.asked = judging.Session(plan=self.plan, known=known, confirms=option.confirm)
+        self.session = judging.Session(plan=self.plan, known=known, confirms=option.confirm)
         workers = option.workers or (1 if of_xdist else None)
-        self._execution = Execution(self.plan, bench, store, workers=workers, ahead=not of_xdist, new=self.asked.is_new)
+        self._execution = Execution(
+            self.plan, bench, store, workers=workers, ahead=not of_xdist, new=self.session.is_new
+        )
 
     def ask(self, question: Question) -> Judged:
         """Wait for the answer to a test's question, if it can be judged at all. Raise UserError."""
@@ -79,7 +81,7 @@ class PytestSession:
         """Ask the question of a new violation again, with fresh seeds; return None for any other verdict. Raise
         UserError.
         """
-        return self._execution.repeat(judged) if self.asked.is_new(judged) else None
+        return self._execution.repeat(judged) if self.session.is_new(judged) else None
 
     @property
     def measures_ahead(self) -> bool:

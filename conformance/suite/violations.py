@@ -58,7 +58,9 @@ class Violations:
         """Find what violations are due to, before JUnit's XML is written."""
         if not (self._violations and self._blame_too) or exitstatus == pytest.ExitCode.INTERRUPTED:
             return
-        self._violations = [one for one in self._violations if one.zone.algorithm not in self._explained]
+        self._violations = [
+            violation for violation in self._violations if violation.zone.algorithm not in self._explained
+        ]
         self._blamed = blame.of_violations(
             self._violations, chosen(self._option), ConsoleNotes(Console()), workers=self._option.workers
         )

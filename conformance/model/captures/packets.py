@@ -73,22 +73,22 @@ class Packets:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Return the packets of a result line. Raises UserError if they cannot be read."""
-        sent, asked = data["sent"], data["asked"]
-        if sent + asked > _MOST:
-            raise UserError(f"a result line has {sent + asked} packets", f"at most {_MOST} are read")
-        size = 8 * (len(_COLUMNS) * sent + len(_OTHERS) * asked)
+        sent, answers = data["sent"], data["asked"]
+        if sent + answers > _MOST:
+            raise UserError(f"a result line has {sent + answers} packets", f"at most {_MOST} are read")
+        size = 8 * (len(_COLUMNS) * sent + len(_OTHERS) * answers)
         try:
             raw = zlib.decompressobj().decompress(base64.b64decode(data["columns"], validate=True), size + 1)
         except (zlib.error, binascii.Error) as error:
             raise UserError(f"the packets of a result line cannot be read: {error}", "measure it again") from None
         if len(raw) != size:
             raise UserError("the packets of a result line are cut short", "measure it again")
-        found, at = [], 0
-        for count in (*[sent] * len(_COLUMNS), *[asked] * len(_OTHERS)):
+        columns, at = [], 0
+        for count in (*[sent] * len(_COLUMNS), *[answers] * len(_OTHERS)):
             rows = numpy.frombuffer(raw, numpy.uint8, 8 * count, at).reshape(8, count)
-            found.append(numpy.ascontiguousarray(rows.T).view("<i8").reshape(count).astype(numpy.int64))
+            columns.append(numpy.ascontiguousarray(rows.T).view("<i8").reshape(count).astype(numpy.int64))
             at += 8 * count
-        sent_ns, sizes, travel_ns, ecn_sent, ecn_out, asked_ns, asked_bytes = found
+        sent_ns, sizes, travel_ns, ecn_sent, ecn_out, asked_ns, asked_bytes = columns
         sent_ns = numpy.cumsum(sent_ns)
         return cls(
             began_ns=data["began_ns"], sent_ns=sent_ns, bytes=sizes, ecn_sent=ecn_sent, ecn_out=ecn_out,
@@ -107,14 +107,14 @@ class Packets:
         last = int(arrived[-1])
         sent = {name: getattr(self, name)[: last + 1] for name in _COLUMNS}
         before = self.asked_ns <= self.sent_ns[last]
-        asked = {name: getattr(self, name)[before] for name in _OTHERS}
-        return dataclasses.replace(self, cut=True, **sent, **asked)
+        answers = {name: getattr(self, name)[before] for name in _OTHERS}
+        return dataclasses.replace(self, cut=True, **sent, **answers)
 
 
-def matched(sent: Frames, came: Frames, asked: Frames) -> Packets:
+def matched(sent: Frames, came: Frames, answers: Frames) -> Packets:
     """Return the packets of one flow from two captures, as pcap.frames() reads them.
 
-    `sent`, `asked`: the server's and the client's packets, where the server's enter the network; `came`: the server's
+    `sent`, `answers`: the server's and the client's packets, where the server's enter the network; `came`: the server's
     packets where they leave it. A packet is recognised without its ECN bits, as a mark changes these. Raises UserError
     if the captures are not of one transfer.
     """
@@ -141,7 +141,7 @@ def matched(sent: Frames, came: Frames, asked: Frames) -> Packets:
     out_ns[departures], ecn_out[departures] = _ns(came)[arrivals] - began_ns, _ecn(came)[arrivals]
     return Packets(
         began_ns=began_ns, bytes=sent.bytes, out_ns=out_ns, ecn_out=ecn_out, sent_ns=sent_ns - began_ns,
-        ecn_sent=_ecn(sent), asked_ns=_ns(asked) - began_ns, asked_bytes=asked.bytes,
+        ecn_sent=_ecn(sent), asked_ns=_ns(answers) - began_ns, asked_bytes=answers.bytes,
     )  # fmt: skip
 
 

@@ -225,22 +225,22 @@ class Changed:
     `seen` is {network's name: {seed: Seen}}, `problems` are sentences.
     """
 
-    seen: Mapping[str, Mapping[int, View]]
+    views: Mapping[str, Mapping[int, View]]
     problems: tuple[str, ...] = ()
 
 
 def readings(changed: Changed) -> dict[Feature, Reading]:
     """Return {Feature: Reading}, without features that no trial shows."""
-    readings = {
-        feature: of_samples(feature, samples(feature, changed.seen.get(feature.cell, {}))) for feature in FEATURES
+    by_feature = {
+        feature: of_samples(feature, samples(feature, changed.views.get(feature.cell, {}))) for feature in FEATURES
     }
-    return {feature: reading for feature, reading in readings.items() if reading is not None}
+    return {feature: reading for feature, reading in by_feature.items() if reading is not None}
 
 
 def samples(feature: Feature, sightings: Mapping[int, View]) -> dict[int, Samples]:
     """Return {seed: a feature's samples} of the trials in its network that show it."""
-    samples: dict[int, Samples] = {}
+    by_seed: dict[int, Samples] = {}
     for seed, view in sightings.items():
         with contextlib.suppress(Invisible, UserError):
-            samples[seed] = OBSERVABLES[feature.name].samples(view)
-    return samples
+            by_seed[seed] = OBSERVABLES[feature.name].samples(view)
+    return by_seed

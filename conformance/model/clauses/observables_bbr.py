@@ -134,7 +134,7 @@ def _cruise_rate(view: View) -> Samples:
     at, rate = rates(flow, _settled_s(flow), float(flow.sent_s[-1]))
     blocks = max(int((at[-1] - at[0]) / _BLOCK_S), 0) if len(at) else 0
     parts = zip(numpy.array_split(at, blocks), numpy.array_split(rate, blocks), strict=True) if blocks else ()
-    pairs = [(float(numpy.median(rates)), float(times[0])) for times, rates in parts]
+    pairs = [(float(numpy.median(of_part)), float(times[0])) for times, of_part in parts]
     return shown(pairs, "the transfer was over too soon after start-up")
 
 
@@ -156,8 +156,8 @@ def _phases(view: View, up: bool) -> list[tuple[float, float, float]]:
 
 def _up_rate(view: View) -> Samples:
     """Return r of each phase that probes for bandwidth."""
-    rates = [(rate, begin) for begin, _, rate in _phases(view, up=True)]
-    return shown(rates, "it never sent faster than the link for a round trip once start-up was over")
+    pairs = [(rate, begin) for begin, _, rate in _phases(view, up=True)]
+    return shown(pairs, "it never sent faster than the link for a round trip once start-up was over")
 
 
 def _up_flight(view: View) -> Samples:
@@ -190,8 +190,8 @@ def _probe_again(view: View) -> Samples:
 
 def _down_rate(view: View) -> Samples:
     """Return r of each phase that drains the queue that probing left."""
-    rates = [(rate, begin) for begin, _, rate in _phases(view, up=False)]
-    return shown(rates, "it never sent slower than the link for a round trip once start-up was over")
+    pairs = [(rate, begin) for begin, _, rate in _phases(view, up=False)]
+    return shown(pairs, "it never sent slower than the link for a round trip once start-up was over")
 
 
 def dips(view: View) -> list[tuple[float, float]]:

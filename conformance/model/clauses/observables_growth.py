@@ -115,10 +115,10 @@ def _growth_after(view: View) -> Samples:
 
 def _rise_ignored(view: View) -> Samples:
     """Return the largest rise of a start-up round's minimum round trip, in ms, after which the window still doubled."""
-    rounds = _start_up(view.flow)
+    start_up = _start_up(view.flow)
     rises = [
         (1000 * (at.rtt_s - before.rtt_s), at.begin_s)
-        for before, at, after in zip(rounds, rounds[1:], rounds[2:], strict=False)
+        for before, at, after in zip(start_up, start_up[1:], start_up[2:], strict=False)
         if after.packets >= SLOW_START * at.packets
     ]
     if not rises:
@@ -128,8 +128,8 @@ def _rise_ignored(view: View) -> Samples:
 
 def _slow_growth(view: View) -> Samples:
     """Return the median growth factor of the four rounds after the last that doubled, in start-up before any loss."""
-    rounds = _start_up(view.flow)
-    growth = [(after.packets / before.packets, after.begin_s) for before, after in itertools.pairwise(rounds)]
+    start_up = _start_up(view.flow)
+    growth = [(after.packets / before.packets, after.begin_s) for before, after in itertools.pairwise(start_up)]
     doubled = [number for number, (times, _) in enumerate(growth) if times >= SLOW_START]
     rest = growth[doubled[-1] + 1 :][:_CSS_ROUNDS] if doubled else []
     if len(rest) < _CSS_ROUNDS:

@@ -104,7 +104,7 @@ class ClauseRule(Rule):
         return [
             ("measured", self.measured(verdict)),
             ("permitted", f"{clause.bound.words(clause.observable.digits)}: {clause.bound.why}"),
-            ("seen", "; ".join(self._seen(sample) for sample in verdict.seen)),
+            ("seen", "; ".join(self._seen(sample) for sample in verdict.evidence)),
             ("network", clause.network.words),
         ]
 
@@ -160,7 +160,7 @@ def judge(
     value = statistics.median(values)
     return found(
         status, reason, samples=len(values), value=value, interval=statistics.median_interval(values, CONFIDENCE), p=p,
-        seen=tuple(_evidence(clause.bound, value, shown)), sure=_inside(clause.bound, values, SURE),
+        evidence=tuple(_evidence(clause.bound, value, shown)), sure=_inside(clause.bound, values, SURE),
     )  # fmt: skip
 
 

@@ -82,7 +82,7 @@ class Side:
     """
 
     values: Sequence[float]
-    seen: Sequence[FlowTraits]
+    sightings: Sequence[FlowTraits]
     responses: Sequence[Response] = ()
 
 
@@ -130,11 +130,11 @@ class Blame:
         sizes = f" ({ours} bytes a packet, the reference {theirs})" if ours != theirs else ""
         shares = [f"{100 * share:.1f} %" for share in self.waiting]
         waits = f" (waiting {shares[0]} of the time, the reference {shares[1]})" if shares[0] != shares[1] else ""
-        response = "" if self.response is None else f", of which response {self.response}"
+        of_response = "" if self.response is None else f", of which response {self.response}"
         low, high = self.permitted
         return (
             f"{self.words}: {self.total.value:.2f} of the reference's rate = recovery {self.recovery.value:.2f}{waits}"
-            f" x packet size {self.packet_size.value:.2f}{sizes} x congestion control {self.control}{response};"
+            f" x packet size {self.packet_size.value:.2f}{sizes} x congestion control {self.control}{of_response};"
             f" permitted {low:.2f}..{high:.2f}"
         )
 
@@ -194,7 +194,7 @@ def sizes_count(algorithm: str, *sides: Side) -> float:
     """
     if is_bbr(algorithm):
         return 0.0
-    return float(numpy.mean([flow_seen.window_limited for side in sides for flow_seen in side.seen]))
+    return float(numpy.mean([flow_seen.window_limited for side in sides for flow_seen in side.sightings]))
 
 
 def blame(algorithm: str, metric: str, stack: Side, reference: Side, permitted: tuple[float, float]) -> Blame:
@@ -210,11 +210,11 @@ def blame(algorithm: str, metric: str, stack: Side, reference: Side, permitted: 
     def logs(side: Side) -> dict[str, tuple[float, Floats]]:
         return {
             "total": _drawn(draw, [sign * math.log(value) for value in side.values], numpy.median),
-            "recovery": _drawn(draw, [1 - flow_seen.waiting for flow_seen in side.seen], _log_of_mean),
+            "recovery": _drawn(draw, [1 - flow_seen.waiting for flow_seen in side.sightings], _log_of_mean),
             "packet_size": _drawn(
-                draw, [count * math.log(flow_seen.payload_bytes) for flow_seen in side.seen], numpy.mean
+                draw, [count * math.log(flow_seen.payload_bytes) for flow_seen in side.sightings], numpy.mean
             ),
-            "response": _drawn(draw, [response.log_rate for response in side.responses], numpy.mean),
+            "response": _drawn(draw, [answer.log_rate for answer in side.responses], numpy.mean),
         }
 
     ours, theirs = logs(stack), logs(reference)
@@ -259,7 +259,7 @@ def _factor(value: float, samples: Floats) -> Factor:
 
 
 def _means(stack: Side, reference: Side, of: Callable[[FlowTraits], float]) -> tuple[float, float]:
-    ours, theirs = (float(numpy.mean([of(flow_seen) for flow_seen in side.seen])) for side in (stack, reference))
+    ours, theirs = (float(numpy.mean([of(flow_seen) for flow_seen in side.sightings])) for side in (stack, reference))
     return ours, theirs
 
 

@@ -82,7 +82,7 @@ def reading(feature: Feature, side: Side) -> ranking.Reading | None:
     middle = numpy.mean if feature.mean else numpy.median
     return ranking.Reading(
         value=float(middle(everything)), low=low, high=high, n=len(everything),
-        spread=(max(each.values()) - min(each.values())) / 2, seen=(),
+        spread=(max(each.values()) - min(each.values())) / 2, sightings=(),
     )  # fmt: skip
 
 

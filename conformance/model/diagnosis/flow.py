@@ -242,7 +242,7 @@ class LossEvent:
 
 def loss_events(flow: Flow) -> list[LossEvent]:
     """Return the LossEvents of a Flow, in order."""
-    loss_events: list[LossEvent] = []
+    events: list[LossEvent] = []
     lost = numpy.flatnonzero(flow.lost)
     at = 0
     while at < len(lost):
@@ -253,7 +253,7 @@ def loss_events(flow: Flow) -> list[LossEvent]:
         while end < len(lost) and flow.sent_s[lost[end]] < known_s:
             end += 1
         rtt_s = float(flow.rtt_s[first])
-        loss_events.append(
+        events.append(
             LossEvent(
                 first=int(first), losses=end - at, known_s=float(known_s), rtt_s=rtt_s,
                 before=flow.window(known_s - rtt_s, known_s),
@@ -261,4 +261,4 @@ def loss_events(flow: Flow) -> list[LossEvent]:
             )
         )  # fmt: skip
         at = end
-    return loss_events
+    return events

@@ -84,7 +84,7 @@ def first_s(data: bytes) -> float:
 
 def last_s(sides: Iterable[Sequence[Packet]]) -> float:
     """Return the time of the last packet in the two lists of packets(). Raises UserError if both are empty."""
-    times = [packets[-1].seconds for packets in sides if packets]
+    times = [side[-1].seconds for side in sides if side]
     if not times:
         raise UserError("the capture contains no packets")
     return max(times)

@@ -37,7 +37,7 @@ class Reading:
     n: int
     spread: float
     #: (seed, seconds since the first packet) of a few samples near the value
-    seen: tuple[tuple[int, float], ...]
+    sightings: tuple[tuple[int, float], ...]
 
     def says(self, feature: Feature) -> str:
         """Return the value in words."""
@@ -70,18 +70,18 @@ def of_samples(feature: Feature, by_seed: Mapping[int, Samples]) -> Reading | No
     low, high = (float(x) for x in numpy.percentile(values, (25, 75)))
     return Reading(
         value=value, low=low, high=high, n=len(values), spread=(max(each) - min(each)) / 2,
-        seen=tuple((seed, at) for _, seed, at in near[:3]),
+        sightings=tuple((seed, at) for _, seed, at in near[:3]),
     )  # fmt: skip
 
 
 def readings(flows: Mapping[str, Mapping[int, Flow]]) -> dict[Feature, Reading]:
     """Return {Feature: Reading}, without features that were not seen. `flows` is {cell's name: {seed: Flow}}."""
     read_of = {feature: read(feature, flows[feature.cell]) for feature in FEATURES if flows.get(feature.cell)}
-    readings = {feature: reading for feature, reading in read_of.items() if reading is not None}
-    kept = next((reading.value for feature, reading in readings.items() if feature.name == "kept"), None)
+    visible = {feature: reading for feature, reading in read_of.items() if reading is not None}
+    kept = next((reading.value for feature, reading in visible.items() if feature.name == "kept"), None)
     return {
         feature: _divided(reading, kept) if feature.of_kept and kept is not None else reading
-        for feature, reading in readings.items()
+        for feature, reading in visible.items()
         if not feature.of_kept or (kept is not None and 0 < kept < KEPT_ALL)
     }
 
@@ -215,7 +215,7 @@ def documented(algorithm: str) -> dict[Feature, Reading]:
     """Return {Feature: Reading} of the values that the documents give for an algorithm; empty for an unknown one."""
     said = _DOCUMENTS.get(algorithm, {})
     return {
-        feature: Reading(value=value, low=value, high=value, n=0, spread=0.0, seen=())
+        feature: Reading(value=value, low=value, high=value, n=0, spread=0.0, sightings=())
         for feature in FEATURES
         if (value := said.get((feature.name, feature.cell))) is not None
     }

@@ -21,7 +21,7 @@ _CLIENT_ERROR = 400
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Clause:
+class ContractClause:
     """The judgment of a clause. `kept` is None if the clause could not be tried or does not apply; `what` says why."""
 
     name: str
@@ -31,7 +31,7 @@ class Clause:
 
 def clauses(
     probes: Mapping[str, Facts], trial: Trial, network: Facts, own_algorithms: bool, version: int
-) -> list[Clause]:
+) -> list[ContractClause]:
     """Judge every clause. `probes`: {name of a probe: its facts}; `trial`: the Trial that the transfer amounts to.
 
     `own_algorithms`: whether the stack brings its own congestion control, and so must know which algorithms it has.
@@ -49,55 +49,57 @@ def clauses(
     ]
 
 
-def _unknown(facts: Facts, own_algorithms: bool) -> Clause:
+def _unknown(facts: Facts, own_algorithms: bool) -> ContractClause:
     name = "an unknown algorithm ends with status 127"
     if not own_algorithms:
-        return Clause(name=name, kept=None, what="the harness sets the kernel's algorithm")
+        return ContractClause(name=name, kept=None, what="the harness sets the kernel's algorithm")
     statuses = [process["exit_status"] for process in (facts.get("server"), facts.get("client")) if process]
     if _UNSUPPORTED in statuses:
-        return Clause(name=name, kept=True, what="127")
+        return ContractClause(name=name, kept=True, what="127")
     how = "it was ready to serve" if facts["ready"] else "statuses"
-    return Clause(name=name, kept=False, what=f"{how}: {', '.join(map(_status, statuses))}")
+    return ContractClause(name=name, kept=False, what=f"{how}: {', '.join(map(_status, statuses))}")
 
 
-def _transfer(facts: Facts, trial: Trial, network: Facts) -> Iterator[Clause]:
+def _transfer(facts: Facts, trial: Trial, network: Facts) -> Iterator[ContractClause]:
     """Judge the transfer itself, its report, its encryption and what it leaves behind."""
     uncalibrated = dict.fromkeys(("rate_mbps", "delays_ms", "loss_sent", "loss_lost"))
     measured = trial_facts.measurement(trial, facts, {**network, "calibration": [uncalibrated]}, {})
     ok = measured.outcome is Outcome.OK
-    yield Clause(
+    yield ContractClause(
         name="a transfer works, and its report agrees with counters and clock", kept=ok,
         what="{bytes} bytes in {completion_s:.3f} s".format(**measured.metrics) if ok else measured.message or "",
     )  # fmt: skip
     if not ok:
         for name in ("bytes on the wire are encrypted", "nothing is written outside the scratch folder"):
-            yield Clause(name=name, kept=None, what="there is no transfer to examine")
+            yield ContractClause(name=name, kept=None, what="there is no transfer to examine")
         return
     frames = facts["frames"]
-    yield Clause(
+    yield ContractClause(
         name="bytes on the wire are encrypted",
-        kept=frames["median_run"] < _PLAIN_RUN_BYTES if frames["seen"] else None,
-        what=f"longest run of equal bytes in a frame: {frames['median_run']} (median of {frames['seen']} frames)",
+        kept=frames["median_run"] < _PLAIN_RUN_BYTES if frames["frames"] else None,
+        what=f"longest run of equal bytes in a frame: {frames['median_run']} (median of {frames['frames']} frames)",
     )
     outside = facts["written_outside"]
-    yield Clause(
+    yield ContractClause(
         name="nothing is written outside the scratch folder", kept=not outside, what=", ".join(outside) or "nothing"
     )
 
 
-def _must_fail(name: str, facts: Facts) -> Clause:
+def _must_fail(name: str, facts: Facts) -> ContractClause:
     if not facts["ready"]:
-        return Clause(name=name, kept=None, what="the server was never ready")
+        return ContractClause(name=name, kept=None, what="the server was never ready")
     if facts.get("early") is not None:
-        return Clause(name=name, kept=None, what="the transfer was over too soon")
+        return ContractClause(name=name, kept=None, what="the transfer was over too soon")
     if not facts["ended"]:
-        return Clause(name=name, kept=False, what="it was still running minutes later")
+        return ContractClause(name=name, kept=False, what="it was still running minutes later")
     status, claimed = facts["client"]["exit_status"], _claims_a_result(facts["client"]["stdout"])
     kept = status != 0 and not claimed
-    return Clause(name=name, kept=kept, what=_status(status) + (", and it printed a result line" if claimed else ""))
+    return ContractClause(
+        name=name, kept=kept, what=_status(status) + (", and it printed a result line" if claimed else "")
+    )
 
 
-def _visits(facts: Facts) -> Iterator[Clause]:
+def _visits(facts: Facts) -> Iterator[ContractClause]:
     """Judge how one server answers several clients, one after another and at the same time."""
     names = (
         "a path that is not a file is answered with an error",
@@ -106,20 +108,20 @@ def _visits(facts: Facts) -> Iterator[Clause]:
         "two transfers work side by side",
     )
     if not facts["ready"]:
-        yield from (Clause(name=name, kept=None, what="the server was never ready") for name in names)
+        yield from (ContractClause(name=name, kept=None, what="the server was never ready") for name in names)
         return
     missing, dotted, whole = facts["missing"], facts["status_of_dotted"], facts["whole"]
     yield _must_fail(names[0], {"ready": True, "ended": missing["exit_status"] is not None, "client": missing})
-    yield Clause(
+    yield ContractClause(
         name=names[1],
         kept=None if dotted is None else dotted >= _CLIENT_ERROR,
         what="tried only if the server answers HTTP/1.1" if dotted is None else f"it was answered with {dotted}",
     )
     kept = whole["exit_status"] == 0 and _claims_a_result(whole["stdout"])
-    yield Clause(name=names[2], kept=kept, what=_status(whole["exit_status"]))
+    yield ContractClause(name=names[2], kept=kept, what=_status(whole["exit_status"]))
     both = facts["side_by_side"]
     kept = len(both) > 1 and all(visit["exit_status"] == 0 and _claims_a_result(visit["stdout"]) for visit in both)
-    yield Clause(name=names[3], kept=kept, what=" and ".join(_status(visit["exit_status"]) for visit in both))
+    yield ContractClause(name=names[3], kept=kept, what=" and ".join(_status(visit["exit_status"]) for visit in both))
 
 
 def _claims_a_result(text: str) -> bool:
@@ -129,13 +131,13 @@ def _claims_a_result(text: str) -> bool:
         return False
 
 
-def _several(facts: Facts, version: int) -> Clause:
+def _several(facts: Facts, version: int) -> ContractClause:
     """Judge several requests on one connection. Contract 1 does not require them: for it, only say what happened."""
     name = "several requests on one connection are answered"
     if not facts["ready"]:
-        return Clause(name=name, kept=None, what="the server was never ready")
+        return ContractClause(name=name, kept=None, what="the server was never ready")
     client = facts["several"]
-    requests = tuple(map(Request.parse, facts["asked"]))
+    requests = tuple(map(Request.parse, facts["requested"]))
     report = client_report.report_of(client["stdout"])
     if client["exit_status"] != 0:
         problem = f"the client ended with {_status(client['exit_status'])}{client_report.said(client)}"
@@ -145,17 +147,19 @@ def _several(facts: Facts, version: int) -> Clause:
         lie = request_facts.lie(Flows(name="several", ends=("client", "server"), requests=requests), report)
         problem = f"the client {lie}" if lie else ""
     if not problem:
-        return Clause(name=name, kept=True, what=f"{len(requests)} bodies, with a pause of a second")
+        return ContractClause(name=name, kept=True, what=f"{len(requests)} bodies, with a pause of a second")
     if version < _WITH_REQUESTS:
-        return Clause(name=name, kept=None, what=f"contract {version} does not require it: {problem}")
-    return Clause(name=name, kept=False, what=problem)
+        return ContractClause(name=name, kept=None, what=f"contract {version} does not require it: {problem}")
+    return ContractClause(name=name, kept=False, what=problem)
 
 
-def _ends(facts: Facts) -> Clause:
+def _ends(facts: Facts) -> ContractClause:
     name = "a server ends within a second of SIGTERM"
     if not facts["ready"]:
-        return Clause(name=name, kept=None, what="the server was never ready")
-    return Clause(name=name, kept=facts["ended"], what=f"{facts['after_s']:.2f} s" if facts["ended"] else "it did not")
+        return ContractClause(name=name, kept=None, what="the server was never ready")
+    return ContractClause(
+        name=name, kept=facts["ended"], what=f"{facts['after_s']:.2f} s" if facts["ended"] else "it did not"
+    )
 
 
 def _status(status: int | None) -> str:

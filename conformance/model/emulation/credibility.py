@@ -64,20 +64,20 @@ Facts = Mapping[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
-class Fault:
+class TrialFault:
     """Why a trial says nothing about the stack's congestion control."""
 
     message: str
     outcome: Outcome = Outcome.ERROR
 
 
-def _failure(message: str, process: Facts | None = None) -> Fault:
-    """Return the Fault of a stack that did not do its work.
+def _failure(message: str, process: Facts | None = None) -> TrialFault:
+    """Return the TrialFault of a stack that did not do its work.
 
     `process`: the one of its programs that ended. If its guest had no memory left, the stack may not be to blame.
     """
     short = process is not None and process["ran_out_of_memory"]
-    return Fault(message, Outcome.ERROR if short else Outcome.FAILED)
+    return TrialFault(message, Outcome.ERROR if short else Outcome.FAILED)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -168,13 +168,13 @@ class Case:
         return client_report.report_of(self.client["stdout"])
 
 
-def faults(trial: Trial, facts: Facts, network: Facts) -> Iterator[Fault]:
+def faults(trial: Trial, facts: Facts, network: Facts) -> Iterator[TrialFault]:
     """Yield what is wrong with a trial, beginning with faults that may have caused the others.
 
     `network` is the guest's network event (sysctls, offload, kernel as read back).
     """
-    asked = trial.setting.network
-    groups = list(zip(asked.flows, facts["groups"], strict=True))
+    requested = trial.setting.network
+    groups = list(zip(requested.flows, facts["groups"], strict=True))
     of_stack = [(group, of) for group, of in groups if of["server"]]
     late = [(group, of) for group, of in of_stack if not of["ready"]]
     for _, of in late:
@@ -182,8 +182,8 @@ def faults(trial: Trial, facts: Facts, network: Facts) -> Iterator[Fault]:
         yield from _of_server(trial, of, 0)
     if late:
         return
-    if problems := list(_link_problems(asked, facts)):
-        yield Fault(f"calibration: {'; '.join(problems)}")
+    if problems := list(_link_problems(requested, facts)):
+        yield TrialFault(f"calibration: {'; '.join(problems)}")
     several = sum(len(of["flows"]) for _, of in of_stack) > 1
     for group, of in groups:
         if not of["server"]:
@@ -206,40 +206,40 @@ def faults(trial: Trial, facts: Facts, network: Facts) -> Iterator[Fault]:
 # --- links
 
 
-def _link_problems(asked: Network, facts: Facts) -> Iterator[str]:
-    for link, both in zip(asked.links, facts["links"], strict=True):
-        for way, seen in zip(WAYS, both, strict=True):
-            yield from _direction_problems(asked, link, way, seen, facts)
+def _link_problems(network: Network, facts: Facts) -> Iterator[str]:
+    for link, both in zip(network.links, facts["links"], strict=True):
+        for way, direction in zip(WAYS, both, strict=True):
+            yield from _direction_problems(network, link, way, direction, facts)
     yield from scheduled.change_problems(facts)
-    if asked.bond is not None and facts["bond"] is not None:
-        yield from bonded.problems(asked.bond, asked.links, facts["bond"])
-    yield from splitting.problems(asked, facts["splitters"], [len(of["flows"]) for of in facts["groups"]])
-    yield from moves.problems(asked, facts)
-    for group, of in zip(asked.flows, facts["groups"], strict=True):
-        yield from _too_early(asked, group, of, facts["elapsed_s"])
+    if network.bond is not None and facts["bond"] is not None:
+        yield from bonded.problems(network.bond, network.links, facts["bond"])
+    yield from splitting.problems(network, facts["splitters"], [len(of["flows"]) for of in facts["groups"]])
+    yield from moves.problems(network, facts)
+    for group, of in zip(network.flows, facts["groups"], strict=True):
+        yield from _too_early(network, group, of, facts["elapsed_s"])
 
 
-def _direction_problems(asked: Network, link: Link, way: str, seen: Facts, facts: Facts) -> Iterator[str]:
+def _direction_problems(network: Network, link: Link, way: str, shown: Facts, facts: Facts) -> Iterator[str]:
     """Yield sentences about what a link's direction did that was not requested."""
-    changes = asked.changes(link, way, scheduled.looked_at_s(facts))
+    changes = network.changes(link, way, scheduled.looked_at_s(facts))
     last = changes[-1].direction if changes else link.direction(way)
-    found = [*shaping.problems(last, seen["qdiscs"], asked.held(link, way))]
-    found += _beyond_rate(link.direction(way), changes, seen)
-    made = scheduled.behind_changes(facts, asked.links.index(link), WAYS.index(way))
-    found += scheduled.problems(link.direction(way), changes, seen, made, facts["elapsed_s"], asked.offload)
-    if seen["hop"] is not None:
-        impaired = [one.direction.impairments for one in changes if one.direction.impairments != one.before.impairments]
-        found += impairing.problems([link.direction(way).impairments, *impaired], seen["hop"])
-        out, came = queue_counts.root(seen["qdiscs"]).get("packets"), seen["hop"]["came"] + seen["hop"]["other"]
+    problems = [*shaping.problems(last, shown["qdiscs"], network.held(link, way))]
+    problems += _beyond_rate(link.direction(way), changes, shown)
+    counts = scheduled.behind_changes(facts, network.links.index(link), WAYS.index(way))
+    problems += scheduled.problems(link.direction(way), changes, shown, counts, facts["elapsed_s"], network.offload)
+    if shown["hop"] is not None:
+        impaired = [c.direction.impairments for c in changes if c.direction.impairments != c.before.impairments]
+        problems += impairing.problems([link.direction(way).impairments, *impaired], shown["hop"])
+        out, came = queue_counts.root(shown["qdiscs"]).get("packets"), shown["hop"]["came"] + shown["hop"]["other"]
         # The hop ends before the kernel's counter is read.
         if out is not None and not 0 <= out - came <= _LAST_PACKETS:
-            found.append(f"{out} packets left the queue, but {came} reached the hop")
-    yield from (f"{problem} ({link.name}, {way})" for problem in found)
+            problems.append(f"{out} packets left the queue, but {came} reached the hop")
+    yield from (f"{problem} ({link.name}, {way})" for problem in problems)
 
 
-def _beyond_rate(direction: Direction, changes: Sequence[Change], seen: Facts) -> Iterator[str]:
-    times: Sequence[float] = seen["looks"].get("t_s") or ()
-    out: Sequence[int] = seen["looks"].get("out_bytes") or ()
+def _beyond_rate(direction: Direction, changes: Sequence[Change], shown: Facts) -> Iterator[str]:
+    times: Sequence[float] = shown["looks"].get("t_s") or ()
+    out: Sequence[int] = shown["looks"].get("out_bytes") or ()
     if direction.rate_mbps is None or len(times) <= 1:
         return
     carried = carried_bytes(direction, changes, times[0], times[-1])
@@ -249,11 +249,11 @@ def _beyond_rate(direction: Direction, changes: Sequence[Change], seen: Facts) -
         yield f"{out[-1] - out[0]} bytes left the queue in {times[-1] - times[0]:.3g} s, at {mean_mbps:g} Mbit/s"
 
 
-def _too_early(asked: Network, group: Flows, of: Facts, elapsed_s: float) -> Iterator[str]:
+def _too_early(network: Network, group: Flows, of: Facts, elapsed_s: float) -> Iterator[str]:
     """Yield sentences about round trips shorter than the least sum of the delays on the path: a delay was missing."""
-    asked_ms = asked.least_rtt_ms(group, elapsed_s)
-    for number, found_ms in enumerate(seen["min_rtt_ms"] for seen in of["flows"]):
-        if found_ms is not None and found_ms < asked_ms - _STAMP_MS - _OFF_MS * len(asked.links):
+    asked_ms = network.least_rtt_ms(group, elapsed_s)
+    for number, found_ms in enumerate(flow["min_rtt_ms"] for flow in of["flows"]):
+        if found_ms is not None and found_ms < asked_ms - _STAMP_MS - _OFF_MS * len(network.links):
             yield (
                 f"flow {number} of group {group.name} had a round trip of {found_ms:g} ms"
                 f" instead of {asked_ms:g} or more"
@@ -263,18 +263,18 @@ def _too_early(asked: Network, group: Flows, of: Facts, elapsed_s: float) -> Ite
 # --- programs
 
 
-def _of_kernel(trial: Trial, group: Flows, of: Facts) -> Iterator[Fault]:
-    asked = group.algorithm or trial.scheme.algorithm
-    for seen in of["flows"]:
-        if why := congestion.not_as_asked(asked, seen["congestion_control"] if seen["acked_bytes"] else None):
-            yield Fault(f"group {group.name}: {why}", Outcome.UNSUPPORTED)
+def _of_kernel(trial: Trial, group: Flows, of: Facts) -> Iterator[TrialFault]:
+    algorithm = group.algorithm or trial.scheme.algorithm
+    for flow in of["flows"]:
+        if why := congestion.not_as_asked(algorithm, flow["congestion_control"] if flow["acked_bytes"] else None):
+            yield TrialFault(f"group {group.name}: {why}", Outcome.UNSUPPORTED)
             return
 
 
-def _of_server(trial: Trial, of: Facts, crossed: int) -> Iterator[Fault]:
+def _of_server(trial: Trial, of: Facts, crossed: int) -> Iterator[TrialFault]:
     """Yield what is wrong with a group's programs. `crossed`: the bytes that arrived at its clients."""
     stack, server = trial.scheme.stack, of["server"]
-    clients = [seen["client"] for seen in of["flows"]]
+    clients = [flow["client"] for flow in of["flows"]]
     for role, process in (("server", server), *(("client", client) for client in clients)):
         if process is None or process["exit_status"] != NOT_OFFERED:
             continue
@@ -284,16 +284,16 @@ def _of_server(trial: Trial, of: Facts, crossed: int) -> Iterator[Fault]:
             yield _failure(f"the {role} of {stack} {how}{said(process)}", process)
         else:
             why = f"{stack} does not offer {trial.scheme.algorithm}{said(process)}"
-            yield Fault(why, Outcome.UNSUPPORTED)
+            yield TrialFault(why, Outcome.UNSUPPORTED)
     if server["exit_status"] is not None:
         died = "died with {} during the transfer" if of["ready"] else "ended with {} before it was ready"
         why = f"the server of {stack} {died.format(status(server))}{said(server)}"
-        yield _failure(why, server) if of["ready"] else Fault(why)
+        yield _failure(why, server) if of["ready"] else TrialFault(why)
     elif not of["ready"]:
-        yield Fault(f"the server of {stack} was never ready{said(server)}")
+        yield TrialFault(f"the server of {stack} was never ready{said(server)}")
 
 
-def _beside_connections(trial: Trial, groups: Sequence[Flows], facts: Facts) -> Iterator[Fault]:
+def _beside_connections(trial: Trial, groups: Sequence[Flows], facts: Facts) -> Iterator[TrialFault]:
     splitters, detail = trial.setting.network.splitters, facts["detail"]
     sent = facts["sent"]
     if detail:
@@ -303,13 +303,13 @@ def _beside_connections(trial: Trial, groups: Sequence[Flows], facts: Facts) -> 
     names += [f"the splitter at {splitter.node}" for splitter in splitters]
     for name, sent_by_it in zip(names, sent, strict=True):
         if why := beside.problem(sent_by_it):
-            yield Fault(f"{name} {why}")
+            yield TrialFault(f"{name} {why}")
 
 
 # --- the checks of a flow; each may rely on those before it in CHECKS
 
 
-def _nothing_transferred(case: Case) -> Fault | None:
+def _nothing_transferred(case: Case) -> TrialFault | None:
     if case.completed or case.lasted_s <= _LONG_ENOUGH_S or case.trial.setting.network.interferes(case.group):
         return None
     if case.crossed_bytes >= (_HANDSHAKE_BYTES if case.detail else 1):
@@ -317,7 +317,7 @@ def _nothing_transferred(case: Case) -> Fault | None:
     return _failure(f"{case.stack} transferred nothing in {case.lasted_s:g} s of virtual time")
 
 
-def _stood_still(case: Case) -> Fault | None:
+def _stood_still(case: Case) -> TrialFault | None:
     if not case.facts["timed_out"] or case.completed or case.excused:
         return None
     if case.detail and case.ended_silent:
@@ -333,7 +333,7 @@ def _stood_still(case: Case) -> Fault | None:
     return _failure(f"{case.stack} {how}") if still else None
 
 
-def _client_did_not_end(case: Case) -> Fault | None:
+def _client_did_not_end(case: Case) -> TrialFault | None:
     setting = case.trial.setting
     if case.completed or not case.detail or case.crossed_bytes <= _ALL_CAME * setting.transfer_bytes:
         return None
@@ -341,52 +341,52 @@ def _client_did_not_end(case: Case) -> Fault | None:
     return _failure(f"the client of {case.stack} {how}")
 
 
-def _client_failed(case: Case) -> Fault | None:
+def _client_failed(case: Case) -> TrialFault | None:
     if not case.completed:
         return None
     who = f"the client of {case.stack}"
     if case.client["exit_status"] != 0:
         why = f"{who} ended with {status(case.client)}{said(case.client)}"
-        return Fault(why) if case.excused else _failure(why, case.client)
+        return TrialFault(why) if case.excused else _failure(why, case.client)
     if case.wanted_bytes is None and not case.group.requests:
-        return Fault(f"{who} ended before its time was up")
+        return TrialFault(f"{who} ended before its time was up")
     return None
 
 
-def _client_lies(case: Case) -> Fault | None:
+def _client_lies(case: Case) -> TrialFault | None:
     if not case.completed:
         return None
     report = case.report or {}
     why = _lie(case) or connection_facts.lie(case.group, report) or request_facts.lie(case.group, report)
-    return Fault(f"the client of {case.stack} {why}") if why else None
+    return TrialFault(f"the client of {case.stack} {why}") if why else None
 
 
-def _not_supported(case: Case) -> Fault | None:
+def _not_supported(case: Case) -> TrialFault | None:
     """Return what the client was asked for and the server does not support; None if there is nothing."""
     why = client_report.why_unsupported(case.report) if case.completed and case.report else None
-    return Fault(f"the server of {case.stack} {why}", Outcome.UNSUPPORTED) if why else None
+    return TrialFault(f"the server of {case.stack} {why}", Outcome.UNSUPPORTED) if why else None
 
 
-def _other_algorithm(case: Case) -> Fault | None:
+def _other_algorithm(case: Case) -> TrialFault | None:
     name = case.network.get("kernel_algorithm")
     if why := congestion.not_as_set(name, case.congestion_control, case.facts["elapsed_s"]):
-        return Fault(f"the server of {case.stack} {why}")
+        return TrialFault(f"the server of {case.stack} {why}")
     # If the harness chose the kernel's algorithm, a wrong version is not the stack's fault.
     why = congestion.not_as_asked(case.trial.scheme.algorithm, case.congestion_control) if name else None
-    return Fault(why, Outcome.UNSUPPORTED) if why else None
+    return TrialFault(why, Outcome.UNSUPPORTED) if why else None
 
 
-def _passed_by_the_proxy(case: Case) -> Fault | None:
+def _passed_by_the_proxy(case: Case) -> TrialFault | None:
     if not case.detail or not case.trial.setting.network.splitters:
         return None
     if difference(case.detail, "router", "Tcp.ActiveOpens") != 0:
         return None
     if difference(case.detail, "client", "Tcp.ActiveOpens") == 0:
         return None  # the client never tried
-    return Fault("the connection did not pass through the proxy")
+    return TrialFault("the connection did not pass through the proxy")
 
 
-def _several_connections(case: Case) -> Fault | None:
+def _several_connections(case: Case) -> TrialFault | None:
     # This holds for TCP only: a QUIC stack's programs may talk to each other over TCP, and the kernel does not know the
     # stack's own connections.
     if not case.detail or not case.detail["sampled"]["tcp_info"]:
@@ -394,11 +394,11 @@ def _several_connections(case: Case) -> Fault | None:
     opened = difference(case.detail, "client", "Tcp.ActiveOpens")
     if opened is None or opened <= 1:
         return None
-    return Fault(f"the client of {case.stack} opened {opened} connections instead of one")
+    return TrialFault(f"the client of {case.stack} opened {opened} connections instead of one")
 
 
 #: The first check that finds a fault names the cause: later ones may fail because of it.
-CHECKS: tuple[Callable[[Case], Fault | None], ...] = (
+CHECKS: tuple[Callable[[Case], TrialFault | None], ...] = (
     _passed_by_the_proxy,
     _nothing_transferred,
     _stood_still,

@@ -47,16 +47,16 @@ def measurement(trial: Trial, facts: Facts, network: Facts, host: Facts) -> Meas
     fault = next(credibility.faults(trial, facts, network), None)
     if fault:
         return Measurement(trial=trial, outcome=fault.outcome, message=fault.message, host=dict(host))
-    asked, timed_out, detail = trial.setting.network, facts["timed_out"], facts["detail"]
+    requested, timed_out, detail = trial.setting.network, facts["timed_out"], facts["detail"]
     flows = [] if detail else [
-        {**_flow(trial, group, number, of, facts), **phases.of_flow(asked, group, seen, facts)}
-        for group, of in zip(asked.flows, facts["groups"], strict=True)
-        for number, seen in enumerate(of["flows"])
+        {**_flow(trial, group, number, of, facts), **phases.of_flow(requested, group, shown, facts)}
+        for group, of in zip(requested.flows, facts["groups"], strict=True)
+        for number, shown in enumerate(of["flows"])
     ]  # fmt: skip
     links = [] if detail else [
-        {**_link(asked, link, way, seen, facts["elapsed_s"]), **phases.of_link(asked, link, way, seen, facts)}
-        for link, both in zip(asked.links, facts["links"], strict=True)
-        for way, seen in zip(WAYS, both, strict=True)
+        {**_link(requested, link, way, shown, facts["elapsed_s"]), **phases.of_link(requested, link, way, shown, facts)}
+        for link, both in zip(requested.links, facts["links"], strict=True)
+        for way, shown in zip(WAYS, both, strict=True)
     ]  # fmt: skip
     what = "transfer" if detail else "flows"
     silent = facts["elapsed_s"] < trial.setting.timeout_s
@@ -67,14 +67,14 @@ def measurement(trial: Trial, facts: Facts, network: Facts, host: Facts) -> Meas
     return Measurement(
         trial=trial,
         outcome=Outcome.TIMEOUT if timed_out else Outcome.OK,
-        message=late if timed_out else moves.words(asked, facts),
+        message=late if timed_out else moves.words(requested, facts),
         metrics=_of_transfer(trial, facts, detail) if detail else _metrics(trial, flows, links, facts),
         evidence={
             "kernel_release": network["kernel"],
             "sysctls": network["sysctls"],
             "offload": network["offload"],
-            "qdiscs": [queue for both in facts["links"] for seen in both for queue in seen["qdiscs"]],
-            **(_in_detail(trial, detail, network) if detail else _of_groups(asked, facts)),
+            "qdiscs": [queue for both in facts["links"] for shown in both for queue in shown["qdiscs"]],
+            **(_in_detail(trial, detail, network) if detail else _of_groups(requested, facts)),
         },
         host=dict(host),
         flows=tuple(flows),
@@ -82,13 +82,15 @@ def measurement(trial: Trial, facts: Facts, network: Facts, host: Facts) -> Meas
     )
 
 
-def _of_groups(asked: Network, facts: Facts) -> dict[str, Any]:
+def _of_groups(requested: Network, facts: Facts) -> dict[str, Any]:
     """Return the evidence of flows and links: congestion control, changes, splitters and bond."""
-    changes = [{"at_s": one["at_ns"] / 1e9, "late_ns": one["done_ns"] - one["at_ns"]} for one in facts["changes"]]
+    changes = [
+        {"at_s": change["at_ns"] / 1e9, "late_ns": change["done_ns"] - change["at_ns"]} for change in facts["changes"]
+    ]
     return {
         "congestion_control": {
             group.name: congestion.describe(of["flows"][0]["congestion_control"]) if of["flows"] else None
-            for group, of in zip(asked.flows, facts["groups"], strict=True)
+            for group, of in zip(requested.flows, facts["groups"], strict=True)
         },
         **({"changes": changes} if changes else {}),
         **({"splitters": facts["splitters"]} if facts["splitters"] else {}),
@@ -149,7 +151,7 @@ def _in_detail(trial: Trial, detail: Facts, network: Facts) -> dict[str, Any]:
         "tcp_info": sampled["tcp_info"],
         "congestion_control": congestion.describe(sampled["congestion_control"]),
         "trace": sampled["trace"],
-        "calibration": [{name: seen[name] for name in _CALIBRATION} for seen in network["calibration"]],
+        "calibration": [{name: link[name] for name in _CALIBRATION} for link in network["calibration"]],
         # what the kernel says about a proxy's sending half, its socket towards the client
         **({"proxy": {"tcp_info": proxy or None, "connections": opened}} if trial.setting.network.splitters else {}),
     }
@@ -164,18 +166,18 @@ def _case(trial: Trial, group: Flows, number: int, of: Facts, facts: Facts) -> C
 
 def _flow(trial: Trial, group: Flows, number: int, of: Facts, facts: Facts) -> dict[str, Any]:
     case = _case(trial, group, number, of, facts)
-    seen, elapsed_s = case.seen, facts["elapsed_s"]
-    start_s, end_s = seen["start_s"], seen["end_s"]
+    shown, elapsed_s = case.seen, facts["elapsed_s"]
+    start_s, end_s = shown["start_s"], shown["end_s"]
     report = case.report if case.client and case.completed else None
-    acked, handshake_s = seen["acked_bytes"], None
-    if seen["connected_s"] is not None:
-        handshake_s = seen["connected_s"] - start_s
+    acked, handshake_s = shown["acked_bytes"], None
+    if shown["connected_s"] is not None:
+        handshake_s = shown["connected_s"] - start_s
     if report:
         # The client's report was checked; what the kernel counts includes TLS and HTTP.
         acked, end_s, handshake_s = report["bytes"], start_s + report["completion_s"], report["handshake_s"]
-    arrived = seen["arrived_bytes"] if acked is None else acked
+    arrived = shown["arrived_bytes"] if acked is None else acked
     lasted_s = (elapsed_s if end_s is None else end_s) - start_s
-    rtts = sorted(rtt for rtt in seen["looks"].get("rtt_ms") or () if rtt)
+    rtts = sorted(rtt for rtt in shown["looks"].get("rtt_ms") or () if rtt)
     return {
         "group": group.name,
         "index": number,
@@ -188,10 +190,10 @@ def _flow(trial: Trial, group: Flows, number: int, of: Facts, facts: Facts) -> d
         "bytes": arrived,
         "bytes_are": "arrived" if acked is None else "acknowledged",
         "goodput_mbps": _rounded(8 * arrived / lasted_s / 1e6) if lasted_s > 0 and arrived is not None else None,
-        **{name: seen[name] for name in _COUNTS},
+        **{name: shown[name] for name in _COUNTS},
         "rtt_ms": _quantiles(rtts),
-        "goodput_series_mbps": _series(seen["looks"], start_s, end_s if end_s is not None else elapsed_s),
-        **({"requests": request_facts.of_flow(seen, report)} if group.requests else {}),
+        "goodput_series_mbps": _series(shown["looks"], start_s, end_s if end_s is not None else elapsed_s),
+        **({"requests": request_facts.of_flow(shown, report)} if group.requests else {}),
         **({"connections": connection_facts.records(report, start_s)} if group.client else {}),
     }
 
@@ -224,12 +226,12 @@ def _at(known: Sequence[tuple[float, float]], t_s: float) -> float:
 # --- links
 
 
-def _link(asked: Network, link: Link, way: str, seen: Facts, elapsed_s: float) -> dict[str, Any]:
-    direction, changes = link.direction(way), asked.changes(link, way, elapsed_s)
-    queues: Sequence[Mapping[str, Any]] = seen["qdiscs"]
+def _link(network: Network, link: Link, way: str, shown: Facts, elapsed_s: float) -> dict[str, Any]:
+    direction, changes = link.direction(way), network.changes(link, way, elapsed_s)
+    queues: Sequence[Mapping[str, Any]] = shown["qdiscs"]
     # If nothing is delayed, limited or lost, there is no queue, and the kernel counts nothing.
     root = queue_counts.root(queues)
-    looks = seen["looks"]
+    looks = shown["looks"]
     standing = looks.get("queue_bytes") or ()
     has_queue = direction.rate_mbps is not None
     return {
@@ -239,24 +241,24 @@ def _link(asked: Network, link: Link, way: str, seen: Facts, elapsed_s: float) -
         "out_bytes": root.get("bytes"),
         "out_packets": root.get("packets"),
         "dropped_packets": root.get("drops"),
-        "marked_packets": queue_counts.marked(queues, seen["hop"]) if has_queue else None,
+        "marked_packets": queue_counts.marked(queues, shown["hop"]) if has_queue else None,
         "queue_mean_bytes": _rounded(sum(standing) / len(standing), 1) if standing else None,
         "queue_peak_bytes": max(standing, default=None),
         # If the delay changes, it is not known which part of a packet's time was the queue's.
-        "queue_delay_ms": queue_counts.less(seen["delays_ms"], direction.delay_ms)
-        if has_queue and not any(one.direction.delay_ms != one.before.delay_ms for one in changes)
+        "queue_delay_ms": queue_counts.less(shown["delays_ms"], direction.delay_ms)
+        if has_queue and not any(change.direction.delay_ms != change.before.delay_ms for change in changes)
         else None,
-        "queue_delay_packets": seen["delays"],
-        "watched_one_in": seen["watched_one_in"],
+        "queue_delay_packets": shown["delays"],
+        "watched_one_in": shown["watched_one_in"],
         "out_series_mbps": _rates(looks),
-        **({} if seen["hop"] is None else {"impaired": seen["hop"]}),
-        **({} if seen["trips"] is None else {"round_trips": round_trips.of_flows(asked, seen["trips"])}),
+        **({} if shown["hop"] is None else {"impaired": shown["hop"]}),
+        **({} if shown["trips"] is None else {"round_trips": round_trips.of_flows(network, shown["trips"])}),
     }
 
 
 def _mean_rate_mbps(direction: Direction, changes: Sequence[Change], elapsed_s: float) -> float | None:
     """Return the rate of a direction, or its mean over the trial if it changes."""
-    if not any(one.direction.rate_mbps != one.before.rate_mbps for one in changes) or elapsed_s <= 0:
+    if not any(change.direction.rate_mbps != change.before.rate_mbps for change in changes) or elapsed_s <= 0:
         return direction.rate_mbps
     return round(8 * carried_bytes(direction, changes, 0, elapsed_s) / elapsed_s / 1e6, 6)
 
@@ -284,7 +286,7 @@ def _metrics(trial: Trial, flows: Sequence[Facts], links: Sequence[Facts], facts
     rtts = [flow["min_rtt_ms"] for flow in judged if flow["min_rtt_ms"]]
     slowest = trial.setting.network.bottleneck(trial.setting.network.tested)
     queue: Facts = next(
-        (one for one in links if slowest and (one["link"], one["direction"]) == (slowest[0].name, slowest[1])), {}
+        (link for link in links if slowest and (link["link"], link["direction"]) == (slowest[0].name, slowest[1])), {}
     )
     return {
         "bytes": total,
@@ -302,8 +304,8 @@ def _quantiles(values: Sequence[float]) -> dict[str, float] | None:
     """Return quantiles and the mean of sorted values; None if there are none."""
     if not values:
         return None
-    found = {f"p{percent}": values[min(percent * len(values) // 100, len(values) - 1)] for percent in (50, 95, 99)}
-    return {**found, "mean": round(sum(values) / len(values), 4)}
+    quantiles = {f"p{percent}": values[min(percent * len(values) // 100, len(values) - 1)] for percent in (50, 95, 99)}
+    return {**quantiles, "mean": round(sum(values) / len(values), 4)}
 
 
 def _rounded(value: float | None, digits: int = 6) -> float | None:

@@ -22,14 +22,14 @@ def problems(network: Network, facts: Facts) -> Iterator[str]:
     """Yield sentences about moves that no packet met although a flow outlasted them: such moves did not happen."""
     for link, both in zip(network.links, facts["links"], strict=True):
         at_s = _moved_s(network, link, facts["elapsed_s"])
-        if at_s is None or any(_touched(seen["hop"]) for seen in both):
+        if at_s is None or any(_touched(direction["hop"]) for direction in both):
             continue
         outlasted = [
-            f"flow {number} of group {group.name}" for group, number, seen in _flows(network, facts)
-            if link in network.route(group) and _runs(seen, at_s)
+            f"flow {number} of group {group.name}" for group, number, flow in _flows(network, facts)
+            if link in network.route(group) and _runs(flow, at_s)
         ]  # fmt: skip
         if outlasted:
-            last_s = max((seen["hop"] or {}).get("passed_ns", 0) / 1e9 for seen in both)
+            last_s = max((direction["hop"] or {}).get("passed_ns", 0) / 1e9 for direction in both)
             yield (
                 f"the move of clients at {at_s:g} s ({link.name}) affected no packet, but {outlasted[0]} outlasted it; "
                 f"the last packet before it came at {last_s:g} s"
@@ -41,57 +41,57 @@ def broken_off(network: Network, facts: Facts) -> dict[tuple[str, int], str]:
     moved_s = {
         link.name: _moved_s(network, link, facts["elapsed_s"])
         for link, both in zip(network.links, facts["links"], strict=True)
-        if any(_touched(seen["hop"]) for seen in both)
+        if any(_touched(direction["hop"]) for direction in both)
     }
-    found = {}
-    for group, number, seen in _flows(network, facts):
-        client = seen["client"]
-        if not seen["complete"] or not client or client["exit_status"] == 0:
+    ended = {}
+    for group, number, flow in _flows(network, facts):
+        client = flow["client"]
+        if not flow["complete"] or not client or client["exit_status"] == 0:
             continue
         times = [moved_s.get(link.name) for link in network.route(group)]
-        if any(at_s is not None and seen["start_s"] <= at_s <= seen["end_s"] for at_s in times):
-            found[group.name, number] = f"{client_report.status(client)}{client_report.said(client)}"
-    return found
+        if any(at_s is not None and flow["start_s"] <= at_s <= flow["end_s"] for at_s in times):
+            ended[group.name, number] = f"{client_report.status(client)}{client_report.said(client)}"
+    return ended
 
 
 def asked(network: Network, group: Flows) -> bool:
     """Return whether clients of a group are ever to be moved."""
     ways = ((link, way) for link in network.route(group) for way in WAYS)
-    return any(one.rebind for link, way in ways for one in network.impairments(link, way))
+    return any(impairments.rebind for link, way in ways for impairments in network.impairments(link, way))
 
 
 def words(network: Network, facts: Facts) -> str | None:
     """Return a sentence about what moves ended: flows, or all traffic in one direction; None if flows went on."""
-    ends = {(group.name, number): seen["end_s"] for group, number, seen in _flows(network, facts)}
-    found = [
+    ends = {(group.name, number): flow["end_s"] for group, number, flow in _flows(network, facts)}
+    sentences = [
         f"flow {number} of group {name} ended at {ends[name, number]:g} s, after its client had moved, with {how}"
         for (name, number), how in broken_off(network, facts).items()
     ]
-    for link, both in zip(network.links, facts["links"], strict=True) if not found else ():
+    for link, both in zip(network.links, facts["links"], strict=True) if not sentences else ():
         at_s = _moved_s(network, link, facts["elapsed_s"])
-        silent = [way for way, seen in zip(WAYS, both, strict=True) if not (seen["hop"] or {}).get("rebound")]
-        if at_s is not None and any(_touched(seen["hop"]) for seen in both) and silent:
-            found.append(
+        silent = [way for way, direction in zip(WAYS, both, strict=True) if not (direction["hop"] or {}).get("rebound")]
+        if at_s is not None and any(_touched(direction["hop"]) for direction in both) and silent:
+            sentences.append(
                 f"after clients had moved at {at_s:g} s, no packet from or to their new port or address passed link "
                 f"{link.name} ({', '.join(silent)})"
             )
-    return "; ".join(found) or None
+    return "; ".join(sentences) or None
 
 
 def _flows(network: Network, facts: Facts) -> Iterator[tuple[Flows, int, Facts]]:
     for group, of in zip(network.flows, facts["groups"], strict=True):
         flows: Sequence[Facts] = of["flows"]
-        yield from ((group, number, seen) for number, seen in enumerate(flows))
+        yield from ((group, number, flow) for number, flow in enumerate(flows))
 
 
 def _moved_s(network: Network, link: Link, elapsed_s: float) -> float | None:
     """Return when, in s, clients beyond a link first have another port or address; None if they keep theirs."""
-    asked = link.direction("data").impairments
-    if asked is not None and asked.rebind:
+    impairments = link.direction("data").impairments
+    if impairments is not None and impairments.rebind:
         return 0.0
     for change in network.changes(link, "data", elapsed_s):
-        asked = change.direction.impairments
-        if asked is not None and asked.rebind:
+        impairments = change.direction.impairments
+        if impairments is not None and impairments.rebind:
             return change.at_ns / 1e9
     return None
 
@@ -100,6 +100,6 @@ def _touched(hop: Facts | None) -> bool:
     return bool(hop and hop.get("rebound", 0) + hop.get("stale", 0))
 
 
-def _runs(seen: Facts, at_s: float) -> bool:
-    end_s = seen["end_s"]
-    return seen["start_s"] < at_s and (end_s is None or end_s > at_s + _SOON_S)
+def _runs(flow: Facts, at_s: float) -> bool:
+    end_s = flow["end_s"]
+    return flow["start_s"] < at_s and (end_s is None or end_s > at_s + _SOON_S)

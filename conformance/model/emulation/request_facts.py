@@ -22,46 +22,48 @@ def lie(group: Flows, report: Mapping[str, Any]) -> str | None:
 
 
 def _lies(group: Flows, report: Mapping[str, Any]) -> Iterator[str]:
-    asked = [request for request in group.requests for _ in range(request.times)]
-    found = report.get("requests")
-    if not asked:
+    due_requests = [request for request in group.requests for _ in range(request.times)]
+    reported = report.get("requests")
+    if not due_requests:
         return
-    if not isinstance(found, list):
-        yield f"reports one body, but {len(asked)} were requested: it does not read CC_REQUESTS"
+    if not isinstance(reported, list):
+        yield f"reports one body, but {len(due_requests)} were requested: it does not read CC_REQUESTS"
         return
-    if len(found) != len(asked):
-        yield f"reports another number of requests than it was to make: {len(found)}, not {len(asked)}"
+    if len(reported) != len(due_requests):
+        yield f"reports another number of requests than it was to make: {len(reported)}, not {len(due_requests)}"
         return
     # Each connection has a clock of its own: when all of its bodies so far are there, and when the next is due.
     there: dict[int, float] = {}
     due: dict[int, float] = {}
-    for number, (request, one) in enumerate(zip(asked, found, strict=True), 1):
+    for number, (request, times) in enumerate(zip(due_requests, reported, strict=True), 1):
         least, _ = group.client.arrives([request.bytes])
-        if not _is_sound(one) or not least <= one[0] <= request.bytes:
-            yield f"reports request {number} as {one!r:.60}, which is not a body of {request.bytes} bytes and its times"
+        if not _is_sound(times) or not least <= times[0] <= request.bytes:
+            body = f"a body of {request.bytes} bytes and its times"
+            yield f"reports request {number} as {times!r:.60}, which is not {body}"
             return
-        if one[3] > report["completion_s"] + _EARLY_S:
-            yield f"reports that request {number} ended at {one[3]:.3f} s, after all had ended"
+        if times[3] > report["completion_s"] + _EARLY_S:
+            yield f"reports that request {number} ended at {times[3]:.3f} s, after all had ended"
             return
-        made_s, due_s = one[1], due.get(request.connection)
+        made_s, due_s = times[1], due.get(request.connection)
         if due_s is not None and not due_s - _EARLY_S <= made_s <= due_s + _LATE_S:
             how = "early" if made_s < due_s else "late"
             yield f"made request {number} at {made_s:.3f} s, {how}: it was due at {due_s:.3f}"
             return
-        there_s = there[request.connection] = max(there.get(request.connection, report["handshake_s"] or 0.0), one[3])
+        began_s = there.get(request.connection, report["handshake_s"] or 0.0)
+        there_s = there[request.connection] = max(began_s, times[3])
         # A paced request is due at a fixed time after the one before was due, however late that was made.
         paced_s = made_s if due_s is None else due_s
         due[request.connection] = there_s + request.pause_s if request.every_s is None else paced_s + request.every_s
 
 
-def _is_sound(one: object) -> bool:
+def _is_sound(reported: object) -> bool:
     """Return whether this is a size followed by three times in order."""
-    if not isinstance(one, list) or len(one) != 4 or not all(type(value) in (int, float) for value in one):
+    if not isinstance(reported, list) or [type(number) in (int, float) for number in reported] != [True] * 4:
         return False
-    return one[1] >= 0 and all(before <= after for before, after in itertools.pairwise(one[1:]))
+    return reported[1] >= 0 and all(before <= after for before, after in itertools.pairwise(reported[1:]))
 
 
-def records(seen: Sequence[Sequence[float | None]], start_s: float = 0.0) -> list[dict[str, Any]]:
+def records(rows: Sequence[Sequence[float | None]], start_s: float = 0.0) -> list[dict[str, Any]]:
     """Return a Measurement's record of each request, by the trial's clock; the client's clock begins at `start_s`."""
     return [
         {
@@ -71,12 +73,12 @@ def records(seen: Sequence[Sequence[float | None]], start_s: float = 0.0) -> lis
                 for name, at_s in zip(("start_s", "first_byte_s", "end_s"), times, strict=True)
             },
         }
-        for size, *times in seen
+        for size, *times in rows
     ]
 
 
-def of_flow(seen: Mapping[str, Any], report: Mapping[str, Any] | None) -> list[dict[str, Any]] | None:
+def of_flow(flow: Mapping[str, Any], report: Mapping[str, Any] | None) -> list[dict[str, Any]] | None:
     """Return the records of a flow's requests, as our own program saw them or its client reported them; else None."""
-    if seen["requests"] is not None:
-        return records(seen["requests"])
-    return records(report["requests"], seen["start_s"]) if report else None
+    if flow["requests"] is not None:
+        return records(flow["requests"])
+    return records(report["requests"], flow["start_s"]) if report else None

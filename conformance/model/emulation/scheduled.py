@@ -50,17 +50,17 @@ class Counted:
 
 def looked_at_s(facts: Facts) -> float:
     """Return when, in s, the guest read its links: after the flows had ended and after all changes, even later ones."""
-    made = [change["at_ns"] / 1e9 for change in facts["changes"]]
-    return max([float(facts["elapsed_s"]), *(math.nextafter(at_s, math.inf) for at_s in made)])
+    times = [change["at_ns"] / 1e9 for change in facts["changes"]]
+    return max([float(facts["elapsed_s"]), *(math.nextafter(at_s, math.inf) for at_s in times)])
 
 
 def behind_changes(facts: Facts, link: int, way: int) -> list[Facts]:
     """Return what the kernel told the guest about a direction after each of its changes, in order."""
     return [
-        {**one, "at_ns": change["at_ns"]}
+        {**counts, "at_ns": change["at_ns"]}
         for change in facts["changes"]
-        for one in change["counts"]
-        if (one["link"], one["way"]) == (link, way)
+        for counts in change["counts"]
+        if (counts["link"], counts["way"]) == (link, way)
     ]
 
 
@@ -75,36 +75,46 @@ def change_problems(facts: Facts) -> Iterator[str]:
 
 
 def problems(
-    direction: Direction, changes: Sequence[Change], seen: Facts, made: Sequence[Facts], elapsed_s: float, offload: bool
+    direction: Direction,
+    changes: Sequence[Change],
+    shown: Facts,
+    counted: Sequence[Facts],
+    elapsed_s: float,
+    offload: bool,
 ) -> Iterator[str]:
     """Yield sentences about what a direction did that was not requested.
 
-    `made`: what the guest reports after each of its changes (seen.CountsSeen), with at_ns. `seen`: what tc and
+    `counted`: what the guest reports after each of its changes (seen.CountsSeen), with at_ns. `shown`: what tc and
     samples of its queue show (DirectionSeen).
     """
     after = {change.at_ns: change.direction for change in changes}
-    for one in made:
-        if one["at_ns"] in after:
-            yield from (f"{why} from {one['at_ns'] / 1e9:g} s on" for why in _in_force(after[one["at_ns"]], one))
+    for counts in counted:
+        if counts["at_ns"] in after:
+            at_s = counts["at_ns"] / 1e9
+            yield from (f"{why} from {at_s:g} s on" for why in _in_force(after[counts["at_ns"]], counts))
     if _counts_losses(direction):
-        yield from _losses(direction, after, [*map(_counted, made), _last(seen, elapsed_s)], offload)
-    yield from _rates(direction, changes, seen, offload)
+        yield from _losses(direction, after, [*map(_counted, counted), _last(shown, elapsed_s)], offload)
+    yield from _rates(direction, changes, shown, offload)
 
 
-def _in_force(asked: Direction, found: Facts) -> Iterator[str]:
+def _in_force(requested: Direction, counts: Facts) -> Iterator[str]:
     """Yield parameters that are in force in a direction after a change and differ from those requested."""
-    if found["delay_ns"] is not None and asked.limiter != "netem":
-        asked_ns = shaping.delay_ns(asked, 0)
-        if abs(found["delay_ns"] - asked_ns) > _OFF_NS:
-            yield f"a delay of {found['delay_ns'] / 1e6:g} ms instead of {asked.delay_ms:g}"
-    if found["loss"] is not None and abs(found["loss"] - round(asked.loss_pct / 100 * _MOST_U32)) > 1:
-        yield f"a loss of {100 * found['loss'] / _MOST_U32:g} % instead of {asked.loss_pct:g}"
-    limited = asked.limiter == "htb" and asked.rate_mbps and not (asked.queue and asked.queue.kind == "policer")
-    if limited and found["rate_bytes_per_s"] is not None:
-        rate_mbps = found["rate_bytes_per_s"] * 8 / 1e6
+    if counts["delay_ns"] is not None and requested.limiter != "netem":
+        asked_ns = shaping.delay_ns(requested, 0)
+        if abs(counts["delay_ns"] - asked_ns) > _OFF_NS:
+            yield f"a delay of {counts['delay_ns'] / 1e6:g} ms instead of {requested.delay_ms:g}"
+    if counts["loss"] is not None and abs(counts["loss"] - round(requested.loss_pct / 100 * _MOST_U32)) > 1:
+        yield f"a loss of {100 * counts['loss'] / _MOST_U32:g} % instead of {requested.loss_pct:g}"
+    limited = (
+        requested.limiter == "htb"
+        and requested.rate_mbps
+        and not (requested.queue and requested.queue.kind == "policer")
+    )
+    if limited and counts["rate_bytes_per_s"] is not None:
+        rate_mbps = counts["rate_bytes_per_s"] * 8 / 1e6
         # tc is given six digits of a rate.
-        if not math.isclose(rate_mbps, asked.rate_mbps or 0, rel_tol=1e-5, abs_tol=1e-5):
-            yield f"a rate of {rate_mbps:g} Mbit/s instead of {asked.rate_mbps:g}"
+        if not math.isclose(rate_mbps, requested.rate_mbps or 0, rel_tol=1e-5, abs_tol=1e-5):
+            yield f"a rate of {rate_mbps:g} Mbit/s instead of {requested.rate_mbps:g}"
 
 
 # --- losses
@@ -117,21 +127,21 @@ def _counts_losses(direction: Direction) -> bool:
     return direction.limiter == "htb" and direction.queue is not None and direction.queue.kind in _PLAIN
 
 
-def _counted(one: Facts) -> Counted | None:
-    if one["out_packets"] is None:
+def _counted(counts: Facts) -> Counted | None:
+    if counts["out_packets"] is None:
         return None
-    dropped = one["queue_dropped_packets"] or 0
+    dropped = counts["queue_dropped_packets"] or 0
     return Counted(
-        at_ns=one["at_ns"], out=one["out_packets"], lost=one["dropped_packets"] - dropped, dropped=dropped,
-        standing=one["standing_packets"],
+        at_ns=counts["at_ns"], out=counts["out_packets"], lost=counts["dropped_packets"] - dropped, dropped=dropped,
+        standing=counts["standing_packets"],
     )  # fmt: skip
 
 
-def _last(seen: Facts, elapsed_s: float) -> Counted | None:
+def _last(shown: Facts, elapsed_s: float) -> Counted | None:
     """Return the counts that tc showed when the trial was over; None if some are missing."""
-    queues: Sequence[Facts] = seen["qdiscs"]
+    queues: Sequence[Facts] = shown["qdiscs"]
     root = queue_counts.root(queues)
-    queue = next((one for one in queues if one.get("kind") in (*_PLAIN, "plug")), {})
+    queue = next((queue for queue in queues if queue.get("kind") in (*_PLAIN, "plug")), {})
     dropped = queue.get("drops", 0)
     counts = [dropped, *(root.get(name) for name in ("packets", "drops", "qlen"))]
     if root.get("kind") != "netem" or not all(isinstance(count, int) for count in counts):
@@ -146,9 +156,12 @@ def _losses(
     direction: Direction, after: Mapping[int, Direction], counted: Sequence[Counted | None], offload: bool
 ) -> Iterator[str]:
     """Yield phases in which the share of packets that were lost differs from the one requested."""
-    if any(one is None for one in counted):
+    if any(counts is None for counts in counted):
         return
-    known = [Counted(at_ns=0, out=0, lost=0, dropped=0, standing=0), *(one for one in counted if one is not None)]
+    known = [
+        Counted(at_ns=0, out=0, lost=0, dropped=0, standing=0),
+        *(counts for counts in counted if counts is not None),
+    ]
     for before, until in itertools.pairwise(known):
         direction = after.get(before.at_ns, direction)
         lost = until.lost - before.lost
@@ -166,13 +179,13 @@ def _losses(
 # --- rates
 
 
-def _rates(direction: Direction, changes: Sequence[Change], seen: Facts, offload: bool) -> Iterator[str]:
+def _rates(direction: Direction, changes: Sequence[Change], shown: Facts, offload: bool) -> Iterator[str]:
     """Yield intervals between samples in which a queue that was never empty let out less than the rate in force."""
     if direction.rate_mbps is None or direction.limiter == "netem" or not direction.queue:
         return
     if direction.queue.kind == "policer":
         return
-    looks, frame = seen["looks"], _SUPER_BYTES if offload else _FRAME_BYTES
+    looks, frame = shown["looks"], _SUPER_BYTES if offload else _FRAME_BYTES
     rows = list(
         zip(
             *(looks.get(name) or () for name in ("t_s", "queue_bytes", "out_bytes", "dropped_packets")),
@@ -184,7 +197,8 @@ def _rates(direction: Direction, changes: Sequence[Change], seen: Facts, offload
         if any(from_s <= edge <= to_s for edge in edges):
             continue
         rate = next(
-            (one.direction.rate_mbps for one in reversed(changes) if one.at_ns / 1e9 < from_s), direction.rate_mbps
+            (change.direction.rate_mbps for change in reversed(changes) if change.at_ns / 1e9 < from_s),
+            direction.rate_mbps,
         )
         carries = (rate or 0) * 1e6 / 8 * (to_s - from_s)
         left = out_then - out

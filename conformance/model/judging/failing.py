@@ -92,8 +92,8 @@ def _controls(measured: Measured) -> Iterable[tuple[set[int], Mapping[int, bool]
 def _only(verdict: Verdict, status: Status, reason: str, n: int, p: float | None) -> Verdict:
     """Return a verdict that says this alone, in place of one on the trials that did not fail."""
     return dataclasses.replace(
-        verdict, status=status, reason=reason, n=n, value=None, least=None, interval=None, p=p, told=None, sure=False,
-        parts=(), samples=0, seen=(), hidden=False, absent=False,
+        verdict, status=status, reason=reason, n=n, value=None, least=None, interval=None, p=p, detectable=None,
+        sure=False, parts=(), samples=0, evidence=(), hidden=False, absent=False,
     )  # fmt: skip
 
 

@@ -88,13 +88,13 @@ def shares(values: Sequence[float], permitted: Interval, metric: Metric) -> Shar
     None if no basis has two modes that are farther apart than the margin, as nearer ones do not matter, or if a basis
     holds no values. If the trials are more often in the mode that is no fault of the metric, `p` is 1.
     """
-    modes = next((m for m in map(_that_matter, permitted.bases, itertools.repeat(permitted.margin)) if m), None)
-    if modes is None or not all(basis.values for basis in permitted.bases):
+    matter = next((m for m in map(_that_matter, permitted.bases, itertools.repeat(permitted.margin)) if m), None)
+    if matter is None or not all(basis.values for basis in permitted.bases):
         return None
-    ours = at(modes.threshold, values)
+    ours = at(matter.threshold, values)
     beside = [
         Shares(ours=ours, basis=theirs, p=share_p(ours, theirs))
-        for theirs in (at(modes.threshold, basis.values) for basis in permitted.bases)
+        for theirs in (at(matter.threshold, basis.values) for basis in permitted.bases)
     ]
     likeliest = max(beside, key=lambda shares: shares.p)
     lower = likeliest.ours.share > likeliest.basis.share

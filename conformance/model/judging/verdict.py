@@ -135,7 +135,7 @@ class Verdict:
     confidence: float = CONFIDENCE
     p: float | None = None
     packet_bytes: float | None = None
-    told: power.Told | None = None
+    detectable: power.Told | None = None
     #: whether it conforms by the wider interval (SURE), too, so that a known deviation counts as gone
     sure: bool = False
     #: what the value is, if the question has several: these verdicts are its `parts`, and the worst of them counts
@@ -144,7 +144,7 @@ class Verdict:
     #: how many values `value` is the median of, if a trial may have none or several
     samples: int = 0
     #: samples that show it best
-    seen: tuple[Sample, ...] = ()
+    evidence: tuple[Sample, ...] = ()
     #: whether no trial showed what is judged, so that more trials will not help
     hidden: bool = False
     #: the same, even after a single trial: the stack does not do what is judged
@@ -162,7 +162,7 @@ class Verdict:
     @property
     def words(self) -> str:
         """The reason, with what would have been detected."""
-        return f"{self.reason}; {self.told.words} would have been detected" if self.told else self.reason
+        return f"{self.reason}; {self.detectable.words} would have been detected" if self.detectable else self.reason
 
     @property
     def values(self) -> tuple[float, ...]:
@@ -374,8 +374,8 @@ def _with_power(verdict: Verdict, metric: str, family: int) -> Verdict:
     unclear = verdict.status in (Status.COMPATIBLE, Status.INCONCLUSIVE) and verdict.n
     if not unclear or not verdict.permitted.basis.values:
         return verdict
-    power_told = power.told(verdict.permitted, metric, verdict.n, level(max(family, 1)))
-    return dataclasses.replace(verdict, told=power_told)
+    detectable = power.told(verdict.permitted, metric, verdict.n, level(max(family, 1)))
+    return dataclasses.replace(verdict, detectable=detectable)
 
 
 def by_chance(verdict: Verdict, family: int) -> Verdict:
@@ -418,8 +418,8 @@ def _assess(zone: Zone, place: Point, measurements: Sequence[Measurement], more:
     if len(highest) < len(values):
         unseen = len(values) - len(highest)
         return verdict(Status.ERROR, f"{zone.metric} has no value in {unseen} of {len(values)} trials")
-    permitted, packet_bytes = permitted_to(permitted, measurements)
-    return verdict(**_compare(zone.metric, permitted, highest, late, more), packet_bytes=packet_bytes)
+    permitted, size = permitted_to(permitted, measurements)
+    return verdict(**_compare(zone.metric, permitted, highest, late, more), packet_bytes=size)
 
 
 def permitted_to(permitted: Interval, measurements: Sequence[Measurement]) -> tuple[Interval, float | None]:

@@ -55,11 +55,11 @@ class Bond(Sparse):
                 raise UserError(
                     f"{where}/options/{name}: a bond has no such option", f"choose one of {', '.join(known)}"
                 )
-        found = cls.from_json({**options, "ends": box["ends"], "links": box["links"]})
-        for place, why in found.form_problems():
+        bond = cls.from_json({**options, "ends": box["ends"], "links": box["links"]})
+        for place, why in bond.form_problems():
             cause, _, mend = why.partition("; ")
             raise UserError(f"{where}/options{place}: {cause}", mend or None)
-        return found
+        return bond
 
     def form_problems(self) -> Iterator[tuple[str, str]]:
         """Yield (JSON pointer from the box's options, what is wrong) for mistakes that the options alone show."""
@@ -106,15 +106,15 @@ class Bond(Sparse):
 
     def of(self, links: Sequence[Link]) -> tuple[Link, Link]:
         """Return the bond's two links."""
-        one, two = (next(link for link in links if link.name == name) for name in self.links)
-        return one, two
+        first, second = (next(link for link in links if link.name == name) for name in self.links)
+        return first, second
 
     def share(self, links: Sequence[Link]) -> float:
         """Return the share of the packets that the first link is to get, from 0 to 1."""
         if not isinstance(self.split_pct, str):
             return self.split_pct[0] / _WHOLE_PCT
-        one, two = (link.data.rate_mbps or 0 for link in self.of(links))
-        return one / (one + two)
+        first, second = (link.data.rate_mbps or 0 for link in self.of(links))
+        return first / (first + second)
 
     def packets(self, links: Sequence[Link]) -> tuple[int, int]:
         """Return how many packets of a batch each link gets: whole ones, with a half rounded up for the first link."""
@@ -136,14 +136,14 @@ class Bond(Sparse):
 
     def rtt_s(self, links: Sequence[Link]) -> float:
         """Return the empty path's round-trip time: data by the link of shorter delay, acknowledgements by the first."""
-        one, two = self.of(links)
-        return (min(one.data.delay_ms, two.data.delay_ms) + one.acks.delay_ms + 2 * self.cost_ms) / 1000
+        first, second = self.of(links)
+        return (min(first.data.delay_ms, second.data.delay_ms) + first.acks.delay_ms + 2 * self.cost_ms) / 1000
 
     def loss_pct(self, links: Sequence[Link]) -> float:
         """Return the percentage of packets that is lost at random."""
-        one, two = (link.data.loss_pct / 100 for link in self.of(links))
+        first, second = (link.data.loss_pct / 100 for link in self.of(links))
         share = self.share(links)
-        return 100 * (one * two if self.duplicate else share * one + (1 - share) * two)
+        return 100 * (first * second if self.duplicate else share * first + (1 - share) * second)
 
 
 def _is_number(value: Any) -> bool:

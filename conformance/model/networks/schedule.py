@@ -54,10 +54,12 @@ class Entry(Sparse):
     for_s: float | None = None
 
     def to_json(self) -> dict[str, Any]:
-        found = super().to_json()
+        document = super().to_json()
         if self.set:
-            found["set"] = {name: value.to_json() if hasattr(value, "to_json") else value for name, value in self.set}
-        return found
+            document["set"] = {
+                name: value.to_json() if hasattr(value, "to_json") else value for name, value in self.set
+            }
+        return document
 
     def on(self, link: str, way: str) -> bool:
         """Return whether the entry is about this direction of a link."""
@@ -83,16 +85,16 @@ def _unread(file: str) -> bytes:
 
 def with_traces(document: Mapping[str, Any], load: Callable[[str], bytes]) -> dict[str, Any]:
     """Return a scenario's document with the rates of its traces in it. Raises UserError with a JSON pointer."""
-    found = dict(document)
-    if "schedule" in found:
+    whole = dict(document)
+    if "schedule" in whole:
         entries = []
-        for at, entry in enumerate(found["schedule"]):
+        for at, entry in enumerate(whole["schedule"]):
             if "trace" in entry:
                 with located(f"/schedule/{at}/trace"):
                     entry = {**entry, "trace": rate_trace.read(entry["trace"], load).to_json()}
             entries.append(entry)
-        found["schedule"] = entries
-    return found
+        whole["schedule"] = entries
+    return whole
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -117,23 +119,23 @@ def changes(schedule: Sequence[Entry], link: Link, way: str, until_s: float) -> 
                 begin.append((_ns(start_s), number, fields))
                 if end_s < until_s:
                     ends.setdefault(_ns(end_s), []).append(number)
-    waiting = sorted(begin, key=lambda one: one[:2])
+    waiting = sorted(begin, key=lambda span: span[:2])
     active: dict[tuple[int, int], dict[str, Any]] = {}
     key = {number: (at_ns, number) for at_ns, number, _ in begin}
     base = now = link.direction(way)
-    found, at = [], 0
-    for at_ns in sorted({one[0] for one in begin} | ends.keys()):
+    steps, at = [], 0
+    for at_ns in sorted({span[0] for span in begin} | ends.keys()):
         while at < len(waiting) and waiting[at][0] <= at_ns:
             active[waiting[at][:2]] = waiting[at][2]
             at += 1
         for number in ends.get(at_ns, ()):
             active.pop(key[number], None)
-        fields = {name: value for _, own in sorted(active.items()) for name, value in own.items()}
+        fields = {name: value for _, set_to in sorted(active.items()) for name, value in set_to.items()}
         after = dataclasses.replace(base, **fields)
         if after != now:
-            found.append(Change(at_ns=at_ns, direction=after, before=now))
+            steps.append(Change(at_ns=at_ns, direction=after, before=now))
             now = after
-    return found
+    return steps
 
 
 def carried_bytes(direction: Direction, changes: Sequence[Change], start_s: float, end_s: float) -> float:
@@ -249,15 +251,15 @@ def _wrong(entry: Entry, direction: Direction) -> Iterator[tuple[str, str]]:
 
 def resolved(schedule: Sequence[Entry], times: Mapping[str, tuple[float, float]]) -> tuple[Entry, ...]:
     """Return a schedule whose states are replaced by times: {state: (when it began in s, round trip in s)}."""
-    found = []
+    entries = []
     for entry in schedule:
         if isinstance(entry.at_s, Occasion):
             began_s, rtt_s = times[entry.at_s.state]
             at_s = round(began_s + entry.at_s.plus_s + entry.at_s.plus_rtts * rtt_s, 9)
-            found.append(dataclasses.replace(entry, at_s=at_s))
+            entries.append(dataclasses.replace(entry, at_s=at_s))
         else:
-            found.append(entry)
-    return tuple(found)
+            entries.append(entry)
+    return tuple(entries)
 
 
 def states(schedule: Sequence[Entry]) -> tuple[str, ...]:

@@ -126,8 +126,8 @@ def paths(cells: Iterable[Cell]) -> tuple[Path, ...]:
 @functools.lru_cache(maxsize=16)  # zones and checks ask for the same few grids again and again
 def _paths(cells: tuple[Cell, ...]) -> tuple[Path, ...]:
     among = frozenset(cells)
-    paths = (Path(s1, s2) for s1 in cells for s2 in cells)
-    return tuple(path for path in paths if path.end_to_end in among)
+    candidates = (Path(s1, s2) for s1 in cells for s2 in cells)
+    return tuple(path for path in candidates if path.end_to_end in among)
 
 
 def representative_paths(bandwidth_mbps: float | None = None) -> dict[PathClass, Path]:

@@ -208,18 +208,18 @@ class LabelledSeen:
     """What trials say about the quantity that `label` tells from others."""
 
     label: str
-    seen: Seen
+    estimate: Seen
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class ClaimFinding:
     """The result of an instance: what was seen of each quantity, and whether the relation holds (None: open).
 
     `why`: the reason if it could not be judged, else None.
     """
 
     instance: Instance
-    seen: tuple[Seen | None, ...]
+    estimates: tuple[Seen | None, ...]
     holds: bool | None
     why: str | None
 
@@ -227,12 +227,12 @@ class Finding:
     def labelled(self) -> list["LabelledSeen | None"]:
         """What was seen of each quantity, with its label."""
         return [
-            None if estimate is None else LabelledSeen(label=label, seen=estimate)
-            for label, estimate in zip(self.instance.labels, self.seen, strict=True)
+            None if estimate is None else LabelledSeen(label=label, estimate=estimate)
+            for label, estimate in zip(self.instance.labels, self.estimates, strict=True)
         ]
 
 
-class Verdict(enum.StrEnum):
+class ClaimVerdict(enum.StrEnum):
     """The verdict on a claim."""
 
     REPRODUCED = "reproduced"
@@ -242,15 +242,15 @@ class Verdict(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class JudgedClaim:
     """The verdict on a claim, and the findings that it rests on. `judged` of its `of` instances were measured.
 
     `why`: the reason if the claim is not judged, or judged in part.
     """
 
-    verdict: Verdict
+    verdict: ClaimVerdict
     why: str | None
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[ClaimFinding, ...] = ()
 
     @property
     def of(self) -> int:
@@ -268,22 +268,24 @@ class Judged:
         return f"at {self.judged} of {self.of} places" if 0 < self.judged < self.of else ""
 
 
-def find(instance: Instance, look: Look, anchors: Mapping[str, "Judged"] = {}) -> Finding:
-    """Return the Finding of an instance; it is not judged if an anchor that it rests on differs."""
+def find(instance: Instance, look: Look, anchors: Mapping[str, "JudgedClaim"] = {}) -> ClaimFinding:
+    """Return the ClaimFinding of an instance; it is not judged if an anchor that it rests on differs."""
     looked = [look(quantity) for quantity in instance.quantities]
     sightings = tuple(estimate if isinstance(estimate, Seen) else None for estimate in looked)
     lacking = (not_seen.why for not_seen in looked if isinstance(not_seen, NotSeen))
     unfit = (
-        f"scaled, and anchor {name} differs" for name in instance.anchors if anchors[name].verdict is Verdict.DIFFERS
+        f"scaled, and anchor {name} differs"
+        for name in instance.anchors
+        if anchors[name].verdict is ClaimVerdict.DIFFERS
     )
     why = next(itertools.chain(lacking, unfit), None)
     known = [estimate for estimate in sightings if estimate is not None]
-    return Finding(
-        instance=instance, seen=sightings, holds=instance.relation.holds(known) if why is None else None, why=why
+    return ClaimFinding(
+        instance=instance, estimates=sightings, holds=instance.relation.holds(known) if why is None else None, why=why
     )
 
 
-def judge(instances: Iterable[Instance], look: Look, anchors: Mapping[str, "Judged"] = {}) -> Judged:
+def judge(instances: Iterable[Instance], look: Look, anchors: Mapping[str, "JudgedClaim"] = {}) -> JudgedClaim:
     """Judge a claim by all of its instances that were measured, given the verdicts on the anchors that they rest on.
 
     The claim differs if one of them does not hold, is reproduced if all hold, and is inconclusive otherwise. Instances
@@ -296,26 +298,28 @@ def judge(instances: Iterable[Instance], look: Look, anchors: Mapping[str, "Judg
     whys = dict.fromkeys(finding.why for finding in findings if finding.why is not None)
     held = [finding.holds for finding in findings if finding.why is None]
     if not held:
-        return Judged(verdict=Verdict.NOT_JUDGED, why="; ".join(whys) or "it has nothing to judge", findings=findings)
+        return JudgedClaim(
+            verdict=ClaimVerdict.NOT_JUDGED, why="; ".join(whys) or "it has nothing to judge", findings=findings
+        )
     used = dict.fromkeys(name for finding in findings if finding.why is None for name in finding.instance.anchors)
     whys |= dict.fromkeys(
         f"scaled, and anchor {name} {_OPEN[anchors[name].verdict]}" for name in used if anchors[name].verdict in _OPEN
     )
-    return Judged(verdict=_VERDICTS[_all(held)], why="; ".join(whys) or None, findings=findings)
+    return JudgedClaim(verdict=_VERDICTS[_all(held)], why="; ".join(whys) or None, findings=findings)
 
 
-_VERDICTS = {True: Verdict.REPRODUCED, False: Verdict.DIFFERS, None: Verdict.INCONCLUSIVE}
-_OPEN = {Verdict.INCONCLUSIVE: "is inconclusive", Verdict.NOT_JUDGED: "was not measured"}
+_VERDICTS = {True: ClaimVerdict.REPRODUCED, False: ClaimVerdict.DIFFERS, None: ClaimVerdict.INCONCLUSIVE}
+_OPEN = {ClaimVerdict.INCONCLUSIVE: "is inconclusive", ClaimVerdict.NOT_JUDGED: "was not measured"}
 
 
-def counts(judged: Iterable[Judged]) -> dict[Verdict, int]:
+def counts(judged: Iterable[JudgedClaim]) -> dict[ClaimVerdict, int]:
     """Return how many claims have each verdict."""
     verdicts = [judged.verdict for judged in judged]
-    return {verdict: verdicts.count(verdict) for verdict in Verdict}
+    return {verdict: verdicts.count(verdict) for verdict in ClaimVerdict}
 
 
-def words_of(finding: Finding) -> Iterator[str]:
+def words_of(finding: ClaimFinding) -> Iterator[str]:
     """Yield a phrase for each quantity that was seen: its label, median and interval."""
-    for label, estimate in zip(finding.instance.labels, finding.seen, strict=True):
+    for label, estimate in zip(finding.instance.labels, finding.estimates, strict=True):
         if estimate is not None:
             yield f"{label} {estimate.median:.4g} ({estimate.low:.4g} to {estimate.high:.4g})".strip()

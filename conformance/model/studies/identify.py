@@ -42,26 +42,28 @@ class Miss:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Score:
+class IdentifyScore:
     """How well measurements match an algorithm's zones. `seen` of the algorithm's `features` were measured."""
 
     algorithm: str
     features: int
-    seen: int
+    visible: int
     misses: tuple[Miss, ...]
 
     @property
     def inside(self) -> int:
         """How many of the seen features lie inside their intervals."""
-        return self.seen - len(self.misses)
+        return self.visible - len(self.misses)
 
     @property
     def share(self) -> float:
         """The share of the seen features that lie inside their intervals; 0 if none was seen."""
-        return 1 - len(self.misses) / self.seen if self.seen else 0.0
+        return 1 - len(self.misses) / self.visible if self.visible else 0.0
 
 
-def scores(zones: Iterable[Zone], measurements: Mapping[Cell, Sequence[Measurement]], called: str = "") -> list[Score]:
+def scores(
+    zones: Iterable[Zone], measurements: Mapping[Cell, Sequence[Measurement]], called: str = ""
+) -> list[IdentifyScore]:
     """Return scores, best first, for every algorithm that `zones` are about.
 
     Among equal scores, the algorithm that the scheme is `called` comes first. `measurements` is {cell: [Measurement]}
@@ -83,7 +85,7 @@ def scores(zones: Iterable[Zone], measurements: Mapping[Cell, Sequence[Measureme
                 visible += 1
                 if missed := miss(zone, cell, value, permitted):
                     misses.append(missed)
-        unranked.append(Score(algorithm=algorithm, features=features, seen=visible, misses=tuple(misses)))
+        unranked.append(IdentifyScore(algorithm=algorithm, features=features, visible=visible, misses=tuple(misses)))
     return sorted(unranked, key=lambda score: (-score.share, not _is_called(score.algorithm, called), score.algorithm))
 
 
@@ -112,15 +114,15 @@ def _value(metric: str, permitted: Interval, measurements: Sequence[Measurement]
     return value
 
 
-def conclusion(scores: Sequence[Score]) -> str | None:
+def conclusion(scores: Sequence[IdentifyScore]) -> str | None:
     """Return the algorithm's name, or None: inconclusive is better than wrong."""
     best, *others = scores
     second = max((other.share for other in others), default=0.0)
-    enough = best.seen >= SEEN * best.features and best.share >= ENOUGH and best.share - second >= LEAD - _SLACK
+    enough = best.visible >= SEEN * best.features and best.share >= ENOUGH and best.share - second >= LEAD - _SLACK
     return best.algorithm if enough else None
 
 
-def nearest(scores: Sequence[Score]) -> list[Score]:
+def nearest(scores: Sequence[IdentifyScore]) -> list[IdentifyScore]:
     """Return the best of `scores`, ordered as by scores(), and all others that it leads by fewer than two features."""
     best = scores[0]
     return [score for score in scores if (best.share - score.share) * best.features < _CLEAR_FEATURES]

@@ -13,7 +13,7 @@ import numpy as np
 from conformance.model.judging import statistics
 from conformance.model.judging.zone import Basis, Zone
 from conformance.model.networks.place import Cell
-from conformance.model.studies.identify import Miss, Score, conclusion, miss
+from conformance.model.studies.identify import IdentifyScore, Miss, conclusion, miss
 
 #: {metric: standard deviation of the factors of another honest implementation}; other metrics have utilization's
 SPREAD = {"utilization": 0.08, "queue_mean_bdp": 0.15}
@@ -81,7 +81,7 @@ def _draw(basis: Basis, chance: np.random.Generator) -> float:
     return max(basis.median + abs(z) / _LARGEST_OF_20 * (end - basis.median), 0.0)
 
 
-def _scores(zones: Sequence[Zone], drawn: _Seen) -> list[Score]:
+def _scores(zones: Sequence[Zone], drawn: _Seen) -> list[IdentifyScore]:
     by_algorithm: dict[str, tuple[int, list[Miss]]] = {}
     for zone in zones:
         features, misses = by_algorithm.get(zone.algorithm, (0, []))
@@ -89,7 +89,7 @@ def _scores(zones: Sequence[Zone], drawn: _Seen) -> list[Score]:
         misses += [miss for miss in missed if miss]
         by_algorithm[zone.algorithm] = features + len(zone.intervals), misses
     scores = [
-        Score(algorithm=algorithm, features=features, seen=features, misses=tuple(misses))
+        IdentifyScore(algorithm=algorithm, features=features, visible=features, misses=tuple(misses))
         for algorithm, (features, misses) in by_algorithm.items()
     ]
     return sorted(scores, key=lambda score: (-score.share, score.algorithm))

@@ -34,7 +34,7 @@ class Mutant:
     measured: str
     kernel: str | None = None
     parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    expected: "Expected | None" = None
+    expected: "ExpectedMutant | None" = None
 
     @property
     def first(self) -> list["Where"]:
@@ -43,7 +43,7 @@ class Mutant:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Expected:
+class ExpectedMutant:
     """In a cell under a profile, a metric lies on a `side`, "below" or "above", of the algorithm without the bug."""
 
     profile: str
@@ -52,8 +52,8 @@ class Expected:
     side: str
 
     @classmethod
-    def of_json(cls, data: Mapping[str, str]) -> "Expected":
-        """Return the Expected of an entry of the document. Raises UserError if its cell is not one."""
+    def of_json(cls, data: Mapping[str, str]) -> "ExpectedMutant":
+        """Return the ExpectedMutant of an entry of the document. Raises UserError if its cell is not one."""
         cell = Point.parse(data["cell"])
         return cls(profile=data["profile"], cell=cell, metric=data["metric"], side=data["side"])
 
@@ -82,7 +82,7 @@ def from_json(data: Mapping[str, Any], where: object) -> tuple[Mutant, ...]:
             measured=build.get("algorithm", entry["algorithm"]),
             kernel=build.get("kernel"),
             parameters=build.get("parameters", {}),
-            expected=Expected.of_json(entry["expected"]) if "expected" in entry else None,
+            expected=ExpectedMutant.of_json(entry["expected"]) if "expected" in entry else None,
         )
     return tuple(mutants.values())
 
@@ -103,14 +103,14 @@ Where = tuple[str, Point]
 T = TypeVar("T")
 
 
-class Outcome(enum.StrEnum):
+class MutantOutcome(enum.StrEnum):
     DETECTED = "detected"
     MISSED = "missed"
     ERROR = "error"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Finding:
+class MutantFinding:
     """The result of one mutant: the verdicts on its cells, and how many trials they took."""
 
     mutant: Mutant
@@ -118,12 +118,14 @@ class Finding:
     trials: int
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> MutantOutcome:
         status = {verdict.status for verdict in self.verdicts}
         if any(verdict.status.against for verdict in self.verdicts):
-            return Outcome.DETECTED
+            return MutantOutcome.DETECTED
         # Nothing is known about a mutant that did not run everywhere.
-        return Outcome.ERROR if not status or status & {Status.ERROR, Status.UNSUPPORTED} else Outcome.MISSED
+        return (
+            MutantOutcome.ERROR if not status or status & {Status.ERROR, Status.UNSUPPORTED} else MutantOutcome.MISSED
+        )
 
     @property
     def telling(self) -> list[Verdict]:
@@ -157,9 +159,11 @@ class Score:
         return f"detected {self.detected} of {self.detected + self.missed}{share}, missed {self.missed}{errors}"
 
 
-def score(findings: Sequence[Finding]) -> Score:
-    count = {outcome: sum(f.outcome is outcome for f in findings) for outcome in Outcome}
-    return Score(detected=count[Outcome.DETECTED], missed=count[Outcome.MISSED], errors=count[Outcome.ERROR])
+def score(findings: Sequence[MutantFinding]) -> Score:
+    count = {outcome: sum(f.outcome is outcome for f in findings) for outcome in MutantOutcome}
+    return Score(
+        detected=count[MutantOutcome.DETECTED], missed=count[MutantOutcome.MISSED], errors=count[MutantOutcome.ERROR]
+    )
 
 
 def order(zones: Sequence[Zone], first: Sequence[Where] = (), most: Sequence[Where] = ()) -> list[Where]:

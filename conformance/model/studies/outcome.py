@@ -7,7 +7,7 @@ from conformance.model.metrics import delivery_metrics
 from conformance.model.metrics.metric import Timeout
 from conformance.model.metrics.table import METRICS, UTILIZATION
 from conformance.model.studies import claims, predicted
-from conformance.model.studies.claims import Judged, NotSeen, Seen, Verdict
+from conformance.model.studies.claims import ClaimVerdict, JudgedClaim, NotSeen, Seen
 from conformance.model.studies.study import Claim, Study
 from conformance.model.studies.study_point import StudyPoint, StudyQuantity
 from conformance.model.studies.study_results import anything_known
@@ -23,13 +23,13 @@ _ANY = (Outcome.OK, Outcome.TIMEOUT)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Judgment:
-    """The verdicts on a study: {anchor's name: Judged}, and (claim, Judged) in the document's order."""
+    """The verdicts on a study: {anchor's name: JudgedClaim}, and (claim, JudgedClaim) in the document's order."""
 
-    anchors: Mapping[str, Judged]
-    claims: tuple[tuple[Claim, Judged], ...]
+    anchors: Mapping[str, JudgedClaim]
+    claims: tuple[tuple[Claim, JudgedClaim], ...]
 
     @property
-    def counts(self) -> dict[Verdict, int]:
+    def counts(self) -> dict[ClaimVerdict, int]:
         """The number of claims with each verdict."""
         return claims.counts(judged for _, judged in self.claims)
 
@@ -55,9 +55,9 @@ def judge(
     look = looker(study, measured, why_not, references)
     anchors = {anchor.name: claims.judge(anchor.instances, look) for anchor in study.anchors}
 
-    def of(claim: Claim) -> Judged:
+    def of(claim: Claim) -> JudgedClaim:
         if claim.not_judged is not None:
-            return Judged(verdict=Verdict.NOT_JUDGED, why=claim.not_judged)
+            return JudgedClaim(verdict=ClaimVerdict.NOT_JUDGED, why=claim.not_judged)
         return claims.judge(claim.instances, look, anchors)
 
     return Judgment(anchors=anchors, claims=tuple((claim, of(claim)) for claim in study.claims))
@@ -83,12 +83,12 @@ def looker(
 def _look(
     study: Study, measured: Measured, why_not: Mapping[StudyPoint, str], references: References, quantity: StudyQuantity
 ) -> Seen | NotSeen:
-    if quantity.asked or quantity.metric in predicted.ASKED:
+    if quantity.requested or quantity.metric in predicted.ASKED:
         by_cell = {study.setting(point).cell: measured[point] for point in quantity.points if measured.get(point)}
         lacking = (point for point in quantity.points if study.setting(point).cell not in by_cell)
-        known = {study.setting(point).cell: references.get(point, {}).get(UTILIZATION.name) for point in lacking}
-        others = {cell: estimate for cell, estimate in known.items() if estimate is not None}
-        return predicted.predict(quantity.metric, dict(quantity.asked), by_cell, others)
+        utilizations = {study.setting(point).cell: references.get(point, {}).get(UTILIZATION.name) for point in lacking}
+        others = {cell: estimate for cell, estimate in utilizations.items() if estimate is not None}
+        return predicted.predict(quantity.metric, dict(quantity.requested), by_cell, others)
     (point,) = quantity.points
     measurements = measured.get(point)
     if (

@@ -64,6 +64,6 @@ class StudyQuantity:
     points: tuple[StudyPoint, ...]
     metric: str
     group: str | None
-    asked: tuple[tuple[str, Value], ...] = ()
+    requested: tuple[tuple[str, Value], ...] = ()
     #: the phase of a delivery metric; None for the whole trial
     phase: int | None = None

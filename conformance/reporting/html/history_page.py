@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 
 from conformance.catalogue import clauses, history
-from conformance.catalogue.history import Change, Release
+from conformance.catalogue.history import Release, VerdictChange
 from conformance.model.judging.verdict import Status
 
 
@@ -21,11 +21,11 @@ class StackHistory:
         """Each clause (with its text) and kind that any release is against, and the verdict on each release."""
         texts = {clause.id: clause.text for clause in clauses.all_clauses()}
         every = [
-            asked
+            rule
             for part in ("clauses", "kinds")
-            for asked in sorted(set().union(*(getattr(release, part) for release in self.releases)))
+            for rule in sorted(set().union(*(getattr(release, part) for release in self.releases)))
         ]
-        rows = [(asked, texts.get(asked, ""), [of.verdicts.get(asked) for of in self.releases]) for asked in every]
+        rows = [(rule, texts.get(rule, ""), [of.verdicts.get(rule) for of in self.releases]) for rule in every]
         return [row for row in rows if any(status and status.against for status in row[-1])]
 
     @property
@@ -35,7 +35,7 @@ class StackHistory:
         return [(sum(status.passes for status in statuses), len(statuses)) for statuses in decided]
 
     @property
-    def changes(self) -> list[tuple[Release, Release, list[Change]]]:
+    def changes(self) -> list[tuple[Release, Release, list[VerdictChange]]]:
         """What each release does otherwise than the one before, the newest first."""
         pairs = itertools.pairwise(self.releases)
         return [(before, after, history.changes(before, after)) for before, after in pairs][::-1]

@@ -7,7 +7,7 @@ import markupsafe
 
 from conformance.catalogue import references, studies
 from conformance.model.studies import claims, outcome, study_results
-from conformance.model.studies.claims import Judged, Verdict
+from conformance.model.studies.claims import ClaimVerdict, JudgedClaim
 from conformance.model.studies.figure import Figure
 from conformance.model.studies.outcome import Judgment
 from conformance.model.studies.study import Claim, Study
@@ -29,13 +29,13 @@ class ClaimRow:
     """A claim as a page shows it."""
 
     claim: Claim
-    judged: Judged
-    seen: tuple[str, ...]
+    judged: JudgedClaim
+    findings: tuple[str, ...]
 
     @property
     def remark(self) -> str:
         """Why the claim is not judged, or the likeliest cause of a difference."""
-        if self.judged.verdict is Verdict.DIFFERS and self.claim.difference:
+        if self.judged.verdict is ClaimVerdict.DIFFERS and self.claim.difference:
             return f"Likeliest cause: {self.claim.difference}."
         return self.judged.why or ""
 
@@ -91,7 +91,7 @@ class Page:
 
 def totals(pages: Sequence[Page]) -> dict[str, int]:
     """Return how many claims of all pages have each verdict."""
-    return {str(verdict): sum(page.judgment.counts[verdict] for page in pages) for verdict in Verdict}
+    return {str(verdict): sum(page.judgment.counts[verdict] for page in pages) for verdict in ClaimVerdict}
 
 
 def pages(measurements: Sequence[Measurement]) -> list[Page]:
@@ -116,7 +116,7 @@ def _page(study: Study, held: study_results.Found) -> Page:
     judgment = outcome.judge(study, held.measured, references=known)
     look = outcome.looker(study, held.measured, references=known)
     rows = [
-        ClaimRow(claim=claim, judged=judged, seen=tuple(shown.findings(judged)) if judged.judged else ())
+        ClaimRow(claim=claim, judged=judged, findings=tuple(shown.findings(judged)) if judged.judged else ())
         for claim, judged in judgment.claims
     ]
     sections = [

@@ -208,7 +208,7 @@ def _spent(spent: "Spent") -> str:
 def _asked(outcome: "GateResult") -> str:
     """Return the verdicts that a gate rests on: "41 smoke verdicts"."""
     evidence = outcome.evidence
-    return count(evidence.asked, "smoke verdict" if evidence.smoke else "verdict")
+    return count(evidence.chosen, "smoke verdict" if evidence.smoke else "verdict")
 
 
 def _needed(outcome: "GateResult") -> str:

@@ -72,10 +72,10 @@ def _escape(special: str) -> str:
 
 def span(text: str) -> str:
     """Return any text as a code span, whose fence is longer than any run of backticks in the text."""
-    plain = "".join(c if c.isprintable() else " " for c in text).strip()
-    fence = "`" * (max((len(run) for run in re.findall("`+", plain)), default=0) + 1)
-    pad = " " if plain.startswith("`") or plain.endswith("`") else ""
-    return f"{fence}{pad}{plain}{pad}{fence}" if plain else ""
+    printable = "".join(c if c.isprintable() else " " for c in text).strip()
+    fence = "`" * (max((len(run) for run in re.findall("`+", printable)), default=0) + 1)
+    pad = " " if printable.startswith("`") or printable.endswith("`") else ""
+    return f"{fence}{pad}{printable}{pad}{fence}" if printable else ""
 
 
 def render(

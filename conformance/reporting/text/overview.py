@@ -50,9 +50,9 @@ def rows(all_series: Iterable[Series], called: Callable[[str, str], str]) -> lis
     return [_row(series, called(series.scheme.stack, series.scheme.algorithm)) for series in ordered]
 
 
-def render(made: Iterable[OverviewRow]) -> str:
+def render(rows: Iterable[OverviewRow]) -> str:
     """Return the rows as a page of Markdown, with the limit on false alarms that holds for each."""
-    cells = [(row.stack, row.algorithm, row.called, row.kernel, row.client, row.status, row.what) for row in made]
+    cells = [(row.stack, row.algorithm, row.called, row.kernel, row.client, row.status, row.what) for row in rows]
     rate = f"Each stack and algorithm has false alarms in at most {ALPHA:.0%} of runs (Holm over all cells that count)."
     return "\n".join([_TITLE, "", _ABOUT, "", *table(_HEAD, cells), "", rate]) + "\n"
 

@@ -19,8 +19,8 @@ def show_checked(checked: "Checked", console: rich.console.Console) -> None:
     for row in checked.rows:
         case = " ".join(filter(None, [_WHAT[row.case], row.about]))
         line = rich.text.Text(f"{case}, {row.via}: {row.trouble or words(row)}")
-        if row.asked is not None:
-            line.append(f"; {row.asked}: ")
+        if row.required is not None:
+            line.append(f"; {row.required}: ")
             line.append(_HOLDS[row.holds], _STYLES[row.holds])
         console.print(line, soft_wrap=True)
     if checked.left_out is not None:
@@ -29,7 +29,7 @@ def show_checked(checked: "Checked", console: rich.console.Console) -> None:
 
 def words(row: "ProxyRow") -> str:
     """Return what was seen in a case, in words."""
-    observed = row.seen
+    observed = row.observed
     match row.case:
         case "killed":
             ends = "; ".join(_end(name, observed) for name in ("client", "server"))

@@ -12,7 +12,7 @@ import rich.text
 from conformance.model.judging.verdict import Verdict
 from conformance.model.rounding import told
 from conformance.model.studies import mutants
-from conformance.model.studies.mutants import Finding, Outcome
+from conformance.model.studies.mutants import MutantFinding, MutantOutcome
 from conformance.reporting.text import markdown
 from conformance.support import files
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # for annotations only: a renderer may name a command's resul
     from conformance.commands.false_alarms import FalseAlarms, ReferenceRun
     from conformance.commands.mutants import Scored
 
-_COLOURS = {Outcome.DETECTED: "green", Outcome.MISSED: "red", Outcome.ERROR: "magenta"}
+_COLOURS = {MutantOutcome.DETECTED: "green", MutantOutcome.MISSED: "red", MutantOutcome.ERROR: "magenta"}
 _TELLING = 2
 #: decimals of values and bounds; there are more if these do not tell them apart
 _DIGITS = 3
@@ -41,7 +41,7 @@ def show_counted(false_alarms: "FalseAlarms", console: rich.console.Console) -> 
         console.print(f"recorded: {false_alarms.recorded}{before if false_alarms.before else ''}", soft_wrap=True)
 
 
-def show(findings: Sequence[Finding], console: rich.console.Console) -> None:
+def show(findings: Sequence[MutantFinding], console: rich.console.Console) -> None:
     table = rich.table.Table(title="Mutants, and the zones that detect them", title_justify="left")
     for name in ("mutant", "what is wrong", "verdict", "first cells that detect it", "trials"):
         table.add_column(name, justify="right" if name == "trials" else "left", overflow="fold")
@@ -52,9 +52,9 @@ def show(findings: Sequence[Finding], console: rich.console.Console) -> None:
     console.print(f"mutants: {mutants.score(findings)}", style="bold")
 
 
-def _why(finding: Finding) -> str:
+def _why(finding: MutantFinding) -> str:
     """Return the first cells that detect the mutant, or the reason for an error."""
-    if finding.outcome is Outcome.ERROR:
+    if finding.outcome is MutantOutcome.ERROR:
         return next((v.reason for v in finding.verdicts if v.value is None), "nothing was measured")
     return "\n".join(words(verdict) for verdict in finding.telling[:_TELLING])
 
@@ -67,7 +67,7 @@ def words(verdict: Verdict) -> str:
     return f"{verdict.zone_id} {verdict.place.id}: {told(verdict.value, low, high, _DIGITS)}"
 
 
-def write(findings: Sequence[Finding], target: pathlib.Path) -> None:
+def write(findings: Sequence[MutantFinding], target: pathlib.Path) -> None:
     """Write the same as Markdown. Raises UserError."""
     rows = [(f.mutant.id, f.mutant.what, f.outcome, _why(f).replace("\n", "; "), f.trials) for f in findings]
     lines = markdown.table(("mutant", "what is wrong", "verdict", "detected by", "trials"), rows, right=["trials"])

@@ -30,7 +30,7 @@ def show_identified(identified: "Identified", console: rich.console.Console) -> 
     for name in ("algorithm", "inside", "score", "outside, for example"):
         table.add_column(name, justify="right" if name in ("inside", "score") else "left")
     for score in identified.scores:
-        inside = f"{score.seen - len(score.misses)} of {score.seen}"
+        inside = f"{score.visible - len(score.misses)} of {score.visible}"
         table.add_row(score.algorithm, inside, f"{score.share:.2f}", _example(score.misses))
     console.print(table)
     if identified.exported:
@@ -65,7 +65,7 @@ def _example(misses: Sequence[Miss]) -> str:
 
 def _inconclusive(identified: "Identified") -> str:
     best, *others = identified.nearest
-    words = f"inside for {best.share:.2f} of the {best.seen} features seen ({best.features} in all)"
+    words = f"inside for {best.share:.2f} of the {best.visible} features seen ({best.features} in all)"
     if not others:
         return f"inconclusive: nearest to {best.algorithm}, {words}"
     names = [score.algorithm for score in (best, *others)]

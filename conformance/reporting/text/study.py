@@ -8,7 +8,7 @@ import rich.table
 import rich.text
 
 from conformance.model.studies import claims
-from conformance.model.studies.claims import Judged, Verdict
+from conformance.model.studies.claims import ClaimVerdict, JudgedClaim
 from conformance.model.studies.study import Claim
 from conformance.reporting.text import markdown
 from conformance.support.console import count
@@ -17,7 +17,8 @@ if TYPE_CHECKING:  # for annotations only: a renderer may name a command's resul
     from conformance.commands.study import Board, StudyList, StudyState
 
 _STYLES = {
-    Verdict.REPRODUCED: "green", Verdict.DIFFERS: "red", Verdict.INCONCLUSIVE: "yellow", Verdict.NOT_JUDGED: "dim",
+    ClaimVerdict.REPRODUCED: "green", ClaimVerdict.DIFFERS: "red", ClaimVerdict.INCONCLUSIVE: "yellow",
+    ClaimVerdict.NOT_JUDGED: "dim",
 }  # fmt: skip
 #: most findings shown of one claim; those that do not hold come first
 _MOST_FINDINGS = 4
@@ -38,26 +39,26 @@ def show_told(results: "StudyState", console: rich.console.Console) -> None:
     for claim, judged in results.judgment.claims:
         console.print(_line(f"{claim.id} ({claim.place})", judged), soft_wrap=True)
         console.print(f"  {claim.says}; published: {claim.published}", soft_wrap=True)
-        if judged.verdict is not Verdict.NOT_JUDGED:
+        if judged.verdict is not ClaimVerdict.NOT_JUDGED:
             _show_findings(judged, console)
         if judged.why:
             console.print(f"  {judged.why}", style="dim", soft_wrap=True)
-        if judged.verdict is Verdict.DIFFERS and claim.difference:
+        if judged.verdict is ClaimVerdict.DIFFERS and claim.difference:
             console.print(f"  likeliest cause: {claim.difference}", soft_wrap=True)
     console.print(summary(results), style="bold", soft_wrap=True)
 
 
-def _line(what: str, judged: Judged) -> rich.text.Text:
+def _line(what: str, judged: JudgedClaim) -> rich.text.Text:
     part = f", {judged.part}" if judged.part else ""
     return rich.text.Text.assemble((str(judged.verdict), _STYLES[judged.verdict]), f" {what}{part}")
 
 
-def _show_findings(judged: Judged, console: rich.console.Console) -> None:
+def _show_findings(judged: JudgedClaim, console: rich.console.Console) -> None:
     for words in findings(judged):
         console.print(f"    {words}", soft_wrap=True)
 
 
-def findings(judged: Judged) -> Iterator[str]:
+def findings(judged: JudgedClaim) -> Iterator[str]:
     """Yield a line for each place that was judged, those that do not hold first, then how many more there are."""
     order = {False: 0, None: 1, True: 2}
     known = sorted(
@@ -104,13 +105,13 @@ def as_markdown(report: "StudyState") -> str:
     return "\n".join([*lines, "", *markdown.table(header, rows)]) + "\n"
 
 
-def _seen(judged: Judged) -> list[str]:
-    return [] if judged.verdict is Verdict.NOT_JUDGED else list(findings(judged))
+def _seen(judged: JudgedClaim) -> list[str]:
+    return [] if judged.verdict is ClaimVerdict.NOT_JUDGED else list(findings(judged))
 
 
-def _remark(claim: Claim, judged: Judged) -> str:
+def _remark(claim: Claim, judged: JudgedClaim) -> str:
     """Return why a claim is not judged, or the likeliest cause of a difference."""
-    if judged.verdict is Verdict.DIFFERS and claim.difference:
+    if judged.verdict is ClaimVerdict.DIFFERS and claim.difference:
         return f"likeliest cause: {claim.difference}"
     return judged.why or ""
 
@@ -140,17 +141,17 @@ def _costs(results: "StudyState") -> str:
     return f"{results.study.name}: {', '.join(parts)}"
 
 
-_BOARD = ("study", "claims", *map(str, Verdict), "points measured")
+_BOARD = ("study", "claims", *map(str, ClaimVerdict), "points measured")
 #: a further column, for which only Markdown has room
 _BY_ZONES = "further points known from references of zones"
 
 
 def _board_rows(board: "Board") -> Iterator[tuple[str, ...]]:
     for study in board.studies:
-        counts = (str(study.judgment.counts[verdict]) for verdict in Verdict)
+        counts = (str(study.judgment.counts[verdict]) for verdict in ClaimVerdict)
         known = f"{study.measured} of {study.points}", str(study.referenced)
         yield study.study.name, str(len(study.study.claims)), *counts, *known
-    every = (str(board.counts[verdict]) for verdict in Verdict)
+    every = (str(board.counts[verdict]) for verdict in ClaimVerdict)
     yield "all", str(sum(len(study.study.claims) for study in board.studies)), *every, "", ""
 
 

@@ -143,10 +143,10 @@ def svg(report: "Report") -> str:
         y=altair.Y("flight_bdp:Q", title="in flight, BDP"),
         color=altair.Color("who:N", title=None, scale=altair.Scale(domain=list(drawn))),
     )
-    lines = base.transform_filter("!datum.lost").mark_line(strokeWidth=1)
+    curves = base.transform_filter("!datum.lost").mark_line(strokeWidth=1)
     losses = base.transform_filter("datum.lost").mark_point(shape=_CROSS, size=40, strokeWidth=1.5)
     chart = (
-        altair.layer(lines, losses)
+        altair.layer(curves, losses)
         .properties(width=900, height=200)
         .facet(row=altair.Row("cell:N", title=None))
         .properties(title=f"{printable(report.stack.name)}: flight, with a cross where a loss became known")

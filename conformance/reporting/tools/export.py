@@ -314,6 +314,6 @@ def _cell(result: CellResult) -> CellRecord:
         trials=result.n, timeouts=result.late, median=result.value,
         interval=list(result.interval) if result.interval else None,
         permitted=[result.permitted.low, result.permitted.high] if result.permitted else None, verdict=result.status,
-        would_tell=filled(ShiftsRecord | None, result.verdict.told if result.verdict else None),
+        would_tell=filled(ShiftsRecord | None, result.verdict.detectable if result.verdict else None),
         reason=result.verdict.reason if result.verdict else result.message,
     )  # fmt: skip

@@ -6,7 +6,7 @@ import math
 from conformance.catalogue import documents, references, studies
 from conformance.model.networks.place import Cell
 from conformance.model.studies import outcome, predicted
-from conformance.model.studies.claims import Seen, Verdict
+from conformance.model.studies.claims import ClaimVerdict, Seen
 
 ATC25 = studies.find("atc25-splitting")
 KNOWN = references.of(ATC25)
@@ -52,10 +52,10 @@ def test_nothing_is_known_of_other_stacks_profiles_and_paths():
 
 def test_claims_about_many_cells_are_judged_by_references_where_nothing_was_measured():
     verdicts = {claim.id: found.verdict for claim, found in outcome.judge(ATC25, {}, references=KNOWN).claims}
-    assert {name: verdicts[name] for name in ("A14", "A20")} == dict.fromkeys(("A14", "A20"), Verdict.REPRODUCED)
-    assert verdicts["A23"] is Verdict.NOT_JUDGED
+    assert {name: verdicts[name] for name in ("A14", "A20")} == dict.fromkeys(("A14", "A20"), ClaimVerdict.REPRODUCED)
+    assert verdicts["A23"] is ClaimVerdict.NOT_JUDGED
     without = {found.verdict for _, found in outcome.judge(ATC25, {}).claims}
-    assert without == {Verdict.NOT_JUDGED}
+    assert without == {ClaimVerdict.NOT_JUDGED}
     assert outcome.referenced({}, KNOWN) == len(KNOWN)
 
 

@@ -25,14 +25,14 @@ SEVERAL = (
 )
 GOOD = {
     "unknown_algorithm": {"ready": False, "server": process(127)},
-    "transfer": {"frames": {"seen": 400, "median_run": 3}, "written_outside": []},
+    "transfer": {"frames": {"frames": 400, "median_run": 3}, "written_outside": []},
     "wrong_port": {"ready": True, "ended": True, "client": process(1), "server": process(-15)},
     "wrong_authority": {"ready": True, "ended": True, "client": process(1), "server": process(-15)},
     "server_killed": {"ready": True, "early": None, "ended": True, "client": process(1), "server": process(-9)},
     "visits": {
         "ready": True, "missing": process(1), "status_of_dotted": 404, "broken_off": process(None),
         "whole": process(0, RESULT), "side_by_side": [process(0, RESULT)] * 2, "server": process(-15),
-        "several": process(0, SEVERAL), "asked": ["20000 every 0.1", "30000 pause 1", "100000 pause 0"],
+        "several": process(0, SEVERAL), "requested": ["20000 every 0.1", "30000 pause 1", "100000 pause 0"],
     },
     "server_ends": {"ready": True, "ended": True, "after_s": 0.01, "server": process(0)},
 }  # fmt: skip
@@ -59,7 +59,7 @@ def test_an_adapter_that_keeps_the_contract():
         ({"unknown_algorithm": {"ready": True, "server": process(None), "client": process(0)}}, "ready to serve"),
         ({"unknown_algorithm": {"server": process(1)}}, "status 1"),
         ({"transfer": {"client": process(3, stderr="no route")}}, "ended with status 3: no route"),
-        ({"transfer": {"frames": {"seen": 400, "median_run": 1400}}}, "1400"),
+        ({"transfer": {"frames": {"frames": 400, "median_run": 1400}}}, "1400"),
         ({"transfer": {"written_outside": ["/tmp/evil"]}}, "/tmp/evil"),
         ({"wrong_port": {"client": process(0)}}, "status 0"),
         ({"wrong_port": {"ended": False, "client": process(None)}}, "still running"),
@@ -94,7 +94,7 @@ def test_what_could_not_be_tried_is_neither_kept_nor_broken():
     assert [c.kept for c in judged(visits={"status_of_dotted": None})].count(None) == 1
     assert judged(own_algorithms=False)[0].kept is None
     assert [c.kept for c in judged(server_killed={"early": 0})].count(None) == 1
-    assert [c.kept for c in judged(transfer={"frames": {"seen": 0, "median_run": None}})].count(None) == 1
+    assert [c.kept for c in judged(transfer={"frames": {"frames": 0, "median_run": None}})].count(None) == 1
 
 
 def test_the_first_version_of_the_contract_asks_for_one_body_only():

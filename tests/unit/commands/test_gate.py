@@ -760,10 +760,10 @@ def test_a_violation_says_what_it_is_due_to_unless_told_not_to(run, monkeypatch,
         first = violations[0]
         assert first.values and first.zone.metric == "utilization"
         side = model.Side(
-            values=first.values, seen=[model.FlowTraits(waiting=0.0, payload_bytes=700, window_limited=1.0)] * 3
+            values=first.values, sightings=[model.FlowTraits(waiting=0.0, payload_bytes=700, window_limited=1.0)] * 3
         )
         theirs = model.Side(
-            values=[0.1], seen=[model.FlowTraits(waiting=0.0, payload_bytes=1448, window_limited=1.0)] * 3
+            values=[0.1], sightings=[model.FlowTraits(waiting=0.0, payload_bytes=1448, window_limited=1.0)] * 3
         )
         why_not = model.NotAttributed("lost_pct is not a rate")
         return {

@@ -17,7 +17,7 @@ from conformance.commands.result import printed
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches
 from conformance.kernel.store import Kernel
-from conformance.model.emulation.contract import Clause
+from conformance.model.emulation.contract import ContractClause
 from conformance.model.networks.place import Cell
 from conformance.model.trials.trial import Outcome
 from conformance.results import source, store
@@ -183,7 +183,7 @@ def test_what_a_run_needs(run, monkeypatch):
 
 def test_a_broken_clause_and_an_adapter_of_which_nothing_is_known():
     kept = {"a transfer works": True, "it ends": False, "status 127": None}
-    clauses = tuple(Clause(name=name, kept=value, what="seen") for name, value in kept.items())
+    clauses = tuple(ContractClause(name=name, kept=value, what="seen") for name, value in kept.items())
     for found, status in (
         (adapter_check.CheckedAdapter(scheme=helpers.scheme(), clauses=clauses), ExitStatus.VIOLATES),
         (adapter_check.CheckedAdapter(scheme=helpers.scheme(), fault="the guest died"), ExitStatus.ERROR),

@@ -25,7 +25,7 @@ from conformance.model.judging.verdict import Status, judge
 from conformance.model.metrics.table import METRICS
 from conformance.model.networks.place import Cell, Point
 from conformance.model.studies import mutants as model
-from conformance.model.studies.mutants import Finding, Outcome
+from conformance.model.studies.mutants import MutantFinding, MutantOutcome
 from conformance.reporting.text import scores
 from conformance.reporting.text.progress import ConsoleNotes
 from conformance.results import store
@@ -82,7 +82,7 @@ def test_what_is_expected_of_a_mutant_is_a_cell_that_one_of_its_zones_judges():
 
 
 def test_a_mutant_shows_on_the_side_that_is_expected():
-    below = model.Expected(profile="identify", cell=A, metric="utilization", side="below")
+    below = model.ExpectedMutant(profile="identify", cell=A, metric="utilization", side="below")
     above = dataclasses.replace(below, side="above")
     assert below.shows([0.1, 0.2, 0.9], [0.3, 0.3, 0.3])
     assert not below.shows([0.3], [0.3])
@@ -249,7 +249,7 @@ def finding(*statuses, mutant=CORPUS[0]):
         )
         for status in statuses
     ]
-    return model.Finding(mutant=mutant, verdicts=tuple(verdicts), trials=5 * len(verdicts))
+    return model.MutantFinding(mutant=mutant, verdicts=tuple(verdicts), trials=5 * len(verdicts))
 
 
 A_CELL = zone().cells[0]
@@ -258,12 +258,12 @@ A_CELL = zone().cells[0]
 @pytest.mark.parametrize(
     ("statuses", "outcome"),
     [
-        ((Status.CONFORMS, Status.VIOLATES), Outcome.DETECTED),
-        ((Status.ERROR, Status.VIOLATES), Outcome.DETECTED),
-        ((Status.CONFORMS, Status.INCONCLUSIVE), Outcome.MISSED),
-        ((Status.CONFORMS, Status.ERROR), Outcome.ERROR),
-        ((Status.UNSUPPORTED,), Outcome.ERROR),
-        ((), Outcome.ERROR),
+        ((Status.CONFORMS, Status.VIOLATES), MutantOutcome.DETECTED),
+        ((Status.ERROR, Status.VIOLATES), MutantOutcome.DETECTED),
+        ((Status.CONFORMS, Status.INCONCLUSIVE), MutantOutcome.MISSED),
+        ((Status.CONFORMS, Status.ERROR), MutantOutcome.ERROR),
+        ((Status.UNSUPPORTED,), MutantOutcome.ERROR),
+        ((), MutantOutcome.ERROR),
     ],
 )
 def test_a_mutant_is_detected_where_a_zone_violates(statuses, outcome):
@@ -441,7 +441,7 @@ def test_options_that_exclude_each_other(own_cache):
 
 def test_a_score_in_markdown_holds_whatever_a_mutant_is_called(tmp_path):
     mutant = dataclasses.replace(CORPUS[0], what="<b>it</b> | halves\n`cwnd`")
-    scores.write([Finding(mutant=mutant, verdicts=(), trials=7)], tmp_path / "score.md")
+    scores.write([MutantFinding(mutant=mutant, verdicts=(), trials=7)], tmp_path / "score.md")
     head, rule, row, *_ = (tmp_path / "score.md").read_text().splitlines()
     assert (head, rule) == ("| mutant | what is wrong | verdict | detected by | trials |", "|---|---|---|---|---:|")
     assert row.split(" | ")[1:3] == ["&lt;b>it&lt;/b> \\| halves \\`cwnd\\`", "error"]
@@ -644,7 +644,7 @@ def test_mutants_are_detected_on_the_default_kernel(tmp_path, monkeypatch, mutan
     kept = store.Store(tmp_path / "r.jsonl")
     with mutants.reporter(ConsoleNotes(console), "mutants", 1) as bar:
         found = mutants._look(mutant, PLAN, kept, bar, {})
-    assert found.outcome is Outcome.DETECTED
+    assert found.outcome is MutantOutcome.DETECTED
     # Another zone may ask for more trials of the cell.
     assert min(verdict.n for verdict in found.telling) == 5
 

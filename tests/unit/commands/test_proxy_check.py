@@ -60,7 +60,7 @@ def test_what_can_be_lost_is_the_bound_and_a_receive_buffer_that_the_kernel_doub
 
 
 def row(via="splitter", holds=True, trouble=None):
-    return ProxyRow(case="killed", via=via, about="", seen=KILLED, asked="x", holds=holds, trouble=trouble)
+    return ProxyRow(case="killed", via=via, about="", observed=KILLED, required="x", holds=holds, trouble=trouble)
 
 
 @pytest.mark.parametrize(
@@ -104,22 +104,22 @@ def test_the_suites_splitter_outlives_its_links_and_keeps_its_bounds(monkeypatch
     # Either section may be down, with the splitter and end to end: no bytes are lost, and the transfer goes on.
     assert all(one.holds for via in ("splitter", END_TO_END) for one in by_case["down", via])
     assert [one.holds for one in by_case["undelivered", "splitter"]] == [None, True, True, True, True, True]
-    figures = {one.about: one.seen["undelivered_bytes"] for one in by_case["undelivered", "splitter"]}
+    figures = {one.about: one.observed["undelivered_bytes"] for one in by_case["undelivered", "splitter"]}
     assert figures["no back-pressure"] > figures["-b 65536"] > figures["-b 16384"] > 0
     # The bound and the receive buffer count separately if they differ.
     assert figures["-b 65536"] > figures["-b 65536 -R 16384"] > 65_536 > figures["-b 16384"]
     assert figures["-b 16384 -R 65536"] > 65_536
     (control,) = by_case["undelivered", END_TO_END]
-    assert control.seen["undelivered_bytes"] == 0 < control.seen["acked_bytes"]
+    assert control.observed["undelivered_bytes"] == 0 < control.observed["acked_bytes"]
     (unharmed,) = by_case["killed", END_TO_END]
-    assert unharmed.holds and unharmed.seen["client_noticed_s"] is unharmed.seen["server_noticed_s"] is None
+    assert unharmed.holds and unharmed.observed["client_noticed_s"] is unharmed.observed["server_noticed_s"] is None
     (still_served,) = by_case["restarted", END_TO_END]
-    assert still_served.holds and still_served.seen["served_meanwhile"]
+    assert still_served.holds and still_served.observed["served_meanwhile"]
     (restarted,) = by_case["restarted", "splitter"]
-    assert restarted.holds and not restarted.seen["served_meanwhile"]
+    assert restarted.holds and not restarted.observed["served_meanwhile"]
     (killed,) = by_case["killed", "splitter"]
     # The splitter was killed by SIGKILL, and still neither end takes that for the end of the stream.
-    assert killed.holds and killed.seen["client_how"] == killed.seen["server_how"] == "reset"
+    assert killed.holds and killed.observed["client_how"] == killed.observed["server_how"] == "reset"
     assert found.exit_status is ExitStatus.DONE
 
 
@@ -153,5 +153,5 @@ def test_a_pepsal_that_is_on_path_is_tried_beside_the_suites_own(monkeypatch, tm
     its = {one.case: one for one in found.rows if one.via == "pepsal"}
     assert its["killed"].holds and its["restarted"].holds
     # It has no back-pressure: its losses are reported, but no bound holds for them.
-    assert its["undelivered"].holds is None and its["undelivered"].seen["undelivered_bytes"] > 0
+    assert its["undelivered"].holds is None and its["undelivered"].observed["undelivered_bytes"] > 0
     assert [one.about for one in found.rows if one.via == "pepsal"] == ["", "", "no back-pressure"]

@@ -14,7 +14,7 @@ from conformance.commands import study as command
 from conformance.engine import benches
 from conformance.kernel import store as kernels
 from conformance.lab import kernel_variant
-from conformance.model.studies.claims import Verdict
+from conformance.model.studies.claims import ClaimVerdict
 from conformance.reporting.text import study as shown
 from conformance.results import store
 from conformance.support import limits, paths, schema
@@ -299,8 +299,8 @@ def test_findings_have_the_counts_of_what_is_published():
         total.update(told.judgment.counts)
         counts = " | ".join(map(str, told.judgment.counts.values()))
         assert f"| `{told.study.name}` | {len(told.study.claims)} | {counts} | {told.measured} of {told.points}" in page
-    judged = total.total() - total[Verdict.NOT_JUDGED]
+    judged = total.total() - total[ClaimVerdict.NOT_JUDGED]
     assert (
-        f"In all, {judged} of {total.total()} claims are judged: {total[Verdict.REPRODUCED]} are reproduced, "
-        f"{total[Verdict.DIFFERS]} differ, and {total[Verdict.INCONCLUSIVE]} are inconclusive."
+        f"In all, {judged} of {total.total()} claims are judged: {total[ClaimVerdict.REPRODUCED]} are reproduced, "
+        f"{total[ClaimVerdict.DIFFERS]} differ, and {total[ClaimVerdict.INCONCLUSIVE]} are inconclusive."
     ) in " ".join(page.split())

@@ -333,7 +333,7 @@ def read(**values):
     """Return {Feature: Reading} of these values, each named after a feature's id with _ for -."""
     by_id = {feature.id.replace("-", "_"): feature for feature in feature_table.FEATURES}
     return {
-        by_id[name]: ranking.Reading(value=value, low=value, high=value, n=5, spread=0.0, seen=((1, 0.0),))
+        by_id[name]: ranking.Reading(value=value, low=value, high=value, n=5, spread=0.0, sightings=((1, 0.0),))
         for name, value in values.items()
     }
 
@@ -417,7 +417,7 @@ def test_what_changes_show_is_told_with_the_rest():
         _, found = made_senders.seen(
             "CL005", made_senders.paced, [(0.3, 3.0), (rate, 1.0)], requests=[(0.0, 7_500), (3.0, 2_500_000)]
         )
-        return Changed(seen={changes.SLOW: {1: found}}, problems=("it is gone at marks",))
+        return Changed(views={changes.SLOW: {1: found}}, problems=("it is gone at marks",))
 
     same = traced(senders.Sender(), losses)
     report = why.Report(
@@ -597,7 +597,7 @@ def test_bbr_is_traced_with_every_seed_in_every_cell_and_at_more_loss_than_it_be
 def test_what_either_side_varies_by_on_its_own_is_no_evidence(spreads):
     feature = next(f for f in feature_table.FEATURES if f.id == "rate_high-clean")
     ours, theirs = (
-        ranking.Reading(value=value, low=value, high=value, n=3, spread=spread, seen=())
+        ranking.Reading(value=value, low=value, high=value, n=3, spread=spread, sightings=())
         for value, spread in zip((1.36, 1.22), spreads, strict=True)
     )
     assert ranking.difference(feature, ours, theirs) < 1

@@ -20,7 +20,7 @@ CELLS = (Cell(10, 20, 1), Cell(10, 40, 1), Cell(10, 20, 0))
 SEEDS = (1, 2, 5)
 BATCHES = [[trial(seed, cell) for seed in SEEDS] for cell in CELLS]
 KERNELS_OWN = types.SimpleNamespace(kernel_algorithms={"cubic": "cubic"})
-NETWORK = protocol.Network(sysctls={}, offload={}, kernel="6.12.0", kernel_algorithm=None)
+NETWORK = protocol.NetworkUp(sysctls={}, offload={}, kernel="6.12.0", kernel_algorithm=None)
 REFUSED = protocol.Unsupported(message="this kernel has no congestion control named cubic")
 
 
@@ -48,7 +48,7 @@ def link_of(cell):
 def story():
     """Yield the events of a guest that makes all the trials of BATCHES, in order."""
     yield NETWORK
-    yield protocol.CongestionControl(found=seen.CongestionControlSeen(name="cubic", names=("cubic",), bbr=None))
+    yield protocol.CongestionControl(observed=seen.CongestionControlSeen(name="cubic", names=("cubic",), bbr=None))
     for index, cell in enumerate(CELLS):
         yield protocol.CellBegins(index=index)
         yield protocol.Calibration(index=index, observed=(link_of(cell),))

@@ -35,7 +35,7 @@ def side(sender, waits=(), path=WIDE):
     ]
     return Side(
         values=[float(features.throughput(flow).values[0]) for flow in flows],
-        seen=[blame.seen(flow) for flow in flows],
+        sightings=[blame.seen(flow) for flow in flows],
         responses=[found for flow in flows if (found := blame.response(flow))],
     )
 
@@ -108,7 +108,9 @@ SAME = FlowTraits(waiting=0.0, payload_bytes=1448, window_limited=1.0)
 
 
 def of_values(ours, theirs, seen=SAME, bounds=(0.9, 1.1), metric="utilization"):
-    return blame.blame("reno", metric, Side(values=ours, seen=[seen] * 3), Side(values=theirs, seen=[SAME] * 3), bounds)
+    return blame.blame(
+        "reno", metric, Side(values=ours, sightings=[seen] * 3), Side(values=theirs, sightings=[SAME] * 3), bounds
+    )
 
 
 def test_what_trials_leave_open_is_said_to_be_open():

@@ -23,7 +23,7 @@ def test_each_feature_is_an_observable_on_a_network_of_clauses():
 def changed(network, clause_id, parts, **rest):
     _, found = seen(clause_id, paced, parts, **rest)
     assert found.setting == clauses.setting(changes.NETWORKS[network])
-    return changes.readings(changes.Changed(seen={network: {1: found}}))
+    return changes.readings(changes.Changed(views={network: {1: found}}))
 
 
 def suspects(algorithm, ours, theirs):
@@ -50,4 +50,4 @@ def test_a_rate_that_rises_and_is_used_late_is_a_suspect_of_bbr(algorithm, label
 
 def test_what_a_trial_does_not_show_is_no_reading():
     assert changed(changes.SLOW, _SLOW, [(1.0, 1.0)]) == {}
-    assert changes.readings(changes.Changed(seen={})) == {}
+    assert changes.readings(changes.Changed(views={})) == {}

@@ -128,7 +128,7 @@ def test_a_reno_that_halves_conforms_and_one_that_keeps_seven_tenths_does_not():
     wrong = judge(RENO, [measured(lossy(seed, beta=0.7), seed) for seed in range(1, 6)])
     assert wrong.status is Status.VIOLATES and wrong.value == pytest.approx(0.7, abs=0.05)
     assert wrong.p is not None and wrong.p < 1e-6
-    seen = wrong.seen[0]
+    seen = wrong.evidence[0]
     assert seen.seed in range(1, 6) and seen.value > RENO.bound.high and seen.packet > 0
 
 

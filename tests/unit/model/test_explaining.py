@@ -13,7 +13,7 @@ FEATURES = {feature.id: feature for feature in (*feature_table.FEATURES, *change
 
 
 def reading(value):
-    return ranking.Reading(value=value, low=value, high=value, n=5, spread=0.0, seen=())
+    return ranking.Reading(value=value, low=value, high=value, n=5, spread=0.0, sightings=())
 
 
 def suspect(name, ours, theirs, label="label"):

@@ -79,7 +79,7 @@ def test_too_little_seen_concludes_nothing():
     for cell in CELLS[:3]:
         del found[cell]
     scores = identify.scores(ZONES, found)
-    assert (scores[0].algorithm, scores[0].seen, scores[0].features, scores[0].share) == ("cubic", 7, 10, 1.0)
+    assert (scores[0].algorithm, scores[0].visible, scores[0].features, scores[0].share) == ("cubic", 7, 10, 1.0)
     assert identify.conclusion(scores) is None
     assert identify.conclusion(identify.scores(ZONES, {})) is None
 
@@ -87,8 +87,8 @@ def test_too_little_seen_concludes_nothing():
 def test_a_timeout_is_a_miss_where_even_its_bound_is_too_low_and_else_not_seen():
     found = {cell: measurements([0.35] * 3, cell=cell, outcome=Outcome.TIMEOUT) for cell in CELLS}
     by_name = {score.algorithm: score for score in identify.scores(ZONES, found)}
-    assert (by_name["cubic"].seen, len(by_name["cubic"].misses)) == (10, 10)
-    assert (by_name["reno"].seen, len(by_name["reno"].misses)) == (0, 0)
+    assert (by_name["cubic"].visible, len(by_name["cubic"].misses)) == (10, 10)
+    assert (by_name["reno"].visible, len(by_name["reno"].misses)) == (0, 0)
     assert identify.conclusion(list(by_name.values())) is None
 
 
@@ -136,7 +136,7 @@ def test_a_lead_of_just_enough_is_enough_whatever_its_fractions_add_up_to():
     miss = identify.Miss(zone_id="cubic/heatmap", metric="utilization", cell=CELLS[0], value=0.0, low=0.4, high=0.6)
 
     def score(algorithm, misses):
-        return identify.Score(algorithm=algorithm, seen=20, features=20, misses=(miss,) * misses)
+        return identify.IdentifyScore(algorithm=algorithm, visible=20, features=20, misses=(miss,) * misses)
 
     assert identify.conclusion([score("cubic", 1), score("reno", 4)]) == "cubic"
     assert identify.conclusion([score("cubic", 1), score("reno", 3)]) is None

@@ -115,8 +115,8 @@ def test_a_verdict_that_cannot_tell_says_what_it_could_have():
     judged = zone_on(Basis.of("r", [0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7] * 3))
     verdict = judge(judged, CELL, measurements([0.3, 0.35, 0.5, 0.65, 0.7]))
     assert verdict.status is Status.COMPATIBLE
-    assert verdict.told is not None
-    assert verdict.words.endswith(f"; {verdict.told.words} would have been detected")
+    assert verdict.detectable is not None
+    assert verdict.words.endswith(f"; {verdict.detectable.words} would have been detected")
 
 
 def test_a_stack_that_is_a_fifth_slower_never_plainly_conforms():

@@ -11,7 +11,7 @@ from conformance.catalogue import studies
 from conformance.model.errors import UserError
 from conformance.model.networks.place import Cell
 from conformance.model.studies import outcome, study_results
-from conformance.model.studies.claims import NotSeen, Verdict
+from conformance.model.studies.claims import ClaimVerdict, NotSeen
 from conformance.model.trials.trial import Measurement, Outcome, Trial
 
 SCENARIO = {
@@ -193,16 +193,16 @@ def test_claims_are_judged_by_what_was_measured(tmp_path):
     judgment = outcome.judge(study, known)
     verdicts = {claim.id: found.verdict for claim, found in judgment.claims}
     assert verdicts == {
-        "C1": Verdict.REPRODUCED, "C2": Verdict.REPRODUCED, "C3": Verdict.REPRODUCED, "C4": Verdict.NOT_JUDGED,
-        "C5": Verdict.NOT_JUDGED,
+        "C1": ClaimVerdict.REPRODUCED, "C2": ClaimVerdict.REPRODUCED, "C3": ClaimVerdict.REPRODUCED,
+        "C4": ClaimVerdict.NOT_JUDGED, "C5": ClaimVerdict.NOT_JUDGED,
     }  # fmt: skip
-    assert judgment.anchors["slower"].verdict is Verdict.NOT_JUDGED
+    assert judgment.anchors["slower"].verdict is ClaimVerdict.NOT_JUDGED
     slow = next(point for point in study.points["full"] if point.scenario == "slow")
     far = outcome.judge(study, {**known, slow: measured(study, slow, [0.9] * 5)})
-    assert far.anchors["slower"].verdict is Verdict.DIFFERS
-    assert {claim.id: found.verdict for claim, found in far.claims}["C2"] is Verdict.NOT_JUDGED
+    assert far.anchors["slower"].verdict is ClaimVerdict.DIFFERS
+    assert {claim.id: found.verdict for claim, found in far.claims}["C2"] is ClaimVerdict.NOT_JUDGED
     wrong = outcome.judge(study, {**known, first: measured(study, first, [0.95] * 5)})
-    assert {claim.id: found.verdict for claim, found in wrong.claims}["C1"] is Verdict.DIFFERS
+    assert {claim.id: found.verdict for claim, found in wrong.claims}["C1"] is ClaimVerdict.DIFFERS
 
 
 @pytest.mark.parametrize(
@@ -399,7 +399,7 @@ def test_results_of_a_client_are_those_of_points_that_name_it(tmp_path):
     found = study_results.of(study, lines).measured
     assert {point: {one.utilization for one in ms} for point, ms in found.items()} == {common: {0.9}, own: {0.5}}
     verdicts = {claim.id: judged.verdict for claim, judged in outcome.judge(study, found).claims}
-    assert verdicts["C6"] is Verdict.REPRODUCED
+    assert verdicts["C6"] is ClaimVerdict.REPRODUCED
     # If no experiment names a client, whichever client fetched counts as the common one.
     usual = with_a_client()
     del usual["experiments"][-1], usual["claims"][-1]
@@ -445,11 +445,11 @@ def test_a_claim_may_be_about_phases_of_a_delivery(tmp_path):
         ((_, judged),) = outcome.judge(study, delivered(study, rates, **more)).claims
         return judged
 
-    assert verdict([[3.0, 2.0, 1.0]] * 5).verdict is Verdict.REPRODUCED
-    assert verdict([[1.0, 2.0, 3.0]] * 5).verdict is Verdict.DIFFERS
+    assert verdict([[3.0, 2.0, 1.0]] * 5).verdict is ClaimVerdict.REPRODUCED
+    assert verdict([[1.0, 2.0, 3.0]] * 5).verdict is ClaimVerdict.DIFFERS
     short = verdict([[3.0, 2.0]] * 5)
-    assert (short.verdict, short.why) == (Verdict.NOT_JUDGED, "a trial ended before that phase")
-    assert verdict([[3.0, 2.0, 1.0]] * 5, outcome=Outcome.ERROR).verdict is Verdict.NOT_JUDGED
+    assert (short.verdict, short.why) == (ClaimVerdict.NOT_JUDGED, "a trial ended before that phase")
+    assert verdict([[3.0, 2.0, 1.0]] * 5, outcome=Outcome.ERROR).verdict is ClaimVerdict.NOT_JUDGED
 
 
 @pytest.mark.parametrize(

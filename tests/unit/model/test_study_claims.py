@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from conformance.model.studies import claims
 from conformance.model.studies.claims import (
     Alike,
+    ClaimVerdict,
     Falls,
     Instance,
-    Judged,
+    JudgedClaim,
     Maximum,
     NotSeen,
     Order,
     Rises,
     Seen,
-    Verdict,
     Within,
 )
 
@@ -59,7 +59,7 @@ def test_fewer_than_five_trials_have_no_bounds(values):
 def test_four_trials_decide_nothing(relation, data):
     n = 1 if isinstance(relation, Within) else 3
     seen = [Seen.of(data.draw(st.lists(st.floats(0.1, 10), min_size=4, max_size=4))) for _ in range(n)]
-    assert judged(relation, seen).verdict is Verdict.INCONCLUSIVE
+    assert judged(relation, seen).verdict is ClaimVerdict.INCONCLUSIVE
 
 
 @pytest.mark.parametrize("relation", RELATIONS, ids=repr)
@@ -125,18 +125,18 @@ def test_alike_is_symmetric_and_knows_the_extremes(series, ratio):
 def test_overlapping_trials_are_open_whatever_their_medians():
     one, other = Seen.of([1, 2, 3, 4, 5]), Seen.of([4, 5, 6, 7, 8])
     for relation in (Order(), Rises(), Falls(), Alike(points=1.5), Alike(ratio=0.5)):
-        assert judged(relation, [one, other]).verdict is Verdict.INCONCLUSIVE
+        assert judged(relation, [one, other]).verdict is ClaimVerdict.INCONCLUSIVE
 
 
 def test_wrong_data_differ():
     """No relation reproduces a study that published the opposite of what is measured."""
     low, high = [Seen.of([v, v + 0.1, v + 0.2, v + 0.3, v + 0.4]) for v in (1.0, 10.0)]
-    assert judged(Order(), [high, low]).verdict is Verdict.REPRODUCED
+    assert judged(Order(), [high, low]).verdict is ClaimVerdict.REPRODUCED
     for relation in (Order(), Rises(factor=2), Maximum(at=(0,)), Alike(ratio=0.25), Alike(points=1)):
         seen = [low, high] if not isinstance(relation, Rises) else [high, low]
-        assert judged(relation, seen).verdict is Verdict.DIFFERS
-    assert judged(Within(low=3, high=4), [low]).verdict is Verdict.DIFFERS
-    assert judged(Order(factor=20), [high, low]).verdict is Verdict.DIFFERS
+        assert judged(relation, seen).verdict is ClaimVerdict.DIFFERS
+    assert judged(Within(low=3, high=4), [low]).verdict is ClaimVerdict.DIFFERS
+    assert judged(Order(factor=20), [high, low]).verdict is ClaimVerdict.DIFFERS
 
 
 def test_chance_alone_seldom_decides_an_order():
@@ -149,21 +149,21 @@ def test_chance_alone_seldom_decides_an_order():
 def test_one_place_that_does_not_hold_decides():
     look = {0: exactly(1.0), 1: exactly(5.0), 2: NotSeen("kernel bbrv2 is not built")}.__getitem__
     places = [Instance(relation=Within(low=0, high=2), quantities=(at,), where="", labels=("",)) for at in range(3)]
-    assert claims.judge(places, look).verdict is Verdict.DIFFERS
+    assert claims.judge(places, look).verdict is ClaimVerdict.DIFFERS
     found = claims.judge([places[0], places[2]], look)
-    assert (found.verdict, found.judged, found.of) == (Verdict.REPRODUCED, 1, 2)
+    assert (found.verdict, found.judged, found.of) == (ClaimVerdict.REPRODUCED, 1, 2)
     assert found.why == "kernel bbrv2 is not built"
-    assert claims.judge([places[2]], look).verdict is Verdict.NOT_JUDGED
-    assert claims.judge([], look).verdict is Verdict.NOT_JUDGED
+    assert claims.judge([places[2]], look).verdict is ClaimVerdict.NOT_JUDGED
+    assert claims.judge([], look).verdict is ClaimVerdict.NOT_JUDGED
 
 
 @pytest.mark.parametrize(
     ("anchor", "verdict", "words"),
     [
-        (Verdict.REPRODUCED, Verdict.DIFFERS, None),
-        (Verdict.DIFFERS, Verdict.REPRODUCED, "scaled, and anchor a differs"),
-        (Verdict.INCONCLUSIVE, Verdict.DIFFERS, "scaled, and anchor a is inconclusive"),
-        (Verdict.NOT_JUDGED, Verdict.DIFFERS, "scaled, and anchor a was not measured"),
+        (ClaimVerdict.REPRODUCED, ClaimVerdict.DIFFERS, None),
+        (ClaimVerdict.DIFFERS, ClaimVerdict.REPRODUCED, "scaled, and anchor a differs"),
+        (ClaimVerdict.INCONCLUSIVE, ClaimVerdict.DIFFERS, "scaled, and anchor a is inconclusive"),
+        (ClaimVerdict.NOT_JUDGED, ClaimVerdict.DIFFERS, "scaled, and anchor a was not measured"),
     ],
 )
 def test_anchors_decide_whether_a_scaled_point_may_stand_for_a_published_one(anchor, verdict, words):
@@ -173,11 +173,11 @@ def test_anchors_decide_whether_a_scaled_point_may_stand_for_a_published_one(anc
         Instance(relation=Within(low=0, high=2), quantities=(at,), where="", labels=("",), anchors=names)
         for at, names in ((0, ()), (1, ("a",)))
     )
-    anchors = {"a": Judged(verdict=anchor, why=None)}
+    anchors = {"a": JudgedClaim(verdict=anchor, why=None)}
     found = claims.judge([published, scaled], look, anchors)
     assert found.verdict is verdict
     assert (found.why is None) if words is None else (words in found.why)
     assert claims.judge([published], look, anchors) == claims.judge([published], look), "it rests on no anchor"
     alone = claims.judge([scaled], look, anchors)
-    assert alone.verdict is (Verdict.NOT_JUDGED if anchor is Verdict.DIFFERS else Verdict.DIFFERS)
-    assert [one.median for one in alone.findings[0].seen] == [5.0], "what was seen is kept"
+    assert alone.verdict is (ClaimVerdict.NOT_JUDGED if anchor is ClaimVerdict.DIFFERS else ClaimVerdict.DIFFERS)
+    assert [one.median for one in alone.findings[0].estimates] == [5.0], "what was seen is kept"

@@ -1,0 +1,54 @@
+"""`make lint` runs this: print each name that says nothing or means two things, and exit with 1 if there is one.
+
+Words such as `found` say that a value exists, not what it is. Fields of records are named as in the JSON they print.
+A class name is unique in the package. A value does not shadow a function or class of its module.
+"""
+
+import ast
+import collections
+import pathlib
+import sys
+from collections.abc import Iterator
+
+EMPTY = frozenset({"asked", "found", "made", "one", "own", "seen", "told"})
+
+
+def values(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield (line, name) of each value, parameter and field, but not of a record's fields."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.ClassDef) and any("Record" in ast.unparse(base) for base in node.bases):
+            continue
+        match node:
+            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                yield node.lineno, name
+            case ast.MatchAs(name=str(name)) | ast.ExceptHandler(name=str(name)):
+                yield node.lineno, name
+        yield from values(node)
+
+
+def problems(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield (line, what is wrong) with the names in a module."""
+    yield from ((line, f"{name!r} does not say what it names") for line, name in values(tree) if name in EMPTY)
+    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef):
+            stored = (n for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+            yield from ((n.lineno, f"{n.id!r} shadows a definition above") for n in stored if n.id in defined)
+
+
+def main() -> int:
+    wrong = set()
+    places = collections.defaultdict(list)
+    for file in sorted(pathlib.Path("conformance").rglob("*.py")):
+        tree = ast.parse(file.read_text())
+        wrong |= {f"{file}:{line}: {why}" for line, why in problems(tree)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef) and "scaffold" not in file.parts:
+                places[node.name].append(f"{file}:{node.lineno}")
+    wrong |= {f"{', '.join(at)}: {len(at)} classes are called {name}" for name, at in places.items() if len(at) > 1}
+    print("\n".join(sorted(wrong)), end="\n" if wrong else "")
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
