@@ -108,7 +108,6 @@ def run(stacks: Sequence[str], options: RecordOptions, notes: Notes) -> Recorded
                     added.append(Added(release=release, before=history.before(release, history.load())))
         except UserError as error:
             absent[name] = str(error)
-            notes.warn(f"{name} is not measured: {error}")
     return RecordedReleases(releases=tuple(added), known=tuple(known), absent=absent)
 
 

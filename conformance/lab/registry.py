@@ -112,10 +112,9 @@ def _run(command: Sequence[str], folder: str | pathlib.Path) -> str:
     except subprocess.TimeoutExpired:
         raise UserError(f"{command[0]} fetched nothing within {_TIMEOUT_S} s", "try again") from None
     if done.returncode:
-        raise UserError(
-            f"{pathlib.Path(command[0]).name}: {_reason(done.stdout, done.stderr)}",
-            "name a version that the registry has",
-        )
+        name = f"{pathlib.Path(command[0]).name}: "
+        reason = _reason(done.stdout, done.stderr).removeprefix(name)
+        raise UserError(f"{name}{reason}", "name a version that the registry has, or see that it answers")
     return done.stdout
 
 

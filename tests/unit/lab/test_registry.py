@@ -68,7 +68,7 @@ def test_a_version_is_fetched_and_named(about, tmp_path, given):
 def test_a_version_that_no_registry_has_is_one_line(about, given, words):
     with pytest.raises(UserError) as refused:
         sources.find(about, [given])
-    assert str(refused.value) == f"{words}; name a version that the registry has"
+    assert str(refused.value) == f"{words}; name a version that the registry has, or see that it answers"
 
 
 def test_a_version_of_a_python_package_replaces_what_the_build_installed(about, tmp_path, monkeypatch):
