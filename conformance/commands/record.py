@@ -96,7 +96,7 @@ def run(stacks: Sequence[str], options: RecordOptions, notes: Notes) -> Recorded
         try:
             about = manifest.read(stack)
             about.require()
-            choice, part, version = _release(about, options.source or (_newest(about, followed),))
+            choice, part, version = _release(about, options.source or (_newest(about, followed),), followed.get(stack))
             name = f"{stack} {version}"
             wanted = _wanted(about, version, options)
             if not wanted:
@@ -119,9 +119,13 @@ def _newest(about: Manifest, followed: dict[str, str]) -> str:
     return f"{part}={sources.newest(about, part).removeprefix('v')}"
 
 
-def _release(about: Manifest, given: tuple[str, ...]) -> tuple[Choice, str, str]:
-    """Return what to measure, the part that a registry releases, if any, and the version. Raises UserError."""
-    tree = next(tree for tree in sources.find(about, given) if tree.given)
+def _release(about: Manifest, given: tuple[str, ...], followed: str | None) -> tuple[Choice, str, str]:
+    """Return what to measure, the part that a registry releases, if any, and the version. Raises UserError.
+
+    `followed`: the part whose releases the history has; its version counts if several are given.
+    """
+    trees = [tree for tree in sources.find(about, given) if tree.given]
+    tree = next((tree for tree in trees if tree.short == followed), trees[0])
     if tree.version is None:
         choice = Choice(stack=about.name, source=given)
         adapter.build(about.name, given=given)
