@@ -220,7 +220,7 @@ def test_time_that_was_over_is_said():
     unfinished = flow(complete=False, end_s=None, client=process(None))
     found = measured((("timed_out",), True), (("groups", 0, "flows", 0), unfinished))
     assert found.outcome is Outcome.TIMEOUT
-    assert found.message == "the flows took longer than 60 s of virtual time"
+    assert found.message == "no packet of the flows came for 120 s of virtual time"
 
 
 UNFINISHED = {"complete": False, "client": process(None), "arrived_bytes": 0, "acked_bytes": None, "looks": {}}
