@@ -36,12 +36,6 @@ def split() -> None:
     "--path", metavar="S1,S2", help="Only this path, client's segment first: 100ms-0pct-20mbps,1ms-4pct-20mbps"
 )
 @click.option(
-    "--interpolate",
-    "interpolated",
-    is_flag=True,
-    help="Also predict between measured cells, and show the error of these predictions.",
-)
-@click.option(
     "--timeouts", type=click.Choice(["bound", "zero"]), default="bound", show_default=True,
     help="Count a transfer that timed out at its upper bound, or as zero, as the published study does.",
 )  # fmt: skip
