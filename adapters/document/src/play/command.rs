@@ -6,7 +6,8 @@ use crate::deviations::Deviations;
 
 pub const USAGE: &str = "document play [called=bbrv3[+DEVIATION ...]] [rate_mbps=10] [rtt_ms=40] [loss_pct=0] \
 [ack_loss_pct=0] [queue=red|bdp:N|bytes:N] [write=AT:BYTES ...] [seconds=3600] [seeds=FIRST:LAST] [rate=AT:MBPS ...] \
-[drop=FROM:TO:SOME:OF ...] [mark=FROM:TO:SOME:OF ...] [late=FROM:TO:SOME:OF:BY ...] [slot=SECONDS:FROM] [trace=1]";
+[drop=FROM:TO:SOME:OF ...] [mark=FROM:TO:SOME:OF ...] [late=FROM:TO:SOME:OF:BY ...] [slot=SECONDS:FROM] \
+[police=BYTES] [delay=AT:MORE_MS ...] [ack_drop=FROM:TO:SOME:OF ...] [trace=1] [packets=1]";
 
 struct Asked {
     path: Path,
@@ -16,6 +17,7 @@ struct Asked {
     seeds: (u64, u64),
     deviations: Deviations,
     is_traced: bool,
+    wants_packets: bool,
 }
 
 /// Returns what is wrong with the arguments, if something is.
@@ -24,6 +26,9 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     for seed in asked.seeds.0..=asked.seeds.1 {
         let outcome = play(&asked.path, &asked.writes, asked.seconds, &asked.deviations, seed, asked.is_traced);
         outcome.samples.iter().for_each(|sample| println!("{}", sampled(seed, sample)));
+        if asked.wants_packets {
+            println!("{}", captured(&outcome));
+        }
         println!("{}", told(seed, &outcome, &asked));
     }
     Ok(())
@@ -41,6 +46,9 @@ fn read(arguments: &[String]) -> Result<Asked, String> {
             marks: Vec::new(),
             late: Vec::new(),
             slot: (0.0, 0.0),
+            delays: Vec::new(),
+            ack_drops: Vec::new(),
+            police: None,
         },
         queue: "red".into(),
         writes: Vec::new(),
@@ -48,6 +56,7 @@ fn read(arguments: &[String]) -> Result<Asked, String> {
         seeds: (1, 1),
         deviations: Deviations::default(),
         is_traced: false,
+        wants_packets: false,
     };
     for argument in arguments {
         let (key, value) = argument.split_once('=').ok_or(format!("{argument} is not KEY=VALUE; {USAGE}"))?;
@@ -66,6 +75,10 @@ fn read(arguments: &[String]) -> Result<Asked, String> {
             "seeds" => asked.seeds = numbers::<2>(argument, value).map(|[first, last]| (first as u64, last as u64))?,
             "write" => asked.writes.push(numbers::<2>(argument, value).map(|[at, bytes]| (at, bytes))?),
             "rate" => path.rates.push(numbers::<2>(argument, value).map(|[at, rate]| (at, mbps(rate)))?),
+            "delay" => path.delays.push(numbers::<2>(argument, value).map(|[at, ms]| (at, ms / 1e3))?),
+            "ack_drop" => path.ack_drops.push(window(argument, numbers::<4>(argument, value)?)?),
+            "police" => path.police = Some(numbers::<1>(argument, value)?[0]),
+            "packets" => asked.wants_packets = value == "1",
             "slot" => path.slot = numbers::<2>(argument, value).map(|[slot, from]| (slot, from))?,
             "drop" => path.drops.push(window(argument, numbers::<4>(argument, value)?)?),
             "mark" => path.marks.push(window(argument, numbers::<4>(argument, value)?)?),
@@ -123,6 +136,17 @@ fn told(seed: u64, outcome: &Outcome, asked: &Asked) -> String {
         outcome.sent,
         states.join(", "),
     )
+}
+
+/// Packets as [sent, bytes of the frame, when it left the link or -1, 1 if marked], and when each ACK arrived.
+fn captured(outcome: &Outcome) -> String {
+    let packets: Vec<String> = outcome
+        .packets
+        .iter()
+        .map(|p| format!("[{:.9}, {}, {:.9}, {}]", p.sent, p.bytes, p.left.unwrap_or(-1.0), u8::from(p.is_marked)))
+        .collect();
+    let acks: Vec<String> = outcome.acks.iter().map(|at| format!("{at:.9}")).collect();
+    format!("{{\"packets\": [{}], \"acks\": [{}]}}", packets.join(", "), acks.join(", "))
 }
 
 fn sampled(seed: u64, sample: &Sample) -> String {

@@ -8,5 +8,5 @@ mod transport;
 
 pub use path::{Discipline, Path, Window};
 #[cfg(test)]
-pub use transport::SMSS;
+pub use transport::{Packet, SMSS};
 pub use transport::{Outcome, Sample, Writes, play};

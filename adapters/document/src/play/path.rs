@@ -24,6 +24,11 @@ pub struct Path {
     pub late: Vec<(Window, Seconds)>,
     /// ACKs come together, each so many seconds, from when on; 0: they do not.
     pub slot: (Seconds, Seconds),
+    /// (from when, how many seconds longer packets take to the queue)
+    pub delays: Vec<(Seconds, Seconds)>,
+    pub ack_drops: Vec<Window>,
+    /// The bucket of a policer, which stands in the queue's place.
+    pub police: Option<Bytes>,
 }
 
 /// The first `some` of each `of` packets that are sent in the time.
@@ -52,13 +57,18 @@ pub struct Link {
     /// When each packet that is in the queue, or on the wire, has left.
     waiting: std::collections::VecDeque<(Seconds, Bytes)>,
     free: Seconds,
+    /// A policer's bucket, and when it was last filled.
+    tokens: Bytes,
+    filled: Seconds,
 }
 
 impl Link {
     pub fn new(path: &Path, seed: u64) -> Self {
         let bdp = path.rates[0].1 * path.rtt;
         Self {
-            counts: vec![0; path.drops.len() + path.marks.len() + path.late.len()],
+            counts: vec![0; path.drops.len() + path.marks.len() + path.late.len() + path.ack_drops.len()],
+            tokens: path.police.unwrap_or(0.0),
+            filled: 0.0,
             red: Red::new(bdp, path.rates[0].1),
             random: Random::new(seed),
             waiting: Default::default(),
@@ -85,7 +95,7 @@ impl Link {
         let late = self.path.late.clone();
         let before = drops.len() + marks.len();
         let by = late.iter().enumerate().find(|(at, (window, _))| self.counts_out(before + at, *window, now));
-        let comes = now + self.path.rtt / 2.0 + by.map_or(0.0, |(_, (_, by))| *by);
+        let comes = now + since(&self.path.delays, now) + self.path.rtt / 2.0 + by.map_or(0.0, |(_, (_, by))| *by);
         let is_lost = self.path.loss > 0.0 && self.random.float_between_0_and_1() < self.path.loss;
         (!is_dropped && !is_lost).then_some((comes, is_marked))
     }
@@ -96,6 +106,16 @@ impl Link {
             self.waiting.pop_front();
         }
         let size = bytes + HEADERS;
+        if let Some(burst) = self.path.police {
+            let rate = since(&self.path.rates, now);
+            self.tokens = burst.min(self.tokens + rate * (now - self.filled));
+            self.filled = now;
+            if self.tokens < size {
+                return None;
+            }
+            self.tokens -= size;
+            return Some(now);
+        }
         let backlog: Bytes = self.waiting.iter().map(|(_, bytes)| bytes).sum();
         let is_dropped = match self.path.queue {
             // The first is on the wire and no longer in the queue.
@@ -117,7 +137,7 @@ impl Link {
     fn sends_until(&self, from: Seconds, bytes: Bytes) -> Seconds {
         let (mut at, mut rest) = (from, bytes);
         loop {
-            let rate = self.path.rates.iter().rev().find(|(since, _)| *since <= at).map_or(0.0, |(_, rate)| *rate);
+            let rate = since(&self.path.rates, at);
             let change = self.path.rates.iter().map(|(since, _)| *since).find(|since| *since > at);
             match change {
                 Some(change) if rate * (change - at) < rest => {
@@ -131,6 +151,11 @@ impl Link {
 
     /// When an ACK that is sent now arrives; None if it is lost.
     pub fn acknowledges(&mut self, now: Seconds) -> Option<Seconds> {
+        let before = self.path.drops.len() + self.path.marks.len() + self.path.late.len();
+        let ack_drops = self.path.ack_drops.clone();
+        if ack_drops.iter().enumerate().any(|(at, drop)| self.counts_out(before + at, *drop, now)) {
+            return None;
+        }
         if self.path.ack_loss > 0.0 && self.random.float_between_0_and_1() < self.path.ack_loss {
             return None;
         }
@@ -138,6 +163,11 @@ impl Link {
         let (slot, since) = self.path.slot;
         Some(if slot > 0.0 && arrives >= since { (arrives / slot).ceil() * slot } else { arrives })
     }
+}
+
+/// What holds at a time, of (from when, what).
+fn since(changes: &[(Seconds, f64)], now: Seconds) -> f64 {
+    changes.iter().rev().find(|(since, _)| *since <= now).map_or(0.0, |(_, what)| *what)
 }
 
 /// Linux's RED with `adaptive`, as the suite sets it up (conformance/model/emulation/shaping.py).

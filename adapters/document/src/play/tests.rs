@@ -20,6 +20,9 @@ fn path(queue_bdp: f64) -> Path {
         marks: Vec::new(),
         late: Vec::new(),
         slot: (0.0, 0.0),
+        delays: Vec::new(),
+        ack_drops: Vec::new(),
+        police: None,
     }
 }
 
@@ -298,4 +301,29 @@ fn each_deviation_changes_something() {
         }
     }
     assert!(same.is_empty(), "{same:?}");
+}
+
+/// What a play says of its packets is what happened to them.
+#[test]
+fn packets_are_told_with_what_became_of_them() {
+    let window = Window { from: 1.0, to: 2.0, some: 1, of: 10 };
+    let path = Path { drops: vec![window], delays: vec![(3.0, 0.02)], ..path(4.0) };
+    let outcome = run(&path, &bulk(), 5.0);
+    assert_eq!((outcome.packets.len() as u64, outcome.acks.is_empty()), (outcome.sent, false));
+    let lost = outcome.packets.iter().filter(|packet| packet.left.is_none()).count() as u64;
+    assert!((outcome.dropped..outcome.dropped + 200).contains(&lost), "{lost}, {}", outcome.dropped);
+    let least = |from, to| {
+        let sent = outcome.packets.iter().filter(|packet| packet.sent >= from && packet.sent < to);
+        sent.filter_map(|packet| Some(packet.left? - packet.sent)).fold(f64::INFINITY, f64::min)
+    };
+    assert!((least(3.0, 4.0) - least(0.0, 3.0) - 0.02).abs() < 0.005);
+}
+
+/// Behind a policer nothing waits, and what is above its rate is lost.
+#[test]
+fn a_policer_drops_and_does_not_hold() {
+    let outcome = run(&Path { police: Some(1e5), ..path(4.0) }, &bulk(), 5.0);
+    let passed = |packet: &&Packet| packet.left.is_some_and(|left| left - packet.sent <= RTT / 2.0 + 1e-9);
+    assert!(outcome.dropped > 0 && outcome.delivered < RATE * 5.0 + 1e5);
+    assert_eq!(outcome.packets.iter().filter(passed).count(), outcome.packets.iter().filter(|p| p.left.is_some()).count());
 }

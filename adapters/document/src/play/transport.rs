@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use super::path::{Link, Path};
+use super::path::{HEADERS, Link, Path};
 use crate::bbr::{Bbr, State};
 use crate::connection::{Bytes, Connection, Rate, Seconds};
 use crate::deviations::Deviations;
@@ -30,6 +30,18 @@ pub struct Outcome {
     pub delivered: Bytes,
     pub states: Vec<(Seconds, State)>,
     pub samples: Vec<Sample>,
+    pub packets: Vec<Packet>,
+    /// When each ACK arrived.
+    pub acks: Vec<Seconds>,
+}
+
+/// A frame of the sender: when it was sent, and when it left the link, if it was not lost.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet {
+    pub sent: Seconds,
+    pub bytes: Bytes,
+    pub left: Option<Seconds>,
+    pub is_marked: bool,
 }
 
 /// The sender after an ACK.
@@ -173,6 +185,8 @@ impl Play {
                 let bytes = self.sizes.get(&id).map_or(SMSS, |(_, bytes)| *bytes);
                 match self.link.queue(self.now, bytes) {
                     Some(leaves) => {
+                        let packet = &mut self.outcome.packets[id as usize];
+                        (packet.left, packet.is_marked) = (Some(leaves), is_marked);
                         self.at(leaves, Event::Arrive(id, is_marked));
                     }
                     None => self.outcome.dropped += 1,
@@ -181,6 +195,7 @@ impl Play {
             Event::Arrive(id, is_marked) => self.arrive(id, is_marked),
             Event::DelayedAck(token) if token == self.ack_timer => self.acknowledge(),
             Event::Ack(ids, delay, is_marked) => {
+                self.outcome.acks.push(self.now);
                 self.check_if_application_limited();
                 self.on_ack(ids, delay, is_marked);
                 self.finish(keep);
@@ -243,6 +258,7 @@ impl Play {
         self.sizes.insert(id, (self.now, bytes));
         self.last_sent = self.now;
         self.outcome.sent += 1;
+        self.outcome.packets.push(Packet { sent: self.now, bytes: bytes + HEADERS, left: None, is_marked: false });
         if let Some((comes, is_marked)) = self.link.enters(self.now) {
             self.at(comes, Event::Queue(id, is_marked));
         } else {
