@@ -1,7 +1,8 @@
 """`conformance split`: predict where a connection-splitting proxy would help, and measure what it brings."""
 
+import functools
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import click
@@ -14,6 +15,29 @@ from conformance.model.networks.legacy import QUEUE_SIZED_BY
 from conformance.model.networks.proxy import PEPSAL, SPLITTER
 from conformance.results.store import DEFAULT_RESULTS
 from conformance.support import extras
+
+_PROXY = click.option(
+    "--proxy", type=click.Choice([SPLITTER, PEPSAL, "none"]), default=SPLITTER, show_default=True,
+    help="What splits connections: the suite's own proxy, pepsal if it is on PATH, or nothing.",
+)  # fmt: skip
+_QUEUE_SIZED_BY = click.option(
+    "--queue-sized-by", type=click.Choice(QUEUE_SIZED_BY), default="path", show_default=True,
+    help="Whose bandwidth-delay product sizes queues: the whole path's (as published) or each segment's.",
+)  # fmt: skip
+_PROFILE = click.option("--profile", help="Queue, offload and so on: all but the path (default: atc25).")
+
+
+def _options(trials: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add the options that both commands take."""
+    options = (
+        measuring.with_choice("stack", "kernel"), _PROXY, _QUEUE_SIZED_BY, measuring.trials(trials), measuring.RESULTS,
+        _PROFILE, measuring.WORKERS, FORMAT,
+    )  # fmt: skip
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        return functools.reduce(lambda command, option: option(command), reversed(options), function)
+
+    return decorate
 
 
 @click.group()
@@ -34,6 +58,12 @@ def split() -> None:
 @click.option("--grid", default="full", show_default=True, help="Cells to make paths of: full, 10mbps, ...")
 @click.option(
     "--path", metavar="S1,S2", help="Only this path, client's segment first: 100ms-0pct-20mbps,1ms-4pct-20mbps"
+)
+@click.option(
+    "--interpolate",
+    "interpolated",
+    is_flag=True,
+    help="Also predict between measured cells, and show the error of these predictions.",
 )
 @click.option(
     "--timeouts", type=click.Choice(["bound", "zero"]), default="bound", show_default=True,
@@ -71,20 +101,7 @@ def analyze(
 @split.command("measure")
 @click.argument("algorithm", metavar="ALGORITHM")
 @click.argument("paths", nargs=-1, metavar="[PATH...]")
-@measuring.with_choice("stack", "kernel")
-@click.option(
-    "--proxy", type=click.Choice([SPLITTER, PEPSAL, "none"]), default=SPLITTER, show_default=True,
-    help="What splits connections: the suite's own proxy, pepsal if it is on PATH, or nothing.",
-)  # fmt: skip
-@click.option(
-    "--queue-sized-by", type=click.Choice(QUEUE_SIZED_BY), default="path", show_default=True,
-    help="Whose bandwidth-delay product sizes queues: the whole path's (as published) or each segment's.",
-)  # fmt: skip
-@measuring.trials(5)
-@measuring.RESULTS
-@click.option("--profile", help="Queue, offload and so on: all but the path (default: atc25).")
-@measuring.WORKERS
-@FORMAT
+@_options(trials=5)
 @measuring.FIRST_SEED
 @click.option("--to-client", help="The proxy's congestion control towards the client (default: ALGORITHM).")
 @click.option("--to-server", help="The proxy's congestion control towards the server (default: ALGORITHM).")
@@ -120,4 +137,33 @@ def measure(
     finish(measured, form, shown.show_measured)
 
 
+@click.group("split")
+def dev_split() -> None:
+    """Test predictions of splitting."""
+
+
+@dev_split.command("accuracy")
+@click.argument("algorithms", nargs=-1, required=True, metavar="ALGORITHM...")
+@_options(trials=20)
+@click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Folder to write figures to.")
+def accuracy(choice: Choice, algorithms: Sequence[str], target: pathlib.Path | None, form: str, **options: Any) -> None:
+    """Compare predicted with measured throughput.
+
+    Each ALGORITHM is measured over several splits of one path.
+    """
+    from conformance.commands import split_accuracy
+    from conformance.reporting.text import paths
+
+    if target is not None:
+        extras.need("figures")
+    comparison = split_accuracy.compute(algorithms, choice, notes=notes(form), **options)
+    figures: Iterable[pathlib.Path] = ()
+    if target is not None:
+        from conformance.reporting import split_charts
+
+        figures = split_charts.write(comparison.compared, target)
+    finish(comparison, form, paths.show_accuracy, [f"figure: {path}" for path in figures])
+
+
 COMMANDS = (split,)
+DEV_COMMANDS = (dev_split,)

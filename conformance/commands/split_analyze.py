@@ -12,7 +12,7 @@ from conformance.commands.result import Result
 from conformance.model.errors import UserError
 from conformance.model.judging import grid as grids
 from conformance.model.networks.place import Cell
-from conformance.model.split import split_paths, split_rates
+from conformance.model.split import interpolation, split_paths, split_rates
 from conformance.model.split.split_paths import Path, PathClass
 from conformance.model.split.split_rates import Count, Filter, Prediction, Rates
 from conformance.model.trials import grouping
@@ -80,6 +80,17 @@ class PredictionTable:
         ]
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class InterpolationError:
+    """The error of rates that are interpolated along an axis: `cells` cells were left out one by one."""
+
+    scheme: str
+    axis: str
+    cells: int
+    typical: float
+    worst: float
+
+
 class MeasuredSchemeRecord(Record):
     scheme: str
     profile: str
@@ -124,6 +135,8 @@ class AnalysisRecord(Record):
     schemes: list[MeasuredSchemeRecord]
     #: Empty if one path was requested.
     tables: list[TableRecord]
+    #: Null if it was not requested.
+    interpolation: list[InterpolationError] | None
     predictions: Annotated[list[PredictionRecord], At("drawn")]
 
 
@@ -131,7 +144,7 @@ class AnalysisRecord(Record):
 class Analysis(Result):
     """Where a proxy would help. `tables` is empty if only one path was requested.
 
-    `predictions`: {path to be drawn: {scheme: prediction}}.
+    `interpolation` is None if it was not requested. `predictions`: {path to be drawn: {scheme: prediction}}.
     """
 
     SCHEMA = "split-analyze"
@@ -142,6 +155,7 @@ class Analysis(Result):
     #: wall seconds that the first table took
     took_s: float = 0.0
     tables: tuple[PredictionTable, ...] = ()
+    interpolation: tuple[InterpolationError, ...] | None = None
     predictions: Mapping[Path, Mapping[str, Prediction]]
 
     @property
@@ -184,12 +198,13 @@ def _bounds(rate: tuple[float, float] | None) -> list[float] | None:
 
 
 def compute(
-    results: Sequence[str | pathlib.Path], *, chosen: Selection, grid: str, path: str | None,
+    results: Sequence[str | pathlib.Path], *, chosen: Selection, grid: str, path: str | None, interpolated: bool,
     timeouts: str, timeout_s: float | None,
 ) -> Analysis:  # fmt: skip
     """Predict every path of the grid, and representative paths in detail; or only `path`, in detail. Raises UserError.
 
-    `timeout_s`: treat transfers as if they had been given up after so many seconds.
+    `interpolated`: estimate cells that were not measured from their neighbours. `timeout_s`: treat transfers as if they
+    had been given up after so many seconds.
     """
     one_path = None if path is None else Path.parse(path)
     among = split_paths.paths(grids.cells(grid))
@@ -212,7 +227,9 @@ def compute(
         bandwidth = None if grid == "full" else min(path.bandwidth_mbps for path in among)
         drawn = [path for path in split_paths.representative_paths(bandwidth).values() if path in set(among)]
         analysis = _tables(analysis, rates, among, grid)
-    predictions = {path: {scheme: split_rates.predict(path, of) for scheme, of in rates.items()} for path in drawn}
+    if interpolated:
+        analysis = dataclasses.replace(analysis, interpolation=tuple(_interpolation_errors(rates)))
+    predictions = {path: {scheme: predict(path, of, interpolated) for scheme, of in rates.items()} for path in drawn}
     return dataclasses.replace(analysis, predictions=predictions)
 
 
@@ -223,3 +240,34 @@ def _tables(analysis: Analysis, rates: Mapping[str, Rates], among: Sequence[Path
     return dataclasses.replace(
         analysis, took_s=took_s, tables=(PredictionTable(where=f"grid {grid}", predictions=everything),)
     )
+
+
+def _interpolation_errors(rates: Mapping[str, Rates]) -> list[InterpolationError]:
+    errors = []
+    for scheme, of in rates.items():
+        for axis, ratios in interpolation.leave_one_out(of.low).items():
+            if ratios:
+                typical, worst = interpolation.typical_and_worst(ratios)
+                errors.append(
+                    InterpolationError(scheme=scheme, axis=axis, cells=len(ratios), typical=typical, worst=worst)
+                )
+    return errors
+
+
+def predict(path: Path, rates: Rates, interpolated: bool = False) -> Prediction:
+    """Return the prediction for a path; with `interpolated`, interpolate the rates of cells that were not measured.
+
+    If all cells of the path were measured, including the one that its segments compose to by the grid's rules, only
+    these are used. Otherwise, the segments are composed exactly.
+    """
+    prediction: Prediction = split_rates.predict(path, rates)
+    if not interpolated or not (prediction.split is None or prediction.end_to_end is None):
+        return prediction
+    path = dataclasses.replace(path, exact=True)
+    bounds: dict[str, dict[Cell, float]] = {}
+    for name in ("low", "high"):
+        known = getattr(rates, name)
+        interpolated_rates = {cell: interpolation.interpolate(known, cell) for cell in path.cells if cell is not None}
+        bounds[name] = {cell: rate for cell, rate in interpolated_rates.items() if rate is not None}
+    best: Prediction = split_rates.predict(path, dataclasses.replace(rates, low=bounds["low"], high=bounds["high"]))
+    return best

@@ -1,1 +1,1 @@
-"""Predictions and zones for paths of two segments with a connection-splitting proxy. Pure."""
+"""Predictions, zones and accuracy for paths of two segments with a connection-splitting proxy. Pure."""

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from conformance.model.errors import UserError
-from conformance.model.networks.place import NUMBER, Cell
+from conformance.model.networks.place import NUMBER, Cell, end_to_end
 
 
 def compose_on_grid(s1: Cell, s2: Cell) -> Cell | None:
@@ -48,10 +48,14 @@ class PathClass(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, order=True)
 class Path:
-    """Two segments in the order of the published study: the client's (receiver's) first, then the server's."""
+    """Two segments in the order of the published study: the client's (receiver's) first, then the server's.
+
+    `exact`: the segments are composed exactly, not by the grid's rules; for rates that are interpolated.
+    """
 
     s1: Cell
     s2: Cell
+    exact: bool = False
 
     @property
     def id(self) -> str:
@@ -68,7 +72,7 @@ class Path:
     @functools.cached_property
     def end_to_end(self) -> Cell | None:
         """The cell that both segments together amount to, or None where the grid's rules give none."""
-        return compose_on_grid(self.s1, self.s2)
+        return end_to_end((self.s1, self.s2)) if self.exact else compose_on_grid(self.s1, self.s2)
 
     @property
     def cells(self) -> tuple[Cell | None, ...]:

@@ -1,13 +1,17 @@
-"""Show the results of `split measure` in a terminal."""
+"""Show the results of `split measure` and `dev split accuracy` in a terminal."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import rich.console
 import rich.table
+import rich.text
 
-from conformance.support.console import count
+from conformance.model.split.accuracy import Panel
+from conformance.support.console import count, duration
 
 if TYPE_CHECKING:
+    from conformance.commands.split_accuracy import SplitAccuracy
     from conformance.commands.split_measure import MeasuredPath, MeasuredPaths
 
 
@@ -37,3 +41,45 @@ def _figures(path: "MeasuredPath") -> tuple[str, ...]:
         f"{mark}{rates.median:.3f}", f"{mark}{rates.smallest:.3f}", f"{rates.largest:.3f}",
         f"{mark}{rates.utilization:.3f}",
     )  # fmt: skip
+
+
+def show_accuracy(comparison: "SplitAccuracy", console: rich.console.Console) -> None:
+    """Show measured and predicted rates, panel by panel, then a summary of the errors."""
+    for compared in comparison.compared:
+        console.print()
+        console.print(rich.text.Text(f"{compared.algorithm}: {compared.panel.title}", "bold"))
+        for title, values, form in (
+            ("measured, Mbit/s", compared.measured, "{:.2f}"),
+            ("predicted, Mbit/s", compared.predicted, "{:.2f}"),
+            ("error of the prediction", compared.errors, "{:+.1%}"),
+        ):
+            console.print(_table(title, compared.panel, values, form))
+    table = rich.table.Table(title="error of the prediction: (predicted - measured) / measured", title_justify="left")
+    for name in ("scheme", "panel", "paths", "missing", "mean absolute", "largest", "bias"):
+        table.add_column(name, justify="left" if name in ("scheme", "panel") else "right")
+    for summary in comparison.summaries:
+        of = summary.accuracy
+        figures = ("",) * 4
+        if of is not None:
+            figures = (str(of.missing), f"{of.mean_absolute:.1%}", f"{of.worst:+.1%}", f"{of.bias:+.1%}")
+        table.add_row(summary.scheme, summary.paths, str(summary.of), *figures)
+    console.print(table)
+    for problem in comparison.problems:
+        console.print(str(problem), soft_wrap=True)
+    console.print(
+        f"{comparison.settings} cells and paths x {comparison.trials} trials: {duration(comparison.took_s)} now;"
+        f" all of these trials, including earlier ones, took {duration(comparison.spent_s)} on one core",
+        soft_wrap=True,
+    )
+
+
+def _table(title: str, panel: Panel, values: Mapping[tuple[str, str], float | None], form: str) -> rich.table.Table:
+    table = rich.table.Table(title=title, title_justify="left")
+    table.add_column(f"{panel.row_title} \\ {panel.column_title}", justify="right")
+    columns = list(dict.fromkeys(column for _, column in panel.paths))
+    for column in columns:
+        table.add_column(column, justify="right")
+    for row in dict.fromkeys(row for row, _ in panel.paths):
+        shown = (values[row, column] for column in columns)
+        table.add_row(row, *("none" if value is None else form.format(value) for value in shown))
+    return table

@@ -16,7 +16,7 @@ from conformance.support.console import count
 if TYPE_CHECKING:
     import altair
 
-    from conformance.commands.split_analyze import Analysis, Measured
+    from conformance.commands.split_analyze import Analysis, InterpolationError, Measured
 
 _BAR_CHARACTERS = 40
 _NAMES = {"split": "split", "end_to_end": "end-to-end"}
@@ -83,6 +83,18 @@ def _largest(predictions: Iterable[Prediction]) -> str:
     return f"largest gain {gain:.2f}x, at {path.id} ({path.path_class})"
 
 
+def show_errors(errors: "Iterable[InterpolationError]", console: rich.console.Console) -> None:
+    """Show the error of interpolation along each axis."""
+    console.print()
+    console.print("interpolation: error of the rate if a cell is computed from its two neighbours on one axis")
+    table = rich.table.Table(box=None, padding=(0, 1, 0, 0))
+    for name in ("scheme", "axis", "cells", "typical", "worst"):
+        table.add_column(name, justify="left" if name in ("scheme", "axis") else "right")
+    for error in errors:
+        table.add_row(error.scheme, error.axis, str(error.cells), f"{error.typical:.1%}", f"{error.worst:.0%}")
+    console.print(table)
+
+
 def show(analysis: "Analysis", console: rich.console.Console) -> None:
     """Show paths by class and filter, and bars of the paths to be drawn."""
     show_measured(analysis.measured, console)
@@ -95,6 +107,8 @@ def show(analysis: "Analysis", console: rich.console.Console) -> None:
         show_table(first.predictions, analysis.transfer_s, console, first.where)
         for table in others:
             show_table(table.predictions, analysis.transfer_s, console, table.where)
+    if analysis.interpolation is not None:
+        show_errors(analysis.interpolation, console)
     show_bars(analysis.predictions, analysis.transfer_s, console)
 
 

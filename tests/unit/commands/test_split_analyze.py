@@ -55,7 +55,7 @@ def results(tmp_path):
 
 def analyze(*paths, target=None, **changes):
     options = {
-        "chosen": split_analyze.Selection(), "grid": "10mbps", "path": None, "timeouts": "bound",
+        "chosen": split_analyze.Selection(), "grid": "10mbps", "path": None, "interpolated": False, "timeouts": "bound",
         "timeout_s": None,
     }  # fmt: skip
     options.update(changes)
@@ -131,6 +131,16 @@ def test_one_path_of_several_schemes_as_bars_and_figure(results, tmp_path):
     assert shown.count("split") == 2
     assert "class I near" in shown
     assert "cubic/linux-tcp/6.12.0  split      ████████████████████████████████████     0.900" in shown
+
+
+def test_off_the_grid_only_when_asked_and_with_its_error(results):
+    path = results("r.jsonl", like_cubic(grid.cells("10mbps")))
+    assert "unknown" in analyze(path, path="30ms-1pct-10mbps,30ms-1pct-10mbps")
+    shown = analyze(path, path="30ms-1pct-10mbps,30ms-1pct-10mbps", interpolated=True)
+    assert "unknown" not in shown
+    assert "one_way_delay_ms" in shown
+    # If delays are added exactly, the path has 101 ms, which is outside the measured cells.
+    assert "unknown" in analyze(path, path="100ms-1pct-10mbps,1ms-1.5pct-10mbps", interpolated=True)
 
 
 @pytest.mark.slow

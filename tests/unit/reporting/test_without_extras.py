@@ -13,7 +13,9 @@ from conformance.results.source import Source
 from conformance.support import extras, paths
 
 #: modules that need an extra; they are imported only when something asks for it
-_DRAW = {f"conformance.reporting.{name}" for name in ("changes", "charts", "figures", "html.study_charts")}
+_DRAW = {
+    f"conformance.reporting.{name}" for name in ("changes", "charts", "figures", "html.study_charts", "split_charts")
+}
 
 
 @pytest.fixture
@@ -65,6 +67,12 @@ def test_what_needs_an_extra_names_it_in_one_line(results, tmp_path, monkeypatch
     assert done.exit_code == 2
     assert done.stderr.count("\n") == 1
     assert f"install the suite's wheel with the extra {extra} (docs/install.md)" in done.stderr
+
+
+def test_measuring_split_paths_asks_for_what_draws_before_it_begins(tmp_path, without):
+    done = click.testing.CliRunner().invoke(main, ["dev", "split", "accuracy", "cubic", "--out", str(tmp_path)])
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+    assert "with the extra figures" in done.stderr
 
 
 def test_what_is_installed_is_not_asked_for():
