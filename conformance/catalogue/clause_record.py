@@ -38,6 +38,16 @@ def judged(stack: str, algorithm: str) -> list[Entry]:
     ]
 
 
+def measured(stack: str, algorithm: str) -> dict[str, float]:
+    """Return {clause: what it measured of a stack's algorithm}, where that is known. Raises UserError."""
+    of_stack = (recorded for recorded in load() if recorded["who"] == stack)
+    return {
+        recorded["clause"]: recorded["value"]
+        for recorded in of_stack
+        if recorded["scheme"].partition("/")[0] == algorithm and recorded["value"] is not None
+    }
+
+
 def expected(stack: str) -> tuple[Expected, ...]:
     """Return what a stack does wrong, as the record says. Raises UserError."""
     return tuple(

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import pathlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from conformance.catalogue import documents, scenarios
 from conformance.model.clauses.document import Clause, ClauseNetwork, Specification
@@ -18,7 +18,7 @@ from conformance.support import paths, schema, spelling
 def files() -> dict[str, pathlib.Path]:
     """Return {specification's name: file} of the specifications that ship."""
     every = sorted(paths.data("clauses").glob("*.json"))
-    return {path.stem: path for path in every if path.stem not in ("record", "deviations")}
+    return {path.stem: path for path in every if path.stem not in ("record", "deviations", "plays")}
 
 
 def read(path: pathlib.Path) -> Specification:
@@ -101,9 +101,20 @@ def first_for(algorithm: str) -> Specification | None:
 @functools.cache
 def deviations() -> dict[str, str]:
     """Return {deviation of the adapter `document`: which stack has or had it, and where that is said}."""
+    return {head.split()[0]: about for head, about in _deviations()}
+
+
+def switches() -> dict[str, tuple[str, ...]]:
+    """Return {deviation of the adapter `document`: what it switches}, which is its own name if nothing else is said."""
+    words = (head.split() for head, _ in _deviations())
+    return {name: tuple(switch.split("=")[0] for switch in switched) or (name,) for name, *switched in words}
+
+
+def _deviations() -> Iterator[tuple[str, str]]:
     lines = paths.data("adapters", "document", "src", "deviations.txt").read_text(encoding="utf-8").splitlines()
-    parts = (line.partition(" # ") for line in lines)
-    return {head.split()[0]: about for head, _, about in parts}
+    for line in lines:
+        head, _, about = line.partition(" # ")
+        yield head, about
 
 
 def smoke() -> frozenset[str]:

@@ -76,16 +76,20 @@ def compute(
 
     `options`: further KEY=VALUE of the program's verb `play`, such as queue=bdp:4. `results`: what to show beside.
     """
-    built = adapter.load(STACK, adapter.OWN)
-    program = (built.build or built.manifest.folder) / STACK
     called = "+".join((ALGORITHM, *deviations))
     measured = _measured(store.read(*results)) if results else {}
     rows = []
     for cell in grid.cells(name):
-        plays = _plays(program, [*_path(cell), f"called={called}", f"seeds=1:{trials}", *options])
+        plays = _plays(program(), [*_path(cell), f"called={called}", f"seeds=1:{trials}", *options])
         utilization, lost = (statistics.median(play[word] for play in plays) for word in ("utilization", "lost_pct"))
         rows.append(PlayedRow(cell=cell, utilization=utilization, lost_pct=lost, measured=measured.get(cell)))
     return Played(called=called, trials=trials, rows=rows)
+
+
+def program() -> pathlib.Path:
+    """Return the built adapter's program. Raises UserError."""
+    built = adapter.load(STACK, adapter.OWN)
+    return (built.build or built.manifest.folder) / STACK
 
 
 def _path(cell: Cell) -> list[str]:
@@ -97,11 +101,11 @@ def _path(cell: Cell) -> list[str]:
     ]  # fmt: skip
 
 
-def _plays(program: pathlib.Path, words: Sequence[str]) -> list[dict[str, Any]]:
-    done = subprocess.run([program, "play", *words], capture_output=True, text=True, check=False)
+def _plays(executable: pathlib.Path, words: Sequence[str]) -> list[dict[str, Any]]:
+    done = subprocess.run([executable, "play", *words], capture_output=True, text=True, check=False)
     if done.returncode:
         said = done.stderr.strip().splitlines() or [f"status {done.returncode}"]
-        raise UserError(f"{program.name} play: {said[-1]}")
+        raise UserError(f"{executable.name} play: {said[-1]}")
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 

@@ -49,7 +49,7 @@ def shown(pairs: Iterable[tuple[float | None, float]], invisible: str) -> Sample
     return kept
 
 
-def _until(packets: Packets, end_s: float) -> Packets:
+def until(packets: Packets, end_s: float) -> Packets:
     """Leave out packets that are sent after the client is done: a server may go on sending probes for long."""
     count = int(numpy.searchsorted(packets.sent_ns, end_s * 1e9, side="right"))
     sent = {name: getattr(packets, name)[:count] for name in ("sent_ns", "bytes", "out_ns", "ecn_sent", "ecn_out")}
@@ -90,7 +90,7 @@ class View:
         end_s = judged.get("end_s") or (trial.setting.timeout_s if measurement.outcome is Outcome.TIMEOUT else None)
         ended_s = None if end_s is None else end_s - packets.began_ns / 1e9
         return cls(
-            packets=packets if ended_s is None else _until(packets, ended_s),
+            packets=packets if ended_s is None else until(packets, ended_s),
             setting=trial.setting, algorithm=trial.scheme.algorithm,
             requests=tuple((request["start_s"] - packets.began_ns / 1e9, request["bytes"]) for request in requests),
             triggered=measurement.evidence.get("triggered", {}),

@@ -5,11 +5,9 @@ run next.
 """
 
 import collections
-import math
-import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from conformance.catalogue import clauses, deviation_record
+from conformance.catalogue import likely_faults
 from conformance.model.clauses.document import Clause, Specification
 from conformance.model.judging import verdict as verdicts
 from conformance.model.judging.kinds import KindRule
@@ -18,10 +16,6 @@ from conformance.support.console import one_line
 
 #: the most violations of clauses, lines about zones, and faults that are named
 _MOST_CLAUSES, _MOST_ZONES, _MOST_FAULTS = 10, 5, 5
-#: what a clause that is kept takes from the evidence for a deviation that violates it
-_AGAINST = 1.0
-#: how far beyond a bound a stack is, as a share of how far a deviation is, if the deviation explains it
-_SHARE = 0.5
 
 
 def lines(
@@ -95,65 +89,12 @@ def _place(finding: Finding) -> str:
     return f"{verdict.place.id} {verdict.value:.3g}, {side} {bound:.3g}"
 
 
-def likeliest(of_clauses: Mapping[Clause, Finding]) -> list[tuple[tuple[str, ...], tuple[Clause, ...]]]:
-    """Return (deviations that explain the same, the violated clauses that they explain), the likeliest first.
-
-    A deviation explains a clause that it was measured to violate, unless it would do so by far more. One that explains
-    several violated clauses is likelier than one that explains a single clause, and more so if few deviations explain
-    them. Clauses that it violates and the stack keeps speak against it. What likelier ones explain already is left out.
-    """
-    explained: dict[str, list[Clause]] = collections.defaultdict(list)
-    off: dict[str, list[float]] = collections.defaultdict(list)
-    against: dict[str, float] = collections.defaultdict(float)
-    for clause, finding in of_clauses.items():
-        amount = finding.verdict.value
-        if _violates(finding) and amount is not None:
-            for fault, median in _on_side(clause, amount):
-                share = _share(clause, amount, median)
-                if share >= _SHARE:
-                    explained[fault].append(clause)
-                    off[fault].append(abs(math.log(share)))
-        elif finding.verdict.status.passes:
-            for fault in (name for names in deviation_record.faults(clause).values() for name in names):
-                against[fault] += _AGAINST
-    alike = set(map(tuple, explained.values()))  # deviations that explain the same are one explanation
-    weight = {clause: 1 / sum(clause in by for by in alike) for by in alike for clause in by}
-    score = {fault: sum(weight[clause] for clause in by) - against[fault] for fault, by in explained.items()}
-    likely: dict[tuple[Clause, ...], list[str]] = {}
-    named: set[Clause] = set()
-    # Of equals, the one whose values are nearest the stack's comes first.
-    for fault in sorted(explained, key=lambda fault: (-score[fault], statistics.fmean(off[fault]))):
-        by = tuple(explained[fault])
-        if score[fault] > 0 and (by in likely or not named.issuperset(by)):
-            likely.setdefault(by, []).append(fault)
-            named.update(by)
-    return [(tuple(faults), by) for by, faults in likely.items()]
-
-
-def _on_side(clause: Clause, amount: float) -> Iterator[tuple[str, float]]:
-    """Yield (deviation, median) of those that bring a clause's observable to the same side of its bound."""
-    where = deviation_record.ABOVE if amount > clause.bound.high else deviation_record.BELOW
-    for fault in deviation_record.faults(clause).get(where, ()):
-        yield fault, statistics.median(deviation_record.load()[fault][clause.id])
-
-
-def _share(clause: Clause, amount: float, median: float) -> float:
-    """Return how far a stack is beyond a clause's bound, as a share of how far a deviation's median is."""
-    bound = clause.bound.high if amount > clause.bound.high else clause.bound.low
-    return abs(amount - bound) / abs(median - bound)
-
-
 def _faults(of_clauses: Mapping[Clause, Finding]) -> Iterator[str]:
-    rows = []
-    for (fault, *others), by in likeliest(of_clauses):
-        at = ", ".join(dict.fromkeys(clause.section.rpartition("; ")[2] for clause in by))
-        because = ", ".join(clause.id for clause in by)
-        alike = f", or {', '.join(others)}" if others else ""
-        said = clauses.deviations().get(fault, "is known of no stack")
-        rows.append(f"  {at}: {fault}{alike}, as {said} ({because})")
-    if rows:
+    amounts = {clause.id: finding.verdict.value for clause, finding in of_clauses.items()}
+    likely = likely_faults.by_chapter({of: amount for of, amount in amounts.items() if amount is not None})
+    if likely:
         yield "likeliest faults, as stacks had them:"
-        yield from rows[:_MOST_FAULTS]
+        yield from (f"  {faults}" for faults in likely[:_MOST_FAULTS])
 
 
 def _next(violated: Sequence[Clause], algorithm: str, is_off: bool, options: str, is_smoke: bool) -> Iterator[str]:

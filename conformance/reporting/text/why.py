@@ -58,6 +58,8 @@ def show(report: "Report", console: rich.console.Console) -> None:
     console.print(f"also: {'; '.join(fact for fact in facts if fact)}", soft_wrap=True)
     if report.clauses:
         console.print(clause.failing(report.clauses), soft_wrap=True)
+        for text in report.clauses.faults:
+            console.print(f"likely by these clauses: {text}", soft_wrap=True, markup=False, highlight=False)
     for problem in report.problems:
         console.print(f"not looked at: {problem}", style="yellow", soft_wrap=True)
 
@@ -73,6 +75,7 @@ def lines(report: "Report") -> Iterator[str]:
     yield from (f"- {text}" for text in _unexplained(report))
     if report.clauses:
         yield f"- {markdown.span(clause.failing(report.clauses))}"
+        yield from (f"- likely by these clauses: {markdown.span(text)}" for text in report.clauses.faults)
     for problem in report.problems:
         yield f"- not looked at: {markdown.span(problem)}"
 

@@ -2,9 +2,7 @@
 
 import dataclasses
 
-import pytest
-
-from conformance.catalogue import clause_record, clauses, documents
+from conformance.catalogue import clauses, documents
 from conformance.model.judging import kinds
 from conformance.model.judging.question import Named
 from conformance.model.judging.session import Finding
@@ -65,52 +63,9 @@ def test_forty_lines_are_enough_for_ten_violations():
         assert 20 < len(lines(*beyond[:number], of_kind(1.2), of_kind(0.5), is_smoke=True)) <= 40
 
 
-@pytest.mark.parametrize(
-    ("violated", "kept", "likeliest"),
-    [
-        # as docs/bbr-draft.md has them
-        ({"BBR04": 7.0, "BBR31": 0.98, "BBR302": 0.981}, ["BBR10", "BBR402"], {"drain-unbounded", "deaf-to-ce"}),
-        ({"BBR10": 27.4, "BBR110": 1.0, "BBR210": 0.0}, ["BBR401"], {"no-probe-rtt"}),
-        ({"BBR401": 1.08, "BBR402": 0.94}, ["BBR302"], {"loss-ignored"}),
-        ({"BBR302": 0.98}, ["BBR102"], {"no-headroom"}),
-        ({"BBR302": 0.1}, [], {"headroom-0.85"}),
-    ],
-)
-def test_the_fault_that_most_violated_clauses_show_is_the_likeliest(violated, kept, likeliest):
-    findings = [of_clause(name, value) for name, value in violated.items()] + [of_clause(name) for name in kept]
-    by_clause = {BY_ID[finding.verdict.zone_id]: finding for finding in findings}
-    assert likeliest <= named(first_verdict.likeliest(by_clause)[: len(violated)])
-
-
 def test_a_stack_that_keeps_all_has_no_fault():
     text = lines(of_clause("BBR04"), of_clause("BBR10"))
     assert text == ["draft-ietf-ccwg-bbr-06, 2 clauses: 2 conforms"]
-
-
-def named(likely):
-    return {fault for faults, _ in likely for fault in faults}
-
-
-#: what EVIDENCE.txt of adapters says, or docs/bbr-draft.md of Linux
-_KNOWN = {
-    "ngtcp2-1.11": {"drain-unbounded", "growth-each-ack", "no-headroom", "no-idle-restart"},
-    "tquic": {"no-probe-rtt", "headroom-0.85", "each-round-lossy"},
-    "picoquic": {"no-probe-rtt", "up-one-rtt-too-long", "no-headroom"},
-    "linux-tcp": {"no-undo", "drain-0.35"},
-    "document": set(),
-}
-
-
-@pytest.mark.parametrize("stack", _KNOWN)
-def test_the_known_faults_of_real_stacks_are_among_the_first_five(stack):
-    """Their weights were chosen on these stacks. Of noq, neither of its two is among them."""
-    entries = {entry["clause"]: entry for entry in clause_record.judged(stack, "bbrv3") if entry["clause"] in BY_ID}
-    of_stack = {
-        BY_ID[name]: of_clause(name, entry["value"] if entry["verdict"] == Status.VIOLATES else None)
-        for name, entry in entries.items()
-    }
-    first = named(first_verdict.likeliest(of_stack)[:5])
-    assert _KNOWN[stack] <= first and bool(first) == bool(_KNOWN[stack])
 
 
 def test_what_fails_is_said_with_its_reason():

@@ -1,0 +1,137 @@
+"""How often the likeliest faults are those that a BBRv3 has; run it with -s for the figures (docs/bbr-draft.md)."""
+
+import json
+import pathlib
+import statistics
+
+import pytest
+
+from conformance.catalogue import clause_record, clauses, deviation_record, likely_faults
+from conformance.catalogue.deviation_record import HONEST
+
+DRAFT = {clause.id: clause for clause in clauses.first_for("bbrv3").clauses}
+FIRST = 3
+#: clauses that the play of the document itself does not keep: it paces no initial window, and so starts up later
+PLAYED_OTHERWISE = {"BBR01", "BBR522"}
+#: what sources of real stacks say (their EVIDENCE.txt, and docs/bbr-draft.md of Linux), as deviations that clauses tell
+CAUSES = {
+    "ngtcp2-1.11": {"deaf-to-ce", "each-lost-alone", "growth-each-ack", "losses-by-ack", "no-headroom"},
+    "tquic": {
+        "each-round-lossy", "headroom-0.85", "last-lost-only", "minimum-2-packets", "reno-in-bytes",
+        "startup-check-always",
+    },
+    "picoquic": {"extra-acked-of-one-ack", "four-lost", "no-reno-time", "probe-rtt-1-bdp", "up-one-rtt-too-long"},
+    "noq": {"bursts-of-48", "filter-by-round", "initial-rate-kept", "no-persistent-congestion", "not-precautionary"},
+    "cloudflare-quiche-0.24": {"cuts-blindly", "min-rtt-of-a-round", "no-probe-rtt"},
+    "linux-tcp": {"drain-0.35", "no-undo"},
+}  # fmt: skip
+#: one trial of each network at seed 10001, of deviations that were drawn by lot
+FRESH = json.loads((pathlib.Path(__file__).parent / "fresh_deviations.json").read_text())
+
+
+def counted(measured):
+    """Return, of {deviation: what clauses measured of it}, those that are among the first three faults, and all."""
+    named = {
+        name for name, amounts in measured.items() if name in [e.fault for e in likely_faults.ranked(amounts)[:FIRST]]
+    }
+    return named, set(measured)
+
+
+def medians():
+    """Return {deviation: median of each clause that guests measured of it}, without pairs of deviations."""
+    record = deviation_record.load()
+    single = (name for name in record if name != HONEST and "+" not in name)
+    return {name: {of: statistics.median(values) for of, values in record[name].items()} for name in single}
+
+
+def test_the_plays_are_of_todays_sources():
+    recorded = json.loads(likely_faults.path().read_text())
+    assert recorded["of"] == likely_faults.digest(), "python tests/record_plays.py plays them again"
+    assert likely_faults.plays().keys() == {HONEST, *clauses.deviations()}
+
+
+def test_the_play_of_the_document_keeps_its_clauses():
+    honest = likely_faults.plays()[HONEST]
+    assert {name for name, amount in honest.items() if amount not in DRAFT[name].bound} == PLAYED_OTHERWISE
+
+
+def test_plays_are_on_the_side_of_a_bound_where_guests_are():
+    sides = []
+    for name, by_clause in deviation_record.load().items():
+        for of, values in by_clause.items():
+            if (amount := likely_faults.plays()[name].get(of)) is not None and of not in PLAYED_OTHERWISE:
+                bound = DRAFT[of].bound
+                played = "above" if amount > bound.high else "below" if amount < bound.low else None
+                sides.append(played == deviation_record.side(DRAFT[of], values))
+    print(f"the same side as guests: {sum(sides)} of {len(sides)}")
+    assert sum(sides) >= 0.95 * len(sides)
+
+
+def test_each_deviation_has_a_section_of_the_draft():
+    single = {name for name in clauses.deviations() if "+" not in name}
+    assert likely_faults.sections().keys() == single
+    assert likely_faults.sections()["drain-0.35"] == "5.3.2"
+
+
+@pytest.mark.slow
+def test_deviations_in_guests_are_among_the_first_three_faults():
+    named, every = counted(medians())
+    print(f"used for tuning: {len(named)} of {len(every)}; not: {sorted(every - named)}")
+    assert len(named) >= 0.8 * len(every)
+
+
+def test_deviations_at_fresh_seeds_are_among_the_first_three_faults():
+    fresh = {name: amounts for name, amounts in FRESH.items() if name != HONEST}
+    named, every = counted(fresh)
+    print(f"fresh: {len(named)} of {len(every)}; not: {sorted(every - named)}")
+    assert len(named) >= 0.8 * len(every)
+    assert likely_faults.ranked(FRESH[HONEST]) == []
+
+
+@pytest.mark.slow
+def test_causes_of_real_stacks_are_as_often_named_as_the_page_says():
+    first, lines, chapters, every = 0, 0, 0, 0
+    for stack, causes in CAUSES.items():
+        measured = clause_record.measured(stack, "bbrv3")
+        of_lines = likely_faults.by_chapter(measured)[:FIRST]
+        named = {explanation.fault for explanation in likely_faults.ranked(measured)[:FIRST]}
+        where = {line.chapter for line in of_lines}
+        first += len(causes & named)
+        lines += len(causes & {name for line in of_lines for name in line.names})
+        chapters += sum(likely_faults.chapter(likely_faults.sections()[cause]) in where for cause in causes)
+        every += len(causes)
+    print(f"of {every} causes: {first} among the first three faults, {lines} on the first three lines, {chapters} in")
+    print("one of the three chapters that these name")
+    assert (every, first, lines, chapters) == (26, 6, 10, 15)
+
+
+@pytest.mark.slow
+def test_a_fault_whose_signature_is_missing_is_seldom_found_by_its_chapter(monkeypatch):
+    signatures = dict(likely_faults._signatures())
+    chapters = {name: likely_faults.chapter(section) for name, section in likely_faults.sections().items()}
+    alike = [name for name in chapters if list(chapters.values()).count(chapters[name]) > 1]
+    count = 0
+    for name in alike:
+        others = {other: signature for other, signature in signatures.items() if other != name}
+        monkeypatch.setattr(likely_faults, "_signatures", lambda others=others: others)
+        count += chapters[name] in [line.chapter for line in likely_faults.by_chapter(medians()[name])[:FIRST]]
+    print(f"without its signature: the chapter of {count} of {len(alike)}")
+    assert (count, len(alike)) == (25, 62)
+
+
+@pytest.mark.parametrize(
+    ("measured", "likeliest"),
+    [
+        # as docs/bbr-draft.md has them
+        ({"BBR04": 7.0, "BBR31": 0.98, "BBR302": 0.981, "BBR10": 5.3}, {"drain-unbounded", "deaf-to-ce"}),
+        ({"BBR10": 27.4, "BBR110": 1.0, "BBR210": 0.0}, {"no-probe-rtt"}),
+        ({"BBR302": 0.98}, {"no-headroom"}),
+    ],
+)
+def test_faults_that_explain_what_is_violated_together_are_the_likeliest(measured, likeliest):
+    assert likeliest <= {explanation.fault for explanation in likely_faults.ranked(measured)[:FIRST]}
+
+
+def test_a_stack_that_is_the_document_has_no_fault():
+    honest = deviation_record.load()[HONEST]
+    assert likely_faults.ranked({name: statistics.median(values) for name, values in honest.items()}) == []
