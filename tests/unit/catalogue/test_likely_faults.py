@@ -46,7 +46,7 @@ def medians():
 
 def test_the_plays_are_of_todays_sources():
     recorded = json.loads(likely_faults.path().read_text())
-    assert recorded["of"] == likely_faults.digest(), "python tests/record_plays.py [NAMES of what changed] plays them again"
+    assert recorded["of"] == likely_faults.digest(), "python tests/record_plays.py [NAMES of what changed] plays again"
     assert likely_faults.plays().keys() == {HONEST, *clauses.deviations()}
 
 
