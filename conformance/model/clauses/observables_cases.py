@@ -4,6 +4,8 @@ r is what was sent in a base round trip, divided by what the link carries in tha
 refer to the path before any change.
 """
 
+import itertools
+
 import numpy
 
 from conformance.model.clauses.observables_bbr import count_rounds, rates
@@ -39,6 +41,8 @@ _BACK = (3, 7)
 _LEFT, _BEFORE = (3.8, 7.8), (-1.7, 0.8)
 #: share of the link's rate that is used before losses, if what they leave is to tell
 _USED = 0.9
+#: seconds between two paced requests that only a client that has to wait leaves
+_WAITED_S = 1.0
 #: seconds within which a probe that goes on, or is repeated, shows
 _PROBE_S = 1.0
 #: seconds after which the sender's estimate shows; and bytes of a body that fills a round trip
@@ -62,8 +66,14 @@ def _most(flow: Flow, start_s: float, end_s: float, what: str) -> Samples:
 
 
 def _bulk_rate(view: View) -> Samples:
-    """Return the largest r in the first ten round trips of the last body, which is a large one."""
+    """Return the largest r in the first ten round trips of the last body, which is a large one.
+
+    Raises Invisible if the client had to wait with its requests for bodies: the application was not the limit then.
+    """
     flow, begin_s = view.flow, bulk_begins_s(view)
+    asked_s = [at_s for at_s, _ in view.requests]
+    if any(after_s - before_s > _WAITED_S for before_s, after_s in itertools.pairwise(asked_s)):
+        raise Invisible("the sender was slower than its application, which had to wait")
     return _most(flow, begin_s, begin_s + (_SOON + 1) * flow.base_rtt_s, "the last body")
 
 

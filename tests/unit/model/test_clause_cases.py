@@ -4,7 +4,8 @@ import pytest
 from made_senders import paced, permitted, why_not
 
 SLOW = [(0.5, 4.0)]
-BULK = {"requests": [(0.0, 12_500), (3.9, 2_500_000)]}
+BULK = {"requests": [*((at / 2, 12_500) for at in range(8)), (3.9, 2_500_000)]}
+LATE = {"requests": [(0.0, 12_500), (3.9, 2_500_000)]}
 
 
 def test_a_large_body_shows_whether_start_up_was_over():
@@ -12,6 +13,7 @@ def test_a_large_body_shows_whether_start_up_was_over():
     keeps = [*SLOW, (0.6, 2.0), (0.75, 1.0)]
     assert permitted("BBR07", paced, doubles, **BULK) and not permitted("BBR02", paced, doubles, **BULK)
     assert permitted("BBR02", paced, keeps, **BULK) and not permitted("BBR07", paced, keeps, **BULK)
+    assert why_not("BBR07", paced, keeps, **LATE) == "the sender was slower than its application, which had to wait"
     assert why_not("BBR02", paced, keeps) == "it is not known when bodies were asked for"
     assert why_not("BBR02", paced, [*SLOW, (0.6, 0.1)], **BULK) == "the last body was over within a round trip"
 

@@ -142,6 +142,17 @@ def test_a_late_request_is_no_pace():
     assert "late: it was due at" in request_facts.lie(group(*PLAN), made(PLAN, 0.5, 0.3))
 
 
+def test_a_client_may_wait_while_a_server_permits_no_further_request():
+    plan = (Request(bytes=10, every_s=0.02, times=154), Request(bytes=10, every_s=0.02, times=2))
+    report = made(plan, 30.0)
+    for row in report["requests"][154:]:
+        row[1:] = [14.0, 30.0, 33.1]  # all bodies before are still to come
+    assert request_facts.lie(group(*plan), report) is None
+    for row in report["requests"][:120]:
+        row[2:] = [row[1] + 0.2, row[1] + 0.5]  # 34 are
+    assert "made request 155 at 14.000 s, late" in request_facts.lie(group(*plan), report)
+
+
 def test_one_body_is_not_asked_for_more():
     assert request_facts.lie(group(), {"bytes": 1}) is None
 
