@@ -152,12 +152,14 @@ def shared_measurement(trial, value):
     flows = [flow(g, at, 1 + off * sign[at], 1 + beyond * sign[at]) for at, g in enumerate(own)]
     flows += [flow(g, at, theirs, left) for at, g in enumerate(others)]
     dropped = value["dropped_pct"]
+    after |= {"dropped_packets": lost, "out_bytes": (100 - lost) / (100 - dropped), "queue_peak_bytes": 0}
+    after["rate_mbps"] = 8 * after["out_bytes"] / 12e6 / value.get("later_utilization", 1.0)
     links = [
         {
             "link": link.name, "direction": way, "rate_mbps": link.direction(way).rate_mbps, "marked_packets": 0,
             "out_packets": 100 - dropped, "dropped_packets": dropped, "out_bytes": 1,
             "queue_delay_ms": dict.fromkeys(("p50", "p95", "p99"), value["queue_delay_p95_ms"]),
-            "phases": [before, after | {"dropped_packets": lost, "out_bytes": (100 - lost) / (100 - dropped)}],
+            "phases": [before, after],
         }
     ]  # fmt: skip
     metrics = {"bytes": 1, "completion_s": 1.0, "goodput_mbps": 1.0, "utilization": value["utilization"]}

@@ -267,12 +267,14 @@ def judging(profile: str) -> list[tuple[str, zones.Zone]]:
 def by_algorithm(zone: zones.Zone) -> zones.Zone:
     """Return the part of a zone that the name of an algorithm asks for, as in `pytest -m cubic`.
 
-    Of a zone over cells, this is all. Of a zone over points of a scenario, it is those points that are counted and
-    whose margin rests on what honest implementations were seen to differ by. None of them is in the smoke tier, which
-    is for a first verdict within a minute.
+    Of a zone over cells, or one that judges kinds, this is all. Of another zone over points of a scenario, it is those
+    points that are counted and whose margin rests on what honest implementations were seen to differ by. No point is in
+    the smoke tier, which is for a first verdict within a minute.
     """
     if zone.of_cells:
         return zone
+    if zone.by_kind:
+        return dataclasses.replace(zone, smoke=())
     measured = zone.margin_rule.get("kinds", {})
     counted = {
         place: permitted

@@ -57,7 +57,7 @@ def places(zone_id: str) -> frozenset[Point]:
         return frozenset(check.place for check in checks)
     zone = documents.zone(documents.zone_path(zone_id))
     if zone.by_kind:
-        return frozenset(rule.place for rule in kinds.rules(zone, zone.cells))
+        return frozenset(rule.place for rule in kinds.rules(zone, zone.places))
     return frozenset(zone.places)
 
 

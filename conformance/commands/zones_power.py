@@ -20,7 +20,9 @@ from conformance.support.record import At, Record
 #: how much lower the utilization of a made-up, slower stack is in every cell, as a share
 SLOWER = 0.2
 #: factors from the reference's values to the slower stack's; for other metrics it is not known which way is slower
-_FACTORS: Mapping[str, float] = {UTILIZATION.name: 1 - SLOWER, "transfer_rtts": 1 / (1 - SLOWER)}
+_FACTORS: Mapping[str, float] = {
+    UTILIZATION.name: 1 - SLOWER, "later_utilization": 1 - SLOWER, "transfer_rtts": 1 / (1 - SLOWER),
+}  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +153,7 @@ def _intervals(zone: Zone) -> Mapping[Point, Interval]:
     """Return what a zone permits in each of its cells or, if kinds of cells are judged, in each of these."""
     if not zone.by_kind:
         return zone.intervals
-    rules = [kinds.Amount(zone, kind, cells) for kind, cells in kinds.by_kind(zone, zone.cells).items()]
+    rules = [kinds.Amount(zone, kind, cells) for kind, cells in kinds.by_kind(zone, zone.places).items()]
     return {rule.place: rule.in_units() for rule in rules}
 
 

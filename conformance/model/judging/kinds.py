@@ -30,6 +30,8 @@ from conformance.model.judging.zone import (
     NO_LOSS,
     NO_MARGIN,
     SOME_LOSS,
+    SPACED,
+    SPACED_NEAR,
     Basis,
     Interval,
     Margin,
@@ -37,7 +39,7 @@ from conformance.model.judging.zone import (
     hull,
     kind_of,
 )
-from conformance.model.networks.place import Cell
+from conformance.model.networks.place import Point
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement, Outcome
 
@@ -63,7 +65,7 @@ class KindRule(Rule):
 
     zone: Zone = dataclasses.field(hash=False)
     kind: str
-    cells: tuple[Cell, ...]
+    cells: tuple[Point, ...]
     noun: ClassVar[str] = "kinds of cells of"
     #: what stands after the kind's name
     suffix: ClassVar[str] = ""
@@ -117,17 +119,17 @@ class KindRule(Rule):
             status=status, zone_id=self.id, place=self.place, reason=reason, permitted=permitted, **rest
         )  # fmt: skip
 
-    def ratios(self, measured: Measured) -> dict[Cell, float]:
+    def ratios(self, measured: Measured) -> dict[Point, float]:
         """Return {cell: the median there relative to the reference's} of the cells that have values."""
         by_cell = {}
         for setting, measurements in measured.items():
             if values := self._values(measurements):
-                by_cell[setting.cell] = _floored(statistics.median(values)) / self._reference(setting, measurements)
+                by_cell[setting.point] = _floored(statistics.median(values)) / self._reference(setting, measurements)
         return by_cell
 
     def _reference(self, setting: Setting, measurements: Sequence[Measurement]) -> float:
         """Return the reference's median in a cell, with packets of the size in these trials."""
-        permitted, _ = verdicts.permitted_to(self.zone.intervals[setting.cell], measurements)
+        permitted, _ = verdicts.permitted_to(self.zone.intervals[setting.point], measurements)
         return _floored(permitted.basis.median)
 
     def witness(self, measured: Measured) -> Witness | None:
@@ -136,13 +138,13 @@ class KindRule(Rule):
         if not ratios:
             return None
         far = max(ratios, key=lambda cell: self._far(ratios, cell))
-        (measurements,) = (measurements for setting, measurements in measured.items() if setting.cell == far)
+        (measurements,) = (measurements for setting, measurements in measured.items() if setting.point == far)
         return far, tuple(self._values(measurements))
 
     def _values(self, measurements: Sequence[Measurement]) -> list[float]:
         return [amount for m in measurements if (amount := self.zone.value(m)) is not None]
 
-    def _far(self, ratios: Mapping[Cell, float], cell: Cell) -> float:
+    def _far(self, ratios: Mapping[Point, float], cell: Point) -> float:
         up = math.log(ratios[cell])
         return up if statistics.fmean(map(math.log, ratios.values())) > 0 else -up
 
@@ -247,7 +249,7 @@ class Evenness(KindRule):
             return verdict(*verdicts.undecided_inside(False))
         return verdict(*verdicts.undecided_outside())
 
-    def _far(self, ratios: Mapping[Cell, float], cell: Cell) -> float:
+    def _far(self, ratios: Mapping[Point, float], cell: Point) -> float:
         return abs(math.log(ratios[cell]) - statistics.median(map(math.log, ratios.values())))
 
     def fewest(self, family: int, least: int = 1) -> int:
@@ -267,7 +269,7 @@ class Evenness(KindRule):
 
 def named(text: str) -> Named | None:
     """Return the place that a question about a kind has by this name; None if there is none."""
-    known = {f"{slug(kind)}{rule.suffix}" for kind in (NO_LOSS, AT_1_MS, SOME_LOSS, MUCH_LOSS) for rule in _RULES}
+    known = {f"{slug(kind)}{rule.suffix}" for kind in _KINDS for rule in _RULES}
     return Named(text) if text in known else None
 
 
@@ -277,11 +279,12 @@ def slug(kind: str) -> str:
 
 
 _RULES: tuple[type[KindRule], ...] = (Amount, Evenness)
+_KINDS = (NO_LOSS, AT_1_MS, SOME_LOSS, MUCH_LOSS, SPACED, SPACED_NEAR)
 
 
-def by_kind(zone: Zone, cells: Iterable[Cell]) -> dict[str, tuple[Cell, ...]]:
+def by_kind(zone: Zone, cells: Iterable[Point]) -> dict[str, tuple[Point, ...]]:
     """Return {kind: its cells} of cells of a zone, in order."""
-    kinds: dict[str, list[Cell]] = {}
+    kinds: dict[str, list[Point]] = {}
     for cell in cells:
         kinds.setdefault(kind_of(cell, zone.metric), []).append(cell)
     return {kind: tuple(of_kind) for kind, of_kind in kinds.items()}
@@ -292,7 +295,7 @@ def ask(zone: Zone, settings: Iterable[Setting], algorithm: str | None = None) -
 
     A kind that is only shown is one question, which is not judged.
     """
-    at = {setting.cell: setting for setting in settings}
+    at = {setting.point: setting for setting in settings}
     return [
         Question(
             rule=rule, algorithm=algorithm or zone.algorithm, settings=tuple(at[cell] for cell in rule.cells)
@@ -301,7 +304,7 @@ def ask(zone: Zone, settings: Iterable[Setting], algorithm: str | None = None) -
     ]  # fmt: skip
 
 
-def rules(zone: Zone, cells: Iterable[Cell]) -> Iterator[KindRule]:
+def rules(zone: Zone, cells: Iterable[Point]) -> Iterator[KindRule]:
     """Yield the rules about the kinds that cells of a zone are of."""
     for kind, of_kind in by_kind(zone, cells).items():
         amount = Amount(zone, kind, of_kind)

@@ -66,6 +66,9 @@ class Basis:
 #: the kinds of cells, in words; a cell without random loss is a kind of its own for loss
 NO_LOSS, AT_1_MS = "no random loss", "random loss at 1 ms"
 SOME_LOSS, MUCH_LOSS = "up to 2 % of loss", "more than 2 % of loss"
+#: the kinds of points with one loss in each so many packets, by delay, and the axes of these points
+SPACED, SPACED_NEAR = "spaced losses at 80 and 100 ms", "spaced losses at 20 and 40 ms"
+_SPACED_AXES, _SPACED_MS = {"delay_ms", "every"}, 80
 
 
 def kind_of(place: Point, metric: str = metrics.UTILIZATION.name) -> str:
@@ -74,6 +77,9 @@ def kind_of(place: Point, metric: str = metrics.UTILIZATION.name) -> str:
     Without random loss, the loss is what start-up overshoots by, which depends on the delay and on whether slow start
     is left early (RFC 9406). So for loss, each such cell is a kind of its own.
     """
+    axes: Mapping[str, Any] = {} if isinstance(place, Cell) else dict(place.values)
+    if axes.keys() == _SPACED_AXES:
+        return SPACED if axes["delay_ms"] >= _SPACED_MS else SPACED_NEAR
     if not isinstance(place, Cell) or (metric == metrics.LOST_PCT.name and not place.loss_pct):
         return place.id
     if not place.loss_pct:

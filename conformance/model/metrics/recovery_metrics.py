@@ -56,6 +56,16 @@ def recovery_queue_ms(measured: Measured, group: str | None) -> float | None:
     return value
 
 
+def later_utilization(measured: Measured, group: str | None) -> float | None:
+    """Return what the bottleneck sent after the last change, relative to what it could have sent at its rate."""
+    phase = _last(bottleneck(measured, group))
+    if phase is None or not phase.get("rate_mbps"):
+        return None
+    could_bytes = phase["rate_mbps"] * 1e6 / 8 * (phase["to_s"] - phase["from_s"])
+    used: float = phase["out_bytes"] / could_bytes
+    return used
+
+
 def move_gap_s(measured: Measured, group: str | None) -> float | None:
     """Return the longest time without a packet to a group's clients, counted from the last packet before their move.
 
@@ -109,6 +119,11 @@ ROWS: tuple[Metric, ...] = (
         "recovery_queue_ms", "peak queue after the change",
         "How long the bottleneck takes to send its longest queue after the last change", recovery_queue_ms, unit="ms",
         digits=1, margin=5.0, full_scale=400.0, only_above=True,
+    ),
+    shared(
+        "later_utilization", "used after the change",
+        "What the bottleneck sent after the last change of the network, over its rate", later_utilization, digits=3,
+        most=1.0, margin=0.005, full_scale=1.0,
     ),
 )  # fmt: skip
 MOVE_GAP = shared(

@@ -86,6 +86,18 @@ def test_random_loss_above_two_per_cent_is_shown_and_not_judged():
     assert finding.verdict.status is Status.NOT_JUDGED and "tells little" in finding.verdict.reason
 
 
+def test_spaced_losses_are_one_kind_where_trials_spread_little_and_shown_elsewhere():
+    spaced = documents.zone(documents.zone_path("bbrv3/spaced-losses"))
+    by_kind = kinds.by_kind(spaced, spaced.places)
+    assert {kind: {place["delay_ms"] for place in places} for kind, places in by_kind.items()} == {
+        "spaced losses at 80 and 100 ms": {80, 100},
+        "spaced losses at 20 and 40 ms": {20, 40},
+    }
+    assert [rule.place.id for rule in kinds.rules(spaced, spaced.places) if rule.judgeable] == [
+        "spaced-losses-at-80-and-100-ms", "spaced-losses-at-80-and-100-ms-even",
+    ]  # fmt: skip
+
+
 def test_a_cell_that_is_missing_or_failed_makes_the_kind_an_error():
     measured = dict(trials(cell, 1.0) for cell in CELLS[LOSSY])
     first = next(iter(measured))

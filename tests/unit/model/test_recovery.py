@@ -130,6 +130,13 @@ def test_loss_and_queue_are_of_the_last_phase():
     assert value("recovery_queue_ms", Measured(None)) is None
 
 
+def test_what_was_used_after_the_change_is_of_the_last_phase():
+    last = phase(4, 20, rate_mbps=10, out_bytes=15_000_000, dropped_packets=0, queue_peak_bytes=0)
+    first = phase(0, 4, rate_mbps=10, out_bytes=1, dropped_packets=0, queue_peak_bytes=0)
+    assert value("later_utilization", Measured(None, link_phases=[first, last])) == pytest.approx(0.75)
+    assert value("later_utilization", Measured(None, link_phases=[last])) is None  # nothing changed
+
+
 def test_each_event_of_the_scenario_ends_in_a_phase_of_its_own():
     made = scenarios.find("recovery")
     for point in made.grid("zone"):
