@@ -1,10 +1,12 @@
 """Measure what clauses tell of the document's deviations, in guests, and keep it in clauses/deviations.json.
 
     python tests/record_deviations.py [--trials 8] [--clause BBR03 ...] [--results results/deviations.jsonl] [NAMES ...]
+    python tests/record_deviations.py --first-seed 10001 --clause BBR03 [NAMES ...]
 
 NAMES are deviations (adapters/document/src/deviations.txt), or `honest` for the document's stack without one; by
 default all. Without --clause, each is measured by the clauses that have told it, and what was never told by all. A
-clause's network serves all clauses that are judged in it. Seeds begin at 101, as for other mutants.
+clause's network serves all clauses that are judged in it. Seeds begin at 101, as for other mutants. With --first-seed,
+nothing is kept: it prints which of these clauses tell each deviation at these seeds, too.
 """
 
 import dataclasses
@@ -27,7 +29,7 @@ ALGORITHM, FIRST_SEED, DIGITS = "bbrv3", 101, 4
 DRAFT = clauses.first_for(ALGORITHM)
 
 
-def measured(name, wanted, trials, results, notes):
+def measured(name, wanted, trials, results, notes, first_seed=FIRST_SEED):
     """Return {clause: values} of a deviation, for all clauses whose network serves one of those that are wanted."""
     bench = benches.find(benches.Choice(stack=str(mutants.folder() / "document" / "adapter.json")))
     called = ALGORITHM if name == deviation_record.HONEST else f"{ALGORITHM}+{name}"
@@ -35,7 +37,7 @@ def measured(name, wanted, trials, results, notes):
     keys = {question.key for question in every if question.id in wanted}
     questions = [question for question in every if question.key in keys]
     planned = dataclasses.replace(
-        plan(questions, trials=trials, first_seed=FIRST_SEED), looks=(trials,), glances=False
+        plan(questions, trials=trials, first_seed=first_seed), looks=(trials,), glances=False
     )  # fmt: skip
     by_key = {answer.key: answer.measurements for answer in answers(planned, bench, results, None, notes)}
     values = {}
@@ -59,17 +61,31 @@ def write(recorded):
     files.write(deviation_record.path(), f"{head}{rows}\n  }}\n}}\n", files.OTHER_FOLDER)
 
 
+def show(name, values, wanted):
+    """Print on which side of their bounds some clauses' values are."""
+    for clause in DRAFT.clauses:
+        if clause.id in wanted:
+            of_clause = tuple(sorted(values.get(clause.id, ())))
+            where = deviation_record.side(clause, of_clause) or "within" if of_clause else "not visible"
+            click.echo(f"{clause.id} {name}: {where}, {clause.bound.words(3)}: {', '.join(map(str, of_clause))}")
+
+
 @click.command(help=__doc__)
 @click.argument("names", nargs=-1)
 @click.option("--trials", default=8)
 @click.option("--clause", "wanted", multiple=True)
 @click.option("--results", default="results/deviations.jsonl")
-def main(names, trials, wanted, results):
+@click.option("--first-seed", default=FIRST_SEED)
+def main(names, trials, wanted, results, first_seed):
     notes = ConsoleNotes(rich.console.Console(stderr=True))
     recorded = {name: dict(values) for name, values in deviation_record.load().items()}
     for name in names or [deviation_record.HONEST, *clauses.deviations()]:
         told = {c.id for c in DRAFT.clauses if deviation_record.side(c, recorded.get(name, {}).get(c.id, ()))}
         chosen = set(wanted) or told or {clause.id for clause in DRAFT.clauses}
+        if first_seed != FIRST_SEED:
+            if of_wanted := (chosen & told) or (chosen if name == deviation_record.HONEST else None):
+                show(name, measured(name, of_wanted, trials, results, notes, first_seed), of_wanted)
+            continue
         recorded[name] = recorded.get(name, {}) | measured(name, chosen, trials, results, notes)
         write(recorded)
 
