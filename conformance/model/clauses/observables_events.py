@@ -67,13 +67,19 @@ def _after_outage_share(view: View) -> Samples:
 
 
 def _probes(view: View) -> tuple[Floats, Floats]:
-    """Return (times, packets in each) of an outage's probes: what is sent together when acknowledgements have ended."""
+    """Return (times, packets in each) of an outage's probes: what is sent together when acknowledgements have ended.
+
+    A client probes as well, and what answers it is no probe. So small packets count only if no others are sent.
+    """
     event = view.event
     silent_s = event.begin_s + _LAST_RTTS * _rtt_s(view, event.begin_s)
     a, b = numpy.searchsorted(view.sent_s, (silent_s, event.end_s))
-    times = view.sent_s[a:b]
+    times, sizes = view.sent_s[a:b], view.packets.bytes[a:b]
     if not len(times):
         raise Invisible("nothing was sent in the outage")
+    large = sizes > view.packets.bytes.max() / 2
+    if large.any():
+        times = times[large]
     begins = numpy.flatnonzero(numpy.diff(times, prepend=-1.0) > _TOGETHER_S)
     return times[begins], numpy.diff(numpy.append(begins, len(times))).astype(float)
 

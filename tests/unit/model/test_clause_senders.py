@@ -68,6 +68,18 @@ def test_each_probe_doubles_the_wait(clause):
     assert "needs three probes" in why_not(clause, timed, probes(2.9, [0.3]), outage=(2.9, 7.9))
 
 
+def test_what_answers_a_client_is_no_probe():
+    """quic-go's client probes too, since the outage hides its answers."""
+    sent = sorted([*probes(2.9, doubling(0.2, 4)), 3.12, 3.335, 3.764, 4.622])
+    clause, view = seen("CL003", timed, sent, outage=(2.9, 7.9))
+    sizes = view.packets.bytes.copy()
+    sizes[numpy.isin(sent, [3.12, 3.335, 3.764, 4.622])] = 67
+    for answered, right in ((sizes, True), (view.packets.bytes, False)):
+        heard = dataclasses.replace(view, packets=dataclasses.replace(view.packets, bytes=answered))
+        value = clause.observable.value(clause.observable.samples(heard))
+        assert (value in clause.bound) is right
+
+
 def test_a_sender_that_hears_nothing_backs_off():
     assert permitted("CL004", timed, probes(2.9, doubling(0.2, 4)))
     assert not permitted("CL004", timed, probes(2.9, [0.3] * 20))
