@@ -2,7 +2,7 @@
 
     python tests/record_plays.py [--program FILE] [NAMES ...]
 
-NAMES are deviations (adapters/document/src/deviations.txt), or `honest` for none; by default all, in half an hour.
+NAMES are deviations (adapters/document/src/deviations.txt), or `honest` for none; by default all, in ten minutes.
 A change that moves no play needs `honest` alone, as that writes the digest of the sources anew, too.
 The program is the built adapter's, or --program. Clauses judge the packets of a play as they judge those of a guest; a
 network with a slow way back is left out. Kept is the median of three seeds, of deviations where it differs.
