@@ -132,11 +132,6 @@ class Case:
         return float(end_s - self.seen["start_s"])
 
     @property
-    def ended_silent(self) -> bool:
-        """Whether the guest ended the trial before its time, because no packet came any more."""
-        return bool(self.facts["timed_out"]) and self.facts["elapsed_s"] < self.trial.setting.timeout_s
-
-    @property
     def crossed_bytes(self) -> int:
         """The bytes that arrived at the client's interfaces."""
         return crossed_bytes(self.detail) if self.detail else self.seen["arrived_bytes"] or 0
@@ -306,6 +301,11 @@ def _beside_connections(trial: Trial, groups: Sequence[Flows], facts: Facts) -> 
             yield TrialFault(f"{name} {why}")
 
 
+def ended_silent(trial: Trial, facts: Facts) -> bool:
+    """Return whether the guest ended a trial before its time, because no packet came any more."""
+    return bool(facts["timed_out"]) and facts["elapsed_s"] < trial.setting.timeout_s
+
+
 # --- the checks of a flow; each may rely on those before it in CHECKS
 
 
@@ -320,7 +320,7 @@ def _nothing_transferred(case: Case) -> TrialFault | None:
 def _stood_still(case: Case) -> TrialFault | None:
     if not case.facts["timed_out"] or case.completed or case.excused:
         return None
-    if case.detail and case.ended_silent:
+    if case.detail and ended_silent(case.trial, case.facts):
         why = f"stood still after {case.crossed_bytes} bytes: no packet came for {SILENCE_S} s"
         return _failure(f"{case.stack} {why}")
     if case.detail:

@@ -59,11 +59,9 @@ def measurement(trial: Trial, facts: Facts, network: Facts, host: Facts) -> Meas
         for way, shown in zip(WAYS, both, strict=True)
     ]  # fmt: skip
     what = "transfer" if detail else "flows"
-    silent = facts["elapsed_s"] < trial.setting.timeout_s
-    late = (
-        f"no packet of the {what} came for {SILENCE_S} s of virtual time"
-        if silent else f"the {what} took longer than {trial.setting.timeout_s:g} s of virtual time"
-    )  # fmt: skip
+    late = f"the {what} took longer than {trial.setting.timeout_s:g} s of virtual time"
+    if credibility.ended_silent(trial, facts):
+        late = f"no packet of the {what} came for {SILENCE_S} s of virtual time"
     return Measurement(
         trial=trial,
         outcome=Outcome.TIMEOUT if timed_out else Outcome.OK,
