@@ -29,7 +29,7 @@ def test_on_a_short_path_probes_come_by_rounds():
 
 @pytest.mark.parametrize("clause", ["BBR505", "BBR513"])
 def test_losses_end_start_up_or_do_not(clause):
-    bulk = {"requests": [(0.0, 12_500), (3.9, 2_500_000)]}
+    bulk = {"requests": [*((at / 2, 12_500) for at in range(8)), (3.9, 2_500_000)]}
     goes_on = [(0.5, 4.0), (1.1, 0.2), (2.0, 0.2), (1.0, 2.0)]
     is_over = [(0.5, 4.0), (0.6, 2.0), (0.75, 1.0)]
     assert permitted(clause, paced, is_over, **bulk) and not permitted(clause, paced, goes_on, **bulk)
