@@ -18,10 +18,12 @@ from conformance.model.clauses import (
     observables_recovery,
     observables_requests,
 )
-from conformance.model.clauses.seen import Invisible, Observable, View
+from conformance.model.clauses.seen import Invisible, Observable, Rows, View, shown
 from conformance.model.diagnosis import features
 from conformance.model.diagnosis.flow import Flow, loss_events
-from conformance.model.diagnosis.samples import Samples, burst_begins, one, samples
+from conformance.model.diagnosis.samples import Samples, burst_begins, one
+
+ROWS = Rows()
 
 #: share of packets that are in bursts no longer than the reported one: a single longer burst says little
 _USUAL = 0.99
@@ -49,14 +51,10 @@ def _feature(of: Callable[[Flow], Samples], invisible: str) -> Callable[[View], 
     return observe
 
 
-def _samples(pairs: list[tuple[float, float]], invisible: str) -> Samples:
-    """Return Samples of (value, time) pairs. Raises Invisible if there are none."""
-    pairs_kept = samples(pairs)
-    if not len(pairs_kept):
-        raise Invisible(invisible)
-    return pairs_kept
-
-
+@ROWS.add(
+    "initial_window", "full packets sent in the first round trip, less those acknowledged by then", "packets", 1,
+    of_a_part=True,
+)  # fmt: skip
 def _initial_window(view: View) -> Samples:
     """Return the full packets sent in the first round trip, less the packets of the handshake acknowledged by then.
 
@@ -71,6 +69,7 @@ def _initial_window(view: View) -> Samples:
     return one(max(float(sent.values[0]) - int(opening.sum()), 0.0), flow.request_s)
 
 
+@ROWS.add("burst", "packets sent at once: 99 % are in bursts no longer than this", "packets", 1, of_a_part=True)
 def _burst(view: View) -> Samples:
     """Return the burst length, in full packets, that the bursts of 99 % of packets do not exceed.
 
@@ -86,9 +85,10 @@ def _burst(view: View) -> Samples:
     order = numpy.argsort(packets, kind="stable")
     within = numpy.searchsorted(numpy.cumsum(packets[order]), _USUAL * packets.sum())
     at = order[min(int(within), len(order) - 1)]
-    return _samples([(float(packets[at]), float(sent_s[begins[at]]))], "nothing was sent")
+    return shown([(float(packets[at]), float(sent_s[begins[at]]))], "nothing was sent")
 
 
+@ROWS.add("first_burst", "longest burst in the first round trip", "packets", 1)
 def _first_burst(view: View) -> Samples:
     """Return the longest burst in the first round trip after the request, in full packets."""
     flow = view.flow
@@ -101,6 +101,15 @@ def _first_burst(view: View) -> Samples:
     return one(float(packets[at]), float(flow.sent_s[a:b][begins[at]]))
 
 
+@ROWS.add(
+    "returned",
+    "share of isolated losses after which the old window was back within four round trips",
+    "",
+    2,
+    take="mean",
+    least=5,
+    of_a_part=True,
+)
 def _returned(view: View) -> Samples:
     """Return 1 for each isolated loss after which the window was soon back at its old size, 0 for others."""
     flow = view.flow
@@ -111,17 +120,19 @@ def _returned(view: View) -> Samples:
             end_s = event.known_s + _SOON * event.rtt_s
             later = flow.window(event.known_s + event.rtt_s, end_s)
             pairs.append((float(later > _AS_BEFORE * event.before), event.known_s))
-    return _samples(pairs, "no loss was isolated in a window of 16 packets or more")
+    return shown(pairs, "no loss was isolated in a window of 16 packets or more")
 
 
+@ROWS.add("first_kept", "share of the window that the first loss left", "", 2, of_a_part=True)
 def _first_kept(view: View) -> Samples:
     """Return the share of the window that the first loss, which ends start-up, left."""
     events = loss_events(view.flow)
     if not events or not events[0].before or not numpy.isfinite(events[0].after):
         raise Invisible("nothing was lost, or the transfer ended with the loss")
-    return _samples([(events[0].kept, events[0].known_s)], "the window at the first loss is not known")
+    return shown([(events[0].kept, events[0].known_s)], "the window at the first loss is not known")
 
 
+@ROWS.add("kept_low", "share of the window that isolated losses left, lower quartile", "", 2, of_a_part=True)
 def _kept_low(view: View) -> Samples:
     """Return the lower quartile of the shares of the window that isolated losses left."""
     kept = features.kept(view.flow)
@@ -131,87 +142,52 @@ def _kept_low(view: View) -> Samples:
     return one(float(kept.values[at]), float(kept.times_s[at]))
 
 
+@ROWS.add("ect_1", "share of packets sent with ECT(1)", "", 3, of_a_part=True)
 def _ect_1(view: View) -> Samples:
     """Return the share of packets that were sent with ECT(1)."""
     marked = view.packets.ecn_sent == ECT_1
-    return _samples([(float(marked.mean()), float(view.sent_s[marked.argmax()]))], "nothing was sent")
+    return shown([(float(marked.mean()), float(view.sent_s[marked.argmax()]))], "nothing was sent")
 
 
-_NO_ISOLATED = "no loss was isolated in a window of 8 packets or more"
-_PACKETS = "packets"
-
-_ROWS = (
-    Observable(
-        name="kept", title="share of the window that an isolated loss left", unit="", digits=2,
-        of=_feature(features.kept, _NO_ISOLATED), independent=True, of_a_part=True,
-    ),
-    Observable(
-        name="kept_low", title="share of the window that isolated losses left, lower quartile", unit="", digits=2,
-        of=_kept_low, of_a_part=True,
-    ),
-    Observable(
-        name="kept_of_several", title="share of the window that a full queue's losses left", unit="", digits=2,
-        of=_feature(features.kept_of_several, "no event of several losses was isolated"), of_a_part=True,
-    ),
-    Observable(
-        name="responded", title="share of losses that were followed by a smaller window", unit="", digits=2,
-        take="mean", of=_feature(features.responded, "nothing was lost in a window of 16 packets or more"), least=5,
-        of_a_part=True,
-    ),
-    Observable(
-        name="returned", title="share of isolated losses after which the old window was back within four round trips",
-        unit="", digits=2, take="mean", of=_returned, least=5, of_a_part=True,
-    ),
-    Observable(
-        name="first_kept", title="share of the window that the first loss left", unit="", digits=2, of=_first_kept,
-        of_a_part=True,
-    ),
-    Observable(
-        name="growth", title="growth of the window between losses, in packets per round trip", unit=_PACKETS, digits=2,
-        of=_feature(features.growth, "there were never four round trips between two losses"), independent=True,
-        of_a_part=True,
-    ),
-    Observable(
-        name="doubling", title="growth of the window in the round trip after a recovery", unit="", digits=2,
-        of=_feature(features.doubling, "there were never two round trips between two losses"), independent=True,
-        of_a_part=True,
-    ),
-    Observable(
-        name="epoch_s", title="seconds from one reduction to the next", unit="s", digits=1,
-        of=_feature(features.epoch_s, "fewer than two reductions"), of_a_part=True,
-    ),
-    Observable(
-        name="initial_window", title="full packets sent in the first round trip, less those acknowledged by then",
-        unit=_PACKETS, digits=1, of=_initial_window, of_a_part=True,
-    ),
-    Observable(
-        name="start_up_growth", title="packets in a round trip of start-up, relative to the one before", unit="",
-        digits=2, of=_feature(features.start_up_growth, "start-up was over in a round trip"), of_a_part=True,
-    ),
-    Observable(
-        name="start_up_losses", title="packets lost at the end of start-up, in BDP", unit="BDP", digits=2,
-        of=_feature(features.start_up_losses, "nothing was sent"), of_a_part=True,
-    ),
-    Observable(
-        name="burst", title="packets sent at once: 99 % are in bursts no longer than this", unit=_PACKETS, digits=1,
-        of=_burst, of_a_part=True,
-    ),
-    Observable(
-        name="first_burst", title="longest burst in the first round trip", unit=_PACKETS, digits=1, of=_first_burst,
-    ),
-    Observable(
-        name="throughput", title="share of the link's rate that it used", unit="", digits=3,
-        of=_feature(features.throughput, "nothing arrived"),
-    ),
-    Observable(name="ect_1", title="share of packets sent with ECT(1)", unit="", digits=3, of=_ect_1, of_a_part=True),
-    *observables_events.ROWS,
-    *observables_requests.ROWS,
-    *observables_bbr.ROWS,
-    *observables_cases.ROWS,
-    *observables_conditions.ROWS,
-    *observables_growth.ROWS,
-    *observables_recovery.ROWS,
-)  # fmt: skip
+ROWS.add("kept", "share of the window that an isolated loss left", "", 2, independent=True, of_a_part=True)(
+    _feature(features.kept, "no loss was isolated in a window of 8 packets or more")
+)
+ROWS.add("kept_of_several", "share of the window that a full queue's losses left", "", 2, of_a_part=True)(
+    _feature(features.kept_of_several, "no event of several losses was isolated")
+)
+ROWS.add(
+    "responded", "share of losses that were followed by a smaller window", "", 2, take="mean", least=5, of_a_part=True
+)(_feature(features.responded, "nothing was lost in a window of 16 packets or more"))
+ROWS.add(
+    "growth",
+    "growth of the window between losses, in packets per round trip",
+    "packets",
+    2,
+    independent=True,
+    of_a_part=True,
+)(_feature(features.growth, "there were never four round trips between two losses"))
+ROWS.add(
+    "doubling", "growth of the window in the round trip after a recovery", "", 2, independent=True, of_a_part=True
+)(_feature(features.doubling, "there were never two round trips between two losses"))
+ROWS.add("epoch_s", "seconds from one reduction to the next", "s", 1, of_a_part=True)(
+    _feature(features.epoch_s, "fewer than two reductions")
+)
+ROWS.add("start_up_growth", "packets in a round trip of start-up, relative to the one before", "", 2, of_a_part=True)(
+    _feature(features.start_up_growth, "start-up was over in a round trip")
+)
+ROWS.add("start_up_losses", "packets lost at the end of start-up, in BDP", "BDP", 2, of_a_part=True)(
+    _feature(features.start_up_losses, "nothing was sent")
+)
+ROWS.add("throughput", "share of the link's rate that it used", "", 3)(_feature(features.throughput, "nothing arrived"))
 
 #: {name: Observable}
-OBSERVABLES: Mapping[str, Observable] = {row.name: row for row in _ROWS}
+OBSERVABLES: Mapping[str, Observable] = {
+    **ROWS,
+    **observables_events.ROWS,
+    **observables_requests.ROWS,
+    **observables_bbr.ROWS,
+    **observables_cases.ROWS,
+    **observables_conditions.ROWS,
+    **observables_growth.ROWS,
+    **observables_recovery.ROWS,
+}

@@ -8,9 +8,11 @@ import itertools
 import numpy
 import numpy.typing
 
-from conformance.model.clauses.seen import Invisible, Observable, View, shown
+from conformance.model.clauses.seen import Invisible, Rows, View, shown
 from conformance.model.diagnosis.flow import Floats, Flow
 from conformance.model.diagnosis.samples import Samples, one, stretches
+
+ROWS = Rows()
 
 #: r from which on start-up has filled the path, and r below which the sender drains
 _FILLED, _DRAINING = 0.8, 0.8
@@ -79,12 +81,16 @@ def count_rounds(flow: Flow, start_s: float, end_s: float) -> int:
     return rounds
 
 
+@ROWS.add(
+    "bbr_start_up_rounds", "rounds for which start-up went on once it had filled the path", "rounds", 0, of_a_part=True
+)
 def _start_up_rounds(view: View) -> Samples:
     """Return the packet-timed rounds for which start-up went on after it had filled the path."""
     filled_s, end_s = _start_up(view.flow)
     return one(count_rounds(view.flow, filled_s, end_s), end_s)
 
 
+@ROWS.add("bbr_start_up_flight", "most in flight in start-up", "BDP", 2, of_a_part=True)
 def _start_up_flight(view: View) -> Samples:
     """Return the largest flight in start-up, in BDP."""
     flow = view.flow
@@ -94,6 +100,7 @@ def _start_up_flight(view: View) -> Samples:
     return one(float(flow.flight[at] / flow.bdp_bytes), float(flow.sent_s[at]))
 
 
+@ROWS.add("bbr_drain_rate", "rate in Drain, relative to the link's", "", 2)
 def _drain_rate(view: View) -> Samples:
     """Return the median r in Drain, the time after start-up in which more than a BDP is in flight."""
     flow = view.flow
@@ -106,6 +113,7 @@ def _drain_rate(view: View) -> Samples:
     return one(float(numpy.median(inside)), begin_s)
 
 
+@ROWS.add("bbr_drained_rtts", "round trips until what start-up put in flight is a BDP", "round trips", 1)
 def _drained_rtts(view: View) -> Samples:
     """Return the base round trips from the most that is in flight in start-up until no more than a BDP is."""
     flow = view.flow
@@ -119,6 +127,7 @@ def _drained_rtts(view: View) -> Samples:
     return one((end_s - begin_s) / flow.base_rtt_s, begin_s)
 
 
+@ROWS.add("usual_flight", "flight that two thirds of the packets do not exceed after start-up", "BDP", 2)
 def _usual_flight(view: View) -> Samples:
     """Return the flight after start-up that two thirds of the packets do not exceed, in BDP."""
     flow = view.flow
@@ -128,6 +137,7 @@ def _usual_flight(view: View) -> Samples:
     return one(float(numpy.percentile(flow.flight[first:], _MOSTLY) / flow.bdp_bytes), _settled_s(flow))
 
 
+@ROWS.add("bbr_cruise_rate", "median rate after start-up, relative to the link's", "", 3, independent=True)
 def _cruise_rate(view: View) -> Samples:
     """Return the median r of each stretch of two seconds after start-up."""
     flow = view.flow
@@ -154,12 +164,14 @@ def _phases(view: View, up: bool) -> list[tuple[float, float, float]]:
     return phases
 
 
+@ROWS.add("bbr_up_rate", "rate while it probes for bandwidth, relative to the link's", "", 2, independent=True)
 def _up_rate(view: View) -> Samples:
     """Return r of each phase that probes for bandwidth."""
     pairs = [(rate, begin) for begin, _, rate in _phases(view, up=True)]
     return shown(pairs, "it never sent faster than the link for a round trip once start-up was over")
 
 
+@ROWS.add("bbr_up_flight", "most in flight while it probes for bandwidth", "BDP", 2, independent=True)
 def _up_flight(view: View) -> Samples:
     """Return the largest flight in each phase that probes for bandwidth, in BDP."""
     flow = view.flow
@@ -178,16 +190,19 @@ def _probe_gaps(view: View) -> list[tuple[float, float]]:
     return [(b - a, a) for a, b in itertools.pairwise(begins)]
 
 
+@ROWS.add("bbr_probe_interval", "seconds from one probe to the next", "s", 2)
 def _probe_interval(view: View) -> Samples:
     """Return the median of the seconds from one probe to the next."""
     return one(float(numpy.median([gap for gap, _ in _probe_gaps(view)])), _settled_s(view.flow))
 
 
+@ROWS.add("bbr_probe_again", "least seconds from one probe to the next", "s", 2)
 def _probe_again(view: View) -> Samples:
     """Return the seconds from a probe to the next where that comes soonest."""
     return one(*min(_probe_gaps(view)))
 
 
+@ROWS.add("bbr_down_rate", "rate while it drains what it probed with, relative to the link's", "", 2, independent=True)
 def _down_rate(view: View) -> Samples:
     """Return r of each phase that drains the queue that probing left."""
     pairs = [(rate, begin) for begin, _, rate in _phases(view, up=False)]
@@ -223,6 +238,7 @@ def _require_dips(view: View) -> list[tuple[float, float]]:
     return probes
 
 
+@ROWS.add("bbr_dip_interval", "seconds from one ProbeRTT to the next", "s", 1, independent=True)
 def _dip_interval(view: View) -> Samples:
     """Return the seconds from one dip to the next, and the lengths of stretches in which one was overdue."""
     begins = [begin for begin, _ in dips(view)]
@@ -232,6 +248,7 @@ def _dip_interval(view: View) -> Samples:
     return shown(pairs, f"dips of the flight like ProbeRTT's: {len(begins)} seen, and none was overdue")
 
 
+@ROWS.add("bbr_dip_depth", "least in flight in ProbeRTT", "BDP", 2, independent=True)
 def _dip_depth(view: View) -> Samples:
     """Return the least flight in each dip, in BDP; if there is no dip, the flight that _lowest() finds."""
     flow = view.flow
@@ -253,6 +270,7 @@ def _lowest(flow: Flow) -> tuple[float, float]:
     return flight / flow.bdp_bytes, float(flow.sent_s[at])
 
 
+@ROWS.add("flight_least", "least in flight for a tenth of a second", "packets", 1)
 def _flight_least(view: View) -> Samples:
     """Return the lowest flight that was not exceeded for the length of a dip, after start-up, in full packets."""
     flow = view.flow
@@ -260,6 +278,7 @@ def _flight_least(view: View) -> Samples:
     return one(least * flow.bdp_bytes / flow.full_bytes, at_s)
 
 
+@ROWS.add("later_rate", "rate that a quarter of the round trips exceed after start-up, relative to the link's", "", 2)
 def _later_rate(view: View) -> Samples:
     """Return the r that three quarters of the base round trips after start-up do not exceed."""
     flow = view.flow
@@ -269,6 +288,7 @@ def _later_rate(view: View) -> Samples:
     return one(float(numpy.percentile(rate, 75)), _settled_s(flow))
 
 
+@ROWS.add("bbr_dip_length", "length of ProbeRTT", "s", 2, independent=True)
 def _dip_length(view: View) -> Samples:
     """Return how long each dip lasted, in seconds; zero if there was none although one was overdue."""
     pairs = [(b - a, a) for a, b in _require_dips(view)]
@@ -281,6 +301,7 @@ def _later(view: View, times: Floats) -> tuple[numpy.typing.NDArray[numpy.bool_]
     return (times >= end_s / 2) & (times <= end_s), end_s / 2
 
 
+@ROWS.add("flight_packets", "95th percentile of the flight", "packets", 1)
 def _flight_packets(view: View) -> Samples:
     """Return the 95th percentile of the flight in the second half, in full packets."""
     flow = view.flow
@@ -290,6 +311,7 @@ def _flight_packets(view: View) -> Samples:
     return one(float(numpy.percentile(flow.flight[inside], 95) / flow.full_bytes), float(flow.sent_s[inside][0]))
 
 
+@ROWS.add("later_lost", "share of packets lost in the second half", "", 3)
 def _later_lost(view: View) -> Samples:
     """Return the share of packets of the second half that were lost."""
     flow = view.flow
@@ -299,6 +321,7 @@ def _later_lost(view: View) -> Samples:
     return one(float(flow.lost[inside].mean()), begin_s)
 
 
+@ROWS.add("later_throughput", "share of the link's rate used in the second half", "", 3)
 def _later_throughput(view: View) -> Samples:
     """Return what arrived in the second half, divided by what the link carries in that time."""
     flow = view.flow
@@ -306,6 +329,9 @@ def _later_throughput(view: View) -> Samples:
     return one(float(flow.bytes[inside].sum() / flow.bytes_per_s / half_s), half_s)
 
 
+@ROWS.add(
+    "bbr_growth_after_dip", "highest share of the link's rate within seven seconds of a ProbeRTT in start-up", "", 2
+)
 def _growth_after_dip(view: View) -> Samples:
     """Return whether start-up went on after a dip: the largest r from five to twelve seconds after the request."""
     flow = view.flow
@@ -316,117 +342,3 @@ def _growth_after_dip(view: View) -> Samples:
     if before.max() >= _FILLED:
         raise Invisible("start-up was over before five seconds")
     return one(float(after.max()), flow.request_s + 5)
-
-
-_BDP = "BDP"
-ROWS = (
-    Observable(
-        name="bbr_start_up_rounds",
-        title="rounds for which start-up went on once it had filled the path",
-        unit="rounds",
-        digits=0,
-        of=_start_up_rounds,
-        of_a_part=True,
-    ),
-    Observable(
-        name="bbr_start_up_flight",
-        title="most in flight in start-up",
-        unit=_BDP,
-        digits=2,
-        of=_start_up_flight,
-        of_a_part=True,
-    ),
-    Observable(name="bbr_drain_rate", title="rate in Drain, relative to the link's", unit="", digits=2, of=_drain_rate),
-    Observable(
-        name="bbr_drained_rtts",
-        title="round trips until what start-up put in flight is a BDP",
-        unit="round trips",
-        digits=1,
-        of=_drained_rtts,
-    ),
-    Observable(
-        name="usual_flight",
-        title="flight that two thirds of the packets do not exceed after start-up",
-        unit=_BDP,
-        digits=2,
-        of=_usual_flight,
-    ),
-    Observable(
-        name="bbr_cruise_rate",
-        title="median rate after start-up, relative to the link's",
-        unit="",
-        digits=3,
-        of=_cruise_rate,
-        independent=True,
-    ),
-    Observable(
-        name="bbr_up_rate",
-        title="rate while it probes for bandwidth, relative to the link's",
-        unit="",
-        digits=2,
-        of=_up_rate,
-        independent=True,
-    ),
-    Observable(
-        name="bbr_up_flight",
-        title="most in flight while it probes for bandwidth",
-        unit=_BDP,
-        digits=2,
-        of=_up_flight,
-        independent=True,
-    ),
-    Observable(
-        name="bbr_probe_interval", title="seconds from one probe to the next", unit="s", digits=2, of=_probe_interval
-    ),
-    Observable(
-        name="bbr_probe_again", title="least seconds from one probe to the next", unit="s", digits=2, of=_probe_again
-    ),
-    Observable(
-        name="bbr_down_rate",
-        title="rate while it drains what it probed with, relative to the link's",
-        unit="",
-        digits=2,
-        of=_down_rate,
-        independent=True,
-    ),
-    Observable(
-        name="bbr_dip_interval",
-        title="seconds from one ProbeRTT to the next",
-        unit="s",
-        digits=1,
-        of=_dip_interval,
-        independent=True,
-    ),
-    Observable(
-        name="bbr_dip_depth", title="least in flight in ProbeRTT", unit=_BDP, digits=2, of=_dip_depth, independent=True
-    ),
-    Observable(name="bbr_dip_length", title="length of ProbeRTT", unit="s", digits=2, of=_dip_length, independent=True),
-    Observable(
-        name="flight_least", title="least in flight for a tenth of a second", unit="packets", digits=1, of=_flight_least
-    ),
-    Observable(
-        name="later_rate",
-        title="rate that a quarter of the round trips exceed after start-up, relative to the link's",
-        unit="",
-        digits=2,
-        of=_later_rate,
-    ),
-    Observable(
-        name="flight_packets", title="95th percentile of the flight", unit="packets", digits=1, of=_flight_packets
-    ),
-    Observable(name="later_lost", title="share of packets lost in the second half", unit="", digits=3, of=_later_lost),
-    Observable(
-        name="later_throughput",
-        title="share of the link's rate used in the second half",
-        unit="",
-        digits=3,
-        of=_later_throughput,
-    ),
-    Observable(
-        name="bbr_growth_after_dip",
-        title="highest share of the link's rate within seven seconds of a ProbeRTT in start-up",
-        unit="",
-        digits=2,
-        of=_growth_after_dip,
-    ),
-)

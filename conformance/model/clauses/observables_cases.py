@@ -10,9 +10,11 @@ import numpy
 
 from conformance.model.clauses.observables_bbr import count_rounds, rates
 from conformance.model.clauses.observables_requests import body_begins_s, bulk_begins_s
-from conformance.model.clauses.seen import Invisible, Observable, View
+from conformance.model.clauses.seen import Invisible, Rows, View, shown
 from conformance.model.diagnosis.flow import Flow
-from conformance.model.diagnosis.samples import Samples, one, samples
+from conformance.model.diagnosis.samples import Samples, one
+
+ROWS = Rows()
 
 #: round trips of a large body in which start-up would show
 _SOON = 10
@@ -65,6 +67,9 @@ def _most(flow: Flow, start_s: float, end_s: float, what: str) -> Samples:
     return one(float(rate.max()), float(at[rate.argmax()]))
 
 
+@ROWS.add(
+    "bbr_bulk_rate", "most sent in one of the first ten round trips of a large body, relative to the link's rate", "", 2
+)
 def _bulk_rate(view: View) -> Samples:
     """Return the largest r in the first ten round trips of the last body, which is a large one.
 
@@ -77,6 +82,7 @@ def _bulk_rate(view: View) -> Samples:
     return _most(flow, begin_s, begin_s + (_SOON + 1) * flow.base_rtt_s, "the last body")
 
 
+@ROWS.add("bbr_drain_rounds", "rounds that Drain took on a path that had become slower", "rounds", 0)
 def _drain_rounds(view: View) -> Samples:
     """Return how many packet-timed rounds Drain took on a path that had become slower.
 
@@ -96,6 +102,7 @@ def _drain_rounds(view: View) -> Samples:
     return one(count_rounds(flow, begin_s, last_s) + silent, begin_s)
 
 
+@ROWS.add("bbr_down_s", "seconds from the end of a probe, on a path that does not drain, to the next", "s", 1)
 def _down_s(view: View) -> Samples:
     """Return the seconds from the end of probing, on a path that does not drain, until as much is sent as before.
 
@@ -116,11 +123,13 @@ def _down_s(view: View) -> Samples:
     return one(end_s - begin_s, begin_s)
 
 
+@ROWS.add("most_rate", "most sent in a round trip of the first two seconds, relative to the link's rate", "", 2)
 def _most_rate(view: View) -> Samples:
     """Return the largest r in the first two seconds."""
     return _most(view.flow, view.flow.request_s, view.flow.request_s + _AFTER_S[0], "the transfer")
 
 
+@ROWS.add("early_throughput", "share of the link's rate used from the tenth round trip to two seconds", "", 3)
 def _early(view: View) -> Samples:
     """Return the share of the link's rate that arrived in the first two seconds, without the first ten round trips."""
     flow = view.flow
@@ -139,6 +148,7 @@ def _changed(view: View) -> float:
     return float(fields["rate_mbps"]) * 1e6 / 8 / view.bytes_per_s
 
 
+@ROWS.add("full_after_s", "seconds until a higher rate is used", "s", 1)
 def _full_after_s(view: View) -> Samples:
     """Return the seconds from a rise of the rate until a round trip uses nine tenths of it, or the transfer ends."""
     flow, begin_s = view.flow, view.event.begin_s
@@ -148,12 +158,16 @@ def _full_after_s(view: View) -> Samples:
     return one(end_s - begin_s, end_s)
 
 
+@ROWS.add(
+    "rate_after", "sent from two to four seconds after the rate changed, relative to what the link carries", "", 2
+)
 def _rate_after(view: View) -> Samples:
     """Return what was sent from two to four seconds after the rate changed, divided by what the link carried."""
     begin_s = view.event.begin_s
     return one(_window(view.flow, begin_s + _AFTER_S[0], begin_s + _AFTER_S[1]) / _changed(view), begin_s + _AFTER_S[0])
 
 
+@ROWS.add("lost_after", "share of packets lost in four seconds after the rate changed", "", 3)
 def _lost_after(view: View) -> Samples:
     """Return the share of the packets sent in the first four seconds after the rate changed that was lost."""
     flow, begin_s = view.flow, view.event.begin_s
@@ -172,11 +186,13 @@ def _flight_from(view: View, start_s: float, end_s: float) -> Samples:
     return one(float(numpy.median(flow.flight[a:b]) / flow.bdp_bytes / _changed(view)), begin_s + start_s)
 
 
+@ROWS.add("flight_sooner", "median flight from three to seven seconds after the rate changed", "BDP", 2)
 def _flight_sooner(view: View) -> Samples:
     """Return the flight while the bandwidth before the change is still remembered."""
     return _flight_from(view, *_SOONER_S)
 
 
+@ROWS.add("flight_later", "median flight from 14 to 18 seconds after the rate changed", "BDP", 2)
 def _flight_later(view: View) -> Samples:
     """Return the flight when the bandwidth before the change is forgotten."""
     return _flight_from(view, *_LATER_S)
@@ -192,16 +208,19 @@ def _most_flight(view: View, start_s: float, end_s: float) -> Samples:
     return one(float(flow.flight[at] / flow.bdp_bytes), float(flow.sent_s[at]))
 
 
+@ROWS.add("flight_most", "most in flight in five seconds after a change, but for four round trips", "BDP", 2)
 def _flight_most(view: View) -> Samples:
     """Return the largest flight from four round trips to five seconds after an event."""
     return _most_flight(view, 4 * view.base_rtt_s, _MOST_S)
 
 
+@ROWS.add("flight_soon", "most in flight from three to seven round trips after a change", "BDP", 2)
 def _flight_soon(view: View) -> Samples:
     """Return the largest flight from three to seven round trips after an event."""
     return _most_flight(view, _BACK[0] * view.base_rtt_s, _BACK[1] * view.base_rtt_s)
 
 
+@ROWS.add("full_again_s", "seconds until nine tenths of the rate are used again", "s", 1)
 def _full_again_s(view: View) -> Samples:
     """Return the seconds from an event until half a second begins in which nine tenths of the rate arrive.
 
@@ -218,6 +237,9 @@ def _full_again_s(view: View) -> Samples:
     return one(end_s - begin_s, end_s)
 
 
+@ROWS.add(
+    "rate_back", "sent from three to seven round trips after packets were late, relative to the link's rate", "", 2
+)
 def _rate_back(view: View) -> Samples:
     """Return r from three to seven round trips after packets were late.
 
@@ -228,6 +250,7 @@ def _rate_back(view: View) -> Samples:
     return one(_window(view.flow, late_s + _BACK[0] * rtt_s, late_s + _BACK[1] * rtt_s), late_s)
 
 
+@ROWS.add("rate_left", "sent in four round trips after a burst of losses, relative to what was sent before", "", 2)
 def _rate_left(view: View) -> Samples:
     """Return the rate from two to six round trips after losses ended, divided by that before them.
 
@@ -249,6 +272,7 @@ def _require_probing(view: View) -> float:
     return known_s
 
 
+@ROWS.add("bbr_probe_flight", "most in flight in a second, soon after something happened to a probe", "BDP", 2)
 def _probe_flight(view: View) -> Samples:
     """Return the largest F in the second that begins two round trips after the sender could know about its probe.
 
@@ -264,6 +288,9 @@ def _probe_flight(view: View) -> Samples:
     return one(float(flow.flight[at] / flow.bdp_bytes), float(flow.sent_s[at]))
 
 
+@ROWS.add(
+    "bbr_probe_ends_rtts", "round trips for which it went on probing once it could know of a loss", "round trips", 1
+)
 def _probe_ends_rtts(view: View) -> Samples:
     """Return the round trips for which the sender went on probing after it could know of a loss."""
     flow, known_s = view.flow, _require_probing(view)
@@ -274,6 +301,7 @@ def _probe_ends_rtts(view: View) -> Samples:
     return one((float(at[ends[0]]) - known_s) / flow.base_rtt_s, known_s)
 
 
+@ROWS.add("rate_of_bodies", "sent in the first round trip of each body, relative to the link's rate", "", 2)
 def _rate_of_bodies(view: View) -> Samples:
     """Return r in the first round trip of each large body that is asked for after three seconds."""
     flow = view.flow
@@ -282,81 +310,4 @@ def _rate_of_bodies(view: View) -> Samples:
         begins_s = body_begins_s(view, asked_s)
         if size >= _BODY_BYTES and asked_s >= _LONG_S and begins_s is not None:
             pairs.append((_window(flow, begins_s, begins_s + flow.base_rtt_s), begins_s))
-    if not pairs:
-        raise Invisible("no large body was asked for after three seconds")
-    return samples(pairs)
-
-
-ROWS = (
-    Observable(
-        name="bbr_bulk_rate", unit="", digits=2, of=_bulk_rate,
-        title="most sent in one of the first ten round trips of a large body, relative to the link's rate",
-    ),
-    Observable(
-        name="bbr_drain_rounds", title="rounds that Drain took on a path that had become slower", unit="rounds",
-        digits=0, of=_drain_rounds,
-    ),
-    Observable(
-        name="bbr_down_s", title="seconds from the end of a probe, on a path that does not drain, to the next",
-        unit="s", digits=1, of=_down_s,
-    ),
-    Observable(
-        name="most_rate", title="most sent in a round trip of the first two seconds, relative to the link's rate",
-        unit="", digits=2, of=_most_rate,
-    ),
-    Observable(
-        name="early_throughput", title="share of the link's rate used from the tenth round trip to two seconds",
-        unit="", digits=3, of=_early,
-    ),
-    Observable(
-        name="full_after_s", title="seconds until a higher rate is used", unit="s", digits=1, of=_full_after_s,
-    ),
-    Observable(
-        name="rate_after", unit="", digits=2, of=_rate_after,
-        title="sent from two to four seconds after the rate changed, relative to what the link carries",
-    ),
-    Observable(
-        name="lost_after", title="share of packets lost in four seconds after the rate changed", unit="", digits=3,
-        of=_lost_after,
-    ),
-    Observable(
-        name="flight_sooner", title="median flight from three to seven seconds after the rate changed", unit="BDP",
-        digits=2, of=_flight_sooner,
-    ),
-    Observable(
-        name="flight_later", title="median flight from 14 to 18 seconds after the rate changed", unit="BDP", digits=2,
-        of=_flight_later,
-    ),
-    Observable(
-        name="flight_soon", title="most in flight from three to seven round trips after a change", unit="BDP",
-        digits=2, of=_flight_soon,
-    ),
-    Observable(
-        name="flight_most", title="most in flight in five seconds after a change, but for four round trips",
-        unit="BDP", digits=2, of=_flight_most,
-    ),
-    Observable(
-        name="full_again_s", title="seconds until nine tenths of the rate are used again", unit="s", digits=1,
-        of=_full_again_s,
-    ),
-    Observable(
-        name="rate_back", unit="", digits=2, of=_rate_back,
-        title="sent from three to seven round trips after packets were late, relative to the link's rate",
-    ),
-    Observable(
-        name="rate_left", unit="", digits=2, of=_rate_left,
-        title="sent in four round trips after a burst of losses, relative to what was sent before",
-    ),
-    Observable(
-        name="bbr_probe_flight", title="most in flight in a second, soon after something happened to a probe",
-        unit="BDP", digits=2, of=_probe_flight,
-    ),
-    Observable(
-        name="bbr_probe_ends_rtts", title="round trips for which it went on probing once it could know of a loss",
-        unit="round trips", digits=1, of=_probe_ends_rtts,
-    ),
-    Observable(
-        name="rate_of_bodies", title="sent in the first round trip of each body, relative to the link's rate", unit="",
-        digits=2, of=_rate_of_bodies,
-    ),
-)  # fmt: skip
+    return shown(pairs, "no large body was asked for after three seconds")

@@ -4,8 +4,10 @@ import numpy
 
 from conformance.model.clauses.observables_events import path_healed_s
 from conformance.model.clauses.observables_growth import last_loss, rounds, rounds_after
-from conformance.model.clauses.seen import Invisible, Observable, View
+from conformance.model.clauses.seen import Invisible, Rows, View
 from conformance.model.diagnosis.samples import Samples, one
+
+ROWS = Rows()
 
 #: the fewest rounds that show a slope
 _LEAST_ROUNDS = 4
@@ -13,6 +15,7 @@ _LEAST_ROUNDS = 4
 _RESTARTED_ROUND = 4
 
 
+@ROWS.add("restart_after_s", "seconds from the end of an outage to the first arrival", "s", 1)
 def _restart_after_s(view: View) -> Samples:
     """Return the seconds from the end of an outage to the first packet that arrives."""
     end_s = view.event.end_s
@@ -22,6 +25,7 @@ def _restart_after_s(view: View) -> Samples:
     return one(float(later.min()) - end_s, end_s)
 
 
+@ROWS.add("restart_window", "window in the fifth round after an outage", "packets", 1)
 def _restart_window(view: View) -> Samples:
     """Return the window, in full packets, in the fifth round after an outage."""
     flow = view.flow
@@ -40,6 +44,7 @@ def _lost_at(view: View) -> int:
     return int(lost[0])
 
 
+@ROWS.add("first_probe_rtts", "silence after the end of a body was lost, in round trips", "round trips", 2)
 def _first_probe_rtts(view: View) -> Samples:
     """Return the time from the last packet of a body whose end is lost to the first packet after it, in round trips."""
     lost_s = float(view.sent_s[_lost_at(view)])
@@ -54,11 +59,13 @@ def _first_probe_rtts(view: View) -> Samples:
     return one(float(gaps[at]) / view.base_rtt_s, float(times[at]))
 
 
+@ROWS.add("request_rtts", "round trips from the server's first packet to the request", "round trips", 1)
 def _request_rtts(view: View) -> Samples:
     """Return the time from the server's first packet to the request, in round trips: how long a handshake took."""
     return one(view.flow.request_s / view.base_rtt_s, 0.0)
 
 
+@ROWS.add("kept_of_last", "share of the window that the last of two losses left", "", 2)
 def _kept_of_last(view: View) -> Samples:
     """Return the share of the window that was left by the losses of the schedule's last entry."""
     event = last_loss(view)
@@ -67,37 +74,10 @@ def _kept_of_last(view: View) -> Samples:
     return one(event.kept, event.known_s)
 
 
+@ROWS.add("growth_after_loss", "growth of the window after a loss, in packets per round", "packets", 2)
 def _growth_after_loss(view: View) -> Samples:
     """Return the packets per round by which the window grew after the loss of the schedule's last entry."""
     after = rounds_after(view, last_loss(view))
     if len(after) < _LEAST_ROUNDS:
         raise Invisible(f"{_LEAST_ROUNDS} rounds after the loss are needed, and {len(after)} were seen")
     return one(float(numpy.polyfit(range(len(after)), [at.packets for at in after], 1)[0]), after[0].begin_s)
-
-
-ROWS = (
-    Observable(
-        name="restart_after_s", title="seconds from the end of an outage to the first arrival", unit="s", digits=1,
-        of=_restart_after_s,
-    ),
-    Observable(
-        name="restart_window", title="window in the fifth round after an outage", unit="packets", digits=1,
-        of=_restart_window,
-    ),
-    Observable(
-        name="first_probe_rtts", title="silence after the end of a body was lost, in round trips",
-        unit="round trips", digits=2, of=_first_probe_rtts,
-    ),
-    Observable(
-        name="request_rtts", title="round trips from the server's first packet to the request", unit="round trips",
-        digits=1, of=_request_rtts,
-    ),
-    Observable(
-        name="kept_of_last", title="share of the window that the last of two losses left", unit="", digits=2,
-        of=_kept_of_last,
-    ),
-    Observable(
-        name="growth_after_loss", title="growth of the window after a loss, in packets per round", unit="packets",
-        digits=2, of=_growth_after_loss,
-    ),
-)  # fmt: skip

@@ -8,9 +8,11 @@ import itertools
 import numpy
 
 from conformance.model.captures.packets import CE, NOT_ECT
-from conformance.model.clauses.seen import Absent, Event, Invisible, Observable, View, shown
+from conformance.model.clauses.seen import Absent, Event, Invisible, Rows, View, shown
 from conformance.model.diagnosis.flow import Floats
 from conformance.model.diagnosis.samples import Samples
+
+ROWS = Rows()
 
 #: packets less than this many seconds apart belong to one probe
 _TOGETHER_S = 0.005
@@ -20,7 +22,6 @@ _LAST_RTTS = 2.5
 _LEAST_WINDOW = 12
 #: round trips before and after a mark in which nothing else may be lost or marked
 _QUIET_BEFORE, _QUIET_AFTER = 2, 3
-_PACKETS = "packets"
 
 
 def _rtt_s(view: View, at_s: float) -> float:
@@ -49,12 +50,14 @@ def _sent(view: View, start_s: float, end_s: float) -> float:
     return float(view.packets.bytes[a:b].sum()) / view.flow.full_bytes
 
 
+@ROWS.add("after_outage", "full packets sent in the round trip after the path healed", "packets", 1)
 def _after_outage(view: View) -> Samples:
     """Return what was sent in the round trip after the sender can know that the path healed, in full packets."""
     healed_s = path_healed_s(view, view.event)
     return shown([(_sent(view, healed_s, healed_s + 0.95 * view.base_rtt_s), healed_s)], "nothing was sent")
 
 
+@ROWS.add("after_outage_share", "window soon after an outage, relative to that before it", "", 2)
 def _after_outage_share(view: View) -> Samples:
     """Return the ratio of the largest window in round trips two to four after an outage to that before it."""
     event = view.event
@@ -84,6 +87,7 @@ def _probes(view: View) -> tuple[Floats, Floats]:
     return times[begins], numpy.diff(numpy.append(begins, len(times))).astype(float)
 
 
+@ROWS.add("probe_ratio", "gap between two probes, relative to the one before", "", 2)
 def _probe_ratio(view: View) -> Samples:
     """Return the ratio of each gap between probes to the one before."""
     times, _ = _probes(view)
@@ -92,12 +96,14 @@ def _probe_ratio(view: View) -> Samples:
     return shown(pairs, f"a ratio of two gaps needs three probes, not {len(times)}")
 
 
+@ROWS.add("probe_packets", "packets in a probe", "packets", 0, take="most")
 def _probe_packets(view: View) -> Samples:
     """Return the number of packets of each probe."""
     times, packets = _probes(view)
     return shown([(float(n), float(at)) for n, at in zip(packets, times, strict=True)], "no probe was sent")
 
 
+@ROWS.add("late_in_outage", "packets sent in the second half of the outage", "packets", 0)
 def _late_in_outage(view: View) -> Samples:
     """Return what was sent in the second half of an outage, in full packets."""
     event = view.event
@@ -105,6 +111,7 @@ def _late_in_outage(view: View) -> Samples:
     return shown([(_sent(view, middle_s, event.end_s), middle_s)], "nothing was sent")
 
 
+@ROWS.add("recovered", "share of the link's rate from two seconds after the event on", "", 2)
 def _recovered(view: View) -> Samples:
     """Return the share of the link's rate that arrived in up to three seconds, from two seconds after the event on."""
     event = view.event
@@ -119,6 +126,7 @@ def _recovered(view: View) -> Samples:
     )
 
 
+@ROWS.add("during", "share of the link's rate while the event lasts", "", 2)
 def _during(view: View) -> Samples:
     """Return the share of the link's rate that arrived while the event lasted, without its first second."""
     event = view.event
@@ -137,12 +145,14 @@ def require_ect(view: View) -> None:
         raise Absent("it sends no packet with ECT, so none is marked")
 
 
+@ROWS.add("rate_when_marked", "share of the link's rate while packets are marked", "", 2, optional=True)
 def _rate_when_marked(view: View) -> Samples:
     """Return the result of _during(). Raises Absent if no packet can be marked."""
     require_ect(view)
     return _during(view)
 
 
+@ROWS.add("kept_of_mark", "share of the window that an isolated mark left", "", 2, independent=True, optional=True)
 def _kept_of_mark(view: View) -> Samples:
     """Return the share of the window that was left by each mark that had no loss or other mark around it."""
     require_ect(view)
@@ -161,6 +171,7 @@ def _kept_of_mark(view: View) -> Samples:
     return shown(pairs, "no mark was isolated in a window of 12 packets or more")
 
 
+@ROWS.add("window_when_marked", "flight while every packet is marked", "packets", 1, optional=True)
 def _window_when_marked(view: View) -> Samples:
     """Return the median flight in full packets, from two seconds after marking of all packets began."""
     require_ect(view)
@@ -172,6 +183,7 @@ def _window_when_marked(view: View) -> Samples:
     return shown([(float(numpy.median(flow.flight[inside]) / flow.full_bytes), event.begin_s + 2)], "nothing was sent")
 
 
+@ROWS.add("ect_late", "share of packets with ECT in the last second", "", 2, optional=True)
 def _ect_late(view: View) -> Samples:
     """Return the share of packets with ECT in the last second of the transfer."""
     require_ect(view)
@@ -180,6 +192,7 @@ def _ect_late(view: View) -> Samples:
     return shown([(share, float(view.sent_s[-1]) - 1)], "nothing was sent")
 
 
+@ROWS.add("growth_most", "largest growth of the window in a round trip, after a loss", "", 2, take="most")
 def _growth_most(view: View) -> Samples:
     """Return the factors by which the window grew from each round trip to the next, after the last loss was repaired.
 
@@ -200,53 +213,3 @@ def _growth_most(view: View) -> Samples:
         if a[0] >= _LEAST_WINDOW and b[0] * flow.full_bytes < flow.bdp_bytes
     ]
     return shown(pairs, "the window never grew between 12 packets and what the path holds")
-
-
-ROWS = (
-    Observable(
-        name="after_outage", title="full packets sent in the round trip after the path healed", unit=_PACKETS,
-        digits=1, of=_after_outage,
-    ),
-    Observable(
-        name="after_outage_share", title="window soon after an outage, relative to that before it", unit="", digits=2,
-        of=_after_outage_share,
-    ),
-    Observable(
-        name="probe_ratio", title="gap between two probes, relative to the one before", unit="", digits=2,
-        of=_probe_ratio,
-    ),
-    Observable(
-        name="probe_packets", title="packets in a probe", unit=_PACKETS, digits=0, take="most", of=_probe_packets,
-    ),
-    Observable(
-        name="late_in_outage", title="packets sent in the second half of the outage", unit=_PACKETS, digits=0,
-        of=_late_in_outage,
-    ),
-    Observable(
-        name="recovered", title="share of the link's rate from two seconds after the event on", unit="", digits=2,
-        of=_recovered,
-    ),
-    Observable(
-        name="during", title="share of the link's rate while the event lasts", unit="", digits=2, of=_during,
-    ),
-    Observable(
-        name="kept_of_mark", title="share of the window that an isolated mark left", unit="", digits=2,
-        of=_kept_of_mark, independent=True, optional=True,
-    ),
-    Observable(
-        name="window_when_marked", title="flight while every packet is marked", unit=_PACKETS, digits=1,
-        of=_window_when_marked, optional=True,
-    ),
-    Observable(
-        name="rate_when_marked", title="share of the link's rate while packets are marked", unit="", digits=2,
-        of=_rate_when_marked, optional=True,
-    ),
-    Observable(
-        name="ect_late", title="share of packets with ECT in the last second", unit="", digits=2, of=_ect_late,
-        optional=True,
-    ),
-    Observable(
-        name="growth_most", title="largest growth of the window in a round trip, after a loss", unit="", digits=2,
-        take="most", of=_growth_most,
-    ),
-)  # fmt: skip

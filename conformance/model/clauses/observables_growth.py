@@ -6,9 +6,11 @@ from typing import NamedTuple
 
 import numpy
 
-from conformance.model.clauses.seen import Invisible, Observable, View
+from conformance.model.clauses.seen import Invisible, Rows, View
 from conformance.model.diagnosis.flow import Flow, LossEvent, loss_events
 from conformance.model.diagnosis.samples import Samples, one
+
+ROWS = Rows()
 
 #: RFC 9438, 4.1: C in packets per cubic second, and beta, the share of the window that a loss leaves
 _C, _BETA = 0.4, 0.7
@@ -93,6 +95,9 @@ def _regrowth(late_k: float) -> Callable[[View], Samples]:
     return observe
 
 
+@ROWS.add(
+    "growth_beyond", "growth of the window beyond its size before a loss, in packets per round trip", "packets", 2
+)
 def _growth_beyond(view: View) -> Samples:
     """Return the packets per round trip by which the window grew once it was larger than before the loss."""
     event = last_loss(view)
@@ -103,6 +108,7 @@ def _growth_beyond(view: View) -> Samples:
     return one(float(slope), beyond[0].begin_s)
 
 
+@ROWS.add("growth_after", "window in the third round after the event, relative to the second", "", 2)
 def _growth_after(view: View) -> Samples:
     """Return the ratio of the window in the third round after an event to that in the second."""
     # In the first round and in a part of the second, the sender cannot know yet that the event is over.
@@ -113,6 +119,13 @@ def _growth_after(view: View) -> Samples:
     return one(after[2].packets / after[1].packets, after[2].begin_s)
 
 
+@ROWS.add(
+    "rise_ignored",
+    "largest rise of the delay in a round of start-up that was followed by doubling",
+    "ms",
+    1,
+    of_a_part=True,
+)
 def _rise_ignored(view: View) -> Samples:
     """Return the largest rise of a start-up round's minimum round trip, in ms, after which the window still doubled."""
     start_up = _start_up(view.flow)
@@ -126,6 +139,7 @@ def _rise_ignored(view: View) -> Samples:
     return one(*max(rises))
 
 
+@ROWS.add("slow_growth", "growth in a round after the last round of start-up that doubled", "", 2, of_a_part=True)
 def _slow_growth(view: View) -> Samples:
     """Return the median growth factor of the four rounds after the last that doubled, in start-up before any loss."""
     start_up = _start_up(view.flow)
@@ -137,29 +151,7 @@ def _slow_growth(view: View) -> Samples:
     return one(float(numpy.median([times for times, _ in rest])), rest[0][1])
 
 
-ROWS = (
-    Observable(
-        name="regrowth", title="time from a loss until 0.95 of the window is back, in units of its K", unit="K",
-        digits=2, of=_regrowth(_LATE_K),
-    ),
-    Observable(
-        name="regrowth_late", title="time from a second loss until 0.95 of the window is back, in units of its K",
-        unit="K", digits=2, of=_regrowth(_LATE_LOW_K),
-    ),
-    Observable(
-        name="growth_beyond", title="growth of the window beyond its size before a loss, in packets per round trip",
-        unit="packets", digits=2, of=_growth_beyond,
-    ),
-    Observable(
-        name="growth_after", title="window in the third round after the event, relative to the second", unit="",
-        digits=2, of=_growth_after,
-    ),
-    Observable(
-        name="rise_ignored", title="largest rise of the delay in a round of start-up that was followed by doubling",
-        unit="ms", digits=1, of=_rise_ignored, of_a_part=True,
-    ),
-    Observable(
-        name="slow_growth", title="growth in a round after the last round of start-up that doubled", unit="", digits=2,
-        of=_slow_growth, of_a_part=True,
-    ),
-)  # fmt: skip
+ROWS.add("regrowth", "time from a loss until 0.95 of the window is back, in units of its K", "K", 2)(_regrowth(_LATE_K))
+ROWS.add("regrowth_late", "time from a second loss until 0.95 of the window is back, in units of its K", "K", 2)(
+    _regrowth(_LATE_LOW_K)
+)

@@ -7,10 +7,12 @@ import numpy
 
 from conformance.model.clauses.observables_events import require_ect
 from conformance.model.clauses.observables_growth import SLOW_START, rounds
-from conformance.model.clauses.seen import Invisible, Observable, View
+from conformance.model.clauses.seen import Invisible, Rows, View, shown
 from conformance.model.diagnosis import features
 from conformance.model.diagnosis.flow import Flow, LossEvent, loss_events
-from conformance.model.diagnosis.samples import Samples, one, samples
+from conformance.model.diagnosis.samples import Samples, one
+
+ROWS = Rows()
 
 #: the most packets in flight when slow start has just begun anew
 _RESTARTS = 4
@@ -49,9 +51,7 @@ def _in_recovery(by: Callable[[Flow, LossEvent], float]) -> Callable[[View], Sam
             for event in _isolated(flow)
             if by(flow, event) > 0
         ]
-        if not pairs:
-            raise Invisible("no loss was isolated in a window of 16 packets or more")
-        return samples(pairs)
+        return shown(pairs, "no loss was isolated in a window of 16 packets or more")
 
     return observe
 
@@ -69,12 +69,16 @@ def _window_then(view: View, from_rtts: float, to_rtts: float) -> Samples:
     return one(after / before, known_s)
 
 
+@ROWS.add(
+    "window_after_marks", "window two round trips after marks, relative to that before them", "", 2, optional=True
+)
 def _window_after_marks(view: View) -> Samples:
     """Return the ratio of the window two round trips after marks to that before. Raises Absent if no packet has ECT."""
     require_ect(view)
     return _window_then(view, *_LATER)
 
 
+@ROWS.add("restart_end", "window at which slow start ended after an outage, relative to that before it", "", 2)
 def _restart_end(view: View) -> Samples:
     """Return the ratio of the window at which slow start ended after an outage to the window before the outage."""
     flow, event = view.flow, view.event
@@ -93,29 +97,23 @@ def _restart_end(view: View) -> Samples:
     raise Invisible("slow start after the outage went on until a loss, or until the end")
 
 
-ROWS = (
-    Observable(
-        name="sent_in_recovery", unit="", digits=2, of=_in_recovery(_left), independent=True,
-        title="sent in the round trip after an isolated loss, relative to the window that it left",
-    ),
-    Observable(
-        name="sent_after_loss", title="sent in the round trip after an isolated loss, relative to the window before it",
-        unit="", digits=2, of=_in_recovery(lambda flow, event: event.before), independent=True,
-    ),
-    Observable(
-        name="window_later", title="window two round trips after an event, relative to that before it", unit="",
-        digits=2, of=lambda view: _window_then(view, *_LATER),
-    ),
-    Observable(
-        name="window_much_later", title="window four round trips after an event, relative to that before it", unit="",
-        digits=2, of=lambda view: _window_then(view, *_MUCH_LATER),
-    ),
-    Observable(
-        name="window_after_marks", title="window two round trips after marks, relative to that before them", unit="",
-        digits=2, of=_window_after_marks, optional=True,
-    ),
-    Observable(
-        name="restart_end", title="window at which slow start ended after an outage, relative to that before it",
-        unit="", digits=2, of=_restart_end,
-    ),
-)  # fmt: skip
+ROWS.add(
+    "sent_in_recovery",
+    "sent in the round trip after an isolated loss, relative to the window that it left",
+    "",
+    2,
+    independent=True,
+)(_in_recovery(_left))
+ROWS.add(
+    "sent_after_loss",
+    "sent in the round trip after an isolated loss, relative to the window before it",
+    "",
+    2,
+    independent=True,
+)(_in_recovery(lambda flow, event: event.before))
+ROWS.add("window_later", "window two round trips after an event, relative to that before it", "", 2)(
+    lambda view: _window_then(view, *_LATER)
+)
+ROWS.add("window_much_later", "window four round trips after an event, relative to that before it", "", 2)(
+    lambda view: _window_then(view, *_MUCH_LATER)
+)

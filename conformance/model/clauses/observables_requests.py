@@ -2,8 +2,10 @@
 
 import numpy
 
-from conformance.model.clauses.seen import Invisible, Observable, View
+from conformance.model.clauses.seen import Invisible, Rows, View
 from conformance.model.diagnosis.samples import Samples, burst_begins, one
+
+ROWS = Rows()
 
 #: seconds without sending after which a sender counts as silent
 _SILENT_S = 0.5
@@ -15,7 +17,6 @@ _SOON = 3
 _LATE = 8
 #: packets: a smaller window is used even if there is little to send
 _LEAST_WINDOW = 40
-_PACKETS = "packets"
 
 
 def bulk_begins_s(view: View) -> float:
@@ -50,6 +51,7 @@ def _paused(view: View) -> tuple[float, float]:
     return float(large[-1]), bulk_s
 
 
+@ROWS.add("burst_after_pause", "longest burst after a silence", "packets", 1)
 def _burst_after_pause(view: View) -> Samples:
     """Return the longest burst in the two round trips after a silence, in full packets."""
     _, bulk_s = _paused(view)
@@ -64,6 +66,7 @@ def _burst_after_pause(view: View) -> Samples:
     return one(float(packets[at]), float(times[begins[at]]))
 
 
+@ROWS.add("window_after_pause", "flight soon after a silence, relative to that before it", "", 2)
 def _window_after_pause(view: View) -> Samples:
     """Return the ratio of the largest flight in the three round trips after a silence to that before it."""
     silent_s, bulk_s = _paused(view)
@@ -75,6 +78,7 @@ def _window_after_pause(view: View) -> Samples:
     return one(after / before, bulk_s)
 
 
+@ROWS.add("rate_after_pause", "rate in the round trip after a silence, relative to the link's", "", 2)
 def _rate_after_pause(view: View) -> Samples:
     """Return what was sent in the round trip after a silence, divided by what the link carries in that time."""
     _, bulk_s = _paused(view)
@@ -83,6 +87,12 @@ def _rate_after_pause(view: View) -> Samples:
     return one(float(flow.bytes[a:b].sum() / flow.bdp_bytes), bulk_s)
 
 
+@ROWS.add(
+    "rate_soon_after_pause",
+    "rate in the second to the fourth round trip after a silence, relative to the link's",
+    "",
+    2,
+)
 def _rate_soon_after_pause(view: View) -> Samples:
     """Return the rate in the second to the fourth round trip after a silence, divided by the link's."""
     _, bulk_s = _paused(view)
@@ -91,6 +101,7 @@ def _rate_soon_after_pause(view: View) -> Samples:
     return one(float(flow.bytes[a:b].sum() / flow.bdp_bytes / 3), bulk_s)
 
 
+@ROWS.add("unused_growth", "sent in the first round trip of a large body, relative to the most in flight before", "", 2)
 def _unused_growth(view: View) -> Samples:
     """Return what was sent in the first round trip of a large body, divided by the largest flight before it."""
     bulk_s = bulk_begins_s(view)
@@ -102,6 +113,9 @@ def _unused_growth(view: View) -> Samples:
     return one(float(flow.bytes[a:b].sum() / flow.full_bytes / before), bulk_s)
 
 
+@ROWS.add(
+    "unused_growth_later", "flight soon in a large body, relative to that before a time with little to send", "", 2
+)
 def _unused_growth_later(view: View) -> Samples:
     """Return the largest flight soon in the last body, divided by that at the end of the first.
 
@@ -117,31 +131,3 @@ def _unused_growth_later(view: View) -> Samples:
     if numpy.isnan(after) or numpy.isnan(before) or before < _LEAST_WINDOW:
         raise Invisible("the window of the first body was too small, or is not known")
     return one(after / before, bulk_s)
-
-
-ROWS = (
-    Observable(
-        name="burst_after_pause", title="longest burst after a silence", unit=_PACKETS, digits=1,
-        of=_burst_after_pause,
-    ),
-    Observable(
-        name="window_after_pause", title="flight soon after a silence, relative to that before it", unit="", digits=2,
-        of=_window_after_pause,
-    ),
-    Observable(
-        name="rate_after_pause", title="rate in the round trip after a silence, relative to the link's", unit="",
-        digits=2, of=_rate_after_pause,
-    ),
-    Observable(
-        name="rate_soon_after_pause", unit="", digits=2, of=_rate_soon_after_pause,
-        title="rate in the second to the fourth round trip after a silence, relative to the link's",
-    ),
-    Observable(
-        name="unused_growth", unit="", digits=2, of=_unused_growth,
-        title="sent in the first round trip of a large body, relative to the most in flight before",
-    ),
-    Observable(
-        name="unused_growth_later", unit="", digits=2, of=_unused_growth_later,
-        title="flight soon in a large body, relative to that before a time with little to send",
-    ),
-)  # fmt: skip

@@ -249,6 +249,21 @@ class Observable:
         return float(_TAKES[self.take](samples.values))
 
 
+class Rows(dict[str, Observable]):
+    """Observables by name: a part of the table of all, beside the functions that read them."""
+
+    def add(
+        self, name: str, title: str, unit: str, digits: int, **more: Any
+    ) -> Callable[[Callable[[View], Samples]], Callable[[View], Samples]]:
+        """Return a decorator that makes a function the `of` of an Observable; `more`: further fields of that."""
+
+        def put(of: Callable[[View], Samples]) -> Callable[[View], Samples]:
+            self[name] = Observable(name=name, title=title, unit=unit, digits=digits, of=of, **more)
+            return of
+
+        return put
+
+
 @functools.lru_cache(maxsize=4096)
 def _looked(observable: Observable, by_trial: _ByTrial) -> Samples | Invisible:
     # Cached, because each trial is judged again at every later look and at the end.
