@@ -15,6 +15,7 @@ from typing import Annotated
 
 from conformance.catalogue import documents, mutant_record, scenarios
 from conformance.catalogue.mutant_record import MutantTrials
+from conformance.catalogue.questions import zone_questions
 from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches, unused
@@ -30,7 +31,7 @@ from conformance.model.errors import UserError
 from conformance.model.judging import grid as grids
 from conformance.model.judging.question import Key
 from conformance.model.judging.session import Answer, Plan, Session, plan
-from conformance.model.judging.verdict import Verdict, ask, looks
+from conformance.model.judging.verdict import Verdict, looks
 from conformance.model.judging.zone import Zone
 from conformance.model.networks.place import Point
 from conformance.model.studies import mutants
@@ -239,7 +240,11 @@ def asked(
 ) -> Plan:
     """Return a Plan that asks about all cells of these zones but measures only `where`, [(profile, cell)], if given."""
     questions = [
-        ask(zone, scenarios.setting(zone.profile, place), algorithm) for zone in zones for place in zone.intervals
+        question
+        for zone in zones
+        for question in zone_questions(
+            zone, [scenarios.setting(zone.profile, place) for place in zone.intervals], algorithm
+        )
     ]
     return plan(
         questions,
@@ -269,8 +274,17 @@ def at(answer: Answer) -> Where:
 
 
 def judged(whole: Plan, answers: Iterable[Answer]) -> tuple[Verdict, ...]:
-    """Return the settled verdicts of Answers, in the order of the plan's zones and their cells. Raise UserError."""
-    events = [judgement for answer in answers for judgement in answer.judged]
+    """Return the settled verdicts of Answers, in the order of the plan's zones and their cells. Raise UserError.
+
+    A kind of cells is judged once all of its cells were measured, by the trials that they then have.
+    """
+    measured = {answer.key: answer for answer in answers}
+    events = [judgement for answer in measured.values() for judgement in answer.judged]
+    events += [
+        whole.judge(question, {key[1]: measured[key].measurements for key in question.keys})
+        for question in whole.questions
+        if len(question.settings) > 1 and measured.keys() >= set(question.keys)
+    ]
     return tuple(finding.verdict for finding in Session(plan=whole, confirms=False).findings(lambda plan: events))
 
 

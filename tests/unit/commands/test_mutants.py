@@ -338,6 +338,24 @@ def made_up(monkeypatch, tmp_path):
 PLAN = mutants.MutantOptions(profile=None, trials=5, max_trials=20, first_seed=101, results="r.jsonl", workers=1)
 
 
+def test_a_zone_of_kinds_judges_a_mutant_kind_by_kind():
+    """It is asked what `pytest -m ALGORITHM` asks, of kinds whose cells were all measured."""
+    found = documents.zone_of("bbrv3", "heatmap", "packets")
+    asked = mutants.asked("bbrv3", [found], dataclasses.replace(PLAN, max_trials=5))
+    lossless = [cell for cell in found.cells if not cell.loss_pct]
+
+    def answer(cell):
+        where, median = documents.profile("packets", cell), found.intervals[cell].basis.median
+        made = [measurement(0.7 * median, seed, algorithm="bbrv3") for seed in range(101, 106)]
+        made = [dataclasses.replace(one, trial=dataclasses.replace(one.trial, setting=where)) for one in made]
+        return Answer(algorithm="bbrv3", setting=where, measurements=made, judged=asked.judged(("bbrv3", where), made))
+
+    told = mutants.judged(asked, map(answer, lossless))
+    statuses = {"no-random-loss": Status.VIOLATES, "no-random-loss-even": Status.CONFORMS}
+    assert {one.place.id: one.status for one in told if one.n} == statuses
+    assert not [one for one in mutants.judged(asked, map(answer, lossless[1:])) if one.n]
+
+
 def ran(ids, plan, record, target, console):
     """Do what the command does; return its exit status."""
     found = mutants.compute(ids, plan, record, ConsoleNotes(console))
