@@ -4,6 +4,7 @@ import dataclasses
 import enum
 import math
 from collections.abc import Callable
+from typing import Any
 
 from conformance.model.metrics.group_metrics import Measured, OfGroup
 
@@ -89,23 +90,21 @@ class Metric:
 
 
 def shared(
-    name: str,
-    title: str,
-    heading: str,
-    of: OfGroup,
-    *,
-    digits: int = 1,
-    margin: float,
-    full_scale: float,
-    unit: str = "",
-    most: float | None = None,
-    missing: str | None = None,
-    only_above: bool = False,
-    only_below: bool = False,
-) -> Metric:
-    """Return a metric of groups of flows."""
+    name: str, title: str, heading: str, of: OfGroup, *, full_scale: float, digits: int = 1, **more: Any
+) -> Metric:  # fmt: skip
+    """Return a metric of groups of flows; `more`: further fields."""
     return Metric(
-        name=name, title=title, noun=title, heading=heading, unit=unit, digits=digits, most=most, margin=margin,
-        only_above=only_above, only_below=only_below, full_scale=full_scale, full_difference=full_scale / 3,
-        missing=missing, column=name, of=of,
+        name=name, title=title, noun=title, heading=heading, of=of, column=name, digits=digits, full_scale=full_scale,
+        full_difference=full_scale / 3, **more,
+    )  # fmt: skip
+
+
+def alone(
+    name: str, title: str, heading: str, of: Callable[[Measured], float | None], *, noun: str = "", column: str = "",
+    **more: Any,
+) -> Metric:  # fmt: skip
+    """Return a metric of a transfer that is alone in a cell; `more`: further fields."""
+    return Metric(
+        name=name, title=title, noun=noun or title, heading=heading, of=lambda measured, group: of(measured),
+        column=column or name, of_transfer=True, **more,
     )  # fmt: skip

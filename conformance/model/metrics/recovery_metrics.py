@@ -99,16 +99,9 @@ def _was_to_end_s(flow: Record, group: Flows) -> float | None:
 
 #: rows of the table of metrics (metrics.py)
 ROWS: tuple[Metric, ...] = (
-    shared(
-        "recovery_s",
-        "recovery",
-        "Time from the last change of the network until flows have 90 % of their new share",
-        recovery_s,
-        unit="s",
-        digits=2,
-        margin=1.0,  # it depends on where a backed-off timer stands when an outage of 1 s ends
-        full_scale=10.0,
-        only_above=True,
+    shared(  # margin: it depends on where a backed-off timer stands when an outage of 1 s ends
+        "recovery_s", "recovery", "Time from the last change of the network until flows have 90 % of their new share",
+        recovery_s, unit="s", digits=2, margin=1.0, full_scale=10.0, only_above=True,
     ),
     shared(
         "recovery_lost_pct", "lost after the change",

@@ -17,95 +17,55 @@ from conformance.model.metrics import (
     transfer_metrics,
 )
 from conformance.model.metrics.metric import Metric, Timeout
+from conformance.model.metrics.metric import alone as _alone
 from conformance.model.metrics.metric import shared as _shared
 
 _share = functools.partial(_shared, unit="%", most=100.0)
 
-UTILIZATION = Metric(
-    name="utilization", title="utilization", noun="utilization", heading="Utilization: goodput over bandwidth",
-    digits=2, most=1.0, margin=0.0005, full_scale=1.0, full_difference=0.3, timeout=Timeout.UPPER_BOUND,
-    column="utilization", of=lambda measured, group: measured.metrics.get("utilization"), of_transfer=True,
+
+def _marked_pct(measured: group_metrics.Measured, group: str | None) -> float | None:
+    return group_metrics.marked_pct(measured, group) if measured.flows else transfer_metrics.marked_pct(measured)
+
+
+UTILIZATION = _alone(
+    "utilization", "utilization", "Utilization: goodput over bandwidth",
+    lambda measured: measured.metrics.get("utilization"), digits=2, most=1.0, margin=0.0005, full_scale=1.0,
+    full_difference=0.3, timeout=Timeout.UPPER_BOUND,
 )  # fmt: skip
-LOST_PCT = Metric(
-    name="lost_pct",
-    title="lost",
-    noun="loss",
-    heading="Lost: share of the sender's bytes that never arrived, %",
-    unit="%",
-    digits=1,
-    most=100.0,
-    margin=0.3,  # one lost burst of a short transfer
-    full_scale=8.0,
-    full_difference=3.0,
-    column="lost",
-    of=lambda measured, group: transfer_metrics.lost_pct(measured),
-    of_transfer=True,
-)
-BACK_TO_BACK = Metric(
-    name="back_to_back_packets",
-    title="sent at once",
-    noun="burst",
-    heading="Packets sent back to back: 99 % of them left in bursts no longer than this",
-    unit="packets",
-    digits=1,
-    least=1.0,
-    margin=1.0,  # one more packet, if two acknowledgements come together
-    only_above=True,
-    full_scale=20.0,
-    full_difference=10.0,
-    column="at_once",
-    of=lambda measured, group: measured.metrics.get("back_to_back_packets"),
-    of_transfer=True,
-)
+#: margin: one lost burst of a short transfer
+LOST_PCT = _alone(
+    "lost_pct", "lost", "Lost: share of the sender's bytes that never arrived, %", transfer_metrics.lost_pct,
+    noun="loss", column="lost", unit="%", digits=1, most=100.0, margin=0.3, full_scale=8.0, full_difference=3.0,
+)  # fmt: skip
+#: margin: one more packet, if two acknowledgements come together
+BACK_TO_BACK = _alone(
+    "back_to_back_packets", "sent at once",
+    "Packets sent back to back: 99 % of them left in bursts no longer than this",
+    lambda measured: measured.metrics.get("back_to_back_packets"), noun="burst", column="at_once", unit="packets",
+    digits=1, least=1.0, margin=1.0, only_above=True, full_scale=20.0, full_difference=10.0,
+)  # fmt: skip
 #: {name: Metric}, in the order of reports; every report shows the first two, and others only if a zone judges them
 METRICS: Mapping[str, Metric] = {
     metric.name: metric
     for metric in (
         UTILIZATION,
         LOST_PCT,
-        Metric(
-            name="queue_mean_bdp",
-            title="mean queue",
-            noun="mean queue",
-            heading="Mean queue at the bottleneck, in bandwidth-delay products",
-            unit="BDP",
-            digits=2,
-            margin=0.02,  # a queue that is nearly empty may hold one packet or two
-            full_scale=1.0,
+        _alone(  # margin: a queue that is nearly empty may hold one packet or two
+            "queue_mean_bdp", "mean queue", "Mean queue at the bottleneck, in bandwidth-delay products",
+            transfer_metrics.queue_mean_bdp, column="queue", unit="BDP", digits=2, margin=0.02, full_scale=1.0,
             full_difference=0.3,
-            column="queue",
-            of=lambda measured, group: transfer_metrics.queue_mean_bdp(measured),
-            of_transfer=True,
         ),
-        Metric(
-            name="transfer_rtts",
-            title="transfer",
-            noun="length",
-            heading="Length of the transfer, in round trips",
-            unit="round trips",
-            digits=1,
-            margin=0.3,  # pacing spreads a window over part of a round trip
-            full_scale=10.0,
-            full_difference=3.0,
-            missing="its client does not say when the handshake ended",
-            column="transfer",
-            of=lambda measured, group: transfer_metrics.transfer_rtts(measured),
-            of_transfer=True,
+        _alone(  # margin: pacing spreads a window over part of a round trip
+            "transfer_rtts", "transfer", "Length of the transfer, in round trips", transfer_metrics.transfer_rtts,
+            noun="length", column="transfer", unit="round trips", digits=1, margin=0.3, full_scale=10.0,
+            full_difference=3.0, missing="its client does not say when the handshake ended",
         ),
         BACK_TO_BACK,
-        Metric(
-            name="loss_events_per_min",
-            title="loss events",
-            noun="rate of loss events",
-            heading="Loss events a minute: how often the bottleneck's queue overflows after slow start",
-            unit="a minute",
-            digits=1,
-            margin=0.3,  # one sample of the trace more or less, in a minute
-            full_scale=30.0,
-            full_difference=10.0,
-            column="loss_events",
-            of=lambda measured, group: transfer_metrics.loss_events_per_min(measured),
-            of_transfer=True,
+        _alone(  # margin: one sample of the trace more or less, in a minute
+            "loss_events_per_min", "loss events",
+            "Loss events a minute: how often the bottleneck's queue overflows after slow start",
+            transfer_metrics.loss_events_per_min, noun="rate of loss events", column="loss_events", unit="a minute",
+            digits=1, margin=0.3, full_scale=30.0, full_difference=10.0,
         ),
         _shared(
             "group_goodput_mbps", "goodput", "Goodput of all flows of a group together", group_metrics.goodput_mbps,
@@ -168,15 +128,8 @@ METRICS: Mapping[str, Metric] = {
             unit="%", digits=2, margin=0.2, full_scale=20.0, missing="only the kernel's TCP says what it sends",
         ),
         _share(
-            "marked_pct",
-            "marked",
-            "Share of the bottleneck's packets that it marked (ECN CE), %",
-            lambda measured, group: (
-                group_metrics.marked_pct(measured, group) if measured.flows else transfer_metrics.marked_pct(measured)
-            ),
-            digits=2,
-            margin=0.2,
-            full_scale=10.0,
+            "marked_pct", "marked", "Share of the bottleneck's packets that it marked (ECN CE), %", _marked_pct,
+            digits=2, margin=0.2, full_scale=10.0,
         ),
         _share(
             "dropped_pct", "dropped", "Share of the packets that the bottleneck's queue dropped, %",
@@ -192,12 +145,10 @@ METRICS: Mapping[str, Metric] = {
             "How far others are below an equal share of the bottleneck's rate while all run, %",
             group_metrics.below_equal_pct, margin=5.0, full_scale=100.0, only_above=True,
         ),
-        Metric(
-            name="harm_pct", title="harm", noun="harm",
-            heading="Harm: how much less others get while all run than beside their own kind, %", unit="%", digits=1,
-            most=100.0, margin=5.0, only_above=True, full_scale=100.0, full_difference=100.0 / 3,
-            missing="no zone says what the others have beside their own kind", column="harm_pct",
-            of=lambda measured, group: None, against=group_metrics.harm_pct,
+        _share(
+            "harm_pct", "harm", "Harm: how much less others get while all run than beside their own kind, %",
+            lambda measured, group: None, margin=5.0, full_scale=100.0, only_above=True,
+            missing="no zone says what the others have beside their own kind", against=group_metrics.harm_pct,
         ),
         *(
             _shared(

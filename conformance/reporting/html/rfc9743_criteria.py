@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Callable
 
 from conformance.model.networks.network import Network
-from conformance.reporting.heatmaps import Series
 from conformance.reporting.html import rfc9743_figures as figures
+from conformance.reporting.html.rfc9743_figures import Figures
 
 MEASURED, PARTLY, NOT = "measured", "measured in part", "not measured"
 
@@ -25,7 +25,7 @@ class Criterion:
     asks: str
     status: str
     says: str
-    figures: Callable[[Series], dict[str, str]] | None = None
+    figures: Figures | None = None
     shared: bool = False
     scenarios: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()

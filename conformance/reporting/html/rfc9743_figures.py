@@ -1,6 +1,6 @@
 """Compute figures for criteria of RFC 9743: functions of a Series return {column: text}, {} if it has none."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from conformance.model.judging import statistics
 from conformance.model.networks.network import Network
@@ -13,6 +13,8 @@ DEEP_BDP = 4
 _EXTREME_PCT, _SLOW_MBPS, _SHORT_MS = 10, 1, 2
 #: {the kernel's name of an algorithm: this suite's name}, if they differ
 _MAINLINE = {"bbr": "bbrv1"}
+#: a function that returns {column: text} of a Series
+Figures = Callable[[Series], dict[str, str]]
 
 
 def span(values: Sequence[float], form: str, unit: str = "", noun: str = "cells") -> str | None:
@@ -42,6 +44,37 @@ def _some(**columns: str | None) -> dict[str, str]:
 
 def _no_loss(cell: Cell) -> bool:
     return cell.loss_pct == 0
+
+
+def _utilization(column: str, wanted: Callable[[Cell], bool]) -> Figures:
+    """Return the function for the utilization of the cells that are `wanted`."""
+    return lambda series: _some(**{column: span(_medians(series, "utilization", wanted), ".2f")})
+
+
+wired = _utilization("utilization without random loss", _no_loss)
+wireless = _utilization("utilization with random loss", lambda c: c.loss_pct > 0)
+data_centers = _utilization("utilization at 2 ms or less", lambda c: 2 * c.one_way_delay_ms <= _SHORT_MS)
+constrained = _utilization("utilization at 1 Mbit per s or less", lambda c: c.bandwidth_mbps <= _SLOW_MBPS)
+
+
+def _behind(queues: Collection[str], **shares: tuple[str, Callable[[Cell], bool]]) -> Figures:
+    """Return the function for utilization behind these queues, and for `shares`: {column: (metric in %, its cells)}."""
+
+    def figures(series: Series) -> dict[str, str]:
+        if series.setting.queue.partition(":")[0] not in queues:
+            return {}
+        return _some(
+            bottleneck=series.setting.queue if len(queues) > 1 else None,
+            utilization=span(_medians(series, "utilization", bool), ".2f"),
+            **{column: span(_medians(series, *where), ".2f", " %") for column, where in shares.items()},
+        )
+
+    return figures
+
+
+tail_drop = _behind(("bfifo", "pfifo"), lost=("lost_pct", _no_loss))
+aqm = _behind(("red", "fq_codel", "codel", "cake", "pie"), lost=("lost_pct", bool), marked=("marked_pct", bool))
+policed = _behind(("policer",), lost=("lost_pct", bool))
 
 
 def collapse(series: Series) -> dict[str, str]:
@@ -82,36 +115,11 @@ def high_loss(series: Series) -> dict[str, str]:
     )
 
 
-def wired(series: Series) -> dict[str, str]:
-    """Return the utilization of cells without random loss."""
-    return _some(utilization_without_random_loss=span(_medians(series, "utilization", _no_loss), ".2f"))
-
-
-def wireless(series: Series) -> dict[str, str]:
-    """Return the utilization of cells with random loss."""
-    return _some(utilization_with_random_loss=span(_medians(series, "utilization", lambda c: c.loss_pct > 0), ".2f"))
-
-
 def high_delay(series: Series) -> dict[str, str]:
     """Return the utilization at the longest delay of the results."""
     most = max(cell.one_way_delay_ms for cell in series.cells)
     longest = span(_medians(series, "utilization", lambda c: c.one_way_delay_ms == most), ".2f")
     return _some(longest_round_trip=f"{2 * most:g} ms", utilization_at_that_round_trip=longest)
-
-
-def data_centers(series: Series) -> dict[str, str]:
-    """Return the utilization at round trips of at most 2 ms."""
-    short = _medians(series, "utilization", lambda c: 2 * c.one_way_delay_ms <= _SHORT_MS)
-    return _some(utilization_at_2_ms_or_less=span(short, ".2f"))
-
-
-def constrained(series: Series) -> dict[str, str]:
-    """Return the utilization at rates of at most 1 Mbit/s."""
-    return _some(
-        utilization_at_1_Mbit_per_s_or_less=span(
-            _medians(series, "utilization", lambda c: c.bandwidth_mbps <= _SLOW_MBPS), ".2f"
-        )
-    )
 
 
 def coverage(series: Series) -> dict[str, str]:
@@ -124,39 +132,6 @@ def coverage(series: Series) -> dict[str, str]:
         round_trips=f"{min(rtts):g} to {max(rtts):g} ms",
         random_loss=f"{min(losses):g} to {max(losses):g} %",
         bottleneck=series.setting.queue,
-    )
-
-
-def tail_drop(series: Series) -> dict[str, str]:
-    """Return utilization and loss, if the bottleneck has a FIFO."""
-    if series.setting.queue.partition(":")[0] not in ("bfifo", "pfifo"):
-        return {}
-    return _some(
-        bottleneck=series.setting.queue,
-        utilization=span(_medians(series, "utilization", bool), ".2f"),
-        lost=span(_medians(series, "lost_pct", _no_loss), ".2f", " %"),
-    )
-
-
-def aqm(series: Series) -> dict[str, str]:
-    """Return utilization, loss and marks, if the bottleneck has active queue management."""
-    if series.setting.queue.partition(":")[0] not in ("red", "fq_codel", "codel", "cake", "pie"):
-        return {}
-    return _some(
-        bottleneck=series.setting.queue,
-        utilization=span(_medians(series, "utilization", bool), ".2f"),
-        lost=span(_medians(series, "lost_pct", bool), ".2f", " %"),
-        marked=span(_medians(series, "marked_pct", bool), ".2f", " %"),
-    )
-
-
-def policed(series: Series) -> dict[str, str]:
-    """Return utilization and loss behind a policer."""
-    if series.setting.queue != "policer":
-        return {}
-    return _some(
-        utilization=span(_medians(series, "utilization", bool), ".2f"),
-        lost=span(_medians(series, "lost_pct", bool), ".2f", " %"),
     )
 
 
