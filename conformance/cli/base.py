@@ -18,6 +18,7 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 from conformance import __version__
+from conformance.commands.made_result import Item, Made
 from conformance.commands.result import Result, printed
 from conformance.commands.status import ExitStatus
 from conformance.model.errors import UserError
@@ -64,6 +65,11 @@ def out_folder(default: str) -> Callable[[click.decorators.FC], click.decorators
     )  # fmt: skip
 
 
+def out_file(about: str, required: bool = False) -> Callable[[click.decorators.FC], click.decorators.FC]:
+    """Return the option --out for what a command writes only if asked; the command gets the path as `target`."""
+    return click.option("--out", "target", required=required, type=click.Path(path_type=pathlib.Path), help=about)
+
+
 _R = TypeVar("_R", bound=Result)
 
 
@@ -88,6 +94,13 @@ def finish(result: _R, form: str, show: Callable[[_R, Console], None], lines: It
     for line in lines:
         progress_console(form).print(line, soft_wrap=True)
     sys.exit(int(result.exit_status))
+
+
+def finish_made(command: str, items: Iterable[Item], form: str, exit_status: ExitStatus = ExitStatus.DONE) -> NoReturn:
+    """Show what a command made, and exit."""
+    from conformance.reporting.text import made
+
+    finish(Made(command=command, items=tuple(items), exit_status=exit_status), form, made.show)
 
 
 def print_document(result: Result) -> None:

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 import click
 
-from conformance.cli.base import FORMAT, err, finish, progress_console
+from conformance.cli.base import FORMAT, err, finish, finish_made, progress_console
 from conformance.cli.measuring import SOURCE
+from conformance.commands.made_result import Item
 
 
 @click.group()
@@ -30,9 +31,8 @@ def kernel_build(name: str, source: str | None, patches: Sequence[str], jobs: in
 
     Without --source, the source is Debian's linux-source-7.2. A kernel that is already built is not built again.
     """
-    from conformance.commands.made_result import Item, Made
     from conformance.kernel import build
-    from conformance.reporting.text import made, progress
+    from conformance.reporting.text import progress
 
     def note(line: str) -> None:
         err.print(line, soft_wrap=True)
@@ -47,7 +47,7 @@ def kernel_build(name: str, source: str | None, patches: Sequence[str], jobs: in
         built = build.build(name, source, patches, show, jobs, note)
     words = f"kernel {built.name}: Linux {built.release}, {built.digest}, {built.binary}"
     item = Item(name=built.name, words=words, path=str(built.binary), digest=built.digest)
-    finish(Made(command="kernel build", items=[item]), form, made.show)
+    finish_made("kernel build", [item], form)
 
 
 @kernel.command("variant")
@@ -60,14 +60,13 @@ def kernel_variant(name: str, of: str, parameters: Sequence[str], form: str) -> 
 
     The variant is called NAME. It is booted once, to check that it has the parameters.
     """
-    from conformance.commands.made_result import Item, Made
     from conformance.lab import kernel_variant
-    from conformance.reporting.text import made, setup
+    from conformance.reporting.text import setup
 
     variant = kernel_variant.make(name, of, kernel_variant.parse(parameters))
     words = f"kernel {variant.name}: {setup.described(variant)}"
     item = Item(name=variant.name, words=words, path=str(variant.binary), digest=variant.digest)
-    finish(Made(command="kernel variant", items=[item]), form, made.show)
+    finish_made("kernel variant", [item], form)
 
 
 @kernel.command("digest")
@@ -80,12 +79,10 @@ def kernel_digest(source: str | None, patches: Sequence[str], form: str) -> None
     If the source is on this machine, it is the digest that `build` would store the kernel under. If not, the package's
     hash in apt's lists, or else its name, stands for the source. Nothing is fetched, and nothing is compiled.
     """
-    from conformance.commands.made_result import Item, Made
     from conformance.kernel import build
-    from conformance.reporting.text import made
 
     digest = build.digest_of(source, patches, lambda what: err.print(what, soft_wrap=True))
-    finish(Made(command="kernel digest", items=[Item(name="kernel", words=digest, digest=digest)]), form, made.show)
+    finish_made("kernel digest", [Item(name="kernel", words=digest, digest=digest)], form)
 
 
 @kernel.command("list")
@@ -147,16 +144,14 @@ def adapter_new(name: str, language: str, into: str, transport: str, form: str) 
     It is made from a scaffold that already works.
     """
     from conformance.commands import adapter_new
-    from conformance.commands.made_result import Item, Made
     from conformance.lab import manifest
-    from conformance.reporting.text import made
 
     path = adapter_new.new(name, language, into, transport)
     algorithm = manifest.read(str(path)).offered()[0]
     words = f"{path.parent} is ready: its README.txt says what to change first. Now run"
     for command in ("adapter build", "adapter check", f"run {algorithm} --grid 10mbps-20ms-1pct --stack"):
         words += f"\n  conformance {command} {path}"
-    finish(Made(command="adapter new", items=[Item(name=name, words=words, path=str(path))]), form, made.show)
+    finish_made("adapter new", [Item(name=name, words=words, path=str(path))], form)
 
 
 @adapter.command("build")

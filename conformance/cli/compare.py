@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from conformance.cli import measuring
-from conformance.cli.base import FORMAT, TRIALS, Finite, finish, notes
+from conformance.cli.base import FORMAT, TRIALS, Finite, finish, notes, out_file
 from conformance.engine.benches import Choice
 
 
@@ -69,10 +69,7 @@ from conformance.engine.benches import Choice
 )
 @measuring.RESULTS
 @measuring.WORKERS
-@click.option(
-    "--out", "target", type=click.Path(path_type=pathlib.Path),
-    help="Folder to write compare.md, compare.json and compare.svg to.",
-)  # fmt: skip
+@out_file("Folder to write compare.md, compare.json and compare.svg to.")
 @FORMAT
 def compare(
     choice: Choice, base: str, head: str, algorithms: Sequence[str], budget: str, target: pathlib.Path | None,

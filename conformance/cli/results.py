@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from conformance.cli.base import FORMAT, echo, err, finish, out_folder, progress_console
+from conformance.cli.base import FORMAT, echo, err, finish, finish_made, out_file, out_folder, progress_console
+from conformance.commands.made_result import Item
 from conformance.model.errors import UserError
 from conformance.results.store import DEFAULT_RESULTS
 from conformance.support import extras, files, paths
@@ -55,10 +56,8 @@ def report(
 
     It shows schemes, cells, comparisons, the criteria of RFC 9743, and data.
     """
-    from conformance.commands.made_result import Item, Made
     from conformance.reporting import heatmaps
     from conformance.reporting.html import site
-    from conformance.reporting.text import made
     from conformance.reporting.text import terminal as drawn
 
     source = _source(results or (_published() if with_history else ()))
@@ -66,7 +65,7 @@ def report(
     if terminal:
         drawn.show(heatmaps.all_series(source.measurements), progress_console(form))
     page = str(site.write(source, target, with_history=with_history).absolute())
-    finish(Made(command="report", items=[Item(name="site", words=f"report: {page}", path=page)]), form, made.show)
+    finish_made("report", [Item(name="site", words=f"report: {page}", path=page)], form)
 
 
 @click.command()
@@ -110,16 +109,14 @@ def publish(results: Sequence[pathlib.Path], target: pathlib.Path, form: str) ->
     Writes a file for each stack into a folder, without data that no report shows. Results of scenarios, whose flows
     share a network, go into its folder "scenarios". Existing files keep algorithms that RESULTS lack.
     """
-    from conformance.commands.made_result import Item, Made
     from conformance.reporting import published
-    from conformance.reporting.text import made
 
     read = _source(results)
     items = [
         Item(name=path.name, words=f"{path}: {path.stat().st_size / 1000:.0f} kB", path=str(path))
         for path in (*published.write(read, target), *published.write_scenarios(read, target))
     ]
-    finish(Made(command="publish", items=items), form, made.show)
+    finish_made("publish", items, form)
 
 
 @click.command()
@@ -146,16 +143,14 @@ def plot(
     heatmap and loss draw utilization or loss with zone and difference; compare draws several schemes side by side.
     """
     extras.need("figures")
-    from conformance.commands.made_result import Item, Made
     from conformance.reporting import charts, figures, heatmaps
-    from conformance.reporting.text import made
 
     series = heatmaps.all_series(_source(results).measurements)
     items = []
     for name, chart in figures.chosen(what, series, algorithm, stack):
         path = str(files.write(folder / f"{name}.{kind}", charts.render(chart, kind), "choose another --out"))
         items.append(Item(name=name, words=path, path=path))
-    finish(Made(command="plot", items=items), form, made.show)
+    finish_made("plot", items, form)
 
 
 @click.command()
@@ -175,7 +170,7 @@ def fidelity(results: Sequence[pathlib.Path], published: pathlib.Path | None, fo
 
 @click.command()
 @click.argument("results", nargs=-1, required=True, type=click.Path(path_type=pathlib.Path))
-@click.option("--out", "target", required=True, type=click.Path(path_type=pathlib.Path), help="Results file to write.")
+@out_file("Results file to write.", required=True)
 @FORMAT
 def merge(results: Sequence[pathlib.Path], target: pathlib.Path, form: str) -> None:
     """Merge the RESULTS of shards into one file.

@@ -6,11 +6,12 @@ from typing import Any
 
 import click
 
-from conformance.cli.base import FORMAT, SEED, TRIALS, finish, notes, out_folder, written
+from conformance.cli.base import FORMAT, SEED, TRIALS, finish, finish_made, notes, out_file, out_folder, written
 from conformance.cli.measuring import EXECUTOR, RESULTS, WORKERS, refuse_given
+from conformance.commands.made_result import Item
 from conformance.engine.workers import Executor
 
-_OUT = click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Also write Markdown: FILE.md.")
+_OUT = out_file("Also write Markdown: FILE.md.")
 
 
 @click.group()
@@ -102,14 +103,12 @@ def publish(what: str, results: tuple[pathlib.Path, ...], target: pathlib.Path, 
     these must be of the same build, kernel and lab as those of the same algorithm in RESULTS.
     """
     from conformance.catalogue import studies
-    from conformance.commands.made_result import Item, Made
     from conformance.reporting import published
-    from conformance.reporting.text import made
     from conformance.results import store
 
     path = published.write_study(studies.find(what), store.read(*results), target)
     item = Item(name=path.name, words=f"{path}: {path.stat().st_size / 1000:.0f} kB", path=str(path))
-    finish(Made(command="dev study publish", items=[item]), form, made.show)
+    finish_made("dev study publish", [item], form)
 
 
 def _written(

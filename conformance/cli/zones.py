@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 import click
 
-from conformance.cli.base import FORMAT, Name, finish, progress_console, written
+from conformance.cli.base import FORMAT, Name, finish, finish_made, out_file, progress_console, written
+from conformance.commands.made_result import Item
 from conformance.commands.status import ExitStatus
 from conformance.model.errors import UserError
 from conformance.model.metrics.table import METRICS, UTILIZATION
@@ -62,14 +63,12 @@ def zones_fmt(files: Sequence[str], only_check: bool, form: str) -> None:
     FILES are files or ids of zones (default: all that ship).
     """
     from conformance.catalogue import documents, lint
-    from conformance.commands.made_result import Item, Made
-    from conformance.reporting.text import made
 
     unlike = [path for path in files or documents.zone_files("*") if not lint.format_file(path, not only_check)]
     what = "not canonical" if only_check else "written"
     items = [Item(name=str(path), words=f"{what}: {path}", path=str(path)) for path in unlike]
     status = ExitStatus.VIOLATES if unlike and only_check else ExitStatus.DONE
-    finish(Made(command="dev zones fmt", items=items, exit_status=status), form, made.show)
+    finish_made("dev zones fmt", items, form, status)
 
 
 @dev_zones.command("diff")
@@ -124,7 +123,7 @@ def zones_show(zone: str, form: str) -> None:
     "--beside", multiple=True, type=click.Path(path_type=pathlib.Path), metavar="RESULTS",
     help="Let the zone rest on another implementation's runs, too (repeatable).",
 )  # fmt: skip
-@click.option("--out", "target", required=True, type=click.Path(path_type=pathlib.Path), help="File to write.")
+@out_file("File to write.", required=True)
 @FORMAT
 def zones_derive(
     algorithm: str,
@@ -142,8 +141,6 @@ def zones_derive(
     implementations given by --beside, and documents.
     """
     from conformance.catalogue import derive
-    from conformance.commands.made_result import Item, Made
-    from conformance.reporting.text import made
 
     zone = derive.derive_file(results, algorithm, version_text, target, metric, profile, beside)
     fewest = min(i.basis.n for i in zone.intervals.values())
@@ -151,7 +148,7 @@ def zones_derive(
         said = f"some {zone.noun}s have only {fewest} trials: the fewer, the less they detect; zones that ship have"
         progress_console(form).print(f"{said} {derive.USUAL_TRIALS} a {zone.noun}", style="yellow", soft_wrap=True)
     item = Item(name=zone.id, words=f"zone {zone.summary}, {target}", path=str(target))
-    finish(Made(command="zones derive", items=[item]), form, made.show)
+    finish_made("zones derive", [item], form)
 
 
 @dev_zones.command("smoke")
@@ -162,14 +159,12 @@ def zones_smoke(form: str) -> None:
     Smoke cells are those that tell an algorithm from the others.
     """
     from conformance.catalogue import separation
-    from conformance.commands.made_result import Item, Made
-    from conformance.reporting.text import made
 
     items = [
         Item(name=zone.id, words=f"zone {zone.id}: {', '.join(cell.id for cell in zone.smoke) or 'none'}")
         for zone in separation.choose_smoke_cells()
     ]
-    finish(Made(command="dev zones smoke", items=items), form, made.show)
+    finish_made("dev zones smoke", items, form)
 
 
 @dev_zones.command("apart")
@@ -191,7 +186,7 @@ def zones_apart(algorithms: Sequence[str], profile: str, form: str) -> None:
 @click.argument("named", metavar="[ZONES]...", nargs=-1)
 @click.option("--trials", type=click.IntRange(5), help="Trials of a cell, at most [default: 20].")
 @click.option("--questions", type=click.IntRange(1), help="Cells that a session judges in all [default: 400].")
-@click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Also write Markdown: FILE.md.")
+@out_file("Also write Markdown: FILE.md.")
 @FORMAT
 def zones_power(
     named: Sequence[str], trials: int | None, questions: int | None, target: pathlib.Path | None, form: str
