@@ -34,8 +34,11 @@ class Room:
 
     def run(self, adapter, batches, cancelled):
         for trials in batches:
-            for trial in trials:
-                yield made(trial, self.kind)
+            yield from map(self.made, trials)
+
+    def made(self, trial):
+        """Return the Measurement of a trial, which other rooms invent in other ways."""
+        return made(trial, self.kind)
 
 
 def made(trial, kind):
@@ -111,11 +114,16 @@ def made_shared(trial, kind):
 
 
 class Adapter:
+    """An adapter that offers everything or, if algorithms are named, these."""
+
     name = STACK
-    manifest = types.SimpleNamespace(transport="tcp", offered=lambda: ["cubic", "reno", "bbr"])
+
+    def __init__(self, name=None, manifest=None, offers=()):
+        self.name, self._offers = name or self.name, offers
+        self.manifest = manifest or types.SimpleNamespace(transport="tcp", offered=lambda: ["cubic", "reno", "bbr"])
 
     def why_not(self, algorithm):
-        return None
+        return None if not self._offers or algorithm in self._offers else f"{self.name} does not offer {algorithm}"
 
 
 class Bench(benches.Bench):
@@ -123,17 +131,22 @@ class Bench(benches.Bench):
         return scheme(algorithm, stack=STACK)
 
 
+def bench_of(room, adapter=None, kind=Bench, lab_digest="7" * 16, choice=None):
+    """Return a bench whose trials are all made in this room."""
+    place = benches.BenchPlace(kernel=None, room=room)
+    return kind(
+        adapter=adapter or Adapter(), place=lambda algorithm: place, lab_digest=lab_digest,
+        choice=choice or benches.Choice(),
+    )  # fmt: skip
+
+
 def install(kind="good", room=Room, patch=setattr):
     """Make benches.find() return the fake bench in this process, until what `patch` did is undone."""
 
     def bench(choice=None):
-        choice = choice or benches.Choice()
-        if choice.stack == "missing":
+        if choice is not None and choice.stack == "missing":
             raise UserError("stack 'missing' is not known", "choose another")
-        place = benches.BenchPlace(kernel=None, room=room(kind))
-        return Bench(
-            adapter=Adapter(), place=lambda algorithm: place, lab_digest="7" * 16, choice=choice
-        )  # fmt: skip
+        return bench_of(room(kind), choice=choice)
 
     patch(benches, "find", bench)
 

@@ -50,24 +50,14 @@ def frozen(tmp_path, monkeypatch):
         scheme = measurement.trial.scheme
         firsts.setdefault((scheme.stack, scheme.algorithm), measurement.trial)
 
-    class Adapter:
-        def __init__(self, stack):
-            self.name, self.manifest = stack, manifest.read(stack)
-
-        def why_not(self, algorithm):
-            return None
-
     class Bench(benches.Bench):
         def scheme(self, algorithm):
             return firsts[self.adapter.name, algorithm].scheme
 
     def bench(choice):
         trial = next(trial for (stack, _), trial in firsts.items() if stack == choice.stack)
-        place = benches.BenchPlace(kernel=None, room=Silent("silent"))
-        return Bench(
-            adapter=Adapter(choice.stack), place=lambda _: place, lab_digest=trial.lab_digest,
-            choice=choice,
-        )  # fmt: skip
+        adapter = fake_room.Adapter(choice.stack, manifest.read(choice.stack))
+        return fake_room.bench_of(Silent("silent"), adapter, Bench, trial.lab_digest, choice)
 
     monkeypatch.setattr(benches, "find", bench)
     monkeypatch.chdir(tmp_path)

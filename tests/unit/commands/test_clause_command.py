@@ -30,14 +30,13 @@ HALVES = "CL012"
 class Packets(fake_room.Room):
     """A room whose sender is a Reno with random losses; `kind` is its beta."""
 
-    def run(self, adapter, batches, cancelled):
-        for trial in (trial for trials in batches for trial in trials):
-            draw = random.Random(trial.seed)
-            lost = frozenset(at for at in range(200, 6000) if draw.random() < 1 / 300)
-            sender = senders.Sender(lost=lost, ssthresh=20, beta=float(self.kind))
-            kept = senders.packets(sender, one_way_s=0.02, bytes_per_s=1.25e6).to_json()
-            metrics = {"bytes": 1, "completion_s": 1.0, "goodput_mbps": 1.0, "utilization": 0.5}
-            yield Measurement(trial=trial, outcome=Outcome.OK, metrics=metrics, packets=kept, host={"wall_s": 0.1})
+    def made(self, trial):
+        draw = random.Random(trial.seed)
+        lost = frozenset(at for at in range(200, 6000) if draw.random() < 1 / 300)
+        sender = senders.Sender(lost=lost, ssthresh=20, beta=float(self.kind))
+        kept = senders.packets(sender, one_way_s=0.02, bytes_per_s=1.25e6).to_json()
+        metrics = {"bytes": 1, "completion_s": 1.0, "goodput_mbps": 1.0, "utilization": 0.5}
+        return Measurement(trial=trial, outcome=Outcome.OK, metrics=metrics, packets=kept, host={"wall_s": 0.1})
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import random
 
+import fake_room
 import pytest
 import rich.console
 import senders
@@ -30,24 +31,23 @@ from conformance.results import store
 from conformance.support import schema
 
 
-class Room:
+class Room(fake_room.Room):
     """A room in which an algorithm behaves like the references of its own zones, or as `like` says of another's."""
 
     def __init__(self, kernel, like, outcome, shift, noise=None):
         self.kernel, self.like, self.outcome, self.shift, self.noise = kernel, like, outcome, shift, noise
 
-    def run(self, adapter, batches, cancelled):
-        for trial in (trial for trials in batches for trial in trials):
-            algorithm = self.like.get(trial.scheme.algorithm, trial.scheme.algorithm)
-            made = dataclasses.replace(made_like(algorithm, trial.setting), trial=trial)
-            if self.outcome is not Outcome.OK:
-                made = dataclasses.replace(made, outcome=self.outcome, message="as asked", metrics={}, evidence={})
-            elif self.kernel in self.shift:
-                rng = random.Random(f"{self.kernel} {trial}" if self.noise else trial.seed)
-                noise = self.noise or 0.01
-                value = made.utilization * self.shift[self.kernel] * rng.uniform(1 - noise, 1 + noise)
-                made = dataclasses.replace(made, metrics={**made.metrics, "utilization": value})
-            yield made
+    def made(self, trial):
+        algorithm = self.like.get(trial.scheme.algorithm, trial.scheme.algorithm)
+        made = dataclasses.replace(made_like(algorithm, trial.setting), trial=trial)
+        if self.outcome is not Outcome.OK:
+            return dataclasses.replace(made, outcome=self.outcome, message="as asked", metrics={}, evidence={})
+        if self.kernel not in self.shift:
+            return made
+        rng = random.Random(f"{self.kernel} {trial}" if self.noise else trial.seed)
+        noise = self.noise or 0.01
+        value = made.utilization * self.shift[self.kernel] * rng.uniform(1 - noise, 1 + noise)
+        return dataclasses.replace(made, metrics={**made.metrics, "utilization": value})
 
 
 @functools.cache
@@ -78,34 +78,18 @@ def world(monkeypatch, tmp_path):
     `noise`: how far trials scatter, differently on each kernel; without it, a seed gives the same value on both.
     """
 
-    class Adapter:
-        name = "fake"
-
-        def __init__(self, offers):
-            self._offers = offers
-            self.manifest = dataclasses.replace(
-                manifest.read("linux-tcp"), kernel_algorithms={name: name for name in offers}
-            )
-
-        def why_not(self, algorithm):
-            return None if not self._offers or algorithm in self._offers else f"fake does not offer {algorithm}"
-
     class Bench(benches.Bench):
         def scheme(self, algorithm):
             stack, kernel = self.choice.stack, self.place(algorithm).room.kernel
             return scheme(algorithm, stack=stack, stack_version="1.0", stack_digest=f"of {stack}", kernel_digest=kernel)
 
     def make(like=None, outcome=Outcome.OK, shift=None, offers=(), noise=None):
+        about = dataclasses.replace(manifest.read("linux-tcp"), kernel_algorithms={name: name for name in offers})
+        adapter = fake_room.Adapter("fake", about, offers)
+
         def bench(choice):
-            place = benches.BenchPlace(
-                kernel=None, room=Room(choice.kernel or "default", like or {}, outcome, shift or {}, noise)
-            )
-            return Bench(
-                choice=choice,
-                adapter=Adapter(offers),
-                place=lambda algorithm: place,
-                lab_digest="7" * 16,
-            )
+            room = Room(choice.kernel or "default", like or {}, outcome, shift or {}, noise)
+            return fake_room.bench_of(room, adapter, Bench, choice=choice)
 
         monkeypatch.setattr(benches, "find", bench)
         return {

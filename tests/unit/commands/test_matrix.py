@@ -3,6 +3,7 @@
 import dataclasses
 import re
 
+import fake_room
 import pytest
 import rich.console
 from helpers import measurement, scheme
@@ -31,18 +32,10 @@ class Half(Room):
         super().__init__("default", {}, Outcome.OK, {})
         self._spared = spared
 
-    def run(self, adapter, batches, cancelled):
-        for made in super().run(adapter, batches, cancelled):
-            half = {**made.metrics, "utilization": made.utilization / 2}
-            yield made if made.trial.seed in self._spared else dataclasses.replace(made, metrics=half)
-
-
-class FakeAdapter:
-    name = "ngtcp2"
-    manifest = manifest.read("linux-tcp")
-
-    def why_not(self, algorithm):
-        return None
+    def made(self, trial):
+        usual = super().made(trial)
+        half = {**usual.metrics, "utilization": usual.utilization / 2}
+        return usual if trial.seed in self._spared else dataclasses.replace(usual, metrics=half)
 
 
 @pytest.fixture
@@ -55,8 +48,9 @@ def shown(monkeypatch, tmp_path):
 
     def show(like=None, outcome=Outcome.OK, grid=None, room=None, most=20):
         def bench(choice):
-            place = benches.BenchPlace(kernel=None, room=room or Room("default", like or {}, outcome, {}))
-            return Bench(choice=choice, adapter=FakeAdapter(), place=lambda algorithm: place, lab_digest="7" * 16)
+            adapter = fake_room.Adapter("ngtcp2", manifest.read("linux-tcp"))
+            made_up = room or Room("default", like or {}, outcome, {})
+            return fake_room.bench_of(made_up, adapter, Bench, choice=choice)
 
         monkeypatch.setattr(benches, "find", bench)
         return table(tmp_path, grid, most)

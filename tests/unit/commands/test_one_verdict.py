@@ -35,10 +35,8 @@ PERMITTED = ZONE.intervals[CELL]
 class Turns(fake_room.Room):
     """A room whose first five trials are far below the zone, and all others like the reference."""
 
-    def run(self, adapter, batches, cancelled):
-        for trials in batches:
-            for trial in trials:
-                yield fake_room.made(trial, "bad" if trial.seed < 1006 else "good")
+    def made(self, trial):
+        return fake_room.made(trial, "bad" if trial.seed < 1006 else "good")
 
 
 @pytest.mark.parametrize("command", [("run",), ("gate", "--no-confirm", "--no-why")])
@@ -130,11 +128,9 @@ def test_cross_settles_each_family_by_holm(tmp_path, monkeypatch):
     monkeypatch.setattr(documents, "KINDS", ["heatmap"])
 
     class Outside(fake_room.Room):
-        def run(self, adapter, batches, cancelled):
+        def made(self, trial):
             values = {CELL: [0.9] * 5, OTHER: NEARLY}
-            for trial in (trial for trials in batches for trial in trials):
-                (made,) = measurements([values[trial.setting.cell][trial.seed - 1001]])
-                yield dataclasses.replace(made, trial=trial)
+            return dataclasses.replace(measurement(values[trial.setting.cell][trial.seed - 1001]), trial=trial)
 
     fake_room.install("good", Outside)
     found = cross.compute(

@@ -18,7 +18,7 @@ from helpers import measurement, setting
 from hypothesis import stateful
 from hypothesis import strategies as st
 
-from conformance.engine import benches, runs
+from conformance.engine import runs
 from conformance.engine.work import Looks
 from conformance.model.networks.place import Cell
 from conformance.model.trials.trial import Measurement, Outcome
@@ -82,14 +82,6 @@ class Kept(store.Store):
         self._added.append(measurement)
 
 
-def bench(room):
-    place = benches.BenchPlace(kernel=None, room=room)
-    return fake_room.Bench(
-        adapter=fake_room.Adapter(), place=lambda algorithm: place, lab_digest="7" * 16,
-        choice=benches.Choice(),
-    )  # fmt: skip
-
-
 class Machine(stateful.RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
@@ -103,7 +95,7 @@ class Machine(stateful.RuleBasedStateMachine):
 
     def _start(self, work, workers, room):
         added = []
-        run = runs.Run(bench(room), Kept(self._path, added), work, SEEDS, workers, looks=LOOKS)
+        run = runs.Run(fake_room.bench_of(room), Kept(self._path, added), work, SEEDS, workers, looks=LOOKS)
         return run, added
 
     def _settle(self, room, added, before):

@@ -147,12 +147,7 @@ def test_no_results_are_one_line(tmp_path):
 
 def test_every_kind_of_verdict_is_counted(series):
     heatmap = of(series).utilization
-    assert (
-        heatmap.count()
-        == {"conforms": 2, "violates": 1, "inconclusive": 1, "error": 1, "unsupported": 0}
-        | {"conforms": heatmap.count()["conforms"]}
-        or heatmap.count()["violates"] >= 1
-    )
+    assert heatmap.count() == {"conforms": 1, "violates": 1, "inconclusive": 3, "error": 1}
     by_cell = {cell.id: result.status for cell, result in heatmap.results.items()}
     assert by_cell["10mbps-20ms-1pct"] == "conforms"
     assert by_cell["10mbps-40ms-1pct"] == "violates"
