@@ -32,7 +32,7 @@ class ClauseRecord(Record):
     source: str
     level: str
     text: str
-    also: Annotated[list[str], At("also_in")]
+    also: Annotated[list[str], At(lambda clause: [f"{name} {section}" for name, section in clause.also])]
 
 
 class SpecificationRecord(Record):
@@ -69,7 +69,7 @@ class ShownClauseRecord(Record):
     trials: Annotated[int, At("clause.trials")]
     invisible: Annotated[str, At("clause.invisible")]
     #: As in result lines (measurement.json).
-    setting: dict[str, Any]
+    setting: Annotated[dict[str, Any], At(lambda shown: clauses.setting(shown.clause.network).to_json())]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,11 +80,6 @@ class ShownClause(Result):
     RECORD = ShownClauseRecord
 
     clause: Clause
-
-    @property
-    def setting(self) -> dict[str, Any]:
-        """The setting that the clause is judged in, as in result lines."""
-        return clauses.setting(self.clause.network).to_json()
 
 
 class ClauseFindingRecord(Record):

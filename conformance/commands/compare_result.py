@@ -103,10 +103,10 @@ class SaidRecord(ComparedRecord):
 
 
 class OneSidedRecord(Record):
-    algorithm: str
-    name: str
-    cell: str
-    side: str
+    algorithm: Annotated[str, At("0.algorithm")]
+    name: Annotated[str, At("0.name")]
+    cell: Annotated[str, At("0.place.id")]
+    side: Annotated[str, At("1")]
 
 
 class LeftOutRecord(Record):
@@ -119,9 +119,9 @@ class LeftOutRecord(Record):
 
 
 class NotMeasuredRecord(Record):
-    algorithm: str
-    profile: str
-    cell: str
+    algorithm: Annotated[str, At("0")]
+    profile: Annotated[str, At("1")]
+    cell: Annotated[str, At("2.id")]
 
 
 class UndecidedRecord(Record):
@@ -168,11 +168,11 @@ class ComparisonRecord(Record):
     #: largest change comes first.
     compared: Annotated[list[SaidRecord], At("said")]
     #: Features that only one side shows.
-    one_sided: Annotated[list[OneSidedRecord], At("of_one_side")]
+    one_sided: list[OneSidedRecord]
     #: Cells in which trials of one side failed or timed out.
     left_out: list[LeftOutRecord]
     #: Cells that the budget left no time for, also those that need not be measured because nothing else differs.
-    not_measured: list[NotMeasuredRecord]
+    not_measured: Annotated[list[NotMeasuredRecord], At(lambda of: of.unmeasured + of.rest)]
     #: Traces that could not be examined, as sentences.
     problems: list[str]
     #: What was not compared because a file lacks it, as sentences.
@@ -183,7 +183,7 @@ class ComparisonRecord(Record):
     undecided: Annotated[UndecidedRecord | None, At("would_decide")]
     #: For one build on two kernels, or under two settings of one kernel: whether one side serves for the other. Null
     #: for other comparisons, and if no cell was requested.
-    kernels: Annotated[ServesRecord | None, At("of_kernels")]
+    kernels: Annotated[ServesRecord | None, At(lambda of: None if of.margin is None else of)]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,21 +239,6 @@ class Comparison(Result):
         return [_said(compared, self.sentences.get(compared.quantity)) for compared in self.compared]
 
     @property
-    def of_one_side(self) -> list[OneSidedRecord]:
-        """What only one side has."""
-        return [
-            OneSidedRecord(algorithm=q.algorithm, name=q.name, cell=q.place.id, side=side) for q, side in self.one_sided
-        ]
-
-    @property
-    def not_measured(self) -> list[NotMeasuredRecord]:
-        """What was not measured in time, and what need not be measured."""
-        return [
-            NotMeasuredRecord(algorithm=algorithm, profile=profile, cell=place.id)
-            for algorithm, profile, place in self.unmeasured + self.rest
-        ]
-
-    @property
     def would_decide(self) -> UndecidedRecord | None:
         """What would decide the comparison."""
         if self.further is None:
@@ -261,11 +246,6 @@ class Comparison(Result):
         first = self.further.leading
         leading = None if first is None else _said(first, self.sentences.get(first.quantity))
         return UndecidedRecord(leading=leading, trials=self.further.trials, seconds=self.further.seconds)
-
-    @property
-    def of_kernels(self) -> "Comparison | None":
-        """Itself if it was asked whether one kernel serves for the other."""
-        return None if self.margin is None else self
 
     @property
     def identical(self) -> bool:

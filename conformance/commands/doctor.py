@@ -34,17 +34,12 @@ class Check:
     what: str
     mend: str = ""
 
-    @property
-    def needed(self) -> str | None:
-        """How to install or fix it; None if it is there."""
-        return None if self.ok else self.mend
-
 
 class CheckRecord(Record):
     ok: bool
     what: str
     #: How to fix it; null if nothing is missing.
-    mend: Annotated[str | None, At("needed")]
+    mend: Annotated[str | None, At(lambda check: None if check.ok else check.mend)]
 
 
 class HealthRecord(Record):

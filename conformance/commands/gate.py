@@ -170,7 +170,7 @@ class GateRecord(Record):
     false_alarms: FalseAlarmRatesRecord | None
     #: Features that moved from the baseline's, as `conformance compare` reports them (compare.json); null without
     #: --features.
-    features: Annotated[dict[str, Any] | None, At("features_document")]
+    features: Annotated[dict[str, Any] | None, At(lambda gate: gate.features and printed(gate.features))]
     #: How many verdicts were asked for, and how many are decided: those at smoke cells or, without any, all that count.
     #: Below half, the gate cannot tell.
     evidence: GateEvidenceRecord
@@ -253,11 +253,6 @@ class GateResult(Result):
     def false_alarms(self) -> FalseAlarmRatesRecord | None:
         """The bound on false alarms; None if no cell was judged."""
         return FalseAlarmRatesRecord(at_most=ALPHA, cells=self.family) if self.findings else None
-
-    @property
-    def features_document(self) -> dict[str, Any] | None:
-        """The document of the comparison of features, if there is one."""
-        return None if self.features is None else printed(self.features)
 
     @property
     def zones(self) -> list[ZoneRecord]:

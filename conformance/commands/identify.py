@@ -61,7 +61,7 @@ class IdentifiedRecord(Record):
     contradicted: bool
     #: The best algorithm, and those that it leads by fewer than two features. Among equals, the algorithm that it is
     #: called comes first.
-    nearest: Annotated[list[str], At("nearest_algorithms")]
+    nearest: Annotated[list[str], At(lambda named: [score.algorithm for score in named.nearest])]
     #: Best first.
     scores: list[ScoreRecord]
     #: What the kernel says about its congestion control.
@@ -106,11 +106,6 @@ class Identified(Result):
     def nearest(self) -> list[IdentifyScore]:
         """The best score and those too close to it to tell them apart, best first; one if the best is clear."""
         return model.nearest(self.scores) if self.scores else []
-
-    @property
-    def nearest_algorithms(self) -> list[str]:
-        """The algorithms of the nearest scores."""
-        return [score.algorithm for score in self.nearest]
 
     @property
     def exit_status(self) -> ExitStatus:

@@ -322,7 +322,7 @@ class ShownScenarioRecord(Record):
     grids: Annotated[dict[str, list[Text]], At("scenario.grids")]
     point: Text
     #: As in result lines (measurement.json).
-    setting: Annotated[dict[str, Any], At("setting_document")]
+    setting: Annotated[dict[str, Any], At(lambda shown: shown.setting.to_json())]
     #: What a guest needs.
     memory_mb: int
 
@@ -338,11 +338,6 @@ class Shown(Result):
     point: Point
     setting: Setting
     memory_mb: int
-
-    @property
-    def setting_document(self) -> dict[str, Any]:
-        """The setting as in result lines."""
-        return self.setting.to_json()
 
 
 def show(what: str, points: Sequence[str]) -> Shown:

@@ -80,10 +80,10 @@ class SoughtRecord(Record):
     #: Whether trials with fresh seeds show it.
     repeated: bool
     #: Median of the stack's repeats, or the share that failed; null if they do not say.
-    stack: Annotated[float | None, At("after")]
-    against: Annotated[float | None, At("before")]
+    stack: Annotated[float | None, At("compared.after")]
+    against: Annotated[float | None, At("compared.before")]
     unit: Annotated[str, At("goal.unit")]
-    p: float | None
+    p: Annotated[float | None, At("compared.p")]
     #: Of each side.
     trials: Annotated[int, At("n")]
     #: What the stack's programs said in trials that failed.
@@ -122,10 +122,6 @@ class Sought:
     @property
     def after(self) -> float | None:
         return None if self.compared is None else self.compared.after
-
-    @property
-    def p(self) -> float | None:
-        return None if self.compared is None else self.compared.p
 
     @property
     def n(self) -> int:

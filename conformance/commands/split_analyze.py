@@ -121,13 +121,13 @@ class TableRecord(Record):
 
 
 class PredictionRecord(Record):
-    path: str
-    path_class: str = msgspec.field(name="class")
-    scheme: str
+    path: Annotated[str, At("0.id")]
+    path_class: Annotated[str, At("0.path_class")] = msgspec.field(name="class")
+    scheme: Annotated[str, At("1")]
     #: (low, high), which are equal if the value is known; null if a cell that it needs was not measured.
-    split_mbps: list[float] | None
+    split_mbps: Annotated[list[float] | None, At("2.split")]
     #: The same end to end.
-    end_to_end_mbps: list[float] | None
+    end_to_end_mbps: Annotated[list[float] | None, At("2.end_to_end")]
 
 
 class AnalysisRecord(Record):
@@ -164,16 +164,9 @@ class Analysis(Result):
         return [_scheme(name, list(cells.values())) for name, cells in self.measured.items()]
 
     @property
-    def drawn(self) -> list[PredictionRecord]:
-        """The predictions to be drawn, path by path."""
-        return [
-            PredictionRecord(
-                path=path.id, path_class=str(path.path_class), scheme=scheme, split_mbps=_bounds(prediction.split),
-                end_to_end_mbps=_bounds(prediction.end_to_end),
-            )
-            for path, by_scheme in self.predictions.items()
-            for scheme, prediction in by_scheme.items()
-        ]  # fmt: skip
+    def drawn(self) -> list[tuple[Path, str, Prediction]]:
+        """The predictions to be drawn, path by path, with their schemes."""
+        return [(path, scheme, of) for path, by_scheme in self.predictions.items() for scheme, of in by_scheme.items()]
 
 
 def _scheme(name: str, by_trial: Sequence[Sequence[Measurement]]) -> MeasuredSchemeRecord:
@@ -191,10 +184,6 @@ def _filter(predictions: Sequence[Prediction], wanted: Filter) -> FilterRecord:
         gain_above=wanted.gain, utilization_above=wanted.utilization,
         by_class={str(c): by_class[c] for c in PathClass if c in by_class},
     )  # fmt: skip
-
-
-def _bounds(rate: tuple[float, float] | None) -> list[float] | None:
-    return None if rate is None else list(rate)
 
 
 def compute(

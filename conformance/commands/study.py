@@ -99,7 +99,7 @@ class ToldRecord(Record):
     referenced: int
     schemes: list[str]
     results: str
-    scenarios: Annotated[list[common.TitleRecord], At("titles")]
+    scenarios: Annotated[list[common.TitleRecord], At(lambda state: state.study.scenarios.values())]
     #: Claims by verdict.
     counts: Annotated[dict[str, int], At("judgment.counts")]
     anchors: list[AnchorRecord]
@@ -129,11 +129,6 @@ class StudyState(Result):
     results: str
     core_s: Mapping[str, tuple[int, float]] = dataclasses.field(default_factory=dict)
     failed: ExitStatus = ExitStatus.DONE
-
-    @property
-    def titles(self) -> list[common.TitleRecord]:
-        """The study's scenarios."""
-        return [common.TitleRecord(name=name, title=scenario.title) for name, scenario in self.study.scenarios.items()]
 
     @property
     def anchors(self) -> list[AnchorRecord]:
@@ -290,7 +285,7 @@ def told(study: Study, held: study_results.Found, results: str) -> StudyState:
 class BoardLineRecord(Record):
     study: Annotated[str, At("study.name")]
     title: Annotated[str, At("study.title")]
-    claims: Annotated[int, At("study.number_of_claims")]
+    claims: Annotated[int, At(lambda state: len(state.study.claims))]
     #: Points of the full tier.
     points: int
     #: Points about which anything is known.
@@ -335,8 +330,8 @@ def board(results: Sequence[str | pathlib.Path]) -> Board:
 class StudyRecord(Record):
     name: str
     title: str
-    claims: Annotated[int, At("number_of_claims")]
-    points: Annotated[dict[str, int], At("number_of_points")]
+    claims: Annotated[int, At(lambda study: len(study.claims))]
+    points: Annotated[dict[str, int], At(lambda study: {tier: len(points) for tier, points in study.points.items()})]
     trials: dict[str, int]
 
 

@@ -45,10 +45,10 @@ _MOST_KEPT = 3
 
 
 class CaptureRecord(Record):
-    file: str
-    frames: int
+    file: Annotated[str, At(lambda capture: f"{capture[0]}.pcap")]
+    frames: Annotated[int, At("1.0")]
     #: Frames that were lost because memory was short.
-    did_not_fit: int
+    did_not_fit: Annotated[int, At("1.1")]
 
 
 class TraceFileRecord(Record):
@@ -70,7 +70,7 @@ class TracedRecord(Record):
     #: Null if nothing ran.
     utilization: Annotated[float | None, At("measurement.utilization")]
     folder: Annotated[Text, At("target")]
-    captures: list[CaptureRecord]
+    captures: Annotated[list[CaptureRecord], At(lambda kept: sorted(kept.captured.items()))]
     #: All other files that the trial left.
     files: Annotated[list[TraceFileRecord], At("other_files")]
 
@@ -99,14 +99,6 @@ class KeptTrace(Result):
     def exit_status(self) -> ExitStatus:
         """DONE if the trial was measured, ERROR if it failed, UNKNOWN if the algorithm is not supported."""
         return of_outcomes([self.measurement.outcome])
-
-    @property
-    def captures(self) -> list[CaptureRecord]:
-        """The captures, sorted."""
-        return [
-            CaptureRecord(file=f"{name}.pcap", frames=frames, did_not_fit=lost)
-            for name, (frames, lost) in sorted(self.captured.items())
-        ]
 
     @property
     def other_files(self) -> list[TraceFileRecord]:

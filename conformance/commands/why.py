@@ -36,7 +36,6 @@ from conformance.model.metrics.metric import RELATIVE_MARGIN
 from conformance.model.metrics.table import UTILIZATION
 from conformance.model.networks.place import Cell
 from conformance.model.networks.setting import Setting
-from conformance.model.trials.trial import Scheme
 from conformance.reporting.text import why as showing
 from conformance.support import extras, files
 from conformance.support.notes import Notes
@@ -230,22 +229,22 @@ class FeatureRecord(Record):
 
 class UnexplainedRecord(Record):
     #: The cell.
-    where: str
+    where: Annotated[str, At("0.where")]
     #: The share of the link's rate.
-    ours: float
-    theirs: float
+    ours: Annotated[float, At("0.ours")]
+    theirs: Annotated[float, At("0.theirs")]
     #: The longer start-up's share of the longer transfer, at most; null if it is not known.
-    start_up: float | None
+    start_up: Annotated[float | None, At("0.start_up")]
     #: Why each suspect cannot explain it, by the suspect's label.
-    why_not: dict[str, str]
+    why_not: Annotated[dict[str, str], At("1")]
 
 
 class ReportRecord(Record):
     scheme: Annotated[common.SchemeRecord, At("stack.scheme")]
     #: null if documents took its place
-    reference: Annotated[common.SchemeRecord | None, At("reference_scheme")]
+    reference: Annotated[common.SchemeRecord | None, At("reference.scheme")]
     #: The id of the recorded scheme that takes the reference's place if its kernel is not built; else null.
-    recorded: Annotated[str | None, At("recorded_scheme")]
+    recorded: Annotated[str | None, At("recorded.scheme")]
     suspects: Annotated[list[SuspectRecord], At("told_suspects")]
     features: dict[str, FeatureRecord]
     #: Why the rate in the cell `blamed_cell` differs from the reference's (docs/blame.md); null if no reference was
@@ -254,7 +253,7 @@ class ReportRecord(Record):
     #: The cell with many losses.
     blamed_cell: str
     #: Rates that differ from the reference's, and that no suspect explains (docs/why.md).
-    unexplained: Annotated[list[UnexplainedRecord], At("told_unexplained")]
+    unexplained: list[UnexplainedRecord]
     #: The clauses that the stack's algorithm fails, as recorded in clauses/record.json; null if nobody asked.
     clauses: failing_clauses.FailingClausesRecord | None
     #: traces that could not be examined
@@ -281,16 +280,6 @@ class Report(Result):
     changed: Mapping[str, Changed] = dataclasses.field(default_factory=dict)
     violations: tuple[Violation, ...] = ()
     clauses: FailingClauses | None = None
-
-    @property
-    def reference_scheme(self) -> Scheme | None:
-        """The reference's scheme, if it was traced."""
-        return self.reference.scheme if self.reference else None
-
-    @property
-    def recorded_scheme(self) -> str | None:
-        """The id of the scheme whose recorded features are used, if any are."""
-        return self.recorded.scheme if self.recorded else None
 
     @property
     def blamed_cell(self) -> str:
@@ -328,20 +317,6 @@ class Report(Result):
             sentence=evidence.sentence,
             seen=seen_at_records,
         )
-
-    @property
-    def told_unexplained(self) -> list[UnexplainedRecord]:
-        """The differences of rate that no suspect explains."""
-        return [
-            UnexplainedRecord(
-                where=difference.where,
-                ours=difference.ours,
-                theirs=difference.theirs,
-                start_up=difference.start_up,
-                why_not=dict(why_not),
-            )
-            for difference, why_not in self.unexplained
-        ]
 
     @functools.cached_property
     def ours(self) -> Mapping[Any, Any]:

@@ -11,7 +11,7 @@ from conformance.model.errors import UserError
 from conformance.model.judging.zone import Interval, Zone
 from conformance.model.networks.place import Cell, Point
 from conformance.model.split.split_zone import called
-from conformance.support.record import At, Record, Text, filled
+from conformance.support.record import At, Record, Text
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,14 +77,18 @@ class IntervalRecord(Record):
     median: Annotated[float, At("basis.median")]
 
 
-class PermittedRecord(IntervalRecord):
+class PermittedRecord(Record):
+    low: Annotated[float, At("1.low")]
+    high: Annotated[float, At("1.high")]
+    #: The reference's.
+    median: Annotated[float, At("1.basis.median")]
     #: A cell's id, or a path or class of paths.
-    where: str
+    where: Annotated[str, At("0.0")]
     #: For a zone over paths: what is measured there.
-    what: str | None
+    what: Annotated[str | None, At(lambda named: named[0][1] or None)]
     #: Whether the cell can tell enough to be judged.
-    judged: Annotated[bool, At("counted")]
-    margin: MarginRecord
+    judged: Annotated[bool, At("1.counted")]
+    margin: Annotated[MarginRecord, At("1.margin")]
 
 
 class ShownZoneRecord(Record):
@@ -92,7 +96,7 @@ class ShownZoneRecord(Record):
     metric: str
     profile: Annotated[str, At("zone.profile")]
     references: Annotated[dict[str, Any], At("zone.references")]
-    permitted: list[PermittedRecord]
+    permitted: Annotated[list[PermittedRecord], At(lambda shown: shown.by_name.items())]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,17 +118,6 @@ class ShownZone(Result):
     def by_name(self) -> Mapping[tuple[str, str], Interval]:
         """{(where, what of it): Interval}; a place of a zone has nothing besides its id."""
         return self.predicted or {(place.id, ""): interval for place, interval in self.zone.intervals.items()}
-
-    @property
-    def permitted(self) -> list[PermittedRecord]:
-        """The permitted values, place by place."""
-        return [
-            PermittedRecord(
-                where=where, what=what or None, low=interval.low, high=interval.high, median=interval.basis.median,
-                judged=interval.counted, margin=filled(MarginRecord, interval.margin),
-            )
-            for (where, what), interval in self.by_name.items()
-        ]  # fmt: skip
 
 
 def show(named: str) -> ShownZone:
@@ -149,17 +142,17 @@ class ZoneChange:
 
 class IntervalChangeRecord(Record):
     #: A cell's id, or a point's.
-    where: str
+    where: Annotated[str, At("0.id")]
     #: Null if the first version has none.
-    before: IntervalRecord | None
-    after: IntervalRecord | None
+    before: Annotated[IntervalRecord | None, At("1")]
+    after: Annotated[IntervalRecord | None, At("2")]
 
 
 class ZoneDifferenceRecord(Record):
     id: str
     #: The two files or ids, as given.
     names: list[str]
-    intervals: Annotated[list[IntervalChangeRecord], At("changed_intervals")]
+    intervals: list[IntervalChangeRecord]
     #: Settings and margin rules that differ.
     rules: list[ZoneChange]
     references: list[ZoneChange]
@@ -190,16 +183,6 @@ class ZoneDifference(Result):
     def id(self) -> str:
         """The zone's id."""
         return self.zones[0].id
-
-    @property
-    def changed_intervals(self) -> list[IntervalChangeRecord]:
-        """The intervals that differ."""
-        return [
-            IntervalChangeRecord(
-                where=place.id, before=filled(IntervalRecord | None, before), after=filled(IntervalRecord | None, after)
-            )
-            for place, before, after in self.intervals
-        ]
 
     @property
     def exit_status(self) -> ExitStatus:
@@ -249,15 +232,10 @@ class Pair:
     #: (cell, gap in widths of the first algorithm's interval)
     cells: tuple[tuple[Cell, float], ...]
 
-    @property
-    def gaps(self) -> list["GapRecord"]:
-        """The same cells, for a document."""
-        return [GapRecord(cell=cell.id, widths=width) for cell, width in self.cells]
-
 
 class GapRecord(Record):
-    cell: str
-    widths: float
+    cell: Annotated[str, At("0.id")]
+    widths: Annotated[float, At("1")]
 
 
 class PairRecord(Record):
@@ -265,7 +243,7 @@ class PairRecord(Record):
     metric: str
     cells_of_both: Annotated[int, At("common")]
     #: Cells in which no value is permitted to both, and how far apart the intervals are, in widths of a zone.
-    cells: Annotated[list[GapRecord], At("gaps")]
+    cells: list[GapRecord]
 
 
 class ApartRecord(Record):

@@ -52,9 +52,14 @@ class MarginsRecord(Record):
     #: The file in which they were kept, or null.
     path: Text | None
     #: By zone and kind of cell (conformance/model/judging/margins.py): the margins there, and what they rest on.
-    zones: Annotated[dict[str, dict[str, SpreadRecord]], At("by_kind")]
+    zones: Annotated[
+        dict[str, dict[str, SpreadRecord]],
+        At(lambda margins: {name: {each.kind: each for each in of_zone} for name, of_zone in margins.zones.items()}),
+    ]
     #: By kind of cell (conformance/model/judging/transport.py): what QUIC has beside TCP with the same algorithm.
-    transport: Annotated[dict[str, TransportRecord], At("transport_by_kind")]
+    transport: Annotated[
+        dict[str, TransportRecord], At(lambda margins: {factor.kind: factor for factor in margins.transport})
+    ]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,16 +75,6 @@ class Margins(Result):
     zones: Mapping[str, tuple[Spread, ...]]
     transport: tuple[TransportFactor, ...]
     path: pathlib.Path | None
-
-    @property
-    def by_kind(self) -> dict[str, dict[str, Spread]]:
-        """{zone id: {kind of its cells: Spread}}."""
-        return {name: {spread.kind: spread for spread in spreads} for name, spreads in self.zones.items()}
-
-    @property
-    def transport_by_kind(self) -> dict[str, TransportFactor]:
-        """{kind of cell: TransportFactor}."""
-        return {factor.kind: factor for factor in self.transport}
 
 
 def path() -> pathlib.Path:

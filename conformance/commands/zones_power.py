@@ -37,20 +37,9 @@ class ZonePower:
     slower: Mapping[Status, int]
 
     @property
-    def fifth_slower(self) -> Mapping[Status, int] | None:
-        """The same; None if the metric does not show which way is slower."""
-        return self.slower or None
-
-    @property
-    def by_cell(self) -> list["CellPowerRecord"]:
-        """The shifts, for a document."""
-        return [
-            CellPowerRecord(
-                cell=cell.id, counted=self.intervals[cell].counted, median=self.intervals[cell].basis.median,
-                low=shift.low, high=shift.high, less=shift.down, more=shift.up,
-            )
-            for cell, shift in self.cells.items()
-        ]  # fmt: skip
+    def by_cell(self) -> list[tuple[Point, Interval, Told]]:
+        """The cells, what is permitted there, and the shifts."""
+        return [(cell, self.intervals[cell], shift) for cell, shift in self.cells.items()]
 
     @property
     def not_counted(self) -> tuple[Point, ...]:
@@ -72,16 +61,16 @@ class ZonePower:
 
 
 class CellPowerRecord(Record):
-    cell: str
-    counted: bool
+    cell: Annotated[str, At("0.id")]
+    counted: Annotated[bool, At("1.counted")]
     #: The reference's.
-    median: float
+    median: Annotated[float, At("1.basis.median")]
     #: The nearest median below that is detected; null if there is none.
-    low: float | None
-    high: float | None
+    low: Annotated[float | None, At("2.low")]
+    high: Annotated[float | None, At("2.high")]
     #: The same as a share of the reference's median.
-    less: float | None
-    more: float | None
+    less: Annotated[float | None, At("2.down")]
+    more: Annotated[float | None, At("2.up")]
 
 
 class ZonePowerRecord(Record):
@@ -90,7 +79,7 @@ class ZonePowerRecord(Record):
     cells: Annotated[list[CellPowerRecord], At("by_cell")]
     #: Number of cells by what they say about a stack that is 20 % slower than the reference; null for metrics that do
     #: not show which way is slower.
-    fifth_slower: dict[str, int] | None
+    fifth_slower: Annotated[dict[str, int] | None, At(lambda zone: zone.slower or None)]
 
 
 class PowerRecord(Record):

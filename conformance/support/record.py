@@ -3,11 +3,11 @@
 A field is read from the attribute of its own name, unless its type says `Annotated[..., At(...)]`.
 """
 
+import functools
 import math
-import operator
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -20,9 +20,13 @@ class Text(str):
 
 
 class At:
-    """In a field's Annotated type: the attributes that the field is read from, if not from the one of its own name."""
+    """In a field's Annotated type: where the field is read from, if not from the attribute of its own name.
 
-    def __init__(self, *paths: str) -> None:
+    A path has names of attributes and indices, such as `scheme.id` or `0.id`, and ends at None. Instead, there may be a
+    function of the source; several paths or functions give a list.
+    """
+
+    def __init__(self, *paths: str | Callable[[Any], Any]) -> None:
         self.paths = paths
 
 
@@ -62,8 +66,14 @@ def extended(kind: type[_R], source: Any, base: type[Record], /, **fields: Any) 
 def _read(source: Any, name: str, hint: Any) -> Any:
     """Return the attribute `name` of a source, or what its hint says instead."""
     at = next((note for note in getattr(hint, "__metadata__", ()) if isinstance(note, At)), At(name))
-    attributes = [operator.attrgetter(path)(source) for path in at.paths]
-    return attributes if len(attributes) > 1 else attributes[0]
+    parts = [path(source) if callable(path) else functools.reduce(_step, path.split("."), source) for path in at.paths]
+    return parts if len(parts) > 1 else parts[0]
+
+
+def _step(source: Any, step: str) -> Any:
+    if source is None:
+        return None
+    return source[int(step)] if step.isdigit() else getattr(source, step)
 
 
 def plain(record: Record) -> dict[str, Any]:

@@ -104,11 +104,6 @@ class Clause:
         return (self.specification, *(specification for specification, _ in self.also))
 
     @property
-    def also_in(self) -> list[str]:
-        """The places of documents that say the same, for people."""
-        return [f"{specification} {section}" for specification, section in self.also]
-
-    @property
     def permitted(self) -> str:
         """The values that are permitted, for people."""
         return self.bound.words(self.observable.digits)

@@ -99,16 +99,6 @@ class Study:
     claims: tuple[Claim, ...]
     figures: tuple[Figure, ...]
 
-    @property
-    def number_of_claims(self) -> int:
-        """How many claims there are."""
-        return len(self.claims)
-
-    @property
-    def number_of_points(self) -> dict[str, int]:
-        """{tier: how many points it has}."""
-        return {tier: len(points) for tier, points in self.points.items()}
-
     @classmethod
     def from_json(cls, data: Mapping[str, Any], scenarios: Mapping[str, Scenario]) -> Self:
         """Return the Study of a document that satisfies the schema, with its `scenarios`.
