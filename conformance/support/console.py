@@ -3,11 +3,12 @@ it have no effect.
 """
 
 import os
-from collections.abc import Iterable
-from typing import IO, Any
+from collections.abc import Collection, Iterable
+from typing import IO, Any, Literal
 
 import rich.console
 import rich.segment
+import rich.table
 import rich.text
 
 from conformance.model.errors import UserError
@@ -37,6 +38,23 @@ class Console(rich.console.Console):
         """
         self.quiet = True
         silence(self.file)
+
+
+def table(
+    header: Iterable[str], rows: Iterable[Iterable[Any]], right: Collection[str] = (), *,
+    fold: bool = False, whole: Collection[str] = (), **options: Any,
+) -> rich.table.Table:  # fmt: skip
+    """Return a table whose columns in `right` are aligned to the right, and whose columns in `whole` are not wrapped.
+
+    `fold`: words that are too long for a column are continued, and not cut off.
+    """
+    drawn = rich.table.Table(title_justify="left", **options)
+    for name in header:
+        justify: Literal["left", "right"] = "right" if name in right else "left"
+        drawn.add_column(name, justify=justify, overflow="fold" if fold else "ellipsis", no_wrap=name in whole)
+    for row in rows:
+        drawn.add_row(*row)
+    return drawn
 
 
 def silence(stream: IO[str]) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import rich.console
 import rich.table
 
-from conformance.support.console import duration
+from conformance.support.console import duration, table
 
 if TYPE_CHECKING:
     from conformance.commands.bench import Benchmark, CellCost, Cost
@@ -37,18 +37,13 @@ def show(benchmark: "Benchmark", console: rich.console.Console) -> None:
     title = "cost of a 10-second trial at 20 ms on one core, by stack"
     if not benchmark.by_stack:
         title = f"{benchmark.rows[0].algorithm} on {benchmark.rows[0].stack}: cost of a trial on one core"
-    table = rich.table.Table(title=title, title_justify="left")
     columns = _BY_STACK if benchmark.by_stack else _BY_CELL
-    for header in columns:
-        # These columns are not wrapped: half of a stack's name or of a cell's id says nothing.
-        names = header in (_STACK, _CELL)
-        words = names or header == _ALGORITHM
-        table.add_column(header, justify="left" if words else "right", overflow="fold", no_wrap=names)
-    for row in benchmark.rows:
-        if row.cost:
-            table.add_row(*(text(row, row.cost) for text in columns.values()))
-    if table.row_count:
-        console.print(table)
+    rows = [[text(row, row.cost) for text in columns.values()] for row in benchmark.rows if row.cost]
+    if rows:
+        # Half of a stack's name or of a cell's id says nothing.
+        names = (_STACK, _CELL)
+        numbers = set(columns) - {*names, _ALGORITHM}
+        console.print(table(columns, rows, numbers, fold=True, whole=names, title=title))
     for note in _not_measured(benchmark):
         console.print(note, soft_wrap=True)
     if benchmark.start_s is not None and benchmark.grid_s is not None:
@@ -76,13 +71,11 @@ def _time(seconds: float, form: str = ".2f") -> str:
 
 def show_figures(figures: "Figures", console: rich.console.Console) -> None:
     """Show a row for each figure: the time it takes, took before guests were made faster, and should take at most."""
-    table = rich.table.Table(title=f"time taken on {figures.cores} cores", title_justify="left")
-    table.add_column("what", overflow="fold")
-    for name in ("wall s", "before", "target", "first estimate,\nactually left"):
-        table.add_column(name, justify="right")
+    rows = []
     for figure in figures.figures:
         seconds = (figure.trouble or "") if figure.seconds is None else _time(figure.seconds)
         before, target = ("" if limit is None else _time(limit, "g") for limit in (figure.before_s, figure.target_s))
         estimate = "" if figure.estimate_s is None else f"{figure.estimate_s:.1f}, {figure.left_s:.1f}"
-        table.add_row(figure.name, seconds, before, target, estimate)
-    console.print(table)
+        rows.append((figure.name, seconds, before, target, estimate))
+    numbers = ("wall s", "before", "target", "first estimate,\nactually left")
+    console.print(table(("what", *numbers), rows, numbers, title=f"time taken on {figures.cores} cores", fold=True))

@@ -6,7 +6,7 @@ import rich.console
 import rich.table
 
 from conformance.catalogue.bugs import ABSOLUTE, EntryRun
-from conformance.support.console import count, one_line
+from conformance.support.console import count, one_line, table
 
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
     from conformance.commands.bugs import Ran
@@ -15,13 +15,11 @@ if TYPE_CHECKING:  # for annotations only: a renderer may name a command's resul
 def show(ran: "Ran", console: rich.console.Console) -> None:
     """Show each entry, then how many were caught."""
     shams = {bug.id for bug, _ in ran.tally.shams}
-    table = rich.table.Table(title="Bugs that stacks had, and what catches them", title_justify="left")
-    for name in ("entry", "compare", "absolute", "named", "trials", "minutes", "what is said first"):
-        table.add_column(name, justify="right" if name in ("trials", "minutes") else "left", overflow="fold")
-    for run in ran.runs:
-        table.add_row(*cells(run, sham=run.id in shams))
-    if ran.runs:
-        console.print(table)
+    header = ("entry", "compare", "absolute", "named", "trials", "minutes", "what is said first")
+    rows = [cells(run, sham=run.id in shams) for run in ran.runs]
+    if rows:
+        title = "Bugs that stacks had, and what catches them"
+        console.print(table(header, rows, ("trials", "minutes"), fold=True, title=title))
     for name, why in ran.absent.items():
         console.print(f"not run: {name}: {one_line(why)}", soft_wrap=True, markup=False)
     console.print(summary(ran), style="bold", soft_wrap=True)

@@ -8,7 +8,7 @@ import rich.table
 import rich.text
 
 from conformance.model.split.accuracy import Panel
-from conformance.support.console import count, duration
+from conformance.support.console import count, duration, table
 
 if TYPE_CHECKING:
     from conformance.commands.split_accuracy import SplitAccuracy
@@ -18,14 +18,10 @@ if TYPE_CHECKING:
 def show_measured(measured: "MeasuredPaths", console: rich.console.Console) -> None:
     """Show the throughput over each path, then what kept paths from being measured."""
     how = "no proxy" if measured.proxy is None else f"proxy {measured.proxy}"
-    table = rich.table.Table(
-        title=f"{measured.scheme.id}, {how}, {count(measured.trials, 'trial')}", title_justify="left"
-    )
-    for name in ("path, client's segment first", "Mbit/s: median", "smallest", "largest", "utilization"):
-        table.add_column(name, justify="left" if name.startswith("path") else "right", overflow="fold")
-    for path in measured.paths:
-        table.add_row(path.setting.id, *_figures(path))
-    console.print(table)
+    title = f"{measured.scheme.id}, {how}, {count(measured.trials, 'trial')}"
+    numbers = ("Mbit/s: median", "smallest", "largest", "utilization")
+    rows = ((path.setting.id, *_figures(path)) for path in measured.paths)
+    console.print(table(("path, client's segment first", *numbers), rows, numbers, fold=True, title=title))
     for text in sorted({f"{path.setting.id}: {why.message}" for path in measured.paths for why in path.trouble}):
         console.print(text, soft_wrap=True)
 
@@ -54,16 +50,15 @@ def show_accuracy(comparison: "SplitAccuracy", console: rich.console.Console) ->
             ("error of the prediction", compared.errors, "{:+.1%}"),
         ):
             console.print(_table(title, compared.panel, values, form))
-    table = rich.table.Table(title="error of the prediction: (predicted - measured) / measured", title_justify="left")
-    for name in ("scheme", "panel", "paths", "missing", "mean absolute", "largest", "bias"):
-        table.add_column(name, justify="left" if name in ("scheme", "panel") else "right")
+    numbers, rows = ("paths", "missing", "mean absolute", "largest", "bias"), []
     for summary in comparison.summaries:
         of = summary.accuracy
         figures = ("",) * 4
         if of is not None:
             figures = (str(of.missing), f"{of.mean_absolute:.1%}", f"{of.worst:+.1%}", f"{of.bias:+.1%}")
-        table.add_row(summary.scheme, summary.paths, str(summary.of), *figures)
-    console.print(table)
+        rows.append((summary.scheme, summary.paths, str(summary.of), *figures))
+    title = "error of the prediction: (predicted - measured) / measured"
+    console.print(table(("scheme", "panel", *numbers), rows, numbers, title=title))
     for problem in comparison.problems:
         console.print(str(problem), soft_wrap=True)
     console.print(
@@ -74,12 +69,10 @@ def show_accuracy(comparison: "SplitAccuracy", console: rich.console.Console) ->
 
 
 def _table(title: str, panel: Panel, values: Mapping[tuple[str, str], float | None], form: str) -> rich.table.Table:
-    table = rich.table.Table(title=title, title_justify="left")
-    table.add_column(f"{panel.row_title} \\ {panel.column_title}", justify="right")
     columns = list(dict.fromkeys(column for _, column in panel.paths))
-    for column in columns:
-        table.add_column(column, justify="right")
+    header = (f"{panel.row_title} \\ {panel.column_title}", *columns)
+    rows = []
     for row in dict.fromkeys(row for row, _ in panel.paths):
         shown = (values[row, column] for column in columns)
-        table.add_row(row, *("none" if value is None else form.format(value) for value in shown))
-    return table
+        rows.append((row, *("none" if value is None else form.format(value) for value in shown)))
+    return table(header, rows, header, title=title)

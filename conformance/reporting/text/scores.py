@@ -15,6 +15,7 @@ from conformance.model.studies import mutants
 from conformance.model.studies.mutants import MutantFinding, MutantOutcome
 from conformance.reporting.text import markdown
 from conformance.support import files
+from conformance.support.console import table
 
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
     from conformance.commands.false_alarms import FalseAlarms, ReferenceRun
@@ -42,13 +43,12 @@ def show_counted(false_alarms: "FalseAlarms", console: rich.console.Console) -> 
 
 
 def show(findings: Sequence[MutantFinding], console: rich.console.Console) -> None:
-    table = rich.table.Table(title="Mutants, and the zones that detect them", title_justify="left")
-    for name in ("mutant", "what is wrong", "verdict", "first cells that detect it", "trials"):
-        table.add_column(name, justify="right" if name == "trials" else "left", overflow="fold")
+    header, rows = ("mutant", "what is wrong", "verdict", "first cells that detect it", "trials"), []
     for finding in findings:
         verdict = rich.text.Text(str(finding.outcome), _COLOURS[finding.outcome])
-        table.add_row(finding.mutant.id, finding.mutant.what, verdict, _why(finding), str(finding.trials))
-    console.print(table)
+        rows.append((finding.mutant.id, finding.mutant.what, verdict, _why(finding), str(finding.trials)))
+    title = "Mutants, and the zones that detect them"
+    console.print(table(header, rows, ("trials",), fold=True, title=title))
     console.print(f"mutants: {mutants.score(findings)}", style="bold")
 
 

@@ -7,6 +7,7 @@ import rich.table
 import rich.text
 
 from conformance.kernel.store import Kernel
+from conformance.support.console import table
 
 if TYPE_CHECKING:
     from conformance.commands.adapter_check import CheckedAdapter
@@ -54,10 +55,9 @@ def show_clauses(checked_adapter: "CheckedAdapter", console: rich.console.Consol
         console.print(f"error: {checked_adapter.fault}", soft_wrap=True)
         return
     scheme = checked_adapter.scheme
-    table = rich.table.Table(title=f"{scheme.stack} ({scheme.stack_version}), {scheme.algorithm}", title_justify="left")
-    for name in ("clause", "kept", "seen"):
-        table.add_column(name)
+    rows = []
     for clause in checked_adapter.clauses:
         mark = {True: ("yes", "green"), False: ("NO", "red"), None: ("not tried", "yellow")}[clause.kept]
-        table.add_row(clause.name, rich.text.Text(*mark), clause.what)
-    console.print(table)
+        rows.append((clause.name, rich.text.Text(*mark), clause.what))
+    title = f"{scheme.stack} ({scheme.stack_version}), {scheme.algorithm}"
+    console.print(table(("clause", "kept", "seen"), rows, title=title))

@@ -11,7 +11,7 @@ from conformance.model.split import split_rates
 from conformance.model.split.split_paths import Path, PathClass
 from conformance.model.split.split_rates import Bounds, Prediction
 from conformance.support import extras, files
-from conformance.support.console import count
+from conformance.support.console import count, table
 
 if TYPE_CHECKING:
     import altair
@@ -48,12 +48,12 @@ def show_table(
     console.print(
         f"predicted: {len(first)} ordered paths of two segments, {where}, {transfer_s:g} s transfers", soft_wrap=True
     )
-    table = _columns(show_header=True)
-    table.add_row("all paths", *(str(sizes[c].paths) if c in sizes else "0" for c in PathClass), str(len(first)))
-    console.print(table)
+    counts_table = _columns(show_header=True)
+    counts_table.add_row("all paths", *(str(sizes[c].paths) if c in sizes else "0" for c in PathClass), str(len(first)))
+    console.print(counts_table)
     for name, predicted in predictions.items():
         console.print(name, style="bold", soft_wrap=True)
-        table = _columns(show_header=False)
+        counts_table = _columns(show_header=False)
         for filter_ in split_rates.FILTERS:
             counts = split_rates.count(predicted, filter_)
             passed = sum(c.passed for c in counts.values())
@@ -61,18 +61,18 @@ def show_table(
             # The share is of the known paths only: unknown ones may pass or not.
             share = f"{passed / (len(predicted) - unknown):.1%}" if unknown < len(predicted) else "?"
             by_class = (str(counts[c].passed) if c in counts else "0" for c in PathClass)
-            table.add_row(filter_.title, *by_class, str(passed), share, str(unknown or ""))
-        console.print(table)
+            counts_table.add_row(filter_.title, *by_class, str(passed), share, str(unknown or ""))
+        console.print(counts_table)
         console.print(_largest(predicted), soft_wrap=True)
 
 
 def _columns(show_header: bool) -> rich.table.Table:
     """Return a table of counts by class that fits 80 columns; widths are fixed, so that several tables read as one."""
-    table = rich.table.Table(box=None, padding=(0, 1, 0, 0), show_header=show_header)
-    table.add_column("paths", width=20, no_wrap=True)
+    drawn = rich.table.Table(box=None, padding=(0, 1, 0, 0), show_header=show_header)
+    drawn.add_column("paths", width=20, no_wrap=True)
     for name, width in zip((*PathClass, "all", "share", "unknown"), (6, 5, 4, 4, 9, 5, 4, 6, 7), strict=True):
-        table.add_column(str(name), justify="right", width=width, no_wrap=True)
-    return table
+        drawn.add_column(str(name), justify="right", width=width, no_wrap=True)
+    return drawn
 
 
 def _largest(predictions: Iterable[Prediction]) -> str:
@@ -87,12 +87,9 @@ def show_errors(errors: "Iterable[InterpolationError]", console: rich.console.Co
     """Show the error of interpolation along each axis."""
     console.print()
     console.print("interpolation: error of the rate if a cell is computed from its two neighbours on one axis")
-    table = rich.table.Table(box=None, padding=(0, 1, 0, 0))
-    for name in ("scheme", "axis", "cells", "typical", "worst"):
-        table.add_column(name, justify="left" if name in ("scheme", "axis") else "right")
-    for error in errors:
-        table.add_row(error.scheme, error.axis, str(error.cells), f"{error.typical:.1%}", f"{error.worst:.0%}")
-    console.print(table)
+    numbers = ("cells", "typical", "worst")
+    rows = ((e.scheme, e.axis, str(e.cells), f"{e.typical:.1%}", f"{e.worst:.0%}") for e in errors)
+    console.print(table(("scheme", "axis", *numbers), rows, numbers, box=None, padding=(0, 1, 0, 0)))
 
 
 def show(analysis: "Analysis", console: rich.console.Console) -> None:
@@ -105,8 +102,8 @@ def show(analysis: "Analysis", console: rich.console.Console) -> None:
             f"{count(n, 'path')} x {count(schemes, 'scheme')} predicted in {analysis.took_s:.2f} s", soft_wrap=True
         )
         show_table(first.predictions, analysis.transfer_s, console, first.where)
-        for table in others:
-            show_table(table.predictions, analysis.transfer_s, console, table.where)
+        for further in others:
+            show_table(further.predictions, analysis.transfer_s, console, further.where)
     if analysis.interpolation is not None:
         show_errors(analysis.interpolation, console)
     show_bars(analysis.predictions, analysis.transfer_s, console)

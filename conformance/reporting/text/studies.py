@@ -9,7 +9,7 @@ import rich.text
 
 from conformance.model.rounding import told
 from conformance.model.studies.identify import Miss
-from conformance.support.console import count
+from conformance.support.console import count, table
 
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
     from conformance.commands.identify import Identified, IdentifyCounts
@@ -26,13 +26,12 @@ def show_identified(identified: "Identified", console: rich.console.Console) -> 
         console.print(f"{identified.scheme.id}: {identified.trouble}", soft_wrap=True)
         return
     title = f"{identified.scheme.id}: {count(identified.cells, 'cell')} x {count(identified.trials, 'trial')}"
-    table = rich.table.Table(title=title, title_justify="left")
-    for name in ("algorithm", "inside", "score", "outside, for example"):
-        table.add_column(name, justify="right" if name in ("inside", "score") else "left")
-    for score in identified.scores:
-        inside = f"{score.visible - len(score.misses)} of {score.visible}"
-        table.add_row(score.algorithm, inside, f"{score.share:.2f}", _example(score.misses))
-    console.print(table)
+    rows = (
+        (s.algorithm, f"{s.visible - len(s.misses)} of {s.visible}", f"{s.share:.2f}", _example(s.misses))
+        for s in identified.scores
+    )
+    header = ("algorithm", "inside", "score", "outside, for example")
+    console.print(table(header, rows, ("inside", "score"), title=title))
     if identified.exported:
         console.print(f"the kernel reports: {', '.join(identified.exported)}")
     for rates in identified.rates:
@@ -76,12 +75,10 @@ def _inconclusive(identified: "Identified") -> str:
 def show_checked(checked: "IdentifyCounts", console: rich.console.Console) -> None:
     """Show how often each algorithm was identified rightly, wrongly or not at all."""
     title = f"{checked.trials} identifications each, from one trial of {checked.cells} cells"
-    table = rich.table.Table(title=title, title_justify="left")
-    for name in ("measured", "right", "inconclusive", "wrong"):
-        table.add_column(name, justify="left" if name == "measured" else "right")
+    numbers, rows = ("right", "inconclusive", "wrong"), []
     for tally in checked.tallies:
         if tally.trouble:
             console.print(f"{tally.scheme.algorithm}: {tally.trouble}", soft_wrap=True)
         else:
-            table.add_row(tally.scheme.id, str(tally.right), str(tally.inconclusive), str(tally.wrong))
-    console.print(table)
+            rows.append((tally.scheme.id, str(tally.right), str(tally.inconclusive), str(tally.wrong)))
+    console.print(table(("measured", *numbers), rows, numbers, title=title))

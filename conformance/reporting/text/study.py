@@ -11,7 +11,7 @@ from conformance.model.studies import claims
 from conformance.model.studies.claims import ClaimVerdict, JudgedClaim
 from conformance.model.studies.study import Claim
 from conformance.reporting.text import markdown
-from conformance.support.console import count
+from conformance.support.console import count, table
 
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
     from conformance.commands.study import Board, StudyList, StudyState
@@ -118,12 +118,8 @@ def _remark(claim: Claim, judged: JudgedClaim) -> str:
 
 def show_board(board: "Board", console: rich.console.Console) -> None:
     """Show how many claims have each verdict, of each study and of all."""
-    table = rich.table.Table(box=None)
-    for name in _BOARD:
-        table.add_column(name, justify="left" if name == _BOARD[0] else "right")
-    for row in _board_rows(board):
-        table.add_row(*row[: len(_BOARD)])
-    console.print(table)
+    rows = (row[: len(_BOARD)] for row in _board_rows(board))
+    console.print(table(_BOARD, rows, _BOARD[1:], box=None))
     for words in map(_costs, board.studies):
         console.print(words, soft_wrap=True)
     for study in board.studies:
@@ -164,10 +160,8 @@ def board_markdown(board: "Board") -> str:
 
 def show_listed(listed: "StudyList", console: rich.console.Console) -> None:
     """Show the name, size and title of each study."""
-    table = rich.table.Table(box=None)
-    for name in ("study", "claims", "smoke", "full", "what"):
-        table.add_column(name, justify="right" if name in ("claims", "smoke", "full") else "left")
+    rows = []
     for study in listed.studies:
         sizes = [f"{len(study.points[tier])} x {study.trials[tier]}" for tier in ("smoke", "full")]
-        table.add_row(study.name, str(len(study.claims)), *sizes, study.title)
-    console.print(table)
+        rows.append((study.name, str(len(study.claims)), *sizes, study.title))
+    console.print(table(("study", "claims", "smoke", "full", "what"), rows, ("claims", "smoke", "full"), box=None))

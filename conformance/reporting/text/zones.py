@@ -1,7 +1,7 @@
 """Show the results of `zones check`, `show`, `diff`, `apart`, `power` and `margins` in a terminal."""
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import rich.box
 import rich.console
@@ -15,6 +15,7 @@ from conformance.model.judging.zone import Interval, Zone
 from conformance.reporting import naming
 from conformance.reporting.marks import SYMBOLS
 from conformance.reporting.text import markdown, terminal
+from conformance.support.console import table
 
 if TYPE_CHECKING:
     from conformance.commands.zones import Apart, CheckedZone, ShownZone, ZoneDifference
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from conformance.commands.zones_power import Power, ZonePower
 
 _WIDEST = 1000
+#: options of a table that fits 80 columns
+_NARROW: Mapping[str, Any] = {"box": rich.box.SIMPLE_HEAD, "padding": (0, 1, 0, 0), "pad_edge": False}
 _POWER = ("zone", "counted", "less, %", "more, %", "a stack 20 % slower")
 #: heading of a column that is never wrapped
 _PERMITTED = "permitted (reference)"
@@ -88,12 +91,8 @@ def _cells(zone: Zone, bandwidth: float, to: str, before: str) -> rich.table.Tab
 
 
 def _rows(head: Sequence[str], shown_zone: "ShownZone") -> rich.table.Table:
-    table = rich.table.Table()
-    for name in (*head, _PERMITTED):
-        table.add_column(name, overflow="fold", no_wrap=name == _PERMITTED)
-    for named, interval in shown_zone.by_name.items():
-        table.add_row(*named[: len(head)], _drawn(interval, shown_zone.metric))
-    return table
+    rows = ([*named[: len(head)], _drawn(i, shown_zone.metric)] for named, i in shown_zone.by_name.items())
+    return table((*head, _PERMITTED), rows, fold=True, whole=(_PERMITTED,))
 
 
 def _short(value: float) -> str:
@@ -124,12 +123,9 @@ def show_difference(zone_difference: "ZoneDifference", console: rich.console.Con
         return
     n = len(zone_difference.intervals)
     how_many = f"1 {noun} differs" if n == 1 else f"{n} {noun}s differ"
-    table = rich.table.Table(title=f"{zone.id}: {how_many}", title_justify="left")
-    for name in (noun, *zone_difference.names, "the second's reference"):
-        table.add_column(name)
-    for place, before, after in zone_difference.intervals:
-        table.add_row(place.id, _bounds(before), _bounds(after), _reference_in(before, after))
-    console.print(table)
+    header = (noun, *zone_difference.names, "the second's reference")
+    rows = ((p.id, _bounds(a), _bounds(b), _reference_in(a, b)) for p, a, b in zone_difference.intervals)
+    console.print(table(header, rows, title=f"{zone.id}: {how_many}"))
 
 
 def _bounds(interval: Interval | None) -> str:
@@ -151,12 +147,7 @@ def show_apart(apart: "Apart", console: rich.console.Console) -> None:
 
 def show_power(power: "Power", console: rich.console.Console) -> None:
     """Show a line for each zone: the cells that count, which shifts it detects, and its verdicts on a slow stack."""
-    table = rich.table.Table(box=rich.box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    for name in _POWER:
-        table.add_column(name, no_wrap=True, justify="left" if name == "zone" else "right")
-    for row in power_rows(power):
-        table.add_row(*row)
-    console.print(table)
+    console.print(table(_POWER, power_rows(power), _POWER[1:], whole=_POWER, **_NARROW))
     console.print(
         f"less, more: shifts of the median that are detected in {POWER:.0%} of runs, in the median and in the worst of"
         f" a zone's cells, with {power.trials} trials a cell and {power.questions} cells in all"
@@ -198,17 +189,14 @@ def _of_slower(zone_power: "ZonePower") -> str:
 
 def show_margins(margins: "Margins", console: rich.console.Console) -> None:
     """Show spread and margin of each zone, with a line for each kind of cell."""
-    table = rich.table.Table(box=rich.box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    for name in ("zone", "kind of cell", "cells", "spread", "farthest", "margin"):
-        # A point's id is long; in a narrow terminal it wraps, so that no figure is cut off.
-        named = name in ("zone", "kind of cell")
-        table.add_column(name, no_wrap=not named, overflow="fold", justify="left" if named else "right")
+    numbers, rows = ("cells", "spread", "farthest", "margin"), []
     for zone_id, spreads in margins.zones.items():
         for spread in spreads:
             shares = (f"{share:.1%}" for share in (spread.spread, spread.farthest))
             margin = f"{spread.relative:.0%}" + ("" if spread.absolute is None else f" and {spread.absolute:g}")
-            table.add_row(zone_id, spread.kind, str(spread.cells), *shares, margin)
-    console.print(table)
+            rows.append((zone_id, spread.kind, str(spread.cells), *shares, margin))
+    # A point's id is long; in a narrow terminal it wraps, so that no figure is cut off.
+    console.print(table(("zone", "kind of cell", *numbers), rows, numbers, fold=True, whole=numbers, **_NARROW))
     for zone_id, spreads in margins.zones.items():
         console.print(f"{zone_id}: {', '.join(spreads[0].implementations)}" if spreads else zone_id, soft_wrap=True)
     for factor in margins.transport:
