@@ -11,6 +11,9 @@ import sys
 from collections.abc import Iterator
 
 EMPTY = frozenset({"asked", "found", "made", "one", "own", "seen", "told"})
+#: words that say as little as a name's first or last part; and terms of the field, or of stored results, that have one
+SPARE = frozenset({"asked", "data", "found", "item", "one", "res", "result", "seen", "told", "value"})
+TERMS = ("asked_s", "data_center", "early_data", "one_segment", "one_sided", "one_way", "p_value", "watched_one_in")
 
 
 def values(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -26,9 +29,19 @@ def values(tree: ast.AST) -> Iterator[tuple[int, str]]:
         yield from values(node)
 
 
+def says_nothing(name: str) -> bool:
+    """Return whether a name is one of EMPTY, or one of SPARE with a prefix or a suffix."""
+    words = name.lower().strip("_").split("_")
+    return name in EMPTY or (len(words) > 1 and not SPARE.isdisjoint((words[0], words[-1])) and not is_term(name))
+
+
+def is_term(name: str) -> bool:
+    return any(term in name.lower() for term in TERMS)
+
+
 def problems(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Yield (line, what is wrong) with the names in a module."""
-    yield from ((line, f"{name!r} does not say what it names") for line, name in values(tree) if name in EMPTY)
+    yield from ((line, f"{name!r} does not say what it names") for line, name in values(tree) if says_nothing(name))
     defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     for function in ast.walk(tree):
         if isinstance(function, ast.FunctionDef):

@@ -75,7 +75,7 @@ def view(
         bytes=numpy.full(len(sent_s), FULL),
         out_ns=numpy.array([packets.LOST if at is None else round(at * 1e9) for at in out_s]),
         ecn_sent=numpy.full(len(sent_s), packets.ECT_0 if ect is True else int(ect)),
-        ecn_out=numpy.zeros(len(sent_s), int), asked_ns=none, asked_bytes=none,
+        ecn_out=numpy.zeros(len(sent_s), int), client_ns=none, client_bytes=none,
     )  # fmt: skip
     states = {state: at_s + BEGAN_NS / 1e9 for state, at_s in (triggered or {}).items()}
     return View(

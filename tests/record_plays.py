@@ -173,7 +173,8 @@ def _packets(captured, asked_s):
         began_ns=round(began_s * 1e9), sent_ns=since(rows[:, 0]), bytes=rows[:, 1].astype(numpy.int64),
         out_ns=numpy.where(rows[:, 2] < 0, LOST, since(rows[:, 2])),
         ecn_sent=ect, ecn_out=numpy.where(rows[:, 3] > 0, CE, ect),
-        asked_ns=since([at for at, _ in came]), asked_bytes=numpy.array([size for _, size in came], dtype=numpy.int64),
+        client_ns=since([at for at, _ in came]),
+        client_bytes=numpy.array([size for _, size in came], dtype=numpy.int64),
     )  # fmt: skip
 
 

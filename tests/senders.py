@@ -110,5 +110,5 @@ def packets(sender, **network):
         began_ns=0, sent_ns=column([ns(p.seconds) for p in sent]), bytes=column([p.bytes for p in sent]),
         out_ns=column([ns(out_s[p.identity]) if p.identity in out_s else kept.LOST for p in sent]),
         ecn_sent=column([0] * len(sent)), ecn_out=column([0] * len(sent)),
-        asked_ns=column([]), asked_bytes=column([]),
+        client_ns=column([]), client_bytes=column([]),
     )  # fmt: skip

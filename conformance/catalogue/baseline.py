@@ -106,7 +106,7 @@ def kernel_notes(
     test, though it may affect results. If the kernel's TCP is under test, a baseline of another kernel is refused:
     raises UserError.
     """
-    told_kernels: set[str] = set()
+    sentences: set[str] = set()
     for zone in zones:
         here = scheme_of(zone.algorithm)
         for source, about in zone.references.items():
@@ -124,8 +124,8 @@ def kernel_notes(
                     "measure the baseline again, name its kernel with --kernel, or compare two kernels with"
                     " `conformance compare`",
                 )
-            told_kernels.add(
+            sentences.add(
                 f"baseline {path} was measured on guest kernel {was}, but this run uses {is_now}:"
                 " this may affect results"
             )
-    yield from sorted(told_kernels)
+    yield from sorted(sentences)

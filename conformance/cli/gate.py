@@ -92,8 +92,8 @@ def gate(
     from conformance.reporting.text import gate as shown
 
     if options["baseline"]:
-        asked_for = (name for name, wanted in (("why", why), ("blame", blame)) if wanted)
-        measuring.refuse_given("with --baseline, nothing is compared with the reference", *asked_for)
+        demands = (name for name, wanted in (("why", why), ("blame", blame)) if wanted)
+        measuring.refuse_given("with --baseline, nothing is compared with the reference", *demands)
     why = options["budget"] is None if why is None else why
     blame = why if blame is None else blame
     chosen = GateOptions(algorithms=algorithms, choice=choice, why=why, blame=blame, **options)

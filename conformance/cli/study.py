@@ -51,8 +51,8 @@ def run(
     from conformance.commands import study as command
     from conformance.reporting.text import study as shown
 
-    study_told = command.run(what, tier, notes=notes(form), executor=executor, **options)
-    finish(study_told, form, shown.show_told, _written(study_told, target))
+    outcome = command.run(what, tier, notes=notes(form), executor=executor, **options)
+    finish(outcome, form, shown.show_told, _written(outcome, target))
 
 
 @study.command("show")
@@ -71,8 +71,8 @@ def show(what: str | None, results: str, target: pathlib.Path | None, form: str)
     if what is None:
         refuse_given("studies are only listed", "results", "target")
         finish(command.list_all(), form, shown.show_listed)
-    study_told = command.show(what, [results])
-    finish(study_told, form, shown.show_told, _written(study_told, target))
+    outcome = command.show(what, [results])
+    finish(outcome, form, shown.show_told, _written(outcome, target))
 
 
 @dev_study.command("board")

@@ -108,8 +108,8 @@ def bugs_run(ids: Sequence[str], trees: Sequence[str], budget: str, form: str, *
 
     named = dict(text.split("=", 1) for text in sources.absolute(trees))
     limit_s = gate_budget.seconds(budget)
-    asked_for = command.BugsOptions(trees=named, budget_s=limit_s, **options)
-    finish(command.run(ids, asked_for, notes(form)), form, shown.show)
+    command_options = command.BugsOptions(trees=named, budget_s=limit_s, **options)
+    finish(command.run(ids, command_options, notes(form)), form, shown.show)
 
 
 def _goals(names: Sequence[str]) -> tuple[str, ...]:
@@ -157,10 +157,10 @@ def search(
 
     usual = command.AGAINST_REFERENCE if against is None else tuple(GOALS)
     limit_s = gate_budget.seconds(budget or (None if tries else "1h"))
-    asked_for = command.SearchOptions(
+    command_options = command.SearchOptions(
         against=against or KERNEL_STACK, goals=goals or usual, budget_s=limit_s, tries=tries, **options
     )
-    finish(command.run(Choice(stack=stack, source=source), asked_for, notes(form)), form, shown.show)
+    finish(command.run(Choice(stack=stack, source=source), command_options, notes(form)), form, shown.show)
 
 
 @click.command()

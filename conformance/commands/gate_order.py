@@ -35,9 +35,9 @@ def order(zones: Mapping[str, Sequence[Zone]], others: Sequence[Zone], grid: str
     UserError.
     """
     ranked: list[tuple[tuple[Any, ...], Key]] = []
-    for algorithm, all_own in zones.items():
-        for profile in dict.fromkeys(zone.profile for zone in all_own):
-            of_profile = [zone for zone in all_own if zone.profile == profile]
+    for algorithm, of_algorithm in zones.items():
+        for profile in dict.fromkeys(zone.profile for zone in of_algorithm):
+            of_profile = [zone for zone in of_algorithm if zone.profile == profile]
             smoke = {place for zone in of_profile for place in zone.smoke}
             there = (
                 smoke if grid == grids.SMOKE else {p for zone in of_profile for p in grids.within(grid, zone.places)}

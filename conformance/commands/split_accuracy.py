@@ -143,17 +143,17 @@ def compute(
     for algorithm in algorithms:
         common.require_offered(bench, algorithm)
     profile = profile or str(bench.profile)
-    found_proxy = proxies.choose(proxy)
+    chosen_proxy = proxies.choose(proxy)
     panels = accuracy.panels()
     paths = {
-        segments: documents.path(profile, segments, found_proxy, queue_sized_by)
+        segments: documents.path(profile, segments, chosen_proxy, queue_sized_by)
         for panel in panels
         for segments in panel.paths.values()
     }
     # A split path is predicted from its segments, an unsplit one from the cell that they amount to.
-    predict = split_paths.predict_split if found_proxy else split_paths.predict_end_to_end
+    predict = split_paths.predict_split if chosen_proxy else split_paths.predict_end_to_end
     composed = {segments: split_paths.Path(segments[0], segments[1], exact=True) for segments in paths}
-    needed = {segments: segments if found_proxy else (end_to_end(segments),) for segments in paths}
+    needed = {segments: segments if chosen_proxy else (end_to_end(segments),) for segments in paths}
     alone = {cell: documents.profile(profile, cell) for cells in needed.values() for cell in cells}
     settings = [*paths.values(), *alone.values()]
     work = [(algorithm, setting) for algorithm in algorithms for setting in settings]

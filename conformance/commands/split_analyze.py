@@ -195,7 +195,7 @@ def compute(
     `interpolated`: estimate cells that were not measured from their neighbours. `timeout_s`: treat transfers as if they
     had been given up after so many seconds.
     """
-    one_path = None if path is None else Path.parse(path)
+    chosen_path = None if path is None else Path.parse(path)
     among = split_paths.paths(grids.cells(grid))
     if not among:
         raise UserError(
@@ -210,8 +210,8 @@ def compute(
     rates = {scheme: Rates.medians(cells, timeouts) for scheme, cells in measured.items()}
     first = next(iter(next(iter(measured.values())).values()))[0]
     analysis = Analysis(measured=measured, transfer_s=first.trial.setting.transfer_s, predictions={})
-    if one_path is not None:
-        drawn = [one_path]
+    if chosen_path is not None:
+        drawn = [chosen_path]
     else:
         bandwidth = None if grid == "full" else min(path.bandwidth_mbps for path in among)
         drawn = [path for path in split_paths.representative_paths(bandwidth).values() if path in set(among)]

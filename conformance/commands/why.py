@@ -308,14 +308,12 @@ class Report(Result):
         ]  # fmt: skip
 
     def _evidence(self, evidence: ranking.Evidence) -> EvidenceRecord:
-        seen_at_records = [
-            SeenAtRecord(cell=cell, seed=seed, pcap_s=round(at, 6)) for cell, seed, at in self.pcap_s(evidence)
-        ]
+        places = [SeenAtRecord(cell=cell, seed=seed, pcap_s=round(at, 6)) for cell, seed, at in self.pcap_s(evidence)]
         return EvidenceRecord(
             feature=evidence.feature.id,
             score=round(evidence.score, 2),
             sentence=evidence.sentence,
-            seen=seen_at_records,
+            seen=places,
         )
 
     @functools.cached_property

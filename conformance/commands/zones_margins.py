@@ -103,8 +103,8 @@ def compute(results: Iterable[pathlib.Path], record: bool = False) -> Margins:
                 for stack in honest
                 if (of_stack := _honest(_medians(held, algorithm, stack, zone), zone, faults.get(stack, ())))
             }
-            if found_kinds := spreads(zone, medians):
-                spreads_of[zone.id] = tuple(found_kinds)
+            if zone_spreads := spreads(zone, medians):
+                spreads_of[zone.id] = tuple(zone_spreads)
                 kinds[zone.id] = {kind_of(place, zone.metric) for place in zone.intervals}
     transport = _transport(held, kept["transport"]["stacks"])
     if not spreads_of and not transport:

@@ -88,7 +88,7 @@ class PowerRecord(Record):
     #: The number of cells that a session judges in all.
     questions: int
     #: The share of runs in which a shift must be found to count as detected.
-    told_in: float
+    told_in: Annotated[float, At("detection_share")]
     zones: list[ZonePowerRecord]
 
 
@@ -98,7 +98,7 @@ class Power(Result):
 
     SCHEMA = "zones-power"
     RECORD = PowerRecord
-    told_in = power.POWER
+    detection_share = power.POWER
 
     zones: tuple[ZonePower, ...]
     trials: int

@@ -43,10 +43,12 @@ def lines(plan: Plan, bench: Bench, store: Store, *, named: bool = False) -> Ite
             kernels[here.kernel_digest][trial.scheme.kernel_release, trial.scheme.kernel_digest] += 1
     releases = {scheme.kernel_digest: scheme.kernel_release for scheme in schemes.values()}
     for digest, others in kernels.items():
-        kernels_told = [(releases[digest], digest), *others]
+        releases_digests = [(releases[digest], digest), *others]
         # Kernels of one release may be built in several ways: digests tell them apart.
-        alike = len({release for release, _ in kernels_told}) < len(kernels_told)
-        first, *rest = [f"Linux {one_line(r)}" + (f" ({d[:SHORT_DIGEST]})" if alike else "") for r, d in kernels_told]
+        alike = len({release for release, _ in releases_digests}) < len(releases_digests)
+        first, *rest = [
+            f"Linux {one_line(r)}" + (f" ({d[:SHORT_DIGEST]})" if alike else "") for r, d in releases_digests
+        ]
         left = " and ".join(f"{others[key]} stored results of {name}" for key, name in zip(others, rest, strict=True))
         yield f"guest kernel {first}; {left} are not used"
 

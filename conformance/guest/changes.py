@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from conformance.guest.topology import Interface
 
 #: the most changes for which the kernel is queried after each; rate traces have many thousand changes
-_MOST_ASKED = 500
+_MOST_CHANGES = 500
 #: what the program accepts as one change (load/change.c): bytes, and directions with three queries each
 _MOST_BYTES, _MOST_QUESTIONED = 8192, 16
 
@@ -57,7 +57,7 @@ class Changes:
         path = os.path.join(folder, "changes")
         with open(path, "w") as f:
             for (at_ns, node), touched in sorted(due.items(), key=lambda change: change[0][0]):
-                for questions, data in batches(touched, asks=len(due) <= _MOST_ASKED):
+                for questions, data in batches(touched, asks=len(due) <= _MOST_CHANGES):
                     self._asked.append(questions)
                     f.write(f"{begin_ns + at_ns} {self._sockets[node].fileno()} {data.hex()}\n")
         fds = [netlink_socket.fileno() for netlink_socket in self._sockets.values()]

@@ -97,11 +97,11 @@ class _Pair:
         """Run a client for up to `seconds` of virtual time. Return what was seen of it; kill it if it still runs."""
         client = self.start("client", **changes)
         self.wait(client, seconds)
-        process_seen = client.seen()
+        observed = client.seen()
         kill_descendants(own_pids(self.stage.net) | {server.pid})
         client.end()
         del self._processes["client"]
-        return process_seen
+        return observed
 
     def side_by_side(self, server: StackProcess, seconds: float) -> tuple[ProcessSeen, ...]:
         """Run two clients at once, and wait for each up to `seconds` of virtual time. Return what was seen of them."""

@@ -151,7 +151,7 @@ def _carry_out(
             links = _links(stage, watches, queues, hops, trial_job.trips)
             changed = changes.stop() if changes else ()
             bonded = bond.stop() if bond else None
-            split = tuple(splitter_seen for splitter in splitters for splitter_seen in splitter.stop())
+            split = tuple(connections for splitter in splitters for connections in splitter.stop())
         except RuntimeError as error:
             raise ClockFault(str(error)) from error
         return TrialFacts(
@@ -202,14 +202,14 @@ def calibrated(stage: Stage, cell: CellJob) -> tuple[LinkSeen, ...]:
     directions = []
     for probe in cell.calibrate:
         egress = stage.place.directions[probe.link][probe.way]
-        link_seen = calibrate.observe(net, egress, probe, probing)
+        observed = calibrate.observe(net, egress, probe, probing)
         alike = not any(other.link == probe.link and other is not probe for other in cell.calibrate)
         queues = [
             queue
             for interface in (stage.place.directions[probe.link] if alike else (egress,))
             for queue in tc.read_qdiscs(net[interface.node], [interface.name])
         ]
-        directions.append(dataclasses.replace(link_seen, qdiscs=tuple(queues)))
+        directions.append(dataclasses.replace(observed, qdiscs=tuple(queues)))
     return tuple(directions)
 
 

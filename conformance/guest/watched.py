@@ -43,16 +43,16 @@ class Watched:
         detail = trial_job.detail
         return None if detail is None or not (detail.bursts or detail.exchange) else cls(stage, trial_job, detail)
 
-    def examined(self, detail_seen: DetailSeen) -> DetailSeen:
+    def examined(self, record: DetailSeen) -> DetailSeen:
         """Return what was seen of a trial, with what its packets show."""
         passed = self._packets()
         if self._detail.bursts:
             sent = ((at_ns, size) for at_ns, size, source in passed if source == "server")
             burst_lengths = bursts.lengths(sent, self._detail.rate_mbps)
-            return dataclasses.replace(detail_seen, bursts=bursts.summary(burst_lengths, self.capture.unseen()))
+            return dataclasses.replace(record, bursts=bursts.summary(burst_lengths, self.capture.unseen()))
         every = list(passed)
         times = None if self.capture.unseen() else exchange.exchange(every, self._bytes)
-        return dataclasses.replace(detail_seen, exchange=times)
+        return dataclasses.replace(record, exchange=times)
 
     def _packets(self) -> Iterator[tuple[int, int, str | None]]:
         """Yield (nanoseconds, bytes, sender) of each packet that is no pure acknowledgement."""

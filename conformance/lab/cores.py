@@ -89,7 +89,7 @@ def _lock(folder: pathlib.Path, core: int) -> pathlib.Path:
 class _Idleness:
     """The order of cores by recent idleness. Only the run that has the lock of the queue uses it."""
 
-    seen_s = -_BELIEVE_S
+    measured_s = -_BELIEVE_S
     order: tuple[int, ...] = ()
 
 
@@ -98,10 +98,10 @@ def _idlest_first() -> list[int]:
     cores = limits.cores()
     if len(cores) == 1:
         return cores
-    if time.monotonic() - _Idleness.seen_s > _BELIEVE_S or sorted(_Idleness.order) != cores:
+    if time.monotonic() - _Idleness.measured_s > _BELIEVE_S or sorted(_Idleness.order) != cores:
         idle = _look(cores)
         _Idleness.order = tuple(sorted(cores, key=lambda core: (-idle[core], random.random())))
-        _Idleness.seen_s = time.monotonic()
+        _Idleness.measured_s = time.monotonic()
     return list(_Idleness.order)
 
 

@@ -120,8 +120,8 @@ def _distributions(figure: Figure, point: StudyPoint, measurements: Sequence[Mea
     """Yield the distribution over flows, or over trials: each value, and the share of values that are no greater."""
     name = OF_A_FLOW.get(figure.metric)
     if name is None:
-        one_by_one = (outcome.seen([measurement], figure.metric, figure.group) for measurement in measurements)
-        values = sorted(estimate.median for estimate in one_by_one if isinstance(estimate, Seen))
+        singly = (outcome.seen([measurement], figure.metric, figure.group) for measurement in measurements)
+        values = sorted(estimate.median for estimate in singly if isinstance(estimate, Seen))
         yield from _shares(_line(figure, point), values)
         return
     flows = [

@@ -27,7 +27,7 @@ _MOST_STRANGE = 10
 #: ECN's codepoints (RFC 3168, section 5)
 NOT_ECT, ECT_1, ECT_0, CE = 0, 1, 2, 3
 _COLUMNS = ("sent_ns", "bytes", "out_ns", "ecn_sent", "ecn_out")
-_OTHERS = ("asked_ns", "asked_bytes")
+_OTHERS = ("client_ns", "client_bytes")
 #: the most packets of one trial that are read
 _MOST = 4_000_000
 
@@ -48,8 +48,8 @@ class Packets:
     out_ns: Integers
     ecn_sent: Integers
     ecn_out: Integers
-    asked_ns: Integers
-    asked_bytes: Integers
+    client_ns: Integers
+    client_bytes: Integers
     cut: bool = False
 
     def __len__(self) -> int:
@@ -60,13 +60,13 @@ class Packets:
         columns = [
             numpy.diff(self.sent_ns, prepend=0), self.bytes,
             numpy.where(self.out_ns == LOST, LOST, self.out_ns - self.sent_ns), self.ecn_sent, self.ecn_out,
-            numpy.diff(self.asked_ns, prepend=0), self.asked_bytes,
+            numpy.diff(self.client_ns, prepend=0), self.client_bytes,
         ]  # fmt: skip
         # Equal bytes side by side compress well, so each byte of a number has a row of its own.
         rows = [column.astype("<i8").view(numpy.uint8).reshape(-1, 8).T.tobytes() for column in columns]
         packed = zlib.compress(b"".join(rows), 9)
         return {
-            "began_ns": self.began_ns, "sent": len(self.sent_ns), "asked": len(self.asked_ns),
+            "began_ns": self.began_ns, "sent": len(self.sent_ns), "asked": len(self.client_ns),
             "columns": base64.b64encode(packed).decode(), **({"cut": True} if self.cut else {}),
         }  # fmt: skip
 
@@ -88,12 +88,12 @@ class Packets:
             rows = numpy.frombuffer(raw, numpy.uint8, 8 * count, at).reshape(8, count)
             columns.append(numpy.ascontiguousarray(rows.T).view("<i8").reshape(count).astype(numpy.int64))
             at += 8 * count
-        sent_ns, sizes, travel_ns, ecn_sent, ecn_out, asked_ns, asked_bytes = columns
+        sent_ns, sizes, travel_ns, ecn_sent, ecn_out, client_ns, client_bytes = columns
         sent_ns = numpy.cumsum(sent_ns)
         return cls(
             began_ns=data["began_ns"], sent_ns=sent_ns, bytes=sizes, ecn_sent=ecn_sent, ecn_out=ecn_out,
             out_ns=numpy.where(travel_ns == LOST, LOST, sent_ns + travel_ns),
-            asked_ns=numpy.cumsum(asked_ns), asked_bytes=asked_bytes, cut=data.get("cut", False),
+            client_ns=numpy.cumsum(client_ns), client_bytes=client_bytes, cut=data.get("cut", False),
         )  # fmt: skip
 
     def whose_fate_is_known(self) -> Self:
@@ -106,7 +106,7 @@ class Packets:
             raise UserError("no packet arrived before the guest's memory for captures was full")
         last = int(arrived[-1])
         sent = {name: getattr(self, name)[: last + 1] for name in _COLUMNS}
-        before = self.asked_ns <= self.sent_ns[last]
+        before = self.client_ns <= self.sent_ns[last]
         answers = {name: getattr(self, name)[before] for name in _OTHERS}
         return dataclasses.replace(self, cut=True, **sent, **answers)
 
@@ -141,7 +141,7 @@ def matched(sent: Frames, came: Frames, answers: Frames) -> Packets:
     out_ns[departures], ecn_out[departures] = _ns(came)[arrivals] - began_ns, _ecn(came)[arrivals]
     return Packets(
         began_ns=began_ns, bytes=sent.bytes, out_ns=out_ns, ecn_out=ecn_out, sent_ns=sent_ns - began_ns,
-        ecn_sent=_ecn(sent), asked_ns=_ns(answers) - began_ns, asked_bytes=answers.bytes,
+        ecn_sent=_ecn(sent), client_ns=_ns(answers) - began_ns, client_bytes=answers.bytes,
     )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ _MOST, _CAP = 2.0, 1.5
 #: how much nearer a fault must bring what is explained
 _LEAST_GAIN = 0.5
 #: the least distance from the document's value to a bound, as a share of the value; and where that is zero
-_LEAST_OF_VALUE, _LEAST = 0.05, 1e-6
+_LEAST_SHARE, _LEAST = 0.05, 1e-6
 
 
 def share(bound: Bound, amount: float, of_document: float) -> float:
@@ -31,7 +31,7 @@ def share(bound: Bound, amount: float, of_document: float) -> float:
     way = ways[amount < of_document]
     if math.isinf(way):
         way = ways[amount >= of_document]
-    least = max(_LEAST_OF_VALUE * abs(of_document), _LEAST)
+    least = max(_LEAST_SHARE * abs(of_document), _LEAST)
     return max(-_MOST, min(_MOST, (amount - of_document) / max(way, least)))
 
 

@@ -76,8 +76,8 @@ def _bulk_rate(view: View) -> Samples:
     Raises Invisible if the client had to wait with its requests for bodies: the application was not the limit then.
     """
     flow, begin_s = view.flow, bulk_begins_s(view)
-    asked_s = [at_s for at_s, _ in view.requests]
-    if any(after_s - before_s > _WAITED_S for before_s, after_s in itertools.pairwise(asked_s)):
+    requested_s = [at_s for at_s, _ in view.requests]
+    if any(after_s - before_s > _WAITED_S for before_s, after_s in itertools.pairwise(requested_s)):
         raise Invisible("the sender was slower than its application, which had to wait")
     return _most(flow, begin_s, begin_s + (_SOON + 1) * flow.base_rtt_s, "the last body")
 
@@ -306,8 +306,8 @@ def _rate_of_bodies(view: View) -> Samples:
     """Return r in the first round trip of each large body that is asked for after three seconds."""
     flow = view.flow
     pairs: list[tuple[float | None, float]] = []
-    for asked_s, size in view.requests:
-        begins_s = body_begins_s(view, asked_s)
-        if size >= _BODY_BYTES and asked_s >= _LONG_S and begins_s is not None:
+    for requested_s, size in view.requests:
+        begins_s = body_begins_s(view, requested_s)
+        if size >= _BODY_BYTES and requested_s >= _LONG_S and begins_s is not None:
             pairs.append((_window(flow, begins_s, begins_s + flow.base_rtt_s), begins_s))
     return shown(pairs, "no large body was asked for after three seconds")

@@ -32,10 +32,10 @@ def bulk_begins_s(view: View) -> float:
     return begins_s
 
 
-def body_begins_s(view: View, asked_s: float) -> float | None:
-    """Return when the sender begins the body that was asked for at `asked_s`; None if it never does."""
+def body_begins_s(view: View, requested_s: float) -> float | None:
+    """Return when the sender begins the body that was asked for at `requested_s`; None if it never does."""
     # The client's request takes half of a round trip to arrive.
-    later = numpy.flatnonzero(view.sent_s >= asked_s + view.base_rtt_s / 2 - 1e-3)
+    later = numpy.flatnonzero(view.sent_s >= requested_s + view.base_rtt_s / 2 - 1e-3)
     return float(view.sent_s[later[0]]) if len(later) else None
 
 

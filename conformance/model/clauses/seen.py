@@ -139,7 +139,7 @@ class View:
         one_way_s = self.base_rtt_s / 2 + (off_s if abs(off_s) < 1e-4 else 0.0) - _KNOWN_FIRST_S
         try:
             return flows.of_arrays(
-                self.sent_s, packets.bytes, self.out_s, packets.asked_ns / 1e9, packets.asked_bytes,
+                self.sent_s, packets.bytes, self.out_s, packets.client_ns / 1e9, packets.client_bytes,
                 one_way_s=one_way_s, bytes_per_s=self.bytes_per_s,
             )  # fmt: skip
         except UserError as why:

@@ -32,7 +32,7 @@ from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement
 
 #: the most samples that a verdict names as evidence
-_MOST_SEEN = 3
+_MOST_SIGHTINGS = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -237,6 +237,6 @@ def _evidence(bound: Bound, value: float, shown: Shown) -> Iterator[Sample]:
         for v, at in zip(samples.values, samples.times_s, strict=True)
         if (float(v) in bound) == (value in bound)
     ]
-    for _, seed, at_s, v, measurement in sorted(points, key=lambda point: point[:4])[:_MOST_SEEN]:
+    for _, seed, at_s, v, measurement in sorted(points, key=lambda point: point[:4])[:_MOST_SIGHTINGS]:
         packet = int(numpy.searchsorted(View.of(measurement).sent_s, at_s, side="right"))
         yield Sample(seed=seed, at_s=at_s, packet=packet, value=v)

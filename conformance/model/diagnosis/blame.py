@@ -194,7 +194,7 @@ def sizes_count(algorithm: str, *sides: Side) -> float:
     """
     if is_bbr(algorithm):
         return 0.0
-    return float(numpy.mean([flow_seen.window_limited for side in sides for flow_seen in side.sightings]))
+    return float(numpy.mean([traits.window_limited for side in sides for traits in side.sightings]))
 
 
 def blame(algorithm: str, metric: str, stack: Side, reference: Side, permitted: tuple[float, float]) -> Blame:
@@ -210,9 +210,9 @@ def blame(algorithm: str, metric: str, stack: Side, reference: Side, permitted: 
     def logs(side: Side) -> dict[str, tuple[float, Floats]]:
         return {
             "total": _drawn(draw, [sign * math.log(value) for value in side.values], numpy.median),
-            "recovery": _drawn(draw, [1 - flow_seen.waiting for flow_seen in side.sightings], _log_of_mean),
+            "recovery": _drawn(draw, [1 - traits.waiting for traits in side.sightings], _log_of_mean),
             "packet_size": _drawn(
-                draw, [count * math.log(flow_seen.payload_bytes) for flow_seen in side.sightings], numpy.mean
+                draw, [count * math.log(traits.payload_bytes) for traits in side.sightings], numpy.mean
             ),
             "response": _drawn(draw, [answer.log_rate for answer in side.responses], numpy.mean),
         }
@@ -230,8 +230,8 @@ def blame(algorithm: str, metric: str, stack: Side, reference: Side, permitted: 
         **{name: factors[name] for name in ("total", "recovery", "packet_size", "control", "rest")},
         response=factors["response"] if known else None,
         permitted=(low, high),
-        waiting=_means(stack, reference, lambda flow_seen: flow_seen.waiting),
-        payload_bytes=_means(stack, reference, lambda flow_seen: flow_seen.payload_bytes),
+        waiting=_means(stack, reference, lambda traits: traits.waiting),
+        payload_bytes=_means(stack, reference, lambda traits: traits.payload_bytes),
     )
 
 
@@ -259,7 +259,7 @@ def _factor(value: float, samples: Floats) -> Factor:
 
 
 def _means(stack: Side, reference: Side, of: Callable[[FlowTraits], float]) -> tuple[float, float]:
-    ours, theirs = (float(numpy.mean([of(flow_seen) for flow_seen in side.sightings])) for side in (stack, reference))
+    ours, theirs = (float(numpy.mean([of(traits) for traits in side.sightings])) for side in (stack, reference))
     return ours, theirs
 
 

@@ -170,8 +170,8 @@ def of_arrays(
     sent_s: Floats,
     sizes: Floats,
     out_s: Floats,
-    asked_s: Floats,
-    asked_bytes: Floats,
+    client_s: Floats,
+    client_bytes: Floats,
     *,
     one_way_s: float,
     bytes_per_s: float,
@@ -180,7 +180,7 @@ def of_arrays(
 ) -> Flow:
     """Return the Flow of packets that are matched already; see flow().
 
-    `sent_s`, `sizes`, `out_s` are (n,), with NaN in `out_s` where lost; `asked_s`, `asked_bytes` are (m,), of the
+    `sent_s`, `sizes`, `out_s` are (n,), with NaN in `out_s` where lost; `client_s`, `client_bytes` are (m,), of the
     client's packets.
     """
     delivered = numpy.flatnonzero(~numpy.isnan(out_s))
@@ -197,8 +197,8 @@ def of_arrays(
     return Flow(
         sent_s=sent_s, bytes=sizes, out_s=out_s, known_s=known_s, flight=in_flight(sent_s, sizes, known_s),
         rtt_s=travel_s + one_way_s, full_bytes=full_bytes,
-        request_s=_request_s(sent_s, sizes, asked_s - began_s, asked_bytes), one_way_s=one_way_s,
-        bytes_per_s=bytes_per_s, began_s=float(began_s) - first_s, ack_ratio=len(asked_s) / len(sent_s),
+        request_s=_request_s(sent_s, sizes, client_s - began_s, client_bytes), one_way_s=one_way_s,
+        bytes_per_s=bytes_per_s, began_s=float(began_s) - first_s, ack_ratio=len(client_s) / len(sent_s),
         header_bytes=header_bytes,
     )  # fmt: skip
 
@@ -209,13 +209,13 @@ _REQUEST_BYTES = 100
 _CERTAINLY_RESPONSE_BYTES = 6000
 
 
-def _request_s(sent_s: Floats, sizes: Floats, asked_s: Floats, asked_bytes: Floats) -> float:
+def _request_s(sent_s: Floats, sizes: Floats, client_s: Floats, client_bytes: Floats) -> float:
     """Return when the client's last packet other than an acknowledgement came before the server sent the response.
 
     The response has begun when the server has sent more than a handshake. Later packets may be probes for a larger MTU.
     """
     at = min(int(numpy.searchsorted(numpy.cumsum(sizes), _CERTAINLY_RESPONSE_BYTES)), len(sent_s) - 1)
-    times = asked_s[(asked_bytes > _REQUEST_BYTES) & (asked_s <= sent_s[at])]
+    times = client_s[(client_bytes > _REQUEST_BYTES) & (client_s <= sent_s[at])]
     return float(times.max()) if len(times) else 0.0
 
 

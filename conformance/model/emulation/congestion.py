@@ -13,7 +13,7 @@ from typing import Any
 Found = Mapping[str, Any] | None
 
 #: a transfer that is shorter than this, in s, may fall between two samples of its socket
-_SEEN_S = 0.1
+_SAMPLED_S = 0.1
 #: {generation of BBR: its pacing gains}: start-up, drain, probe up, probe down, cruise (tcp_bbr.c, tcp_bbr2.c)
 _PACING_GAINS = {
     1: {739 / 256, 88 / 256, 1.25, 0.75, 1.0},
@@ -68,7 +68,9 @@ def not_as_set(name: str | None, control: Found, elapsed_s: float) -> str | None
     if name is None:
         return None
     if control is None:
-        return f"had no connection from its port, so nothing shows that it used {name}" if elapsed_s > _SEEN_S else None
+        return (
+            f"had no connection from its port, so nothing shows that it used {name}" if elapsed_s > _SAMPLED_S else None
+        )
     others = [other for other in control["names"] if other != name]
     return f"sent with {', '.join(others)} instead of {name}" if others else None
 

@@ -246,12 +246,11 @@ def _beyond_rate(direction: Direction, changes: Sequence[Change], shown: Facts) 
 
 def _too_early(network: Network, group: Flows, of: Facts, elapsed_s: float) -> Iterator[str]:
     """Yield sentences about round trips shorter than the least sum of the delays on the path: a delay was missing."""
-    asked_ms = network.least_rtt_ms(group, elapsed_s)
-    for number, found_ms in enumerate(flow["min_rtt_ms"] for flow in of["flows"]):
-        if found_ms is not None and found_ms < asked_ms - _STAMP_MS - _OFF_MS * len(network.links):
+    least_ms = network.least_rtt_ms(group, elapsed_s)
+    for number, rtt_ms in enumerate(flow["min_rtt_ms"] for flow in of["flows"]):
+        if rtt_ms is not None and rtt_ms < least_ms - _STAMP_MS - _OFF_MS * len(network.links):
             yield (
-                f"flow {number} of group {group.name} had a round trip of {found_ms:g} ms"
-                f" instead of {asked_ms:g} or more"
+                f"flow {number} of group {group.name} had a round trip of {rtt_ms:g} ms instead of {least_ms:g} or more"
             )
 
 

@@ -25,9 +25,9 @@ def lie(report: Mapping[str, Any], exchange: Mapping[str, Any] | None, rtt_s: fl
         return None
     reported_s, slack_s = report["completion_s"] - report["handshake_s"], _SLACK_RTTS * rtt_s
     shown = [
-        (exchange["whole_s"] - asked_s, exchange["last_s"] - asked_s)
-        for asked_s, answered_s in exchange["asked_s"]
-        if answered_s - asked_s >= _ANSWER_RTTS * rtt_s
+        (exchange["whole_s"] - requested_s, exchange["last_s"] - requested_s)
+        for requested_s, answered_s in exchange["asked_s"]
+        if answered_s - requested_s >= _ANSWER_RTTS * rtt_s
     ]
     if any(least_s - slack_s <= reported_s <= most_s + slack_s for least_s, most_s in shown):
         return None

@@ -79,7 +79,7 @@ def problems(held: Sequence[Impairments | None], counts: Mapping[str, int]) -> I
     if counts["late_ns"] > _MOST_LATE_NS:
         yield f"a packet left the hop {counts['late_ns'] / 1e6:g} ms late"
     each = [impairments or _NOTHING for impairments in held]
-    for count, asked_for in (
+    for count, expected in (
         ("reordered", any(impairments.reorder for impairments in each)),
         ("duplicated", any(impairments.duplicate_pct for impairments in each)),
         ("burst", any(impairments.burst_loss for impairments in each)),
@@ -92,7 +92,7 @@ def problems(held: Sequence[Impairments | None], counts: Mapping[str, int]) -> I
         ("again", any(impairments.lose and impairments.lose.again for impairments in each)),
         ("held", any(impairments.hold for impairments in each)),
     ):
-        if counts[count] and not asked_for:
+        if counts[count] and not expected:
             yield f"{counts[count]} packets were counted as {count.replace('_', ' ')}, and none should have been"
     # Whether a requested move met any packet can only be told from both directions together (moves.py).
     if rebound and not any(impairments.rebind for impairments in each):

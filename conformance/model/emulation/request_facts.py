@@ -1,8 +1,8 @@
 """Check what a client reports about a flow's requests, and record requests as a Measurement keeps them.
 
-Besides the totals, a client's report has a list with [bytes, made_s, first_byte_s, end_s] of each request: when it was
-made, and when the first and the last byte of its body came, in seconds of the client's clock (docs/contract.md). The
-requests of the kernel's flows are seen by the suite's own program.
+Besides the totals, a client's report has a list with [bytes, request_s, first_byte_s, end_s] of each request: when it
+was made, and when the first and the last byte of its body came, in seconds of the client's clock (docs/contract.md).
+The requests of the kernel's flows are seen by the suite's own program.
 """
 
 import itertools
@@ -47,17 +47,17 @@ def _lies(group: Flows, report: Mapping[str, Any]) -> Iterator[str]:
         if times[3] > report["completion_s"] + _EARLY_S:
             yield f"reports that request {number} ended at {times[3]:.3f} s, after all had ended"
             return
-        made_s, due_s = times[1], due.get(request.connection)
-        if due_s is not None and not due_s - _EARLY_S <= made_s <= due_s + _LATE_S:
+        request_s, due_s = times[1], due.get(request.connection)
+        if due_s is not None and not due_s - _EARLY_S <= request_s <= due_s + _LATE_S:
             before = zip(due_requests[: number - 1], reported, strict=False)
-            how = "early" if made_s < due_s else "late"
-            if how == "early" or made_s > _permitted_s(before, request, due_s) + _LATE_S:
-                yield f"made request {number} at {made_s:.3f} s, {how}: it was due at {due_s:.3f}"
+            how = "early" if request_s < due_s else "late"
+            if how == "early" or request_s > _permitted_s(before, request, due_s) + _LATE_S:
+                yield f"made request {number} at {request_s:.3f} s, {how}: it was due at {due_s:.3f}"
                 return
         began_s = there.get(request.connection, report["handshake_s"] or 0.0)
         there_s = there[request.connection] = max(began_s, times[3])
         # A paced request is due at a fixed time after the one before was due, however late that was made.
-        paced_s = made_s if due_s is None else due_s
+        paced_s = request_s if due_s is None else due_s
         due[request.connection] = there_s + request.pause_s if request.every_s is None else paced_s + request.every_s
 
 

@@ -272,7 +272,7 @@ def find(instance: Instance, look: Look, anchors: Mapping[str, "JudgedClaim"] = 
     """Return the ClaimFinding of an instance; it is not judged if an anchor that it rests on differs."""
     looked = [look(quantity) for quantity in instance.quantities]
     sightings = tuple(estimate if isinstance(estimate, Seen) else None for estimate in looked)
-    lacking = (not_seen.why for not_seen in looked if isinstance(not_seen, NotSeen))
+    lacking = (invisible.why for invisible in looked if isinstance(invisible, NotSeen))
     unfit = (
         f"scaled, and anchor {name} differs"
         for name in instance.anchors

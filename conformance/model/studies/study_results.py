@@ -86,8 +86,8 @@ def of(study: Study, measurements: Iterable[Measurement]) -> Found:
     schemes: dict[str, None] = {}
     for builds in by_build.values():
         most = max(reversed(builds.values()), key=len)
-        for point, of_one in most.items():
-            measured[point] = sorted(of_one, key=lambda measurement: measurement.trial.seed)
-            if anything_known(of_one):
-                schemes[of_one[0].trial.scheme.id] = None
+        for point, at_point in most.items():
+            measured[point] = sorted(at_point, key=lambda measurement: measurement.trial.seed)
+            if anything_known(at_point):
+                schemes[at_point[0].trial.scheme.id] = None
     return Found(measured=measured, schemes=tuple(sorted(schemes)))

@@ -111,8 +111,8 @@ def _listed(events: Iterable[str]) -> str:
 def notes(comparison: "Comparison") -> Iterator[str]:
     """Yield what was not compared and why, and whether the kernel, not the stack, may have moved something."""
     for base, head in zip(*(side.schemes for side in comparison.sides), strict=True):
-        asked_of = comparison.margin is not None or (base.in_kernel and head.in_kernel)
-        if base.kernel_digest != head.kernel_digest and not asked_of:
+        deliberate = comparison.margin is not None or (base.in_kernel and head.in_kernel)
+        if base.kernel_digest != head.kernel_digest and not deliberate:
             kernels = f"base on Linux {base.kernel_release}, head on Linux {head.kernel_release}"
             yield f"{head.algorithm}: {kernels}: the kernel may have caused what moved"
     for quantity, side in comparison.one_sided:

@@ -118,7 +118,7 @@ def test_what_the_handshake_opened_is_no_initial_window(handshake, packets, righ
     clause, found = seen("CL017", timed, sent)
     sizes = found.packets.bytes.copy()
     sizes[handshake] = 66  # an acknowledgement
-    asked = {"asked_ns": numpy.array([199_900_000]), "asked_bytes": numpy.array([400])}
+    asked = {"client_ns": numpy.array([199_900_000]), "client_bytes": numpy.array([400])}
     found = dataclasses.replace(found, packets=dataclasses.replace(found.packets, bytes=sizes, **asked))
     value = clause.observable.value(clause.observable.samples(found))
     assert (value, value in clause.bound) == (packets - handshake, right)
