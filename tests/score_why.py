@@ -17,6 +17,7 @@ import concurrent.futures
 import dataclasses
 import json
 import pathlib
+import re
 import threading
 
 import click
@@ -82,10 +83,30 @@ def row(name, read, found):
     }
 
 
-def references_text(rows, ids):
-    """Return the text of REFERENCES: the readings of OWN_KERNELS in {name: row}; `ids`: {name: id of the scheme}."""
-    kept = {name: {"scheme": ids[name], "readings": rows[name]["readings"]} for name in OWN_KERNELS}
-    return json.dumps({"schema": "recorded-features/1", "references": kept}, indent=1) + "\n"
+def kept_references():
+    """Return {name: what REFERENCES has of it}."""
+    return json.loads(REFERENCES.read_text(encoding="utf-8"))["references"]
+
+
+def with_readings(rows, ids):
+    """Return kept_references() with the readings of OWN_KERNELS in {name: row}; `ids`: {name: id of the scheme}."""
+    kept = kept_references()
+    return {name: {**kept[name], "scheme": ids[name], "readings": rows[name]["readings"]} for name in OWN_KERNELS}
+
+
+def references_text(kept):
+    """Return the text of REFERENCES, in which a place's traits are a line."""
+    parts = {
+        name: {**of, "traits": {profile: dict.fromkeys(places, "") for profile, places in of["traits"].items()}}
+        if "traits" in of
+        else of
+        for name, of in kept.items()
+    }
+    text = json.dumps({"schema": "recorded-features/1", "references": parts}, indent=1) + "\n"
+    rows = (
+        json.dumps(row) for of in kept.values() for places in of.get("traits", {}).values() for row in places.values()
+    )
+    return re.sub(r'\": ""', lambda match: f'": {next(rows)}', text)
 
 
 def readings(row):
@@ -237,7 +258,8 @@ def main(ids, trials, workers, results, record, of_changes):
     if record:
         lines = [json.dumps(row) for _, row in sorted(rows.items())]
         files.write(RECORD, "[\n" + ",\n".join(lines) + "\n]\n")
-        files.write(REFERENCES, references_text(rows, {name: usual.scheme(name).id for name in OWN_KERNELS}))
+        ids = {name: usual.scheme(name).id for name in OWN_KERNELS}
+        files.write(REFERENCES, references_text(with_readings(rows, ids)))
     click.echo(table(scores))
 
 

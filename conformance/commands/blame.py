@@ -2,20 +2,21 @@
 
 Both sides have the same seeds, from 1 on, and so meet the same random losses. These trials are not the ones that were
 judged. The reference is Linux TCP's algorithm of the same name, on the kernel that has it. If that kernel is not built,
-the adapter `document` stands in for it, where it is built and has the algorithm.
+the adapter `document` stands in for it, where it is built and has the algorithm; or else what was recorded of Linux's
+trials (zones/features.json).
 """
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
-from conformance.catalogue import scenarios
+from conformance.catalogue import recorded_features, scenarios
 from conformance.commands import tracing
 from conformance.engine import benches, runs
 from conformance.engine.benches import Bench, Choice
 from conformance.lab import adapter, manifest
 from conformance.model.diagnosis import blame as model
-from conformance.model.diagnosis.blame import Blame, NotAttributed, Side
+from conformance.model.diagnosis.blame import Blame, FlowTraits, NotAttributed, Side
 from conformance.model.diagnosis.feature_table import FEW, is_bbr
 from conformance.model.diagnosis.flow import Flow
 from conformance.model.errors import UserError
@@ -106,8 +107,8 @@ _STACK, _REFERENCE = "stack", "reference"
 #: the adapter of the document's own stack
 DOCUMENT = "document"
 _NO_REFERENCE = (
-    "neither the kernel that has the algorithm nor the adapter `document` is built; `conformance why` compares with"
-    " recorded features"
+    "neither the kernel that has the algorithm nor the adapter `document` is built, and no trials are recorded there;"
+    " `conformance why` compares with recorded features"
 )
 
 
@@ -117,31 +118,34 @@ def _look(
 ) -> Iterator[tuple[Key, Blame | NotAttributed]]:  # fmt: skip
     """Trace both sides of the chosen violations, then yield what each violation is due to. Raises UserError."""
     stack = benches.find(choice)
-    references = {algorithm: _reference(algorithm) for algorithm in {violation.zone.algorithm for violation in chosen}}
-    there = {algorithm: bench for algorithm, bench in references.items() if bench is not None}
-    why_not = {
-        algorithm: why
-        for algorithm in references
-        if (why := tracing.why_not(stack, algorithm) or (None if algorithm in there else _NO_REFERENCE))
+    references = {
+        algorithm: bench
+        for algorithm in {violation.zone.algorithm for violation in chosen}
+        if (bench := _reference(algorithm)) is not None
     }
+    known = []
     for violation in chosen:
-        if why := why_not.get(violation.zone.algorithm):
+        algorithm = violation.zone.algorithm
+        if why := tracing.why_not(stack, algorithm):
             yield violation.key, NotAttributed(why)
-    known = [violation for violation in chosen if violation.zone.algorithm not in why_not]
-    under = _under(known)
+        elif algorithm not in references and not _recorded(violation):
+            yield violation.key, NotAttributed(_NO_REFERENCE)
+        else:
+            known.append(violation)
+    under = _under(known, references)
     if not under:
         return
     seeds = runs.seeds(TRIALS)
     total = len(seeds) * sum(map(len, under.values()))
     with notes.bar("tracing what violates", total=total, unit="traces") as bar:
         traced = tracing.traced_all(
-            {" ".join(role): (there[role[1]] if role[0] == _REFERENCE else stack, role[1]) for role in under},
+            {" ".join(role): (references[role[1]] if role[0] == _REFERENCE else stack, role[1]) for role in under},
             {" ".join(role): dict.fromkeys(cells, seeds) for role, cells in under.items()},
             bar=bar, workers=workers, budget_s=budget_s,
             under={" ".join(role): cells for role, cells in under.items()},
         )  # fmt: skip
     for violation in known:
-        yield violation.key, _blame(violation, traced)
+        yield violation.key, _blame(violation, traced, violation.zone.algorithm in references)
 
 
 def _reference(algorithm: str) -> Bench | None:
@@ -155,25 +159,40 @@ def _reference(algorithm: str) -> Bench | None:
     return None
 
 
-def _under(chosen: Sequence[Violation]) -> dict[_Role, dict[str, Setting]]:
-    """Return {role: {cell's name: Setting}}; each role gets a guest of its own, as a guest has one profile."""
+def _recorded(violation: Violation) -> Sequence[FlowTraits]:
+    """Return what was recorded of the reference's trials at the place of a violation. Raises UserError."""
+    recorded = recorded_features.find(violation.zone.algorithm)
+    return recorded.traits.get((violation.zone.profile, violation.place.id), ()) if recorded else ()
+
+
+def _under(chosen: Sequence[Violation], references: Container[str]) -> dict[_Role, dict[str, Setting]]:
+    """Return {role: {cell's name: Setting}}; each role gets a guest of its own, as a guest has one profile.
+
+    `references`: the algorithms whose references can be traced.
+    """
     settings: dict[_Role, dict[str, Setting]] = {}
     for violation, who in itertools.product(chosen, (_STACK, _REFERENCE)):
         algorithm, setting = violation.zone.algorithm, violation.setting
+        if who == _REFERENCE and algorithm not in references:
+            continue
         settings.setdefault((who, algorithm, setting.profile), {})[violation.place.id] = setting
         if not is_bbr(algorithm):  # BBR does not reduce its window by a factor at each loss
             settings.setdefault((who, algorithm, ""), {})[FEW] = tracing.settings()[FEW]
     return settings
 
 
-def _blame(violation: Violation, traced: Mapping[str, tracing.Traced]) -> Blame | NotAttributed:
+def _blame(violation: Violation, traced: Mapping[str, tracing.Traced], is_traced: bool) -> Blame | NotAttributed:
     permitted = violation.zone.intervals[violation.place]
     basis = permitted.basis
     values = {_STACK: violation.values, _REFERENCE: _values(basis)}
     sides = {}
     for who in (_STACK, _REFERENCE):
         here = traced.get(f"{who} {violation.zone.algorithm} {violation.zone.profile}")
-        sightings = [sightings for flow in _flows(here, violation.place.id) if (sightings := model.seen(flow))]
+        sightings: Sequence[FlowTraits] = [
+            traits for flow in _flows(here, violation.place.id) if (traits := model.seen(flow))
+        ]
+        if who == _REFERENCE and not is_traced:
+            sightings = _recorded(violation)
         if not sightings:
             problems = here.troubles if here else []
             unsupported = here.unsupported if here else None

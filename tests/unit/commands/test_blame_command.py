@@ -4,13 +4,14 @@ import dataclasses
 
 import helpers
 import pytest
+import record_traits
 import senders
 
-from conformance.catalogue import documents
+from conformance.catalogue import documents, recorded_features
 from conformance.commands import blame, tracing
 from conformance.engine import benches
 from conformance.engine.benches import Choice
-from conformance.model.diagnosis.blame import Blame, Cause, NotAttributed
+from conformance.model.diagnosis.blame import Blame, Cause, FlowTraits, NotAttributed
 from conformance.model.diagnosis.feature_table import FEW
 from conformance.model.errors import UserError
 from conformance.model.networks.place import Cell
@@ -132,3 +133,23 @@ def test_the_document_stands_in_for_a_kernel_that_is_not_built(monkeypatch, algo
     monkeypatch.setattr(blame.adapter, "is_built", lambda about: built)
     chosen = blame._reference(algorithm)
     assert (chosen and chosen.stack) == reference
+
+
+def test_what_was_recorded_stands_in_for_a_kernel_that_is_not_built(traced, monkeypatch):
+    monkeypatch.setattr(tracing, "why_not", lambda bench, of: None if bench == QUINN else "its kernel is not built")
+    inside = violation(algorithm="bbrv2", factor=0.5)
+    outside = dataclasses.replace(inside, place=Cell.parse("10mbps-20ms-2pct"))
+    waits = FlowTraits(waiting=0.5, payload_bytes=1448, window_limited=1)
+    recorded = dataclasses.replace(recorded_features.find("bbrv2"), traits={("packets", CELL.id): [waits]})
+    monkeypatch.setattr(blame.recorded_features, "find", lambda algorithm: recorded)
+    attributed = look(inside, outside)
+    assert list(traced) == ["stack bbrv2 packets"]
+    found = attributed[inside.key]
+    assert isinstance(found, Blame) and found.waiting == (0.0, 0.5) and found.recovery.value == pytest.approx(2)
+    assert "no trials are recorded there" in attributed[outside.key].sentence
+
+
+def test_the_record_has_each_cell_of_the_usual_profile_that_can_be_asked_for():
+    traits = recorded_features.find("bbrv2").traits
+    assert set(traits) == {("packets", cell) for cell in record_traits.settings("bbrv2")}
+    assert {len(trials) for trials in traits.values()} == {blame.TRIALS}

@@ -82,7 +82,8 @@ def test_the_score_of_why_is_that_of_what_was_read_of_the_mutants_traces():
 
 def test_what_stands_in_the_place_of_references_is_what_was_read_of_them_with_the_mutants():
     ids = {name: recorded_features.find(name).scheme for name in score_why.OWN_KERNELS}
-    assert score_why.REFERENCES.read_text(encoding="utf-8") == score_why.references_text(score_why.recorded_rows(), ids)
+    anew = score_why.references_text(score_why.with_readings(score_why.recorded_rows(), ids))
+    assert score_why.REFERENCES.read_text(encoding="utf-8") == anew
 
 
 @pytest.mark.parametrize("algorithm", ["cubic", "reno", "bbrv1", "bbrv2", "bbrv3"])
