@@ -123,16 +123,17 @@ def _look(
         for algorithm in {violation.zone.algorithm for violation in chosen}
         if (bench := _reference(algorithm)) is not None
     }
-    known = []
+    known: list[tuple[Violation, Sequence[FlowTraits]]] = []
     for violation in chosen:
         algorithm = violation.zone.algorithm
+        recorded = () if algorithm in references else _recorded(violation)
         if why := tracing.why_not(stack, algorithm):
             yield violation.key, NotAttributed(why)
-        elif algorithm not in references and not _recorded(violation):
+        elif algorithm not in references and not recorded:
             yield violation.key, NotAttributed(_NO_REFERENCE)
         else:
-            known.append(violation)
-    under = _under(known, references)
+            known.append((violation, recorded))
+    under = _under([violation for violation, _ in known], references)
     if not under:
         return
     seeds = runs.seeds(TRIALS)
@@ -144,8 +145,8 @@ def _look(
             bar=bar, workers=workers, budget_s=budget_s,
             under={" ".join(role): cells for role, cells in under.items()},
         )  # fmt: skip
-    for violation in known:
-        yield violation.key, _blame(violation, traced, violation.zone.algorithm in references)
+    for violation, recorded in known:
+        yield violation.key, _blame(violation, traced, recorded)
 
 
 def _reference(algorithm: str) -> Bench | None:
@@ -181,18 +182,19 @@ def _under(chosen: Sequence[Violation], references: Container[str]) -> dict[_Rol
     return settings
 
 
-def _blame(violation: Violation, traced: Mapping[str, tracing.Traced], is_traced: bool) -> Blame | NotAttributed:
+def _blame(
+    violation: Violation, traced: Mapping[str, tracing.Traced], recorded: Sequence[FlowTraits]
+) -> Blame | NotAttributed:
+    """Return what a violation is due to; `recorded` are the reference's traits if it was not traced."""
     permitted = violation.zone.intervals[violation.place]
     basis = permitted.basis
     values = {_STACK: violation.values, _REFERENCE: _values(basis)}
     sides = {}
     for who in (_STACK, _REFERENCE):
         here = traced.get(f"{who} {violation.zone.algorithm} {violation.zone.profile}")
-        sightings: Sequence[FlowTraits] = [
-            traits for flow in _flows(here, violation.place.id) if (traits := model.seen(flow))
-        ]
-        if who == _REFERENCE and not is_traced:
-            sightings = _recorded(violation)
+        sightings = [traits for flow in _flows(here, violation.place.id) if (traits := model.seen(flow))]
+        if who == _REFERENCE:
+            sightings.extend(recorded)
         if not sightings:
             problems = here.troubles if here else []
             unsupported = here.unsupported if here else None
