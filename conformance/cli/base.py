@@ -65,7 +65,7 @@ def out_folder(default: str) -> Callable[[click.decorators.FC], click.decorators
     )  # fmt: skip
 
 
-def out_file(about: str, required: bool = False) -> Callable[[click.decorators.FC], click.decorators.FC]:
+def out_path(about: str, required: bool = False) -> Callable[[click.decorators.FC], click.decorators.FC]:
     """Return the option --out for what a command writes only if asked; the command gets the path as `target`."""
     return click.option("--out", "target", required=required, type=click.Path(path_type=pathlib.Path), help=about)
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from conformance.cli import measuring
-from conformance.cli.base import FORMAT, TRIALS, Finite, finish, notes, out_file
+from conformance.cli.base import FORMAT, TRIALS, Finite, finish, notes, out_path
 from conformance.engine.benches import Choice
 
 
@@ -69,7 +69,7 @@ from conformance.engine.benches import Choice
 )
 @measuring.RESULTS
 @measuring.WORKERS
-@out_file("Folder to write compare.md, compare.json and compare.svg to.")
+@out_path("Folder to write compare.md, compare.json and compare.svg to.")
 @FORMAT
 def compare(
     choice: Choice, base: str, head: str, algorithms: Sequence[str], budget: str, target: pathlib.Path | None,

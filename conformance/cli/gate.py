@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from conformance.cli import measuring
-from conformance.cli.base import FORMAT, TRIALS, notes, out_file, print_document, progress_console
+from conformance.cli.base import FORMAT, TRIALS, notes, out_path, print_document, progress_console
 from conformance.engine.benches import Choice
 from conformance.support.console import Console
 from conformance.support.notes import Notes
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 @measuring.RESULTS
 @measuring.WORKERS
 @measuring.EXECUTOR
-@out_file("Folder to write Markdown, JUnit, site ... to.")
+@out_path("Folder to write Markdown, JUnit, site ... to.")
 @click.option(
     "--keep-traces", metavar="DIR", type=click.Path(path_type=pathlib.Path),
     help="Folder to keep packets and qlog of a few violating cells in.",

@@ -8,7 +8,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from conformance.cli.base import FORMAT, SECONDS, SEED, TRIALS, finish, notes, out_file, out_folder
+from conformance.cli.base import FORMAT, SECONDS, SEED, TRIALS, finish, notes, out_folder, out_path
 from conformance.engine.benches import Choice
 from conformance.lab import image
 from conformance.model.errors import UserError
@@ -320,7 +320,7 @@ def _refuse_ignored(**ways: bool) -> None:
 @FIRST_SEED
 @RESULTS
 @WORKERS
-@out_file("Also write the result to this file, as Markdown.")
+@out_path("Also write the result to this file, as Markdown.")
 @FORMAT
 def matrix(
     choice: Choice, stacks: Sequence[str], trials: int, most_trials: int | None, target: pathlib.Path | None, form: str,
@@ -386,7 +386,7 @@ def trace(choice: Choice, algorithm: str, cell: str | None, form: str, **options
     help="Seed of the first trial; the default is that of the features that were recorded of references.",
 )  # fmt: skip
 @WORKERS
-@out_file("Folder to keep pcaps, why.json and why.svg in.")
+@out_path("Folder to keep pcaps, why.json and why.svg in.")
 @click.option(
     "--changes/--no-changes", default=None,
     help="Look at outages, pauses, little data to send, marks and steps of the rate, too, in seven more trials of each"

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from conformance.cli.base import FORMAT, echo, err, finish, finish_made, out_file, out_folder, progress_console
+from conformance.cli.base import FORMAT, echo, err, finish, finish_made, out_folder, out_path, progress_console
 from conformance.commands.made_result import Item
 from conformance.model.errors import UserError
 from conformance.results.store import DEFAULT_RESULTS
@@ -170,7 +170,7 @@ def fidelity(results: Sequence[pathlib.Path], published: pathlib.Path | None, fo
 
 @click.command()
 @click.argument("results", nargs=-1, required=True, type=click.Path(path_type=pathlib.Path))
-@out_file("Results file to write.", required=True)
+@out_path("Results file to write.", required=True)
 @FORMAT
 def merge(results: Sequence[pathlib.Path], target: pathlib.Path, form: str) -> None:
     """Merge the RESULTS of shards into one file.

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from conformance.cli import measuring
-from conformance.cli.base import FORMAT, SECONDS, finish, notes, out_file
+from conformance.cli.base import FORMAT, SECONDS, finish, notes, out_path
 from conformance.engine.benches import Choice
 from conformance.model.errors import UserError
 from conformance.model.networks.legacy import QUEUE_SIZED_BY
@@ -70,7 +70,7 @@ def split() -> None:
     help="Count a transfer that timed out at its upper bound, or as zero, as the published study does.",
 )  # fmt: skip
 @click.option("--timeout-s", type=SECONDS, help="Treat longer transfers as if they had timed out after this long.")
-@out_file("Also draw the bars: FILE.svg or .png.")
+@out_path("Also draw the bars: FILE.svg or .png.")
 @FORMAT
 def analyze(
     results: Sequence[pathlib.Path], algorithms: Sequence[str], stack: str | None, kernel: str | None,
@@ -145,7 +145,7 @@ def dev_split() -> None:
 @dev_split.command("accuracy")
 @click.argument("algorithms", nargs=-1, required=True, metavar="ALGORITHM...")
 @_options(trials=20)
-@out_file("Folder to write figures to.")
+@out_path("Folder to write figures to.")
 def accuracy(choice: Choice, algorithms: Sequence[str], target: pathlib.Path | None, form: str, **options: Any) -> None:
     """Compare predicted with measured throughput.
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
-from conformance.cli.base import FORMAT, SEED, TRIALS, finish, finish_made, notes, out_file, out_folder, written
+from conformance.cli.base import FORMAT, SEED, TRIALS, finish, finish_made, notes, out_folder, out_path, written
 from conformance.cli.measuring import EXECUTOR, RESULTS, WORKERS, refuse_given
 from conformance.commands.made_result import Item
 from conformance.engine.workers import Executor
 
-_OUT = out_file("Also write Markdown: FILE.md.")
+_OUT = out_path("Also write Markdown: FILE.md.")
 
 
 @click.group()

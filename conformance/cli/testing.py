@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from conformance.cli import measuring
-from conformance.cli.base import FORMAT, SEED, TRIALS, finish, notes, out_file, out_folder
+from conformance.cli.base import FORMAT, SEED, TRIALS, finish, notes, out_folder, out_path
 from conformance.engine.benches import Choice
 from conformance.model.errors import UserError
 from conformance.model.trials.trial import KERNEL_STACK
@@ -42,7 +42,7 @@ _FALSE_ALARMS = 1401
 )
 @click.option("--results", default="results/mutants.jsonl", show_default=True, help="Results file to add to.")
 @measuring.WORKERS
-@out_file("Also write the result to this file, as Markdown.")
+@out_path("Also write the result to this file, as Markdown.")
 @FORMAT
 def mutants(
     ids: Sequence[str], n: int | None, first_seed: int | None, record: bool, target: pathlib.Path | None, form: str,

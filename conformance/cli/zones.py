@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import click
 
-from conformance.cli.base import FORMAT, Name, finish, finish_made, out_file, progress_console, written
+from conformance.cli.base import FORMAT, Name, finish, finish_made, out_path, progress_console, written
 from conformance.commands.made_result import Item
 from conformance.commands.status import ExitStatus
 from conformance.model.errors import UserError
@@ -123,7 +123,7 @@ def zones_show(zone: str, form: str) -> None:
     "--beside", multiple=True, type=click.Path(path_type=pathlib.Path), metavar="RESULTS",
     help="Let the zone rest on another implementation's runs, too (repeatable).",
 )  # fmt: skip
-@out_file("File to write.", required=True)
+@out_path("File to write.", required=True)
 @FORMAT
 def zones_derive(
     algorithm: str,
@@ -186,7 +186,7 @@ def zones_apart(algorithms: Sequence[str], profile: str, form: str) -> None:
 @click.argument("named", metavar="[ZONES]...", nargs=-1)
 @click.option("--trials", type=click.IntRange(5), help="Trials of a cell, at most [default: 20].")
 @click.option("--questions", type=click.IntRange(1), help="Cells that a session judges in all [default: 400].")
-@out_file("Also write Markdown: FILE.md.")
+@out_path("Also write Markdown: FILE.md.")
 @FORMAT
 def zones_power(
     named: Sequence[str], trials: int | None, questions: int | None, target: pathlib.Path | None, form: str
