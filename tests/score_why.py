@@ -95,18 +95,9 @@ def with_readings(rows, ids):
 
 
 def references_text(kept):
-    """Return the text of REFERENCES, in which a place's traits are a line."""
-    parts = {
-        name: {**of, "traits": {profile: dict.fromkeys(places, "") for profile, places in of["traits"].items()}}
-        if "traits" in of
-        else of
-        for name, of in kept.items()
-    }
-    text = json.dumps({"schema": "recorded-features/1", "references": parts}, indent=1) + "\n"
-    rows = (
-        json.dumps(row) for of in kept.values() for places in of.get("traits", {}).values() for row in places.values()
-    )
-    return re.sub(r'\": ""', lambda match: f'": {next(rows)}', text)
+    """Return the text of REFERENCES, in which the traits of a trial are a line."""
+    text = json.dumps({"schema": "recorded-features/1", "references": kept}, indent=1) + "\n"
+    return re.sub(r"\[[^][]+\]", lambda numbers: json.dumps(json.loads(numbers[0])), text)
 
 
 def readings(row):
