@@ -11,8 +11,9 @@ import sys
 from collections.abc import Iterator
 
 EMPTY = frozenset({"asked", "found", "made", "one", "own", "seen", "told"})
-#: words that say as little as a name's first or last part; and terms of the field, or of stored results, that have one
-SPARE = frozenset({"asked", "data", "found", "item", "one", "res", "result", "seen", "told", "value"})
+#: words that add nothing as the first or the last part of a name
+SPARE = EMPTY - {"made", "own"} | {"data", "item", "res", "result", "value"}
+#: parts of names that are terms of the field, or fields of stored results
 TERMS = ("asked_s", "data_center", "early_data", "one_segment", "one_sided", "one_way", "p_value", "watched_one_in")
 
 
@@ -32,11 +33,8 @@ def values(tree: ast.AST) -> Iterator[tuple[int, str]]:
 def says_nothing(name: str) -> bool:
     """Return whether a name is one of EMPTY, or one of SPARE with a prefix or a suffix."""
     words = name.lower().strip("_").split("_")
-    return name in EMPTY or (len(words) > 1 and not SPARE.isdisjoint((words[0], words[-1])) and not is_term(name))
-
-
-def is_term(name: str) -> bool:
-    return any(term in name.lower() for term in TERMS)
+    is_term = any(term in name.lower() for term in TERMS)
+    return name in EMPTY or (len(words) > 1 and not SPARE.isdisjoint((words[0], words[-1])) and not is_term)
 
 
 def problems(tree: ast.Module) -> Iterator[tuple[int, str]]:

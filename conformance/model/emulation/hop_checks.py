@@ -168,8 +168,8 @@ def _displaced(
             yield f"{len(wrong)} of {len(moved)} packets were not passed by {reorder.by_packets} others"
         shifted = len(moved)
     else:
-        set_ns = (reorder.by_ms or 0) * 1e6
-        shifted = sum(set_ns <= value for value in late.values()) if not _waits_ns(impairments) else len(moved)
+        requested_ns = (reorder.by_ms or 0) * 1e6
+        shifted = sum(requested_ns <= value for value in late.values()) if not _waits_ns(impairments) else len(moved)
     if reorder.every is not None:
         if abs(shifted - of // reorder.every) > max(2, 0.02 * of / reorder.every) and not impairments.burst_loss:
             yield f"{shifted} of {of} packets were displaced instead of every {reorder.every}th"

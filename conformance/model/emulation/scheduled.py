@@ -100,8 +100,8 @@ def problems(
 def _in_force(requested: Direction, counts: Facts) -> Iterator[str]:
     """Yield parameters that are in force in a direction after a change and differ from those requested."""
     if counts["delay_ns"] is not None and requested.limiter != "netem":
-        set_ns = shaping.delay_ns(requested, 0)
-        if abs(counts["delay_ns"] - set_ns) > _OFF_NS:
+        requested_ns = shaping.delay_ns(requested, 0)
+        if abs(counts["delay_ns"] - requested_ns) > _OFF_NS:
             yield f"a delay of {counts['delay_ns'] / 1e6:g} ms instead of {requested.delay_ms:g}"
     if counts["loss"] is not None and abs(counts["loss"] - round(requested.loss_pct / 100 * _MOST_U32)) > 1:
         yield f"a loss of {100 * counts['loss'] / _MOST_U32:g} % instead of {requested.loss_pct:g}"

@@ -92,10 +92,10 @@ def tc_lines(
 
 def delay_ns(direction: Direction, off_ns: int) -> int:
     """Return the delay of a direction's netem in ns; `off_ns` is added if the direction has a delay."""
-    set_ns = round(direction.delay_ms * 1e6)
-    set_ns = max(set_ns + off_ns, 0) if set_ns else 0
+    requested_ns = round(direction.delay_ms * 1e6)
+    requested_ns = max(requested_ns + off_ns, 0) if requested_ns else 0
     limited = direction.rate_mbps is not None and direction.limiter != "netem"
-    return max(set_ns, _LEAST_DELAY_NS) if limited else set_ns
+    return max(requested_ns, _LEAST_DELAY_NS) if limited else requested_ns
 
 
 def quantum(direction: Direction) -> int:
