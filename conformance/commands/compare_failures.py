@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
+from conformance.model.diagnosis.feature_table import FOLLOWS
 from conformance.model.networks.place import Point
 from conformance.model.studies.comparison import Quantity, Tolerance, Values
 from conformance.model.trials.trial import Measurement, Outcome
 
 #: what it is called, and what it points at
 LABEL = "failures"
-#: as much as a feature that one fault alone explains (clauses/changes.py)
-_WEIGHT = 3.0
 #: {seed: what the stack's programs said} of the trials that failed
 Said = Mapping[int, str]
 
@@ -17,7 +16,7 @@ Said = Mapping[int, str]
 def quantity(algorithm: str, profile: str, place: Point) -> Quantity:
     """Return the share of trials in a place that fail."""
     return Quantity(
-        algorithm=algorithm, name=LABEL, place=place, profile=profile, tolerance=Tolerance(), digits=2, weight=_WEIGHT,
+        algorithm=algorithm, name=LABEL, place=place, profile=profile, tolerance=Tolerance(), digits=2, weight=FOLLOWS,
         label=LABEL, is_share=True,
     )  # fmt: skip
 

@@ -313,6 +313,13 @@ def test_failures_of_one_side_are_a_quantity(world, monkeypatch):
     schema.check("compare", printed(found), "compare")
 
 
+def test_what_may_cause_a_failure_is_said_before_it(world, monkeypatch):
+    fails_on(monkeypatch, "head", range(1, 10_000))
+    features_are(monkeypatch, features_of(0.7, range(1, 9)), features_of(0.9, range(1, 9)))
+    found, _ = built_again(world, grid="10mbps-20ms-0pct", changes=False)
+    assert [c.quantity.label for c in found.of(Movement.MOVED)] == ["beta", "failures"]
+
+
 def test_what_fails_on_both_sides_alike_has_not_moved(world, monkeypatch):
     features_are(monkeypatch, ALIKE, ALIKE)
     fails_on(monkeypatch, "base", range(1, 10_000))
