@@ -189,6 +189,10 @@ COMPARED = (
     Feature(name="later_lost", cell=NARROW, label=("growth", "gains"), tolerance=0.05,
             says="at 0.5 Mbit/s, it lost {value} of its packets",
             above="more losses", below="fewer losses"),
+    # At a low rate, a burst that is one of packets, not of time, is a long queue.
+    Feature(name="burst", cell=NARROW, label=("pacing", "pacing"), tolerance=1.4, ratio=True, digits=0,
+            says="at 0.5 Mbit/s, it sent {value} packets at once",
+            above="larger bursts", below="smaller bursts"),
     Feature(name="later_throughput", cell=NEAR, label=("response", "gains"), tolerance=0.1,
             says="with a round trip of 0.5 ms, it used {value} of the link's rate",
             above="more of the rate", below="less of the rate"),
