@@ -102,7 +102,9 @@ def checks(kernel_name: str = kernels.DEFAULT_NAME) -> Iterator[Check]:
             f"{error}{_WHEEL if kernel_name == kernels.DEFAULT_NAME else ''}",
         )
         return
-    yield Check(True, f"guest kernel {kernel.name}: Linux {kernel.release}, {kernel.digest}")
+    again = f"; another version of the suite built it: to renew it, run `{kernels.how_to_build(kernel.name)}`"
+    words = f"guest kernel {kernel.name}: Linux {kernel.release}, {kernel.digest}"
+    yield Check(True, words if build.is_current(kernel) else words + again)
     if temporary.ok:
         yield (place := _guest_memory(kernel))
         if place.ok:

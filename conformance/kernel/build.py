@@ -130,6 +130,20 @@ def digest_of(source: str | None = None, patches: Sequence[str] = (), note: sour
     return _recipe(*package, users).digest
 
 
+def is_current(kernel: store.Kernel) -> bool:
+    """Return whether a build from the kernel's source would make it again: a name keeps its kernel until it is built.
+
+    So after an upgrade of the suite, a kernel may lack patches, or have other ones.
+    """
+    about = json.loads((kernel.binary.parent / "kernel.json").read_text())
+    kept = about.get("inputs", {})
+    release = re.match(r"(\d+)\.(\d+)", kernel.release)
+    if not kept or not release:
+        return False
+    inputs = _recipe((int(release[1]), int(release[2])), kept["source"], ()).inputs
+    return bool({**kept, "patches": kept["patches"][len(about["patches"]) :]} == inputs)
+
+
 def _built_from_package(source: str | None, users: Sequence[pathlib.Path], note: sources.Say) -> str | None:
     """Return the digest of the kernel that was built from the package `source`, if its source is not on this machine.
 

@@ -1,6 +1,7 @@
 """The kernel's recipe and store. Building a kernel is left to `make kernel`, which every CI run does."""
 
 import io
+import json
 import pathlib
 import re
 import subprocess
@@ -60,6 +61,25 @@ def test_a_kernel_is_found_by_name(own_cache):
     assert (found.release, found.patches, found.binary) == ("6.12.1", ("bbr3.patch",), home / "linux")
     store.link("gone", "e" * 16)
     assert [k.name for k in store.kernels()] == ["bbrv3"]
+
+
+def test_a_kernel_of_another_version_of_the_suite_is_told_from_todays(own_cache, tmp_path):
+    patch = tmp_path / "user.patch"
+    patch.write_text("a user's patch")
+    todays = dict(build._recipe((7, 2), "5" * 16, [patch]).inputs)
+    home = store.folder("d" * 16)
+    home.mkdir(parents=True)
+    store.link("mine", "d" * 16)
+
+    def is_current(**about):
+        words = {"release": "7.2.11", "source": "s.tar", "patches": ["user.patch"], **about}
+        (home / "kernel.json").write_text(json.dumps(words))
+        return build.is_current(store.find("mine"))
+
+    assert is_current(inputs=todays)
+    assert not is_current(inputs={**todays, "config": "0" * 16})
+    assert not is_current(inputs={**todays, "patches": todays["patches"][:-1]})
+    assert not is_current()
 
 
 @pytest.mark.parametrize("name", ["", "../x", "a/b", ".hidden", "x" * 65])
