@@ -73,9 +73,7 @@ def sign_test_p(n: int, k: int) -> float:
 
     The sign test, one-sided and exact (Conover, Practical Nonparametric Statistics, 3.4).
     """
-    import scipy.stats  # imported late: it takes long, and few verdicts need it
-
-    return float(scipy.stats.binom.sf(k - 1, n, 0.5))
+    return sum(math.comb(n, more) for more in range(max(k, 0), n + 1)) / 2**n
 
 
 def holm_adjusted(p_values: Sequence[float]) -> list[float]:
