@@ -5,12 +5,14 @@ import dataclasses
 import functools
 import itertools
 import math
+import types
 from collections.abc import Iterable, Mapping, Sequence
 
 from conformance.catalogue import documents
 from conformance.model import digest
 from conformance.model.errors import UserError
 from conformance.model.judging import seeds, statistics
+from conformance.model.judging.question import Named
 from conformance.model.judging.session import by_zone
 from conformance.model.judging.verdict import CONFIDENCE, Status, Verdict, ZoneVerdict, counts, false_alarms, overall
 from conformance.model.judging.zone import Interval, Zone
@@ -28,6 +30,8 @@ _FEWEST = next(n for n in itertools.count(1) if 1 - 2 / 2**n >= CONFIDENCE)
 
 #: what trials of one series have in common: the run, and the profile's digest
 _Group = tuple[points.Run, str]
+#: {run: {zone's id: its verdict}}
+_Judged = Mapping[points.Run, Mapping[str, ZoneVerdict]]
 #: {(metric, algorithm, profile's digest): Zone}
 _Zones = Mapping[tuple[str, str, str], Zone]
 
@@ -109,6 +113,8 @@ class Heatmap:
     #: how many counted cells (or points) share the limit on false alarms; 0 if no zone judges these
     family: int
     results: dict[Cell, CellResult]
+    #: the verdicts on kinds of cells, if its zone judges these; then its cells are detail
+    kinds: tuple[Verdict, ...] = ()
 
     @property
     def algorithm(self) -> str:
@@ -141,25 +147,30 @@ class Heatmap:
 
     @property
     def verdicts(self) -> list[Verdict]:
-        """The verdicts on the cells of its zone."""
-        return [result.verdict for result in self.results.values() if result.verdict]
+        """The verdicts that count: on kinds of cells, if its zone judges these, else on cells."""
+        return list(self.kinds) or [result.verdict for result in self.results.values() if result.verdict]
 
     @property
     def verdict(self) -> Status:
-        """The worst verdict on its cells."""
+        """The worst of the verdicts."""
         return overall(self.verdicts)
 
     def count(self) -> collections.Counter[Status]:
-        """Return {verdict's status: number of cells}, without cells that are not judged."""
+        """Return {status: number of verdicts}, without those that are not judged."""
         judged = (verdict.status for verdict in self.verdicts)
         return collections.Counter(status for status in judged if status is not Status.NOT_JUDGED)
 
     @property
     def words(self) -> str:
-        """How many cells have which verdict: "2 violates, 28 conforms"; or that no zone judges them."""
+        """How many verdicts have which status: "2 violates, 28 conforms"; or that no zone judges its cells."""
         if not self.verdicts:
             return f"{count(len(self.results), 'cell')} measured; no zone judges these settings"
         return counts(verdict.status for verdict in self.verdicts)
+
+    @property
+    def words_of_cells(self) -> str:
+        """How many cells have which verdict, if its zone judges kinds of cells; else nothing, as `words` says it."""
+        return counts(result.status for result in self.results.values()) if self.kinds else ""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -237,14 +248,22 @@ class Series:
         )
 
 
-def heatmap(measurements: Sequence[Measurement], zone: Zone | None, metric: str, whole: ZoneVerdict | None) -> Heatmap:
-    """Return the Heatmap of measurements that differ in nothing but cell and seed; `whole`: the zone's verdict."""
+def heatmap(
+    measurements: Sequence[Measurement], zone: Zone | None, metric: str, whole: ZoneVerdict | None,
+    of_kinds: ZoneVerdict | None = None,
+) -> Heatmap:  # fmt: skip
+    """Return the Heatmap of measurements that differ in nothing but cell and seed.
+
+    `whole`, `of_kinds`: the zone's verdict on cells and on kinds of cells.
+    """
     first = measurements[0].trial
     metric = zone.metric if zone else metric
     by_cell: dict[Cell, list[Measurement]] = collections.defaultdict(list)
     for measurement in measurements:
         by_cell[measurement.trial.setting.cell].append(measurement)
-    verdicts: Mapping[Point, Verdict] = whole.verdicts if whole else {}
+    verdicts: dict[Point | Named, Verdict] = {}
+    for judged in (whole, of_kinds):
+        verdicts |= judged.verdicts if judged else {}
     return Heatmap(
         scheme=first.scheme,
         setting=first.setting,
@@ -257,6 +276,7 @@ def heatmap(measurements: Sequence[Measurement], zone: Zone | None, metric: str,
             cell: _cell(cell, measurements, verdicts.get(cell), metric)
             for cell, measurements in sorted(by_cell.items())
         },
+        kinds=tuple(verdict for place, verdict in verdicts.items() if not isinstance(place, Cell)),
     )
 
 
@@ -301,7 +321,8 @@ def drawn(measurements: Iterable[Measurement], or_none: bool = False) -> Drawn:
     judged = {run: by_zone(finding for _, finding in of_run) for run, of_run in findings.items()}
     if not or_none and all(m.trial.setting.segments for m in known):
         raise UserError("these results are only of paths with two segments", "use `conformance split`")
-    return Drawn(series=_series(known, judged, zones), rows=points.rows(findings))
+    of_kinds = {run: by_zone(of_run) for run, of_run in points.of_kinds(findings, known).items()}
+    return Drawn(series=_series(known, judged, zones, of_kinds), rows=points.rows(findings))
 
 
 def all_series(measurements: Iterable[Measurement], planned: Mapping[str, ZoneVerdict] | None = None) -> list[Series]:
@@ -317,7 +338,7 @@ def all_series(measurements: Iterable[Measurement], planned: Mapping[str, ZoneVe
 
 
 def _series(
-    known: Iterable[Measurement], judged: Mapping[points.Run, Mapping[str, ZoneVerdict]], zones: _Zones
+    known: Iterable[Measurement], judged: _Judged, zones: _Zones, of_kinds: _Judged = types.MappingProxyType({})
 ) -> list[Series]:
     """Return the Series of cells. Paths of two segments, and flows that share a network, are no cells."""
     groups: dict[_Group, list[Measurement]] = collections.defaultdict(list)
@@ -329,7 +350,10 @@ def _series(
 
         def of(metric: str) -> Heatmap:
             zone = zones.get((metric, run[0].algorithm, profile_digest))  # noqa: B023
-            return heatmap(measurements, zone, metric, judged.get(run, {}).get(zone.id) if zone else None)  # noqa: B023
+            if zone is None:
+                return heatmap(measurements, zone, metric, None)  # noqa: B023
+            whole, kinds = (of.get(run, {}).get(zone.id) for of in (judged, of_kinds))  # noqa: B023
+            return heatmap(measurements, zone, metric, whole, kinds)  # noqa: B023
 
         others_ = [m.name for m in others() if (m.name, run[0].algorithm, profile_digest) in zones]
         several.append(Series(utilization=of("utilization"), lost=of("lost_pct"), others=tuple(map(of, others_))))

@@ -4,12 +4,13 @@ import collections
 import dataclasses
 from collections.abc import Iterable, Mapping
 
+from conformance.model.judging import kinds
 from conformance.model.judging.question import Measured, Question
 from conformance.model.judging.session import Finding, stored
 from conformance.model.judging.verdict import Status, Verdict, ask
 from conformance.model.judging.zone import Zone, judges
 from conformance.model.metrics.table import METRICS
-from conformance.model.networks.place import Cell
+from conformance.model.networks.place import Cell, Point
 from conformance.model.networks.setting import Setting
 from conformance.model.rounding import digits_to_tell
 from conformance.model.trials.trial import Measurement, Outcome, Scheme
@@ -79,6 +80,29 @@ def findings(measurements: Iterable[Measurement], zones: Iterable[Zone]) -> dict
                 lines[run][ask(zone, setting, run[0].algorithm)] = {setting: telling}
                 of_lines[run].append(zone)
     return {run: list(zip(of_lines[run], stored(measurements), strict=True)) for run, measurements in lines.items()}
+
+
+def of_kinds(
+    findings: Mapping[Run, Iterable[tuple[Zone, Finding]]], lines: Iterable[Measurement]
+) -> dict[Run, list[Finding]]:
+    """Return what zones that judge kinds of cells (kinds.py) say of each run, of the cells that were judged one by one.
+
+    All kinds of a run are one family, and the cells of `findings` another. Raises UserError.
+    """
+    trials: dict[tuple[Run, Setting], list[Measurement]] = collections.defaultdict(list)
+    for m in lines:
+        trials[m.trial.run, m.trial.setting].append(m)
+    asked: dict[Run, dict[Question, Measured]] = collections.defaultdict(dict)
+    for run, of_run in findings.items():
+        places: dict[str, tuple[Zone, set[Point]]] = {}
+        for zone, finding in of_run:
+            if zone.by_kind:
+                places.setdefault(zone.id, (zone, set()))[1].add(finding.verdict.place)
+        for zone, of_zone in places.values():
+            settings = [s for of, s in trials if of == run and s.point in of_zone and judges(zone, s, s.point)]
+            for question in kinds.ask(zone, settings, run[0].algorithm):
+                asked[run][question] = {setting: trials[run, setting] for setting in question.settings}
+    return {run: stored(questions) for run, questions in asked.items()}
 
 
 def rows(findings: Mapping[Run, Iterable[tuple[Zone, Finding]]]) -> list[PointRow]:

@@ -14,6 +14,7 @@ import jinja2
 import markupsafe
 
 from conformance import __version__
+from conformance.catalogue import clauses
 from conformance.model.judging.verdict import Status
 from conformance.model.metrics.table import METRICS
 from conformance.model.networks.place import Cell, Point, exact
@@ -126,7 +127,15 @@ class _Site:
             "own_version": own_version,
             "margins_of": lambda zone: naming.margins({place.id: of for place, of in zone.intervals.items()}),
             "due_to": self._due_to,
+            "first_for": self._first_for,
+            "unjudged": unjudged,
         }
+
+    def _first_for(self, scheme: Scheme) -> clause_pages.Part:
+        """Return what is on record of a scheme by the document that judges its algorithm before zones do, if any."""
+        first = clauses.first_for(scheme.algorithm)
+        part = self._clauses.of(stack=scheme.stack, algorithm=scheme.algorithm, specification=first)
+        return part if first else clause_pages.Part(rows=())
 
     def _due_to(self, result: CellResult) -> str | None:
         """Return the cause that was found for a violation; None if none was looked for, or there is no violation."""
@@ -274,6 +283,12 @@ _FIRST = ("cubic", "reno", "bbrv3", "bbrv2", "bbrv1")
 def _place(algorithm: str) -> tuple[int, str]:
     """Return the place of an algorithm among others: those of _FIRST come first."""
     return _FIRST.index(algorithm) if algorithm in _FIRST else len(_FIRST), algorithm
+
+
+def unjudged(all_series: Sequence[Series]) -> list[Series]:
+    """Return the series that no zone judges of schemes of which zones judge others: networks of clauses."""
+    schemes = {series.scheme for series in all_series if series.verdict is not Status.NOT_JUDGED}
+    return [s for s in all_series if s.verdict is Status.NOT_JUDGED and s.scheme in schemes]
 
 
 def own_version(scheme: Scheme) -> str:

@@ -6,6 +6,7 @@ import helpers
 import pytest
 
 from conformance.catalogue import documents, scenarios
+from conformance.model.judging.zone import NO_LOSS, kind_of
 from conformance.model.networks.place import Point
 from conformance.model.trials.trial import Trial
 from conformance.reporting import heatmaps, points
@@ -13,6 +14,7 @@ from conformance.reporting.html import site
 from conformance.reporting.text import markdown
 from conformance.results import store
 from conformance.results.source import Source
+from conformance.support import paths
 
 AT = Point((("flows", 2),))
 VALUE = {
@@ -55,6 +57,29 @@ def test_cells_and_points_of_a_scheme_are_one_family():
     assert {finding.family for _, finding in found} == {alone[0][1].family + sum(counted)}
     (series,) = heatmaps.all_series([*of_points, *of_cells])
     assert series.utilization.family == found[0][1].family
+
+
+def test_a_zone_of_kinds_judges_kinds_of_cells_and_shows_its_cells():
+    zone = documents.zone(paths.data("zones", "bbrv3", "heatmap-packets.json"))
+    cells = [cell for cell in zone.cells if kind_of(cell, zone.metric) == NO_LOSS]
+
+    def drawn(share):
+        lines = []
+        for cell in cells:
+            setting = documents.profile("packets", cell)
+            for seed in range(1, 9):
+                m = helpers.measurement(share * zone.intervals[cell].basis.median, seed, algorithm="bbrv3", stack="own")
+                lines.append(dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=setting)))
+        (series,) = heatmaps.all_series(lines)
+        return series.utilization
+
+    like, less = drawn(1.0), drawn(0.8)
+    assert {verdict.place.id for verdict in like.kinds} == {"no-random-loss", "no-random-loss-even"}
+    assert (like.verdict, less.verdict) == ("conforms", "violates")
+    assert [verdict.status for verdict in less.kinds] == ["violates", "conforms"]
+    assert set(less.results) == set(cells)
+    assert less.words_of_cells
+    assert not heatmaps.all_series(helpers.measurements([0.4] * 8))[0].utilization.words_of_cells
 
 
 def test_where_there_are_only_points_there_is_no_heatmap():
