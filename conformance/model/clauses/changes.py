@@ -134,7 +134,7 @@ COMPARED = (
     Feature(name="during", cell=DISORDER, label=("disorder", "disorder"), tolerance=0.2,
             says="while some packets came five late, {value} of the link's rate arrived",
             above="more of the rate", below="less of the rate"),
-    Feature(name="window_later", cell=LATE, label=("late_packet", "late_packet"), tolerance=0.2,
+    Feature(name="window_after_late", cell=LATE, label=("late_packet", "late_packet"), tolerance=0.2,
             says="after a packet that was late and not lost, its window was {value} times the one before",
             above="a reduction that is undone, or none", below="a reduction that stays"),
     Feature(name="after_outage_share", cell=HELD, label=("held_packets", "held_packets"), tolerance=0.2,

@@ -69,6 +69,18 @@ def _window_then(view: View, from_rtts: float, to_rtts: float) -> Samples:
     return one(after / before, known_s)
 
 
+@ROWS.add("window_after_late", "window two round trips after a packet came late, relative to that before it", "", 2)
+def _window_after_late(view: View) -> Samples:
+    """Return what `window_later` does, of trials in which the sender learns of no loss meanwhile."""
+    flow, event = view.flow, view.event
+    later = _window_then(view, *_LATER)
+    rtt_s = float(later.times_s[0]) - event.begin_s
+    lost_s = flow.known_s[flow.lost]
+    if numpy.any((lost_s >= event.begin_s - rtt_s) & (lost_s < event.begin_s + (1 + _LATER[1]) * rtt_s)):
+        raise Invisible("other packets were lost, so the window was reduced anyway")
+    return later
+
+
 @ROWS.add(
     "window_after_marks", "window two round trips after marks, relative to that before them", "", 2, optional=True
 )
