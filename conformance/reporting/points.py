@@ -92,7 +92,7 @@ def of_kinds(
     trials: dict[tuple[Run, Setting], list[Measurement]] = collections.defaultdict(list)
     for m in lines:
         trials[m.trial.run, m.trial.setting].append(m)
-    asked: dict[Run, dict[Question, Measured]] = collections.defaultdict(dict)
+    by_run: dict[Run, dict[Question, Measured]] = collections.defaultdict(dict)
     for run, of_run in findings.items():
         places: dict[str, tuple[Zone, set[Point]]] = {}
         for zone, finding in of_run:
@@ -101,8 +101,8 @@ def of_kinds(
         for zone, of_zone in places.values():
             settings = [s for of, s in trials if of == run and s.point in of_zone and judges(zone, s, s.point)]
             for question in kinds.ask(zone, settings, run[0].algorithm):
-                asked[run][question] = {setting: trials[run, setting] for setting in question.settings}
-    return {run: stored(questions) for run, questions in asked.items()}
+                by_run[run][question] = {setting: trials[run, setting] for setting in question.settings}
+    return {run: stored(questions) for run, questions in by_run.items()}
 
 
 def rows(findings: Mapping[Run, Iterable[tuple[Zone, Finding]]]) -> list[PointRow]:

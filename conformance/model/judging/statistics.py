@@ -73,7 +73,7 @@ def sign_test_p(n: int, k: int) -> float:
 
     The sign test, one-sided and exact (Conover, Practical Nonparametric Statistics, 3.4).
     """
-    return sum(math.comb(n, more) for more in range(max(k, 0), n + 1)) / 2**n
+    return sum(math.comb(n, more) for more in range(max(k, 0), n + 1)) / (1 << n)
 
 
 def holm_adjusted(p_values: Sequence[float]) -> list[float]:
