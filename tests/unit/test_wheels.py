@@ -219,7 +219,9 @@ def test_the_kernels_wheel_holds_kernel_programs_and_source_and_licences_apart(b
     about = metadata(wheel)
     assert about["Version"] == conformance.__version__
     assert about.get_all("Requires-Dist") == [f"cc-conformance=={conformance.__version__}"]
-    assert about["License-Expression"] == "GPL-2.0-only AND Apache-2.0 AND MIT AND ISC AND OpenSSL"
+    assert about["License-Expression"] == (
+        "GPL-2.0-only AND Apache-2.0 AND Apache-2.0 WITH LLVM-exception AND MIT AND ISC AND OpenSSL"
+    )
     with zipfile.ZipFile(wheel) as archive:
         (licence,) = [name for name in archive.namelist() if name.endswith("licenses/COPYING")]
         assert b"GNU GENERAL PUBLIC LICENSE" in archive.read(licence)
