@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -331,6 +332,16 @@ def test_the_first_flight_is_one_datagram(loopback):
         finally:
             client.kill()
             client.communicate()
+
+
+def test_the_program_asks_the_processor_for_no_random_numbers():
+    """A guest's kernel could not answer in its place, and no trial would repeat itself."""
+    if not shutil.which("objdump"):
+        pytest.skip("there is no objdump (of binutils)")
+    command = ["objdump", "--disassemble", "--no-show-raw-insn", str(built("h3-client") / "client")]
+    code = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert code.count("aesenc") > 100  # it was read as code, and BoringSSL's is in it
+    assert not re.search(r"\trd(rand|seed)\b", code)
 
 
 def test_versions_and_licences_of_what_is_linked_lie_beside_the_program():
