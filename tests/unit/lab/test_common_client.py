@@ -149,21 +149,28 @@ def test_acknowledgements_count_marks_and_wait_for_packets(loopback):
     assert len(heard) < largest / 25 + 25
 
 
-def test_a_mark_of_congestion_is_acknowledged_at_once(loopback):
-    heard = acknowledged(loopback, "ce", "packets 25 0.2")
+#: policies by which packets of a short transfer would be acknowledged late
+LATE = pytest.mark.parametrize("policy", ["packets 25 0.2", "rtt 1000 0.2"])
+
+
+@LATE
+def test_a_mark_of_congestion_is_acknowledged_at_once(loopback, policy):
+    heard = acknowledged(loopback, "ce", policy)
     assert len(heard) > 0.9 * heard[-1]["largest"]
     assert heard[-1]["ecn"][2] > 700
 
 
-def test_a_gap_is_acknowledged_at_once(loopback):
-    """Of ten packets, one number is left out; an acknowledgement for each 25 packets would be too late."""
-    heard = acknowledged(loopback, "skip", "packets 25 0.2")
+@LATE
+def test_a_gap_is_acknowledged_at_once(loopback, policy):
+    """Of ten packets, one number is left out; what is due by the policy alone would be too late."""
+    heard = acknowledged(loopback, "skip", policy)
     assert len(heard) > 0.9 * heard[-1]["largest"] / 10
 
 
-def test_the_longest_delay_is_announced_and_then_acknowledged(loopback):
+@pytest.mark.parametrize("policy", ["packets 1000 0.5", "rtt 1000000 0.5"])
+def test_the_longest_delay_is_announced_and_then_acknowledged(loopback, policy):
     """The delay counts from the first packet that is not acknowledged yet, and is told of the last one."""
-    heard = acknowledged(loopback, "acks", "packets 1000 0.5", CC_REQUESTS="1000 pause 1\n1000 pause 0\n")
+    heard = acknowledged(loopback, "acks", policy, CC_REQUESTS="1000 pause 1\n1000 pause 0\n")
     assert {each["longest_s"] for each in heard} == {0.5}
     assert any(each["delay_s"] > 0.2 for each in heard)
 
