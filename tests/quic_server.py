@@ -7,6 +7,8 @@ Called as: quic_server.py BUILD [WORD]: the folder in which adapter aioquic is b
   refuse   forgets tickets, so early data are refused
   reset    resets each stream once half of the body is sent
   close    closes the connection instead of answering, with a reason of control characters
+  broken   does so with a code of the transport
+  alert    does so with an alert of TLS
   old      speaks another version of QUIC only
   acks     prints a JSON line for each acknowledgement of data, and marks its packets ECT(0)
   ce       does so, but marks all packets CE
@@ -29,10 +31,24 @@ from aioquic.h3.events import HeadersReceived
 from aioquic.quic import connection, packet, packet_builder
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import ProtocolNegotiated, StopSendingReceived
+from aioquic.tls import AlertDescription
 
 WORD = sys.argv[2] if len(sys.argv) > 2 else ""
 #: {word: the ECN field of all packets}
 MARKS = {"acks": 2, "ce": 3, "skip": 2}
+#: {word: how connections are closed}; only a code of the transport has a frame's type
+CLOSES = {
+    "close": {"error_code": ErrorCode.H3_EXCESSIVE_LOAD, "reason_phrase": "too \x1b[2J\nmuch"},
+    "broken": {
+        "error_code": packet.QuicErrorCode.PROTOCOL_VIOLATION,
+        "frame_type": packet.QuicFrameType.PADDING,
+        "reason_phrase": "no",
+    },
+    "alert": {
+        "error_code": packet.QuicErrorCode.CRYPTO_ERROR + AlertDescription.unexpected_message,
+        "frame_type": packet.QuicFrameType.CRYPTO,
+    },
+}
 
 
 class Answering(QuicConnectionProtocol):
@@ -48,8 +64,8 @@ class Answering(QuicConnectionProtocol):
                 self.answer(heard.stream_id, int(dict(heard.headers)[b":path"][1:]))
 
     def answer(self, stream, size):
-        if WORD == "close":
-            self._quic.close(error_code=ErrorCode.H3_EXCESSIVE_LOAD, reason_phrase="too \x1b[2J\nmuch")
+        if WORD in CLOSES:
+            self._quic.close(**CLOSES[WORD])
             return
         self.http.send_headers(stream, [(b":status", b"200"), (b"content-length", str(size).encode())])
         if WORD == "reset":

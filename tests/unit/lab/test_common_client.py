@@ -311,6 +311,8 @@ def test_a_server_that_is_killed_in_the_middle_is_noticed(served):
 @pytest.mark.parametrize(
     ("word", "line"),
     [
+        ("broken", "the server closed the connection (PROTOCOL_VIOLATION: no)"),
+        ("alert", "the server closed the connection (CRYPTO_ERROR, unexpected_message)"),
         ("reset", "the server reset the stream (H3_INTERNAL_ERROR)"),
         ("close", "the server closed the connection (H3_EXCESSIVE_LOAD: too [2Jmuch)"),
         ("old", "the server does not speak QUIC version 1"),
