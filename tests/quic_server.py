@@ -6,6 +6,7 @@ Called as: quic_server.py BUILD [WORD]: the folder in which adapter aioquic is b
   keep     gives no connection ID to migrate with
   refuse   forgets tickets, so early data are refused
   reset    resets each stream once half of the body is sent
+  token    gives a token, and prints what the first packet of each connection returns
   close    closes the connection instead of answering, with a reason of control characters
   broken   does so with a code of the transport
   alert    does so with an alert of TLS
@@ -49,10 +50,19 @@ CLOSES = {
         "frame_type": packet.QuicFrameType.CRYPTO,
     },
 }
+#: the token that clients are given
+TOKEN = b"come again"
 
 
 class Answering(QuicConnectionProtocol):
     http = None
+    is_first = True
+
+    def datagram_received(self, data, addr):
+        if WORD == "token" and self.is_first:
+            print(packet.pull_quic_header(Buffer(data=data)).token.decode() or "none", flush=True)
+        self.is_first = False
+        super().datagram_received(data, addr)
 
     def quic_event_received(self, event):
         if isinstance(event, ProtocolNegotiated):
@@ -106,6 +116,19 @@ def print_acknowledgements():
     connection.QuicConnection._handle_ack_frame = handled
 
 
+def give_tokens():
+    """Send a token with HANDSHAKE_DONE, for which aioquic has no setting."""
+    write = connection.QuicConnection._write_handshake_done_frame
+
+    def written(self, builder):
+        write(self, builder)
+        frame = builder.start_frame(packet.QuicFrameType.NEW_TOKEN, capacity=2 + len(TOKEN))
+        frame.push_uint_var(len(TOKEN))
+        frame.push_bytes(TOKEN)
+
+    connection.QuicConnection._write_handshake_done_frame = written
+
+
 def skip_numbers():
     end = packet_builder.QuicPacketBuilder._end_packet
 
@@ -126,6 +149,8 @@ async def main():
         connection.QuicConnection._replenish_connection_ids = lambda self: None
     if WORD == "old":
         quic.supported_versions = [packet.QuicProtocolVersion.VERSION_2]
+    if WORD == "token":
+        give_tokens()
     if WORD in MARKS:
         print_acknowledgements()
     if WORD == "skip":

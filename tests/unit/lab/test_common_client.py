@@ -209,6 +209,25 @@ def test_ngtcp2_accepts_early_data_unless_it_holds_the_ticket_for_a_copy(loopbac
     assert early(loopback) in ("accepted", "refused")
 
 
+@pytest.mark.parametrize(("second", "token"), [("resume", "come again"), ("new", "none")])
+def test_a_second_connection_returns_the_token_if_it_should(loopback, second, token):
+    serve_own(loopback, "token")
+    loopback.fetch(CC_CONNECTIONS=f"at 0 new\nafter 0.2 {second}\n", CC_BYTES="1000")
+    assert (loopback.folder / "server.log").read_text().splitlines() == ["none", token]
+
+
+@pytest.mark.parametrize(("second", "retries"), [("resume", 1), ("new", 2)])
+def test_a_token_spares_a_connection_the_check_of_its_address(loopback, second, retries):
+    """As ngtcp2's server says, which checks addresses by Retry where no token comes."""
+    if not shutil.which("gtlsserver"):
+        pytest.skip("there is no gtlsserver (of ngtcp2-server)")
+    keys = pki.ensure()
+    options = ["--validate-addr", f"--htdocs={loopback.folder}", "127.0.0.1", str(loopback.port)]
+    loopback.serve("gtlsserver", *options, str(keys / "server.key"), str(keys / "server.crt"))
+    loopback.fetch(CC_CONNECTIONS=f"at 0 new\nafter 0.2 {second}\n", CC_BYTES="1000")
+    assert (loopback.folder / "server.log").read_text(errors="replace").count("Sending Retry packet") == retries
+
+
 def test_connections_that_start_at_once_have_their_own_requests(served):
     report = served.fetch(
         CC_CONNECTIONS="at 0 new\nat 0.05 new\n",
