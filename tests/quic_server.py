@@ -6,6 +6,7 @@ Called as: quic_server.py BUILD [WORD]: the folder in which adapter aioquic is b
   keep     gives no connection ID to migrate with
   refuse   forgets tickets, so early data are refused
   reset    resets each stream once half of the body is sent
+  mute     does not answer what probes another path
   token    gives a token, and prints what the first packet of each connection returns
   close    closes the connection instead of answering, with a reason of control characters
   broken   does so with a code of the transport
@@ -149,6 +150,8 @@ async def main():
         connection.QuicConnection._replenish_connection_ids = lambda self: None
     if WORD == "old":
         quic.supported_versions = [packet.QuicProtocolVersion.VERSION_2]
+    if WORD == "mute":
+        connection.QuicConnection._write_path_response_frame = lambda self, builder, challenge: None
     if WORD == "token":
         give_tokens()
     if WORD in MARKS:

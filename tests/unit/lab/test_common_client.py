@@ -259,6 +259,15 @@ def test_a_server_that_makes_migration_impossible_is_named(loopback, word, migra
     assert report["connections"][0]["migration"] == migration
 
 
+def test_a_port_from_which_no_answer_comes_is_one_that_failed(loopback):
+    """A client gives a new path up after three of its longest timeouts (RFC 9000, section 8.2.4)."""
+    serve_own(loopback, "mute")
+    report = loopback.fetch(
+        CC_MIGRATE_S="0.2", CC_BYTES="200000", CC_WINDOWS="20000 20000", CC_READ_BYTES_PER_S="40000"
+    )
+    assert report["connections"][0]["migration"] == "failed"
+
+
 def test_a_body_can_be_stopped(served):
     """The reset that answers is no error, and the next request is made on the same connection."""
     report = served.fetch(
