@@ -1,4 +1,6 @@
-"""Find what violations are due to, by capturing trials of the stack and of the reference in the cells that violate.
+"""Find what violations are due to, by capturing trials of the stack and of the reference at the places that violate.
+
+In a cell its flow is captured; at a point of a scenario, the first flow of the judged group.
 
 Both sides have the same seeds, from 1 on, and so meet the same random losses. These trials are not the ones that were
 judged. The reference is Linux TCP's algorithm of the same name, on the kernel that has it. If that kernel is not built,
@@ -11,17 +13,17 @@ import itertools
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 from conformance.catalogue import recorded_features, scenarios
-from conformance.commands import tracing
+from conformance.commands import trace, tracing
 from conformance.engine import benches, runs
 from conformance.engine.benches import Bench, Choice
-from conformance.lab import adapter, manifest
+from conformance.lab import adapter, job, manifest
 from conformance.model.diagnosis import blame as model
 from conformance.model.diagnosis.blame import Blame, FlowTraits, NotAttributed, Side
 from conformance.model.diagnosis.feature_table import FEW, is_bbr
 from conformance.model.diagnosis.flow import Flow
 from conformance.model.errors import UserError
 from conformance.model.judging.zone import Basis, Zone
-from conformance.model.networks.place import Cell, Point
+from conformance.model.networks.place import CellPath, Point
 from conformance.model.networks.setting import Setting
 from conformance.support.notes import Notes
 
@@ -55,13 +57,23 @@ class Violation:
         """Why no capture could show what this violation is due to; None if one can."""
         if self.zone.metric not in model.RATES:
             return f"{self.zone.metric} is not a rate"
-        if not isinstance(self.place, Cell) or self.setting.rival:
-            return "only the rate of a lone flow in a cell is examined"
+        if isinstance(self.place, CellPath) or self.setting.rival:
+            return "neither a split path nor a cell's flow beside a rival is examined"
         if not all(value > 0 for value in self.values):
             return "nothing was transferred"
         if not all(value > 0 for value in _values(self.zone.intervals[self.place].basis)):
             return "the reference transferred nothing"
+        try:
+            job.captures_mb(self.setting, "heads", trace.flow_of(self.setting, None))
+        except UserError as why:
+            return str(why.cause)
         return None
+
+    @property
+    def guest(self) -> str:
+        """What its traces share a guest with: all cells of its profile, or nothing but its own point."""
+        profile = self.setting.profile
+        return profile if self.setting.of_profile else f"{profile} {self.place.id}"
 
 
 def of_violations(
@@ -101,7 +113,7 @@ def choose(violations: Iterable[Violation]) -> list[Violation]:
     return [turn_violation for turn in turns for turn_violation in turn if turn_violation is not None][:_MOST_CELLS]
 
 
-#: (side that is traced, algorithm, profile); profile "" stands for the cell in which losses are far apart
+#: (side that is traced, algorithm, guest); guest "" stands for the cell in which losses are far apart
 _Role = tuple[str, str, str]
 _STACK, _REFERENCE = "stack", "reference"
 #: the adapter of the document's own stack
@@ -176,7 +188,7 @@ def _under(chosen: Sequence[Violation], references: Container[str]) -> dict[_Rol
         algorithm, setting = violation.zone.algorithm, violation.setting
         if who == _REFERENCE and algorithm not in references:
             continue
-        settings.setdefault((who, algorithm, setting.profile), {})[violation.place.id] = setting
+        settings.setdefault((who, algorithm, violation.guest), {})[violation.place.id] = setting
         if not is_bbr(algorithm):  # BBR does not reduce its window by a factor at each loss
             settings.setdefault((who, algorithm, ""), {})[FEW] = tracing.settings()[FEW]
     return settings
@@ -191,7 +203,7 @@ def _blame(
     values = {_STACK: violation.values, _REFERENCE: _values(basis)}
     sides = {}
     for who in (_STACK, _REFERENCE):
-        here = traced.get(f"{who} {violation.zone.algorithm} {violation.zone.profile}")
+        here = traced.get(f"{who} {violation.zone.algorithm} {violation.guest}")
         sightings = [traits for flow in _flows(here, violation.place.id) if (traits := model.seen(flow))]
         if who == _REFERENCE:
             sightings.extend(recorded)

@@ -82,7 +82,8 @@ def traced_all(
     Without `workers`, as many guests run as this process may run at once.
 
     `plans`: {role: Plan}. `under`: {role: {cell's name: Setting}} of roles that are not traced in the telling cells;
-    all settings of a role have the same profile, because a guest has only one. After `budget_s` seconds, the guests
+    all settings of a role have the same profile, because a guest has only one. `of`: the flow to trace at points of
+    scenarios, by default the first one of each setting's judged group. After `budget_s` seconds, the guests
     are ended, and what was traced by then is returned. An exception here, such as an interrupt, ends the guests at
     once. `on_flow` is called with each trial and its flow.
     """
@@ -146,9 +147,11 @@ def traced(
     """Trace an algorithm in the telling cells, or in those of `under`, in one guest. Raises UserError.
 
     `target`: the folder that keeps the trials' files. `under`: {cell's name: Setting}, all of one profile. `of`: the
-    flow to trace at a point of a scenario.
+    flow to trace at a point of a scenario, by default the first one of the judged group.
     """
     under = settings() if under is None else under
+    first = next(iter(under.values()))
+    of = of or (None if job.is_detailed(first) else trace.flow_of(first, None))
     names = {setting: name for name, setting in under.items()}
     batches = [bench.trials(algorithm, under[name], of) for name, of in plan.items() if of]
     kernel = bench.place(algorithm).kernel

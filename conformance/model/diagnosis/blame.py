@@ -31,7 +31,10 @@ from conformance.model.diagnosis.flow import Flow
 
 Floats = numpy.typing.NDArray[Any]
 #: {metric: 1 if it rises when a transfer is faster, -1 if it falls}; other metrics are not attributed
-RATES = {"utilization": 1, "transfer_rtts": -1}
+RATES = {
+    "utilization": 1, "transfer_rtts": -1, "link_utilization": 1, "later_utilization": 1, "group_goodput_mbps": 1,
+    "flow_goodput_mbps": 1,
+}  # fmt: skip
 #: round trips without a packet that count as waiting: a window of packets and its acknowledgements take less
 _SILENT = 1.5
 #: used instead of zero, which has no logarithm

@@ -7,10 +7,11 @@ import pytest
 import record_traits
 import senders
 
-from conformance.catalogue import documents, recorded_features
+from conformance.catalogue import documents, recorded_features, scenarios
 from conformance.commands import blame, tracing
 from conformance.engine import benches
 from conformance.engine.benches import Choice
+from conformance.lab import job
 from conformance.model.diagnosis.blame import Blame, Cause, FlowTraits, NotAttributed
 from conformance.model.diagnosis.feature_table import FEW
 from conformance.model.errors import UserError
@@ -68,6 +69,30 @@ def test_stack_and_reference_are_traced_in_the_cell_and_where_losses_are_few(tra
     }
 
 
+def test_a_rate_at_a_point_is_taken_apart_in_a_guest_of_its_own(traced):
+    zone = documents.zone_of("bbrv3", "spaced-losses")
+    places = list(zone.intervals)[:2]
+    one, other = (violation("spaced-losses", place, "bbrv3", factor=0.5) for place in places)
+    assert all(isinstance(cause, Blame) for cause in look(one, other).values())
+    assert {role: dict(plan) for role, plan in traced.items()} == {
+        f"{who} bbrv3 spaced-losses {place.id}": {place.id: range(1, 1 + blame.TRIALS)}
+        for place in places
+        for who in ("stack", "reference")
+    }
+
+
+def test_what_takes_two_trials_or_more_packets_than_a_trace_has_room_for_is_not_captured(monkeypatch):
+    zone = documents.zone_of("bbrv3", "spaced-losses")
+    one = violation("spaced-losses", next(iter(zone.intervals)), "bbrv3")
+    scenario = scenarios.find("after-start-up")
+    waits = scenario.setting(scenario.parse("rate_mbps=5"))
+    monkeypatch.setattr(blame.scenarios, "setting", lambda name, point: waits)
+    assert one.why_not == "after-start-up waits for a state, which takes two trials"
+    monkeypatch.setattr(blame.trace, "flow_of", lambda setting, flow: (0, 0))
+    monkeypatch.setattr(job, "_MOST_TRACED_BYTES", 1000)
+    assert "more than the 0 MB that a trace has room for" in one.why_not
+
+
 def test_no_loss_alone_shows_bbrs_response(traced):
     look(violation(algorithm="bbrv1"))
     assert list(traced) == ["stack bbrv1 packets", "reference bbrv1 packets"]
@@ -88,7 +113,7 @@ def test_what_is_no_rate_or_not_the_flows_own_is_not_attributed(traced):
     found = look(violation("loss"), beside, nothing)
     assert [one.sentence for one in found.values()] == [
         "not attributed: lost_pct is not a rate",
-        "not attributed: only the rate of a lone flow in a cell is examined",
+        "not attributed: neither a split path nor a cell's flow beside a rival is examined",
         "not attributed: nothing was transferred",
     ]
     assert not traced
