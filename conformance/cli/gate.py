@@ -60,6 +60,9 @@ if TYPE_CHECKING:
     "--keep-traces", metavar="DIR", type=click.Path(path_type=pathlib.Path),
     help="Folder to keep packets and qlog of a few violating cells in.",
 )  # fmt: skip
+@click.option(
+    "--flow", metavar="GROUP/N", help="Flow of --keep-traces (default: the first one of the judged group)."
+)
 @click.option("--annotations", is_flag=True, help="Also print what fails as annotations for GitHub (::error ...).")
 @click.option(
     "--clauses", is_flag=True,
@@ -94,6 +97,8 @@ def gate(
     if options["baseline"]:
         demands = (name for name, wanted in (("why", why), ("blame", blame)) if wanted)
         measuring.refuse_given("with --baseline, nothing is compared with the reference", *demands)
+    if not options["keep_traces"]:
+        measuring.refuse_given("no traces are kept without --keep-traces", "flow")
     why = options["budget"] is None if why is None else why
     blame = why if blame is None else blame
     chosen = GateOptions(algorithms=algorithms, choice=choice, why=why, blame=blame, **options)
@@ -144,7 +149,7 @@ def _report(result: "GateResult", options: "GateOptions", console: Console, note
         cells = dict.fromkeys((zone.algorithm, zone.profile, place) for zone, place in result.violating)
         trace.keep_some(
             cells, options.choice, options.keep_traces, options.first_seed, notes,
-            lambda kept: show_trace(kept, console),
+            lambda kept: show_trace(kept, console), options.flow,
         )  # fmt: skip
 
 

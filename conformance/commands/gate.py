@@ -86,6 +86,8 @@ class GateOptions:
     #: folder for reports
     target: pathlib.Path | None = None
     keep_traces: pathlib.Path | None = None
+    #: GROUP/N of the flow that is traced, None for the first of the judged group
+    flow: str | None = None
     #: whether to trace what violates
     why: bool = True
     #: whether to repeat trials of violating cells, to find what the violation is due to

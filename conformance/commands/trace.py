@@ -209,11 +209,11 @@ def keep(folder: pathlib.Path | None, target: pathlib.Path, measurement: Measure
 
 def keep_some(
     places: Iterable[tuple[str, str, Point]], choice: Choice, folder: str | pathlib.Path, seed: int, notes: Notes,
-    show: Callable[[KeptTrace], None],
+    show: Callable[[KeptTrace], None], flow: str | None = None,
 ) -> None:  # fmt: skip
     """Trace this seed in the first few of `places`, (algorithm, profile, point), into FOLDER/ALGORITHM-POINT.
 
-    `show` is called with each trace as soon as it is kept; progress goes to `notes`.
+    `show` is called with each trace as soon as it is kept; progress goes to `notes`. `flow`: see compute().
 
     Traces under a profile other than the grid's go into FOLDER/ALGORITHM-POINT-PROFILE. Only a few are kept, because
     the packets of one trial take tens of megabytes. Existing traces are left alone. No UserError is raised: a trace
@@ -229,7 +229,7 @@ def keep_some(
         try:
             traced = compute(
                 algorithm, choice, cell=at.id, seed=seed, profile=profile, packets_only=False, target=target,
-                notes=notes,
+                notes=notes, flow=flow,
             )  # fmt: skip
         except UserError as error:
             notes.say(f"no trace kept: {error}")

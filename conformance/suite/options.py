@@ -78,6 +78,10 @@ def add(parser: pytest.Parser) -> None:
     group.addoption(
         "--keep-traces", default=None, metavar="DIR", help="folder to keep packets and qlog of a few violating cells in"
     )
+    group.addoption(
+        "--flow", default=None, metavar="GROUP/N",
+        help="flow of --keep-traces (default: the first one of the judged group)",
+    )  # fmt: skip
     group.addoption("--no-why", action="store_true", help="do not trace violating cells to find what looks wrong")
     group.addoption(
         "--no-blame", action="store_true",

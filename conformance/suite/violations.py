@@ -122,6 +122,6 @@ class Violations:
         if self._option.keep_traces:
             terminalreporter.section("traces")
             folder = self._option.keep_traces
-            seed = self._option.first_seed
-            trace.keep_some(self._places, choice, folder, seed, notes, lambda kept: show_trace(kept, console))
+            seed, flow = self._option.first_seed, self._option.flow
+            trace.keep_some(self._places, choice, folder, seed, notes, lambda kept: show_trace(kept, console), flow)
         return explained

@@ -121,15 +121,15 @@ def test_junit_xml_holds_verdicts(suite, pytester):
 
 
 def test_traces_are_kept_of_cells_that_violate(suite):
-    def compute(algorithm, choice, *, cell, seed, target, **options):
-        return f"traced {algorithm} {cell} {seed} {target}"
+    def compute(algorithm, choice, *, cell, seed, target, flow, **options):
+        return f"traced {algorithm} {cell} {seed} {target} {flow}"
 
     def fake(patch):
         patch(tracing, "compute", compute)
         patch(violations, "show_trace", lambda found, console: console.print(found, soft_wrap=True))
 
-    keep = "-m", "cubic", *GRID, "--keep-traces", "kept"
+    keep = "-m", "cubic", *GRID, "--keep-traces", "kept", "--flow", "test/0"
     done = suite(*keep, kind="bad", more=fake)
-    done.stdout.fnmatch_lines(["traced cubic 10mbps-20ms-1pct 1001 kept/cubic-10mbps-20ms-1pct"])
+    done.stdout.fnmatch_lines(["traced cubic 10mbps-20ms-1pct 1001 kept/cubic-10mbps-20ms-1pct test/0"])
     assert done.stdout.str().count("traced") == 2
     assert "traced" not in suite(*keep, "--results", "good.jsonl", more=fake).stdout.str()

@@ -802,18 +802,21 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_measured(
 
 @pytest.mark.slow
 def test_traces_are_kept_of_a_few_cells_that_violate_and_only_of_those(run, monkeypatch, tmp_path):
-    traced = []
+    traced, flows = [], []
 
-    def traces(algorithm, choice, *, cell, seed, target, **options):
+    def traces(algorithm, choice, *, cell, seed, target, flow, **options):
         files.check_writable(target)
         traced.append((algorithm, cell, seed))
+        flows.append(flow)
 
     monkeypatch.setattr(trace, "compute", traces)
     monkeypatch.setattr(trace_text, "show", lambda found, console: console.print("shown"))
     assert run("cubic", "--grid", CELLS, "--keep-traces", "kept").exit_code == 0
     assert traced == []
-    options = "cubic", "--grid", "10mbps", "--results", "bad.jsonl"
+    options = "cubic", "--grid", "10mbps", "--results", "bad.jsonl", "--flow", "test/0"
+    assert "--flow would have no effect: no traces are kept" in run(*options, kind="bad").output
     done = run(*options, "--keep-traces", "kept", kind="bad")
+    assert flows == ["test/0"] * 3
     assert "kept traces of 3 of the 48 points that violate" in done.output and done.output.count("shown\n") == 3
     assert len(traced) == len(set(traced)) == 3 and {seed for _, _, seed in traced} == {1001}
     assert {path.name for path in (tmp_path / "kept").iterdir()} == {f"cubic-{cell}" for _, cell, _ in traced}
