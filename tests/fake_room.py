@@ -143,7 +143,7 @@ def bench_of(room, adapter=None, kind=Bench, lab_digest="7" * 16, choice=None):
 def install(kind="good", room=Room, patch=setattr):
     """Make benches.find() return the fake bench in this process, until what `patch` did is undone."""
 
-    def bench(choice=None):
+    def bench(choice=None, remembers=True):
         if choice is not None and choice.stack == "missing":
             raise UserError("stack 'missing' is not known", "choose another")
         return bench_of(room(kind), choice=choice)

@@ -13,7 +13,6 @@ from conformance.commands.result import Result
 from conformance.engine import benches, runs
 from conformance.engine.benches import Bench, Choice
 from conformance.lab import building, manifest
-from conformance.lab.virtual import VirtualRoom
 from conformance.model.errors import UserError
 from conformance.model.networks.place import Cell
 from conformance.model.trials.trial import Measurement, Outcome
@@ -106,20 +105,9 @@ def cores() -> int:
 
 def compute(algorithm: str, choice: Choice, trials: int) -> Benchmark:
     """Measure an algorithm in 27 cells on one core, without using earlier results. Raises UserError."""
-    bench = forgetful(benches.find(choice))
+    bench = benches.find(choice, remembers=False)
     cells = [Cell(*c) for c in itertools.product(_BANDWIDTHS, _DELAYS, _LOSSES)]
     return Benchmark(rows=tuple(_costs(bench, algorithm, cells, trials)), by_stack=False, cores=cores())
-
-
-def forgetful(bench: Bench) -> Bench:
-    """Return the same bench with rooms that calibrate every cell, even if a calibration is remembered."""
-
-    def place(algorithm: str) -> benches.BenchPlace:
-        usual = bench.place(algorithm)
-        room = VirtualRoom(usual.kernel, remembers=False) if isinstance(usual.room, VirtualRoom) else usual.room
-        return dataclasses.replace(usual, room=room)
-
-    return dataclasses.replace(bench, place=place)
 
 
 def compute_stacks(choice: Choice, trials: int) -> Benchmark:

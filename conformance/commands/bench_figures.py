@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from conformance.catalogue import documents, scenarios
-from conformance.commands.bench import GRID_CELLS, GRID_TRIALS, cores, forgetful
+from conformance.commands.bench import GRID_CELLS, GRID_TRIALS, cores
 from conformance.commands.result import Result
 from conformance.engine import benches, runs
 from conformance.engine.benches import Bench, Choice
@@ -148,7 +148,7 @@ def _shared(choice: Choice) -> Iterator[BenchFigure]:
 
 def _parts(choice: Choice) -> Iterator[BenchFigure]:
     """Yield the cost of each part of one trial of Linux TCP, on one core."""
-    bench = forgetful(benches.find(choice))
+    bench = benches.find(choice, remembers=False)
     ordinary = documents.profile(bench.profile, _CELL)
     few = documents.profile(bench.profile, _CELL, transfer_s=_FEW_PACKETS_S)
     walls = {}
@@ -169,7 +169,8 @@ def _tens(choice: Choice) -> Iterator[BenchFigure]:
     """Yield the time that CUBIC takes in the 30 cells at 10 Mbit/s, with and without remembered calibrations."""
     bench = benches.find(choice)
     work = [("cubic", documents.profile(bench.profile, cell)) for cell in grid.cells("10mbps")]
-    for how, tried in (("calibrations made", forgetful(bench)), ("calibrations remembered", bench)):
+    anew = benches.find(choice, remembers=False)
+    for how, tried in (("calibrations made", anew), ("calibrations remembered", bench)):
         if tried is bench:
             with _run(bench, work, 1) as run:
                 run.wait()

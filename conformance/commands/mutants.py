@@ -26,7 +26,6 @@ from conformance.kernel import build
 from conformance.kernel import source as sources
 from conformance.kernel import store as kernels
 from conformance.lab import adapter, kernel_variant, manifest
-from conformance.lab.virtual import VirtualRoom
 from conformance.model.errors import UserError
 from conformance.model.judging import grid as grids
 from conformance.model.judging.question import Key
@@ -329,7 +328,7 @@ def bench_of(mutant: Mutant, say: Callable[[str], None]) -> Bench:
     if mutant.kernel == _PATCHED_KERNEL:
         _build_patched_kernel(say)
     kernel = kernel_variant.ready(mutant.id, mutant.kernel, mutant.parameters)
-    place = benches.BenchPlace(kernel=kernel, room=VirtualRoom(kernel))
+    place = benches.BenchPlace(kernel=kernel, room=benches.room(kernel))
     return dataclasses.replace(benches.find(choice), place=lambda algorithm: place)
 
 

@@ -98,8 +98,8 @@ class Bench:
         ]
 
 
-def find(choice: Choice = Choice()) -> Bench:
-    """Return the Bench of a Choice.
+def find(choice: Choice = Choice(), remembers: bool = True) -> Bench:
+    """Return the Bench of a Choice; one that does not remember calibrations makes them anew in every guest.
 
     Raise UserError if its stack or kernel is missing. If only the kernel that some algorithm asks for is missing,
     that algorithm is unsupported instead.
@@ -118,13 +118,18 @@ def find(choice: Choice = Choice()) -> Bench:
             raise UserError(
                 f"stack {adapter.name} runs a root file system that you provide", "name it with --interop-rootfs"
             )
-    place = _place(choice, adapter)
+    place = _place(choice, adapter, remembers)
     return Bench(adapter=adapter, place=place, lab_digest=version.lab_version(), choice=choice)
 
 
-def _place(choice: Choice, adapter: adapters.Adapter) -> Callable[[str], BenchPlace]:
+def room(kernel: kernels.Kernel, remembers: bool = True) -> Room:
+    """Return the room in which trials run on a kernel."""
     from conformance.lab.virtual import VirtualRoom
 
+    return VirtualRoom(kernel, remembers=remembers)
+
+
+def _place(choice: Choice, adapter: adapters.Adapter, remembers: bool) -> Callable[[str], BenchPlace]:
     kernels.find(choice.kernel or kernels.DEFAULT_NAME)
 
     @functools.cache
@@ -134,6 +139,6 @@ def _place(choice: Choice, adapter: adapters.Adapter) -> Callable[[str], BenchPl
             kernel = kernels.find(name)
         except UserError as error:
             return BenchPlace(kernel=kernels.missing(name), room=None, why_not=str(error))
-        return BenchPlace(kernel=kernel, room=VirtualRoom(kernel))
+        return BenchPlace(kernel=kernel, room=room(kernel, remembers))
 
     return on_own_kernel

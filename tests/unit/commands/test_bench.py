@@ -14,7 +14,6 @@ from conformance.commands import bench_figures
 from conformance.commands.result import printed
 from conformance.engine import benches
 from conformance.lab import building, manifest
-from conformance.lab.virtual import VirtualRoom
 from conformance.model.errors import UserError
 from conformance.model.networks.place import Cell
 from conformance.reporting.text import bench as shown
@@ -84,7 +83,7 @@ def test_the_first_estimate_stands_beside_what_was_left_indeed(run):
 def test_a_stack_that_is_not_built_is_a_row_that_says_so(run, monkeypatch):
     found = benches.find
 
-    def find(choice):
+    def find(choice, remembers=True):
         if choice.stack == "picoquic":
             raise UserError("stack picoquic is not built", "build it")
         return found(choice)
@@ -94,13 +93,9 @@ def test_a_stack_that_is_not_built_is_a_row_that_says_so(run, monkeypatch):
     assert (row["seconds"], row["trouble"]) == (None, "stack picoquic is not built")
 
 
-def test_a_bench_that_forgets_makes_every_calibration(monkeypatch):
-    place = benches.BenchPlace(kernel="kernel", room=VirtualRoom("kernel"))
-    fake_room.install("good", patch=monkeypatch.setattr)
-    bench = benches.find()
-    changed = type(bench)(**{**vars(bench), "place": lambda algorithm: place})
-    room = bench_figures.forgetful(changed).place("cubic").room
-    assert (room.kernel, room._remembers, place.room._remembers) == ("kernel", False, True)
+def test_a_bench_that_forgets_makes_every_calibration():
+    rooms = (benches.find(remembers=remembers).place("cubic").room for remembers in (True, False))
+    assert [room._remembers for room in rooms] == [True, False]
 
 
 FIGURE = bench_figures.BenchFigure(
@@ -140,7 +135,7 @@ def test_where_a_terminal_is_narrow_the_name_of_a_stack_stays_whole(width):
 
 
 def test_stacks_that_could_not_be_asked_are_one_line_and_a_cell_that_failed_is_one(monkeypatch):
-    def find(choice):
+    def find(choice, remembers=True):
         if choice.stack == "msquic":
             raise UserError("building msquic needs cmake", "install it")
         raise building.NotBuilt(f"stack {choice.stack} is not built", "build it")
