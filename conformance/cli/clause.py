@@ -37,10 +37,10 @@ def dev_clause() -> None:
 @FORMAT
 def run(choice: Choice, what: Sequence[str], form: str, **options: Any) -> None:
     """Judge a stack by clauses: ids (CL011) or documents (rfc9002); by default, all."""
-    from conformance.commands import clause as command
-    from conformance.reporting.text import clause as shown
+    from conformance.commands import clause as clause_command
+    from conformance.reporting.text import clause as clause_text
 
-    finish(command.run(what, choice=choice, notes=notes(form), **options), form, shown.show_ran)
+    finish(clause_command.run(what, choice=choice, notes=notes(form), **options), form, clause_text.show_ran)
 
 
 @clause.command("show")
@@ -49,12 +49,12 @@ def run(choice: Choice, what: Sequence[str], form: str, **options: Any) -> None:
 def show(what: str | None, form: str) -> None:
     """Show what CLAUSE says, and how it is tested, or list the clauses of DOCUMENT; by default, of all that ship."""
     from conformance.catalogue import clauses
-    from conformance.commands import clause as command
-    from conformance.reporting.text import clause as shown
+    from conformance.commands import clause as clause_command
+    from conformance.reporting.text import clause as clause_text
 
     if what is None or what in clauses.markers():
-        finish(command.list_all([] if what is None else [what]), form, shown.show_listed)
-    finish(command.show(what), form, shown.show_shown)
+        finish(clause_command.list_all([] if what is None else [what]), form, clause_text.show_listed)
+    finish(clause_command.show(what), form, clause_text.show_shown)
 
 
 @dev_clause.command("table")
@@ -62,10 +62,10 @@ def show(what: str | None, form: str) -> None:
 @FORMAT
 def table(names: Sequence[str], form: str) -> None:
     """Print clauses/record.json as Markdown: clause by stack, and the evidence of violations."""
-    from conformance.commands import clause as command
-    from conformance.reporting.text import clause as shown
+    from conformance.commands import clause as clause_command
+    from conformance.reporting.text import clause as clause_text
 
-    finish(command.table(names), form, shown.show_tabled)
+    finish(clause_command.table(names), form, clause_text.show_tabled)
 
 
 COMMANDS = (clause,)

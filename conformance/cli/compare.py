@@ -82,7 +82,7 @@ def compare(
     sysctl, the command also says whether one serves for the other.
     """
     from conformance.commands import compare, compare_sides, gate_budget
-    from conformance.reporting.text import compare as shown
+    from conformance.reporting.text import compare as compare_text
 
     if compare_sides.is_results(base) and compare_sides.is_results(head):
         measuring.refuse_given(
@@ -97,7 +97,7 @@ def compare(
     comparison = compare.compute(base, head, chosen, notes(form))
     if target:
         compare.write(comparison, target)
-    finish(comparison, form, shown.show, [f"comparison: {target}"] if target else ())
+    finish(comparison, form, compare_text.show, [f"comparison: {target}"] if target else ())
 
 
 COMMANDS = (compare,)

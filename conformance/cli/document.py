@@ -23,11 +23,11 @@ def check(text: pathlib.Path, version: str | None, form: str) -> None:
     TEXT is the draft as rendered, such as draft-ietf-ccwg-bbr-06.txt. The exit status is 1 if anything differs.
     """
     from conformance.commands import document_check
-    from conformance.reporting.text import document as shown
+    from conformance.reporting.text import document as document_text
 
     checked = document_check.compute(text)
     kept = [] if version is None else [f"written: {document_check.keep(text, version)}"]
-    finish(checked, form, shown.show_checked, kept)
+    finish(checked, form, document_text.show_checked, kept)
 
 
 @dev_document.command("play")
@@ -48,9 +48,9 @@ def play(
     OPTIONS are KEY=VALUE of `document play`, such as queue=bdp:4 or drop=3:4:1:50.
     """
     from conformance.commands import document_play
-    from conformance.reporting.text import document as shown
+    from conformance.reporting.text import document as document_text
 
-    finish(document_play.compute(grid, deviations, trials, results, options), form, shown.show_played)
+    finish(document_play.compute(grid, deviations, trials, results, options), form, document_text.show_played)
 
 
 DEV_COMMANDS = (dev_document,)

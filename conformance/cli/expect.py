@@ -30,9 +30,9 @@ def show(stack: str, form: str) -> None:
     STACK is the name of an adapter, or the path of an adapter.json. Reasons are shown, too.
     """
     from conformance.commands import expect
-    from conformance.reporting.text import expect as shown
+    from conformance.reporting.text import expect as expect_text
 
-    finish(expect.known(stack), form, shown.show_known)
+    finish(expect.known(stack), form, expect_text.show_known)
 
 
 @expect.command("update")
@@ -51,13 +51,13 @@ def update(choice: Choice, stack: str, results: Sequence[pathlib.Path], gone: bo
     and lab count.
     """
     from conformance.commands import expect
-    from conformance.reporting.text import expect as shown
+    from conformance.reporting.text import expect as expect_text
 
     if any_build and choice.options():
         raise UserError("--any-build already allows any client, kernel and lab", f"leave out{choice.options()}")
     today = None if any_build else dataclasses.replace(choice, stack=stack)
     updated = expect.update(stack, results or (pathlib.Path(DEFAULT_RESULTS),), today, add=not gone)
-    finish(updated, form, shown.show)
+    finish(updated, form, expect_text.show)
 
 
 COMMANDS = (expect,)

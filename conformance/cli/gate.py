@@ -60,9 +60,7 @@ if TYPE_CHECKING:
     "--keep-traces", metavar="DIR", type=click.Path(path_type=pathlib.Path),
     help="Folder to keep packets and qlog of a few violating cells in.",
 )  # fmt: skip
-@click.option(
-    "--flow", metavar="GROUP/N", help="Flow of --keep-traces (default: the first one of the judged group)."
-)
+@click.option("--flow", metavar="GROUP/N", help="Flow of --keep-traces (default: the first one of the judged group).")
 @click.option("--annotations", is_flag=True, help="Also print what fails as annotations for GitHub (::error ...).")
 @click.option(
     "--clauses", is_flag=True,
@@ -92,7 +90,7 @@ def gate(
     Measures ALGORITHMS (default: all) within a budget, judges them, and compares the verdicts with the expected ones.
     """
     from conformance.commands.gate import GateOptions, compute
-    from conformance.reporting.text import gate as shown
+    from conformance.reporting.text import gate as gate_text
 
     if options["baseline"]:
         demands = (name for name, wanted in (("why", why), ("blame", blame)) if wanted)
@@ -104,7 +102,7 @@ def gate(
     chosen = GateOptions(algorithms=algorithms, choice=choice, why=why, blame=blame, **options)
     console = progress_console(form)
     result = compute(chosen, notes(form))
-    shown.show(result, console)
+    gate_text.show(result, console)
     _report(result, chosen, console, notes(form))
     if form == "json":
         print_document(result)
@@ -115,14 +113,14 @@ def _report(result: "GateResult", options: "GateOptions", console: Console, note
     """Write reports, say what looks wrong and keep traces, each if it was asked for. Raises UserError."""
     from conformance.commands import gate_findings, trace
     from conformance.commands.result import printed
-    from conformance.reporting.text import gate as shown
+    from conformance.reporting.text import gate as gate_text
     from conformance.reporting.text.trace import show as show_trace
     from conformance.reporting.tools import github
     from conformance.results import features
 
     target = options.target
     if target:
-        drawn = shown.write(result, printed(result), result.measurements, target)
+        drawn = gate_text.write(result, printed(result), result.measurements, target)
         if options.features:
             schemes = {m.trial.scheme for m in result.measurements}
             features.copy(options.results, target / "results.jsonl", schemes)
@@ -141,7 +139,7 @@ def _report(result: "GateResult", options: "GateOptions", console: Console, note
             gate_findings.failing(result.judged),
         )
         if target and reports:
-            shown.add_why(result, drawn, reports, target, why.write)
+            gate_text.add_why(result, drawn, reports, target, why.write)
     if options.annotations:
         for line in github.annotations(result, reports):
             console.print(line, soft_wrap=True)

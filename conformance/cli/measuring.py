@@ -264,9 +264,9 @@ def cross(choice: Choice, algorithms: Sequence[str], form: str, **options: Any) 
     Only the diagonal should conform: each algorithm in its own zone.
     """
     from conformance.commands import cross
-    from conformance.reporting.text import cross as shown
+    from conformance.reporting.text import cross as cross_text
 
-    finish(cross.compute(algorithms, choice, notes=notes(form), **options), form, shown.show)
+    finish(cross.compute(algorithms, choice, notes=notes(form), **options), form, cross_text.show)
 
 
 @click.command()
@@ -285,14 +285,14 @@ def bench(choice: Choice, algorithm: str, stacks: bool, figures: bool, whole: bo
     Prints wall seconds, virtual seconds per wall second and system calls per packet.
     """
     from conformance.commands import bench, bench_figures
-    from conformance.reporting.text import bench as shown
+    from conformance.reporting.text import bench as bench_text
 
     _refuse_ignored(stacks=stacks, figures=figures or whole)
     if figures or whole:
-        finish(bench_figures.compute(choice, whole), form, shown.show_figures)
+        finish(bench_figures.compute(choice, whole), form, bench_text.show_figures)
     if stacks:
-        finish(bench.compute_stacks(choice, trials), form, shown.show)
-    finish(bench.compute(algorithm, choice, trials), form, shown.show)
+        finish(bench.compute_stacks(choice, trials), form, bench_text.show)
+    finish(bench.compute(algorithm, choice, trials), form, bench_text.show)
 
 
 #: {option that says what `dev bench` measures: parameters that it has no use for}
@@ -332,13 +332,13 @@ def matrix(
     or a grid, and the seconds it took.
     """
     from conformance.commands import matrix
-    from conformance.reporting.text import matrix as shown
+    from conformance.reporting.text import matrix as matrix_text
 
     most = _most(trials, most_trials)
     table = matrix.compute(stacks, choice, trials=trials, most_trials=most, notes=notes(form), **options)
     if target:
-        files.write(target, shown.markdown(table))
-    finish(table, form, shown.show, [f"also as Markdown: {target}"] if target else ())
+        files.write(target, matrix_text.markdown(table))
+    finish(table, form, matrix_text.show, [f"also as Markdown: {target}"] if target else ())
 
 
 @click.command()
@@ -367,11 +367,11 @@ def trace(choice: Choice, algorithm: str, cell: str | None, form: str, **options
     output.
     """
     from conformance.commands import trace
-    from conformance.reporting.text import trace as shown
+    from conformance.reporting.text import trace as trace_text
 
     if cell is None and options["profile"] is None:
         raise UserError("it is not said where to trace", "name a CELL, such as 10mbps-20ms-1pct, or a --scenario")
-    finish(trace.compute(algorithm, choice, cell=cell or "", notes=notes(form), **options), form, shown.show)
+    finish(trace.compute(algorithm, choice, cell=cell or "", notes=notes(form), **options), form, trace_text.show)
 
 
 @click.command()
@@ -402,7 +402,7 @@ def why(
     Traces the stack and Linux TCP, compares them, and lists suspects with evidence.
     """
     from conformance.commands import tracing, why
-    from conformance.reporting.text import why as shown
+    from conformance.reporting.text import why as why_text
 
     _refuse_without_scenario(profile, point, flow)
     explained = why.compute(
@@ -411,7 +411,7 @@ def why(
     )  # fmt: skip
     sent = f"{tracing.captures(explained.stack.under).sent}.pcap" if isinstance(explained, why.Report) else ""
     kept = f"kept in {target}: why.json, why.svg and each trial's files; times are seconds from the start of its {sent}"
-    finish(explained, form, shown.show_asked, [kept] if target and isinstance(explained, why.Report) else ())
+    finish(explained, form, why_text.show_asked, [kept] if target and isinstance(explained, why.Report) else ())
 
 
 COMMANDS = (run, identify, trace, why, matrix)

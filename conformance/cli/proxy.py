@@ -23,9 +23,9 @@ def check(name: str | None, form: str) -> None:
     Needs no guest and no root: it runs in network namespaces of an unprivileged user, for about a minute.
     """
     from conformance.commands import proxy_check
-    from conformance.reporting.text import proxy as shown
+    from conformance.reporting.text import proxy as proxy_text
 
-    finish(proxy_check.compute(name), form, shown.show_checked)
+    finish(proxy_check.compute(name), form, proxy_text.show_checked)
 
 
 DEV_COMMANDS = (proxy,)

@@ -58,12 +58,12 @@ def report(
     """
     from conformance.reporting import heatmaps
     from conformance.reporting.html import site
-    from conformance.reporting.text import terminal as drawn
+    from conformance.reporting.text import terminal as terminal_text
 
     source = _source(results or (_published() if with_history else ()))
     files.check_writable(target, "choose another --out")
     if terminal:
-        drawn.show(heatmaps.all_series(source.measurements), progress_console(form))
+        terminal_text.show(heatmaps.all_series(source.measurements), progress_console(form))
     page = str(site.write(source, target, with_history=with_history).absolute())
     finish_made("report", [Item(name="site", words=f"report: {page}", path=page)], form)
 
@@ -163,9 +163,9 @@ def fidelity(results: Sequence[pathlib.Path], published: pathlib.Path | None, fo
     Prints the bias and the root mean square of the differences, by algorithm.
     """
     from conformance.commands import fidelity
-    from conformance.reporting.text import fidelity as shown
+    from conformance.reporting.text import fidelity as fidelity_text
 
-    finish(fidelity.compute(results or (pathlib.Path(DEFAULT_RESULTS),), published), form, shown.show)
+    finish(fidelity.compute(results or (pathlib.Path(DEFAULT_RESULTS),), published), form, fidelity_text.show)
 
 
 @click.command()

@@ -46,11 +46,11 @@ def run(
 
     Points that zones cover are judged; the exit status is 1 if one violates.
     """
-    from conformance.commands import scenario as command
-    from conformance.reporting.text import scenario as shown
+    from conformance.commands import scenario as scenario_command
+    from conformance.reporting.text import scenario as scenario_text
 
-    ran = command.run(what, algorithm, choice, points=points, notes=notes(form), executor=executor, **options)
-    finish(ran, form, shown.show_ran)
+    ran = scenario_command.run(what, algorithm, choice, points=points, notes=notes(form), executor=executor, **options)
+    finish(ran, form, scenario_text.show_ran)
 
 
 @scenario.command("show")
@@ -62,13 +62,13 @@ def show(what: str | None, points: Sequence[str], form: str) -> None:
 
     Without SCENARIO, list those that ship, and the profiles, each a scenario of one flow.
     """
-    from conformance.commands import scenario as command
-    from conformance.reporting.text import scenario as shown
+    from conformance.commands import scenario as scenario_command
+    from conformance.reporting.text import scenario as scenario_text
 
     if what is None:
         refuse_given("scenarios are only listed", "points")
-        finish(command.list_all(), form, shown.show_listed)
-    finish(command.show(what, points), form, shown.show_shown)
+        finish(scenario_command.list_all(), form, scenario_text.show_listed)
+    finish(scenario_command.show(what, points), form, scenario_text.show_shown)
 
 
 COMMANDS = (scenario,)

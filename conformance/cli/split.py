@@ -81,11 +81,11 @@ def analyze(
     Predicts from end-to-end RESULTS, and sorts paths of two segments into classes.
     """
     from conformance.commands import split_analyze
-    from conformance.reporting.text import split as shown
+    from conformance.reporting.text import split as split_text
 
-    if target is not None and target.suffix not in shown.FIGURES:
+    if target is not None and target.suffix not in split_text.FIGURES:
         raise UserError(
-            f"--out {target}: unknown kind of figure", f"use a name that ends in {' or '.join(shown.FIGURES)}"
+            f"--out {target}: unknown kind of figure", f"use a name that ends in {' or '.join(split_text.FIGURES)}"
         )
     if target is not None:
         extras.need("figures")
@@ -94,8 +94,8 @@ def analyze(
     )
     analysis = split_analyze.compute(results or (pathlib.Path(DEFAULT_RESULTS),), chosen=chosen, **options)
     if target is not None:
-        shown.draw(analysis.predictions, analysis.transfer_s, target)
-    finish(analysis, form, shown.show, [f"figure: {target}"] if target else ())
+        split_text.draw(analysis.predictions, analysis.transfer_s, target)
+    finish(analysis, form, split_text.show, [f"figure: {target}"] if target else ())
 
 
 @split.command("measure")
@@ -124,7 +124,7 @@ def measure(
     first. Without PATH, the six representative paths of the zones are measured.
     """
     from conformance.commands import split_measure
-    from conformance.reporting.text import paths as shown
+    from conformance.reporting.text import paths as paths_text
 
     names = (
         "to_client", "to_server", "send_buffer_bytes", "receive_buffer_bytes", "unsent_bytes", "back_pressure_bytes",
@@ -134,7 +134,7 @@ def measure(
         overrides={"queue": queue, "offload": None if offload is None else offload == "on", "transfer_s": transfer_s},
         notes=notes(form), **options,
     )  # fmt: skip
-    finish(measured, form, shown.show_measured)
+    finish(measured, form, paths_text.show_measured)
 
 
 @click.group("split")

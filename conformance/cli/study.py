@@ -48,11 +48,11 @@ def run(
 
     What the results file holds is not measured again, so the same command resumes an interrupted run.
     """
-    from conformance.commands import study as command
-    from conformance.reporting.text import study as shown
+    from conformance.commands import study as study_command
+    from conformance.reporting.text import study as study_text
 
-    outcome = command.run(what, tier, notes=notes(form), executor=executor, **options)
-    finish(outcome, form, shown.show_told, _written(outcome, target))
+    outcome = study_command.run(what, tier, notes=notes(form), executor=executor, **options)
+    finish(outcome, form, study_text.show_told, _written(outcome, target))
 
 
 @study.command("show")
@@ -65,14 +65,14 @@ def show(what: str | None, results: str, target: pathlib.Path | None, form: str)
 
     Without STUDY, list the studies that ship.
     """
-    from conformance.commands import study as command
-    from conformance.reporting.text import study as shown
+    from conformance.commands import study as study_command
+    from conformance.reporting.text import study as study_text
 
     if what is None:
         refuse_given("studies are only listed", "results", "target")
-        finish(command.list_all(), form, shown.show_listed)
-    outcome = command.show(what, [results])
-    finish(outcome, form, shown.show_told, _written(outcome, target))
+        finish(study_command.list_all(), form, study_text.show_listed)
+    outcome = study_command.show(what, [results])
+    finish(outcome, form, study_text.show_told, _written(outcome, target))
 
 
 @dev_study.command("board")
@@ -84,11 +84,11 @@ def board(results: tuple[pathlib.Path, ...], target: pathlib.Path | None, form: 
 
     With --out, every claim is listed.
     """
-    from conformance.commands import study as command
-    from conformance.reporting.text import study as shown
+    from conformance.commands import study as study_command
+    from conformance.reporting.text import study as study_text
 
-    studies = command.board(results)
-    finish(studies, form, shown.show_board, _written(studies, target, shown.board_markdown))
+    studies = study_command.board(results)
+    finish(studies, form, study_text.show_board, _written(studies, target, study_text.board_markdown))
 
 
 @dev_study.command("publish")
@@ -120,9 +120,9 @@ def _written(
     """
     if target is None:
         return []
-    from conformance.reporting.text import study as shown
+    from conformance.reporting.text import study as study_text
 
-    return written(target, (as_markdown or shown.as_markdown)(printed_record))
+    return written(target, (as_markdown or study_text.as_markdown)(printed_record))
 
 
 COMMANDS = (study,)

@@ -58,7 +58,7 @@ def mutants(
     """
     from conformance.catalogue import mutant_record
     from conformance.commands import false_alarms
-    from conformance.commands import mutants as testing
+    from conformance.commands import mutants as mutants_command
     from conformance.reporting.text import scores
 
     if n and (ids or target or options["whole"]):
@@ -69,10 +69,10 @@ def mutants(
         raise UserError(f"--record keeps only verdicts at {mutant_record.GRID}", "give it without --grid")
     if record and not n and options["profile"]:
         raise UserError("--record keeps the verdicts of all zones, for TCP and for UDP", "give it without --profile")
-    chosen = testing.MutantOptions(first_seed=first_seed or (_FALSE_ALARMS if n else 101), **options)
+    chosen = mutants_command.MutantOptions(first_seed=first_seed or (_FALSE_ALARMS if n else 101), **options)
     if n:
         finish(false_alarms.compute(n, chosen, record, notes(form)), form, scores.show_counted)
-    scored = testing.compute(ids, chosen, record, notes(form))
+    scored = mutants_command.compute(ids, chosen, record, notes(form))
     if target:
         scores.write(scored.findings, target)
     finish(scored, form, scores.show_scored)
@@ -101,15 +101,15 @@ def bugs_run(ids: Sequence[str], trees: Sequence[str], budget: str, form: str, *
 
     Exit statuses: 0 if each was caught and no sham moved; 1 if not; 4 if none was run.
     """
-    from conformance.commands import bugs as command
+    from conformance.commands import bugs as bugs_command
     from conformance.commands import gate_budget
     from conformance.lab import sources
-    from conformance.reporting.text import bugs as shown
+    from conformance.reporting.text import bugs as bugs_text
 
     named = dict(text.split("=", 1) for text in sources.absolute(trees))
     limit_s = gate_budget.seconds(budget)
-    command_options = command.BugsOptions(trees=named, budget_s=limit_s, **options)
-    finish(command.run(ids, command_options, notes(form)), form, shown.show)
+    command_options = bugs_command.BugsOptions(trees=named, budget_s=limit_s, **options)
+    finish(bugs_command.run(ids, command_options, notes(form)), form, bugs_text.show)
 
 
 def _goals(names: Sequence[str]) -> tuple[str, ...]:
@@ -151,16 +151,16 @@ def search(
     Exit statuses: 0 if it finds nothing; 1 if it does.
     """
     from conformance.commands import gate_budget
-    from conformance.commands import search as command
+    from conformance.commands import search as search_command
     from conformance.model.search.goals import GOALS
-    from conformance.reporting.text import search as shown
+    from conformance.reporting.text import search as search_text
 
-    usual = command.AGAINST_REFERENCE if against is None else tuple(GOALS)
+    usual = search_command.AGAINST_REFERENCE if against is None else tuple(GOALS)
     limit_s = gate_budget.seconds(budget or (None if tries else "1h"))
-    command_options = command.SearchOptions(
+    command_options = search_command.SearchOptions(
         against=against or KERNEL_STACK, goals=goals or usual, budget_s=limit_s, tries=tries, **options
     )
-    finish(command.run(Choice(stack=stack, source=source), command_options, notes(form)), form, shown.show)
+    finish(search_command.run(Choice(stack=stack, source=source), command_options, notes(form)), form, search_text.show)
 
 
 @click.command()
@@ -176,10 +176,10 @@ def record(stacks: Sequence[str], form: str, **options: Any) -> None:
     By default, of all stacks in that history; `conformance report --history` draws it. With --source, measure that
     version or tree of one stack instead. Exit statuses: 0; 4 if a release was not measured.
     """
-    from conformance.commands import record as command
-    from conformance.reporting.text import record as shown
+    from conformance.commands import record as record_command
+    from conformance.reporting.text import record as record_text
 
-    finish(command.run(stacks, command.RecordOptions(**options), notes(form)), form, shown.show)
+    finish(record_command.run(stacks, record_command.RecordOptions(**options), notes(form)), form, record_text.show)
 
 
 DEV_COMMANDS = (mutants, bugs, search, record)

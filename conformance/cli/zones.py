@@ -37,13 +37,13 @@ def zones_check(files: Sequence[str], record: bool, form: str) -> None:
     """
     from conformance.catalogue import mutant_record
     from conformance.commands import zones
-    from conformance.reporting.text import zones as shown
+    from conformance.reporting.text import zones as zones_text
 
     if record and files:
         raise UserError("--record keeps what all zones reject", "give it without FILES")
     # Each zone is shown as soon as it is checked, so that those before one that fails are seen, too.
     checked_zones = zones.check(
-        files, lambda checked_zone: shown.show_checked(checked_zone, progress_console(form)), anew=record
+        files, lambda checked_zone: zones_text.show_checked(checked_zone, progress_console(form)), anew=record
     )
     finish(
         checked_zones,
@@ -81,9 +81,9 @@ def zones_diff(first: str, second: str, form: str) -> None:
     FIRST and SECOND are files or ids. The exit status is 1 if they differ.
     """
     from conformance.commands import zones
-    from conformance.reporting.text import zones as shown
+    from conformance.reporting.text import zones as zones_text
 
-    finish(zones.diff(first, second), form, shown.show_difference)
+    finish(zones.diff(first, second), form, zones_text.show_difference)
 
 
 @zones.command("show")
@@ -95,9 +95,9 @@ def zones_show(zone: str, form: str) -> None:
     ZONE is a file or an id such as cubic/heatmap. Shows what it permits, and its reference's medians.
     """
     from conformance.commands import zones
-    from conformance.reporting.text import zones as shown
+    from conformance.reporting.text import zones as zones_text
 
-    finish(zones.show(zone), form, shown.show_zone)
+    finish(zones.show(zone), form, zones_text.show_zone)
 
 
 @zones.command("derive")
@@ -177,9 +177,9 @@ def zones_apart(algorithms: Sequence[str], profile: str, form: str) -> None:
     In such a cell, the zones of two of these algorithms have no permitted value in common.
     """
     from conformance.commands import zones
-    from conformance.reporting.text import zones as shown
+    from conformance.reporting.text import zones as zones_text
 
-    finish(zones.apart(algorithms, profile), form, shown.show_apart)
+    finish(zones.apart(algorithms, profile), form, zones_text.show_apart)
 
 
 @zones.command("power")
@@ -199,10 +199,10 @@ def zones_power(
     """
     from conformance.commands import zones_power
     from conformance.model.judging import power
-    from conformance.reporting.text import zones as shown
+    from conformance.reporting.text import zones as zones_text
 
     powers = zones_power.compute(named, trials or power.TRIALS, questions or power.QUESTIONS)
-    finish(powers, form, shown.show_power, written(target, shown.power_markdown(powers)) if target else ())
+    finish(powers, form, zones_text.show_power, written(target, zones_text.power_markdown(powers)) if target else ())
 
 
 @dev_zones.command("margins")
@@ -216,9 +216,9 @@ def zones_margins(results: Sequence[pathlib.Path], record: bool, form: str) -> N
     far the farthest lies outside of all bases, and which margin follows.
     """
     from conformance.commands import zones_margins
-    from conformance.reporting.text import zones as shown
+    from conformance.reporting.text import zones as zones_text
 
-    finish(zones_margins.compute(results, record), form, shown.show_margins)
+    finish(zones_margins.compute(results, record), form, zones_text.show_margins)
 
 
 COMMANDS = (zones,)

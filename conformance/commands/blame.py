@@ -17,7 +17,7 @@ from conformance.commands import trace, tracing
 from conformance.engine import benches, runs
 from conformance.engine.benches import Bench, Choice
 from conformance.lab import adapter, job, manifest
-from conformance.model.diagnosis import blame as model
+from conformance.model.diagnosis import blame as blame_model
 from conformance.model.diagnosis.blame import Blame, FlowTraits, NotAttributed, Side
 from conformance.model.diagnosis.feature_table import FEW, is_bbr
 from conformance.model.diagnosis.flow import Flow
@@ -55,7 +55,7 @@ class Violation:
     @property
     def why_not(self) -> str | None:
         """Why no capture could show what this violation is due to; None if one can."""
-        if self.zone.metric not in model.RATES:
+        if self.zone.metric not in blame_model.RATES:
             return f"{self.zone.metric} is not a rate"
         if isinstance(self.place, CellPath) or self.setting.rival:
             return "neither a split path nor a cell's flow beside a rival is examined"
@@ -204,7 +204,7 @@ def _blame(
     sides = {}
     for who in (_STACK, _REFERENCE):
         here = traced.get(f"{who} {violation.zone.algorithm} {violation.guest}")
-        sightings = [traits for flow in _flows(here, violation.place.id) if (traits := model.seen(flow))]
+        sightings = [traits for flow in _flows(here, violation.place.id) if (traits := blame_model.seen(flow))]
         if who == _REFERENCE:
             sightings.extend(recorded)
         if not sightings:
@@ -212,10 +212,10 @@ def _blame(
             unsupported = here.unsupported if here else None
             return NotAttributed(unsupported or next(iter(problems), f"no trace of the {who} was made in time"))
         far_apart = _flows(traced.get(f"{who} {violation.zone.algorithm} "), FEW)
-        responses = [response for flow in far_apart if (response := model.response(flow))]
+        responses = [response for flow in far_apart if (response := blame_model.response(flow))]
         sides[who] = Side(values=values[who], sightings=sightings, responses=responses)
     bounds = (permitted.low, permitted.high)
-    return model.blame(violation.zone.algorithm, violation.zone.metric, sides[_STACK], sides[_REFERENCE], bounds)
+    return blame_model.blame(violation.zone.algorithm, violation.zone.metric, sides[_STACK], sides[_REFERENCE], bounds)
 
 
 def _values(basis: Basis) -> Sequence[float]:

@@ -34,7 +34,7 @@ from conformance.model.judging.question import Key
 from conformance.model.studies import comparison
 from conformance.model.studies.comparison import Compared, Movement
 from conformance.model.trials.trial import Scheme
-from conformance.reporting.text import compare as shown
+from conformance.reporting.text import compare as compare_text
 from conformance.support import extras, files
 from conformance.support.console import count, duration
 from conformance.support.notes import Notes
@@ -154,7 +154,7 @@ def of_sides(base: Stack | Results, head: Stack | Results, options: CompareOptio
 def write(comparison: Comparison, target: pathlib.Path) -> None:
     """Write compare.md, compare.json and, if figures can be drawn, compare.svg to a folder. Raises UserError."""
     contents: dict[str, str | bytes] = {
-        "compare.md": shown.render(comparison),
+        "compare.md": compare_text.render(comparison),
         "compare.json": json.dumps(printed(comparison), indent=1, allow_nan=False) + "\n",
     }
     if extras.installed("figures"):

@@ -5,9 +5,8 @@ import pathlib
 import shlex
 from collections.abc import Sequence
 
-from conformance.commands import compare_clauses
+from conformance.commands import compare_clauses, compare_features
 from conformance.commands.common import require_offered
-from conformance.commands.compare_features import Side as Traits
 from conformance.commands.compare_features import side_of
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
@@ -102,7 +101,7 @@ class Results:
                 measurements.setdefault((algorithm, m.trial.setting), []).append(m)
         return measurements
 
-    def traits(self, algorithm: str) -> Traits:
+    def traits(self, algorithm: str) -> compare_features.Side:
         """Return the features of an algorithm's traced trials."""
         return side_of([f for f in self.features if f.trial.scheme.algorithm == algorithm])
 

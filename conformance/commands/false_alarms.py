@@ -27,7 +27,7 @@ from conformance.model.judging.question import Key
 from conformance.model.judging.session import Plan
 from conformance.model.judging.verdict import ALPHA, CONFIDENCE, LOOKS, Status, Verdict, looks, overall
 from conformance.model.judging.zone import Zone
-from conformance.model.studies import mutants as model
+from conformance.model.studies import mutants as mutants_model
 from conformance.model.trials.trial import Measurement
 from conformance.reporting.text import scores
 from conformance.results.store import Store
@@ -180,7 +180,7 @@ class FalseAlarms(Result):
     def at_most_with_95_pct_confidence(self) -> float | None:
         """An upper bound of the share of runs; None if no run succeeded."""
         succeeded = [run for run in self.runs if not run.failed]
-        return model.upper_bound(self.false_alarms, len(succeeded)) if succeeded else None
+        return mutants_model.upper_bound(self.false_alarms, len(succeeded)) if succeeded else None
 
     @property
     def exit_status(self) -> ExitStatus:
@@ -265,7 +265,7 @@ def _block(
 
 def _about(bench: Bench, algorithm: str, zones: Sequence[Zone], options: MutantOptions) -> dict[str, Any]:
     """Return what a run depends on besides its seeds: kernel, looks, digests of what is measured and what judges it."""
-    settings = [setting for _, setting in mutants.work(algorithm, model.order(zones))]
+    settings = [setting for _, setting in mutants.work(algorithm, mutants_model.order(zones))]
     judged_by = {
         zone.id: {
             "metric": zone.metric,
@@ -292,7 +292,7 @@ def _reference_runs(
     report: Reporter,
 ) -> Iterator[ReferenceRun]:
     """Yield Runs that share guests; their trials are read from the Store `results`, or added to it."""
-    where = model.order(zones)
+    where = mutants_model.order(zones)
     options_of = {seed: dataclasses.replace(options, first_seed=seed) for seed in first_seeds}
     plans = [mutants.asked(algorithm, zones, chosen, where) for chosen in options_of.values()]
     ahead = plans[0].first_looks(first_seeds)

@@ -46,7 +46,7 @@ from conformance.model.judging.zone import Zone
 from conformance.model.networks.place import Point
 from conformance.model.studies.comparison import Compared, Movement
 from conformance.model.trials.trial import Measurement
-from conformance.reporting.text import gate as reporting
+from conformance.reporting.text import gate as gate_text
 from conformance.reporting.tools.export import FalseAlarmRatesRecord, ShiftsRecord
 from conformance.support import files, limits, spelling
 from conformance.support.console import count, duration
@@ -249,7 +249,7 @@ class GateResult(Result):
     @property
     def ending(self) -> str:
         """How the gate ended, in a word or two."""
-        return reporting.ENDS[self.exit_status]
+        return gate_text.ENDS[self.exit_status]
 
     @property
     def false_alarms(self) -> FalseAlarmRatesRecord | None:

@@ -19,7 +19,7 @@ from conformance.model.errors import UserError
 from conformance.model.judging.zone import Zone
 from conformance.model.networks.place import Cell
 from conformance.model.networks.setting import Setting
-from conformance.model.studies import identify as model
+from conformance.model.studies import identify as identify_model
 from conformance.model.studies.identify import IdentifyScore, Miss
 from conformance.model.studies.identify_rates import IdentificationRates, rates
 from conformance.model.trials.trial import Measurement, Outcome, Scheme
@@ -100,12 +100,12 @@ class Identified(Result):
     def contradicted(self) -> bool:
         """Whether the scheme was identified as something other than its name says."""
         known = [score.algorithm for score in self.scores]
-        return self.conclusion is not None and model.contradicts(self.called, self.conclusion, known)
+        return self.conclusion is not None and identify_model.contradicts(self.called, self.conclusion, known)
 
     @property
     def nearest(self) -> list[IdentifyScore]:
         """The best score and those too close to it to tell them apart, best first; one if the best is clear."""
-        return model.nearest(self.scores) if self.scores else []
+        return identify_model.nearest(self.scores) if self.scores else []
 
     @property
     def exit_status(self) -> ExitStatus:
@@ -157,12 +157,12 @@ def compute(
         if bad:
             trouble = common.Trouble(outcome=outcome, message=str(bad.most_common(1)[0][0]))
             return dataclasses.replace(identified, trouble=trouble)
-    scores = model.scores(ours, by_cell, cca)
+    scores = identify_model.scores(ours, by_cell, cca)
     exported = {_exported(m) for measurements in by_cell.values() for m in measurements} - {None}
     return dataclasses.replace(
         identified,
         scores=tuple(scores),
-        conclusion=model.conclusion(scores),
+        conclusion=identify_model.conclusion(scores),
         exported=tuple(sorted(words for words in exported if words)),
         rates=tuple(rates(ours, trials, spread) for spread in (False, True)),
     )
@@ -196,7 +196,7 @@ def of_flow(
     ours = ranking.readings(stack.flows)
     scores = [_alike(name, setting, ours, reference) for name, reference in traced.items() if reference.flows]
     scores.sort(key=lambda score: (-score.share, score.algorithm != cca, score.algorithm))
-    conclusion = model.conclusion(scores) if scores else None
+    conclusion = identify_model.conclusion(scores) if scores else None
     return dataclasses.replace(identified, scores=tuple(scores), conclusion=conclusion)
 
 
@@ -306,7 +306,9 @@ def _tally(
     if bad := common.bad(m for measurements in by_cell.values() for m in measurements):
         return IdentifyTally(scheme=scheme, trouble=common.Trouble(outcome=bad.outcome, message=bad.message or ""))
     names = collections.Counter(
-        model.conclusion(model.scores(zones, {cell: [measurements[at]] for cell, measurements in by_cell.items()}))
+        identify_model.conclusion(
+            identify_model.scores(zones, {cell: [measurements[at]] for cell, measurements in by_cell.items()})
+        )
         for at in range(trials)
     )
     right, none = names[algorithm], names[None]

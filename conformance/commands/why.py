@@ -24,7 +24,7 @@ from conformance.commands.tracing import Traced
 from conformance.engine import benches, runs
 from conformance.engine.benches import Choice
 from conformance.lab import job
-from conformance.model.clauses import changes as changed_features
+from conformance.model.clauses import changes as clause_changes
 from conformance.model.clauses.changes import Changed
 from conformance.model.diagnosis import blame as _blame
 from conformance.model.diagnosis import explaining, feature_table, features, ranking
@@ -36,7 +36,7 @@ from conformance.model.metrics.metric import RELATIVE_MARGIN
 from conformance.model.metrics.table import UTILIZATION
 from conformance.model.networks.place import Cell
 from conformance.model.networks.setting import Setting
-from conformance.reporting.text import why as showing
+from conformance.reporting.text import why as why_text
 from conformance.support import extras, files
 from conformance.support.notes import Notes
 from conformance.support.record import At, Record, filled
@@ -103,7 +103,7 @@ def write(report: "Report", document: pathlib.Path, drawing: pathlib.Path) -> No
     text = json.dumps(printed(report), indent=1, sort_keys=True) + "\n"
     files.write(document, text, files.OTHER_FOLDER)
     if extras.installed("figures"):
-        files.write(drawing, showing.svg(report), files.OTHER_FOLDER)
+        files.write(drawing, why_text.svg(report), files.OTHER_FOLDER)
 
 
 def look(
@@ -329,7 +329,7 @@ class Report(Result):
         return dict(ranking.readings(self.reference.flows)) | self._of_changes("reference")
 
     def _of_changes(self, role: str) -> dict[Any, Any]:
-        return dict(changed_features.readings(self.changed[role])) if role in self.changed else {}
+        return dict(clause_changes.readings(self.changed[role])) if role in self.changed else {}
 
     @functools.cached_property
     def suspects(self) -> Sequence[ranking.Suspect]:
@@ -415,7 +415,7 @@ class Report(Result):
         For a network that changes: (its name, seed, seconds since the first packet of the flow).
         """
         name = evidence.feature.cell
-        if name in changed_features.NETWORKS:
+        if name in clause_changes.NETWORKS:
             return [(name, seed, at) for seed, at in evidence.ours.sightings]
         flows = self.stack.flows[name]
         return [(self.stack.under[name].id, seed, flows[seed].began_s + at) for seed, at in evidence.ours.sightings]

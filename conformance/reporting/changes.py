@@ -8,7 +8,7 @@ import altair
 
 from conformance.model.studies.comparison import Compared, Movement
 from conformance.reporting import charts
-from conformance.reporting.text import compare as words
+from conformance.reporting.text import compare as compare_text
 from conformance.support.console import printable
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def svg(comparison: "Comparison") -> bytes:
     sides = printable(f"{first.given} -> {second.given}")
     drawn = altair.layer(limits, intervals, points).properties(
         width=500,
-        title=altair.TitleParams(words.ending(comparison), subtitle=sides, anchor="start"),
+        title=altair.TitleParams(compare_text.ending(comparison), subtitle=sides, anchor="start"),
     )
     return charts.render(drawn.configure(font=charts.FONT), "svg")
 
@@ -56,7 +56,7 @@ def _rows(compared: Sequence[Compared]) -> Iterator[dict[str, Any]]:
         q = c.quantity
         low, high = (_in_units(end, c.matters) for end in c.interval)
         yield {
-            "name": f"{words.title(q)} at {q.place.id}, {q.algorithm}" + ("" if q.label else f" ({q.profile})"),
+            "name": f"{compare_text.title(q)} at {q.place.id}, {q.algorithm}" + ("" if q.label else f" ({q.profile})"),
             "difference": _in_units(c.difference, c.matters), "low": low, "high": high, "change": str(c.change),
         }  # fmt: skip
 

@@ -274,7 +274,7 @@ def test_what_violates_is_traced_to_say_what_looks_wrong(suite, pytester):
             return Faked(said=f"suspect of {algorithm}: beta, {len(seeds)} traces")
 
         patch(why, "look", look)
-        patch(why.showing, "show", lambda report, console: console.print(report.said, len(report.violations)))
+        patch(why.why_text, "show", lambda report, console: console.print(report.said, len(report.violations)))
 
     ask = "-o", "addopts=--strict-markers --no-blame", "-m", "(cubic or reno or bbrv1) and heatmap", *GRID
     said = suite(*ask, kind="bad", more=fake).stdout

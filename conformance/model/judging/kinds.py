@@ -19,7 +19,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from conformance.model import digest
-from conformance.model.judging import statistics as ranks
+from conformance.model.judging import statistics as judging_statistics
 from conformance.model.judging import verdict as verdicts
 from conformance.model.judging import words
 from conformance.model.judging.question import Key, Measured, Named, Question, Rule, Witness
@@ -234,7 +234,7 @@ class Evenness(KindRule):
         of_trials = _OF_MEDIAN * (ours + theirs)
         spread = statistics.variance(map(math.log, ratios.values()))
         degrees = len(ratios) - 1
-        p = ranks.chi_squared_above(degrees * spread / (UNEVEN**2 + of_trials), degrees)
+        p = judging_statistics.chi_squared_above(degrees * spread / (UNEVEN**2 + of_trials), degrees)
         unevenness = math.sqrt(max(spread - of_trials, 0.0))
 
         def verdict(status: Status, reason: str, **rest: Any) -> Verdict:

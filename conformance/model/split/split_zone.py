@@ -26,8 +26,7 @@ from conformance.model.metrics.table import UTILIZATION
 from conformance.model.networks.place import Cell
 from conformance.model.networks.setting import Setting
 from conformance.model.rounding import rounded_outward
-from conformance.model.split import split_paths as model
-from conformance.model.split import split_rates
+from conformance.model.split import split_paths, split_rates
 from conformance.model.split.split_rates import Bounds
 from conformance.model.trials.trial import Measurement
 
@@ -38,7 +37,7 @@ GRIDS = ("10mbps", "full")
 #: what is permitted if nothing can be said
 _ANYTHING = Interval(low=-math.inf, high=math.inf, bases=(), margin=NO_MARGIN)
 _MARGIN = Margin(relative=RELATIVE_MARGIN, absolute=UTILIZATION.margin)
-_PREDICT = {"split": model.predict_split, "end_to_end": model.predict_end_to_end}
+_PREDICT = {"split": split_paths.predict_split, "end_to_end": split_paths.predict_end_to_end}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -120,7 +119,7 @@ def _by_cell(measured: Measured) -> dict[Cell, Sequence[Measurement]]:
 class PathCheck(SplitCheck):
     """A representative path: its utilization, split and end-to-end."""
 
-    path: model.Path
+    path: split_paths.Path
 
     @property
     def name(self) -> str:
@@ -213,12 +212,12 @@ class ShareCheck(SplitCheck):
         }
 
     def predicted(self, rates: split_rates.Rates) -> dict[str, Bounds | None]:
-        predictions = [split_rates.predict(path, rates) for path in model.paths(self.cells)]
+        predictions = [split_rates.predict(path, rates) for path in split_paths.paths(self.cells)]
         return {path_class: count.share for path_class, count in split_rates.count(predictions, self.filter).items()}
 
     def in_doubt(self, what: str, rates: split_rates.Rates) -> set[Cell]:
         """Return the cells of paths that perhaps pass the filter."""
-        predictions = [split_rates.predict(p, rates) for p in model.paths(self.cells) if p.path_class == what]
+        predictions = [split_rates.predict(p, rates) for p in split_paths.paths(self.cells) if p.path_class == what]
         return {
             cell for prediction in predictions for of in self.filter.in_doubt(prediction)
             for cell in prediction.rests_on(of, rates)
@@ -235,7 +234,7 @@ def checks(heatmap: Zone) -> tuple[SplitCheck, ...]:
     known = heatmap.intervals
     grids = [name for name in GRIDS if all(c in known and known[c].basis.values for c in grid.cells(name))]
     bandwidth_mbps = grid.cells(GRIDS[0])[0].bandwidth_mbps
-    paths = model.representative_paths(bandwidth_mbps).values() if grids else ()
+    paths = split_paths.representative_paths(bandwidth_mbps).values() if grids else ()
     return (
         *(PathCheck(path=path, heatmap=heatmap) for path in paths),
         *(ShareCheck(grid=name, filter=f, heatmap=heatmap) for name in grids for f in split_rates.FILTERS),

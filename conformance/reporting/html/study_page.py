@@ -14,7 +14,7 @@ from conformance.model.studies.study import Claim, Study
 from conformance.model.trials.trial import Measurement
 from conformance.reporting import study_figures
 from conformance.reporting.html import study_table
-from conformance.reporting.text import study as shown
+from conformance.reporting.text import study as study_text
 from conformance.support import extras
 
 _INTERVALS = "Medians with their confidence intervals"
@@ -116,7 +116,7 @@ def _page(study: Study, held: study_results.Found) -> Page:
     judgment = outcome.judge(study, held.measured, references=known)
     look = outcome.looker(study, held.measured, references=known)
     rows = [
-        ClaimRow(claim=claim, judged=judged, findings=tuple(shown.findings(judged)) if judged.judged else ())
+        ClaimRow(claim=claim, judged=judged, findings=tuple(study_text.findings(judged)) if judged.judged else ())
         for claim, judged in judgment.claims
     ]
     sections = [

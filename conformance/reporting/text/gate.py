@@ -20,7 +20,7 @@ from conformance.model.rounding import digits_to_tell
 from conformance.model.trials.trial import Measurement
 from conformance.reporting import heatmaps
 from conformance.reporting.html import site
-from conformance.reporting.text import compare as comparing
+from conformance.reporting.text import compare as compare_text
 from conformance.reporting.text import markdown
 from conformance.reporting.tools import badge, bencher, export, junit
 from conformance.results import merge, source, store
@@ -96,13 +96,13 @@ def add_why(
 
     `reports`: {algorithm: what `conformance why` found}; `write_report` writes a report as JSON and as SVG.
     """
-    from conformance.reporting.text import why as showing  # imported late: drawing libraries take seconds
+    from conformance.reporting.text import why as why_text  # imported late: drawing libraries take seconds
 
     for algorithm, report in reports.items():
         write_report(report, *_why_files(target, algorithm))
     text = ["### What looks wrong", ""]
     for report in reports.values():
-        text += [*showing.lines(report), ""]
+        text += [*why_text.lines(report), ""]
     files.write(target / "summary.md", summary(outcome, drawn, text), files.OTHER_FOLDER)
 
 
@@ -114,7 +114,7 @@ def summary(outcome: "GateResult", drawn: heatmaps.Drawn, further: Sequence[str]
     """Return Markdown: whether the gate passes and why, what looks wrong (the lines `told`), then the schemes."""
     lines = [f"### Gate {_ending(outcome)}", "", *map(_item, _lines(outcome, markdown.span))]
     if outcome.features is not None:
-        lines += ["", "#### What moved since the baseline", "", *comparing.lines(outcome.features)]
+        lines += ["", "#### What moved since the baseline", "", *compare_text.lines(outcome.features)]
     if outcome.baseline:
         lines += ["", "The gate judged by the baseline; below, the same results are judged by the zones that ship."]
     known = {
@@ -135,8 +135,8 @@ def _item(line: str) -> str:
 def _lines(outcome: "GateResult", quote: Callable[[str], str]) -> Iterator[str]:
     """Yield the lines before the one that says how the gate ends. `quote` makes text from stacks and users harmless."""
     if outcome.features is not None:
-        yield quote(f"features: {comparing.summary(outcome.features)}")
-        for line in (*comparing.sentences(outcome.features), *comparing.notes(outcome.features)):
+        yield quote(f"features: {compare_text.summary(outcome.features)}")
+        for line in (*compare_text.sentences(outcome.features), *compare_text.notes(outcome.features)):
             yield quote(line)
     if outcome.clauses is not None:
         yield from map(quote, _clauses(outcome.clauses))
