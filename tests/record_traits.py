@@ -1,8 +1,8 @@
-"""Trace Linux's BBRv2 in the heatmap's cells, and keep in zones/features.json what blame reads of a reference there.
+"""Trace Linux's BBRv2 and BBRv3 in the heatmap's cells, and keep in zones/features.json what blame reads of them.
 
-    python tests/record_traits.py [--workers 2]
+    python tests/record_traits.py [--workers 2] [bbrv2 | bbrv3] ...
 
-Users have to build that kernel themselves; what is recorded here stands in for it (docs/blame.md).
+Users have to build these kernels themselves; what is recorded here stands in for them (docs/blame.md).
 """
 
 import collections
@@ -16,7 +16,7 @@ from conformance.engine import benches, runs
 from conformance.model.diagnosis import blame as model
 from conformance.support import files
 
-ALGORITHM, PROFILE = "bbrv2", "packets"
+PROFILE = "packets"
 #: of the share of a time, and of bytes
 DIGITS = 6
 
@@ -27,27 +27,34 @@ def settings(algorithm):
     return {cell.id: scenarios.setting(PROFILE, cell) for cell in zone.cells}
 
 
-@click.command()
-@click.option("--workers", default=2, show_default=True, type=click.IntRange(1))
-def main(workers):
-    """Replace what zones/features.json has of BBRv2's trials."""
-    cells, rows = settings(ALGORITHM), collections.defaultdict(dict)
+def traits(algorithm, workers):
+    """Return {cell's id: [the numbers of a trial's FlowTraits]}, traced now. Raises UserError."""
+    cells, rows = settings(algorithm), collections.defaultdict(dict)
     parts = {str(first): {name: cells[name] for name in list(cells)[first::workers]} for first in range(workers)}
 
     def keep(trial, flow):
-        traits = model.seen(flow)
-        numbers = (traits.waiting, traits.payload_bytes, traits.window_limited)
+        of = model.seen(flow)
+        numbers = (of.waiting, of.payload_bytes, of.window_limited)
         rows[trial.setting.point.id][trial.seed] = [float(f"{number:.{DIGITS}g}") for number in numbers]
 
     traced = tracing.traced_all(
-        dict.fromkeys(parts, (benches.find(), ALGORITHM)),
+        dict.fromkeys(parts, (benches.find(), algorithm)),
         {part: dict.fromkeys(of, runs.seeds(blame.TRIALS)) for part, of in parts.items()},
         workers=workers, on_flow=keep, under=parts,
     )  # fmt: skip
     if troubles := [trouble for part in traced.values() for trouble in part.troubles]:
         raise click.ClickException("; ".join(troubles))
+    return {name: [rows[name][seed] for seed in sorted(rows[name])] for name in cells}
+
+
+@click.command()
+@click.argument("algorithms", nargs=-1, type=click.Choice(score_why.OWN_KERNELS))
+@click.option("--workers", default=2, show_default=True, type=click.IntRange(1))
+def main(algorithms, workers):
+    """Replace what zones/features.json has of the trials of ALGORITHMS, by default of both."""
     kept = score_why.kept_references()
-    kept[ALGORITHM]["traits"] = {PROFILE: {name: [rows[name][seed] for seed in sorted(rows[name])] for name in cells}}
+    for algorithm in algorithms or score_why.OWN_KERNELS:
+        kept[algorithm]["traits"] = {PROFILE: traits(algorithm, workers)}
     files.write(score_why.REFERENCES, score_why.references_text(kept))
 
 

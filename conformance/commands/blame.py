@@ -4,8 +4,7 @@ In a cell its flow is captured; at a point of a scenario, the first flow of the 
 
 Both sides have the same seeds, from 1 on, and so meet the same random losses. These trials are not the ones that were
 judged. The reference is Linux TCP's algorithm of the same name, on the kernel that has it. If that kernel is not built,
-the adapter `document` stands in for it, where it is built and has the algorithm; or else what was recorded of Linux's
-trials (zones/features.json).
+what was recorded of such trials stands in for it (zones/features.json).
 """
 
 import dataclasses
@@ -15,8 +14,8 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from conformance.catalogue import recorded_features, scenarios
 from conformance.commands import trace, tracing
 from conformance.engine import benches, runs
-from conformance.engine.benches import Bench, Choice
-from conformance.lab import adapter, job, manifest
+from conformance.engine.benches import Choice
+from conformance.lab import job
 from conformance.model.diagnosis import blame as blame_model
 from conformance.model.diagnosis.blame import Blame, FlowTraits, NotAttributed, Side
 from conformance.model.diagnosis.feature_table import FEW, is_bbr
@@ -116,10 +115,8 @@ def choose(violations: Iterable[Violation]) -> list[Violation]:
 #: (side that is traced, algorithm, guest); guest "" stands for the cell in which losses are far apart
 _Role = tuple[str, str, str]
 _STACK, _REFERENCE = "stack", "reference"
-#: the adapter of the document's own stack
-DOCUMENT = "document"
 _NO_REFERENCE = (
-    "neither the kernel that has the algorithm nor the adapter `document` is built, and no trials are recorded there;"
+    "the kernel that has the algorithm is not built, and no trials are recorded there;"
     " `conformance why` compares with recorded features"
 )
 
@@ -129,30 +126,27 @@ def _look(
     budget_s: float | None,
 ) -> Iterator[tuple[Key, Blame | NotAttributed]]:  # fmt: skip
     """Trace both sides of the chosen violations, then yield what each violation is due to. Raises UserError."""
-    stack = benches.find(choice)
-    references = {
-        algorithm: bench
-        for algorithm in {violation.zone.algorithm for violation in chosen}
-        if (bench := _reference(algorithm)) is not None
-    }
+    stack, usual = benches.find(choice), benches.find(Choice())
+    algorithms = {violation.zone.algorithm for violation in chosen}
+    built = {algorithm for algorithm in algorithms if tracing.why_not(usual, algorithm) is None}
     known: list[tuple[Violation, Sequence[FlowTraits]]] = []
     for violation in chosen:
         algorithm = violation.zone.algorithm
-        recorded = () if algorithm in references else _recorded(violation)
+        recorded = () if algorithm in built else _recorded(violation)
         if why := tracing.why_not(stack, algorithm):
             yield violation.key, NotAttributed(why)
-        elif algorithm not in references and not recorded:
+        elif algorithm not in built and not recorded:
             yield violation.key, NotAttributed(_NO_REFERENCE)
         else:
             known.append((violation, recorded))
-    under = _under([violation for violation, _ in known], references)
+    under = _under([violation for violation, _ in known], built)
     if not under:
         return
     seeds = runs.seeds(TRIALS)
     total = len(seeds) * sum(map(len, under.values()))
     with notes.bar("tracing what violates", total=total, unit="traces") as bar:
         traced = tracing.traced_all(
-            {" ".join(role): (references[role[1]] if role[0] == _REFERENCE else stack, role[1]) for role in under},
+            {" ".join(role): (usual if role[0] == _REFERENCE else stack, role[1]) for role in under},
             {" ".join(role): dict.fromkeys(cells, seeds) for role, cells in under.items()},
             bar=bar, workers=workers, budget_s=budget_s,
             under={" ".join(role): cells for role, cells in under.items()},
@@ -161,32 +155,21 @@ def _look(
         yield violation.key, _blame(violation, traced, recorded)
 
 
-def _reference(algorithm: str) -> Bench | None:
-    """Return what a stack's algorithm is compared with; None if nothing that is built has it."""
-    usual = benches.find(Choice())
-    if tracing.why_not(usual, algorithm) is None:
-        return usual
-    document = manifest.read(DOCUMENT)
-    if algorithm in document.offered() and adapter.is_built(document):
-        return benches.find(Choice(stack=DOCUMENT))
-    return None
-
-
 def _recorded(violation: Violation) -> Sequence[FlowTraits]:
     """Return what was recorded of the reference's trials at the place of a violation. Raises UserError."""
     recorded = recorded_features.find(violation.zone.algorithm)
     return recorded.traits.get((violation.zone.profile, violation.place.id), ()) if recorded else ()
 
 
-def _under(chosen: Sequence[Violation], references: Container[str]) -> dict[_Role, dict[str, Setting]]:
+def _under(chosen: Sequence[Violation], built: Container[str]) -> dict[_Role, dict[str, Setting]]:
     """Return {role: {cell's name: Setting}}; each role gets a guest of its own, as a guest has one profile.
 
-    `references`: the algorithms whose references can be traced.
+    `built`: the algorithms whose references can be traced.
     """
     settings: dict[_Role, dict[str, Setting]] = {}
     for violation, who in itertools.product(chosen, (_STACK, _REFERENCE)):
         algorithm, setting = violation.zone.algorithm, violation.setting
-        if who == _REFERENCE and algorithm not in references:
+        if who == _REFERENCE and algorithm not in built:
             continue
         settings.setdefault((who, algorithm, violation.guest), {})[violation.place.id] = setting
         if not is_bbr(algorithm):  # BBR does not reduce its window by a factor at each loss

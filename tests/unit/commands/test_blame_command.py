@@ -5,6 +5,7 @@ import dataclasses
 import helpers
 import pytest
 import record_traits
+import score_why
 import senders
 
 from conformance.catalogue import documents, recorded_features, scenarios
@@ -143,38 +144,23 @@ def test_traces_that_were_not_made_in_time_are_said(traced, monkeypatch):
     assert look(one)[one.key] == NotAttributed("no trace of the stack was made in time")
 
 
-@pytest.mark.parametrize(
-    ("algorithm", "kernel", "built", "reference"),
-    [
-        ("bbrv3", True, True, "linux-tcp"),
-        ("bbrv3", False, True, "document"),
-        ("bbrv3", False, False, None),
-        ("bbrv2", False, True, None),
-    ],
-)
-def test_the_document_stands_in_for_a_kernel_that_is_not_built(monkeypatch, algorithm, kernel, built, reference):
-    monkeypatch.setattr(benches, "find", lambda choice: choice)
-    monkeypatch.setattr(tracing, "why_not", lambda bench, of: None if kernel else "no guest kernel")
-    monkeypatch.setattr(blame.adapter, "is_built", lambda about: built)
-    chosen = blame._reference(algorithm)
-    assert (chosen and chosen.stack) == reference
-
-
-def test_what_was_recorded_stands_in_for_a_kernel_that_is_not_built(traced, monkeypatch):
+@pytest.mark.parametrize("algorithm", score_why.OWN_KERNELS)
+def test_what_was_recorded_stands_in_for_a_kernel_that_is_not_built(traced, monkeypatch, algorithm):
     monkeypatch.setattr(tracing, "why_not", lambda bench, of: None if bench == QUINN else "its kernel is not built")
-    inside = violation(algorithm="bbrv2", factor=0.5)
+    inside = violation(algorithm=algorithm, factor=0.5)
     outside = dataclasses.replace(inside, place=Cell.parse("10mbps-20ms-2pct"))
     waits = FlowTraits(waiting=0.5, payload_bytes=1448, window_limited=1)
-    recorded = dataclasses.replace(recorded_features.find("bbrv2"), traits={("packets", CELL.id): [waits]})
-    monkeypatch.setattr(blame.recorded_features, "find", lambda algorithm: recorded)
+    recorded = dataclasses.replace(recorded_features.find(algorithm), traits={("packets", CELL.id): [waits]})
+    monkeypatch.setattr(blame.recorded_features, "find", {algorithm: recorded}.get)
     attributed = look(inside, outside)
-    assert list(traced) == ["stack bbrv2 packets"]
+    assert list(traced) == [f"stack {algorithm} packets"]
     found = attributed[inside.key]
     assert isinstance(found, Blame) and found.waiting == (0.0, 0.5) and found.recovery.value == pytest.approx(2)
     assert "no trials are recorded there" in attributed[outside.key].sentence
 
 
-def test_the_record_has_each_cell_of_the_usual_profile_that_can_be_asked_for():
-    traits = recorded_features.find("bbrv2").traits
-    assert set(traits) == {("packets", cell) for cell in record_traits.settings("bbrv2")}
+@pytest.mark.parametrize("algorithm", score_why.OWN_KERNELS)
+def test_the_record_has_each_cell_of_the_usual_profile_that_can_be_asked_for(algorithm):
+    traits = recorded_features.find(algorithm).traits
+    assert set(traits) == {("packets", cell) for cell in record_traits.settings(algorithm)}
     assert {len(trials) for trials in traits.values()} == {blame.TRIALS}
