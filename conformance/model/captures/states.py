@@ -22,10 +22,13 @@ _DRAINS = 0.96
 #: start-up has filled the path when it sends this share of what the path carries, and drains it below that (the draft's
 #: gain is 0.5)
 _FILLED = 0.8
-#: a sender lets the queue run empty if its flight falls to this share, for so many seconds (the draft has 200 ms)
-_EMPTIES, _EMPTY_S = 0.6, 0.15
-#: as much is sent as is delivered, to within this share, for so many round trips
-_EVEN, _EVEN_ROUNDS = 0.05, 4
+#: a sender lets the path run empty if its flight falls to this share, for so many seconds (the draft has 200 ms), of
+#: what it was in the middle of the second before
+_EMPTIES, _EMPTY_S, _BEFORE_S = 0.6, 0.15, 1.0
+#: as much is sent as is delivered, to within this share, in so many stretches together; in each, to within the share or
+#: so many packets, since a short one counts few. A stretch is a round trip, or as long as the link needs for so many
+#: packets, and uses that share of the link at least: a sender that is stuck at a tenth does not cruise
+_EVEN, _STRETCHES, _EVEN_PACKETS, _LEAST_PACKETS, _USED = 0.05, 4, 2, 8, 0.5
 
 
 def request(flow: Flow) -> float | None:
@@ -98,38 +101,48 @@ def _first_sent(flow: Flow, start_s: float | None, holds: Callable[[float], bool
 def cruise(flow: Flow) -> float | None:
     """Return when, after start-up, the first of four round trips begins in which as much is sent as is delivered."""
     start_s = start_up_ends(flow)
-    if start_s is None:
+    if start_s is None or not flow.bytes_per_s:
         return None
     times, total = _delivered(flow)
     sent = numpy.cumsum(flow.bytes)
-    edges = numpy.arange(start_s, times[-1], flow.base_rtt_s)
+    step_s = max(flow.base_rtt_s, _LEAST_PACKETS * flow.full_bytes / flow.bytes_per_s)
+    edges = numpy.arange(start_s, times[-1], step_s)
     went = numpy.diff([_until(flow.sent_s, sent, edge) for edge in edges])
     came = numpy.diff([_until(times, total, edge) for edge in edges])
-    row = 0
-    for at, (packet, other) in enumerate(zip(went, came, strict=True)):
-        row = row + 1 if other and abs(packet - other) <= other * _EVEN else 0
-        if row == _EVEN_ROUNDS:
-            return float(edges[at - row + 1])
+    even = abs(went - came) <= numpy.maximum(_EVEN * came, _EVEN_PACKETS * flow.full_bytes)
+    even &= came >= _USED * step_s * flow.bytes_per_s
+    for at in range(len(even) - _STRETCHES + 1):
+        row = slice(at, at + _STRETCHES)
+        if even[row].all() and abs(went[row].sum() - came[row].sum()) <= _EVEN * came[row].sum():
+            return float(edges[at])
     return None
 
 
 def probe_rtt(flow: Flow) -> float | None:
-    """Return when, after start-up and without a loss, the flight falls far and stays low for as long as in ProbeRTT."""
+    """Return when, after start-up and without a loss, the flight falls far and stays low for as long as in ProbeRTT.
+
+    What start-up and probes put in flight beyond what the path carries drains without that.
+    """
     start_s = start_up_ends(flow)
     if start_s is None:
         return None
-    first = int(numpy.searchsorted(flow.sent_s, start_s + 1))
+    first = int(numpy.searchsorted(flow.sent_s, start_s + _BEFORE_S))
     lost_s = numpy.sort(flow.known_s[flow.lost])
     for at in range(first, len(flow.sent_s)):
-        now_s = float(flow.sent_s[at])
-        usual = flow.window(now_s - 1, now_s - _EMPTY_S) * flow.full_bytes
-        if numpy.isnan(usual) or flow.flight[at] > usual * _EMPTIES:
+        if flow.flight[at] > _EMPTIES * flow.bdp_bytes:
             continue
-        recent = numpy.searchsorted(lost_s, now_s - 1), numpy.searchsorted(lost_s, now_s)
+        now_s = float(flow.sent_s[at])
+        begin, lost_before, lost = (
+            int(numpy.searchsorted(times, when))
+            for times, when in ((flow.sent_s, now_s - _BEFORE_S), (lost_s, now_s - _BEFORE_S), (lost_s, now_s))
+        )
+        if begin == at or lost_before < lost:
+            continue
+        low = _EMPTIES * min(float(numpy.median(flow.flight[begin:at])), flow.bdp_bytes)
         end_s = now_s + _EMPTY_S
-        after = flow.window(now_s, end_s) * flow.full_bytes
-        if recent[0] == recent[1] and after <= usual * _EMPTIES and end_s < flow.sent_s[-1]:
-            return now_s
+        if flow.flight[at] <= low >= flow.window(now_s, end_s) * flow.full_bytes and end_s < flow.sent_s[-1]:
+            # A sender with a smaller window is silent first, until less is in flight.
+            return float(flow.sent_s[at - 1])
     return None
 
 

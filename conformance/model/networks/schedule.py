@@ -26,8 +26,8 @@ STATES: Mapping[str, str] = {
     "drain": "after a round trip that filled the path, less is sent in one than the path carries",
     "probe_up": "after start-up, more is sent in a round trip than the bottleneck carries",
     "probe_down": "after it has probed, less is sent in a round trip than the bottleneck carries",
-    "cruise": "after start-up, as much is sent as is delivered for four round trips",
-    "probe_rtt": "after start-up, without a loss, the flight falls far for 150 ms",
+    "cruise": "after start-up, as much is sent as is delivered for four round trips, and half of the link is used",
+    "probe_rtt": "after start-up, without a loss, the flight falls far below what the path carries for 150 ms",
 }
 #: queues whose size can change while packets stand in them
 RESIZED = ("bfifo", "pfifo", "fq_codel", "codel", "pie")
