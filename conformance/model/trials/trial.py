@@ -111,12 +111,12 @@ class Scheme:
 
     @property
     def client_and_version(self) -> str | None:
-        """The client's name, with the version of ngtcp2 if it states one; None if the stack's own client fetched."""
-        if self.client is None:
+        """The client's name ("own": the stack's), with the version of ngtcp2 if stated; None if nothing is said."""
+        if CLIENT not in self.stack_version:
             return None
-        stated = self.stack_version.rpartition(f"{CLIENT}{self.client}")[2].split(", ")
+        stated = self.stack_version.rpartition(f"{CLIENT}{self.client or ''}")[2].split(", ")
         versions = (_VERSION.search(part) for part in stated if "ngtcp2" in part)
-        return " ".join((self.client, *(version[1] for version in versions if version)))
+        return " ".join((self.client or "own", *(version[1] for version in versions if version)))
 
     @property
     def trees(self) -> tuple[str, ...]:

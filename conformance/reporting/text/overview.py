@@ -20,8 +20,8 @@ _ABOUT = """\
 A row is one algorithm of one stack, and its verdict is the worst that any zone gives it.
 *Called* is the stack's own name for the algorithm. The last column counts its verdicts, one for
 each cell of each zone, or for each kind of cells, and names the first that are the worst. *Client*
-is the program that fetched, where it was not the stack's own. `h3-client` is the common client of
-stacks over UDP; its version is that of ngtcp2 in it, and 0.12.1 was compiled on each host.\
+is the program that fetched (`own`: the stack's), with the version of ngtcp2 in it; 0.12.1 was
+compiled on each host. `h3-client` is the common client of stacks over UDP.\
 """
 _HEAD = ("stack", "algorithm", "called", "kernel", "client", "verdict", "verdicts (+ above, - below the zone)")
 

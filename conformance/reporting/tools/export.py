@@ -116,7 +116,7 @@ _FIRST_COLUMNS = (
     Column("stack", _TEXT, "adapter's name", _scheme("stack")),
     Column("stack_version", _TEXT, "version that the stack reports", _scheme("stack_version")),
     Column("stack_digest", _TEXT, "digest of everything that went into the stack", _scheme("stack_digest")),
-    Column("client", _TEXT, "client that fetched, if not the stack's own", _scheme("client_and_version")),
+    Column("client", _TEXT, "client that fetched, and its version, if stated", _scheme("client_and_version")),
     Column("kernel_release", _TEXT, "guest kernel", _scheme("kernel_release")),
     Column("kernel_digest", _TEXT, "digest of the guest kernel", _scheme("kernel_digest")),
     Column("lab_digest", _TEXT, "digest of the suite's code in the guest", lambda s, c: s.utilization.lab_digest),

@@ -75,6 +75,7 @@ def test_names_and_versions_are_in_no_key():
         ("aioquic 1.7.2; client h3-client (ngtcp2 1.11.0, nghttp3 0.8.0, boringssl 14.0.0+r45)", "h3-client 1.11.0"),
         ("hypercorn 0.18.0; client linux-tcp-h2 (nginx/1.22.1, libcurl/7.88.1)", "linux-tcp-h2"),
         (f"{GNUTLS}; client h3-client", "h3-client"),
+        ("QUICHE of Envoy 1.40.0; client libgnutls30 3.7.9, libngtcp2-9 0.12.1+dfsg-1+deb12u1", "own 0.12.1"),
     ],
 )
 def test_lines_say_which_client_they_were_measured_with(said, client):
