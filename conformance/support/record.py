@@ -38,7 +38,12 @@ _R = TypeVar("_R", bound=Record)
 
 
 def filled(kind: Any, source: Any) -> Any:
-    """Return what a field of this type holds, read from `source`; a Record is filled from its attributes."""
+    """Return what a field of this type holds, read from `source`; a Record is filled from its attributes.
+
+    Raise TypeError if there is nothing to read, and the type does not allow for that.
+    """
+    if source is None and isinstance(kind, type) and issubclass(kind, (Record, str, int, float)):
+        raise TypeError(f"there is no {kind.__name__} to read")
     if isinstance(source, Record):
         return source
     if isinstance(kind, type) and issubclass(kind, Record):

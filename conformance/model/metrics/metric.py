@@ -4,7 +4,7 @@ import dataclasses
 import enum
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TypedDict, Unpack
 
 from conformance.model.metrics.group_metrics import Measured, OfGroup
 
@@ -89,8 +89,31 @@ class Metric:
         return low, high if self.most is None else min(high, self.most)
 
 
+class _Common(TypedDict, total=False):
+    """Fields that metrics of both kinds may have."""
+
+    unit: str
+    least: float
+    most: float | None
+    margin: float
+    only_above: bool
+    only_below: bool
+    timeout: Timeout
+    missing: str | None
+
+
+class _OfShared(_Common, total=False):
+    against: Callable[[Measured, float], float | None] | None
+
+
+class _OfAlone(_Common, total=False):
+    digits: int
+    full_scale: float
+    full_difference: float
+
+
 def shared(
-    name: str, title: str, heading: str, of: OfGroup, *, full_scale: float, digits: int = 1, **more: Any
+    name: str, title: str, heading: str, of: OfGroup, *, full_scale: float, digits: int = 1, **more: Unpack[_OfShared]
 ) -> Metric:  # fmt: skip
     """Return a metric of groups of flows; `more`: further fields."""
     return Metric(
@@ -101,7 +124,7 @@ def shared(
 
 def alone(
     name: str, title: str, heading: str, of: Callable[[Measured], float | None], *, noun: str = "", column: str = "",
-    **more: Any,
+    **more: Unpack[_OfAlone],
 ) -> Metric:  # fmt: skip
     """Return a metric of a transfer that is alone in a cell; `more`: further fields."""
     return Metric(
