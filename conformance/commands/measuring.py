@@ -84,9 +84,7 @@ def source(
             yield answer
             yield from answer.judged
             measured[answer.key] = answer.measurements
-        for question in plan.questions:
-            if len(question.settings) > 1 and measured.keys() >= set(question.keys):
-                yield plan.judge(question, {key[1]: measured[key] for key in question.keys})
+        yield from plan.of_several(measured)
 
     return events
 

@@ -279,11 +279,7 @@ def judged(whole: Plan, answers: Iterable[Answer]) -> tuple[Verdict, ...]:
     """
     measured = {answer.key: answer for answer in answers}
     events = [judgement for answer in measured.values() for judgement in answer.judged]
-    events += [
-        whole.judge(question, {key[1]: measured[key].measurements for key in question.keys})
-        for question in whole.questions
-        if len(question.settings) > 1 and measured.keys() >= set(question.keys)
-    ]
+    events += whole.of_several({key: answer.measurements for key, answer in measured.items()})
     return tuple(finding.verdict for finding in Session(plan=whole, confirms=False).findings(lambda plan: events))
 
 

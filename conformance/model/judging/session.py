@@ -360,6 +360,12 @@ class Plan:
         """Judge all questions about this key alone. Raise UserError if runs differ."""
         return tuple(self.judge(question, {key[1]: measurements}) for question in self.about(key))
 
+    def of_several(self, measured: Mapping[Key, Sequence[Measurement]]) -> Iterator[Judged]:
+        """Judge the questions about several settings of which all were measured. Raise UserError if runs differ."""
+        for question in self.questions:
+            if len(question.settings) > 1 and measured.keys() >= set(question.keys):
+                yield self.judge(question, {key[1]: measured[key] for key in question.keys})
+
     def is_conclusive(self, key: Key, measurements: Sequence[Measurement]) -> bool:
         """Return whether no question about this key alone needs more trials."""
         return all(map(self.is_settled, self.judged(key, measurements)))
