@@ -12,7 +12,8 @@ import time
 import pytest
 
 from conformance.engine import benches
-from conformance.lab import cores, virtual
+from conformance.lab import adapter, cores, virtual
+from conformance.model.errors import UserError
 from conformance.support import scratch as scratch_place
 
 pytestmark = pytest.mark.guest
@@ -55,6 +56,25 @@ for words in (["call_sites", "check"], ["large"], ["break"]):
     print(done.stdout, done.stderr, f"{words[0]}: status {done.returncode}", sep="", flush=True)
 """
 
+#: what processes have patched before and after a start of nothing, and after one of the client
+_STARTS = """
+import subprocess
+def patched():
+    with open("/sys/module/call_sites/parameters/patched") as file:
+        print("patched", file.read(), end="", flush=True)
+def start(program):
+    try:
+        print(subprocess.run([program], env={{}}, capture_output=True, text=True).stderr, end="")
+    except OSError as error:
+        print(error)
+start("/nothing")
+patched()
+start("/nothing")
+patched()
+start("{client}")
+patched()
+"""
+
 
 @pytest.fixture(scope="module")
 def kernel():
@@ -64,7 +84,7 @@ def kernel():
     return found
 
 
-def console(kernel, **parameters):
+def console(kernel, program=_PROGRAM, **parameters):
     """Return what the programs say on a kernel with these parameters of call_sites."""
     given = tuple((f"call_sites.{name}", str(value)) for name, value in parameters.items())
     with cores.one_core() as core, scratch_place.folder() as scratch:
@@ -73,7 +93,7 @@ def console(kernel, **parameters):
             source = scratch / f"{name}.c"
             source.write_text(text)
             compile_into(scratch / name, source, "-no-pie", "-fno-pie")
-        (scratch / "program.py").write_text(_PROGRAM)
+        (scratch / "program.py").write_text(program)
         guest = virtual.boot(
             dataclasses.replace(kernel, parameters=given), scratch, core, run="/run/scratch/program.py"
         )
@@ -100,3 +120,14 @@ def test_a_program_does_not_notice(kernel):
         assert "large: bad 0" in said and "break: bad 0" in said, said
     times = {said.split("virtual time ")[1].split()[0] for said in (without, some, all_sites)}
     assert len(times) == 1
+
+
+def test_sites_of_the_static_client_are_patched(kernel):
+    """Its C library is musl. Starting a program that is not there patches what starting one does, and no more."""
+    try:
+        client = adapter.load("h3-client", adapter.OWN).build / "client"
+    except UserError as error:
+        pytest.skip(str(error))
+    said = console(kernel, _STARTS.format(client=client), after=1)
+    counts = [int(text.split()[1]) for text in said.splitlines() if text.startswith("patched ")]
+    assert len(counts) == 3 and 0 < counts[0] == counts[1] < counts[2], said
