@@ -181,7 +181,7 @@ def test_a_second_connection_returns_what_the_first_was_given(served):
     assert report["bytes"] == 400_000
     first, second = report["connections"]
     assert first["early_data"] is None
-    assert second["early_data"] in ("accepted", "refused")
+    assert second["early_data"] is not None
     assert second["start_s"] >= first["end_s"] + 0.2
 
 
@@ -204,7 +204,10 @@ def test_early_data_are_answered_at_once_or_sent_again(loopback, word, early_dat
 
 
 def test_ngtcp2_accepts_early_data_unless_it_holds_the_ticket_for_a_copy(loopback):
-    """Where the machine is busy, the age of a ticket differs from what GnuTLS reckons."""
+    """Where the machine is busy, the age of a ticket differs from what GnuTLS reckons.
+
+    In a guest, where time is exact, it does not (test_client_plan_guest.py).
+    """
     serve_ngtcp2(loopback, "ngtcp2", "ngtcp2-1.11")
     assert early(loopback) in ("accepted", "refused")
 
