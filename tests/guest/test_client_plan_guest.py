@@ -94,6 +94,23 @@ def test_early_data_are_accepted_or_refused(own_bench, word, early_data):
     assert [each["early_data"] for each in flow["connections"]] == [None, early_data]
 
 
+@pytest.mark.parametrize(
+    ("word", "why"), [("forbid", "forbids migration"), ("keep", "gives no connection ID to migrate with")]
+)
+def test_a_server_that_makes_migration_impossible_is_unsupported(own_bench, word, why):
+    bench, scenario = own_bench(word), scenarios.shipped("client-cases")
+    batch = bench.trials("reno", scenario.setting(scenario.point({"case": "moves"})), [1])
+    (told,) = bench.place("reno").room.run(bench.adapter, [batch], threading.Event())
+    assert told.outcome is Outcome.UNSUPPORTED
+    assert why in told.message
+
+
+def test_a_port_from_which_no_answer_comes_is_one_that_failed(own_bench):
+    setting = network([{"name": "test", "bytes": 10_000_000, "client": {"migrate_s": 1}}], FIFO)
+    (found,) = measure(own_bench("mute"), (setting, 1), algorithm="reno")
+    assert [each["migration"] for each in found.flows[0]["connections"]] == ["failed"]
+
+
 def test_several_connections_of_one_client_share_the_link(server):
     four, alone = flows(server, "connections", 4, 1)
     assert four["bytes"] == 10_000_000 and alone["bytes"] == 2_500_000
