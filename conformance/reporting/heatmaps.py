@@ -5,14 +5,12 @@ import dataclasses
 import functools
 import itertools
 import math
-import types
 from collections.abc import Iterable, Mapping, Sequence
 
 from conformance.catalogue import documents
 from conformance.model import digest
 from conformance.model.errors import UserError
 from conformance.model.judging import seeds, statistics
-from conformance.model.judging.question import Named
 from conformance.model.judging.session import by_zone
 from conformance.model.judging.verdict import CONFIDENCE, Status, Verdict, ZoneVerdict, counts, false_alarms, overall
 from conformance.model.judging.zone import Interval, Zone
@@ -30,8 +28,6 @@ _FEWEST = next(n for n in itertools.count(1) if 1 - 2 / 2**n >= CONFIDENCE)
 
 #: what trials of one series have in common: the run, and the profile's digest
 _Group = tuple[points.Run, str]
-#: {run: {zone's id: its verdict}}
-_Judged = Mapping[points.Run, Mapping[str, ZoneVerdict]]
 #: {(metric, algorithm, profile's digest): Zone}
 _Zones = Mapping[tuple[str, str, str], Zone]
 
@@ -248,22 +244,14 @@ class Series:
         )
 
 
-def heatmap(
-    measurements: Sequence[Measurement], zone: Zone | None, metric: str, whole: ZoneVerdict | None,
-    of_kinds: ZoneVerdict | None = None,
-) -> Heatmap:  # fmt: skip
-    """Return the Heatmap of measurements that differ in nothing but cell and seed.
-
-    `whole`, `of_kinds`: the zone's verdict on cells and on kinds of cells.
-    """
+def heatmap(measurements: Sequence[Measurement], zone: Zone | None, metric: str, whole: ZoneVerdict | None) -> Heatmap:
+    """Return the Heatmap of measurements that differ in nothing but cell and seed; `whole`: the zone's verdict."""
     first = measurements[0].trial
     metric = zone.metric if zone else metric
     by_cell: dict[Cell, list[Measurement]] = collections.defaultdict(list)
     for measurement in measurements:
         by_cell[measurement.trial.setting.cell].append(measurement)
-    verdicts: dict[Point | Named, Verdict] = {}
-    for judged in (whole, of_kinds):
-        verdicts |= judged.verdicts if judged else {}
+    verdicts: Mapping[Point, Verdict] = whole.verdicts if whole else {}
     return Heatmap(
         scheme=first.scheme,
         setting=first.setting,
@@ -318,11 +306,14 @@ def drawn(measurements: Iterable[Measurement], or_none: bool = False) -> Drawn:
     known = _with_evidence(measurements)
     zones = _zones()
     findings = points.findings(known, zones.values())
-    judged = {run: by_zone(finding for _, finding in of_run) for run, of_run in findings.items()}
+    of_kinds = points.of_kinds(findings, known)
+    # Cells stand last, as a zone's family is that of the last finding.
+    judged = {
+        run: by_zone([*of_kinds.get(run, ()), *(finding for _, finding in of_run)]) for run, of_run in findings.items()
+    }
     if not or_none and all(m.trial.setting.segments for m in known):
         raise UserError("these results are only of paths with two segments", "use `conformance split`")
-    of_kinds = {run: by_zone(of_run) for run, of_run in points.of_kinds(findings, known).items()}
-    return Drawn(series=_series(known, judged, zones, of_kinds), rows=points.rows(findings))
+    return Drawn(series=_series(known, judged, zones), rows=points.rows(findings))
 
 
 def all_series(measurements: Iterable[Measurement], planned: Mapping[str, ZoneVerdict] | None = None) -> list[Series]:
@@ -338,7 +329,7 @@ def all_series(measurements: Iterable[Measurement], planned: Mapping[str, ZoneVe
 
 
 def _series(
-    known: Iterable[Measurement], judged: _Judged, zones: _Zones, of_kinds: _Judged = types.MappingProxyType({})
+    known: Iterable[Measurement], judged: Mapping[points.Run, Mapping[str, ZoneVerdict]], zones: _Zones
 ) -> list[Series]:
     """Return the Series of cells. Paths of two segments, and flows that share a network, are no cells."""
     groups: dict[_Group, list[Measurement]] = collections.defaultdict(list)
@@ -350,10 +341,7 @@ def _series(
 
         def of(metric: str) -> Heatmap:
             zone = zones.get((metric, run[0].algorithm, profile_digest))  # noqa: B023
-            if zone is None:
-                return heatmap(measurements, zone, metric, None)  # noqa: B023
-            whole, kinds = (of.get(run, {}).get(zone.id) for of in (judged, of_kinds))  # noqa: B023
-            return heatmap(measurements, zone, metric, whole, kinds)  # noqa: B023
+            return heatmap(measurements, zone, metric, judged.get(run, {}).get(zone.id) if zone else None)  # noqa: B023
 
         others_ = [m.name for m in others() if (m.name, run[0].algorithm, profile_digest) in zones]
         several.append(Series(utilization=of("utilization"), lost=of("lost_pct"), others=tuple(map(of, others_))))

@@ -89,19 +89,20 @@ def of_kinds(
 
     All kinds of a run are one family, and the cells of `findings` another. Raises UserError.
     """
-    trials: dict[tuple[Run, Setting], list[Measurement]] = collections.defaultdict(list)
+    trials: dict[Run, dict[Setting, list[Measurement]]] = collections.defaultdict(dict)
     for m in lines:
-        trials[m.trial.run, m.trial.setting].append(m)
-    by_run: dict[Run, dict[Question, Measured]] = collections.defaultdict(dict)
+        trials[m.trial.run].setdefault(m.trial.setting, []).append(m)
+    by_run: dict[Run, dict[Question, Measured]] = {}
     for run, of_run in findings.items():
         places: dict[str, tuple[Zone, set[Point]]] = {}
         for zone, finding in of_run:
             if zone.by_kind:
                 places.setdefault(zone.id, (zone, set()))[1].add(finding.verdict.place)
         for zone, of_zone in places.values():
-            settings = [s for of, s in trials if of == run and s.point in of_zone and judges(zone, s, s.point)]
+            settings = [s for s in trials[run] if s.point in of_zone and judges(zone, s, s.point)]
             for question in kinds.ask(zone, settings, run[0].algorithm):
-                by_run[run][question] = {setting: trials[run, setting] for setting in question.settings}
+                measured = {setting: trials[run][setting] for setting in question.settings}
+                by_run.setdefault(run, {})[question] = measured
     return {run: stored(questions) for run, questions in by_run.items()}
 
 

@@ -133,9 +133,9 @@ class _Site:
 
     def _first_for(self, scheme: Scheme) -> clause_pages.Part:
         """Return what is on record of a scheme by the document that judges its algorithm before zones do, if any."""
-        first = clauses.first_for(scheme.algorithm)
-        part = self._clauses.of(stack=scheme.stack, algorithm=scheme.algorithm, specification=first)
-        return part if first else clause_pages.Part(rows=())
+        if (first := clauses.first_for(scheme.algorithm)) is None:
+            return clause_pages.Part(rows=())
+        return self._clauses.of(stack=scheme.stack, algorithm=scheme.algorithm, specification=first)
 
     def _due_to(self, result: CellResult) -> str | None:
         """Return the cause that was found for a violation; None if none was looked for, or there is no violation."""
