@@ -181,7 +181,7 @@ def test_a_second_connection_returns_what_the_first_was_given(served):
     assert report["bytes"] == 400_000
     first, second = report["connections"]
     assert first["early_data"] is None
-    assert second["early_data"] is not None
+    assert second["early_data"] in ("accepted", "refused")
     assert second["start_s"] >= first["end_s"] + 0.2
 
 
