@@ -17,7 +17,7 @@ from conformance.support import files, paths, schema, spelling
 from conformance.support.record import Record
 
 #: the judgements of a build by itself; `compare` judges two
-ABSOLUTE = ("clauses", "zones")
+ABSOLUTE = ("smoke", "clauses", "zones")
 
 
 class Build(Record, kw_only=True):
@@ -71,7 +71,7 @@ class Bug(Record, kw_only=True):
 class Tier(Record):
     """What one command said of the two builds. `named`: whether what it says first names the mechanism."""
 
-    command: Literal["compare", "clauses", "zones"]
+    command: Literal["smoke", "clauses", "compare", "zones"]
     caught: bool
     #: the features, clauses or zones that tell the builds apart, in the order in which they are said
     by: list[str]
@@ -117,6 +117,10 @@ class EntryRun(Record):
     def minutes(self) -> float:
         return round(sum(tier.minutes for tier in self.tiers), 1)
 
+    def ran(self, *commands: str) -> bool:
+        """Return whether one of these commands was run."""
+        return any(tier.command in commands for tier in self.tiers)
+
     def by(self, *commands: str) -> bool:
         """Return whether one of these commands caught it."""
         return bool(self.tells(*commands))
@@ -160,6 +164,10 @@ class Tally:
     def caught(self, *commands: str) -> int:
         """Return how many bugs one of these commands catches."""
         return sum(run.by(*commands) for _, run in self.real)
+
+    def ran(self, *commands: str) -> int:
+        """Return on how many bugs one of these commands was run."""
+        return sum(run.ran(*commands) for _, run in self.real)
 
 
 def folder() -> pathlib.Path:

@@ -91,6 +91,9 @@ def bugs() -> None:
 )  # fmt: skip
 @click.option("--budget", default="5m", show_default=True, help="Of each comparison, as `compare` takes it.")
 @click.option("--again", is_flag=True, help="Also run what the record has of the same builds.")
+@click.option(
+    "--until-named", is_flag=True, help="End an entry with the first command that names its mechanism, unless a sham."
+)
 @click.option("--clause", "clauses", multiple=True, help="Judge by this clause only (repeatable); nothing is recorded.")
 @click.option("--grid", default="smoke", show_default=True, help="Cells to compare, and to judge by zones.")
 @click.option("--results", default="results/bugs.jsonl", show_default=True, help="Results file to add to.")

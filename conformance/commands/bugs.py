@@ -1,7 +1,8 @@
 """`conformance dev bugs run`: find out which bugs that stacks really had the suite catches, and whether it names them.
 
 For each entry of the catalogue (catalogue/bugs.py), the commands that a user would type are run on both builds, with
-nothing that the catalogue says: `compare`, all clauses, and, if clauses tell nothing, the zones' smoke cells.
+nothing that the catalogue says, in order of what they cost: the clauses of the smoke tier, all clauses, `compare`, and,
+if clauses tell nothing, the zones' smoke cells.
 """
 
 import collections
@@ -39,6 +40,7 @@ _V = TypeVar("_V")
 class BugsOptions:
     """How to run entries. `trees`: {what the catalogue calls a tree: its folder}. `budget_s`: of each comparison.
 
+    `until_named`: end an entry, unless it is a sham, with the first command that names the mechanism.
     `clauses`, `grid`: judge by these clauses and cells alone, for a quick look, which is not recorded.
     """
 
@@ -47,6 +49,7 @@ class BugsOptions:
     budget_s: float | None
     workers: int | None = None
     again: bool = False
+    until_named: bool = False
     clauses: tuple[str, ...] = ()
     grid: str = grid.SMOKE
 
@@ -56,7 +59,7 @@ class BugsOptions:
 
 
 class TierRecord(Record):
-    #: "compare", "clauses" or "zones"
+    #: "smoke", "clauses", "compare" or "zones"
     command: str
     caught: bool
     by: list[str]
@@ -166,8 +169,11 @@ def _sources(bug: Bug, build: Build, trees: dict[str, str]) -> tuple[str, ...]:
 
 
 def _judged(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, notes: Notes) -> Iterator[Tier]:
-    """Yield what each command says, until one of the absolute judgements tells the builds apart. Raises UserError."""
-    for judge in (_compare, _clauses, _zones):
+    """Yield what each command says. Zones are for bugs that clauses do not catch, and for shams. Raises UserError."""
+    caught = False
+    for judge in (*([_smoke] if _smoke_clauses(bug, options) else []), _clauses, _compare, _zones):
+        if judge is _zones and caught and not bug.sham:
+            return
         began_s = time.monotonic()
         notes.say(f"{bug.id}: {judge.__name__[1:]}")
         by, first, trials, unmeasured = judge(bug, choices, options, notes)
@@ -178,7 +184,8 @@ def _judged(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, note
         )  # fmt: skip
         notes.say(f"{bug.id}: {tier.command}: {'caught' if by else 'nothing'}: {first}")
         yield tier
-        if by and tier.command in bugs.ABSOLUTE:
+        caught |= tier.caught and tier.command in bugs.ABSOLUTE
+        if options.until_named and tier.named and not bug.sham:
             return
 
 
@@ -203,6 +210,17 @@ def _compare(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, not
 
 def _first(comparison: Comparison) -> str:
     return next(compare_text.sentences(comparison), compare_text.summary(comparison))
+
+
+def _smoke_clauses(bug: Bug, options: BugsOptions) -> tuple[str, ...]:
+    """Return the clauses of the smoke tier that are about the algorithm; none if others are asked for."""
+    smoke = () if options.clauses else clauses.smoke()
+    return tuple(sorted(name for name in smoke if clauses.find(name).judged_of((bug.algorithm,))))
+
+
+def _smoke(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, notes: Notes) -> Said:
+    """Judge by the clauses of the smoke tier."""
+    return _clauses(bug, choices, dataclasses.replace(options, clauses=_smoke_clauses(bug, options)), notes)
 
 
 def _clauses(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, notes: Notes) -> Said:

@@ -33,7 +33,7 @@ def cells(run: EntryRun, sham: bool) -> list[str]:
     caught, not_caught = ("moved", "same") if sham else ("caught", "missed")
     return [
         run.id,
-        caught if run.by("compare") else not_caught,
+        caught if run.by("compare") else not_caught if run.ran("compare") else "not run",
         next(iter(run.tells(*ABSOLUTE)), not_caught),
         "" if cheapest is None or sham else "right" if run.named else "no",
         str(run.trials),

@@ -1,0 +1,56 @@
+"""`dev bugs run`: which judgements an entry goes through."""
+
+import pytest
+
+from conformance.catalogue import bugs
+from conformance.commands import bugs as command
+from conformance.commands.bugs import BugsOptions
+
+(CUBIC,), (BBR,), (SHAM,) = (bugs.chosen([name]) for name in ("QUINN-FC", "NGTCP2-BBRFULL", "QUINN-SHAM"))
+
+
+class Quiet:
+    def say(self, line):
+        pass
+
+
+EVERY = ["clauses", "compare", "zones"]
+
+
+@pytest.fixture
+def judged(monkeypatch):
+    """Return a function that returns the commands that an entry goes through, if each says this (default: nothing)."""
+
+    def judge(bug, until_named, **said):
+        for name in ("smoke", *EVERY):
+            monkeypatch.setattr(command, f"_{name}", _says(name, said.get(name, [])))
+        options = BugsOptions(trees={}, results="", budget_s=None, until_named=until_named)
+        return [tier.command for tier in command._judged(bug, ("buggy", "fixed"), options, Quiet())]
+
+    return judge
+
+
+def _says(name, by):
+    def judge(*_):
+        return by, "a sentence", 1, 0
+
+    judge.__name__ = f"_{name}"
+    return judge
+
+
+def test_the_cheapest_judgement_comes_first_and_all_are_run(judged):
+    assert judged(CUBIC, False) == EVERY
+    assert judged(BBR, False) == ["smoke", *EVERY]
+    assert judged(CUBIC, False, clauses=["CL111"]) == ["clauses", "compare"]
+
+
+def test_an_entry_ends_with_the_command_that_names_it(judged):
+    assert judged(CUBIC, True, clauses=["CL111"]) == ["clauses"]
+    assert judged(CUBIC, True, clauses=["CL001"], compare=["beta"]) == ["clauses", "compare"]
+    assert judged(CUBIC, True) == EVERY
+    assert judged(BBR, True, smoke=["BBR21"], compare=["slow_start"]) == ["smoke", "clauses", "compare"]
+    assert judged(BBR, True, smoke=["slow_start"]) == ["smoke"]
+
+
+def test_a_sham_goes_through_every_judgement(judged):
+    assert judged(SHAM, True, clauses=["CL001"]) == EVERY
