@@ -224,12 +224,16 @@ def _smoke(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, notes
 
 
 def _clauses(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, notes: Notes) -> Said:
-    """Judge the buggy build by all clauses, and the fixed one by those that speak against the buggy one."""
+    """Judge the buggy build by all clauses, and the fixed one by those that speak against the buggy one.
 
-    def judge(choice: Choice, ids: tuple[str, ...]) -> tuple[int, dict[str, Finding]]:
+    What speaks against both at first is not repeated, as it tells nothing.
+    """
+
+    def judge(choice: Choice, ids: tuple[str, ...], confirms: bool = False) -> tuple[int, dict[str, Finding]]:
         ran = clause.run(
             ids or options.clauses, [bug.algorithm], choice, mutant=None, trials=5, first_seed=seeds.JUDGED,
             most_trials=None, results=options.results, workers=options.workers, record=False, notes=notes,
+            confirms=confirms,
         )  # fmt: skip
         most: collections.Counter[str] = collections.Counter()
         for finding in ran.findings:
@@ -238,6 +242,9 @@ def _clauses(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, not
         return most.total(), {of.verdict.zone_id: of for of in ran.findings if of.confirmed.status.against}
 
     trials, against = _apart(judge, choices)
+    if against:
+        more, against = judge(choices[0], tuple(against), confirms=True)
+        trials += more
     if not against:
         return [], "the clauses say the same of both builds", trials, 0
     first = next(iter(against.values()))

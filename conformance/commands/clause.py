@@ -201,11 +201,12 @@ def show(clause_id: str) -> ShownClause:
 
 def run(
     what: Sequence[str], algorithms: Sequence[str], choice: Choice, *, mutant: str | None, trials: int, first_seed: int,
-    most_trials: int | None, results: str, workers: int | None, record: bool, notes: Notes,
+    most_trials: int | None, results: str, workers: int | None, record: bool, notes: Notes, confirms: bool = True,
 ) -> ClauseVerdicts:  # fmt: skip
     """Judge a stack by clauses, which are given by id or by specification. Raises UserError.
 
     `mutant`: judge this mutant of the corpus instead of a stack. `record`: keep the verdicts in clauses/record.json.
+    `confirms`: repeat violations.
     """
     who, bench = choice.stack, None
     if mutant is not None:
@@ -230,7 +231,7 @@ def run(
         work=[question.key for question in questions],
     )  # fmt: skip
     planned.refuse_blind()
-    session = Session(plan=planned)
+    session = Session(plan=planned, confirms=confirms)
     findings = session.findings(source(bench, results, workers, notes, new=session.is_new))
     recorded = clause_record.record(who, list(map(clause_record.entry, findings))) if record else None
     return ClauseVerdicts(findings=findings, results=results, recorded=recorded)
