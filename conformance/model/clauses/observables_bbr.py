@@ -24,8 +24,9 @@ _BLOCK_S = 2
 _SETTLED_RTTS = 60
 #: percent of the packets that REFILL and CRUISE send, at least
 _MOSTLY = 67
-#: r above which a phase of ProbeBW is UP, and r below which it is DOWN
-_UP, _DOWN = 1.08, 0.96
+#: r above which a phase of ProbeBW is UP, and r below which it is DOWN; packets of a round trip that are no phase yet,
+#: as what is released together may be two packets
+_UP, _DOWN, _TOGETHER = 1.08, 0.96, 2.5
 #: probes for bandwidth that are needed to say when the next one comes
 _FEW_PROBES = 3
 #: ProbeRTT: the flight is below this share of its median for at least this many seconds
@@ -153,7 +154,8 @@ def _phases(view: View, up: bool) -> list[tuple[float, float, float]]:
     flow = view.flow
     at, rate = rates(flow, _settled_s(flow), float(flow.sent_s[-1]))
     around = [(a - flow.base_rtt_s, b + 3 * flow.base_rtt_s) for a, b in dips(view)]
-    inside = (rate > _UP) if up else ((rate < _DOWN) & (rate > 0.6))
+    fast = max(_UP, 1 + _TOGETHER * flow.full_bytes / flow.bdp_bytes)
+    inside = (rate > fast) if up else ((rate < _DOWN) & (rate > 0.6))
     for begin_s, end_s in around:
         inside &= (at < begin_s) | (at > end_s)
     phases = []

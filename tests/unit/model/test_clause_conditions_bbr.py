@@ -25,6 +25,9 @@ def test_on_a_short_path_probes_come_by_rounds():
     probe = [(1.24, 0.04), (0.8, 0.05)]
     often, seldom = ([(1.0, 1.3), *([*probe, (0.99, apart)] * 6)] for apart in (0.5, 1.8))
     assert permitted("BBR504", paced, often) and not permitted("BBR504", paced, seldom)
+    # Two more packets of 17, in two round trips each 0.1 s, are no probes between those that come.
+    bunched = [(1.0, 1.3), *([*probe, *[(0.99, 0.06), (1.11, 0.04)] * 5] * 6)]
+    assert permitted("BBR504", paced, bunched)
 
 
 @pytest.mark.parametrize("clause", ["BBR505", "BBR513"])
