@@ -2,6 +2,7 @@
 its split part. Clauses are asked of documents that `-m` names, and of those that judge an algorithm first.
 """
 
+import collections
 import dataclasses
 import re
 from collections.abc import Iterable, Iterator
@@ -68,6 +69,8 @@ def cases(option: Options) -> Iterator[QuestionCase]:
         yield from _clause_cases(option, stack)
     for algorithm in sorted({zone.algorithm for _, zone in zones} | by_algorithm.keys()):
         of_algorithm = [(kind, zone) for kind, zone in zones if zone.algorithm == algorithm]
+        if clauses.first_for(algorithm):
+            of_algorithm = _beside_clauses(of_algorithm)
         yield from _kind_cases([(kind, zone) for kind, zone in of_algorithm if zone.by_kind], grid, stack, option)
         yield from _cell_cases([(kind, zone) for kind, zone in of_algorithm if not zone.by_kind], grid, stack)
         yield from _split_cases(by_algorithm.get(algorithm, ()), option, stack)
@@ -117,6 +120,20 @@ def _asked_of(option: Options, kind: str, zone: Zone) -> Zone:
     ]
     kept = {place: of for place, of in zone.intervals.items() if not ships or place in ships[0].intervals}
     return dataclasses.replace(zone, intervals=kept, smoke=())
+
+
+def _beside_clauses(zones: list[tuple[str, Zone]]) -> list[tuple[str, Zone]]:
+    """Return zones with one smoke cell: the first that most of them have, so that they share its trials.
+
+    Clauses that come first tell the algorithm from others, and what is wrong with it, at less cost than further cells.
+    """
+    count = collections.Counter(cell for _, zone in zones if zone.of_cells for cell in zone.smoke)
+    shared = min(count, key=lambda cell: (-count[cell], cell), default=None)
+
+    def kept(zone: Zone) -> Zone:
+        return dataclasses.replace(zone, smoke=(shared,) if shared in zone.smoke else ()) if zone.of_cells else zone
+
+    return [(kind, kept(zone)) for kind, zone in zones]
 
 
 def _words(option: Options) -> list[str]:

@@ -58,7 +58,9 @@ def test_clauses_are_the_first_verdict_on_bbrv3():
     number = kinds.count(cases.CLAUSE)
     assert number > 30 and set(kinds[:number]) == {cases.CLAUSE}
     smoke = [case for case in asked if case.kind == cases.CLAUSE and "smoke" in case.markers]
-    assert 1 <= len(smoke) <= 10
+    assert 1 <= len(smoke) <= 10 and len({case.question.setting for case in smoke}) <= 4
+    of_zones = [case for case in asked if case.kind != cases.CLAUSE and "smoke" in case.markers]
+    assert len({setting for case in of_zones for setting in case.question.settings}) == 1
     assert not [name for name in names("bbrv3 and heatmap") | names("cubic") if name.startswith("clause[")]
     assert names("bbr_draft and bbrv3") == {case.name for case in asked[:number]}
     with_grid = options("bbrv3")
