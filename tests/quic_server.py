@@ -11,6 +11,7 @@ Called as: quic_server.py BUILD [WORD]: the folder in which adapter aioquic is b
   close    closes the connection instead of answering, with a reason of control characters
   broken   does so with a code of the transport
   alert    does so with an alert of TLS
+  lost     answers by a stateless reset, as if it did not know the connection
   old      speaks another version of QUIC only
   acks     prints a JSON line for each acknowledgement of data, and marks its packets ECT(0)
   ce       does so, but marks all packets CE
@@ -78,6 +79,10 @@ class Answering(QuicConnectionProtocol):
         if WORD in CLOSES:
             self._quic.close(**CLOSES[WORD])
             return
+        if WORD == "lost":
+            reset = b"\x40" + os.urandom(30) + self._quic._host_cids[0].stateless_reset_token
+            self._transport.sendto(reset, self._quic._network_paths[0].addr)
+            return
         self.http.send_headers(stream, [(b":status", b"200"), (b"content-length", str(size).encode())])
         if WORD == "reset":
             self.http.send_data(stream, bytes(size // 2), end_stream=False)
@@ -142,6 +147,8 @@ def skip_numbers():
 
 async def main():
     quic = QuicConfiguration(is_client=False, alpn_protocols=H3_ALPN, max_data=1 << 30, max_stream_data=1 << 30)
+    if secrets := os.environ.get("SSLKEYLOGFILE"):
+        quic.secrets_log_file = open(secrets, "a")
     quic.load_cert_chain(os.environ["CC_CERT"], os.environ["CC_KEY"])
     tickets = {}
     if WORD == "forbid":

@@ -264,6 +264,12 @@ static int got_confirmation(ngtcp2_conn *quic, void *user)
     return 0;
 }
 
+/* A server that was started again, say, does not know the connection; ngtcp2 would take this for a close. */
+static int got_stateless_reset(ngtcp2_conn *quic, const ngtcp2_pkt_stateless_reset *reset, void *user)
+{
+    return PROBLEM((struct connection *)user, "the server no longer knows the connection (stateless reset)");
+}
+
 static int got_token(ngtcp2_conn *quic, const uint8_t *token, size_t length, void *user)
 {
     if (length <= sizeof memory.token) {
@@ -307,6 +313,7 @@ static void open_quic(struct connection *connection)
         .handshake_completed = got_handshake,
         .handshake_confirmed = got_confirmation,
         .tls_early_data_rejected = got_refusal,
+        .recv_stateless_reset = got_stateless_reset,
         .recv_new_token = got_token,
         .path_validation = got_validation,
         .recv_stream_data = got_stream,

@@ -1,8 +1,10 @@
 /* TLS of the connections, by BoringSSL. */
 #include <ngtcp2/ngtcp2_crypto_boringssl.h>
+#include <errno.h>
 #include <openssl/rand.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "client.h"
@@ -17,6 +19,7 @@ void order_ciphers(SSL_CTX *context, bool has_aes)
 
 struct memory memory;
 static SSL_CTX *context;
+static FILE *secrets; /* where traces are wanted */
 
 static ngtcp2_conn *get_quic(ngtcp2_crypto_conn_ref *reference)
 {
@@ -35,8 +38,22 @@ static int got_ticket(SSL *tls, SSL_SESSION *session)
     return 1;
 }
 
+static void keep_secret(const SSL *tls, const char *line)
+{
+    fprintf(secrets, "%s\n", line);
+    fflush(secrets);
+}
+
+static void keep_secrets(const char *path)
+{
+    if (!(secrets = fopen(path, "ae")))
+        fail("cannot write to %s (SSLKEYLOGFILE): %s", path, strerror(errno));
+    SSL_CTX_set_keylog_callback(context, keep_secret);
+}
+
 void prepare_tls(void)
 {
+    const char *secrets_path = getenv("SSLKEYLOGFILE");
     context = SSL_CTX_new(TLS_method());
     if (!context || ngtcp2_crypto_boringssl_configure_client_context(context))
         fail("cannot set up QUIC's TLS");
@@ -44,6 +61,8 @@ void prepare_tls(void)
         fail("cannot read a certificate from %s", plan.authority);
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
     order_ciphers(context, true); /* on every processor */
+    if (secrets_path)
+        keep_secrets(secrets_path);
     for (int i = 0; i < plan.connection_count; i++)
         if (plan.connections[i].resumes) {
             SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);

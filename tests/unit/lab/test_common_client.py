@@ -57,13 +57,16 @@ class Loopback:
             "CC_KEY": str(keys / "server.key"), "CC_WWW": str(folder / "www"), "CC_ALGORITHM": "cubic",
             "CC_CALLED": "cubic", "CC_BYTES": "5000000", "CC_SCRATCH": str(folder),
         }  # fmt: skip
+        #: TLS secrets that the server writes
+        self.secrets = folder / "server.keys"
         self.server = None
 
     def serve(self, *command, **variables):
         with open(self.folder / "server.log", "w") as log:
             self.server = subprocess.Popen(
-                command, stdout=log, stderr=log, env={**self.environment, **variables}, start_new_session=True
-            )
+                command, stdout=log, stderr=log, start_new_session=True,
+                env={**self.environment, "SSLKEYLOGFILE": str(self.secrets), **variables},
+            )  # fmt: skip
         while f":{self.port:04X} " not in pathlib.Path("/proc/net/udp").read_text():
             assert self.server.poll() is None, (self.folder / "server.log").read_text()
             time.sleep(0.02)
@@ -124,6 +127,21 @@ def served(request, loopback):
 
 def test_without_variables_nothing_is_reported_of_connections(served):
     assert served.fetch().keys() == {"bytes", "completion_s", "handshake_s"}
+
+
+def test_secrets_are_written_where_a_trace_wants_them_as_the_server_has_them(served, tmp_path):
+    kept = tmp_path / "client.keys"
+    served.fetch(SSLKEYLOGFILE=str(kept))
+    ours, theirs = ({tuple(text.split()) for text in path.read_text().splitlines()} for path in (kept, served.secrets))
+    assert {label for label, *_ in ours & theirs} >= {
+        "CLIENT_HANDSHAKE_TRAFFIC_SECRET", "SERVER_HANDSHAKE_TRAFFIC_SECRET",
+        "CLIENT_TRAFFIC_SECRET_0", "SERVER_TRAFFIC_SECRET_0",
+    }  # fmt: skip
+
+
+def test_secrets_that_cannot_be_written_are_one_line(loopback):
+    line = loopback.failure(SSLKEYLOGFILE="/nowhere/keys")
+    assert line == "cannot write to /nowhere/keys (SSLKEYLOGFILE): No such file or directory"
 
 
 @pytest.mark.parametrize("policy", ["packets 1 0.1", "packets 25 0.1", "rtt 0.25 0.1"])
@@ -346,6 +364,7 @@ def test_a_server_that_is_killed_in_the_middle_is_noticed(served):
         ("alert", "the server closed the connection (CRYPTO_ERROR, unexpected_message)"),
         ("reset", "the server reset the stream (H3_INTERNAL_ERROR)"),
         ("close", "the server closed the connection (H3_EXCESSIVE_LOAD: too [2Jmuch)"),
+        ("lost", "the server no longer knows the connection (stateless reset)"),
         ("old", "the server does not speak QUIC version 1"),
     ],
 )
