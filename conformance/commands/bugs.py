@@ -24,6 +24,7 @@ from conformance.lab import adapter
 from conformance.model.errors import UserError
 from conformance.model.judging import grid, seeds
 from conformance.model.judging.session import Finding
+from conformance.model.judging.verdict import Status
 from conformance.model.studies.comparison import Movement
 from conformance.reporting.text import compare as compare_text
 from conformance.support.notes import Notes
@@ -135,15 +136,15 @@ def run(ids: Sequence[str], options: BugsOptions, notes: Notes) -> Ran:
             choices = _choices(bug, options.trees, notes)
             sides = [benches.find(choice) for choice in choices]
             schemes = [side.scheme(bug.algorithm) for side in sides]
+            builds = [(scheme.id, scheme.stack_digest) for scheme in schemes]
+            known = before.get(bug.id)
+            if known is None or known.builds != builds:
+                known = EntryRun(bug.id, builds, sides[0].lab_digest, list(_judged(bug, choices, options, notes)))
+                path = bugs.record([known]) if options.recorded else None
         except UserError as error:
             absent[bug.id] = str(error)
             notes.warn(f"{bug.id} is not run: {error}")
             continue
-        builds = [(scheme.id, scheme.stack_digest) for scheme in schemes]
-        known = before.get(bug.id)
-        if known is None or known.builds != builds:
-            known = EntryRun(bug.id, builds, sides[0].lab_digest, list(_judged(bug, choices, options, notes)))
-            path = bugs.record([known]) if options.recorded else None
         done.append(known)
     return Ran(bugs=chosen, runs=tuple(done), absent=absent, recorded=path)
 
@@ -235,6 +236,8 @@ def _clauses(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, not
             most_trials=None, results=options.results, workers=options.workers, record=False, notes=notes,
             confirms=confirms,
         )  # fmt: skip
+        if all(finding.confirmed.status is Status.ERROR for finding in ran.findings):
+            raise UserError(f"no trial of a build comes to its end: {ran.findings[0].confirmed.reason}")
         most: collections.Counter[str] = collections.Counter()
         for finding in ran.findings:
             network = clauses.rule(finding).where
