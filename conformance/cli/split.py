@@ -161,7 +161,7 @@ def accuracy(choice: Choice, algorithms: Sequence[str], target: pathlib.Path | N
     if target is not None:
         from conformance.reporting import split_charts
 
-        figures = split_charts.write(comparison.compared, target)
+        figures = split_charts.write(comparison.panels, target)
     finish(comparison, form, paths.show_accuracy, [f"figure: {path}" for path in figures])
 
 

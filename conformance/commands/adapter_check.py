@@ -31,22 +31,15 @@ class ContractClauseRecord(Record):
     seen: Annotated[str, At("what")]
 
 
-class CheckedAdapterRecord(Record):
-    scheme: common.SchemeRecord
-    #: Why no conclusion is possible, or null.
-    fault: str | None
-    clauses: list[ContractClauseRecord]
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedAdapter(Result):
-    """The clauses of the contract, and whether the adapter keeps each; or `fault`: why nothing is known."""
+    """The clauses of the contract, and whether the adapter keeps each."""
 
     SCHEMA = "adapter-check"
-    RECORD = CheckedAdapterRecord
 
-    scheme: Scheme
-    clauses: tuple[ContractClause, ...] = ()
+    scheme: Annotated[Scheme, common.SchemeRecord]
+    clauses: Annotated[tuple[ContractClause, ...], list[ContractClauseRecord]] = ()
+    #: Why no conclusion is possible, or null.
     fault: str | None = None
 
     @property

@@ -18,7 +18,6 @@ from conformance.model.networks.place import Cell
 from conformance.model.trials.trial import Measurement, Outcome
 from conformance.results import store
 from conformance.support import files, limits
-from conformance.support.record import Record, Text
 
 _BANDWIDTHS, _DELAYS, _LOSSES = (10, 30, 50), (1, 20, 100), (0, 1, 4)
 #: the cells of a zone over the full grid, and the trials of each, to which the cost of a trial is extrapolated
@@ -41,31 +40,14 @@ class Cost:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class CellCost:
-    """The cost of a trial in a cell; without a `cost`, `trouble` says why there is none."""
+    """The cost of a trial in a cell."""
 
     stack: str
     algorithm: str | None = None
     cell: Cell | None = None
     cost: Cost | None = None
-    trouble: str | None = None
-
-
-class CellCostRecord(Record):
-    stack: str
-    algorithm: str | None
-    cell: Text | None
-    cost: Cost | None
     #: Why no cost was measured.
-    trouble: str | None
-
-
-class BenchmarkRecord(Record):
-    rows: list[CellCostRecord]
-    cores: int
-    #: Start and calibration, in seconds per cell.
-    start_s: float | None
-    #: What the full grid, 150 cells of 20 trials, would take on all cores.
-    grid_s: float | None
+    trouble: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +55,7 @@ class Benchmark(Result):
     """The cost of trials on one core: by cell for one algorithm, or by stack."""
 
     SCHEMA = "bench"
-    RECORD = BenchmarkRecord
+    SHOWN = ("rows", "cores", "start_s", "grid_s")
 
     rows: tuple[CellCost, ...]
     by_stack: bool

@@ -28,7 +28,6 @@ from conformance.model.trials.trial import Measurement, Outcome
 from conformance.results import store
 from conformance.support import scratch as scratch_place
 from conformance.support.console import seconds_of
-from conformance.support.record import Record
 
 #: How the cost of a trial is split into parts: its cell, the seconds' worth of data of a short transfer, and the trials
 #: of each. The usual transfer takes 10 s; the short one, of ten packets, costs the same but for the packets.
@@ -80,17 +79,11 @@ class BenchFigure:
     trouble: str | None = None
 
 
-class FiguresRecord(Record):
-    figures: list[BenchFigure]
-    cores: int
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Figures(Result):
     """All figures, in order."""
 
     SCHEMA = "bench-figures"
-    RECORD = FiguresRecord
 
     figures: tuple[BenchFigure, ...]
     cores: int

@@ -44,18 +44,13 @@ class SpecificationRecord(Record):
     not_visible: list[NotVisible]
 
 
-class SpecificationsRecord(Record):
-    specifications: list[SpecificationRecord]
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ClauseList(Result):
     """The clauses that ship, document by document."""
 
     SCHEMA = "clause-list"
-    RECORD = SpecificationsRecord
 
-    specifications: tuple[Specification, ...]
+    specifications: Annotated[tuple[Specification, ...], list[SpecificationRecord]]
 
 
 class ShownClauseRecord(Record):
@@ -102,17 +97,12 @@ class JudgedClauseRecord(ClauseFindingRecord):
     permitted: str
 
 
-class RanClausesRecord(Record):
-    results: str
-    clauses: list[JudgedClauseRecord]
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ClauseVerdicts(Result):
     """The verdicts on all clauses that were asked for, in order. `recorded`: the file that keeps them, if any."""
 
     SCHEMA = "clause-run"
-    RECORD = RanClausesRecord
+    SHOWN = ("results", "clauses")
 
     findings: Sequence[Finding]
     results: str
@@ -157,22 +147,18 @@ class EntryRecord(Record):
     seen: SampleRecord | None
 
 
-class ClauseTableRecord(Record):
-    record: Annotated[list[EntryRecord], At("verdicts")]
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Tabled(Result):
     """The recorded verdicts on the clauses of some specifications."""
 
     SCHEMA = "clause-table"
-    RECORD = ClauseTableRecord
+    SHOWN = ("record",)
 
     specifications: tuple[Specification, ...]
     entries: Sequence[clause_record.Entry]
 
     @property
-    def verdicts(self) -> list[EntryRecord]:
+    def record(self) -> list[EntryRecord]:
         """The verdicts on these specifications' clauses."""
         ids = {clause.id for specification in self.specifications for clause in specification.clauses}
         return [msgspec.convert(entry, EntryRecord) for entry in self.entries if entry["clause"] in ids]

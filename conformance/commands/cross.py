@@ -17,7 +17,7 @@ from conformance.model.judging.verdict import ALPHA, Status, Verdict, ask, overa
 from conformance.model.judging.zone import Zone, id_parts
 from conformance.model.networks.place import Cell
 from conformance.support.notes import Notes
-from conformance.support.record import Record, Text
+from conformance.support.record import Record
 
 
 class CrossedRecord(Record):
@@ -31,13 +31,6 @@ class CrossedRecord(Record):
     count: dict[str, int]
 
 
-class CrossRecord(Record):
-    cells: list[Text]
-    trials: int
-    false_alarms_of_a_zone: float
-    judged: list[CrossedRecord]
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Cross(Result):
     """Verdicts on each algorithm by the zones of each.
@@ -46,7 +39,7 @@ class Cross(Result):
     """
 
     SCHEMA = "cross"
-    RECORD = CrossRecord
+    SHOWN = ("cells", "trials", "false_alarms_of_a_zone", "judged")
     false_alarms_of_a_zone = ALPHA
 
     algorithms: tuple[str, ...]

@@ -42,18 +42,13 @@ class CheckRecord(Record):
     mend: Annotated[str | None, At(lambda check: None if check.ok else check.mend)]
 
 
-class HealthRecord(Record):
-    checks: list[CheckRecord]
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Health(Result):
     """Everything that a run needs, checked."""
 
     SCHEMA = "doctor"
-    RECORD = HealthRecord
 
-    checks: tuple[Check, ...]
+    checks: Annotated[tuple[Check, ...], list[CheckRecord]]
 
     @property
     def exit_status(self) -> ExitStatus:

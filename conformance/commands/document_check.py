@@ -57,19 +57,13 @@ class ChangeRecord(Record):
     cited_by: Sequence[str]
 
 
-class DraftChangesRecord(Record):
-    #: The version that the adapter was written from.
-    version: str
-    changes: list[ChangeRecord]
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DraftChanges(Result):
-    """What a newer text of the draft changes. `version`: the text that the adapter was written from."""
+    """What a newer text of the draft changes."""
 
     SCHEMA = "document-check"
-    RECORD = DraftChangesRecord
 
+    #: The version that the adapter was written from.
     version: str
     changes: Sequence[ChangeRecord]
 

@@ -15,7 +15,6 @@ from conformance.model.judging import grid
 from conformance.model.networks.place import Cell
 from conformance.model.trials.trial import Measurement
 from conformance.results import store
-from conformance.support.record import Record, Text
 
 STACK, ALGORITHM = "document", "bbrv3"
 #: a transfer takes as long at the link's rate, as in the profiles atc25 and packets
@@ -26,45 +25,31 @@ _SECONDS_AT_RATE = 10
 class PlayedRow:
     """Medians of the plays of a cell, and of what was measured in guests there, where results have it."""
 
+    SHOWN = ("cell", "utilization", "lost_pct", "measured", "ratio")
+
     cell: Cell
-    utilization: float
-    lost_pct: float
-    measured: float | None
-
-    @property
-    def ratio(self) -> float | None:
-        """The play's utilization by the guests'."""
-        return self.utilization / self.measured if self.measured else None
-
-
-class PlayedRowRecord(Record):
-    cell: Text
     #: Median of the plays.
     utilization: float
     #: Median share of packets that the path lost or the queue dropped, in percent.
     lost_pct: float
     #: Median of what the results have of the stack in guests, in the profile packets; null if they have nothing.
     measured: float | None
-    #: The play's utilization by the measured one.
-    ratio: float | None
 
-
-class PlayedRecord(Record):
-    #: bbrv3, or bbrv3+ and deviations.
-    called: str
-    #: Plays of each cell.
-    trials: int
-    rows: list[PlayedRowRecord]
+    @property
+    def ratio(self) -> float | None:
+        """The play's utilization by the measured one."""
+        return self.utilization / self.measured if self.measured else None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Played(Result):
-    """What the draft's controller does over modelled paths. `called`: bbrv3, or bbrv3+ and deviations."""
+    """What the draft's controller does over modelled paths."""
 
     SCHEMA = "document-play"
-    RECORD = PlayedRecord
 
+    #: bbrv3, or bbrv3+ and deviations.
     called: str
+    #: Plays of each cell.
     trials: int
     rows: Sequence[PlayedRow]
 

@@ -38,41 +38,29 @@ class ExpectedRecord(Record):
     link: str | None
 
 
-class UpdateRecord(Record):
-    stack: str
-    #: Whether expected.json changed.
-    written: bool
-    #: Measurements that do not count, and why.
-    left_out: list[str]
-    gone: list[ExpectedRecord]
-    new: list[ExpectedRecord]
-    entries: int
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Update(Result):
-    """A stack's list before and after an update. `written`: whether its file changed.
-
-    `left_out` says in words which measurements do not count.
-    """
+    """A stack's list before and after an update."""
 
     SCHEMA = "expect-update"
-    RECORD = UpdateRecord
+    SHOWN = ("stack", "written", "left_out", "gone", "new", "entries")
 
     stack: str
     path: pathlib.Path
     before: tuple[Expected, ...]
     after: tuple[Expected, ...]
+    #: Whether expected.json changed.
     written: bool
+    #: Measurements that do not count, and why.
     left_out: tuple[str, ...]
 
     @property
-    def gone(self) -> list[Expected]:
+    def gone(self) -> Annotated[list[Expected], list[ExpectedRecord]]:
         """The entries that were removed."""
         return [entry for entry in self.before if entry not in self.after]
 
     @property
-    def new(self) -> list[Expected]:
+    def new(self) -> Annotated[list[Expected], list[ExpectedRecord]]:
         """The entries that were added."""
         return [entry for entry in self.after if entry not in self.before]
 
@@ -82,20 +70,14 @@ class Update(Result):
         return len(self.after)
 
 
-class KnownRecord(Record):
-    stack: str
-    entries: list[ExpectedRecord]
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class KnownDeviations(Result):
     """The known deviations of a stack."""
 
     SCHEMA = "expect-show"
-    RECORD = KnownRecord
 
     stack: str
-    entries: tuple[Expected, ...]
+    entries: Annotated[tuple[Expected, ...], list[ExpectedRecord]]
 
 
 def known(stack: str) -> KnownDeviations:

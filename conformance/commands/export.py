@@ -11,7 +11,6 @@ from conformance.reporting.text import markdown, overview
 from conformance.reporting.tools import badge, bencher, export
 from conformance.results.source import Source
 from conformance.support import files
-from conformance.support.record import Record, Text
 
 #: {form that can be written: the file's name if none is given}
 FORMS = {
@@ -26,22 +25,16 @@ FORMS = {
 }
 
 
-class ExportedRecord(Record):
-    form: str
-    #: The file; null if the content went to standard output.
-    path: Text | None
-    bytes: int
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Exported(Result):
-    """Results in the form of another tool; `path` is None if they were not written to a file."""
+    """Results in the form of another tool."""
 
     SCHEMA = "export"
-    RECORD = ExportedRecord
+    SHOWN = ("form", "path", "bytes")
 
     form: str
     content: bytes
+    #: The file; null if the content went to standard output.
     path: pathlib.Path | None = None
 
     @property

@@ -11,7 +11,7 @@ import functools
 import json
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from conformance.commands import mutants
 from conformance.commands.mutants import MutantOptions, Reporter
@@ -34,7 +34,6 @@ from conformance.results.store import Store
 from conformance.support import files, paths, schema
 from conformance.support.console import one_line
 from conformance.support.notes import Notes
-from conformance.support.record import Record
 
 #: what a run depends on besides its seeds
 About = Mapping[str, Any]
@@ -150,22 +149,14 @@ class Kept:
         files.write(path(), json.dumps(data, indent=1) + "\n")
 
 
-class FalseAlarmsRecord(Record):
-    runs: list[ReferenceRun]
-    false_alarms: int
-    #: Upper bound of the share of runs (Clopper-Pearson), or null if no run succeeded.
-    at_most_with_95_pct_confidence: float | None
-    #: Share of the runs that may be false alarms.
-    most: float
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class FalseAlarms(Result):
     """Whole runs of references. `before`: how many were recorded before; `recorded`: the file that keeps them."""
 
     SCHEMA = "false-alarms"
-    RECORD = FalseAlarmsRecord
-    most = MOST
+    SHOWN = ("runs", "false_alarms", "at_most_with_95_pct_confidence", "most")
+    #: Share of the runs that may be false alarms.
+    most: ClassVar[float] = MOST
 
     runs: tuple[ReferenceRun, ...]
     before: int
@@ -178,7 +169,7 @@ class FalseAlarms(Result):
 
     @property
     def at_most_with_95_pct_confidence(self) -> float | None:
-        """An upper bound of the share of runs; None if no run succeeded."""
+        """Upper bound of the share of runs (Clopper-Pearson), or null if no run succeeded."""
         succeeded = [run for run in self.runs if not run.failed]
         return mutants_model.upper_bound(self.false_alarms, len(succeeded)) if succeeded else None
 

@@ -20,7 +20,6 @@ from conformance.model.networks.place import Cell
 from conformance.model.trials.trial import Measurement, Outcome
 from conformance.results import store
 from conformance.support import paths
-from conformance.support.record import Record, Text
 
 #: {scheme: the largest (rms, bias)} that `make fidelity` promises, over 60 cells and 20 trials; None: no promised bias
 LIMITS: dict[str, tuple[float, float | None]] = {
@@ -132,9 +131,12 @@ def _name(algorithm: str, stack: str) -> str:
 class FidelityLine:
     """Our utilization minus the published one, over a scheme's cells at one bandwidth, or at all if that is None."""
 
+    #: An algorithm of Linux TCP, or algorithm/stack.
     scheme: str
+    #: Null for all of the scheme's cells together.
     bandwidth_mbps: float | None
     cells: int
+    #: Mean of our values minus the published ones.
     bias: float
     rms: float
     worst_cell: Cell
@@ -145,8 +147,11 @@ class FidelityLine:
 class Limit:
     """A limit on a scheme's "rms" or "bias" that `make fidelity` promises to keep, and the value that was found."""
 
+    SHOWN = ("scheme", "cells", "name", "value", "limit", "kept")
+
     scheme: str
     cells: int
+    #: "rms" or "bias"
     name: str
     value: float
     limit: float
@@ -157,47 +162,18 @@ class Limit:
         return abs(self.value) <= self.limit
 
 
-class LineRecord(Record):
-    #: An algorithm of Linux TCP, or algorithm/stack.
-    scheme: str
-    #: Null for all of the scheme's cells together.
-    bandwidth_mbps: float | None
-    cells: int
-    #: Mean of our values minus the published ones.
-    bias: float
-    rms: float
-    worst_cell: Text
-    worst: float
-
-
-class LimitRecord(Record):
-    scheme: str
-    cells: int
-    #: "rms" or "bias"
-    name: str
-    value: float
-    limit: float
-    kept: bool
-
-
-class FidelityRecord(Record):
-    lines: list[LineRecord]
-    #: What `make fidelity` promises.
-    limits: list[LimitRecord]
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Fidelity(Result):
     """Our utilization compared with what was published."""
 
     SCHEMA = "fidelity"
-    RECORD = FidelityRecord
+    SHOWN = ("lines", "limits")
 
     lines: tuple[FidelityLine, ...]
 
     @property
     def limits(self) -> list[Limit]:
-        """The limits of the schemes that have any, each over all cells of the scheme."""
+        """What `make fidelity` promises: the limits of the schemes that have any, each over all cells of the scheme."""
         exceeded = []
         for line in self.lines:
             if line.bandwidth_mbps is None and line.scheme in LIMITS:

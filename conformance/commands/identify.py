@@ -48,64 +48,45 @@ class ScoreRecord(Record):
     misses: list[MissRecord]
 
 
-class IdentifiedRecord(Record):
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Identified(Result):
+    """The scores of a scheme."""
+
+    SCHEMA = "identify"
+    SHOWN = (
+        "called", "scheme", "cells", "trials", "conclusion", "contradicted", "nearest", "scores", "exported", "trouble",
+        "rates",
+    )  # fmt: skip
+
     #: The name by which it was requested.
     called: str
-    scheme: common.SchemeRecord
+    scheme: Annotated[Scheme, common.SchemeRecord]
     cells: int
     #: Trials of each cell.
     trials: int
+    #: Best first; none if trials failed or were not supported.
+    scores: Annotated[tuple[IdentifyScore, ...], list[ScoreRecord]] = ()
     #: The algorithm that it behaves like; null if none fits clearly better than the others.
-    conclusion: str | None
-    #: Whether it behaves unlike the algorithm that it is called.
-    contradicted: bool
-    #: The best algorithm, and those that it leads by fewer than two features. Among equals, the algorithm that it is
-    #: called comes first.
-    nearest: Annotated[list[str], At(lambda named: [score.algorithm for score in named.nearest])]
-    #: Best first.
-    scores: list[ScoreRecord]
+    conclusion: str | None = None
     #: What the kernel says about its congestion control.
-    exported: list[str]
+    exported: tuple[str, ...] = ()
     #: Why it could not be measured, or null.
-    trouble: common.Trouble | None
+    trouble: common.Trouble | None = None
     #: How often an identification with this many trials per cell is right, by simulation from the references' trials:
     #: first for a reference itself, then for an implementation that differs from it as honest ones do. Empty if nothing
     #: was identified.
-    rates: list[IdentificationRates]
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Identified(Result):
-    """The scores of a scheme, best first. `conclusion` is None if no algorithm fits clearly better than the others.
-
-    `trouble`: the outcome and message of trials that failed or were not supported; there are no scores in that case.
-    """
-
-    SCHEMA = "identify"
-    RECORD = IdentifiedRecord
-
-    called: str
-    scheme: Scheme
-    cells: int
-    trials: int
-    scores: tuple[IdentifyScore, ...] = ()
-    conclusion: str | None = None
-    #: the congestion control that the kernel reports, in words
-    exported: tuple[str, ...] = ()
-    trouble: common.Trouble | None = None
-    #: how often such an identification is right, by simulation: of the references, and of other honest implementations
     rates: tuple[IdentificationRates, ...] = ()
 
     @property
     def contradicted(self) -> bool:
-        """Whether the scheme was identified as something other than its name says."""
+        """Whether it behaves unlike the algorithm that it is called."""
         known = [score.algorithm for score in self.scores]
         return self.conclusion is not None and identify_model.contradicts(self.called, self.conclusion, known)
 
     @property
-    def nearest(self) -> list[IdentifyScore]:
-        """The best score and those too close to it to tell them apart, best first; one if the best is clear."""
-        return identify_model.nearest(self.scores) if self.scores else []
+    def nearest(self) -> list[str]:
+        """The best algorithm, and those that it leads by fewer than two features. Of equals, its namesake is first."""
+        return [score.algorithm for score in identify_model.nearest(self.scores)] if self.scores else []
 
     @property
     def exit_status(self) -> ExitStatus:
@@ -234,7 +215,7 @@ def _exported(measurement: Measurement) -> str | None:
 class IdentifyTally:
     """How often one algorithm was identified correctly, not at all, and wrongly; `trouble`: why it was not measured."""
 
-    scheme: Scheme
+    scheme: Annotated[Scheme, common.SchemeRecord]
     right: int = 0
     inconclusive: int = 0
     wrong: int = 0
@@ -248,35 +229,20 @@ class IdentifyTally:
         return ExitStatus.VIOLATES if self.wrong else ExitStatus.DONE
 
 
-class TallyRecord(Record):
-    scheme: common.SchemeRecord
-    right: int
-    inconclusive: int
-    wrong: int
-    trouble: common.Trouble | None
-
-
-class IdentifyCountsRecord(Record):
-    trials: int
-    cells: int
-    algorithms: Annotated[list[TallyRecord], At("tallies")]
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class IdentifyCounts(Result):
     """Counts of correct and wrong identifications of every known algorithm."""
 
     SCHEMA = "identify-check"
-    RECORD = IdentifyCountsRecord
 
     trials: int
     cells: int
-    tallies: tuple[IdentifyTally, ...]
+    algorithms: tuple[IdentifyTally, ...]
 
     @property
     def exit_status(self) -> ExitStatus:
         """DONE if no identification was wrong and every algorithm was measured."""
-        return worst(tally.exit_status for tally in self.tallies)
+        return worst(tally.exit_status for tally in self.algorithms)
 
 
 def compute_check(
@@ -297,7 +263,7 @@ def compute_check(
     for algorithm in algorithms:
         by_cell = {cell: by_algorithm[algorithm, cell] for cell in cells}
         tallies.append(_tally(ours, algorithm, bench.scheme(algorithm), by_cell, trials))
-    return IdentifyCounts(trials=trials, cells=len(cells), tallies=tuple(tallies))
+    return IdentifyCounts(trials=trials, cells=len(cells), algorithms=tuple(tallies))
 
 
 def _tally(

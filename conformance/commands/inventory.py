@@ -21,36 +21,20 @@ class AdapterRecord(Record):
     rootfs: bool
 
 
-class NotPublicRecord(Record):
-    name: str
-    title: str
-    why: str
-    source: str
-    #: The study that shows its published figures.
-    study: str
-
-
-class AdaptersRecord(Record):
-    adapters: Annotated[list[AdapterRecord], At("manifests")]
-    #: Stacks that have an entry but cannot be run.
-    not_public: list[NotPublicRecord]
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Adapters(Result):
     """The adapters that ship. Listing them neither builds nor runs any."""
 
     SCHEMA = "adapter-list"
-    RECORD = AdaptersRecord
 
-    manifests: tuple[Manifest, ...]
-    #: adapters that are listed but cannot be run, because their stacks are not public
+    adapters: Annotated[tuple[Manifest, ...], list[AdapterRecord]]
+    #: Stacks that have an entry but cannot be run, because they are not public.
     not_public: tuple[NotPublic, ...] = ()
 
 
 def adapters() -> Adapters:
     """Find the adapters that ship. Raises UserError."""
-    return Adapters(manifests=tuple(manifest.shipped()), not_public=tuple(manifest.not_public()))
+    return Adapters(adapters=tuple(manifest.shipped()), not_public=tuple(manifest.not_public()))
 
 
 class KernelRecord(Record):
@@ -63,18 +47,13 @@ class KernelRecord(Record):
     parameters: dict[str, str]
 
 
-class KernelsRecord(Record):
-    kernels: list[KernelRecord]
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Kernels(Result):
     """The guest kernels that are built."""
 
     SCHEMA = "kernel-list"
-    RECORD = KernelsRecord
 
-    kernels: tuple[Kernel, ...]
+    kernels: Annotated[tuple[Kernel, ...], list[KernelRecord]]
 
 
 def kernels() -> Kernels:

@@ -9,7 +9,7 @@ import pathlib
 import statistics
 import types
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated
+from typing import ClassVar
 
 from conformance.catalogue import clauses, documents, expectations, scenarios
 from conformance.catalogue.questions import zone_questions
@@ -33,7 +33,6 @@ from conformance.model.trials.trial import Measurement, Outcome
 from conformance.reporting.text.overview import words
 from conformance.support.console import count
 from conformance.support.notes import Notes
-from conformance.support.record import At, Record
 
 #: where an algorithm without a zone is measured, to show that it runs
 _ANY_CELL = Cell(10, 20, 0)
@@ -41,49 +40,31 @@ _ANY_CELL = Cell(10, 20, 0)
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixRow:
-    """One adapter and algorithm: its worst verdict, how many of each there are, and `what` in words."""
+    """One adapter and algorithm, and its worst verdict."""
 
-    stack: str
-    algorithm: str
-    #: the stack's own name of the algorithm
-    called: str
-    status: Status
-    what: str
-    count: Mapping[Status, int] = dataclasses.field(default_factory=dict)
-    #: median wall seconds of a trial
-    wall_s: float | None = None
-
-
-class MatrixRowRecord(Record):
     stack: str
     algorithm: str
     #: The stack's own name for the algorithm.
     called: str
-    verdict: Annotated[Status, At("status")]
-    #: How many verdicts there are of each status.
-    count: dict[str, int]
+    verdict: Status
     #: How many verdicts there are of each status, and cells that have the worst; or why there are none.
     what: str
+    #: How many verdicts there are of each status.
+    count: Mapping[Status, int] = dataclasses.field(default_factory=dict)
     #: Median wall seconds of a trial.
-    wall_s: float | None
-
-
-class MatrixRecord(Record):
-    #: Name of the grid, or null for the smoke cells of each zone.
-    grid: str | None
-    #: Upper bound on the share of runs in which a row has any false alarm.
-    false_alarms_of_a_row: float
-    rows: list[MatrixRowRecord]
+    wall_s: float | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Matrix(Result):
-    """The verdicts on many stacks. `grid` None: each stack is judged in the smoke cells of its zones."""
+    """The verdicts on many stacks."""
 
     SCHEMA = "matrix"
-    RECORD = MatrixRecord
-    false_alarms_of_a_row = ALPHA
+    SHOWN = ("grid", "false_alarms_of_a_row", "rows")
+    #: Upper bound on the share of runs in which a row has any false alarm.
+    false_alarms_of_a_row: ClassVar[float] = ALPHA
 
+    #: Name of the grid, or null for the smoke cells of each zone.
     grid: str | None
     rows: tuple[MatrixRow, ...]
 
@@ -131,7 +112,7 @@ def _rows(
         for algorithm in about.offered():
             called = about.called(algorithm)
             yield MatrixRow(
-                stack=about.name, algorithm=algorithm, called=called, status=Status.UNSUPPORTED, what=str(error)
+                stack=about.name, algorithm=algorithm, called=called, verdict=Status.UNSUPPORTED, what=str(error)
             )
         return
     plan = _plan(about.offered(), bench.profile, wanted, trials, first_seed)
@@ -199,7 +180,7 @@ def _row(
 
     def row(status: Status, what: str, count: Mapping[Status, int] = types.MappingProxyType({})) -> MatrixRow:
         return MatrixRow(
-            stack=about.name, algorithm=algorithm, called=about.called(algorithm), status=status, what=what,
+            stack=about.name, algorithm=algorithm, called=about.called(algorithm), verdict=status, what=what,
             count=count, wall_s=wall_s,
         )  # fmt: skip
 

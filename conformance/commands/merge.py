@@ -6,25 +6,17 @@ from collections.abc import Sequence
 
 from conformance.commands.result import Result
 from conformance.results import merge
-from conformance.support.record import Record, Text
-
-
-class MergedRecord(Record):
-    target: Text
-    trials: int
-    #: Lines that were cut short.
-    left_out: list[str]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Merged(Result):
-    """A results file that was merged from others. `left_out` names, in words, the lines that were cut short."""
+    """A results file that was merged from others."""
 
     SCHEMA = "merge"
-    RECORD = MergedRecord
 
     target: pathlib.Path
     trials: int
+    #: Lines that were cut short.
     left_out: tuple[str, ...]
 
 

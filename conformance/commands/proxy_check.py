@@ -15,7 +15,6 @@ from conformance.lab import manifest, proxy, proxy_network
 from conformance.model.errors import UserError
 from conformance.model.networks.proxy import PEPSAL, SPLITTER
 from conformance.support import paths
-from conformance.support.record import Record
 
 #: how long a section is down, in s
 DOWN_S = (1, 5, 20)
@@ -51,23 +50,16 @@ class ProxyRow:
     trouble: str | None = None
 
 
-class ProxyCheckRecord(Record):
-    #: The proxies that were tried.
-    proxy: str
-    #: Why pepsal was not tried in addition to the suite's own; else null.
-    left_out: str | None
-    rows: list[ProxyRow]
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Checked(Result):
-    """All cases. `proxy`: the names of the proxies that were tried; `left_out`: why pepsal was not, if it was not."""
+    """All cases."""
 
     SCHEMA = "proxy-check"
-    RECORD = ProxyCheckRecord
 
+    #: The proxies that were tried.
     proxy: str
     rows: tuple[ProxyRow, ...]
+    #: Why pepsal was not tried in addition to the suite's own; else null.
     left_out: str | None = None
 
     @property

@@ -42,14 +42,6 @@ class ReleaseRecord(Record):
     changes: list[VerdictChange]
 
 
-class RecordedReleasesRecord(Record):
-    releases: list[ReleaseRecord]
-    #: Releases that the history had.
-    known: list[str]
-    #: {stack and version: why it was not measured}
-    not_measured: Annotated[dict[str, str], At("absent")]
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Added:
     """A release that was measured, and the one before; None if it is the first."""
@@ -71,16 +63,17 @@ class RecordedReleases(Result):
     """What was added to the history."""
 
     SCHEMA = "record"
-    RECORD = RecordedReleasesRecord
 
-    releases: tuple[Added, ...]
+    releases: Annotated[tuple[Added, ...], list[ReleaseRecord]]
+    #: Releases that the history had.
     known: tuple[str, ...]
-    absent: dict[str, str]
+    #: {stack and version: why it was not measured}
+    not_measured: dict[str, str]
 
     @property
     def exit_status(self) -> ExitStatus:
         """UNKNOWN if a release was not measured, else DONE: what changed is news, and no fault."""
-        return ExitStatus.UNKNOWN if self.absent else ExitStatus.DONE
+        return ExitStatus.UNKNOWN if self.not_measured else ExitStatus.DONE
 
 
 def run(stacks: Sequence[str], options: RecordOptions, notes: Notes) -> RecordedReleases:
@@ -108,7 +101,7 @@ def run(stacks: Sequence[str], options: RecordOptions, notes: Notes) -> Recorded
                     added.append(Added(release=release, before=history.before(release, history.load())))
         except UserError as error:
             absent[name] = str(error)
-    return RecordedReleases(releases=tuple(added), known=tuple(known), absent=absent)
+    return RecordedReleases(releases=tuple(added), known=tuple(known), not_measured=absent)
 
 
 def _newest(about: Manifest, followed: dict[str, str]) -> str:

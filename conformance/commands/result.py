@@ -7,7 +7,7 @@ from these records (conformance/commands/schemas.py).
 from typing import Any, ClassVar
 
 from conformance.commands.status import ExitStatus
-from conformance.support.record import Record, filled, plain
+from conformance.support.record import Record, filled, plain, record_of
 
 #: a JSON object of a schema in conformance/schemas
 Document = dict[str, Any]
@@ -21,8 +21,8 @@ class Result:
     #: the name of the schema; a document names it with its version, as in "compare/1"
     SCHEMA: ClassVar[str]
     VERSION: ClassVar[int] = 1
-    #: the record that the document is made of
-    RECORD: ClassVar[type[Record]]
+    #: the record that the document is made of; without one, it is the result's own: see record_of()
+    RECORD: ClassVar[type[Record] | None] = None
 
     @property
     def exit_status(self) -> ExitStatus:
@@ -30,7 +30,12 @@ class Result:
         return ExitStatus.DONE
 
 
+def record(kind: Any) -> type[Record]:
+    """Return the record of a kind of results."""
+    return kind.RECORD or record_of(kind)
+
+
 def printed(result: Result) -> Document:
     """Return the JSON document of a result: its schema, how the command ended, and the fields of its record."""
-    fields = plain(filled(result.RECORD, result))
+    fields = plain(filled(record(type(result)), result))
     return {"schema": f"{result.SCHEMA}/{result.VERSION}", "exit_status": int(result.exit_status), **fields}

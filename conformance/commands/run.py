@@ -24,32 +24,24 @@ from conformance.reporting import heatmaps
 from conformance.reporting.heatmaps import CellResult, Series
 from conformance.reporting.tools import export
 from conformance.support.notes import Notes
-from conformance.support.record import Record
-
-
-class MeasuredGridRecord(Record):
-    #: File that holds the measurements.
-    results: str
-    #: Why no zone judges these settings, or null.
-    not_judged: str | None
-    #: One for each scheme under each profile, as measured by one version of the lab; as `export json` writes them.
-    schemes: list[export.SeriesRecord]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredGrid(Result):
-    """Measurements over a grid, as heatmaps with verdicts. `not_judged`: why no zone judges them, or None."""
+    """Measurements over a grid, as heatmaps with verdicts."""
 
     SCHEMA = "run"
-    RECORD = MeasuredGridRecord
+    SHOWN = ("results", "not_judged", "schemes")
 
     series: tuple[Series, ...]
+    #: File that holds the measurements.
     results: str
+    #: Why no zone judges these settings, or null.
     not_judged: str | None
 
     @property
     def schemes(self) -> list[export.SeriesRecord]:
-        """The schemes as `export json` writes them."""
+        """One for each scheme under each profile, as measured by one version of the lab, as `export json` has it."""
         return export.summary(self.series, ()).schemes
 
     @property

@@ -287,16 +287,11 @@ def _figure(group: str, metric: str, values: Sequence[float | None]) -> Iterator
         yield GroupFigure(group=group, metric=metric, values=tuple(rounded))
 
 
-class ScenariosRecord(Record):
-    scenarios: list[common.TitleRecord]
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioList(Result):
     """The scenarios that ship, and the profiles."""
 
     SCHEMA = "scenario-list"
-    RECORD = ScenariosRecord
 
     scenarios: tuple[common.TitleRecord, ...]
 

@@ -17,6 +17,7 @@ import msgspec
 
 from conformance import commands
 from conformance.commands.result import Result
+from conformance.commands.result import record as of_result
 from conformance.reporting.tools import export
 from conformance.support import paths
 from conformance.support.record import Record, Text
@@ -29,9 +30,9 @@ def schemas() -> dict[str, dict[str, Any]]:
     for module in pkgutil.iter_modules(commands.__path__):
         importlib.import_module(f"{commands.__name__}.{module.name}")
     by_name = {
-        result.SCHEMA: _schema(f"{result.SCHEMA}/{result.VERSION}", result.RECORD, result, exit_status=_STATUS)
+        result.SCHEMA: _schema(f"{result.SCHEMA}/{result.VERSION}", of_result(result), result, exit_status=_STATUS)
         for result in _heirs(Result)
-        if hasattr(result, "RECORD")
+        if hasattr(result, "SCHEMA")
     }
     return {**by_name, "summary": _schema(export.SUMMARY, export.SummaryRecord, export.SummaryRecord)}
 
@@ -82,15 +83,14 @@ def _closed(part: dict[str, Any], descriptions: dict[str, str]) -> dict[str, Any
 
 def _described(record: type) -> dict[str, dict[str, str]]:
     """Return {class: {field: its comment}} of a record and of all that it holds, comments of base classes included."""
-    return {
-        kind.__name__: {
-            name: words
-            for base in reversed(kind.__mro__)
-            if base.__module__.startswith("conformance.")
-            for name, words in _comments(base)
-        }
-        for kind in _held(record, {})
-    }
+    described = {}
+    for kind in _held(record, {}):
+        source = getattr(kind, "OF", kind)
+        bases = [base for base in reversed(source.__mro__) if base.__module__.startswith("conformance.")]
+        words = dict(pair for base in bases for pair in _comments(base))
+        renamed = (shown.split("=") for shown in getattr(source, "SHOWN", ()) if "=" in shown)
+        described[kind.__name__] = words | {name: words[field] for name, field in renamed if field in words}
+    return described
 
 
 def _held(kind: Any, kinds: dict[type, None]) -> dict[type, None]:
@@ -105,10 +105,12 @@ def _held(kind: Any, kinds: dict[type, None]) -> dict[type, None]:
 
 
 def _comments(kind: type) -> Iterator[tuple[str, str]]:
-    """Yield (field, words) of each field that has a comment which begins with `#:` above it."""
+    """Yield (field, words) of each field that has a comment which begins with `#:` above it, and of each property."""
     lines = inspect.getsource(kind).splitlines()
     (node,) = ast.parse(textwrap.dedent("\n".join(lines))).body
     for field in node.body if isinstance(node, ast.ClassDef) else ():
+        if isinstance(field, ast.FunctionDef) and (words_of := ast.get_docstring(field)):
+            yield field.name, words_of.splitlines()[0]
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
             above = itertools.takewhile(
                 lambda line: line.startswith("#:"), map(str.strip, lines[field.lineno - 2 :: -1])

@@ -92,18 +92,6 @@ class SoughtRecord(Record):
     scenario: Text | None
 
 
-class SearchedRecord(Record):
-    scheme: str
-    against: str
-    seed: int
-    #: Scenarios that were tried, without those of shrinking and repeats.
-    tries: int
-    #: {goal: the best score, in units of the smallest difference that counts}
-    best: dict[str, float]
-    sought: list[SoughtRecord]
-    results: str
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Sought:
     """The best scenario by a goal, and what its repeats show; `compared` is None if they show nothing."""
@@ -133,14 +121,16 @@ class Searched(Result):
     """What a search came to."""
 
     SCHEMA = "search"
-    RECORD = SearchedRecord
+    SHOWN = ("scheme", "against", "seed", "tries", "best", "sought", "results")
 
     scheme: str
     against: str
     seed: int
+    #: Scenarios that were tried, without those of shrinking and repeats.
     tries: int
+    #: {goal: the best score, in units of the smallest difference that counts}
     best: dict[str, float]
-    sought: tuple[Sought, ...]
+    sought: Annotated[tuple[Sought, ...], list[SoughtRecord]]
     results: str
     algorithm: str
     choice: Choice

@@ -81,40 +81,29 @@ class PanelRecord(Record):
     paths: list[PathErrorRecord]
 
 
-class AccuracyRecord(Record):
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class SplitAccuracy(Result):
+    """All panels of all algorithms."""
+
+    SCHEMA = "split-accuracy"
+    SHOWN = ("settings", "trials", "took_s", "spent_s", "panels", "summaries", "problems")
+
+    panels: Annotated[tuple[ComparedPanel, ...], list[PanelRecord]]
+    #: Trials that say nothing about the stack.
+    problems: tuple[common.Trouble, ...]
     settings: int
     trials: int
     #: Wall seconds of this run.
     took_s: float
     #: Core seconds of all trials, whenever they were made.
     spent_s: float
-    panels: Annotated[list[PanelRecord], At("compared")]
-    summaries: list[Summary]
-    #: Trials that say nothing about the stack.
-    problems: list[common.Trouble]
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class SplitAccuracy(Result):
-    """All panels of all algorithms. `problems`: outcomes and messages of trials that failed or were not supported."""
-
-    SCHEMA = "split-accuracy"
-    RECORD = AccuracyRecord
-
-    compared: tuple[ComparedPanel, ...]
-    problems: tuple[common.Trouble, ...]
-    settings: int
-    trials: int
-    #: wall seconds of this run, and the sum over all its trials, each on one core, including those made earlier
-    took_s: float
-    spent_s: float
 
     @property
     def summaries(self) -> list[Summary]:
         """The errors of each scheme, summarized: those of each panel, then of all panels together."""
         lines = []
-        for scheme in dict.fromkeys(compared.algorithm for compared in self.compared):
-            compared = [compared for compared in self.compared if compared.algorithm == scheme]
+        for scheme in dict.fromkeys(compared.algorithm for compared in self.panels):
+            compared = [compared for compared in self.panels if compared.algorithm == scheme]
             groups = [(compared.panel.title, list(compared.errors.values())) for compared in compared]
             groups.append(("all", [error for _, errors in groups for error in errors]))
             lines += [
@@ -188,7 +177,7 @@ def compute(
         for panel in panels
     )
     return SplitAccuracy(
-        compared=compared, problems=tuple(sorted(problems)), settings=len(work), trials=trials,
+        panels=compared, problems=tuple(sorted(problems)), settings=len(work), trials=trials,
         took_s=time.monotonic() - began, spent_s=spent_s,
     )  # fmt: skip
 

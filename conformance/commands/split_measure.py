@@ -81,25 +81,17 @@ class PathRecord(Record):
     trouble: list[common.Trouble]
 
 
-class MeasuredRecord(Record):
-    scheme: common.SchemeRecord
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredPaths(Result):
+    """The paths that were measured with one scheme."""
+
+    SCHEMA = "split-measure"
+
+    scheme: Annotated[Scheme, common.SchemeRecord]
     #: The program that splits connections; null if none does.
     proxy: str | None
     trials: int
-    paths: list[PathRecord]
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredPaths(Result):
-    """The paths that were measured with one scheme; `proxy` is the program that splits connections, or None."""
-
-    SCHEMA = "split-measure"
-    RECORD = MeasuredRecord
-
-    scheme: Scheme
-    proxy: str | None
-    trials: int
-    paths: tuple[MeasuredPath, ...]
+    paths: Annotated[tuple[MeasuredPath, ...], list[PathRecord]]
 
     @property
     def exit_status(self) -> ExitStatus:

@@ -298,24 +298,18 @@ class BoardLineRecord(Record):
     tiers: dict[str, StudyTierRecord]
 
 
-class BoardRecord(Record):
-    studies: list[BoardLineRecord]
-    #: Claims by verdict.
-    counts: dict[str, int]
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Board(Result):
     """All studies that ship, and what is known of each."""
 
     SCHEMA = "study-board"
-    RECORD = BoardRecord
+    SHOWN = ("studies", "counts")
 
-    studies: tuple[StudyState, ...]
+    studies: Annotated[tuple[StudyState, ...], list[BoardLineRecord]]
 
     @property
     def counts(self) -> Mapping[ClaimVerdict, int]:
-        """How many claims of all studies have each verdict."""
+        """Claims by verdict."""
         return {verdict: sum(study.judgment.counts[verdict] for study in self.studies) for verdict in ClaimVerdict}
 
 
@@ -335,18 +329,13 @@ class StudyRecord(Record):
     trials: dict[str, int]
 
 
-class StudiesRecord(Record):
-    studies: list[StudyRecord]
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class StudyList(Result):
     """The studies that ship."""
 
     SCHEMA = "study-list"
-    RECORD = StudiesRecord
 
-    studies: tuple[Study, ...]
+    studies: Annotated[tuple[Study, ...], list[StudyRecord]]
 
 
 def list_all() -> StudyList:

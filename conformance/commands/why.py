@@ -56,18 +56,14 @@ class Untraced(Exception):
         self.exit_status = exit_status
 
 
-class NotTracedRecord(Record):
-    #: Why there is nothing to compare.
-    untraced: str
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class NotTraced(Result):
     """Why there is no report on an algorithm."""
 
     SCHEMA = "why-untraced"
-    RECORD = NotTracedRecord
+    SHOWN = ("untraced",)
 
+    #: Why there is nothing to compare.
     untraced: str
     exit_status: ExitStatus
 

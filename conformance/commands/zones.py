@@ -11,7 +11,7 @@ from conformance.model.errors import UserError
 from conformance.model.judging.zone import Interval, Zone
 from conformance.model.networks.place import Cell, Point
 from conformance.model.split.split_zone import called
-from conformance.support.record import At, Record, Text
+from conformance.support.record import At, Record
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,18 +33,13 @@ class CheckedZoneRecord(Record):
     mutants: str
 
 
-class CheckedZonesRecord(Record):
-    zones: list[CheckedZoneRecord]
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedZones(Result):
     """Zone files that are valid. An invalid file raises a UserError, so there is none here."""
 
     SCHEMA = "zones-check"
-    RECORD = CheckedZonesRecord
 
-    zones: tuple[CheckedZone, ...]
+    zones: Annotated[tuple[CheckedZone, ...], list[CheckedZoneRecord]]
 
 
 def check(
@@ -148,32 +143,21 @@ class IntervalChangeRecord(Record):
     after: Annotated[IntervalRecord | None, At("2")]
 
 
-class ZoneDifferenceRecord(Record):
-    id: str
-    #: The two files or ids, as given.
-    names: list[str]
-    intervals: list[IntervalChangeRecord]
-    #: Settings and margin rules that differ.
-    rules: list[ZoneChange]
-    references: list[ZoneChange]
-    smoke_removed: list[Text]
-    smoke_added: list[Text]
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ZoneDifference(Result):
     """What changed from one version of a zone to the other.
 
-    `intervals`: (place, interval before, interval after), None where a version has none; `rules`: changes of the
-    settings and the margin rule; `references`: changes of the references.
+    `intervals`: (place, interval before, interval after), None where a version has none.
     """
 
     SCHEMA = "zones-diff"
-    RECORD = ZoneDifferenceRecord
+    SHOWN = ("id", "names", "intervals", "rules", "references", "smoke_removed", "smoke_added")
 
+    #: The two files or ids, as given.
     names: tuple[str, str]
     zones: tuple[Zone, Zone]
-    intervals: tuple[tuple[Point, Interval | None, Interval | None], ...]
+    intervals: Annotated[tuple[tuple[Point, Interval | None, Interval | None], ...], list[IntervalChangeRecord]]
+    #: Settings and margin rules that differ.
     rules: tuple[ZoneChange, ...]
     references: tuple[ZoneChange, ...]
     smoke_removed: tuple[Point, ...]
@@ -246,18 +230,13 @@ class PairRecord(Record):
     cells: list[GapRecord]
 
 
-class ApartRecord(Record):
-    pairs: list[PairRecord]
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Apart(Result):
     """The cells that tell algorithms apart, pair by pair."""
 
     SCHEMA = "zones-apart"
-    RECORD = ApartRecord
 
-    pairs: tuple[Pair, ...]
+    pairs: Annotated[tuple[Pair, ...], list[PairRecord]]
 
 
 def apart(algorithms: Sequence[str], profile: str) -> Apart:

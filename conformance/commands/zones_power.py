@@ -4,7 +4,7 @@ import collections
 import dataclasses
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from conformance.catalogue import documents, lint
 from conformance.commands.result import Result
@@ -82,26 +82,19 @@ class ZonePowerRecord(Record):
     fifth_slower: Annotated[dict[str, int] | None, At(lambda zone: zone.slower or None)]
 
 
-class PowerRecord(Record):
-    #: The most trials of a cell.
-    trials: int
-    #: The number of cells that a session judges in all.
-    questions: int
-    #: The share of runs in which a shift must be found to count as detected.
-    told_in: Annotated[float, At("detection_share")]
-    zones: list[ZonePowerRecord]
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Power(Result):
     """The shifts that zones detect with `trials` trials in a session of `questions` questions."""
 
     SCHEMA = "zones-power"
-    RECORD = PowerRecord
-    detection_share = power.POWER
+    SHOWN = ("trials", "questions", "told_in=detection_share", "zones")
+    #: The share of runs in which a shift must be found to count as detected.
+    detection_share: ClassVar[float] = power.POWER
 
-    zones: tuple[ZonePower, ...]
+    zones: Annotated[tuple[ZonePower, ...], list[ZonePowerRecord]]
+    #: The most trials of a cell.
     trials: int
+    #: The number of cells that a session judges in all.
     questions: int
 
 

@@ -1,14 +1,17 @@
 """Records: what documents are made of. Their typed fields are read from objects, and schemas are generated from them.
 
-A field is read from the attribute of its own name, unless its type says `Annotated[..., At(...)]`.
+A field is read from the attribute of its own name, unless its type says `Annotated[..., At(...)]`. A dataclass whose
+document has the same fields needs no Record beside it: record_of() makes one.
 """
 
+import dataclasses
 import functools
 import math
+import pathlib
 import types
 import typing
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import msgspec
 
@@ -35,6 +38,50 @@ class Record(msgspec.Struct):
 
 
 _R = TypeVar("_R", bound=Record)
+
+
+@functools.cache
+def record_of(kind: Any) -> type[Record]:
+    """Return the Record with the fields of a dataclass, or the fields and properties that its SHOWN names, in order.
+
+    What a field is in a document follows from its type, unless that is Annotated with another: `Annotated[..., form]`.
+    In SHOWN, `name=field` gives it another name.
+    """
+    hints = typing.get_type_hints(kind, include_extras=True)
+    names = getattr(kind, "SHOWN", None) or [field.name for field in dataclasses.fields(kind)]
+    fields = []
+    for name, _, field in (shown.partition("=") for shown in names):
+        form = _form(hints[field or name] if (field or name) in hints else _computed(kind, field or name))
+        fields.append((name, Annotated[form, At(field)] if field else form))
+    record: Any = msgspec.defstruct(kind.__name__, fields, bases=(Record,), namespace={"OF": kind})
+    return typing.cast(type[Record], record)
+
+
+def _computed(kind: type, name: str) -> Any:
+    """Return the type of a property, or of another attribute of a class."""
+    attribute = getattr(kind, name)
+    if not isinstance(attribute, property):
+        return type(attribute)
+    return typing.get_type_hints(attribute.fget, include_extras=True)["return"]
+
+
+def _form(hint: Any) -> Any:
+    """Return the type that a document has where a dataclass has a field of this type."""
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated:
+        return parts[1]
+    if origin in (types.UnionType, typing.Union):
+        return typing.Union[tuple(map(_form, parts))]  # noqa: UP007
+    if origin is ClassVar:
+        return _form(parts[0])
+    if origin in (tuple, list, Sequence):
+        return list[_form(parts[0])]  # type: ignore[misc]
+    if origin in (dict, Mapping):
+        return dict[str, _form(parts[1])]  # type: ignore[misc]
+    if isinstance(hint, type) and (issubclass(hint, pathlib.Path) or isinstance(getattr(hint, "id", None), property)):
+        return Text
+    is_record = dataclasses.is_dataclass(hint)
+    return record_of(hint) if is_record else hint
 
 
 def filled(kind: Any, source: Any) -> Any:

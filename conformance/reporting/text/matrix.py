@@ -29,7 +29,7 @@ def show(matrix: "Matrix", console: rich.console.Console) -> None:
             row.stack if row.stack != last else "",
             row.algorithm,
             row.called,
-            rich.text.Text(row.status, LOOKS[row.status].style),
+            rich.text.Text(row.verdict, LOOKS[row.verdict].style),
             row.what,
             _wall(row),
         )
@@ -40,7 +40,7 @@ def show(matrix: "Matrix", console: rich.console.Console) -> None:
 
 def markdown(matrix: "Matrix") -> str:
     """Return the same table as Markdown, for a page."""
-    rows = [(row.stack, row.algorithm, row.called, row.status, row.what, _wall(row)) for row in matrix.rows]
+    rows = [(row.stack, row.algorithm, row.called, row.verdict, row.what, _wall(row)) for row in matrix.rows]
     return "\n".join([*table(_HEADER, rows), "", f"{_RATE[0].upper()}{_RATE[1:]}."]) + "\n"
 
 

@@ -41,7 +41,7 @@ def _figures(path: "MeasuredPath") -> tuple[str, ...]:
 
 def show_accuracy(comparison: "SplitAccuracy", console: rich.console.Console) -> None:
     """Show measured and predicted rates, panel by panel, then a summary of the errors."""
-    for compared in comparison.compared:
+    for compared in comparison.panels:
         console.print()
         console.print(rich.text.Text(f"{compared.algorithm}: {compared.panel.title}", "bold"))
         for title, values, form in (

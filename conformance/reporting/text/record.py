@@ -19,6 +19,6 @@ def show(recorded: "RecordedReleases", console: rich.console.Console) -> None:
         lines.append(f"- {added.release.stack} {added.release.version}, {added.release.algorithm}: {what}")
         lines += [f"  - {change.asked}: {change.before}, now {change.now}" for change in changes]
     lines += [f"- {name}: nothing new" for name in recorded.known]
-    lines += [f"- {name}: not measured: {one_line(why)}" for name, why in recorded.absent.items()]
+    lines += [f"- {name}: not measured: {one_line(why)}" for name, why in recorded.not_measured.items()]
     for line in lines:
         console.print(line, soft_wrap=True, markup=False)

@@ -25,9 +25,9 @@ def show_check(check: "Check", console: rich.console.Console) -> None:
 
 def show_adapters(adapters: "Adapters", console: rich.console.Console) -> None:
     """Show a line for each adapter, with the algorithms that it offers."""
-    names = [*(about.name for about in adapters.manifests), *(closed.name for closed in adapters.not_public)]
+    names = [*(about.name for about in adapters.adapters), *(closed.name for closed in adapters.not_public)]
     width = max(map(len, names))
-    for about in adapters.manifests:
+    for about in adapters.adapters:
         offered = ", ".join(about.offered()) or ("whatever its image offers" if about.rootfs else "a client only")
         console.print(f"{about.name:{width}}  {about.title}: {offered}", soft_wrap=True)
     for closed in adapters.not_public:

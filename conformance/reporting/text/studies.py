@@ -63,7 +63,7 @@ def _example(misses: Sequence[Miss]) -> str:
 
 
 def _inconclusive(identified: "Identified") -> str:
-    best, *others = identified.nearest
+    best, *others = [score for score in identified.scores if score.algorithm in identified.nearest]
     words = f"inside for {best.share:.2f} of the {best.visible} features seen ({best.features} in all)"
     if not others:
         return f"inconclusive: nearest to {best.algorithm}, {words}"
@@ -76,7 +76,7 @@ def show_checked(checked: "IdentifyCounts", console: rich.console.Console) -> No
     """Show how often each algorithm was identified rightly, wrongly or not at all."""
     title = f"{checked.trials} identifications each, from one trial of {checked.cells} cells"
     numbers, rows = ("right", "inconclusive", "wrong"), []
-    for tally in checked.tallies:
+    for tally in checked.algorithms:
         if tally.trouble:
             console.print(f"{tally.scheme.algorithm}: {tally.trouble}", soft_wrap=True)
         else:

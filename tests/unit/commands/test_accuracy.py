@@ -110,7 +110,7 @@ def run(monkeypatch, tmp_path, results, proxy="splitter"):
         profile=None, notes=ConsoleNotes(console),
     )  # fmt: skip
     schema.check("split-accuracy", printed(found), "split-accuracy")
-    assert list(split_charts.write(found.compared, tmp_path))
+    assert list(split_charts.write(found.panels, tmp_path))
     shown.show_accuracy(found, console)
     return found.exit_status, console.file.getvalue(), work
 
