@@ -15,11 +15,9 @@ from conformance.cli import (
     building,
     clause,
     compare,
-    document,
     expect,
     gate,
     measuring,
-    proxy,
     results,
     scenario,
     split,
@@ -35,22 +33,7 @@ def dev() -> None:
     """Maintain the suite: its zones and scores, and what trials cost."""
 
 
-for module in (
-    measuring,
-    scenario,
-    clause,
-    study,
-    compare,
-    document,
-    gate,
-    building,
-    results,
-    expect,
-    split,
-    zones,
-    proxy,
-    testing,
-):
+for module in (measuring, scenario, clause, study, compare, gate, building, results, expect, split, zones, testing):
     for command in getattr(module, "COMMANDS", ()):
         main.add_command(command)
     for command in getattr(module, "DEV_COMMANDS", ()):

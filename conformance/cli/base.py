@@ -97,10 +97,13 @@ def finish(result: _R, form: str, show: Callable[[_R, Console], None], lines: It
 
 
 def finish_made(command: str, items: Iterable[Item], form: str, exit_status: ExitStatus = ExitStatus.DONE) -> NoReturn:
-    """Show what a command made, and exit."""
-    from conformance.reporting.text import made
+    """Show what a command made, a line for each thing, and exit."""
 
-    finish(Made(command=command, items=tuple(items), exit_status=exit_status), form, made.show)
+    def show(built: Made, console: Console) -> None:
+        for item in built.items:
+            console.print(item.words, soft_wrap=True)
+
+    finish(Made(command=command, items=tuple(items), exit_status=exit_status), form, show)
 
 
 def print_document(result: Result) -> None:

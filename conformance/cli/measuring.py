@@ -264,9 +264,9 @@ def cross(choice: Choice, algorithms: Sequence[str], form: str, **options: Any) 
     Only the diagonal should conform: each algorithm in its own zone.
     """
     from conformance.commands import cross
-    from conformance.reporting.text import cross as cross_text
+    from conformance.reporting.text import dev
 
-    finish(cross.compute(algorithms, choice, notes=notes(form), **options), form, cross_text.show)
+    finish(cross.compute(algorithms, choice, notes=notes(form), **options), form, dev.show_crossed)
 
 
 @click.command()

@@ -163,9 +163,9 @@ def fidelity(results: Sequence[pathlib.Path], published: pathlib.Path | None, fo
     Prints the bias and the root mean square of the differences, by algorithm.
     """
     from conformance.commands import fidelity
-    from conformance.reporting.text import fidelity as fidelity_text
+    from conformance.reporting.text import dev
 
-    finish(fidelity.compute(results or (pathlib.Path(DEFAULT_RESULTS),), published), form, fidelity_text.show)
+    finish(fidelity.compute(results or (pathlib.Path(DEFAULT_RESULTS),), published), form, dev.show_fidelity)
 
 
 @click.command()

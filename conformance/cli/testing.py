@@ -10,6 +10,7 @@ from conformance.cli import measuring
 from conformance.cli.base import FORMAT, SEED, TRIALS, finish, notes, out_folder, out_path
 from conformance.engine.benches import Choice
 from conformance.model.errors import UserError
+from conformance.model.networks.proxy import PEPSAL, SPLITTER
 from conformance.model.trials.trial import KERNEL_STACK
 
 #: first seed of runs that count false alarms; runs from 1001 to 1400 were made while zones and statistics still changed
@@ -156,14 +157,16 @@ def search(
     from conformance.commands import gate_budget
     from conformance.commands import search as search_command
     from conformance.model.search.goals import GOALS
-    from conformance.reporting.text import search as search_text
+    from conformance.reporting.text import dev
 
     usual = search_command.AGAINST_REFERENCE if against is None else tuple(GOALS)
     limit_s = gate_budget.seconds(budget or (None if tries else "1h"))
     command_options = search_command.SearchOptions(
         against=against or KERNEL_STACK, goals=goals or usual, budget_s=limit_s, tries=tries, **options
     )
-    finish(search_command.run(Choice(stack=stack, source=source), command_options, notes(form)), form, search_text.show)
+    finish(
+        search_command.run(Choice(stack=stack, source=source), command_options, notes(form)), form, dev.show_searched
+    )
 
 
 @click.command()
@@ -180,9 +183,76 @@ def record(stacks: Sequence[str], form: str, **options: Any) -> None:
     version or tree of one stack instead. Exit statuses: 0; 4 if a release was not measured.
     """
     from conformance.commands import record as record_command
-    from conformance.reporting.text import record as record_text
+    from conformance.reporting.text import dev
 
-    finish(record_command.run(stacks, record_command.RecordOptions(**options), notes(form)), form, record_text.show)
+    finish(record_command.run(stacks, record_command.RecordOptions(**options), notes(form)), form, dev.show_recorded)
 
 
-DEV_COMMANDS = (mutants, bugs, search, record)
+@click.group("proxy")
+def dev_proxy() -> None:
+    """Test a connection-splitting proxy (docs/proxy.md)."""
+
+
+@dev_proxy.command("check")
+@click.option(
+    "--proxy", "name", type=click.Choice([SPLITTER, PEPSAL]), default=None,
+    help="Proxy to try  [default: the suite's own, and pepsal if it is on PATH]",
+)  # fmt: skip
+@FORMAT
+def proxy_check(name: str | None, form: str) -> None:
+    """Kill and restart a proxy, take its links down, and do the same end to end.
+
+    Needs no guest and no root: it runs in network namespaces of an unprivileged user, for about a minute.
+    """
+    from conformance.commands import proxy_check as proxies
+    from conformance.reporting.text import dev
+
+    finish(proxies.compute(name), form, dev.show_proxies)
+
+
+@click.group("document")
+def dev_document() -> None:
+    """Maintain the adapter `document`, which is the BBR draft as a stack (docs/bbr-draft.md)."""
+
+
+@dev_document.command("check")
+@click.argument("text", type=click.Path(path_type=pathlib.Path))
+@click.option("--keep", "version", help="Keep digests of TEXT as those of this version, once the adapter follows it.")
+@FORMAT
+def document_check(text: pathlib.Path, version: str | None, form: str) -> None:
+    """Name the sections and the pseudocode that differ in TEXT, and what of the adapter cites them.
+
+    TEXT is the draft as rendered, such as draft-ietf-ccwg-bbr-06.txt. The exit status is 1 if anything differs.
+    """
+    from conformance.commands import document_check as drafts
+    from conformance.reporting.text import dev
+
+    checked = drafts.compute(text)
+    kept = [] if version is None else [f"written: {drafts.keep(text, version)}"]
+    finish(checked, form, dev.show_draft, kept)
+
+
+@dev_document.command("play")
+@click.argument("options", nargs=-1)
+@click.option("--grid", default="10mbps", show_default=True, help="Which cells, of the profile packets.")
+@click.option("--deviation", "deviations", multiple=True, help="A fault to switch on (repeatable; deviations.txt).")
+@click.option("--trials", default=20, show_default=True, type=click.IntRange(1, 10_000), help="Plays of each cell.")
+@click.option(
+    "--results", multiple=True, type=click.Path(path_type=pathlib.Path), help="Show these results of guests beside."
+)
+@FORMAT
+def document_play(
+    options: Sequence[str], grid: str, deviations: Sequence[str], trials: int, results: Sequence[pathlib.Path],
+    form: str,
+) -> None:  # fmt: skip
+    """Play the same controller over modelled paths, in milliseconds and without a guest.
+
+    OPTIONS are KEY=VALUE of `document play`, such as queue=bdp:4 or drop=3:4:1:50.
+    """
+    from conformance.commands import document_play as plays
+    from conformance.reporting.text import dev
+
+    finish(plays.compute(grid, deviations, trials, results, options), form, dev.show_played)
+
+
+DEV_COMMANDS = (mutants, bugs, search, record, dev_proxy, dev_document)

@@ -118,8 +118,13 @@ def extended(kind: type[_R], source: Any, base: type[Record], /, **fields: Any) 
 def _read(source: Any, name: str, hint: Any) -> Any:
     """Return the attribute `name` of a source, or what its hint says instead."""
     at = next((note for note in getattr(hint, "__metadata__", ()) if isinstance(note, At)), At(name))
-    parts = [path(source) if callable(path) else functools.reduce(_step, path.split("."), source) for path in at.paths]
+    parts = [path(source) if callable(path) else follow(source, path) for path in at.paths]
     return parts if len(parts) > 1 else parts[0]
+
+
+def follow(source: Any, path: str) -> Any:
+    """Return what a path of attributes and indices, such as `scheme.id` or `0.id`, leads to; it ends at None."""
+    return functools.reduce(_step, path.split("."), source)
 
 
 def _step(source: Any, step: str) -> Any:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conformance.model.metrics.group_metrics import Measured, OfGroup, flows_of
-from conformance.model.metrics.metric import Metric, shared
+from conformance.model.metrics.metric import Metric
 
 #: names of the metrics that are known for single phases, too
 NAMES = ("delivered_mbps", "byte_delay_p50_ms", "byte_delay_p95_ms", "delivery_gap_s")
@@ -38,19 +38,19 @@ def in_phase(flows: Sequence[Mapping[str, Any]], phase: int) -> tuple[Mapping[st
 
 #: rows of the table of metrics (metrics.py)
 ROWS: tuple[Metric, ...] = (
-    shared(
+    Metric(
         "delivered_mbps", "delivered", "Rate at which bytes of the stream reach the receiver in order", of("mbps"),
         unit="Mbit/s", digits=2, margin=0.5, full_scale=50.0, missing=MISSING,
     ),
     *(
-        shared(
+        Metric(
             f"byte_delay_{quantile}_ms", f"byte delay {quantile}",
             f"Time from when a byte is first sent until it has arrived in order, {quantile} of bytes",
             of(f"delay_{quantile}_ms"), unit="ms", digits=1, margin=5.0, full_scale=400.0, missing=MISSING,
         )
         for quantile in ("p50", "p95")
     ),
-    shared(
+    Metric(
         "delivery_gap_s", "longest gap", "Longest time without a new byte at the receiver", of("gap_s"), unit="s",
         digits=2, margin=0.5, full_scale=20.0, missing=MISSING,
     ),

@@ -3,7 +3,7 @@
 import math
 
 from conformance.model.metrics.group_metrics import Measured, OfGroup, bottleneck, flows_of
-from conformance.model.metrics.metric import Metric, shared
+from conformance.model.metrics.metric import Metric
 
 
 def round_trip_ms(which: str) -> OfGroup:
@@ -39,14 +39,14 @@ def sent_goodput_mbps(measured: Measured, group: str | None) -> float | None:
 
 #: rows of the table of metrics (metrics.py)
 ROWS: tuple[Metric, ...] = (
-    shared(
+    Metric(
         "sent_goodput_mbps", "goodput from the first byte",
         "Mean goodput of a group's flows, each from its first byte to its last acknowledgement", sent_goodput_mbps,
         unit="Mbit/s", digits=2, margin=0.1, full_scale=100.0,
         missing="its flows did not complete, or their handshakes were not seen",
     ),
     *(
-        shared(
+        Metric(
             f"round_trip_{which}_ms", f"{which} round trip",
             f"Round trip of data packets, seen before the bottleneck's queue: {which} of each flow, mean over flows",
             round_trip_ms(which), unit="ms", digits=2, margin=0.5, full_scale=200.0,

@@ -4,7 +4,6 @@ import dataclasses
 import enum
 import math
 from collections.abc import Callable
-from typing import TypedDict, Unpack
 
 from conformance.model.metrics.group_metrics import Measured, OfGroup
 
@@ -21,18 +20,19 @@ class Timeout(enum.StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Metric:
     """All that the suite knows of one metric.
 
     name: its name in zone files, exports and pytest's properties. title: the words before a value; noun: the word after
-    "lowest" or "median of the", such as "loss"; heading: what it is, in one line. unit: the unit after a value, "" for
-    a share.
+    "lowest" or "median of the", such as "loss", usually the title; heading: what it is, in one line. unit: the unit
+    after a value, "" for a share.
     digits: decimal places in texts for people. least, most: the bounds of possible values; `most` is None if there is
     no upper bound. margin: the absolute margin of zones, in the metric's unit. only_above: a smaller value than the
     references' is no fault; only_below: a greater one is none. full_scale, full_difference: the ends of the colour
-    scales of values (from 0) and of differences (either sign). missing: why trials of a stack may have no value, or
-    None if a missing value is a fault of the lab. column: the prefix of its further columns in exports.
+    scales of values (from 0) and of differences (either sign), usually a third. missing: why trials of a stack may have
+    no value, or None if a missing value is a fault of the lab. column: the prefix of its further columns in exports,
+    usually the name.
     against: for a metric that compares with what other flows have beside their own kind (Zone.own_kind), the function
     of a measurement and of that goodput; `of` is then None of every measurement.
     of: its value in a measurement, of one group of flows or, with None, of those that are judged; None if it was not
@@ -41,23 +41,29 @@ class Metric:
 
     name: str
     title: str
-    noun: str
     heading: str
+    of: OfGroup
+    _: dataclasses.KW_ONLY
+    noun: str = ""
     unit: str = ""
-    digits: int
+    digits: int = 1
     least: float = 0.0
     most: float | None = None
     margin: float
     only_above: bool = False
     only_below: bool = False
     full_scale: float
-    full_difference: float
+    full_difference: float = 0.0
     timeout: Timeout = Timeout.UNKNOWN
     missing: str | None = None
-    column: str
-    of: OfGroup
+    column: str = ""
     of_transfer: bool = False
     against: Callable[[Measured, float], float | None] | None = None
+
+    def __post_init__(self) -> None:
+        usual = {"noun": self.title, "column": self.name, "full_difference": self.full_scale / 3}
+        for name, content in usual.items():
+            object.__setattr__(self, name, getattr(self, name) or content)
 
     def value(self, measured: Measured, own_kind_mbps: float | None = None, group: str | None = None) -> float | None:
         """Return its value in a measurement, of one group or of the judged flows.
@@ -89,45 +95,6 @@ class Metric:
         return low, high if self.most is None else min(high, self.most)
 
 
-class _Common(TypedDict, total=False):
-    """Fields that metrics of both kinds may have."""
-
-    unit: str
-    least: float
-    most: float | None
-    margin: float
-    only_above: bool
-    only_below: bool
-    timeout: Timeout
-    missing: str | None
-
-
-class _OfShared(_Common, total=False):
-    against: Callable[[Measured, float], float | None] | None
-
-
-class _OfAlone(_Common, total=False):
-    digits: int
-    full_scale: float
-    full_difference: float
-
-
-def shared(
-    name: str, title: str, heading: str, of: OfGroup, *, full_scale: float, digits: int = 1, **more: Unpack[_OfShared]
-) -> Metric:  # fmt: skip
-    """Return a metric of groups of flows; `more`: further fields."""
-    return Metric(
-        name=name, title=title, noun=title, heading=heading, of=of, column=name, digits=digits, full_scale=full_scale,
-        full_difference=full_scale / 3, **more,
-    )  # fmt: skip
-
-
-def alone(
-    name: str, title: str, heading: str, of: Callable[[Measured], float | None], *, noun: str = "", column: str = "",
-    **more: Unpack[_OfAlone],
-) -> Metric:  # fmt: skip
-    """Return a metric of a transfer that is alone in a cell; `more`: further fields."""
-    return Metric(
-        name=name, title=title, noun=noun or title, heading=heading, of=lambda measured, group: of(measured),
-        column=column or name, of_transfer=True, **more,
-    )  # fmt: skip
+def of_transfer(of: Callable[[Measured], float | None]) -> OfGroup:
+    """Return the `of` of a metric of a transfer that is alone in a cell."""
+    return lambda measured, group: of(measured)

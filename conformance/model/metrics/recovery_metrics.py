@@ -6,7 +6,7 @@ They are about the last phase (emulation/phases.py): from the last instant of th
 import math
 
 from conformance.model.metrics.group_metrics import Measured, Record, bottleneck, flows_of
-from conformance.model.metrics.metric import Metric, shared
+from conformance.model.metrics.metric import Metric
 from conformance.model.networks.flow_group import Flows
 
 NO_MOVE = "its client does not move, or it is not known how long its flows should have lasted"
@@ -99,27 +99,27 @@ def _was_to_end_s(flow: Record, group: Flows) -> float | None:
 
 #: rows of the table of metrics (metrics.py)
 ROWS: tuple[Metric, ...] = (
-    shared(  # margin: it depends on where a backed-off timer stands when an outage of 1 s ends
+    Metric(  # margin: it depends on where a backed-off timer stands when an outage of 1 s ends
         "recovery_s", "recovery", "Time from the last change of the network until flows have 90 % of their new share",
         recovery_s, unit="s", digits=2, margin=1.0, full_scale=10.0, only_above=True,
     ),
-    shared(
+    Metric(
         "recovery_lost_pct", "lost after the change",
         "Share of the packets that the bottleneck's queue dropped after the last change of the network, %",
         recovery_lost_pct, unit="%", most=100.0, digits=2, margin=0.3, full_scale=10.0, only_above=True,
     ),
-    shared(
+    Metric(
         "recovery_queue_ms", "peak queue after the change",
         "How long the bottleneck takes to send its longest queue after the last change", recovery_queue_ms, unit="ms",
         digits=1, margin=5.0, full_scale=400.0, only_above=True,
     ),
-    shared(
+    Metric(
         "later_utilization", "used after the change",
         "What the bottleneck sent after the last change of the network, over its rate", later_utilization, digits=3,
         most=1.0, margin=0.005, full_scale=1.0,
     ),
 )  # fmt: skip
-MOVE_GAP = shared(
+MOVE_GAP = Metric(
     "move_gap_s", "gap at a move", "Longest time without a packet to the client, from its move on", move_gap_s,
     unit="s", digits=3, margin=0.5, full_scale=20.0, missing=NO_MOVE,
 )  # fmt: skip

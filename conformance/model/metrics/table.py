@@ -16,33 +16,32 @@ from conformance.model.metrics import (
     request_metrics,
     transfer_metrics,
 )
-from conformance.model.metrics.metric import Metric, Timeout
-from conformance.model.metrics.metric import alone as _alone
-from conformance.model.metrics.metric import shared as _shared
+from conformance.model.metrics.metric import Metric, Timeout, of_transfer
 
-_share = functools.partial(_shared, unit="%", most=100.0)
+_share = functools.partial(Metric, unit="%", most=100.0)
 
 
 def _marked_pct(measured: group_metrics.Measured, group: str | None) -> float | None:
     return group_metrics.marked_pct(measured, group) if measured.flows else transfer_metrics.marked_pct(measured)
 
 
-UTILIZATION = _alone(
+UTILIZATION = Metric(
     "utilization", "utilization", "Utilization: goodput over bandwidth",
-    lambda measured: measured.metrics.get("utilization"), digits=2, most=1.0, margin=0.0005, full_scale=1.0,
-    full_difference=0.3, timeout=Timeout.UPPER_BOUND,
+    of_transfer(lambda measured: measured.metrics.get("utilization")), of_transfer=True, digits=2, most=1.0,
+    margin=0.0005, full_scale=1.0, full_difference=0.3, timeout=Timeout.UPPER_BOUND,
 )  # fmt: skip
 #: margin: one lost burst of a short transfer
-LOST_PCT = _alone(
-    "lost_pct", "lost", "Lost: share of the sender's bytes that never arrived, %", transfer_metrics.lost_pct,
-    noun="loss", column="lost", unit="%", digits=1, most=100.0, margin=0.3, full_scale=8.0, full_difference=3.0,
+LOST_PCT = Metric(
+    "lost_pct", "lost", "Lost: share of the sender's bytes that never arrived, %",
+    of_transfer(transfer_metrics.lost_pct), of_transfer=True, noun="loss", column="lost", unit="%", most=100.0,
+    margin=0.3, full_scale=8.0, full_difference=3.0,
 )  # fmt: skip
 #: margin: one more packet, if two acknowledgements come together
-BACK_TO_BACK = _alone(
+BACK_TO_BACK = Metric(
     "back_to_back_packets", "sent at once",
     "Packets sent back to back: 99 % of them left in bursts no longer than this",
-    lambda measured: measured.metrics.get("back_to_back_packets"), noun="burst", column="at_once", unit="packets",
-    digits=1, least=1.0, margin=1.0, only_above=True, full_scale=20.0, full_difference=10.0,
+    of_transfer(lambda measured: measured.metrics.get("back_to_back_packets")), of_transfer=True, noun="burst",
+    column="at_once", unit="packets", least=1.0, margin=1.0, only_above=True, full_scale=20.0, full_difference=10.0,
 )  # fmt: skip
 #: {name: Metric}, in the order of reports; every report shows the first two, and others only if a zone judges them
 METRICS: Mapping[str, Metric] = {
@@ -50,46 +49,47 @@ METRICS: Mapping[str, Metric] = {
     for metric in (
         UTILIZATION,
         LOST_PCT,
-        _alone(  # margin: a queue that is nearly empty may hold one packet or two
+        Metric(  # margin: a queue that is nearly empty may hold one packet or two
             "queue_mean_bdp", "mean queue", "Mean queue at the bottleneck, in bandwidth-delay products",
-            transfer_metrics.queue_mean_bdp, column="queue", unit="BDP", digits=2, margin=0.02, full_scale=1.0,
-            full_difference=0.3,
+            of_transfer(transfer_metrics.queue_mean_bdp), of_transfer=True, column="queue", unit="BDP", digits=2,
+            margin=0.02, full_scale=1.0, full_difference=0.3,
         ),
-        _alone(  # margin: pacing spreads a window over part of a round trip
-            "transfer_rtts", "transfer", "Length of the transfer, in round trips", transfer_metrics.transfer_rtts,
-            noun="length", column="transfer", unit="round trips", digits=1, margin=0.3, full_scale=10.0,
-            full_difference=3.0, missing="its client does not say when the handshake ended",
+        Metric(  # margin: pacing spreads a window over part of a round trip
+            "transfer_rtts", "transfer", "Length of the transfer, in round trips",
+            of_transfer(transfer_metrics.transfer_rtts), of_transfer=True, noun="length", column="transfer",
+            unit="round trips", margin=0.3, full_scale=10.0, full_difference=3.0,
+            missing="its client does not say when the handshake ended",
         ),
         BACK_TO_BACK,
-        _alone(  # margin: one sample of the trace more or less, in a minute
+        Metric(  # margin: one sample of the trace more or less, in a minute
             "loss_events_per_min", "loss events",
             "Loss events a minute: how often the bottleneck's queue overflows after slow start",
-            transfer_metrics.loss_events_per_min, noun="rate of loss events", column="loss_events", unit="a minute",
-            digits=1, margin=0.3, full_scale=30.0, full_difference=10.0,
+            of_transfer(transfer_metrics.loss_events_per_min), of_transfer=True, noun="rate of loss events",
+            column="loss_events", unit="a minute", margin=0.3, full_scale=30.0, full_difference=10.0,
         ),
-        _shared(
+        Metric(
             "group_goodput_mbps", "goodput", "Goodput of all flows of a group together", group_metrics.goodput_mbps,
             unit="Mbit/s", digits=2, margin=0.1, full_scale=100.0,
         ),
-        _shared(
+        Metric(
             "flow_goodput_mbps", "goodput of a flow", "Mean goodput of a group's flows, each over its own time",
             group_metrics.flow_goodput_mbps, unit="Mbit/s", digits=2, margin=0.1, full_scale=100.0,
         ),
-        _shared(
+        Metric(
             "link_utilization", "link utilization",
             "Bytes of a group's flows over what their bottleneck can carry from the first start to the last end",
             group_metrics.link_utilization, digits=3, most=1.0, margin=0.005, full_scale=1.0,
         ),
-        _shared(
+        Metric(
             "share", "share", "Share of a group in the goodput of all flows", group_metrics.share, digits=3, most=1.0,
             margin=0.01, full_scale=1.0,
         ),
-        _shared(
+        Metric(
             "jain_index", "Jain's index", "Jain's index of the goodputs of a group's flows", group_metrics.jain_index,
             digits=3, most=1.0, margin=0.01, full_scale=1.0, only_below=True,
         ),
         *(
-            _shared(
+            Metric(
                 f"fct_p{percent}_s", f"completion p{percent}",
                 f"Completion time of a group's flows, percentile {percent}", group_metrics.completion_s(percent),
                 unit="s", digits=2, margin=0.05, full_scale=100.0, missing="its flows did not complete",
@@ -97,33 +97,33 @@ METRICS: Mapping[str, Metric] = {
             for percent in (50, 95, 99)
         ),
         *(
-            _shared(
+            Metric(
                 f"queue_delay_{quantile}_ms", f"queue delay {quantile}",
                 f"How long packets waited in the bottleneck's queue, {quantile}",
                 group_metrics.queue_delay_ms(quantile), unit="ms", digits=2, margin=0.5, full_scale=100.0,
             )
             for quantile in ("p50", "p95", "p99")
         ),
-        _shared(
+        Metric(
             "retransmitted_pct", "retransmitted", "Share of the bytes sent that were retransmissions, %",
             group_metrics.retransmitted_pct, unit="%", digits=2, most=100.0, margin=0.2, full_scale=10.0,
             missing="only the kernel's TCP says what it retransmits",
         ),
         *(
-            _shared(
+            Metric(
                 f"rtt_{quantile}_ms", f"smoothed RTT {quantile}",
                 f"Smoothed round-trip time of the senders, {quantile}", group_metrics.rtt_ms(quantile), unit="ms",
                 digits=1, margin=0.5, full_scale=200.0, missing="only the kernel's TCP says what it measures",
             )
             for quantile in ("mean", "p95")
         ),
-        _shared(
+        Metric(
             "latency_mean_ms", "latency",
             "Round-trip time of the empty path plus the mean time in the bottleneck's queue",
             group_metrics.latency_mean_ms, unit="ms", digits=2, margin=0.5, full_scale=200.0,
         ),
         *download_metrics.ROWS,
-        _shared(
+        Metric(
             "overhead_pct", "overhead", "IP bytes sent beyond those acknowledged, %", group_metrics.overhead_pct,
             unit="%", digits=2, margin=0.2, full_scale=20.0, missing="only the kernel's TCP says what it sends",
         ),
@@ -151,19 +151,19 @@ METRICS: Mapping[str, Metric] = {
             missing="no zone says what the others have beside their own kind", against=group_metrics.harm_pct,
         ),
         *(
-            _shared(
+            Metric(
                 f"request_p{percent}_s", f"request p{percent}",
                 f"Time from a request to the end of its body, percentile {percent}", request_metrics.request_s(percent),
                 unit="s", digits=3, margin=0.01, full_scale=10.0, missing="its requests did not complete",
             )
             for percent in (50, 95)
         ),
-        _shared(
+        Metric(
             "last_request_s", "last request", "Time from a flow's last request to the end of its body, mean over flows",
             request_metrics.last_request_s, unit="s", digits=2, margin=0.05, full_scale=100.0,
             missing="its last request did not complete",
         ),
-        _shared(
+        Metric(
             "bulk_goodput_mbps", "bulk goodput",
             "Goodput of a flow's largest body from the request on, mean over flows", request_metrics.bulk_goodput_mbps,
             unit="Mbit/s", digits=2, margin=0.1, full_scale=100.0, missing="its largest body did not complete",
@@ -171,7 +171,7 @@ METRICS: Mapping[str, Metric] = {
         *recovery_metrics.ROWS,
         *delivery_metrics.ROWS,
         recovery_metrics.MOVE_GAP,
-        _shared(
+        Metric(
             "convergence_s", "convergence", "Time from the last start until each flow stays near its share for 5 s",
             group_metrics.convergence_s, unit="s", margin=1.0, full_scale=30.0, missing="its flows did not converge",
         ),

@@ -11,13 +11,13 @@ from conformance import __version__
 from conformance.model.judging import statistics
 from conformance.model.judging.verdict import ALPHA, Status
 from conformance.model.metrics.metric import Metric
-from conformance.model.metrics.table import LOST_PCT, UTILIZATION, others
+from conformance.model.metrics.table import others
 from conformance.model.networks.place import Cell, number
 from conformance.model.trials.trial import Measurement, Outcome
 from conformance.reporting.heatmaps import CellResult, Heatmap, Series
 from conformance.results.source import File
 from conformance.support import extras
-from conformance.support.record import At, Record, filled, plain
+from conformance.support.record import At, Record, filled, follow, plain
 
 _TEXT, _NUMBER, _COUNT = "string", "double", "int32"
 #: a value in the table of cells; None if it is not known
@@ -26,52 +26,34 @@ Of = Callable[[Series, Cell], Value]
 
 
 @dataclasses.dataclass(frozen=True)
+class _Cell:
+    """A cell of a series, from which columns are read by paths: `utilization` and `lost` are its results."""
+
+    series: Series
+    cell: Cell
+
+    @property
+    def utilization(self) -> CellResult:
+        return self.series.utilization.results[self.cell]
+
+    @property
+    def lost(self) -> CellResult:
+        return self.series.lost.results[self.cell]
+
+
+@dataclasses.dataclass(frozen=True)
 class Column:
-    """A column of the table of cells. `kind`: its type in Arrow. `of`: from (series, cell) to its value or None."""
+    """A column of the table of cells. `kind`: its type in Arrow. `at`: a path of a _Cell, or a function."""
 
     name: str
     kind: str
     about: str
-    of: Of
+    at: str | Of
 
-
-def _shown(series: Series, metric: Metric) -> Heatmap:
-    """Return the heatmap of one of the two metrics that every series has."""
-    return series.utilization if metric is UTILIZATION else series.lost
-
-
-def _result(metric: Metric, name: str) -> Of:
-    return lambda series, cell: getattr(_shown(series, metric).results[cell], name)
-
-
-def _utilization(name: str) -> Of:
-    return _result(UTILIZATION, name)
-
-
-def _scheme(name: str) -> Of:
-    return lambda series, cell: getattr(series.scheme, name)
-
-
-def _setting(name: str) -> Of:
-    return lambda series, cell: getattr(series.setting, name)
-
-
-def _transfer_s(series: Series, _cell: Cell) -> int | float:
-    return number(series.setting.transfer_s)
-
-
-def _edge(metric: Metric, side: int) -> Of:
-    """Return the function for one end of the median's interval, whose value is None if there is no interval."""
-
-    def of(series: Series, cell: Cell) -> Value:
-        interval = _shown(series, metric).results[cell].interval
-        return None if interval is None else interval[side]
-
-    return of
-
-
-def _permitted(metric: Metric, side: str) -> Of:
-    return lambda series, cell: getattr(_shown(series, metric).results[cell].permitted, side, None)
+    def of(self, series: Series, cell: Cell) -> Value:
+        """Return the value of a cell; None if it is not known."""
+        value: Value = follow(_Cell(series, cell), self.at) if isinstance(self.at, str) else self.at(series, cell)
+        return value
 
 
 def _outcomes(outcome: Outcome) -> Of:
@@ -112,49 +94,50 @@ def _others() -> Iterator[Column]:
 
 
 _FIRST_COLUMNS = (
-    Column("algorithm", _TEXT, "the algorithm that the stack claims to run", _scheme("algorithm")),
-    Column("stack", _TEXT, "adapter's name", _scheme("stack")),
-    Column("stack_version", _TEXT, "version that the stack reports", _scheme("stack_version")),
-    Column("stack_digest", _TEXT, "digest of everything that went into the stack", _scheme("stack_digest")),
-    Column("client", _TEXT, "client that fetched, and its version, if stated", _scheme("client_and_version")),
-    Column("kernel_release", _TEXT, "guest kernel", _scheme("kernel_release")),
-    Column("kernel_digest", _TEXT, "digest of the guest kernel", _scheme("kernel_digest")),
-    Column("lab_digest", _TEXT, "digest of the suite's code in the guest", lambda s, c: s.utilization.lab_digest),
-    Column("room", _TEXT, "virtual or host", lambda s, c: s.utilization.room),
-    Column("profile", _TEXT, "name of the settings other than the cell", _setting("profile")),
-    Column("profile_digest", _TEXT, "digest of those settings", _setting("profile_digest")),
-    Column("queue", _TEXT, "queue at the bottleneck", _setting("queue")),
-    Column("offload", "bool", "segmentation offload", _setting("offload")),
-    Column("transfer_s", _NUMBER, "length of a transfer, in seconds at the link's rate", _transfer_s),
-    Column("rival", _TEXT, "congestion control of the flow that shared the bottleneck", _setting("rival")),
-    Column("cell", _TEXT, "the cell's id", lambda s, c: c.id),
-    Column("bandwidth_mbps", _NUMBER, "bandwidth of the bottleneck", lambda s, c: c.bandwidth_mbps),
-    Column("one_way_delay_ms", _NUMBER, "half of the round-trip time", lambda s, c: c.one_way_delay_ms),
-    Column("loss_pct", _NUMBER, "random loss in each direction", lambda s, c: c.loss_pct),
-    Column("trials", _COUNT, "trials made", _utilization("n")),
+    Column("algorithm", _TEXT, "the algorithm that the stack claims to run", "series.scheme.algorithm"),
+    Column("stack", _TEXT, "adapter's name", "series.scheme.stack"),
+    Column("stack_version", _TEXT, "version that the stack reports", "series.scheme.stack_version"),
+    Column("stack_digest", _TEXT, "digest of everything that went into the stack", "series.scheme.stack_digest"),
+    Column("client", _TEXT, "client that fetched, and its version, if stated", "series.scheme.client_and_version"),
+    Column("kernel_release", _TEXT, "guest kernel", "series.scheme.kernel_release"),
+    Column("kernel_digest", _TEXT, "digest of the guest kernel", "series.scheme.kernel_digest"),
+    Column("lab_digest", _TEXT, "digest of the suite's code in the guest", "series.utilization.lab_digest"),
+    Column("room", _TEXT, "virtual or host", "series.utilization.room"),
+    Column("profile", _TEXT, "name of the settings other than the cell", "series.setting.profile"),
+    Column("profile_digest", _TEXT, "digest of those settings", "series.setting.profile_digest"),
+    Column("queue", _TEXT, "queue at the bottleneck", "series.setting.queue"),
+    Column("offload", "bool", "segmentation offload", "series.setting.offload"),
+    Column("transfer_s", _NUMBER, "length of a transfer, in seconds at the link's rate",
+           lambda series, cell: number(series.setting.transfer_s)),
+    Column("rival", _TEXT, "congestion control of the flow that shared the bottleneck", "series.setting.rival"),
+    Column("cell", _TEXT, "the cell's id", "cell.id"),
+    Column("bandwidth_mbps", _NUMBER, "bandwidth of the bottleneck", "cell.bandwidth_mbps"),
+    Column("one_way_delay_ms", _NUMBER, "half of the round-trip time", "cell.one_way_delay_ms"),
+    Column("loss_pct", _NUMBER, "random loss in each direction", "cell.loss_pct"),
+    Column("trials", _COUNT, "trials made", "utilization.n"),
     Column("trials_ok", _COUNT, "transfers that completed", _outcomes(Outcome.OK)),
     Column("trials_timeout", _COUNT, "transfers that took too long; their utilization is an upper bound",
            _outcomes(Outcome.TIMEOUT)),
     Column("trials_error", _COUNT, "trials that failed", _outcomes(Outcome.ERROR)),
-    Column("utilization", _NUMBER, "median of goodput over bandwidth", _utilization("value")),
-    Column("utilization_low", _NUMBER, "90 % interval of the median, lower end", _edge(UTILIZATION, 0)),
-    Column("utilization_high", _NUMBER, "90 % interval of the median, upper end", _edge(UTILIZATION, 1)),
-    Column("utilization_min", _NUMBER, "lowest value of a trial", _utilization("low")),
-    Column("utilization_max", _NUMBER, "highest value of a trial", _utilization("high")),
-    Column("permitted_low", _NUMBER, "zone of utilization, lower end", _permitted(UTILIZATION, "low")),
-    Column("permitted_high", _NUMBER, "zone of utilization, upper end", _permitted(UTILIZATION, "high")),
-    Column("verdict", _TEXT, "verdict on utilization", _utilization("status")),
-    Column("lost_pct", _NUMBER, "median share of the sender's bytes that never arrived", _result(LOST_PCT, "value")),
-    Column("lost_low", _NUMBER, "90 % interval of the median, lower end", _edge(LOST_PCT, 0)),
-    Column("lost_high", _NUMBER, "90 % interval of the median, upper end", _edge(LOST_PCT, 1)),
-    Column("lost_permitted_low", _NUMBER, "zone of loss, lower end", _permitted(LOST_PCT, "low")),
-    Column("lost_permitted_high", _NUMBER, "zone of loss, upper end", _permitted(LOST_PCT, "high")),
-    Column("lost_verdict", _TEXT, "verdict on loss", _result(LOST_PCT, "status")),
+    Column("utilization", _NUMBER, "median of goodput over bandwidth", "utilization.value"),
+    Column("utilization_low", _NUMBER, "90 % interval of the median, lower end", "utilization.interval.0"),
+    Column("utilization_high", _NUMBER, "90 % interval of the median, upper end", "utilization.interval.1"),
+    Column("utilization_min", _NUMBER, "lowest value of a trial", "utilization.low"),
+    Column("utilization_max", _NUMBER, "highest value of a trial", "utilization.high"),
+    Column("permitted_low", _NUMBER, "zone of utilization, lower end", "utilization.permitted.low"),
+    Column("permitted_high", _NUMBER, "zone of utilization, upper end", "utilization.permitted.high"),
+    Column("verdict", _TEXT, "verdict on utilization", "utilization.status"),
+    Column("lost_pct", _NUMBER, "median share of the sender's bytes that never arrived", "lost.value"),
+    Column("lost_low", _NUMBER, "90 % interval of the median, lower end", "lost.interval.0"),
+    Column("lost_high", _NUMBER, "90 % interval of the median, upper end", "lost.interval.1"),
+    Column("lost_permitted_low", _NUMBER, "zone of loss, lower end", "lost.permitted.low"),
+    Column("lost_permitted_high", _NUMBER, "zone of loss, upper end", "lost.permitted.high"),
+    Column("lost_verdict", _TEXT, "verdict on loss", "lost.status"),
     Column("goodput_mbps", _NUMBER, "median", _median("goodput_mbps")),
     Column("completion_s", _NUMBER, "median", _median("completion_s")),
     Column("min_rtt_ms", _NUMBER, "median of the minimum RTT, which only Linux TCP reports", _median("min_rtt_ms")),
 )  # fmt: skip
-_LAST_COLUMN = Column("message", _TEXT, "why there is no result, if there is none", _utilization("message"))
+_LAST_COLUMN = Column("message", _TEXT, "why there is no result, if there is none", "utilization.message")
 
 
 def columns() -> tuple[Column, ...]:

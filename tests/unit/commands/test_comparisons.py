@@ -24,8 +24,7 @@ from conformance.model.networks.setting import Setting
 from conformance.model.studies.comparison import Movement
 from conformance.model.trials.trial import Outcome
 from conformance.reporting.text import compare as compared
-from conformance.reporting.text import cross as crossed
-from conformance.reporting.text import studies
+from conformance.reporting.text import dev, studies
 from conformance.reporting.text.progress import ConsoleNotes
 from conformance.results import store
 from conformance.support import schema
@@ -132,7 +131,7 @@ def test_cross(world, changes, status, words):
     found = cross.compute(BBR, trials=5, first_seed=1, **shared)
     assert found.exit_status == status
     schema.check("cross", printed(found), "cross")
-    crossed.show(found, shared["notes"].console)
+    dev.show_crossed(found, shared["notes"].console)
     said = shared["notes"].console.export_text()
     assert words in said and " trials\n" in said.partition("cross: fake, bbrv1, bbrv2, bbrv3: ")[2]
 
