@@ -8,7 +8,7 @@ from conformance.kernel import store
 from conformance.kernel.store import Kernel
 from conformance.lab import manifest
 from conformance.lab.manifest import Manifest, NotPublic
-from conformance.support.record import At, Record, Text
+from conformance.support.record import At, Record
 
 
 class AdapterRecord(Record):
@@ -37,23 +37,13 @@ def adapters() -> Adapters:
     return Adapters(adapters=tuple(manifest.shipped()), not_public=tuple(manifest.not_public()))
 
 
-class KernelRecord(Record):
-    name: str
-    release: str
-    digest: str
-    source: str
-    binary: Text
-    patches: list[str]
-    parameters: dict[str, str]
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Kernels(Result):
     """The guest kernels that are built."""
 
     SCHEMA = "kernel-list"
 
-    kernels: Annotated[tuple[Kernel, ...], list[KernelRecord]]
+    kernels: tuple[Kernel, ...]
 
 
 def kernels() -> Kernels:

@@ -64,6 +64,8 @@ def load(results: Sequence[str | pathlib.Path], chosen: Selection = Selection())
 class PredictionTable:
     """Predictions for the same paths, {name: predictions}; `where` names the paths in words."""
 
+    SHOWN = ("where", "rows")
+
     where: str
     predictions: Mapping[str, Sequence[Prediction]]
 
@@ -115,11 +117,6 @@ class RowRecord(Record):
     filters: list[FilterRecord]
 
 
-class TableRecord(Record):
-    where: str
-    rows: list[RowRecord]
-
-
 class PredictionRecord(Record):
     path: Annotated[str, At("0.id")]
     path_class: Annotated[str, At("0.path_class")] = msgspec.field(name="class")
@@ -130,31 +127,20 @@ class PredictionRecord(Record):
     end_to_end_mbps: Annotated[list[float] | None, At("2.end_to_end")]
 
 
-class AnalysisRecord(Record):
-    transfer_s: float
-    schemes: list[MeasuredSchemeRecord]
-    #: Empty if one path was requested.
-    tables: list[TableRecord]
-    #: Null if it was not requested.
-    interpolation: list[InterpolationError] | None
-    predictions: Annotated[list[PredictionRecord], At("drawn")]
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis(Result):
-    """Where a proxy would help. `tables` is empty if only one path was requested.
-
-    `interpolation` is None if it was not requested. `predictions`: {path to be drawn: {scheme: prediction}}.
-    """
+    """Where a proxy would help. `predictions`: {path to be drawn: {scheme: prediction}}."""
 
     SCHEMA = "split-analyze"
-    RECORD = AnalysisRecord
+    SHOWN = ("transfer_s", "schemes", "tables", "interpolation", "predictions=drawn")
 
     measured: Measured
     transfer_s: float
     #: wall seconds that the first table took
     took_s: float = 0.0
+    #: Empty if one path was requested.
     tables: tuple[PredictionTable, ...] = ()
+    #: Null if it was not requested.
     interpolation: tuple[InterpolationError, ...] | None = None
     predictions: Mapping[Path, Mapping[str, Prediction]]
 
@@ -164,7 +150,7 @@ class Analysis(Result):
         return [_scheme(name, list(cells.values())) for name, cells in self.measured.items()]
 
     @property
-    def drawn(self) -> list[tuple[Path, str, Prediction]]:
+    def drawn(self) -> Annotated[list[tuple[Path, str, Prediction]], list[PredictionRecord]]:
         """The predictions to be drawn, path by path, with their schemes."""
         return [(path, scheme, of) for path, by_scheme in self.predictions.items() for scheme, of in by_scheme.items()]
 

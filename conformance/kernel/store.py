@@ -15,6 +15,7 @@ import pathlib
 import re
 import shlex
 from collections.abc import Mapping
+from typing import Annotated
 
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
@@ -43,6 +44,8 @@ _VALUE = re.compile(r"[A-Za-z0-9_.-]{1,64}\Z")
 class Kernel:
     """A built kernel; `release` is the release that it reports."""
 
+    SHOWN = ("name", "release", "digest", "source", "binary", "patches", "parameters")
+
     name: str
     digest: str
     release: str
@@ -52,7 +55,7 @@ class Kernel:
     #: whether it can run programs under seccomp instead of ptrace
     seccomp: bool = False
     #: ((module.name, value), ...) of a variant, in order of name
-    parameters: tuple[tuple[str, str], ...] = ()
+    parameters: Annotated[tuple[tuple[str, str], ...], dict[str, str]] = ()
 
 
 def check_name(name: str) -> str:

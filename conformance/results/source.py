@@ -26,7 +26,9 @@ class File:
     """One results file, by its content and its name without folder, because reports do not reveal where it is."""
 
     name: str
+    #: The first 16 hexadecimal digits of the SHA-256.
     digest: str
+    #: Number of lines.
     trials: int
 
 

@@ -186,14 +186,6 @@ def parquet_bytes(all_series: Iterable[Series]) -> bytes:
 SUMMARY = "summary/1"
 
 
-class FileRecord(Record):
-    name: str
-    #: The first 16 hexadecimal digits of the SHA-256.
-    digest: str
-    #: Number of lines.
-    trials: int
-
-
 class ShiftsRecord(Record):
     less: Annotated[float | None, At("down")]
     more: Annotated[float | None, At("up")]
@@ -253,16 +245,14 @@ class SummaryRecord(Record):
 
     suite_version: str
     #: The results files that it was made from.
-    results: list[FileRecord]
+    results: list[File]
     #: One for each scheme under each profile, as measured by one version of the lab.
     schemes: list[SeriesRecord]
 
 
 def summary(all_series: Iterable[Series], files: Iterable[File]) -> SummaryRecord:
     """Return the record of the document that `export json` writes."""
-    return SummaryRecord(
-        suite_version=__version__, results=filled(list[FileRecord], files), schemes=[*map(_series, all_series)]
-    )
+    return SummaryRecord(suite_version=__version__, results=[*files], schemes=[*map(_series, all_series)])
 
 
 def summary_json(all_series: Iterable[Series], files: Iterable[File]) -> bytes:
