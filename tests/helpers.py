@@ -15,6 +15,7 @@ from conformance.model.networks.links import WAYS
 from conformance.model.networks.place import Cell
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement, Outcome, Scheme, Trial
+from conformance.results import store
 
 CELL = Cell(10, 20, 1)
 
@@ -64,6 +65,19 @@ def trial(seed=1, cell=CELL, algorithm="cubic", lab_digest="7" * 16, **scheme_ch
         room="virtual",
         lab_digest=lab_digest,
     )
+
+
+def trial_at(setting, seed=1, of=None):
+    """Return a trial of a setting; `of`: its scheme."""
+    return Trial(setting=setting, scheme=of or scheme(), seed=seed, room="virtual", lab_digest="7" * 16)
+
+
+def stored(path, measurements):
+    """Write a results file that holds these measurements, and return its path."""
+    kept = store.Store(path)
+    for made in measurements:
+        kept.add(made)
+    return path
 
 
 def measurement(utilization=0.5, seed=1, outcome=Outcome.OK, message=None, **trial_changes):
@@ -276,7 +290,6 @@ EVIL = "<script>alert('x')</script>\"&<img src=x onerror=alert(1)>"
 
 def results_file(path):
     """Write result lines of every kind: each verdict, TCP and UDP, old and new traces, an evil stack; return `path`."""
-    from conformance.results import store
 
     def with_evidence(made, **options):
         evidence = {"interfaces": counted(1000, 981), "trace": trace(**options), "kernel_release": "6.12.0"}
@@ -308,10 +321,7 @@ def results_file(path):
         measurement(seed=1, outcome=Outcome.UNSUPPORTED, message="no prague here", algorithm="prague"),
         *with_evidence(measurements(ok, algorithm="newalgo")),
     ]
-    kept = store.Store(path)
-    for line in lines:
-        kept.add(line)
-    return path
+    return stored(path, lines)
 
 
 def counted(sent, came):

@@ -6,6 +6,12 @@ from conformance.engine import benches
 from conformance.model.errors import UserError
 
 
+@pytest.fixture(scope="module")
+def bench():
+    """Return the bench of the guest kernel's own TCP."""
+    return benches.find()
+
+
 @pytest.fixture(scope="session")
 def bench_of():
     """Return a function that gives a stack's bench by name; if it is not built, it skips the test and says why."""

@@ -8,7 +8,6 @@ import pytest
 from helpers import line
 
 from conformance.catalogue import scenarios
-from conformance.engine import benches
 from conformance.model.metrics import table as metrics
 from conformance.model.trials.trial import Outcome
 
@@ -16,11 +15,6 @@ pytestmark = pytest.mark.guest
 
 DOCUMENT = json.loads(scenarios.files()["bond-options"].read_text())
 MOST_MBPS = {"5:5": 40, "9:1": 200 / 9}
-
-
-@pytest.fixture(scope="module")
-def bench():
-    return benches.find()
 
 
 def document(size=4_000_000, sender="kernel"):

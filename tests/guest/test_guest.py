@@ -14,7 +14,7 @@ import pytest
 from helpers import line
 
 from conformance.catalogue import documents
-from conformance.engine import benches, runs
+from conformance.engine import runs
 from conformance.lab import cores, job, virtual
 from conformance.lab.adapter import load
 from conformance.model.networks.place import Cell
@@ -27,11 +27,6 @@ pytestmark = pytest.mark.guest
 
 SHORT = Cell(10, 5, 0)
 LINUX_TCP = "/run/suite/adapters/linux-tcp/linux-tcp"
-
-
-@pytest.fixture(scope="module")
-def bench():
-    return benches.find()
 
 
 def short(cell=SHORT, **overrides):

@@ -6,7 +6,6 @@ import threading
 import pytest
 from test_scenario_guest import FIFO, kernels, measure, network
 
-from conformance.engine import benches
 from conformance.model.emulation import rtnl
 from conformance.model.trials.trial import Outcome
 
@@ -17,11 +16,6 @@ APART_MS = 3
 RECEIVERS = ("net.ipv4.tcp_congestion_control", "dctcp")
 DCTCP = {**kernels(1, seconds=6, start={}), "name": "test", "algorithm": "dctcp", "ecn": True}
 CUBIC = {**kernels(1, start={}), "name": "other", "ecn": False, "judged": False}
-
-
-@pytest.fixture(scope="module")
-def bench():
-    return benches.find()
 
 
 def dual(flows, **queue):

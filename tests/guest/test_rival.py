@@ -5,7 +5,6 @@ from helpers import line, setting
 from test_guest import go
 
 from conformance.catalogue import documents
-from conformance.engine import benches
 from conformance.model.errors import UserError
 from conformance.model.networks.place import Cell
 from conformance.model.networks.setting import Setting
@@ -40,11 +39,6 @@ def test_a_rival_and_its_topology_need_each_other(changes):
 def test_a_path_of_two_segments_has_no_rival():
     with pytest.raises(UserError, match="cannot have a rival"):
         documents.path("competing", (CELL, CELL))
-
-
-@pytest.fixture(scope="module")
-def bench():
-    return benches.find()
 
 
 @pytest.mark.guest

@@ -8,7 +8,6 @@ import pytest
 from helpers import line
 
 from conformance.catalogue import documents, scenarios
-from conformance.engine import benches
 from conformance.model.metrics import table as metrics
 from conformance.model.networks.place import Cell, Point
 from conformance.model.networks.scenario import Scenario
@@ -20,11 +19,6 @@ pytestmark = pytest.mark.guest
 SYSCTLS = dict(documents.profile("packets", Cell(10, 20, 0)).sysctls)
 #: bytes before a segment's data: Ethernet, IP, TCP with timestamps
 HEADERS_BYTES = 14 + 20 + 32
-
-
-@pytest.fixture(scope="module")
-def bench():
-    return benches.find()
 
 
 def network(flows, data, **more):

@@ -9,7 +9,6 @@ import pytest
 from helpers import line
 from test_scenario_guest import FIFO, kernels, network
 
-from conformance.engine import benches
 from conformance.lab import job, two_passes
 from conformance.lab.reader import Reader
 from conformance.model.diagnosis import pcap
@@ -26,11 +25,6 @@ LATE_NS = 1000
 FLOW = kernels(1, seconds=4, start={})
 #: a link so fast that a packet comes every 12 us, with a queue that holds all of them
 FAST = {"rate_mbps": 1000, "delay_ms": 1, "queue": {"kind": "bfifo", "size": 1_000_000, "unit": "bytes"}}
-
-
-@pytest.fixture(scope="module")
-def bench():
-    return benches.find()
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import threading
 import pytest
 
 from conformance.catalogue import documents
-from conformance.engine import benches
 from conformance.lab import job, proxy
 from conformance.model.networks.place import Cell
 from conformance.model.networks.proxy import Proxy
@@ -22,11 +21,6 @@ TESTS = str(paths.PACKAGE.parent / "tests")
 CACHE = str(paths.cache())
 #: the lossy half is short and the long one has no loss: end to end, CUBIC meets the losses with a long round trip
 PATH = (Cell(10, 40, 0), Cell(10, 2, 3))
-
-
-@pytest.fixture(scope="module")
-def bench():
-    return benches.find()
 
 
 def path(through=None, segments=PATH, **overrides):

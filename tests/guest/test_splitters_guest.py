@@ -8,17 +8,11 @@ import pytest
 from helpers import line
 
 from conformance.catalogue import scenarios
-from conformance.engine import benches
 from conformance.model.trials.trial import Outcome
 
 pytestmark = pytest.mark.guest
 
 DOCUMENT = json.loads(scenarios.files()["three-sections"].read_text())
-
-
-@pytest.fixture(scope="module")
-def bench():
-    return benches.find()
 
 
 def document(seconds=8, rival=False):

@@ -10,18 +10,12 @@ import pytest
 from helpers import line
 from test_guest import go, guests, short
 
-from conformance.engine import benches
 from conformance.lab import calibrations, virtual
 from conformance.model.judging import grid
 from conformance.model.networks.place import Cell
 from conformance.model.trials.trial import Outcome
 
 pytestmark = pytest.mark.guest
-
-
-@pytest.fixture(scope="module")
-def bench():
-    return benches.find()
 
 
 @pytest.fixture(autouse=True)

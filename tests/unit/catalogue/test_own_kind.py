@@ -10,7 +10,6 @@ from conformance.catalogue import baseline, derive, documents, own_kind, scenari
 from conformance.model.errors import UserError
 from conformance.model.judging import zone as zones
 from conformance.model.metrics import group_metrics
-from conformance.model.trials.trial import Trial
 
 VALUE = {
     "jain_index": 0.9, "unequal_pct": 10.0, "harm_pct": 20.0, "share": 0.5, "fct_p50_s": 1.0, "dropped_pct": 1.0,
@@ -26,10 +25,7 @@ def trials(algorithm, mbps, setting=ELSEWHERE, n=20, rival="cubic", name=None, *
     """Return trials in which the other flow has `mbps` while both run."""
     made = []
     for seed in range(1, n + 1):
-        trial = Trial(
-            setting=setting, scheme=dataclasses.replace(helpers.scheme(algorithm), **scheme), seed=seed,
-            room="virtual", lab_digest="7" * 16,
-        )  # fmt: skip
+        trial = helpers.trial_at(setting, seed, dataclasses.replace(helpers.scheme(algorithm), **scheme))
         m = helpers.shared_measurement(trial, VALUE)
         flows = [flow if flow["judged"] else flow | {"goodput_series_mbps": [mbps] * 10} for flow in m.flows]
         names = {"test": {"name": name or algorithm}, "other": {"name": rival}}

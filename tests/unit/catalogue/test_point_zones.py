@@ -15,7 +15,6 @@ from conformance.model.judging import expectation, grid
 from conformance.model.judging import zone as zones
 from conformance.model.judging.session import plan
 from conformance.model.networks.place import Cell, Point
-from conformance.model.trials.trial import Trial
 from conformance.suite import cases
 
 POINTS = tuple(Point((("flows", count),)) for count in (2, 4, 8))
@@ -30,10 +29,7 @@ def measurements(points=POINTS, trials=20, algorithm="cubic"):
     scheme = helpers.scheme(algorithm)
     return [
         helpers.shared_measurement(
-            Trial(
-                setting=scenarios.setting("fairness", point), scheme=scheme, seed=seed, room="virtual",
-                lab_digest="7" * 16,
-            ),
+            helpers.trial_at(scenarios.setting("fairness", point), seed, scheme),
             VALUE | {"jain_index": 0.89 + 0.001 * seed},
         )
         for point in points

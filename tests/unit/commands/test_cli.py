@@ -7,7 +7,7 @@ import tempfile
 
 import click.testing
 import pytest
-from helpers import measurements
+from helpers import measurements, stored
 
 from conformance.catalogue import documents, lint, mutant_record
 from conformance.cli import main
@@ -28,10 +28,7 @@ def run(tmp_path, monkeypatch):
 @pytest.fixture
 def results(tmp_path):
     path = tmp_path / "results.jsonl"
-    kept = store.Store(path)
-    for m in measurements([0.42, 0.41, 0.43, 0.44, 0.40]):
-        kept.add(m)
-    return path
+    return stored(path, measurements([0.42, 0.41, 0.43, 0.44, 0.40]))
 
 
 @pytest.mark.parametrize(
@@ -105,9 +102,7 @@ def test_report_writes_a_page_that_opens_from_disk(run, results, tmp_path):
 
 def test_what_a_stack_calls_itself_is_escaped(run, tmp_path):
     path = tmp_path / "evil.jsonl"
-    kept = store.Store(path)
-    for m in measurements([0.4] * 5, stack_version="<script>alert(1)</script>", stack="evil<b>"):
-        kept.add(m)
+    stored(path, measurements([0.4] * 5, stack_version="<script>alert(1)</script>", stack="evil<b>"))
     assert run("report", path).exit_code == 0
     for path in (tmp_path / "report").glob("*.html"):
         page = path.read_text()

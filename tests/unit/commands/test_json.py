@@ -148,10 +148,7 @@ def test_exports(run, tmp_path):
 def test_merges(run, tmp_path):
     shards = []
     for name, cell in (("a", helpers.CELL), ("b", Cell(10, 1, 0))):
-        shard = store.Store(tmp_path / name)
-        for m in helpers.measurements([0.2, 0.4], cell=cell):
-            shard.add(m)
-        shards.append(str(shard.path))
+        shards.append(str(helpers.stored(tmp_path / name, helpers.measurements([0.2, 0.4], cell=cell))))
     found = run("merge", *shards, "--out", tmp_path / "all.jsonl")
     assert (found["trials"], found["left_out"]) == (4, [])
 

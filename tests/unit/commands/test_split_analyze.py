@@ -7,7 +7,7 @@ import json
 import click.testing
 import pytest
 import rich.console
-from helpers import changed, measurements
+from helpers import changed, measurements, stored
 
 from conformance import cli
 from conformance.commands import fidelity, split_analyze
@@ -18,7 +18,6 @@ from conformance.model.networks.place import Cell
 from conformance.model.split import split_rates
 from conformance.model.trials import grouping
 from conformance.reporting.text import split as drawing
-from conformance.results import store
 from conformance.support import paths, schema
 
 CELL = Cell(10, 20, 1)
@@ -45,10 +44,7 @@ def results(tmp_path):
     """Return a function (name, measurements) that writes a results file and returns its path."""
 
     def write(name, measured):
-        file = store.Store(tmp_path / name)
-        for m in measured:
-            file.add(m)
-        return file.path
+        return stored(tmp_path / name, measured)
 
     return write
 

@@ -11,7 +11,6 @@ from conformance.commands import zones_margins
 from conformance.commands.result import printed
 from conformance.model.errors import UserError
 from conformance.model.networks.place import Point
-from conformance.model.trials.trial import Trial
 from conformance.results import store
 
 VALUE = {
@@ -28,7 +27,7 @@ def results(tmp_path):
     for stack in ("quinn", "s2n-quic"):
         scheme = helpers.scheme("cubic", stack=stack)
         for seed in range(1, 6):
-            trial = Trial(setting=setting, scheme=scheme, seed=seed, room="virtual", lab_digest="7" * 16)
+            trial = helpers.trial_at(setting, seed, scheme)
             kept.add(helpers.shared_measurement(trial, VALUE))
     return kept.path
 
@@ -66,10 +65,8 @@ def test_without_record_nothing_is_kept(results, kept):
 
 
 def test_a_trial_in_two_files_counts_once(results, kept, tmp_path):
-    more = store.Store(tmp_path / "copy.jsonl")
-    for measurement in store.read(results)[:3]:
-        more.add(measurement)
-    assert printed(zones_margins.compute([results, more.path])) == printed(zones_margins.compute([results]))
+    more = helpers.stored(tmp_path / "copy.jsonl", store.read(results)[:3])
+    assert printed(zones_margins.compute([results, more])) == printed(zones_margins.compute([results]))
 
 
 def test_trials_of_two_builds_are_not_pooled(results, kept, tmp_path):

@@ -4,7 +4,7 @@ import contextlib
 import copy
 
 import pytest
-from helpers import NETWORK, facts, scheme, setting
+from helpers import NETWORK, facts, scheme, setting, trial_at
 from hypothesis import example, given
 from hypothesis import strategies as st
 from test_calibration import GOOD, QDISCS
@@ -19,7 +19,7 @@ from conformance.model.judging import grid
 from conformance.model.networks.place import Cell, CellPath, end_to_end, parse_path
 from conformance.model.networks.proxy import Proxy
 from conformance.model.networks.setting import Setting
-from conformance.model.trials.trial import Measurement, Outcome, Trial
+from conformance.model.trials.trial import Measurement, Outcome
 from conformance.support import schema
 
 CLIENTS, SERVERS = Cell(10, 20, 1), Cell(50, 60, 3)
@@ -31,7 +31,7 @@ def path(proxy=None, segments=(CLIENTS, SERVERS), **overrides):
 
 
 def trial(made):
-    return Trial(setting=made, scheme=scheme(), seed=1, room="virtual", lab_digest="7" * 16)
+    return trial_at(made)
 
 
 @given(segment, segment)
@@ -131,7 +131,7 @@ def test_data_queue_at_the_slowest_link_or_at_the_first_of_equals():
 
 def tc_of(setting):
     """Return the tc commands of each link of a cell or a path."""
-    asked = Trial(setting=setting, scheme=scheme("cubic"), seed=1, room="virtual", lab_digest="7" * 16)
+    asked = trial_at(setting, 1, scheme("cubic"))
     found = job.cell_of([asked]).tc
     assert all(data == acks for data, acks in found)
     return [data for data, _ in found]

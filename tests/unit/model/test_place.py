@@ -15,7 +15,6 @@ from conformance.model.judging.verdict import Status, judge
 from conformance.model.metrics.table import METRICS
 from conformance.model.networks import place as places
 from conformance.model.networks.place import Cell, Point
-from conformance.model.trials.trial import Trial
 
 VALUES = st.integers(-(10**9), 10**9) | st.floats(-1e9, 1e9, allow_nan=False) | st.booleans() | st.just("fq_codel")
 AT = Point((("flows", 2),))
@@ -31,7 +30,7 @@ def zone(name="fairness-jain"):
 
 def measured(value, seed=1, at=AT, scenario="fairness", **setting):
     made = dataclasses.replace(scenarios.setting(scenario, at), **setting)
-    trial = Trial(setting=made, scheme=helpers.scheme(), seed=seed, room="virtual", lab_digest="7" * 16)
+    trial = helpers.trial_at(made, seed)
     return helpers.shared_measurement(trial, USUAL | value)
 
 

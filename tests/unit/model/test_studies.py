@@ -169,10 +169,7 @@ def measured(study, point, values, group="test", outcome=Outcome.OK, message=Non
     """Return measurements of a point in which a group has these shares of all goodput."""
     found = []
     for seed, value in enumerate(values, 1):
-        trial = Trial(
-            setting=study.setting(point), scheme=helpers.scheme(point.algorithm), seed=seed, room="virtual",
-            lab_digest="7" * 16,
-        )  # fmt: skip
+        trial = helpers.trial_at(study.setting(point), seed, helpers.scheme(point.algorithm))
         flows = [
             {"group": name, "judged": name == "test", "goodput_mbps": goodput}
             for name, goodput in ((group, value), ("cubic" if group == "test" else "test", 1 - value))

@@ -3,12 +3,12 @@
 import io
 
 import rich.console
-from helpers import measurements
+from helpers import measurements, stored
 
 from conformance.reporting import heatmaps, naming, rerun
 from conformance.reporting.html import compare, site
 from conformance.reporting.text import markdown, terminal
-from conformance.results import source, store
+from conformance.results import source
 
 ONE, OTHER = "a1b2c3d4" + "0" * 8, "e5f6a7b8" + "0" * 8
 
@@ -18,10 +18,8 @@ def quinn(digest, **changes):
 
 
 def test_builds_of_one_version_are_labelled_by_their_stack_s_digest(tmp_path):
-    kept = store.Store(tmp_path / "results.jsonl")
-    for made in (*quinn(ONE), *quinn(OTHER), *measurements([0.4] * 5)):
-        kept.add(made)
-    found = source.Source([kept.path])
+    measured = (*quinn(ONE), *quinn(OTHER), *measurements([0.4] * 5))
+    found = source.Source([stored(tmp_path / "results.jsonl", measured)])
     series = heatmaps.all_series(found.measurements)
     assert set(naming.labels(one.scheme for one in series).values()) == {
         "cubic/linux-tcp/6.12.0", "cubic/quinn/0.11.12 (a1b2c3d4)", "cubic/quinn/0.11.12 (e5f6a7b8)",

@@ -8,11 +8,9 @@ import pytest
 from conformance.catalogue import documents, scenarios
 from conformance.model.judging.zone import NO_LOSS, kind_of
 from conformance.model.networks.place import Point
-from conformance.model.trials.trial import Trial
 from conformance.reporting import heatmaps, points
 from conformance.reporting.html import site
 from conformance.reporting.text import markdown
-from conformance.results import store
 from conformance.results.source import Source
 from conformance.support import paths
 
@@ -27,7 +25,7 @@ def trials(value, n=8, stack="linux-tcp"):
     setting = scenarios.setting("fairness", AT)
     return [
         helpers.shared_measurement(
-            Trial(setting=setting, scheme=helpers.scheme(stack=stack), seed=seed, room="virtual", lab_digest="7" * 16),
+            helpers.trial_at(setting, seed, helpers.scheme(stack=stack)),
             VALUE | value,
         )
         for seed in range(1, n + 1)
@@ -103,10 +101,9 @@ def test_a_row_says_none_where_nothing_is_known(value):
 
 
 def test_the_page_has_the_rows_with_a_verdict_and_counts_the_others(tmp_path):
-    kept = store.Store(tmp_path / "results.jsonl")
-    for made in (*trials({"jain_index": 0.5}), *trials({}, n=3, stack="few")):
-        kept.add(made)
-    page = (site.write(Source([kept.path]), tmp_path / "site").parent / "shared.html").read_text()
+    measured = (*trials({"jain_index": 0.5}), *trials({}, n=3, stack="few"))
+    kept = helpers.stored(tmp_path / "results.jsonl", measured)
+    page = (site.write(Source([kept]), tmp_path / "site").parent / "shared.html").read_text()
     assert "cubic/linux-tcp/" in page and "cubic/few/" not in page
     assert "1 of 1 verdicts is a violation" in page and "5 of 6 rows have no verdict and are not shown" in page
     assert "1 inconclusive" in page and "4 not judged" in page

@@ -5,7 +5,7 @@ import pathlib
 import re
 
 import pytest
-from helpers import measurements, measurements_of, results_file, scheme
+from helpers import measurements, measurements_of, results_file, scheme, stored
 
 from conformance.catalogue import studies
 from conformance.model.errors import UserError
@@ -28,10 +28,7 @@ def folder(tmp_path: pathlib.Path) -> pathlib.Path:
 
 
 def written(path, made):
-    kept = store.Store(path)
-    for measurement in made:
-        kept.add(measurement)
-    return Source([path])
+    return Source([stored(path, made)])
 
 
 def test_lean_lines_say_the_same_and_one_trial_a_cell_has_a_trace(tmp_path, folder):

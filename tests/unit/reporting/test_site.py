@@ -9,7 +9,7 @@ import urllib.parse
 
 import made_up_results
 import pytest
-from helpers import measurement, measurements, results_file
+from helpers import measurement, measurements, results_file, stored
 
 from conformance import __version__
 from conformance.catalogue import clause_record, clauses
@@ -19,7 +19,6 @@ from conformance.model.split import split_paths, split_rates
 from conformance.model.trials.trial import Outcome
 from conformance.reporting import charts, heatmaps
 from conformance.reporting.html import clause_pages, compare, site, split_page
-from conformance.results import store
 from conformance.results.source import Source
 
 
@@ -230,10 +229,8 @@ def test_no_control_character_reaches_a_page_or_the_library_that_draws(tmp_path)
     """A control character would make the library end the process."""
     evil = "a\x1b[31mb\u202ec"
     failed = dataclasses.replace(measurement(cell=Cell(10, 40, 1)), outcome=Outcome.ERROR, metrics={}, message=evil)
-    kept = store.Store(tmp_path / "results.jsonl")
-    for made in (*measurements([0.4] * 5), failed):
-        kept.add(made)
-    folder = site.write(Source([kept.path]), tmp_path / "site").parent
+    kept = stored(tmp_path / "results.jsonl", (*measurements([0.4] * 5), failed))
+    folder = site.write(Source([kept]), tmp_path / "site").parent
     for page in folder.glob("*.html"):
         assert not {"\x1b", "\u202e"} & set(page.read_text())
     series = heatmaps.all_series(m for stack in (evil, "quinn") for m in measurements([0.4] * 5, stack=stack))

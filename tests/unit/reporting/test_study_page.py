@@ -10,7 +10,7 @@ from conformance.model.studies import figure as figures
 from conformance.model.studies import outcome
 from conformance.model.studies.figure import Figure
 from conformance.model.studies.study_point import StudyQuantity
-from conformance.model.trials.trial import Measurement, Outcome, Trial
+from conformance.model.trials.trial import Measurement, Outcome
 from conformance.reporting import study_figures
 from conformance.reporting.html import site, study_charts, study_page, study_table
 from conformance.results import store
@@ -42,10 +42,7 @@ def made(study, point, goodputs, seeds=5):
     groups = [group.name for group in setting.network.flows]
     return [
         Measurement(
-            trial=Trial(
-                setting=setting, scheme=helpers.scheme(point.algorithm), seed=seed, room="virtual",
-                lab_digest="7" * 16,
-            ),
+            trial=helpers.trial_at(setting, seed, helpers.scheme(point.algorithm)),
             outcome=Outcome.OK,
             metrics={"bytes": 1, "completion_s": 1.0, "goodput_mbps": 1.0, "utilization": 0.5},
             flows=[flow(group, goodput + seed) for group in groups for goodput in goodputs],
