@@ -46,15 +46,12 @@ def chosen(both: Sequence[Stack | Results], algorithm: str, grid: str, profile: 
     zones = [zone for _, zone in documents.judging(usual) if zone.algorithm == algorithm]
     # The places that tell most come first, so that a budget that ends early leaves out the others.
     ranked = gate_order.order({algorithm: zones}, [zone for _, zone in documents.judging(usual)], grids.SMOKE).work
-    ranked_settings = (setting if profile is None else _under(profile, setting) for _, setting in ranked)
-    settings = list(dict.fromkeys(setting for setting in ranked_settings if setting is not None))
+    settings = list(dict.fromkeys(setting for _, setting in ranked))
+    if profile is not None:  # at the same cells; points of scenarios are none
+        cells = dict.fromkeys(setting.point for setting in settings if isinstance(setting.point, Cell))
+        settings = [documents.profile(profile, cell) for cell in cells]
     settings = settings or [documents.profile(profile or usual, cell) for cell in _WITHOUT_ZONES]
     return ComparedSettings(keys=[(algorithm, setting) for setting in settings], lacking=[])
-
-
-def _under(profile: str, setting: Setting) -> Setting | None:
-    """Return the setting at the same cell under a profile; None for points that are no cells."""
-    return documents.profile(profile, setting.point) if isinstance(setting.point, Cell) else None
 
 
 def _held(both: Sequence[Stack | Results], algorithm: str, grid: str, profile: str | None) -> ComparedSettings:

@@ -85,7 +85,9 @@ class Progress:
             costs = sum((n + self._further[key]) * self._cost(key[1]) for key, n in left.items())
             trials_s = self._trials_s / self._weight * costs
             calibrations_s = self._calibrations_s / len(self._begun) * len(left.keys() - self._begun)
-            guests, begun = ({_guest(key) for key in keys} for keys in (left, self._begun))
+            guests, begun = (
+                {(algorithm, setting.guest_digest) for algorithm, setting in keys} for keys in (left, self._begun)
+            )
             starts_s = self._starts_s / len(begun) * len(guests - begun)
             return (trials_s + calibrations_s + starts_s) / self._at_a_time(len(left))
 
@@ -104,7 +106,3 @@ class Progress:
         errors = f", {count(self.errors, 'error')}" if self.errors else ""
         others = f"; another run is measuring {count(self.elsewhere, 'cell')} of these" if self.elsewhere else ""
         return f"{self.done} of {self.total} trials{errors}{eta}{others}"
-
-
-def _guest(key: Key) -> tuple[str, str]:
-    return key[0], key[1].guest_digest

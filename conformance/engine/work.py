@@ -16,14 +16,6 @@ _AFTER_LOOKS = 0.3
 _AFTER_GLANCES = 0.6
 
 
-def _always_clear(key: Key, measurements: Sequence[Measurement]) -> bool:
-    return True
-
-
-def _nothing_more(key: Key, measurements: Sequence[Measurement]) -> "Iterable[Task]":
-    return ()
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Looks:
     """When a setting has enough trials: after each of the rising `numbers` of trials, call `clear(key, measurements)`.
@@ -35,8 +27,8 @@ class Looks:
 
     numbers: tuple[int, ...]
     usual: int = 0
-    clear: Callable[[Key, Sequence[Measurement]], bool] = _always_clear
-    then: "Callable[[Key, Sequence[Measurement]], Iterable[Task]]" = _nothing_more
+    clear: Callable[[Key, Sequence[Measurement]], bool] = lambda key, measurements: True
+    then: "Callable[[Key, Sequence[Measurement]], Iterable[Task]]" = lambda key, measurements: ()
 
 
 @dataclasses.dataclass(eq=False, slots=True)

@@ -164,7 +164,7 @@ def place(name: str, files_digest: str) -> pathlib.Path:
     """
     here = paths.cached("adapters", _built_here(name, files_digest))
     elsewhere = paths.cached("adapters", brought(name, files_digest))
-    return elsewhere if not here.exists() and elsewhere.exists() and _loads(elsewhere) else here
+    return elsewhere if not here.exists() and elsewhere.exists() and all(map(_is_linked, elsewhere.iterdir())) else here
 
 
 def brought(name: str, files_digest: str) -> str:
@@ -174,11 +174,6 @@ def brought(name: str, files_digest: str) -> str:
 
 def _built_here(name: str, files_digest: str) -> str:
     return f"{name}-{digests.of_value([files_digest, _system()])}"
-
-
-def _loads(folder: pathlib.Path) -> bool:
-    """Return whether this system has the libraries, in the right versions, that the programs in a folder need."""
-    return all(_is_linked(program) for program in folder.iterdir())
 
 
 def _is_linked(program: pathlib.Path) -> bool:

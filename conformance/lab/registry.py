@@ -76,7 +76,10 @@ def newest_crate(name: str) -> str:
     with _asking_for(name, "*") as place:
         _run(["cargo", "generate-lockfile"], place)
         locked = tomllib.loads((place / "Cargo.lock").read_text())["package"]
-    return max((str(p["version"]) for p in locked if p["name"] == name), key=_numbers)
+    return max(
+        (str(p["version"]) for p in locked if p["name"] == name),
+        key=lambda version: [*map(int, re.findall(r"\d+", version))],
+    )
 
 
 def newest_module(name: str) -> str:
@@ -94,10 +97,6 @@ def newest_package(name: str) -> str:
         command = [_PYTHON, "-m", "pip", "install", *options, "--target", folder, "--report", "-", name]
         version: str = json.loads(_run(command, folder))["install"][0]["metadata"]["version"]
     return version
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(map(int, re.findall(r"\d+", version)))
 
 
 def _run(command: Sequence[str], folder: str | pathlib.Path) -> str:

@@ -39,7 +39,7 @@ class Describer:
     def pytest_runtest_teardown(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         if not isinstance(item, JudgedItem):
             return
-        scheme = _scheme(item)
+        scheme = next(iter(item.measured.values()))[0].trial.scheme if item.measured else None
         stack = scheme.stack if scheme else self._choice.stack
         _name(item, stack, scheme)
         _links(item)
@@ -51,10 +51,6 @@ class Describer:
         last = not isinstance(nextitem, JudgedItem) or nextitem.case.question.algorithm != item.case.question.algorithm
         if last and item.case.question.algorithm in self._measured:
             _attach_heatmaps(self._measured.pop(item.case.question.algorithm))
-
-
-def _scheme(item: JudgedItem) -> Scheme | None:
-    return next(iter(item.measured.values()))[0].trial.scheme if item.measured else None
 
 
 def _name(item: JudgedItem, stack: str, scheme: Scheme | None) -> None:

@@ -77,10 +77,6 @@ def _silence_s(measurement: Measurement) -> float | None:
     return float(gaps.max())
 
 
-def _dropped_pct(measurement: Measurement) -> float | None:
-    return group_metrics.dropped_pct(measurement, None)
-
-
 def _fails(measurement: Measurement) -> float | None:
     """Return 1 if the stack fails where another one gets through, else 0; None if it is not known."""
     if measurement.outcome is not Outcome.FAILED:
@@ -114,7 +110,8 @@ GOALS: Mapping[str, Goal] = {
         ),
         Goal(
             name="loss", title="most packets dropped by the queue", unit="%", digits=2, worse=1,
-            matters=Tolerance(absolute=2.0, relative=2.0), of=_dropped_pct,  # as for silence
+            matters=Tolerance(absolute=2.0, relative=2.0),  # as for silence
+            of=lambda trial: group_metrics.dropped_pct(trial, None),
         ),
         Goal(
             name="disagreement", title="largest disagreement in throughput", unit="Mbit/s", digits=2, worse=0,

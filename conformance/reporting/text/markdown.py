@@ -10,7 +10,7 @@ from conformance.model.judging.verdict import Status
 from conformance.model.metrics.table import METRICS
 from conformance.model.networks.place import Point
 from conformance.reporting import naming
-from conformance.reporting.heatmaps import Heatmap, Series
+from conformance.reporting.heatmaps import Series
 from conformance.reporting.html import heatmap_table
 from conformance.reporting.marks import SYMBOLS
 from conformance.reporting.points import PointRow
@@ -114,11 +114,8 @@ def _points(rows: Sequence[PointRow], known: Known) -> list[str]:
 
 
 def _verdicts(series: Series) -> list[str]:
-    return [*map(_verdict, series.judged), *([series.false_alarms] if series.false_alarms else [])]
-
-
-def _verdict(heatmap: Heatmap) -> str:
-    return f"{METRICS[heatmap.metric].title}: {SYMBOLS[heatmap.verdict]} {heatmap.words}"
+    words = [f"{METRICS[of.metric].title}: {SYMBOLS[of.verdict]} {of.words}" for of in series.judged]
+    return [*words, *([series.false_alarms] if series.false_alarms else [])]
 
 
 def _cells(series: Series, name: str, known: Known) -> list[str]:
