@@ -114,11 +114,22 @@ def about(metric: str, result: CellResult) -> str:
 def of_bandwidth(heatmap: Heatmap, bandwidth_mbps: float, href: Callable[[Cell], str]) -> list[Grid]:
     """Return Grids of measured values and, if a zone judges, of zone and difference. `href(cell)`: the cell's link."""
     results = {c: r for c, r in heatmap.results.items() if c.bandwidth_mbps == bandwidth_mbps}
-    grids = [_grid("Measured", results, lambda r: _measured(heatmap.metric, r, href(r.cell)))]
-    if any(r.permitted for r in results.values()):
-        grids.append(_grid("Permitted", results, lambda r: _permitted(heatmap.metric, r)))
-        grids.append(_grid("Difference", results, lambda r: _difference(heatmap.metric, r, href(r.cell))))
-    return grids
+    metric = heatmap.metric
+
+    def judged(result: CellResult, text: str, step: str) -> Box:
+        mark, words = LOOKS[result.status].mark, about(metric, result)
+        return Box(text=text, step=step, status=result.status, mark=mark, about=words, href=href(result.cell))
+
+    def permitted(result: CellResult) -> Box:
+        """Return the Box of what is permitted, coloured by the reference for comparison with the measured value."""
+        step = colours.value_step(metric, result.reference)
+        return Box(text=permitted_text(metric, result), step=step, status=Status.CONFORMS, mark="", about="", href="")
+
+    value = _grid("Measured", results, lambda r: judged(r, value_text(metric, r), colours.value_step(metric, r.value)))
+    if not any(r.permitted for r in results.values()):
+        return [value]
+    difference = _grid("Difference", results, lambda r: judged(r, signed(metric, r.difference), _distance_step(r)))
+    return [value, _grid("Permitted", results, permitted), difference]
 
 
 def _grid(title: str, results: Mapping[Cell, CellResult], box: Callable[[CellResult], Box]) -> Grid:
@@ -127,40 +138,6 @@ def _grid(title: str, results: Mapping[Cell, CellResult], box: Callable[[CellRes
     at = {(cell.one_way_delay_ms, cell.loss_pct): result for cell, result in results.items()}
     rows = tuple(tuple(box(at[d, p]) if (d, p) in at else None for p in losses) for d in delays)
     return Grid(title=title, delays=delays, losses=losses, rows=rows)
-
-
-def _measured(metric: str, result: CellResult, href: str) -> Box:
-    return Box(
-        text=value_text(metric, result),
-        step=colours.value_step(metric, result.value),
-        status=result.status,
-        mark=LOOKS[result.status].mark,
-        about=about(metric, result),
-        href=href,
-    )
-
-
-def _permitted(metric: str, result: CellResult) -> Box:
-    """Return the Box of what is permitted, coloured by the reference for comparison with the measured value."""
-    return Box(
-        text=permitted_text(metric, result),
-        step=colours.value_step(metric, result.reference),
-        status=Status.CONFORMS,
-        mark="",
-        about="",
-        href="",
-    )
-
-
-def _difference(metric: str, result: CellResult, href: str) -> Box:
-    return Box(
-        text=signed(metric, result.difference),
-        step=_distance_step(result),
-        status=result.status,
-        mark=LOOKS[result.status].mark,
-        about=about(metric, result),
-        href=href,
-    )
 
 
 def _distance_step(result: CellResult) -> str:
