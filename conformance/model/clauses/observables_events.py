@@ -66,7 +66,7 @@ def _after_outage_share(view: View) -> Samples:
     after = [flow.window(healed_s + at * view.base_rtt_s, healed_s + (at + 1) * view.base_rtt_s) for at in range(1, 4)]
     if not numpy.isfinite(before) or before < _LEAST_WINDOW:
         raise Invisible("the window before the outage was too small")
-    return shown([(float(numpy.nanmax(after)) / before, healed_s)], "nothing was sent after the outage")
+    return shown([(float(numpy.fmax.reduce(after)) / before, healed_s)], "nothing was sent after the outage")
 
 
 def _probes(view: View) -> tuple[Floats, Floats]:
