@@ -11,7 +11,7 @@ import functools
 import pathlib
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from conformance.catalogue import documents, mutant_record, scenarios
 from conformance.catalogue.mutant_record import MutantTrials
@@ -111,26 +111,20 @@ class MutantFindingRecord(Record):
     telling: list[TellingRecord]
 
 
-class ScoredRecord(Record):
-    detected: Annotated[int, At("score.detected")]
-    missed: Annotated[int, At("score.missed")]
-    errors: Annotated[int, At("score.errors")]
-    #: Share of the mutants that must be detected.
-    least_detected: float
-    #: Mutants that were not measured because the user has not built their kernel.
-    absent: list[str]
-    mutants: Annotated[list[MutantFindingRecord], At("findings")]
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Scored(Result):
-    """The findings. `absent`: ids of mutants whose kernel is not built; `recorded`: files that `--record` wrote."""
+    """The findings. `recorded`: files that `--record` wrote."""
 
     SCHEMA = "mutant-score"
-    RECORD = ScoredRecord
-    least_detected = LEAST_DETECTED
+    SHOWN = (
+        "detected=score.detected", "missed=score.missed", "errors=score.errors", "least_detected", "absent",
+        "mutants=findings",
+    )  # fmt: skip
+    #: Share of the mutants that must be detected.
+    least_detected: ClassVar[float] = LEAST_DETECTED
 
-    findings: tuple[MutantFinding, ...]
+    findings: Annotated[tuple[MutantFinding, ...], list[MutantFindingRecord]]
+    #: Mutants that were not measured because the user has not built their kernel.
     absent: tuple[str, ...] = ()
     recorded: tuple[pathlib.Path, ...] = ()
 

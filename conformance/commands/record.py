@@ -6,7 +6,6 @@ A release is judged as `gate --grid smoke --clauses` judges it, and compared wit
 import dataclasses
 import datetime
 from collections.abc import Iterator, Sequence
-from typing import Annotated
 
 from conformance.catalogue import documents, history
 from conformance.catalogue.history import Release, VerdictChange
@@ -20,7 +19,6 @@ from conformance.lab.manifest import Manifest
 from conformance.model.errors import UserError
 from conformance.model.judging import grid
 from conformance.support.notes import Notes
-from conformance.support.record import At, Record
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -33,24 +31,18 @@ class RecordOptions:
     workers: int | None
 
 
-class ReleaseRecord(Record):
-    stack: Annotated[str, At("release.stack")]
-    algorithm: Annotated[str, At("release.algorithm")]
-    version: Annotated[str, At("release.version")]
-    #: The release that it is compared with; null if it is the first.
-    since: str | None
-    changes: list[VerdictChange]
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Added:
     """A release that was measured, and the one before; None if it is the first."""
+
+    SHOWN = ("stack=release.stack", "algorithm=release.algorithm", "version=release.version", "since", "changes")
 
     release: Release
     before: Release | None
 
     @property
     def since(self) -> str | None:
+        """The release that it is compared with; null if it is the first."""
         return None if self.before is None else self.before.version
 
     @property
@@ -64,7 +56,7 @@ class RecordedReleases(Result):
 
     SCHEMA = "record"
 
-    releases: Annotated[tuple[Added, ...], list[ReleaseRecord]]
+    releases: tuple[Added, ...]
     #: Releases that the history had.
     known: tuple[str, ...]
     #: {stack and version: why it was not measured}

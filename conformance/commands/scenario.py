@@ -108,27 +108,18 @@ class HarmedPointRecord(PointRecord):
     harm: dict[str, float]
 
 
-class ScenarioResultsRecord(Record):
-    scenario: str
-    scheme: str
-    trials: int
-    points: Annotated[list[HarmedPointRecord], At("harmed")]
-    alone: PointRecord | None
-    results: str
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioResults(Result):
     """The results of a scenario. `alone`: the point that harm (RFC 9743) is computed against, if one was named."""
 
     SCHEMA = "scenario-run"
-    RECORD = ScenarioResultsRecord
+    SHOWN = ("scenario", "scheme", "trials", "points=harmed", "alone", "results")
 
     scenario: str
     scheme: str
     trials: int
     points: tuple[PointRan, ...]
-    alone: PointRan | None
+    alone: Annotated[PointRan | None, PointRecord | None]
     results: str
 
     @property

@@ -13,7 +13,7 @@ import pathlib
 import random
 import time
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Any
 
 from conformance.catalogue import scenarios
 from conformance.commands import common, compare_failures
@@ -37,7 +37,6 @@ from conformance.model.trials.trial import Measurement
 from conformance.results.store import Store
 from conformance.support import files
 from conformance.support.notes import Bar, Notes
-from conformance.support.record import At, Record, Text
 
 #: goals of a search against the reference; where two stacks claim the same, either may be the one that is wrong
 AGAINST_REFERENCE = ("throughput", "standstill", "loss", FAILURE)
@@ -73,34 +72,23 @@ class SearchOptions:
     target: pathlib.Path
 
 
-class SoughtRecord(Record):
-    """The best scenario by a goal, shrunk."""
-
-    goal: Annotated[str, At("goal.name")]
-    #: Whether trials with fresh seeds show it.
-    repeated: bool
-    #: Median of the stack's repeats, or the share that failed; null if they do not say.
-    stack: Annotated[float | None, At("compared.after")]
-    against: Annotated[float | None, At("compared.before")]
-    unit: Annotated[str, At("goal.unit")]
-    p: Annotated[float | None, At("compared.p")]
-    #: Of each side.
-    trials: Annotated[int, At("n")]
-    #: What the stack's programs said in trials that failed.
-    messages: list[str]
-    #: Null if it did not repeat.
-    scenario: Text | None
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Sought:
     """The best scenario by a goal, and what its repeats show; `compared` is None if they show nothing."""
 
+    SHOWN = (
+        "goal=goal.name", "repeated", "stack=after", "against=before", "unit=goal.unit", "p=compared.p", "trials=n",
+        "messages", "scenario",
+    )  # fmt: skip
+
     goal: Goal
     document: Document
     compared: Compared | None
+    #: Whether trials with fresh seeds show it.
     repeated: bool
+    #: What the stack's programs said in trials that failed.
     messages: list[str]
+    #: Null if it did not repeat.
     scenario: pathlib.Path | None = None
 
     @property
@@ -109,10 +97,12 @@ class Sought:
 
     @property
     def after(self) -> float | None:
+        """Median of the stack's repeats, or the share that failed; null if they do not say."""
         return None if self.compared is None else self.compared.after
 
     @property
     def n(self) -> int:
+        """Of each side."""
         return 0 if self.compared is None else min(self.compared.n)
 
 
@@ -130,7 +120,7 @@ class Searched(Result):
     tries: int
     #: {goal: the best score, in units of the smallest difference that counts}
     best: dict[str, float]
-    sought: Annotated[tuple[Sought, ...], list[SoughtRecord]]
+    sought: tuple[Sought, ...]
     results: str
     algorithm: str
     choice: Choice

@@ -3,7 +3,7 @@
 import dataclasses
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 from conformance.catalogue import documents
 from conformance.commands import common
@@ -19,7 +19,7 @@ from conformance.model.split import accuracy, split_paths
 from conformance.model.split.accuracy import Accuracy, Panel
 from conformance.model.trials.trial import Measurement, Outcome
 from conformance.support.notes import Notes
-from conformance.support.record import At, Record
+from conformance.support.record import Record
 
 #: a path in a Panel: (row, column)
 Place = tuple[str, str]
@@ -29,6 +29,11 @@ Place = tuple[str, str]
 class ComparedPanel:
     """A panel of one algorithm: {(row, column): Mbit/s, or None if unknown}, measured and predicted."""
 
+    SHOWN = (
+        "scheme=algorithm", "title=panel.title", "rows=panel.row_title", "columns=panel.column_title", "paths",
+    )  # fmt: skip
+
+    #: algorithm/stack/version
     algorithm: str
     panel: Panel
     measured: Mapping[Place, float | None]
@@ -72,15 +77,6 @@ class PathErrorRecord(Record):
     error: float | None
 
 
-class PanelRecord(Record):
-    #: algorithm/stack/version
-    scheme: Annotated[str, At("algorithm")]
-    title: Annotated[str, At("panel.title")]
-    rows: Annotated[str, At("panel.row_title")]
-    columns: Annotated[str, At("panel.column_title")]
-    paths: list[PathErrorRecord]
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SplitAccuracy(Result):
     """All panels of all algorithms."""
@@ -88,7 +84,7 @@ class SplitAccuracy(Result):
     SCHEMA = "split-accuracy"
     SHOWN = ("settings", "trials", "took_s", "spent_s", "panels", "summaries", "problems")
 
-    panels: Annotated[tuple[ComparedPanel, ...], list[PanelRecord]]
+    panels: tuple[ComparedPanel, ...]
     #: Trials that say nothing about the stack.
     problems: tuple[common.Trouble, ...]
     settings: int

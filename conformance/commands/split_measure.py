@@ -18,7 +18,6 @@ from conformance.model.networks.setting import Setting
 from conformance.model.split import split_paths
 from conformance.model.trials.trial import Measurement, Outcome, Scheme
 from conformance.support.notes import Notes
-from conformance.support.record import At, Record
 
 #: bandwidth of the representative paths that zones have (split_zone.py: those of the smallest grid)
 _BANDWIDTH_MBPS = 10
@@ -38,7 +37,9 @@ class PathRates:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredPath:
-    """The trials of one path. `rates` is None if one of them failed or was not supported."""
+    """The trials of one path, whose id has the client's segment first."""
+
+    SHOWN = ("path=setting.id", "mbps=rates", "trouble")
 
     setting: Setting
     measurements: tuple[Measurement, ...]
@@ -61,7 +62,7 @@ class MeasuredPath:
 
     @property
     def rates(self) -> PathRates | None:
-        """The throughput; None if any trial failed or was not supported."""
+        """The throughput; null if a trial failed or was not supported: missing is never zero."""
         if self.bad:
             return None
         bandwidth = self.setting.cell.bandwidth_mbps
@@ -71,14 +72,6 @@ class MeasuredPath:
         return PathRates(
             median=median, smallest=min(rates), largest=max(rates), timed_out=timed_out, utilization=median / bandwidth
         )
-
-
-class PathRecord(Record):
-    #: The client's segment first.
-    path: Annotated[str, At("setting.id")]
-    #: Null if a trial failed or was not supported: missing is never zero.
-    mbps: Annotated[PathRates | None, At("rates")]
-    trouble: list[common.Trouble]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +84,7 @@ class MeasuredPaths(Result):
     #: The program that splits connections; null if none does.
     proxy: str | None
     trials: int
-    paths: Annotated[tuple[MeasuredPath, ...], list[PathRecord]]
+    paths: tuple[MeasuredPath, ...]
 
     @property
     def exit_status(self) -> ExitStatus:

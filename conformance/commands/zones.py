@@ -16,19 +16,12 @@ from conformance.support.record import At, Record
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedZone:
-    """A zone file whose invariants all hold; `mutants`: what the record of mutants says about it, in words."""
+    """A zone file whose invariants all hold."""
+
+    SHOWN = ("id=zone.id", "metric=zone.metric", "profile=zone.profile", "path", "summary=zone.summary", "mutants")
 
     path: str
     zone: Zone
-    mutants: str
-
-
-class CheckedZoneRecord(Record):
-    id: Annotated[str, At("zone.id")]
-    metric: Annotated[str, At("zone.metric")]
-    profile: Annotated[str, At("zone.profile")]
-    path: str
-    summary: Annotated[str, At("zone.summary")]
     #: What the record of mutants says about the zone.
     mutants: str
 
@@ -39,7 +32,7 @@ class CheckedZones(Result):
 
     SCHEMA = "zones-check"
 
-    zones: Annotated[tuple[CheckedZone, ...], list[CheckedZoneRecord]]
+    zones: tuple[CheckedZone, ...]
 
 
 def check(

@@ -45,24 +45,29 @@ def record_of(kind: Any) -> type[Record]:
     """Return the Record with the fields of a dataclass, or the fields and properties that its SHOWN names, in order.
 
     What a field is in a document follows from its type, unless that is Annotated with another: `Annotated[..., form]`.
-    In SHOWN, `name=field` gives it another name.
+    In SHOWN, `name=path` gives another name to a field, or to one of what a field holds.
     """
-    hints = typing.get_type_hints(kind, include_extras=True)
     names = getattr(kind, "SHOWN", None) or [field.name for field in dataclasses.fields(kind)]
     fields = []
-    for name, _, field in (shown.partition("=") for shown in names):
-        form = _form(hints[field or name] if (field or name) in hints else _computed(kind, field or name))
-        fields.append((name, Annotated[form, At(field)] if field else form))
+    for name, _, path in (shown.partition("=") for shown in names):
+        form = _form(_type_at(kind, path or name))
+        fields.append((name, Annotated[form, At(path)] if path else form))
     record: Any = msgspec.defstruct(kind.__name__, fields, bases=(Record,), namespace={"OF": kind})
     return typing.cast(type[Record], record)
 
 
-def _computed(kind: type, name: str) -> Any:
-    """Return the type of a property, or of another attribute of a class."""
-    attribute = getattr(kind, name)
-    if not isinstance(attribute, property):
-        return type(attribute)
-    return typing.get_type_hints(attribute.fget, include_extras=True)["return"]
+def _type_at(kind: Any, path: str) -> Any:
+    """Return the type of what a path of fields and properties leads to; it may be None if one on the way may be."""
+    name, _, further = path.partition(".")
+    hint = typing.get_type_hints(kind, include_extras=True).get(name)
+    if hint is None:
+        attribute = getattr(kind, name)
+        is_property = isinstance(attribute, property)
+        hint = typing.get_type_hints(attribute.fget, include_extras=True)["return"] if is_property else type(attribute)
+    if not further:
+        return hint
+    possible = [part for part in typing.get_args(hint) if part is not types.NoneType]
+    return _type_at(possible[0], further) | None if possible else _type_at(hint, further)
 
 
 def _form(hint: Any) -> Any:
