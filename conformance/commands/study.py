@@ -18,6 +18,7 @@ from conformance.lab import job, kernel_variant
 from conformance.model.errors import UserError
 from conformance.model.judging.question import Key
 from conformance.model.judging.session import plan
+from conformance.model.networks.scenario import Scenario
 from conformance.model.studies import outcome, study_results
 from conformance.model.studies.claims import ClaimVerdict, JudgedClaim
 from conformance.model.studies.outcome import Judgment
@@ -84,51 +85,44 @@ class StudyTierRecord(Record):
     core_minutes: float
 
 
-class ToldRecord(Record):
-    study: Annotated[str, At("study.name")]
-    title: Annotated[str, At("study.title")]
-    source: Annotated[dict[str, str], At("study.source")]
-    scaled: Annotated[list[dict[str, str]], At("study.scaled")]
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class StudyState(Result):
+    """What is known of a study: its verdicts, and how much of it was measured.
+
+    `schemes`: ids of the schemes that were measured. `core_s`: {tier: (measured points, seconds of one core that their
+    trials took)}. `failed`: ERROR if trials of this run failed, else DONE.
+    """
+
+    SCHEMA = "study-run"
+    SHOWN = (
+        "study=study.name", "title=study.title", "source=study.source", "scaled=study.scaled", "tier", "points",
+        "measured", "referenced", "schemes", "results", "scenarios", "counts", "anchors", "claims",
+    )  # fmt: skip
+
+    study: Study
     #: The tier that was run; null if stored results were read.
     tier: str | None
+    judgment: Judgment
     #: Points of the full tier.
     points: int
     #: Points about which anything is known.
     measured: int
     #: Further points, about which references of zones say something.
     referenced: int
-    schemes: list[str]
-    results: str
-    scenarios: Annotated[list[common.TitleRecord], At(lambda state: state.study.scenarios.values())]
-    #: Claims by verdict.
-    counts: Annotated[dict[str, int], At("judgment.counts")]
-    anchors: list[AnchorRecord]
-    claims: list[ClaimRecord]
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class StudyState(Result):
-    """What is known of a study: its verdicts, and how much of it was measured.
-
-    `tier`: the tier that was run; None if stored results were read. `points`: how many the full tier has; `measured`:
-    how many points were measured; `referenced`: how many others are known only from the references of zones.
-    `schemes`: ids of the schemes that were measured. `core_s`: {tier: (measured points, seconds of one core that their
-    trials took)}. `failed`: ERROR if trials of this run failed, else DONE.
-    """
-
-    SCHEMA = "study-run"
-    RECORD = ToldRecord
-
-    study: Study
-    tier: str | None
-    judgment: Judgment
-    points: int
-    measured: int
-    referenced: int
     schemes: tuple[str, ...]
     results: str
     core_s: Mapping[str, tuple[int, float]] = dataclasses.field(default_factory=dict)
     failed: ExitStatus = ExitStatus.DONE
+
+    @property
+    def scenarios(self) -> Annotated[list[Scenario], list[common.TitleRecord]]:
+        """The study's own scenarios."""
+        return list(self.study.scenarios.values())
+
+    @property
+    def counts(self) -> Mapping[ClaimVerdict, int]:
+        """Claims by verdict."""
+        return self.judgment.counts
 
     @property
     def anchors(self) -> list[AnchorRecord]:
