@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from conformance.commands import common, compare_measured
 from conformance.commands.result import Result
@@ -25,8 +25,9 @@ ROLES = ("base", "head")
 class ComparedSide:
     """One side as it was given, and its scheme for each algorithm."""
 
+    #: As given on the command line.
     given: str
-    schemes: tuple[Scheme, ...]
+    schemes: Annotated[tuple[Scheme, ...], list[common.SchemeRecord]]
 
     @property
     def name(self) -> str:
@@ -40,6 +41,11 @@ class ComparedSide:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
     """A cell or point that is not compared because trials of one side failed or timed out in it."""
+
+    SHOWN = (
+        "side", "algorithm=measurement.trial.scheme.algorithm", "profile=measurement.setting.profile",
+        "cell=measurement.setting.point", "outcome=measurement.outcome", "message=measurement.message",
+    )  # fmt: skip
 
     side: str
     measurement: Measurement
@@ -61,12 +67,6 @@ class Further:
     leading: Compared | None
     trials: int | None
     seconds: float | None
-
-
-class SideRecord(Record):
-    #: As given on the command line.
-    given: str
-    schemes: list[common.SchemeRecord]
 
 
 class ComparedRecord(Record):
@@ -109,15 +109,6 @@ class OneSidedRecord(Record):
     side: Annotated[str, At("1")]
 
 
-class LeftOutRecord(Record):
-    side: str
-    algorithm: Annotated[str, At("measurement.trial.scheme.algorithm")]
-    profile: Annotated[str, At("measurement.setting.profile")]
-    cell: Annotated[str, At("place.id")]
-    outcome: Annotated[str, At("measurement.outcome")]
-    message: Annotated[str | None, At("measurement.message")]
-
-
 class NotMeasuredRecord(Record):
     algorithm: Annotated[str, At("0")]
     profile: Annotated[str, At("1")]
@@ -150,42 +141,6 @@ class ServesRecord(Record):
     not_shown: list[NotShownRecord]
 
 
-class ComparisonRecord(Record):
-    #: Family-wise error rate over all comparisons: how often anything is reported as moved although nothing did.
-    alpha: float
-    #: Confidence of each interval by itself.
-    confidence: float
-    #: How many quantities were compared.
-    family: int
-    #: The most trials of each cell and side; if two trials of both sides are alike, no more are run.
-    trials: int
-    #: Algorithms that are the same build on the same kernel on both sides; nothing was measured for them.
-    same_build: list[str]
-    sides: list[SideRecord]
-    #: How many quantities moved, are unclear, and are the same.
-    count: dict[str, int]
-    #: Quantities that moved come first, then those that are unclear, then those that are the same; within each, the
-    #: largest change comes first.
-    compared: Annotated[list[SaidRecord], At("said")]
-    #: Features that only one side shows.
-    one_sided: list[OneSidedRecord]
-    #: Cells in which trials of one side failed or timed out.
-    left_out: list[LeftOutRecord]
-    #: Cells that the budget left no time for, also those that need not be measured because nothing else differs.
-    not_measured: Annotated[list[NotMeasuredRecord], At(lambda of: of.unmeasured + of.rest)]
-    #: Traces that could not be examined, as sentences.
-    problems: list[str]
-    #: What was not compared because a file lacks it, as sentences.
-    lacking: list[str]
-    #: Events that never happened in what is compared, and why; "" if they were not tried.
-    never_happened: Annotated[dict[str, str], At("never")]
-    #: What would decide, if nothing is known to have moved and something is unclear or was not measured; else null.
-    undecided: Annotated[UndecidedRecord | None, At("would_decide")]
-    #: For one build on two kernels, or under two settings of one kernel: whether one side serves for the other. Null
-    #: for other comparisons, and if no cell was requested.
-    kernels: Annotated[ServesRecord | None, At(lambda of: None if of.margin is None else of)]
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison(Result):
     """All that was compared, the largest changes first. `sentences`: for each feature, what the second side does.
@@ -195,29 +150,37 @@ class Comparison(Result):
     """
 
     SCHEMA = "compare"
-    RECORD = ComparisonRecord
-    alpha = comparison.ALPHA
-    confidence = comparison.CONFIDENCE
+    SHOWN = (
+        "alpha", "confidence", "family", "trials", "same_build", "sides", "count", "compared=said", "one_sided",
+        "left_out", "not_measured", "problems", "lacking", "never_happened=never", "undecided=would_decide",
+        "kernels=service",
+    )  # fmt: skip
+    #: Family-wise error rate over all comparisons: how often anything is reported as moved although nothing did.
+    alpha: ClassVar[float] = comparison.ALPHA
+    #: Confidence of each interval by itself.
+    confidence: ClassVar[float] = comparison.CONFIDENCE
 
     sides: tuple[ComparedSide, ComparedSide]
-    #: algorithms for which both sides are the same build on the same kernel, so that nothing can differ
+    #: Algorithms that are the same build on the same kernel on both sides; nothing was measured for them.
     same_build: tuple[str, ...]
+    #: The most trials of each cell and side; if two trials of both sides are alike, no more are run.
     trials: int
     compared: tuple[Compared, ...]
     sentences: Mapping[Quantity, str]
-    #: (quantity, side) of quantities that only one side has
-    one_sided: tuple[tuple[Quantity, str], ...] = ()
+    #: Features that only one side shows.
+    one_sided: Annotated[tuple[tuple[Quantity, str], ...], list[OneSidedRecord]] = ()
+    #: Cells in which trials of one side failed or timed out.
     left_out: tuple[LeftOut, ...] = ()
     #: (algorithm, profile, place) that was not measured because the budget ended
     unmeasured: tuple[tuple[str, str, Point], ...] = ()
     #: the same of cells that need not be measured if nothing differs in features, nor where networks change
     rest: tuple[tuple[str, str, Point], ...] = ()
-    #: sentences about traces that could not be made or read
+    #: Traces that could not be examined, as sentences.
     problems: tuple[str, ...] = ()
-    #: sentences about what limits the comparison, such as results that a file lacks
+    #: What was not compared because a file lacks it, as sentences.
     lacking: tuple[str, ...] = ()
     margin: float | None = None
-    #: {event: why} of events of events.py that never happened in what is compared; "" if they were not tried
+    #: Events that never happened in what is compared, and why; "" if they were not tried.
     never: Mapping[str, str] = dataclasses.field(default_factory=dict)
     #: whether --changes can make them happen
     can_change: bool = False
@@ -230,17 +193,27 @@ class Comparison(Result):
 
     @property
     def count(self) -> dict[Movement, int]:
-        """How many quantities have each change."""
+        """How many quantities moved, are unclear, and are the same."""
         return {change: len(self.of(change)) for change in Movement}
 
     @property
     def said(self) -> list[SaidRecord]:
-        """All that was compared, with what the second side does."""
+        """What moved, then what is unclear, then what is the same; of each, the largest change first."""
         return [_said(compared, self.sentences.get(compared.quantity)) for compared in self.compared]
 
     @property
+    def not_measured(self) -> Annotated[tuple[tuple[str, str, Point], ...], list[NotMeasuredRecord]]:
+        """Cells that the budget left no time for, also those that need not be measured because nothing else differs."""
+        return self.unmeasured + self.rest
+
+    @property
+    def service(self) -> Annotated["Comparison | None", ServesRecord | None]:
+        """For one build on two kernels, or two values of a sysctl: whether one side serves for the other; else null."""
+        return None if self.margin is None else self
+
+    @property
     def would_decide(self) -> UndecidedRecord | None:
-        """What would decide the comparison."""
+        """What would decide, if nothing is known to have moved and something is unclear or not measured; else null."""
         if self.further is None:
             return None
         first = self.further.leading
