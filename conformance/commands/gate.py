@@ -26,7 +26,7 @@ from conformance.commands import (
 )
 from conformance.commands.compare_result import Comparison
 from conformance.commands.gate_budget import Budget, Spent
-from conformance.commands.gate_clauses import Clauses, ClausesRecord
+from conformance.commands.gate_clauses import Clauses
 from conformance.commands.gate_findings import GateEvidence, ZoneResult, by_zone, evidence
 from conformance.commands.measuring import source
 from conformance.commands.result import Result, printed
@@ -155,47 +155,20 @@ class ZoneRecord(Record):
     cells: list[GateCellRecord]
 
 
-class GateEvidenceRecord(Record):
-    smoke: bool
-    asked: Annotated[int, At("chosen")]
-    decided: int
-
-
-class GateRecord(Record):
-    #: "passes", "fails", "cannot tell: error" or "cannot tell"
-    status: Annotated[str, At("ending")]
-    strict: bool
-    #: Whether it judged by zones made from earlier results (`--baseline`), not by those that ship.
-    baseline: bool
-    #: Upper bound on the share of runs with any false alarm, over all judged cells of all zones and shards (Holm); null
-    #: if none was judged.
-    false_alarms: FalseAlarmRatesRecord | None
-    #: Features that moved from the baseline's, as `conformance compare` reports them (compare.json); null without
-    #: --features.
-    features: Annotated[dict[str, Any] | None, At(lambda gate: gate.features and printed(gate.features))]
-    #: How many verdicts were asked for, and how many are decided: those at smoke cells or, without any, all that count.
-    #: Below half, the gate cannot tell.
-    evidence: GateEvidenceRecord
-    #: Verdicts on clauses, as `conformance clause run` reports them (clause-run.json), and whether each is a violation
-    #: on record; null without --clauses, unless clauses judge an algorithm first.
-    clauses: ClausesRecord | None
-    #: What `--budget` was spent on, in seconds; null without a budget. processor_s: null if workers made the trials.
-    #: needed_s: an estimate for what is undecided; null if too few trials were made.
-    spent: Spent | None
-    zones: list[ZoneRecord]
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GateResult(Result):
     """All that a gate found. `strict`: see GateOptions."""
 
     SCHEMA = "gate"
     VERSION = 3
-    RECORD = GateRecord
+    SHOWN = (
+        "status=ending", "strict", "baseline", "false_alarms", "features=moved_features", "evidence", "clauses",
+        "spent", "zones",
+    )  # fmt: skip
 
     judged: tuple[ZoneResult, ...]
     strict: bool
-    #: whether the zones were made of earlier results, and are not those that ship
+    #: Whether it judged by zones made from earlier results (`--baseline`), not by those that ship.
     baseline: bool = False
     #: the command that removes from the stack's expected.json what no longer happens
     gone: str = ""
@@ -203,9 +176,11 @@ class GateResult(Result):
     why_options: str | None = None
     #: features compared with the baseline's; None if that was not asked for, or there is no baseline
     features: Comparison | None = None
-    #: the verdicts on clauses; None if they were not asked for
+    #: Verdicts on clauses, as `conformance clause run` reports them (clause-run.json), and whether each is a violation
+    #: on record; null without --clauses, unless clauses judge an algorithm first.
     clauses: Clauses | None = None
-    #: what the budget was spent on; None if there was none
+    #: What `--budget` was spent on, in seconds; null without a budget. processor_s: null if workers made the trials.
+    #: needed_s: an estimate for what is undecided; null if too few trials were made.
     spent: Spent | None = None
     #: how many cells share the chance of a false alarm, over all zones and shards
     family: int = 0
@@ -218,6 +193,11 @@ class GateResult(Result):
     def moved(self) -> list[Compared]:
         """The features that moved from the baseline's, the largest change first."""
         return [] if self.features is None else self.features.of(Movement.MOVED)
+
+    @property
+    def moved_features(self) -> dict[str, Any] | None:
+        """Features that moved from the baseline's, as `compare` prints them (compare.json); null without --features."""
+        return None if self.features is None else printed(self.features)
 
     @property
     def findings(self) -> list[Finding]:
@@ -244,16 +224,17 @@ class GateResult(Result):
 
     @property
     def evidence(self) -> GateEvidence:
+        """How many verdicts were asked for and are decided: those at smoke cells or, without any, all that count."""
         return evidence(self.judged)
 
     @property
     def ending(self) -> str:
-        """How the gate ended, in a word or two."""
+        """How the gate ended: "passes", "fails", "cannot tell: error" or "cannot tell"."""
         return gate_text.ENDS[self.exit_status]
 
     @property
     def false_alarms(self) -> FalseAlarmRatesRecord | None:
-        """The bound on false alarms; None if no cell was judged."""
+        """Upper bound on the share of runs with any false alarm, over all zones and shards; null if none was judged."""
         return FalseAlarmRatesRecord(at_most=ALPHA, cells=self.family) if self.findings else None
 
     @property

@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Annotated
 
 from conformance.commands import gate_order
 from conformance.commands.clause import JudgedClauseRecord, finding_record, questions_about
@@ -12,7 +11,6 @@ from conformance.model.judging.expectation import Expected
 from conformance.model.judging.session import Finding, Session, plan
 from conformance.support.console import count
 from conformance.support.notes import Notes
-from conformance.support.record import At, Record
 
 
 class GateClauseRecord(JudgedClauseRecord):
@@ -20,14 +18,11 @@ class GateClauseRecord(JudgedClauseRecord):
     known: bool
 
 
-class ClausesRecord(Record):
-    judged: list[GateClauseRecord]
-    not_measured: Annotated[list[str], At("unmeasured")]
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Clauses:
     """What a gate says of clauses. `unmeasured`: ids of clauses that were not measured in time."""
+
+    SHOWN = ("judged", "not_measured=unmeasured")
 
     findings: Sequence[Finding]
     unmeasured: tuple[str, ...]

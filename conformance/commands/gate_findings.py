@@ -31,6 +31,8 @@ class GateEvidence:
     Verdicts on places that do not count are left out.
     """
 
+    SHOWN = ("smoke", "asked=chosen", "decided")
+
     smoke: bool
     chosen: int
     #: the zones and places without a clear verdict
