@@ -1,7 +1,7 @@
 """What every command's `compute` returns, and the document that `--format json` prints of it.
 
-A document is declared as a record (conformance/support/record.py). The schemas in conformance/schemas are generated
-from these records (conformance/commands/schemas.py).
+A result's own fields are its document, or those that its SHOWN names, or else a record says what the document has
+(conformance/support/record.py). The schemas in conformance/schemas are generated from these records (schemas.py).
 """
 
 from typing import Any, ClassVar
