@@ -16,9 +16,10 @@ class DefectEvidence(Record, kw_only=True):
 
 
 class Defect(Record, kw_only=True):
-    """A defect of the version of a stack that its adapter pins.
+    """A defect of the version of a stack that its adapter pins, or the bare cause of a verdict.
 
-    `source`: the document and section that say otherwise. `where`: the files and lines that cause it.
+    `source`: the document and section that say otherwise. `where`: the files and lines that cause it. A bare cause has
+    less to say, and so neither a page of its own nor a text for maintainers.
     """
 
     id: str
@@ -26,13 +27,18 @@ class Defect(Record, kw_only=True):
     repository: str
     algorithm: str
     title: str
-    source: str
     shows: DefectEvidence
-    packets: str
-    where: str
     cause: str
-    mend: str
+    source: str | None = None
+    packets: str | None = None
+    where: str | None = None
+    mend: str | None = None
     mended_in: str | None = None
+
+    @property
+    def bare(self) -> bool:
+        """Whether it is a bare cause."""
+        return None in (self.source, self.packets, self.where, self.mend)
 
     @property
     def commands(self) -> tuple[str, ...]:

@@ -106,10 +106,15 @@ class LikelyFaults:
     names: tuple[str, ...]
     clauses: tuple[str, ...]
 
-    def __str__(self) -> str:
+    @property
+    def short(self) -> str:
+        """The chapter and the deviations."""
         first, *others = self.names
         alike = f", or {', '.join(others)}" if others else ""
-        return f"{self.chapter}: {first}{alike}, as {clauses.deviations()[first]} ({', '.join(self.clauses)})"
+        return f"{self.chapter}: {first}{alike}"
+
+    def __str__(self) -> str:
+        return f"{self.short}, as {clauses.deviations()[self.names[0]]} ({', '.join(self.clauses)})"
 
 
 def ranked(measured: Mapping[str, float]) -> list[faults.Explanation]:

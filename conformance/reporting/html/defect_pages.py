@@ -1,17 +1,20 @@
-"""Prepare the site's pages of defects: what is wrong in a stack, what shows it, and a text for who maintains it."""
+"""Prepare the site's pages of defects, and the line that says why a stack violates.
+
+A page has what is wrong in a stack, what shows it, and a text for who maintains it.
+"""
 
 import dataclasses
 import functools
 from collections.abc import Iterable, Iterator, Sequence
 
-from conformance.catalogue import defects
+from conformance.catalogue import clause_record, clauses, defects, likely_faults
 from conformance.catalogue.defects import Defect
 from conformance.model.judging.verdict import Status
 from conformance.model.metrics.table import METRICS
 from conformance.model.networks.place import Cell
 from conformance.model.trials.trial import Scheme
 from conformance.reporting.heatmaps import Series
-from conformance.reporting.html import heatmap_table, slugs
+from conformance.reporting.html import clause_pages, heatmap_table, slugs
 from conformance.reporting.html.clause_pages import Part
 
 
@@ -27,8 +30,9 @@ class DefectPage:
 
     @property
     def name(self) -> str:
-        """The name of its file."""
-        return f"defect-{slugs.of_name(self.defect.id.lower())}.html"
+        """The name of its file; of a bare cause, its place in the list of all."""
+        of = slugs.of_name(self.defect.id.lower())
+        return f"defects.html#{of}" if self.defect.bare else f"defect-{of}.html"
 
     @property
     def line(self) -> str:
@@ -53,9 +57,18 @@ class DefectPage:
         return "\n\n".join(parts)
 
 
-def pages(series: Sequence[Series], clauses: Part) -> tuple[DefectPage, ...]:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CauseLine:
+    """Why a stack violates, or what else is wrong in it: a line, and the page that says more, if one does."""
+
+    label: str
+    line: str = ""
+    href: str = ""
+
+
+def pages(series: Sequence[Series], recorded: Part) -> tuple[DefectPage, ...]:
     """Return the pages of all defects that a report's verdicts show. Raises UserError."""
-    return tuple(page for defect in defects.load() for page in _page(defect, series, clauses))
+    return tuple(page for defect in defects.load() for page in _page(defect, series, recorded))
 
 
 def of_scheme(pages: Iterable[DefectPage], scheme: Scheme) -> list[DefectPage]:
@@ -63,10 +76,32 @@ def of_scheme(pages: Iterable[DefectPage], scheme: Scheme) -> list[DefectPage]:
     return [page for page in pages if (page.defect.stack, page.defect.algorithm) == (scheme.stack, scheme.algorithm)]
 
 
-def _page(defect: Defect, series: Sequence[Series], clauses: Part) -> Iterator[DefectPage]:
+def causes(pages: Iterable[DefectPage], scheme: Scheme, *, violates: bool) -> list[CauseLine]:
+    """Return what is known to be wrong in a scheme, and why it violates, as far as that is known. Raises UserError."""
+    defects_of = of_scheme(pages, scheme)
+    # What only a clause shows does not explain the verdict of zones.
+    explains = {page.name for page in defects_of if page.defect.shows.zone}
+    listed = [
+        CauseLine(label="Likeliest cause" if page.name in explains else "Defect", line=page.line, href=page.name)
+        for page in sorted(defects_of, key=lambda page: page.name not in explains)
+    ]
+    if explains or not violates:
+        return listed
+    if clauses.first_for(scheme.algorithm):
+        measured = clause_record.measured(scheme.stack, scheme.algorithm)
+        for fault in likely_faults.by_chapter(measured)[:1]:
+            line = f"the draft's {fault.short}"
+            return [
+                CauseLine(label="Likeliest by clauses", line=line, href=clause_pages.of_stack(scheme.stack)),
+                *listed,
+            ]
+    return [CauseLine(label="Cause not known"), *listed]
+
+
+def _page(defect: Defect, series: Sequence[Series], recorded: Part) -> Iterator[DefectPage]:
     """Yield a defect's page, if the report has a verdict against the stack where the defect shows."""
     shows = defect.shows
-    for row in clauses.of(stack=defect.stack, algorithm=defect.algorithm, status=Status.VIOLATES).rows:
+    for row in recorded.of(stack=defect.stack, algorithm=defect.algorithm, status=Status.VIOLATES).rows:
         if row.clause.id == shows.clause:
             yield DefectPage(
                 defect=defect, scheme=row.scheme, permitted=row.permitted,
@@ -77,10 +112,15 @@ def _page(defect: Defect, series: Sequence[Series], clauses: Part) -> Iterator[D
         if (heatmap.scheme.stack, heatmap.scheme.algorithm) != (defect.stack, defect.algorithm) or shows.place is None:
             continue
         cell = heatmap.results.get(Cell.parse(shows.place))
-        if cell and cell.verdict and cell.permitted and cell.verdict.zone_id == shows.zone and cell.status.against:
+        if cell and cell.verdict and cell.permitted and cell.verdict.zone_id == shows.zone and _wrong(cell.status):
             number = functools.partial(heatmap_table.number, heatmap.metric)
             yield DefectPage(
                 defect=defect, scheme=heatmap.scheme.id, where=f"Zone {shows.zone} at {shows.place}",
                 measured=f"{METRICS[heatmap.metric].title} {number(cell.value)}",
                 permitted=f"{number(cell.permitted.low)} to {number(cell.permitted.high)}",
             )  # fmt: skip
+
+
+def _wrong(status: Status) -> bool:
+    # Transfers that never end are errors.
+    return status.against or status is Status.ERROR

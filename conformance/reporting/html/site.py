@@ -99,7 +99,7 @@ class _Site:
             "bugs": self._bugs,
             "history": self._history,
             "defects": self._defects,
-            "defects_of": functools.partial(defect_pages.of_scheme, self._defects),
+            "causes_of": self._causes,
             "studies": self._studies,
             "study_totals": study_page.totals(self._studies),
             "of_points": self._points,
@@ -137,6 +137,11 @@ class _Site:
             return clause_pages.Part(rows=())
         return self._clauses.of(stack=scheme.stack, algorithm=scheme.algorithm, specification=first)
 
+    def _causes(self, series: Series) -> list[defect_pages.CauseLine]:
+        first = self._first_for(series.scheme)
+        violates = Status.VIOLATES in (series.verdict, *(row.status for row in first.rows))
+        return defect_pages.causes(self._defects, series.scheme, violates=violates)
+
     def _due_to(self, result: CellResult) -> str | None:
         """Return the cause that was found for a violation; None if none was looked for, or there is no violation."""
         if result.verdict is None or not result.status.against:
@@ -165,7 +170,7 @@ class _Site:
             yield "history.html", self._render("history.html")
         if self._defects:
             yield "defects.html", self._render("defects.html")
-        for defect_page in self._defects:
+        for defect_page in (page for page in self._defects if not page.defect.bare):
             yield defect_page.name, self._render("defect.html", page=defect_page)
         if self._studies:
             yield "studies.html", self._render("studies.html")

@@ -1,5 +1,7 @@
 """Defects that the suite found: each is shown by a verdict on record, and has a page with a text for maintainers."""
 
+import types
+
 import pytest
 
 from conformance.catalogue import defects
@@ -27,6 +29,35 @@ def test_a_report_has_pages_of_the_defects_that_its_verdicts_show():
     for part in (page.defect.where, page.defect.mend, page.defect.source, *page.defect.commands):
         assert part in page.letter
     assert defect_pages.pages([], clause_pages.of({"linux-tcp"})[1]) == ()
+
+
+def labels(pages, stack, algorithm, *, violates=True):
+    """Return what a report's front page says of a scheme, without the words after the colon."""
+    scheme = types.SimpleNamespace(stack=stack, algorithm=algorithm)
+    return [cause.label for cause in defect_pages.causes(pages, scheme, violates=violates)]
+
+
+def test_a_violation_has_the_cause_that_was_read_or_the_likeliest_by_clauses_or_none():
+    pages = defect_pages.pages([], clause_pages.of({"aioquic"})[1])
+    # A verdict of zones is not explained by what a clause alone shows.
+    assert labels(pages, "aioquic", "reno", violates=False) == ["Defect"]
+    assert labels(pages, "aioquic", "reno") == ["Cause not known", "Defect"]
+    assert labels([], "linux-tcp", "cubic", violates=False) == []
+    (by_clauses,) = defect_pages.causes(
+        [], types.SimpleNamespace(stack="picoquic", algorithm="bbrv3"), violates=True
+    )  # fmt: skip
+    assert by_clauses.label == "Likeliest by clauses" and by_clauses.line.startswith("the draft's 5.")
+    assert by_clauses.href == clause_pages.of_stack("picoquic")
+    (noq,) = (defect for defect in DEFECTS if defect.stack == "noq")
+    read = defect_pages.DefectPage(defect=noq, scheme="", where="", measured="", permitted="")
+    assert labels([read], "noq", "bbrv3") == ["Likeliest cause"]
+
+
+def test_a_bare_cause_has_a_line_and_no_page():
+    bare = [defect for defect in DEFECTS if defect.bare]
+    assert len(bare) > 10 and all(defect.shows.zone for defect in bare)
+    page = defect_pages.DefectPage(defect=bare[0], scheme="", where="", measured="", permitted="")
+    assert page.name == "defects.html#" + bare[0].id.lower()
 
 
 @pytest.mark.slow
