@@ -86,14 +86,15 @@ def by_kind(verdicts: Iterable[tuple[Verdict, str]]) -> dict[str, Status]:
     return {kind: min(statuses, key=worst.index) for kind, statuses in sorted(of_kind.items())}
 
 
+def common(before: Release, after: Release) -> list[VerdictChange]:
+    """Return the verdicts on two releases, changed or not, where both are clear."""
+    pairs = [(rule, before.verdicts[rule], now) for rule, now in after.verdicts.items() if rule in before.verdicts]
+    return [VerdictChange(asked=rule, before=was, now=now) for rule, was, now in pairs if was.decided and now.decided]
+
+
 def changes(before: Release, after: Release) -> list[VerdictChange]:
     """Return what one release does otherwise than the one before, where both are clear."""
-    pairs = [(rule, before.verdicts[rule], now) for rule, now in after.verdicts.items() if rule in before.verdicts]
-    return [
-        VerdictChange(asked=rule, before=was, now=now)
-        for rule, was, now in pairs
-        if was.decided and now.decided and was.against != now.against
-    ]
+    return [pair for pair in common(before, after) if pair.before.against != pair.now.against]
 
 
 def before(release: Release, among: Sequence[Release]) -> Release | None:

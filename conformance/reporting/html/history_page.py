@@ -35,10 +35,13 @@ class StackHistory:
         return [(sum(status.passes for status in statuses), len(statuses)) for statuses in decided]
 
     @property
-    def changes(self) -> list[tuple[Release, Release, list[VerdictChange]]]:
-        """What each release does otherwise than the one before, the newest first."""
+    def changes(self) -> list[tuple[Release, Release, int, list[VerdictChange]]]:
+        """What each release does otherwise than the one before, of how many verdicts on both; the newest first."""
         pairs = itertools.pairwise(self.releases)
-        return [(before, after, history.changes(before, after)) for before, after in pairs][::-1]
+        return [
+            (before, after, len(history.common(before, after)), history.changes(before, after))
+            for before, after in pairs
+        ][::-1]
 
 
 def all_stacks() -> list[StackHistory]:
