@@ -18,7 +18,7 @@ from helpers import EVIL
 from conformance.catalogue import documents, scenarios
 from conformance.catalogue import separation as apart
 from conformance.cli import main
-from conformance.commands import blame, gate, gate_budget, gate_order, trace, tracing, why
+from conformance.commands import blame, compare_clauses, gate, gate_budget, gate_order, trace, tracing, why
 from conformance.commands.gate_findings import ZoneResult
 from conformance.commands.result import printed
 from conformance.engine import benches, execute
@@ -673,6 +673,26 @@ def test_a_feature_that_moved_from_the_baselines_fails(run, traces, tmp_path):
     assert first["label"] == "beta" and first["change"] == "moved"
     assert first["after"] - first["before"] == pytest.approx(0.1, abs=0.03)
     assert 'classname="cubic.features" name="kept at 10mbps-20ms-0.3pct"' in (out / "junit.xml").read_text()
+
+
+@pytest.mark.slow
+def test_events_are_compared_with_the_baselines_by_name(run, traces, tmp_path, monkeypatch):
+    def values(feature, measurements):
+        deaf = feature.name == "kept_of_mark" and measurements[0].trial.scheme.stack_digest == "5" * 16
+        return {m.trial.seed: (1.02 if deaf else 0.7) + m.trial.seed / 1e5 for m in measurements}
+
+    monkeypatch.setattr(compare_clauses, "_values_of_feature", values)
+    traces(0.7)
+    options = "cubic", "--grid", CELLS, "--features"
+    run(*options, "--trials", 20, "--results", "before.jsonl")
+    for name in ("before.jsonl", "before.features.jsonl"):
+        as_of_another_build(tmp_path / name)
+    done = run(*options, "--baseline", "before.jsonl", "--results", "after.jsonl", "--out", "out")
+    assert done.exit_code == 1 and "cubic: marks moved from 0.7" in done.output, done.output
+    compared = schema.load("gate", tmp_path / "out" / "gate.json")["features"]["compared"]
+    changes = {quantity["name"]: quantity["change"] for quantity in compared}
+    assert [name for name, change in changes.items() if change == "moved"] == ["kept_of_mark"]
+    assert changes.keys() >= {"after_outage", "probe_ratio", "burst_after_pause"}
 
 
 def test_a_baseline_without_features_is_refused_with_the_command_that_makes_them(run, traces):
