@@ -7,6 +7,7 @@ import pytest
 
 from conformance.catalogue import documents, studies
 from conformance.cli import main
+from conformance.model.clauses import changes
 from conformance.reporting.html import rfc9743_criteria
 from conformance.support import paths
 
@@ -98,12 +99,14 @@ def test_the_page_of_scenarios_has_each_that_ships_its_axes_and_what_uses_it():
     assert told.keys() == {path.stem for path in (ROOT / "scenarios").glob("*.json")}
     clauses = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "clauses").glob("*.json"))
     of_rfc_9743 = {name for criterion in rfc9743_criteria.CRITERIA for name in criterion.scenarios}
+    compared = {network.scenario for network in changes.COMPARED_NETWORKS.values()}
     for name, (axes, used) in told.items():
         document = json.loads((ROOT / "scenarios" / f"{name}.json").read_text(encoding="utf-8"))
         assert re.findall(r"`(\w+)`", axes) == [axis["name"] for axis in document["axes"]], name
         assert ("zones" in used) == (name in documents.scenario_markers()), name
         assert ("clauses" in used) == (f'"{name}"' in clauses), name
         assert ("RFC 9743" in used) == (name in of_rfc_9743), name
+        assert ("`compare`" in used) == (name in compared), name
 
 
 def test_the_first_study_of_its_guide_is_one(tmp_path):
