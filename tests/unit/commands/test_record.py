@@ -68,3 +68,17 @@ def test_what_cannot_be_measured_is_a_line_and_the_rest_goes_on(built, monkeypat
     document = called("picoquic", "aioquic")
     assert document["exit_status"] == 4 and document["not_measured"]["aioquic"] == "pip: no answer"
     assert "--source PART=VERSION" in document["not_measured"]["picoquic"]
+
+
+def test_a_tree_is_measured_under_the_version_that_its_build_says(built, tmp_path, monkeypatch):
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "go.mod").write_text("module github.com/quic-go/quic-go\n")
+    source = f"quic-go={tmp_path / 'tree'}"
+    scheme = types.SimpleNamespace(version="0.66.0+quic-go@abcdef")
+    monkeypatch.setattr(record.benches, "find", lambda choice: types.SimpleNamespace(scheme=lambda algorithm: scheme))
+    (added,) = called("quic-go", "--source", source, "--algorithm", "reno")["releases"]
+    assert (added["version"], added["since"]) == ("0.66.0+quic-go@abcdef", None)
+    assert built == [(source,)]
+    # No registry releases it, so nothing follows it from then on.
+    assert [release.part for release in history.load()] == [""] and history.parts() == {}
+    assert called()["releases"] == [] and built == [(source,)]
