@@ -120,7 +120,9 @@ class Adapter:
 
     def __init__(self, name=None, manifest=None, offers=()):
         self.name, self._offers = name or self.name, offers
-        self.manifest = manifest or types.SimpleNamespace(transport="tcp", offered=lambda: ["cubic", "reno", "bbr"])
+        self.manifest = manifest or types.SimpleNamespace(
+            transport="tcp", offered=lambda: ["cubic", "reno", "bbr"], draft=lambda algorithm: None
+        )
 
     def why_not(self, algorithm):
         return None if not self._offers or algorithm in self._offers else f"{self.name} does not offer {algorithm}"

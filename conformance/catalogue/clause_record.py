@@ -5,6 +5,10 @@ import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from conformance.catalogue import clauses
+from conformance.lab import manifest
+from conformance.model.clauses.document import Clause
+from conformance.model.clauses.verdict import on_record
 from conformance.model.judging.expectation import Expected, Known
 from conformance.model.judging.question import Named
 from conformance.model.judging.session import Finding
@@ -22,7 +26,28 @@ def path() -> pathlib.Path:
 
 
 def load() -> list[Entry]:
-    """Return all entries, in order; none if there is no record. Raises UserError."""
+    """Return all entries, in order, each judged by the draft that its stack claims now. Raises UserError."""
+    return [_judged(recorded) for recorded in _written()]
+
+
+def as_judged(recorded: Entry) -> Clause:
+    """Return an entry's clause as the draft has it that its stack claims. Raises UserError."""
+    clause, who = clauses.find(recorded["clause"]), recorded["who"]
+    if not clause.older or who not in manifest.names():
+        return clause
+    return clauses.claimed(clause, manifest.read(who), recorded["scheme"].partition("/")[0])
+
+
+def _judged(recorded: Entry) -> Entry:
+    clause = as_judged(recorded)
+    if clause == clauses.find(clause.id):
+        return recorded
+    status, reason = on_record(clause, Status(recorded["verdict"]), recorded["reason"], recorded["interval"])
+    return {**recorded, "verdict": str(status), "reason": reason}
+
+
+def _written() -> list[Entry]:
+    """Return the entries as they were written; none if there is no record. Raises UserError."""
     file = path()
     entries: list[Entry] = schema.load("clause-record", file)["record"] if file.exists() else []
     return entries
@@ -38,13 +63,17 @@ def judged(stack: str, algorithm: str) -> list[Entry]:
     ]
 
 
-def measured(stack: str, algorithm: str) -> dict[str, float]:
-    """Return {clause: what it measured of a stack's algorithm}, where that is known. Raises UserError."""
+def measured(stack: str, algorithm: str, newest: bool = False) -> dict[str, float]:
+    """Return {clause: what it measured of a stack's algorithm}, where that is known. Raises UserError.
+
+    `newest`: leave out clauses by which an older draft judges it otherwise.
+    """
     of_stack = (recorded for recorded in load() if recorded["who"] == stack)
     return {
         recorded["clause"]: recorded["value"]
         for recorded in of_stack
         if recorded["scheme"].partition("/")[0] == algorithm and recorded["value"] is not None
+        if not newest or as_judged(recorded) == clauses.find(recorded["clause"])
     }
 
 
@@ -81,7 +110,7 @@ def record(who: str, entries: Sequence[Entry]) -> pathlib.Path:
     """Replace earlier entries of a stack or a mutant about the same clauses by these; return the file."""
     new = [{"who": who, **fields} for fields in entries]
     keys = {_key(listed) for listed in new}
-    kept = [listed for listed in load() if _key(listed) not in keys]
+    kept = [listed for listed in _written() if _key(listed) not in keys]
     return write([*kept, *new])
 
 

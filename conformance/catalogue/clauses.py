@@ -6,6 +6,7 @@ import pathlib
 from collections.abc import Iterable, Iterator
 
 from conformance.catalogue import documents, scenarios
+from conformance.lab.manifest import Manifest
 from conformance.model.clauses.document import Clause, ClauseNetwork, Specification
 from conformance.model.clauses.verdict import ClauseRule
 from conformance.model.errors import UserError, located
@@ -56,8 +57,21 @@ def find(clause_id: str) -> Clause:
 
 
 def rule(finding: Finding) -> ClauseRule:
-    """Return the clause that a finding is about."""
-    return ClauseRule(find(finding.verdict.zone_id), finding.algorithm)
+    """Return the clause that a finding is about, with the bound by which it was judged."""
+    permitted = finding.verdict.permitted
+    clause = find(finding.verdict.zone_id).judged_by(permitted.low, permitted.high)
+    return ClauseRule(clause, finding.algorithm)
+
+
+def claimed(clause: Clause, about: Manifest, algorithm: str) -> Clause:
+    """Return the clause as the draft has it that a stack claims to keep with an algorithm. Raises UserError."""
+    specification, draft = first_for(algorithm), about.draft(algorithm)
+    if draft and specification and draft not in specification.drafts:
+        raise UserError(
+            f"{about.path}: {algorithm}: draft {draft!r} is not known",
+            f"choose one of {', '.join(specification.drafts)}",
+        )
+    return clause.as_in(draft)
 
 
 def markers() -> dict[str, str]:

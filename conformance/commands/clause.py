@@ -121,7 +121,7 @@ class ClauseVerdicts(Result):
 
 def finding_record(finding: Finding, kind: type[_R], **fields: Any) -> _R:
     """Return a record of a finding about a clause."""
-    clause = clauses.find(finding.verdict.zone_id)
+    clause = clauses.rule(finding).clause
     return extended(kind, finding, ClauseFindingRecord, source=clause.source, permitted=clause.permitted, **fields)
 
 
@@ -214,12 +214,16 @@ def run(
         )
     planned = plan(
         questions, trials=trials, most_trials=last_look(trials, most_trials), first_seed=first_seed,
-        work=[question.key for question in questions],
+        work=[question.key for question in questions if question.rule.judgeable],
     )  # fmt: skip
     planned.refuse_blind()
     session = Session(plan=planned, confirms=confirms)
     findings = session.findings(source(bench, results, workers, notes, new=session.is_new))
-    recorded = clause_record.record(who, list(map(clause_record.entry, findings))) if record else None
+    recorded = (
+        clause_record.record(who, [clause_record.entry(finding) for finding in findings if finding.scheme])
+        if record
+        else None
+    )
     return ClauseVerdicts(findings=findings, results=results, recorded=recorded)
 
 
@@ -242,7 +246,11 @@ def questions_about(
     default, all clauses. If algorithms are `named`, only these are asked about, and also where they are controls.
     """
     return [
-        ask(clause, clauses.setting(clause.network), called[algorithm])
+        ask(
+            clauses.claimed(clause, bench.adapter.manifest, algorithm),
+            clauses.setting(clause.network),
+            called[algorithm],
+        )
         for clause in _chosen(what)
         if bench.adapter.manifest.transport in clause.transports
         for algorithm in clause.judged_of(called, named)

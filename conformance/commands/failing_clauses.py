@@ -52,7 +52,7 @@ def of(scheme: Scheme, choice: Choice) -> FailingClauses:
     failed = [clauses.find(entry["clause"]) for entry in record if Status(entry["verdict"]).against]
     failed.sort(key=lambda clause: not clause.level.upper().startswith("MUST"))
     first = clauses.first_for(scheme.algorithm)
-    measured = clause_record.measured(scheme.stack, scheme.algorithm)
+    measured = clause_record.measured(scheme.stack, scheme.algorithm, newest=True)
     return FailingClauses(
         scheme=scheme.id, failed=tuple(failed),
         judged=len(record), version=record[-1]["scheme"].split("/")[2] if record else None,

@@ -27,7 +27,7 @@ from conformance.model.judging import seeds
 from conformance.model.judging.question import Key, Question
 from conformance.model.judging.session import Answer, Finding, Plan, Session, plan
 from conformance.model.judging.verdict import ALPHA, Status, Verdict, overall
-from conformance.model.judging.zone import Zone
+from conformance.model.judging.zone import Zone, id_parts
 from conformance.model.networks.place import Cell
 from conformance.model.trials.trial import Measurement, Outcome
 from conformance.reporting.text.overview import words
@@ -115,7 +115,7 @@ def _rows(
                 stack=about.name, algorithm=algorithm, called=called, verdict=Status.UNSUPPORTED, what=str(error)
             )
         return
-    plan = _plan(about.offered(), bench.profile, wanted, trials, first_seed)
+    plan = _plan(about, bench.profile, wanted, trials, first_seed)
     notes.say(f"{about.name}: {count(len(about.offered()), 'algorithm')}, {count(len(plan.work), 'cell')}")
     known = expectations.of(bench)
     session = Session(plan=plan, known=known)
@@ -131,7 +131,7 @@ def _rows(
 
 
 def _plan(
-    algorithms: Sequence[str], profile: str, wanted: Sequence[Cell] | None, trials: tuple[int, int], first_seed: int
+    about: Manifest, profile: str, wanted: Sequence[Cell] | None, trials: tuple[int, int], first_seed: int
 ) -> Plan:
     """Return the plan of a stack: the cells `wanted`, or the smoke clauses and the smoke cells of its zones.
 
@@ -141,12 +141,12 @@ def _plan(
     questions: list[Question] = []
     work: list[Key] = []
     smoke = clauses.smoke() if wanted is None else ()
-    transport = next(name for name, under in documents.PROFILES.items() if under == profile)
-    for algorithm in algorithms:
-        for clause, _ in clauses.firsts(transport, [algorithm]):
+    for algorithm in about.offered():
+        for clause, _ in clauses.firsts(about.transport, [algorithm]):
             if clause.id in smoke:
-                questions.append(ask(clause, clauses.setting(clause.network), algorithm))
-                work.append(questions[-1].key)
+                by_text = clauses.claimed(clause, about, algorithm)
+                questions.append(ask(by_text, clauses.setting(clause.network), algorithm))
+                work += [questions[-1].key] if questions[-1].rule.judgeable else []
         of_algorithm = [
             question
             for zone in _zones(algorithm, profile)
@@ -185,7 +185,11 @@ def _row(
         )  # fmt: skip
 
     if verdicts:
-        return row(overall(verdicts), words(verdicts), collections.Counter(verdict.status for verdict in verdicts))
+        of_draft = [verdict for verdict in verdicts if not id_parts(verdict.zone_id)[1]]
+        of_zones = [verdict for verdict in verdicts if id_parts(verdict.zone_id)[1]]
+        parts = [f"draft: {words(of_draft)}"] if of_draft else []
+        what = "; ".join([*parts, *([words(of_zones)] if of_zones else [])])
+        return row(overall(verdicts), what, collections.Counter(verdict.status for verdict in verdicts))
     bad = common.bad(measurements)
     if bad is not None:
         # No zone judges it, so no other stack's failures were counted.

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import io
 import json
 import os
 import pathlib
@@ -22,6 +23,8 @@ _DESCRIBE_BYTES = 64 << 10
 _VERSION_CHARACTERS = 200
 #: which client fetches: the one that the manifest names, the same for all servers; or the stack's own
 COMMON, OWN = "common", "own"
+#: what a manifest says of the draft that a stack claims to keep, which is no part of what the stack is
+_CLAIM = re.compile(rb'"draft(?:_evidence)?": "[^"]*",\s*')
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -288,7 +291,8 @@ def _files_digest(named: Iterable[tuple[str, pathlib.Path]]) -> str:
     for name, file in named:
         total.update(os.fsencode(name) + b"\0")
         try:
-            with open(file, "rb") as f:
+            content = file.read_bytes() if file.name == "adapter.json" else b""
+            with io.BytesIO(_CLAIM.sub(b"", content)) if content else open(file, "rb") as f:
                 total.update(hashlib.file_digest(f, "sha256").digest())
         except OSError as error:
             raise UserError(

@@ -89,6 +89,12 @@ class Manifest:
         name: str = entry["called"] if entry else algorithm
         return name
 
+    def draft(self, algorithm: str) -> str | None:
+        """Return the draft that the stack claims to keep with an algorithm; None if it names none."""
+        entry = (self.kernel_algorithms or self.algorithms or {}).get(algorithm)
+        draft: str | None = entry.get("draft") if isinstance(entry, dict) else None
+        return draft
+
     def require(self) -> None:
         """Raise UserError naming what this machine lacks to run it."""
         if lacking := [tool for tool in self.needs if not which(tool)]:

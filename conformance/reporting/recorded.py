@@ -10,6 +10,8 @@ Entry = Mapping[str, Any]
 _MUTANT = "mutant "
 #: the verdict that pages show for a clause whose behaviour no trial showed
 NOT_VISIBLE = "not visible"
+#: and for one that an older draft, which a stack claims, does not have
+UNASKED = "not asked"
 
 
 def of_mutant(entry: Entry) -> bool:
@@ -40,6 +42,8 @@ def example(entry: Entry) -> str:
 
 
 def status(entry: Entry) -> str:
-    """Return the verdict; NOT_VISIBLE if it is inconclusive because no trial showed the behaviour."""
+    """Return the verdict; NOT_VISIBLE if it is inconclusive because no trial showed the behaviour; or UNASKED."""
+    if entry["verdict"] == "not judged":
+        return UNASKED
     hidden = entry["verdict"] == "inconclusive" and entry["value"] is None
     return NOT_VISIBLE if hidden else str(entry["verdict"])

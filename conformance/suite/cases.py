@@ -93,7 +93,8 @@ def _clause_cases(option: Options, stack: str) -> Iterator[QuestionCase]:
     ]
     smoke = clauses.smoke()
     for clause, algorithm in dict.fromkeys(about_clauses):
-        question = ask(clause, clauses.setting(clause.network), algorithm, option.confirm)
+        by_text = clauses.claimed(clause, about, algorithm)
+        question = ask(by_text, clauses.setting(clause.network), algorithm, option.confirm)
         yield QuestionCase(
             name=f"{CLAUSE}[{clause.id}-{algorithm}-{stack}]",
             kind=CLAUSE,

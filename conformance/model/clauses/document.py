@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Self
 
 from conformance.model.clauses.observables import OBSERVABLES
@@ -62,10 +62,11 @@ class ClauseNetwork:
 class Clause:
     """One sentence of a document, and how it is tested.
 
-    `text` is in our words. `also`: (specification, section) of other documents that say the same. `trials`: the fewest
-    trials that must show the behaviour. `invisible`: what hides it. `controls`: algorithms that do not claim to keep
-    the clause, and are judged only if they are named. `once`: the clause is about what algorithms share, such as loss
-    recovery, so it is judged only for the first of its algorithms that a stack has.
+    `text` is in our words. `older`: (draft, its bound or why it does not ask) of drafts that differ; `unasked` says
+    that it is as one of these, and why that does not ask. `also`: (specification, section) of other documents that say
+    the same. `trials`: the fewest trials that must show the behaviour. `invisible`: what hides it. `controls`:
+    algorithms that do not claim to keep the clause, and are judged only if they are named. `once`: the clause is about
+    what algorithms share, such as loss recovery, so it is judged only for the first of its algorithms that a stack has.
     """
 
     id: str
@@ -84,6 +85,20 @@ class Clause:
     also: tuple[tuple[str, str], ...] = ()
     controls: tuple[str, ...] = ()
     once: bool = False
+    older: tuple[tuple[str, Bound | str], ...] = ()
+    unasked: str = ""
+
+    def as_in(self, draft: str | None) -> "Clause":
+        """Return the clause as this draft of its document has it: itself, unless an older one differs."""
+        differs = dict(self.older).get(draft or "")
+        if isinstance(differs, Bound):
+            return dataclasses.replace(self, bound=differs)
+        return dataclasses.replace(self, unasked=f"not asked of {draft}: {differs}") if differs else self
+
+    def judged_by(self, low: float, high: float) -> "Clause":
+        """Return the clause with that of its bounds which has these ends, as a verdict on it says."""
+        bounds = (bound for _, bound in self.older if isinstance(bound, Bound))
+        return next((dataclasses.replace(self, bound=b) for b in bounds if (b.low, b.high) == (low, high)), self)
 
     def judged_of(self, offered: Collection[str], named: Collection[str] = ()) -> list[str]:
         """Return the algorithms, of those that a stack offers, for which the clause is judged.
@@ -127,7 +142,8 @@ class NotVisible:
 class Specification:
     """A document and its clauses. `name` is what `pytest -m` calls it.
 
-    `first_for`: algorithms that are judged by these clauses first, and by zones second. `smoke`: ids of the clauses
+    `first_for`: algorithms that are judged by these clauses first, and by zones second. `drafts`: its versions that a
+    stack may claim, the oldest first; the last is `document`. `smoke`: ids of the clauses
     that tell most at small cost.
     """
 
@@ -138,6 +154,7 @@ class Specification:
     clauses: tuple[Clause, ...]
     not_visible: tuple[NotVisible, ...] = ()
     first_for: tuple[str, ...] = ()
+    drafts: tuple[str, ...] = ()
     smoke: tuple[str, ...] = ()
 
     @classmethod
@@ -157,7 +174,8 @@ class Specification:
         return cls(
             name=data["name"], title=data["title"], document=data["document"], url=data["url"], clauses=tuple(clauses),
             not_visible=tuple(NotVisible(**fields) for fields in data.get("not_visible", ())),
-            first_for=tuple(data.get("first_for", ())), smoke=tuple(data.get("smoke", ())),
+            first_for=tuple(data.get("first_for", ())), drafts=tuple(data.get("drafts", ())),
+            smoke=tuple(data.get("smoke", ())),
         )  # fmt: skip
 
 
@@ -166,9 +184,6 @@ def _clause(data: Mapping[str, Any], fields: Mapping[str, Any]) -> Clause:
         raise UserError(f"{fields['id']!r} is not a valid id of a clause", "write it like CL011")
     if fields["observable"] not in OBSERVABLES:
         raise UserError(f"observable {fields['observable']!r} is not known", f"choose one of {', '.join(OBSERVABLES)}")
-    bound = Bound(**fields["bound"])
-    if not bound.sided or bound.low > bound.high:
-        raise UserError("the bound permits everything or nothing", "give low, high, or both, in order")
     network = dict(fields["network"])
     for name in ("point", "sysctls"):
         network[name] = tuple(sorted(network.get(name, {}).items()))
@@ -178,8 +193,27 @@ def _clause(data: Mapping[str, Any], fields: Mapping[str, Any]) -> Clause:
         id=fields["id"], specification=data["name"], document=data["document"], section=fields["section"],
         level=fields["level"], text=fields["text"], algorithms=tuple(fields["algorithms"]),
         transports=tuple(fields["transports"]), network=ClauseNetwork(**network),
-        observable=OBSERVABLES[fields["observable"]], bound=bound, trials=fields.get("trials", LEAST_TRIALS),
-        invisible=fields["invisible"],
+        observable=OBSERVABLES[fields["observable"]], bound=_bound(fields["bound"]), older=tuple(_older(data, fields)),
+        trials=fields.get("trials", LEAST_TRIALS), invisible=fields["invisible"],
         controls=tuple(fields.get("controls", ())), once=fields.get("once", False),
         also=tuple((other["specification"], other["section"]) for other in fields.get("also", ())),
     )  # fmt: skip
+
+
+def _bound(fields: Mapping[str, Any]) -> Bound:
+    bound = Bound(**fields)
+    if not bound.sided or bound.low > bound.high:
+        raise UserError("the bound permits everything or nothing", "give low, high, or both, in order")
+    return bound
+
+
+def _older(data: Mapping[str, Any], fields: Mapping[str, Any]) -> Iterator[tuple[str, Bound | str]]:
+    """Yield (draft, its bound or why it does not ask) of the drafts that differ: the first that reaches far enough."""
+    known, at = data.get("drafts", ()), 0
+    for differs in fields.get("older", ()):
+        before = differs["before"]
+        if before not in known:
+            raise UserError(f"there is no draft {before}", f"choose one of {', '.join(known)}")
+        for draft in known[at : known.index(before)]:
+            yield draft, _bound(differs["bound"]) if "bound" in differs else differs["not_asked"]
+        at = known.index(before)

@@ -31,6 +31,8 @@ from conformance.model.networks.place import Point
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement
 
+#: why a clause conforms
+_WITHIN = "within the document's bound"
 #: the most samples that a verdict names as evidence
 _MOST_SIGHTINGS = 3
 
@@ -54,6 +56,10 @@ class ClauseRule(Rule):
     @property
     def place(self) -> Point:
         return Named(self.algorithm)
+
+    @property
+    def judgeable(self) -> bool:
+        return not self.clause.unasked
 
     @property
     def glances(self) -> bool:
@@ -99,6 +105,8 @@ class ClauseRule(Rule):
 
     def lines(self, verdict: Verdict, before: str | None = None) -> list[tuple[str, str]]:
         clause = self.clause
+        if verdict.status is Status.NOT_JUDGED:
+            return []
         if verdict.value is None:
             return [("network", f"{clause.network.words}; hidden by: {clause.invisible}")]
         return [
@@ -139,6 +147,8 @@ def judge(
             n=len(measurements), what=clause.observable.name, **rest,  # type: ignore[arg-type]
         )  # fmt: skip
 
+    if clause.unasked:
+        return found(Status.NOT_JUDGED, clause.unasked)
     if not measurements:
         return found(Status.ERROR, "nothing was measured")
     arrived = [measurement for measurement in measurements if not never_came(measurement)]
@@ -162,6 +172,25 @@ def judge(
         status, reason, samples=len(values), value=value, interval=statistics.median_interval(values, CONFIDENCE), p=p,
         evidence=tuple(_evidence(clause.bound, value, shown)), sure=_inside(clause.bound, values, SURE),
     )  # fmt: skip
+
+
+def on_record(
+    clause: Clause, status: Status, reason: str, interval: Sequence[float | None] | None
+) -> tuple[Status, str]:  # fmt: skip
+    """Return the verdict on a clause as an older draft has it, and why, of what is on record by another bound.
+
+    Chance needs the values of trials, so a violation must be one by both bounds.
+    """
+    if clause.unasked:
+        return Status.NOT_JUDGED, clause.unasked
+    low, high = interval or (None, None)
+    if low is None or high is None:
+        return status, reason
+    if clause.bound.low <= low and high <= clause.bound.high:
+        return Status.CONFORMS, _WITHIN
+    if status.against and (high < clause.bound.low or low > clause.bound.high):
+        return status, reason
+    return Status.INCONCLUSIVE, "by the bound of an older draft, more trials are needed"
 
 
 def ask(clause: Clause, setting: Setting, algorithm: str, twice: bool = True) -> Question:
@@ -194,7 +223,7 @@ def _compare(
 ) -> tuple[Status, str, float | None]:
     low, high = statistics.median_interval(values, CONFIDENCE)
     if bound.low <= low and high <= bound.high:
-        return Status.CONFORMS, "within the document's bound", None
+        return Status.CONFORMS, _WITHIN, None
     value = statistics.median(values)
     if high < bound.low or low > bound.high:
         where = "below" if value < bound.low else "above"

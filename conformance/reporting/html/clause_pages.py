@@ -16,7 +16,7 @@ from conformance.reporting.recorded import Entry
 
 #: verdicts against a stack; the order in which pages list verdicts; those that say what a stack does
 _AGAINST = tuple(status for status in Status if status.against)
-_ORDER = (*_AGAINST, "error", "inconclusive", "conforms", recorded.NOT_VISIBLE, "unsupported")
+_ORDER = (*_AGAINST, "error", "inconclusive", "conforms", recorded.NOT_VISIBLE, recorded.UNASKED, "unsupported")
 _DECIDED = (*_AGAINST, Status.CONFORMS)
 
 
@@ -45,7 +45,7 @@ class ClauseRow:
 
     @property
     def permitted(self) -> str:
-        return self.clause.bound.words(self.clause.observable.digits)
+        return clause_record.as_judged(self.entry).permitted
 
     @property
     def measured(self) -> str:

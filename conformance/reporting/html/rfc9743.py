@@ -167,7 +167,7 @@ def _of_clauses(criterion: Criterion, record: Sequence[clause_record.Entry], sch
                     SchemeRow(scheme=entry["scheme"], where=f"{clause.id} ({clause.source})", texts=()),
                     {
                         "observable": clause.observable.title, "measured": recorded.value(clause, entry),
-                        "permitted": clause.bound.words(clause.observable.digits), "recorded verdict": entry["verdict"],
+                        "permitted": clause_record.as_judged(entry).permitted, "recorded verdict": entry["verdict"],
                     },
                 )
             )  # fmt: skip

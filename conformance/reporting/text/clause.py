@@ -11,6 +11,7 @@ from conformance.reporting.text import clause_table
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
     from conformance.commands.clause import ClauseList, ClauseVerdicts, ShownClause, Tabled
     from conformance.commands.failing_clauses import FailingClauses
+    from conformance.model.clauses.document import Bound, Clause
 
 #: most clauses that a stack fails and that are named in a line
 _MOST_FAILED = 6
@@ -59,11 +60,19 @@ def show_shown(shown: "ShownClause", console: rich.console.Console) -> None:
         ("network", clause.network.words),
         ("observable", f"{clause.observable.name}: {clause.observable.title}"),
         ("permitted", f"{clause.bound.words(clause.observable.digits)}: {clause.bound.why}"),
+        *(("until", f"{draft}: {_differs(clause, older)}") for older, draft in {o: d for d, o in clause.older}.items()),
         ("trials", f"at least {clause.trials}"),
         ("hidden by", clause.invisible),
     )
     for title, text in rows:
         console.print(f"  {title:11} {text}", soft_wrap=True)
+
+
+def _differs(clause: "Clause", older: "Bound | str") -> str:
+    """Return what an older draft has instead."""
+    if isinstance(older, str):
+        return f"not asked: {older}"
+    return f"{older.words(clause.observable.digits)}: {older.why}"
 
 
 def show_tabled(tabled: "Tabled", console: rich.console.Console) -> None:
@@ -80,7 +89,9 @@ def show_ran(ran: "ClauseVerdicts", console: rich.console.Console) -> None:
             console.print(f"{finding.scheme} {verdict.status} {rule.id}: {rule.measured(verdict)}", soft_wrap=True)
             continue
         console.print(
-            rule.headline(finding.scheme, verdict), style="red" if verdict.status.against else "", soft_wrap=True
+            rule.headline(finding.scheme or finding.algorithm, verdict),
+            style="red" if verdict.status.against else "",
+            soft_wrap=True,
         )
         for title, text in rule.lines(verdict):
             console.print(f"  {title:10} {text}", soft_wrap=True)

@@ -7,7 +7,7 @@ run next.
 import collections
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from conformance.catalogue import likely_faults
+from conformance.catalogue import clauses, likely_faults
 from conformance.model.clauses.document import Clause, Specification
 from conformance.model.judging import verdict as verdicts
 from conformance.model.judging.kinds import KindRule
@@ -43,10 +43,11 @@ def _violates(finding: Finding) -> bool:
 
 def _clause(clause: Clause, finding: Finding) -> Iterator[str]:
     verdict, observable = finding.verdict, clause.observable
+    claimed = clauses.rule(finding).clause
     yield f"  {clause.section}: {clause.text} ({clause.id})"
     if verdict.value is not None:
         measured = f"{verdict.value:.{observable.digits}f} {observable.unit}".strip()
-        yield one_line(f"    measured {measured}, asked {clause.permitted}: {observable.title}")
+        yield one_line(f"    measured {measured}, asked {claimed.permitted}: {observable.title}")
     else:  # it fails
         yield one_line(f"    {verdict.reason}")
 
@@ -90,7 +91,9 @@ def _place(finding: Finding) -> str:
 
 
 def _faults(of_clauses: Mapping[Clause, Finding]) -> Iterator[str]:
-    amounts = {clause.id: finding.verdict.value for clause, finding in of_clauses.items()}
+    # An older draft's bound says nothing of how a stack departs from the newest.
+    newest = {clause: f for clause, f in of_clauses.items() if clauses.rule(f).clause == clause}
+    amounts = {clause.id: finding.verdict.value for clause, finding in newest.items()}
     likely = likely_faults.by_chapter({of: amount for of, amount in amounts.items() if amount is not None})
     if likely:
         yield "likeliest faults, as stacks had them:"

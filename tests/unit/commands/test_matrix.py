@@ -1,6 +1,7 @@
 """`conformance matrix` and `bench --stacks`, with a room that behaves as each test says."""
 
 import dataclasses
+import pathlib
 import re
 
 import fake_room
@@ -23,6 +24,11 @@ from conformance.support import schema
 
 #: a cell in which no deviation of ngtcp2's Reno is known
 CELL = "10mbps-40ms-1pct"
+#: a stack with an algorithm that no zone judges
+C4 = manifest.Manifest(
+    path=pathlib.Path("adapter.json"), name="c4", title="c4", program="c4", transport="udp",
+    algorithms={"c4": {"called": "c4", "evidence": "it says so"}},
+)  # fmt: skip
 
 
 class Half(Room):
@@ -118,9 +124,9 @@ def test_a_stack_that_is_not_built_says_how_to_build_it(monkeypatch, tmp_path):
 
 
 def test_an_algorithm_without_a_zone_is_only_measured():
-    asked = matrix._plan(["c4"], "atc25", None, (5, 5), 1001)
+    asked = matrix._plan(C4, "atc25", None, (5, 5), 1001)
     assert (asked.questions, [setting.cell for _, setting in asked.work]) == ((), [Cell(10, 20, 0)])
-    asked = matrix._plan(["c4"], "atc25", [Cell(10, 1, 0), Cell(10, 5, 0)], (5, 5), 1001)
+    asked = matrix._plan(C4, "atc25", [Cell(10, 1, 0), Cell(10, 5, 0)], (5, 5), 1001)
     assert (asked.questions, [setting.cell for _, setting in asked.work]) == ((), [Cell(10, 1, 0), Cell(10, 5, 0)])
 
 

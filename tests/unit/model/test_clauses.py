@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import json
+import pathlib
 import random
 import re
 
@@ -12,7 +13,8 @@ import pytest
 import scipy.stats
 import senders
 
-from conformance.catalogue import clauses
+from conformance.catalogue import clause_record, clauses
+from conformance.lab import manifest
 from conformance.model.captures import packets
 from conformance.model.clauses import verdict
 from conformance.model.clauses.document import Bound, Specification
@@ -331,6 +333,54 @@ def test_a_mistake_in_a_document_is_named_by_its_place(change, says):
 def test_a_clause_that_is_misspelt_is_named():
     with pytest.raises(UserError, match="CL999"):
         clauses.find("CL999")
+
+
+DRAFTS = clauses.first_for("bbrv3").drafts
+
+
+def claiming(draft, algorithm="bbrv3"):
+    """Return the manifest of a stack that claims to keep a draft."""
+    return manifest.Manifest(
+        path=pathlib.Path("own/adapter.json"), name="own", title="t", program="p", transport="udp",
+        algorithms={algorithm: {"called": "b", "draft": draft, "evidence": "e"}},
+    )  # fmt: skip
+
+
+def test_an_older_draft_that_a_stack_claims_asks_by_its_own_bound():
+    drain = clauses.find("BBR03")
+    bounds = {draft: clauses.claimed(drain, claiming(draft), "bbrv3").permitted for draft in DRAFTS}
+    assert bounds == {draft: "0.31..0.58" if draft < "draft-ietf-ccwg-bbr-05" else "0.44..0.58" for draft in DRAFTS}
+    claimed = clauses.claimed(drain, claiming("draft-ietf-ccwg-bbr-02"), "bbrv3")
+    assert drain.judged_by(0.31, 0.58) == claimed and drain.judged_by(0.44, 0.58) == drain
+    # What is on record by another bound violates only if it does so by both.
+    for interval, status in (((0.36, 0.37), "conforms"), ((0.2, 0.3), "violates"), ((0.3, 0.4), "inconclusive")):
+        assert verdict.on_record(claimed, Status.VIOLATES, "", interval)[0] == status
+
+
+def test_what_an_older_draft_does_not_have_is_not_asked_and_not_measured():
+    claimed = clauses.claimed(clauses.find("BBR501"), claiming("draft-ietf-ccwg-bbr-05"), "bbrv3")
+    question = verdict.ask(claimed, clauses.setting(claimed.network), "bbrv3")
+    judged = plan([question], trials=5).judge(question, {})
+    assert plan([question], trials=5).work == () and judged.status is Status.NOT_JUDGED
+    assert judged.verdict.reason == "not asked of draft-ietf-ccwg-bbr-05: precautionary probing is new in -06"
+    assert verdict.on_record(claimed, Status.VIOLATES, "above", (2.4, 3.2)) == (judged.status, judged.verdict.reason)
+    assert clauses.claimed(clauses.find("BBR501"), claiming(DRAFTS[-1]), "bbrv3") == clauses.find("BBR501")
+
+
+def test_a_draft_that_nobody_knows_is_one_line_that_lists_the_known_ones():
+    with pytest.raises(UserError) as why:
+        clauses.claimed(RENO, claiming("draft-ietf-ccwg-bbr-99"), "bbrv3")
+    assert "own/adapter.json: bbrv3: draft 'draft-ietf-ccwg-bbr-99' is not known" in str(why.value)
+    assert DRAFTS[0] in str(why.value) and DRAFTS[-1] in str(why.value) and "\n" not in str(why.value)
+
+
+def test_every_stack_that_ships_claims_a_known_draft_and_the_document_follows_the_last():
+    for about in manifest.shipped():
+        for algorithm in about.offered():
+            clauses.claimed(RENO, about, algorithm)
+    assert clauses.first_for("bbrv3").document == DRAFTS[-1]
+    noq = {one["clause"]: one["verdict"] for one in clause_record.load() if one["who"] == "noq"}
+    assert noq["BBR501"] == "not judged"
 
 
 def test_what_algorithms_share_is_judged_of_one_of_them():
