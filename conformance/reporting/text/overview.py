@@ -4,8 +4,8 @@ import collections
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 
-from conformance.catalogue import documents
-from conformance.model.judging.verdict import ALPHA, Status, Verdict, counts, overall
+from conformance.catalogue import clause_record, clauses, documents
+from conformance.model.judging.verdict import ALPHA, Status, Verdict, counts, overall, worst
 from conformance.model.judging.zone import id_parts
 from conformance.model.networks.place import Cell
 from conformance.reporting.heatmaps import Series
@@ -17,11 +17,12 @@ _SHOWN = 2
 _ANY_CELL = Cell(10, 20, 0)
 _TITLE = "# Every stack and algorithm with its verdict"
 _ABOUT = """\
-A row is one algorithm of one stack, and its verdict is the worst that any zone gives it.
-*Called* is the stack's own name for the algorithm. The last column counts its verdicts, one for
-each cell of each zone, or for each kind of cells, and names the first that are the worst. *Client*
-is the program that fetched (`own`: the stack's), with the version of ngtcp2 in it; 0.12.1 was
-compiled on each host. `h3-client` is the common client of stacks over UDP.\
+A row is one algorithm of one stack, and its verdict the worst that a zone gives it or, of BBRv3, a
+clause of the draft on record. *Called* is the stack's own name for the algorithm. The last column
+counts verdicts: by the draft, those decided; then one for each cell of each zone, or each kind of
+cells, with the first that are the worst. *Client* is the program that fetched (`own`: the stack's),
+with the version of ngtcp2 in it; 0.12.1 was compiled on each host. `h3-client` is the common client
+of stacks over UDP.\
 """
 _HEAD = ("stack", "algorithm", "called", "kernel", "client", "verdict", "verdicts (+ above, - below the zone)")
 
@@ -58,28 +59,40 @@ def render(rows: Iterable[OverviewRow]) -> str:
 
 
 def _row(series: Series, called: str) -> OverviewRow:
+    of_draft = _on_record(series.scheme.stack, series.scheme.algorithm)
     return OverviewRow(
         stack=series.scheme.stack,
         algorithm=series.scheme.algorithm,
         called=called,
         kernel=series.scheme.kernel_release,
         client=series.scheme.client_and_version or "own",
-        status=series.verdict,
-        what=words(series.verdicts) if series.verdicts else _not_judged(series),
+        status=worst([series.verdict, *of_draft]),
+        what=_draft(of_draft) + (words(series.verdicts) if series.verdicts else _not_judged(series)),
     )
+
+
+def _on_record(stack: str, algorithm: str) -> list[Status]:
+    """Return the decided verdicts on record by the clauses that judge a stack's algorithm before zones do."""
+    first = clauses.first_for(algorithm)
+    ids = {clause.id for clause in first.clauses} if first else set()
+    return [Status(of["verdict"]) for of in clause_record.judged(stack, algorithm) if of["clause"] in ids]
+
+
+def _draft(statuses: Sequence[Status]) -> str:
+    return f"draft: {sum(status.against for status in statuses)} of {len(statuses)} violated; " if statuses else ""
 
 
 def words(verdicts: Sequence[Verdict]) -> str:
     """Return how many verdicts there are of each status, and for which cells the worst; or why, if it is no verdict."""
-    worst = [verdict for verdict in verdicts if verdict.status is overall(verdicts)]
+    of_worst = [verdict for verdict in verdicts if verdict.status is overall(verdicts)]
     text = counts(verdict.status for verdict in verdicts)
-    if worst[0].status in (Status.ERROR, Status.UNSUPPORTED):
-        reasons = collections.Counter(verdict.reason for verdict in worst)
+    if of_worst[0].status in (Status.ERROR, Status.UNSUPPORTED):
+        reasons = collections.Counter(verdict.reason for verdict in of_worst)
         return f"{text}: {reasons.most_common(1)[0][0]}"
-    if worst[0].status.passes or worst[0].status is Status.NOT_JUDGED:
+    if of_worst[0].status.passes or of_worst[0].status is Status.NOT_JUDGED:
         return text
-    more = f" and {len(worst) - _SHOWN} more" if len(worst) > _SHOWN else ""
-    return f"{text}: {', '.join(map(_beside, worst[:_SHOWN]))}{more}"
+    more = f" and {len(of_worst) - _SHOWN} more" if len(of_worst) > _SHOWN else ""
+    return f"{text}: {', '.join(map(_beside, of_worst[:_SHOWN]))}{more}"
 
 
 def _beside(verdict: Verdict) -> str:
