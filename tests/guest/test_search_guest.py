@@ -76,6 +76,10 @@ def test_a_stack_that_stands_still_after_an_outage_is_found_and_the_outage_is_wh
     command = ["trace", "cubic", "--stack", str(standing), *scenario_of]
     done = click.testing.CliRunner().invoke(main, [*command, "--out", str(tmp_path / "trace")])
     assert done.exit_code == 0, done.output
+    command = ["why", "cubic", "--stack", str(standing), "--scenario", str(kept / "standstill.json")]
+    done = click.testing.CliRunner().invoke(main, [*command, "--format", "json"])
+    assert done.exit_code in (0, 1), done.output
+    schema.check("why", json.loads(done.stdout), "what why prints of a finding")
 
 
 def test_a_search_on_the_reference_finds_nothing(tmp_path):

@@ -62,6 +62,14 @@ def test_what_is_drawn_is_a_scenario_that_a_search_can_afford(document):
     assert is_scenario(document) and is_affordable(document)
 
 
+def test_some_of_what_is_drawn_moves_the_client_or_lets_large_packets_vanish():
+    documents = [drawn(seed, 6) for seed in range(60)]
+    scheduled = [[entry["set"].get("impairments", {}) for entry in d.get("schedule", ())] for d in documents]
+    moves = [entries for entries in scheduled if any("rebind" in entry for entry in entries)]
+    assert moves and all(sum(map(bool, entries)) == 1 for entries in moves)
+    assert any("largest_bytes" in d["links"][0]["data"].get("impairments", {}) for d in documents)
+
+
 @settings(max_examples=5, deadline=None)
 @given(SEEDS)
 def test_the_seed_decides_the_sequence_and_no_scenario_comes_twice(seed):
