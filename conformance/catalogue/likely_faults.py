@@ -14,6 +14,7 @@ from collections.abc import Mapping
 
 from conformance.catalogue import clauses, deviation_record
 from conformance.catalogue.deviation_record import HONEST
+from conformance.model import digest as digests
 from conformance.model.clauses import faults
 from conformance.model.clauses.document import Clause
 from conformance.model.clauses.faults import Shares
@@ -40,8 +41,14 @@ def _sources() -> list[pathlib.Path]:
 
 
 def digest() -> str:
-    """Return the digest of what is played."""
-    return hashlib.sha256(b"".join(file.read_bytes() for file in _sources())).hexdigest()[:16]
+    """Return the digest of what is played: the sources, the networks, and what states and clauses read of packets."""
+    model = paths.PACKAGE / "model"
+    readers = [model / "captures" / "states.py", *sorted((model / "clauses").glob("observables*.py"))]
+    played = b"".join(file.read_bytes() for file in (*_sources(), *readers))
+    networks = {
+        of: [clause.observable.name, clauses.setting(clause.network).to_json()] for of, clause in _draft().items()
+    }
+    return digests.of_value([hashlib.sha256(played).hexdigest(), networks])
 
 
 @functools.cache

@@ -50,6 +50,18 @@ def test_the_plays_are_of_todays_sources():
     assert likely_faults.plays().keys() == {HONEST, *clauses.deviations()}
 
 
+def test_the_digest_of_plays_covers_networks_and_what_reads_packets(monkeypatch, tmp_path):
+    whole = likely_faults.digest()
+    with monkeypatch.context() as patch:
+        patch.setattr(likely_faults, "_draft", dict)
+        assert likely_faults.digest() != whole
+    (tmp_path / "model" / "captures").mkdir(parents=True)
+    (tmp_path / "model" / "captures" / "states.py").write_text("another")
+    monkeypatch.setattr(likely_faults.paths, "PACKAGE", tmp_path)
+    likely_faults._draft()  # reads what ships
+    assert likely_faults.digest() != whole
+
+
 def test_the_play_of_the_document_keeps_its_clauses():
     honest = likely_faults.plays()[HONEST]
     assert {name for name, amount in honest.items() if amount not in DRAFT[name].bound} == PLAYED_OTHERWISE
