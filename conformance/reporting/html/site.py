@@ -110,7 +110,8 @@ class _Site:
             "stacks": sorted({f"{s.scheme.stack} {s.scheme.stack_version} ({s.scheme.stack_digest})" for s in series}),
             "profiles": sorted({s.utilization.settings for s in series}),
             "trials": sum(file.trials for file in source.files),
-            "symbols": {**{str(status): mark for status, mark in marks.SYMBOLS.items()}, recorded.NOT_VISIBLE: "·"},
+            "symbols": {str(status): mark for status, mark in marks.SYMBOLS.items()}
+            | dict.fromkeys((recorded.NOT_VISIBLE, recorded.UNASKED), "·"),
             "metrics": METRICS,
             "scales": {name: f"{metric.full_scale:g}{metric.suffix}" for name, metric in METRICS.items()},
             "number": heatmap_table.number,
