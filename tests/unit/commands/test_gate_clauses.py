@@ -104,7 +104,8 @@ def test_a_gate_that_had_no_time_for_any_clause_cannot_tell(run):
 
 
 def test_a_repeat_that_the_budget_cuts_short_takes_no_violation_back(run):
-    done, found = run("0.7", "--budget", "6s", room=CutShort)
+    # It lasts until the clauses' share of the budget is over, and that must do for the first trials on a busy machine.
+    done, found = run("0.7", "--budget", "20s", room=CutShort)
     assert [one["verdict"] for one in found["judged"]] == ["violates"], done.output
     assert done.exit_code == 1
 
