@@ -397,7 +397,7 @@ def test_the_clauses_that_a_stack_fails_are_named_with_the_command_that_judges(s
     found = failing_clauses.of(helpers.scheme("bbrv3", stack=stack, stack_version=version), benches.Choice(stack=stack))
     _, text = reported(read(**START_UP), read(**LINUX), clauses=found)
     assert words in text
-    assert ("BBR04 (" in text and "`conformance clause show " in text) == (stack != "none-such")
+    assert ("BBR31 (" in text and "`conformance clause show " in text) == (stack != "none-such")
     assert ("likely by these clauses: 5.3.1: growth-each-ack" in text) == (stack != "none-such")
 
 
