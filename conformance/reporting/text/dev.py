@@ -51,11 +51,8 @@ def show_played(played: "Played", console: rich.console.Console) -> None:
     """Show a line for each cell: the play's medians and, where there are any, those of guests."""
     for row in played.rows:
         beside = "" if row.measured is None else f"; in guests {row.measured:.3f}, ratio {row.ratio:.2f}"
-        line = f"{row.cell.id}: utilization {row.utilization:.3f}, lost {row.lost_pct:.2f} %{beside}"
-        console.print(
-            line,
-            soft_wrap=True,
-        )
+        medians = f"utilization {row.utilization:.3f}, lost {row.lost_pct:.2f} %"
+        console.print(f"{row.cell.id}: {medians}{beside}", soft_wrap=True)
     console.print(f"{played.called}: medians of {played.trials} plays", soft_wrap=True)
 
 
@@ -79,20 +76,20 @@ def show_fidelity(fidelity: "Fidelity", console: rich.console.Console) -> None:
 
 
 def show_crossed(cross: "Cross", console: rich.console.Console) -> None:
-    table = rich.table.Table(
+    by_zone = rich.table.Table(
         title=f"{len(cross.cells)} smoke cells x {cross.trials} trials, judged by utilization and loss",
         title_justify="left",
     )
-    table.add_column("measured", no_wrap=True)
+    by_zone.add_column("measured", no_wrap=True)
     for algorithm in cross.algorithms:
-        table.add_column(f"zone {algorithm}")
+        by_zone.add_column(f"zone {algorithm}")
     for algorithm in cross.algorithms:
         row: list[str | rich.text.Text] = [cross.schemes[algorithm]]
         for other in cross.algorithms:
             verdicts = cross.verdicts[algorithm, other]
             row.append(rich.text.Text(counts(verdict.status for verdict in verdicts), LOOKS[overall(verdicts)].style))
-        table.add_row(*row)
-    console.print(table)
+        by_zone.add_row(*row)
+    console.print(by_zone)
     each = len(next(iter(cross.verdicts.values())))
     console.print(f"for each zone: {false_alarms(each, 'Bonferroni')}", soft_wrap=True)
     for status, reason in sorted({(v.status, v.reason) for verdict in cross.verdicts.values() for v in verdict}):
@@ -122,7 +119,7 @@ def show_searched(searched: "Searched", console: rich.console.Console) -> None:
 def _sought(searched: "Searched", sought: "Sought") -> str:
     goal = sought.goal
     if sought.compared is None:
-        return f"{goal.title}: its repeats show_searched nothing"
+        return f"{goal.title}: its repeats show nothing"
     medians = (sought.compared.after, sought.compared.before)
     ours, theirs = (f"{median:.{goal.digits}f} {goal.unit}".strip() for median in medians)
     said = f"{goal.title}: {searched.scheme} {ours}, {searched.against} {theirs}"
