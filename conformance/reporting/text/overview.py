@@ -74,7 +74,9 @@ def _row(series: Series, called: str) -> OverviewRow:
 def _on_record(stack: str, algorithm: str) -> list[Status]:
     """Return the decided verdicts on record by the clauses that judge a stack's algorithm before zones do."""
     first = clauses.first_for(algorithm)
-    ids = {clause.id for clause in first.clauses} if first else set()
+    if first is None:
+        return []
+    ids = {clause.id for clause in first.clauses}
     return [Status(of["verdict"]) for of in clause_record.judged(stack, algorithm) if of["clause"] in ids]
 
 
