@@ -88,7 +88,7 @@ def causes(pages: Iterable[DefectPage], scheme: Scheme, *, violates: bool) -> li
     if explains or not violates:
         return listed
     if clauses.first_for(scheme.algorithm):
-        measured = clause_record.measured(scheme.stack, scheme.algorithm)
+        measured = clause_record.measured(scheme.stack, scheme.algorithm, newest=True)
         for fault in likely_faults.by_chapter(measured)[:1]:
             line = f"the draft's {fault.short}"
             return [
