@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator
 from conformance.catalogue import documents, scenarios
 from conformance.lab.manifest import Manifest
 from conformance.model.clauses.document import Clause, ClauseNetwork, Specification
-from conformance.model.clauses.verdict import ClauseRule
+from conformance.model.clauses.verdict import ClauseRule, ask
 from conformance.model.errors import UserError, located
+from conformance.model.judging.question import Question
 from conformance.model.judging.session import Finding
 from conformance.model.networks.place import Cell, Point
 from conformance.model.networks.setting import Setting
@@ -72,6 +73,16 @@ def claimed(clause: Clause, about: Manifest, algorithm: str) -> Clause:
             f"choose one of {', '.join(specification.drafts)}",
         )
     return clause.as_in(draft)
+
+
+def question(
+    clause: Clause, about: Manifest, algorithm: str, called: str | None = None, twice: bool = True
+) -> Question:
+    """Ask whether a stack does what a clause says, as the draft has it that it claims to keep. Raises UserError.
+
+    `called`: what results call the algorithm, if otherwise. `twice`: see ClauseRule.
+    """
+    return ask(claimed(clause, about, algorithm), setting(clause.network), called or algorithm, twice)
 
 
 def markers() -> dict[str, str]:

@@ -15,7 +15,6 @@ from conformance.commands.status import ExitStatus, of_verdicts
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
 from conformance.model.clauses.document import Clause, NotVisible, Specification
-from conformance.model.clauses.verdict import ask
 from conformance.model.errors import UserError
 from conformance.model.judging.question import Question
 from conformance.model.judging.session import Finding, Session, plan
@@ -219,11 +218,8 @@ def run(
     planned.refuse_blind()
     session = Session(plan=planned, confirms=confirms)
     findings = session.findings(source(bench, results, workers, notes, new=session.is_new))
-    recorded = (
-        clause_record.record(who, [clause_record.entry(finding) for finding in findings if finding.scheme])
-        if record
-        else None
-    )
+    entries = [clause_record.entry(finding) for finding in findings if record and finding.scheme]
+    recorded = clause_record.record(who, entries) if record else None
     return ClauseVerdicts(findings=findings, results=results, recorded=recorded)
 
 
@@ -246,11 +242,7 @@ def questions_about(
     default, all clauses. If algorithms are `named`, only these are asked about, and also where they are controls.
     """
     return [
-        ask(
-            clauses.claimed(clause, bench.adapter.manifest, algorithm),
-            clauses.setting(clause.network),
-            called[algorithm],
-        )
+        clauses.question(clause, bench.adapter.manifest, algorithm, called[algorithm])
         for clause in _chosen(what)
         if bench.adapter.manifest.transport in clause.transports
         for algorithm in clause.judged_of(called, named)

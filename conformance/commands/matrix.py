@@ -20,7 +20,6 @@ from conformance.engine import benches
 from conformance.engine.benches import Choice
 from conformance.lab import manifest
 from conformance.lab.manifest import Manifest
-from conformance.model.clauses.verdict import ask
 from conformance.model.errors import UserError
 from conformance.model.judging import grid as grids
 from conformance.model.judging import seeds
@@ -144,8 +143,7 @@ def _plan(
     for algorithm in about.offered():
         for clause, _ in clauses.firsts(about.transport, [algorithm]):
             if clause.id in smoke:
-                by_text = clauses.claimed(clause, about, algorithm)
-                questions.append(ask(by_text, clauses.setting(clause.network), algorithm))
+                questions.append(clauses.question(clause, about, algorithm))
                 work += [questions[-1].key] if questions[-1].rule.judgeable else []
         of_algorithm = [
             question

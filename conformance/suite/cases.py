@@ -12,7 +12,6 @@ from _pytest.mark.expression import Expression
 
 from conformance.catalogue import baseline, clauses, documents, scenarios
 from conformance.catalogue.questions import cell_questions, split_questions, zone_questions
-from conformance.model.clauses.verdict import ask
 from conformance.model.errors import UserError
 from conformance.model.judging import grid as grids
 from conformance.model.judging.question import Question
@@ -93,8 +92,7 @@ def _clause_cases(option: Options, stack: str) -> Iterator[QuestionCase]:
     ]
     smoke = clauses.smoke()
     for clause, algorithm in dict.fromkeys(about_clauses):
-        by_text = clauses.claimed(clause, about, algorithm)
-        question = ask(by_text, clauses.setting(clause.network), algorithm, option.confirm)
+        question = clauses.question(clause, about, algorithm, twice=option.confirm)
         yield QuestionCase(
             name=f"{CLAUSE}[{clause.id}-{algorithm}-{stack}]",
             kind=CLAUSE,
