@@ -2,7 +2,6 @@
 
 import dataclasses
 import hashlib
-import io
 import json
 import os
 import pathlib
@@ -291,9 +290,12 @@ def _files_digest(named: Iterable[tuple[str, pathlib.Path]]) -> str:
     for name, file in named:
         total.update(os.fsencode(name) + b"\0")
         try:
-            content = file.read_bytes() if file.name == "adapter.json" else b""
-            with io.BytesIO(_CLAIM.sub(b"", content)) if content else open(file, "rb") as f:
-                total.update(hashlib.file_digest(f, "sha256").digest())
+            if file.name == "adapter.json":
+                content = hashlib.sha256(_CLAIM.sub(b"", file.read_bytes()))
+            else:
+                with open(file, "rb") as f:
+                    content = hashlib.file_digest(f, "sha256")
+            total.update(content.digest())
         except OSError as error:
             raise UserError(
                 f"cannot read {file}: {error.strerror}", "make it readable: it is a part of the stack under test"

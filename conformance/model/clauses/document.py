@@ -143,8 +143,7 @@ class Specification:
     """A document and its clauses. `name` is what `pytest -m` calls it.
 
     `first_for`: algorithms that are judged by these clauses first, and by zones second. `drafts`: its versions that a
-    stack may claim, the oldest first; the last is `document`. `smoke`: ids of the clauses
-    that tell most at small cost.
+    stack may claim, the oldest first; the last is `document`. `smoke`: ids of the clauses that tell most at small cost.
     """
 
     name: str

@@ -176,7 +176,7 @@ def judge(
 
 def on_record(
     clause: Clause, status: Status, reason: str, interval: Sequence[float | None] | None
-) -> tuple[Status, str]:  # fmt: skip
+) -> tuple[Status, str]:
     """Return the verdict on a clause as an older draft has it, and why, of what is on record by another bound.
 
     Chance needs the values of trials, so a violation must be one by both bounds.
