@@ -49,6 +49,9 @@ UNEVEN = 0.06
 _FEW = 4
 #: the least value that counts: below it, a logarithm would say more than the trial does
 _LEAST = 1e-3
+#: so many standard deviations hardly ever happen
+_MUCH = 3.0
+_STAYS = ", which so few cells may be by chance: more trials would not help"
 #: the variance of a median of n values, relative to that of a mean, of a normal distribution
 _OF_MEDIAN = math.pi / 2
 
@@ -242,7 +245,15 @@ class Evenness(KindRule):
             return self._verdict(status, reason, permitted, n=n, value=unevenness, what="unevenness", **rest)
 
         if p <= 1 - CONFIDENCE:
-            return verdicts.by_chance(verdict(Status.VIOLATES, f"uneven: {self.cells_in_words(trials)}", p=p), family)
+            uneven = f"uneven: {self.cells_in_words(trials)}"
+            judged = verdicts.by_chance(verdict(Status.VIOLATES, uneven, p=p), family)
+            # Further trials move the root of the spread along one direction only.
+            moved = _MUCH * math.sqrt(_OF_MEDIAN * ours / degrees)
+            most = degrees * ((math.sqrt(spread) + moved) / UNEVEN) ** 2
+            never = judging_statistics.chi_squared_above(most, degrees) > verdicts.level(family)
+            if n < _FEW or not never or unevenness - moved <= UNEVEN:
+                return judged
+            return dataclasses.replace(judged, reason=f"{uneven}{_STAYS}", hidden=True)
         if p >= CONFIDENCE:
             return verdict(Status.CONFORMS, "even", sure=True)
         if unevenness <= UNEVEN:

@@ -145,7 +145,7 @@ class Verdict:
     samples: int = 0
     #: samples that show it best
     evidence: tuple[Sample, ...] = ()
-    #: whether no trial showed what is judged, so that more trials will not help
+    #: whether more trials will not help: none showed what is judged, or cells differ in more than chance, and too few
     hidden: bool = False
     #: the same, even after a single trial: the stack does not do what is judged
     absent: bool = False

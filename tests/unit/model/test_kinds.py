@@ -10,7 +10,7 @@ from conformance.catalogue import documents
 from conformance.model.judging import kinds
 from conformance.model.judging.session import Session, plan, stored
 from conformance.model.judging.statistics import chi_squared_above
-from conformance.model.judging.verdict import Status
+from conformance.model.judging.verdict import USUAL_LOOKS, Status
 from conformance.model.networks.place import Cell
 from conformance.model.trials.trial import Outcome
 
@@ -75,6 +75,27 @@ def test_honest_unevenness_is_no_violation():
         drawn = random.Random(seed)
         by = {cell: drawn.lognormvariate(0, 0.04) for cell in CELLS[LOSSY]}
         assert judged(by.get, first_seed=seed)["up-to-2pct-even"].verdict.status is not Status.VIOLATES
+
+
+@pytest.mark.parametrize(
+    ("kind", "sd", "least"), [("no random loss", 0.1, 10), ("no random loss", 0.15, 10), (LOSSY, 0.15, 1)]
+)
+def test_what_stays_open_however_many_trials_follow_gets_none_and_no_violation_is_lost(kind, sd, least):
+    rule = kinds.Evenness(ZONE, kind, CELLS[kind])
+    statuses, fewer = [], 0
+    for seed in range(1, 31):
+        drawn = random.Random(f"{kind} {sd} {seed}")
+        by = {cell: drawn.lognormvariate(0, sd) for cell in CELLS[kind]}
+        measured = dict(trials(cell, by[cell], 20, seed) for cell in by)
+        at = {n: rule.judge({s: of[:n] for s, of in measured.items()}, 100, True) for n in USUAL_LOOKS}
+        patient = next((n for n in USUAL_LOOKS if at[n].status is not Status.INCONCLUSIVE), USUAL_LOOKS[-1])
+        stopped = next((n for n in USUAL_LOOKS if at[n].status is not Status.INCONCLUSIVE or at[n].hidden), patient)
+        statuses.append(at[patient].status)
+        fewer += stopped < patient
+        assert at[stopped].status is at[patient].status
+        assert not at[stopped].hidden or at[stopped].reason.endswith("more trials would not help")
+    assert Status.VIOLATES in statuses or sd < 0.15
+    assert fewer >= least
 
 
 def test_random_loss_above_two_per_cent_is_shown_and_not_judged():
