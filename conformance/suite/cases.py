@@ -198,8 +198,14 @@ def _cell_cases(zones: list[tuple[str, Zone]], grid: str, stack: str) -> Iterato
 
 
 def _split_cases(checks: Iterable[SplitCheck], option: Options, stack: str) -> Iterator[QuestionCase]:
-    """Yield the cases of those checks of a zone's split part that are within the grid."""
+    """Yield the cases of those checks of a zone's split part that are within the grid.
+
+    An algorithm's marker alone leaves out those that rest on cells of a kind that is shown and not judged.
+    """
     points = grids.places(split_zone.GRIDS[0] if option.grid is None else option.grid)
+    words = _words(option)
+    if words and option.grid is None and SPLIT not in words:
+        checks = [check for check in checks if check.rests_on_judged]
     for question in split_questions(checks, points):
         yield QuestionCase(
             name=f"{SPLIT}[{question.algorithm}-{question.place.id}-{stack}]",

@@ -20,7 +20,16 @@ from conformance.model.judging import grid, words
 from conformance.model.judging import verdict as verdicts
 from conformance.model.judging.question import Measured, Named, Rule
 from conformance.model.judging.verdict import Status, Verdict
-from conformance.model.judging.zone import NO_MARGIN, REFERENCE_PACKET_BYTES, Basis, Interval, Margin, Zone, size_factor
+from conformance.model.judging.zone import (
+    NO_MARGIN,
+    REFERENCE_PACKET_BYTES,
+    Basis,
+    Interval,
+    Margin,
+    Zone,
+    kind_of,
+    size_factor,
+)
 from conformance.model.metrics.metric import RELATIVE_MARGIN
 from conformance.model.metrics.table import UTILIZATION
 from conformance.model.networks.place import Cell
@@ -62,6 +71,11 @@ class SplitCheck(Rule):
     @abc.abstractmethod
     def cells(self) -> tuple[Cell, ...]:
         """The cells that it needs."""
+
+    @property
+    def rests_on_judged(self) -> bool:
+        """Whether its heatmap judges the kinds of all cells that it needs, and only shows none of them."""
+        return not any(kind_of(cell, self.heatmap.metric) in self.heatmap.shown for cell in self.cells)
 
     @property
     @abc.abstractmethod

@@ -68,6 +68,19 @@ def test_clauses_are_the_first_verdict_on_bbrv3():
     assert cases.CLAUSE not in {case.kind for case in cases.cases(with_grid)}
 
 
+def test_an_algorithm_alone_asks_for_no_split_check_that_rests_on_cells_which_are_only_shown():
+    def checks(markers: str, algorithm: str = "bbrv3", grid: str | None = None) -> list[str]:
+        asked = options(markers)
+        asked.stack, asked.grid = "ngtcp2-1.11", grid
+        questions = [case.question for case in cases.cases(asked) if case.kind == cases.SPLIT]
+        return [question.place.id for question in questions if question.algorithm == algorithm]
+
+    every = checks("bbrv3 and split")
+    assert len(every) == 10 and every == checks("") == checks("bbrv3", grid="10mbps")
+    assert checks("bbrv3") == [name for name in every if name.startswith("zero-loss")]
+    assert checks("cubic", "cubic") == checks("cubic and split", "cubic") != []
+
+
 def test_a_baseline_is_of_the_points_that_its_algorithm_asks_for(monkeypatch):
     ships = documents.zone_of("cubic", "fairness-jain")
     before = dataclasses.replace(ships, id="cubic/fairness-jain-baseline", margin_rule={})
