@@ -342,6 +342,21 @@ def _interrupted() -> UserError:
 
 def stored(store: Store, trials: Iterable[Trial]) -> dict[int, Measurement]:
     """Return {seed: Measurement} for those trials that the store holds."""
-    by_seed = {trial.seed: (trial, store.find(trial)) for trial in trials}
+    by_seed = {trial.seed: (trial, store.find(trial) or _without_packets(store, trial)) for trial in trials}
     # A stored trial may name the same kernel differently: digests decide, not names.
     return {seed: dataclasses.replace(known, trial=trial) for seed, (trial, known) in by_seed.items() if known}
+
+
+def _without_packets(store: Store, trial: Trial) -> Measurement | None:
+    """Return a trial that the store holds with its packets, and store it without them: it is the same transfer.
+
+    Other detail is measured in a profile's trials that keep packets, so these are left alone.
+    """
+    if trial.setting.packets or trial.setting.of_profile:
+        return None
+    kept = store.find(dataclasses.replace(trial, setting=dataclasses.replace(trial.setting, packets=True)))
+    if kept is None or kept.outcome is not Outcome.OK:
+        return None
+    measurement = dataclasses.replace(kept, trial=trial, packets=None)
+    store.add(measurement)
+    return measurement

@@ -15,12 +15,14 @@ from helpers import measurement, setting
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conformance.catalogue import scenarios
 from conformance.engine import benches, runs, work
 from conformance.engine.progress import FIXED_BYTES, Progress
 from conformance.lab import manifest
 from conformance.lab.room import handfuls
 from conformance.model.errors import UserError
 from conformance.model.judging import grid
+from conformance.model.networks.place import Point
 from conformance.model.trials.trial import Outcome
 from conformance.results import store
 from conformance.support import paths
@@ -320,6 +322,24 @@ def test_two_runs_with_one_results_file_measure_everything_once(tmp_path, monkey
     assert found[0] == found[1] and set(found[0]) == set(asked)
     assert len(path.read_text().splitlines()) == 3 * len(asked)
     assert second.progress.elsewhere == 0
+
+
+def test_a_trial_that_was_kept_with_its_packets_is_not_made_again_without_them(tmp_path):
+    """Zones and clauses about the same point of a scenario share trials; the file has what each needs."""
+    plain, other = (scenarios.setting("spaced-losses", Point.of({"delay_ms": 80, "every": n})) for n in (50, 67))
+    kept = dataclasses.replace(plain, packets=True)
+    file = store.Store(tmp_path / "r.jsonl")
+
+    def trials(where, *seeds):
+        return [dataclasses.replace(measurement(0.7, seed).trial, setting=where) for seed in seeds]
+
+    for trial, outcome in zip(trials(kept, 1, 2), (Outcome.OK, Outcome.FAILED), strict=True):
+        file.add(dataclasses.replace(measurement(0.7, trial.seed, outcome), trial=trial))
+    found = runs.stored(file, trials(plain, 1, 2, 3))
+    assert [(seed, m.trial.setting, m.utilization) for seed, m in found.items()] == [(1, plain, 0.7)]
+    assert runs.stored(store.Store(file.path), trials(plain, 1)) == found
+    assert not runs.stored(file, trials(other, 1)) and not runs.stored(file, trials(kept, 3))
+    assert [m.trial.setting.packets for m in store.read(file.path)] == [True, True, False]
 
 
 def test_what_cannot_be_claimed_any_more_is_no_longer_waited_for(tmp_path, monkeypatch):
