@@ -9,6 +9,10 @@ from aioquic.quic.congestion.base import register_congestion_control
 
 #: RFC 9438, 4.1, 4.2 and 4.6; windows in packets, times in seconds
 C, BETA, MOST_GROWTH = 0.4, 0.7, 1.5
+#: seconds after which a probe waits no longer for room in the window
+BLOCKED_S = 4
+#: seconds until the first probe of a handshake
+HANDSHAKE_S = 8
 
 
 class Used(newreno.NewReno):
@@ -70,6 +74,111 @@ class TimeoutReduces(Used):
 
         if timeout.__name__ != reduces.__name__:
             recovery.QuicPacketRecovery.on_loss_detection_timeout = reduces
+
+
+def replaced(owner, name, by):
+    """Let `by(before)` take the place of a method, once a process, as a process serves one algorithm."""
+    before = getattr(owner, name)
+    if before.__module__ != __name__:
+        setattr(owner, name, by(before))
+
+
+class CountsProbes(Used):
+    """What a probe replaces stays counted as outstanding for ever, so that the timer never rests."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+
+        def counts(before):
+            def reschedule(own, *, now, speed_up_handshake=False):
+                before(own, now=now, speed_up_handshake=speed_up_handshake)
+                if own.handshake_confirmed:
+                    own.spaces[-1].ack_eliciting_in_flight += 1
+
+            return reschedule
+
+        replaced(recovery.QuicPacketRecovery, "reschedule_data", counts)
+
+
+class BlocksProbes(Used):
+    """A probe waits for room in the window, or for four seconds."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+
+        def blocks(before):
+            def reschedule(own, *, now, speed_up_handshake=False):
+                has_room = own.bytes_in_flight + own._cc.packet <= own.congestion_window
+                if has_room or now - own._time_of_last_sent_ack_eliciting_packet >= BLOCKED_S:
+                    before(own, now=now, speed_up_handshake=speed_up_handshake)
+
+            return reschedule
+
+        replaced(recovery.QuicPacketRecovery, "reschedule_data", blocks)
+
+
+class WaitsAtLeast(Used):
+    """With the least window, the pacer waits for a second after each packet."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+
+        def rate(before):
+            def update(own, congestion_window, smoothed_rtt):
+                own.least = congestion_window <= newreno.MINIMUM_PACKETS * own._max_datagram_size
+                before(own, congestion_window=congestion_window, smoothed_rtt=smoothed_rtt)
+
+            return update
+
+        def sent(before):
+            def update(own, now):
+                own.sent = now
+                before(own, now=now)
+
+            return update
+
+        def next_time(before):
+            def find(own, now):
+                waits = getattr(own, "least", False) and now < own.sent + 1
+                return own.sent + 1 if waits else before(own, now=now)
+
+            return find
+
+        replaced(recovery.QuicPacketPacer, "update_rate", rate)
+        replaced(recovery.QuicPacketPacer, "update_after_send", sent)
+        replaced(recovery.QuicPacketPacer, "next_send_time", next_time)
+
+
+class LateProbes(Used):
+    """The period of probes is four times what it should be."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+
+        def late(before):
+            return lambda own, **options: 4 * before(own, **options)
+
+        replaced(recovery.QuicPacketRecovery, "get_probe_timeout", late)
+
+
+class RestartsLinearly(Used):
+    """After persistent congestion the window grows as in congestion avoidance."""
+
+    def on_persistent_congestion(self):
+        super().on_persistent_congestion()
+        self.ssthresh = self.congestion_window
+
+
+class LateHandshake(Used):
+    """Before a round trip is known, the period of probes is eight seconds."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+
+        def late(before):
+            return lambda own, **options: before(own, **options) if own._rtt_initialized else HANDSHAKE_S
+
+        replaced(recovery.QuicPacketRecovery, "get_probe_timeout", late)
 
 
 class Cubic(Used):
@@ -141,6 +250,12 @@ CONTROLLERS = {
     "reduces-late": ReducesLate,
     "three-probes": ThreeProbes,
     "timeout-reduces": TimeoutReduces,
+    "counts-probes": CountsProbes,
+    "blocks-probes": BlocksProbes,
+    "waits-at-least": WaitsAtLeast,
+    "late-probes": LateProbes,
+    "restarts-linearly": RestartsLinearly,
+    "late-handshake": LateHandshake,
     "cubic-used": Cubic,
     "idle-counts": IdleCounts,
     "no-limit": NoLimit,

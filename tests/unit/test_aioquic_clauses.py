@@ -32,6 +32,16 @@ def controllers(monkeypatch):
             "reschedule_data": lambda own, *, now, speed_up_handshake=False: own.sent.append(now),
             "on_loss_detection_timeout": lambda own, *, now: own.sent.append(now),
             "_get_loss_space": lambda own: None,
+            "get_probe_timeout": lambda own, *, include_max_ack_delay=True: 0.1,
+        },
+    )
+    recovery.QuicPacketPacer = type(
+        "QuicPacketPacer",
+        (),
+        {
+            "update_rate": lambda own, *, congestion_window, smoothed_rtt: None,
+            "update_after_send": lambda own, *, now: None,
+            "next_send_time": lambda own, *, now: None,
         },
     )
     base = types.ModuleType("aioquic.quic.congestion.base")
@@ -115,6 +125,71 @@ def test_timeouts_send_three_packets_or_halve_the_window(controllers):
         recovery._cc = controllers.TimeoutReduces(max_datagram_size=PACKET)
     recovery.on_loss_detection_timeout(now=2.0)
     assert recovery.sent[3:] == [2.0] and recovery._cc.congestion_window == 5 * PACKET
+
+
+def recovering(controllers, kind):
+    """Return a recovery with a controller of this kind; a second connection in the process has no further effect."""
+    recovery = controllers.recovery.QuicPacketRecovery()
+    recovery.sent, recovery.handshake_confirmed = [], True
+    for _ in range(2):
+        recovery._cc = kind(max_datagram_size=PACKET)
+    return recovery
+
+
+def test_a_probe_stays_counted_once_the_handshake_is_over(controllers):
+    recovery = recovering(controllers, controllers.CountsProbes)
+    recovery.spaces = [types.SimpleNamespace(ack_eliciting_in_flight=0)]
+    recovery.reschedule_data(now=1.0)
+    assert recovery.sent == [1.0] and recovery.spaces[0].ack_eliciting_in_flight == 1
+    recovery.handshake_confirmed = False
+    recovery.reschedule_data(now=2.0)
+    assert recovery.sent == [1.0, 2.0] and recovery.spaces[0].ack_eliciting_in_flight == 1
+
+
+def test_a_full_window_blocks_probes_for_four_seconds(controllers):
+    recovery = recovering(controllers, controllers.BlocksProbes)
+    recovery.congestion_window = recovery.bytes_in_flight = 10 * PACKET
+    recovery._time_of_last_sent_ack_eliciting_packet = 1.0
+    recovery.reschedule_data(now=2.0)
+    assert recovery.sent == []
+    recovery.reschedule_data(now=5.0)
+    recovery.bytes_in_flight = 9 * PACKET
+    recovery.reschedule_data(now=5.1)
+    assert recovery.sent == [5.0, 5.1]
+
+
+def test_the_pacer_waits_for_a_second_with_the_least_window_alone(controllers):
+    controllers.WaitsAtLeast(max_datagram_size=PACKET)
+    pacer = controllers.recovery.QuicPacketPacer()
+    pacer._max_datagram_size = PACKET
+    assert pacer.next_send_time(now=0.0) is None
+    for window, waits_until_s in ((2, 2.0), (3, None)):
+        pacer.update_rate(congestion_window=window * PACKET, smoothed_rtt=RTT_S)
+        pacer.update_after_send(now=1.0)
+        assert pacer.next_send_time(now=1.5) == waits_until_s
+        assert pacer.next_send_time(now=2.0) is None
+
+
+def test_the_period_of_probes_is_four_times_as_long(controllers):
+    assert recovering(controllers, controllers.LateProbes).get_probe_timeout() == pytest.approx(0.4)
+
+
+def test_the_period_of_probes_is_eight_seconds_at_first(controllers):
+    recovery = recovering(controllers, controllers.LateHandshake)
+    recovery._rtt_initialized = False
+    assert recovery.get_probe_timeout(include_max_ack_delay=False) == 8
+    recovery._rtt_initialized = True
+    assert recovery.get_probe_timeout() == pytest.approx(0.1)
+
+
+def test_a_window_that_begins_again_doubles_but_for_the_mutant(controllers):
+    doubled, linear = (kind(max_datagram_size=PACKET) for kind in (controllers.Used, controllers.RestartsLinearly))
+    for one in (doubled, linear):
+        _, now = rounds(one, 4)
+        lose(one, now)
+        one.on_persistent_congestion()
+    grown, slowly = (rounds(one, 8, now + 0.001)[0][-1] for one in (doubled, linear))
+    assert grown >= 2 * slowly
 
 
 def after_a_loss(controller):
