@@ -47,14 +47,15 @@ def seen(clause_id, how, parts, **rest):
 
 def view(
     network, algorithm, how, parts, *,
-    lost=(), outage=None, ect=False, slower=None, requests=(), triggered=None, ended_s=None,
+    lost=(), outage=None, ect=False, slower=None, requests=(), triggered=None, ended_s=None, answers=(),
 ):  # fmt: skip
     """Return what is seen of a sender on a ClauseNetwork.
 
     `how`: `paced`, `windows` or `timed`, which turns `parts` into the times of packets; `slower`: (second, factor of
     the link's rate from then on); `lost`: numbers of lost packets; `outage`: (second, second) between which all packets
     sent are lost; `ect`: True to send all packets with ECT(0), or another codepoint; `requests`: (second, bytes);
-    `triggered`: {state: second}; `ended_s`: when the client was done.
+    `triggered`: {state: second}; `ended_s`: when the client was done; `answers`: when its packets
+    came to the server, of 80 bytes, or (second, bytes).
     """
     setting = clauses.setting(network)
     rate = setting.cell.bandwidth_mbps * 1e6 / 8
@@ -69,13 +70,15 @@ def view(
         carries = slower[1] if slower and begins_s - rtt_s / 2 >= slower[0] else 1
         free_s = begins_s + FULL / rate / carries
         out_s.append(free_s)
-    none = numpy.array([], dtype=int)
+    answers = [at if isinstance(at, tuple) else (at, 80) for at in answers]
+    client_ns = numpy.array([round(at * 1e9) for at, _ in answers], dtype=int)
     kept = packets.Packets(
         began_ns=BEGAN_NS, sent_ns=numpy.array([round(at * 1e9) for at in sent_s]),
         bytes=numpy.full(len(sent_s), FULL),
         out_ns=numpy.array([packets.LOST if at is None else round(at * 1e9) for at in out_s]),
         ecn_sent=numpy.full(len(sent_s), packets.ECT_0 if ect is True else int(ect)),
-        ecn_out=numpy.zeros(len(sent_s), int), client_ns=none, client_bytes=none,
+        ecn_out=numpy.zeros(len(sent_s), int), client_ns=client_ns,
+        client_bytes=numpy.array([size for _, size in answers], int),
     )  # fmt: skip
     states = {state: at_s + BEGAN_NS / 1e9 for state, at_s in (triggered or {}).items()}
     return View(

@@ -17,6 +17,7 @@ from conformance.model.clauses import (
     observables_growth,
     observables_recovery,
     observables_requests,
+    observables_silence,
 )
 from conformance.model.clauses.seen import Invisible, Observable, Rows, View, shown
 from conformance.model.diagnosis import features
@@ -190,4 +191,5 @@ OBSERVABLES: Mapping[str, Observable] = {
     **observables_conditions.ROWS,
     **observables_growth.ROWS,
     **observables_recovery.ROWS,
+    **observables_silence.ROWS,
 }

@@ -1,0 +1,171 @@
+"""Silence: what is sent while nothing is outstanding, and what is not sent although it could be, of made-up senders."""
+
+import dataclasses
+
+import numpy
+import pytest
+from made_senders import seen, timed, why_not
+
+from conformance.model.clauses.seen import Invisible
+
+RTT_S = 0.04
+#: when a body of five packets is sent that is asked for at `at_s`
+BODIES = [(0.0, 7000), (1.0, 7000), (2.0, 7000)]
+
+
+def acknowledgements(sent, lost=()):
+    """Return when the client's acknowledgements of all packets but the `lost` ones come."""
+    return [at + RTT_S + 0.003 for number, at in enumerate(sorted(sent)) if number not in lost]
+
+
+def body(at_s):
+    return [at_s + RTT_S / 2 + 0.0015 * number for number in range(5)]
+
+
+def at_rest(extra=(), lost=(), answered=True, requests=BODIES):
+    """Return the clause about probes and a view: of three bodies, the `extra` packets and the acknowledgements."""
+    sent = [*body(0.0), *body(1.0), *body(2.0), *extra]
+    acknowledged = acknowledgements(sent if answered else [at for at in sent if at not in extra], lost)
+    return seen("CL207", timed, sent, requests=requests, lost=lost, answers=acknowledged)
+
+
+def probes(*arguments, **rest):
+    clause, view = at_rest(*arguments, **rest)
+    return clause.observable.value(clause.observable.samples(view))
+
+
+def test_a_sender_that_rests_sends_no_probe():
+    assert probes() == 0
+
+
+def test_a_probe_for_a_lost_end_is_for_something_outstanding():
+    # The last two packets of the second body are lost, a probe follows, and then what was lost.
+    assert probes([1.126, 1.1261, 1.17, 1.1701], lost={8, 9}) == 0
+    # A probe that carries what was lost is the end of it.
+    assert probes([1.126, 1.1261], lost={8, 9}) == 0
+
+
+def test_a_timer_that_runs_on_is_counted_by_its_probes_not_by_their_packets():
+    running = [1.126 + 0.1 * number + extra for number in range(8) for extra in (0, 0.0001)]
+    assert probes(running, lost={8, 9}) == 7
+    clause, view = at_rest(running, lost={8, 9})
+    assert clause.observable.value(clause.observable.samples(view)) not in clause.bound
+
+
+def test_a_timer_that_backs_off_is_told_by_two_probes():
+    assert probes([1.126, 1.1261, 1.33, 1.73], lost={8, 9}) == 2
+
+
+def test_an_acknowledgement_of_the_server_is_no_probe():
+    assert probes([1.5, 1.7], answered=False) == 0
+
+
+def test_what_the_client_asked_for_is_no_probe():
+    # The third request comes to the server at 2.02 s.
+    assert probes([2.5], requests=[*BODIES[:2], (2.0, 7000)]) == 0
+
+
+def test_a_lost_packet_is_outstanding_until_a_later_one_is_acknowledged():
+    # Nothing tells the sender that packet 8 is lost, so that each probe is for it.
+    assert probes([1.126, 1.226, 1.426], lost=range(8, 13)) == 0
+
+
+@pytest.mark.parametrize(
+    ("requests", "why"),
+    [(BODIES[:1], "asks for one body"), ([(0.0, 70000), (1.0, 700000), (2.0, 7000)], "no body was over")],
+)
+def test_a_sender_that_never_rests_says_nothing_about_probes(requests, why):
+    assert why in why_not("CL207", timed, [*body(0.0), *body(1.0), *body(2.0)], requests=requests)
+
+
+STEADY = [0.002 * number for number in range(1500)]
+
+
+def silent(probes_s, **rest):
+    clause, view = seen("CL039", timed, [*STEADY, *probes_s, 8.1, 8.2], outage=(2.9, 7.9), **rest)
+    return clause.observable.value(clause.observable.samples(view)), clause.bound
+
+
+def test_probes_that_double_leave_half_of_an_outage_silent_at_most():
+    for first_s in (0.1, 0.2, 0.35, 1.0):
+        times = [3.0 + first_s * (2**number - 1) for number in range(1, 8)]
+        share, bound = silent([at for at in times if at < 7.9])
+        assert share <= 0.5 + first_s / 10 + 0.03 and share in bound
+
+
+def test_a_sender_that_stands_still_in_an_outage_is_silent_throughout():
+    share, bound = silent([])
+    assert share == pytest.approx(0.98, abs=0.01) and share not in bound
+    share, bound = silent([7.0])
+    assert share == pytest.approx(0.8, abs=0.01) and share not in bound
+
+
+def test_an_outage_that_outlasts_the_transfer_says_nothing():
+    clause, view = seen("CL039", timed, STEADY, outage=(2.9, 7.9), ended_s=4.0)
+    with pytest.raises(Invisible, match="over before the outage"):
+        clause.observable.samples(view)
+
+
+def idle(parts, lost=(), **rest):
+    clause, view = seen("CL139", timed, parts, lost=lost, answers=acknowledgements(parts, lost), **rest)
+    samples = clause.observable.samples(view)
+    return clause.observable.value(samples), float(samples.times_s[0]), clause.bound
+
+
+def test_a_sender_that_always_has_something_in_flight_is_never_idle():
+    value, _, bound = idle(STEADY)
+    assert value == 0 and value in bound
+
+
+@pytest.mark.parametrize("silence_s", [0.3, 1.0])
+def test_silence_with_nothing_outstanding_is_counted_from_when_all_is_known(silence_s):
+    value, at_s, bound = idle([*STEADY, *(3.0 + silence_s + at for at in STEADY[:100])])
+    # The last packet is known to have arrived a round trip and max_ack_delay after it was sent.
+    assert value == pytest.approx((silence_s - 0.07) / RTT_S, abs=0.2) and value not in bound
+    assert at_s == STEADY[-1]
+
+
+def test_waiting_for_a_probe_is_no_idleness():
+    # All of a flight of two is lost: the sender waits for its timer, and again, and knows it by the probe that arrives.
+    waits = [*STEADY, 3.1, 3.1001, 3.3, 3.7, 3.745, *(3.8 + at for at in STEADY[:100])]
+    value, _, bound = idle(waits, lost={1500, 1501, 1502})
+    assert value in bound
+
+
+def test_an_acknowledgement_of_the_server_tells_nothing_of_what_was_lost_before():
+    # The server acknowledges something at 3.15 s while it waits for its timer, which sends probes at 4 s.
+    parts = [*STEADY, 3.1, 3.1001, 3.15, 4.0, 4.001, *(4.05 + at for at in STEADY[:100])]
+    lost = {1500, 1501}
+    clause, view = seen("CL139", timed, parts, lost=lost, answers=acknowledgements(parts, {*lost, 1502}))
+    view.packets.bytes[1502] = 82
+    assert clause.observable.value(clause.observable.samples(view)) in clause.bound
+    # Nothing but an acknowledgement is sent for 0.9 s although all had arrived: that is idleness.
+    clause, view = seen("CL139", timed, parts, answers=acknowledgements(parts, {1502}))
+    view.packets.bytes[1502] = 82
+    assert clause.observable.value(clause.observable.samples(view)) == pytest.approx((0.9 - 0.07) / RTT_S, abs=0.2)
+
+
+def test_a_sender_that_falls_silent_for_good_is_idle_until_the_client_gives_up():
+    value, at_s, bound = idle(STEADY, ended_s=33.0)
+    assert value == pytest.approx(30 / RTT_S, abs=3) and value not in bound and at_s == STEADY[-1]
+
+
+def test_pauses_between_bodies_are_no_idleness():
+    clause, view = seen("CL139", timed, STEADY, requests=BODIES)
+    with pytest.raises(Invisible, match="several bodies"):
+        clause.observable.samples(view)
+
+
+@pytest.mark.parametrize("name", ["CL207", "CL039", "CL139"])
+def test_a_capture_that_was_cut_shows_no_silence(name):
+    clause, view = seen(name, timed, STEADY)
+    cut = dataclasses.replace(view, packets=dataclasses.replace(view.packets, cut=True))
+    with pytest.raises(Invisible, match="no room for packets"):
+        clause.observable.samples(cut)
+
+
+def test_a_trial_in_which_nothing_arrived_is_not_idle_but_not_visible():
+    clause, view = seen("CL139", timed, STEADY[:50], lost=range(50), ended_s=5.0)
+    with pytest.raises(Invisible, match="no packet was delivered"):
+        clause.observable.samples(view)
+    assert numpy.isnan(view.out_s).all()
