@@ -166,7 +166,7 @@ def judge(
         for _, samples in shown
     ]
     values = [value for of in each for value in of]
-    status, reason, p = _compare(clause.bound, values, family, more, rule.twice, clause.observable.independent)
+    status, reason, p = compare(clause.bound, values, family, more, rule.twice, clause.observable.independent)
     value = statistics.median(values)
     return found(
         status, reason, samples=len(values), value=value, interval=statistics.median_interval(values, CONFIDENCE), p=p,
@@ -218,9 +218,10 @@ def _observe(clause: Clause, measurements: Sequence[Measurement]) -> tuple[Shown
     return shown, why_not
 
 
-def _compare(
+def compare(
     bound: Bound, values: Sequence[float], family: int, more: bool, twice: bool, pooled: bool = False
 ) -> tuple[Status, str, float | None]:
+    """Return the verdict on values by a bound, why, and how likely they are by chance; see ClauseRule and _chance()."""
     low, high = statistics.median_interval(values, CONFIDENCE)
     if bound.low <= low and high <= bound.high:
         return Status.CONFORMS, _WITHIN, None

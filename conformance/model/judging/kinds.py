@@ -195,13 +195,18 @@ class Amount(KindRule):
         return Basis.of(name, _means(rows, min(map(len, rows))))
 
     def _compare(self, trials: _Trials, n: int, family: int, more: bool) -> Verdict:
-        permitted = self.permitted()
         rows, late = [], [False] * n
         for setting, measurements in trials.items():
             reference = self._reference(setting, measurements)
             rows.append([_floored(self.zone.value(m) or 0.0) / reference for m in measurements])
             late = [was or m.outcome is Outcome.TIMEOUT for was, m in zip(late, measurements, strict=False)]
-        compared = verdicts.compare_medians(self.zone.metric, permitted, _means(rows, n), late, more)
+        return self.compare(rows, late, family, more)
+
+    def compare(self, rows: Sequence[_Row], late: Sequence[bool], family: int, more: bool) -> Verdict:
+        """Return the verdict on trials' ratios to the reference's medians, a row for each cell; `late`: timed out."""
+        permitted = self.permitted()
+        values = _means(rows, len(late))
+        compared = verdicts.compare_medians(self.zone.metric, permitted, values, late, more)
         verdict = self._verdict(permitted=permitted, what=f"{self.zone.metric}, relative", **compared)
         return verdicts.by_chance(verdict, family)
 

@@ -185,18 +185,18 @@ def test_runs_that_are_unlike_are_refused():
 def test_one_value_a_trial_takes_as_many_trials_as_the_family_asks_for():
     bound = Bound(high=12.6, why="")
     wide = [32.0] * 8
-    assert verdict._compare(bound, wide, 1, True, False)[0] is Status.INCONCLUSIVE
-    assert verdict._compare(bound, [32.0] * 13, 10, True, False)[0] is Status.VIOLATES
-    assert verdict._compare(bound, [10.0] * 5, 1000, True, False)[0] is Status.CONFORMS
+    assert verdict.compare(bound, wide, 1, True, False)[0] is Status.INCONCLUSIVE
+    assert verdict.compare(bound, [32.0] * 13, 10, True, False)[0] is Status.VIOLATES
+    assert verdict.compare(bound, [10.0] * 5, 1000, True, False)[0] is Status.CONFORMS
 
 
 def test_eight_trials_are_half_of_a_violation_that_is_repeated():
     bound = Bound(high=12.6, why="")
-    assert verdict._compare(bound, [32.0] * 8, 40, True, True) == (
+    assert verdict.compare(bound, [32.0] * 8, 40, True, True) == (
         Status.VIOLATES, "above the document's bound", pytest.approx(0.5**16)
     )  # fmt: skip
-    assert verdict._compare(bound, [32.0] * 8, 40, True, False)[0] is Status.INCONCLUSIVE
-    assert verdict._compare(bound, [32.0] * 5, 40, True, True)[0] is Status.INCONCLUSIVE
+    assert verdict.compare(bound, [32.0] * 8, 40, True, False)[0] is Status.INCONCLUSIVE
+    assert verdict.compare(bound, [32.0] * 5, 40, True, True)[0] is Status.INCONCLUSIVE
     asked = plan([_twice(RENO)], trials=5, most_trials=20, beside=map(_twice, clauses.all_clauses()))
     again = asked.repeating(asked.questions)
     assert again.family == asked.family > 50
@@ -272,7 +272,7 @@ def test_a_sender_on_the_bound_is_seldom_said_to_violate():
     bound = Bound(high=1.0, why="")
     rounds = 4000
     wrong = sum(
-        verdict._compare(bound, [draw.gauss(1.0, 0.1) for _ in range(20)], 1, False, False)[0] is Status.VIOLATES
+        verdict.compare(bound, [draw.gauss(1.0, 0.1) for _ in range(20)], 1, False, False)[0] is Status.VIOLATES
         for _ in range(rounds)
     )
     assert wrong / rounds <= 0.01
