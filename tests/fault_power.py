@@ -29,11 +29,16 @@ from conformance.model.judging.verdict import USUAL_LOOKS, Status
 ZONE = documents.zone(documents.zone_path("bbrv3/spaced-losses"))
 SPACED = next(rule for rule in kinds.rules(ZONE, ZONE.places) if rule.judgeable)
 KIND = SPACED.place.id
+#: clauses that the play of the document itself does not keep, since it paces no initial window; in guests it does
+OTHERWISE = {"BBR01", "BBR522"}
 #: {fault: the questions that may tell it}; all for any other
 FAULTS = {
     HONEST: (),
     "loss-ignored": ("BBR401", "BBR402"),
+    "loss-threshold-0.03": ("BBR402", "BBR502", KIND),
     "loss-threshold-0.015": ("BBR402", "BBR502", KIND),
+    "loss-threshold-0.01": ("BBR402", "BBR502", KIND),
+    "beta-0.5": ("BBR401",),
     "losses-cut-0.7": ("BBR401",),
     "filter-by-round": ("BBR102", "BBR402"),
     "headroom-0.85": ("BBR302", "BBR402"),
@@ -142,7 +147,7 @@ def main(faults, plays, sessions, first_seed, each, program):
     program = program or str(document_play.program())
     chance = random.Random(1)
     for fault in faults or FAULTS:
-        chosen = FAULTS.get(fault) or (*(clause.id for clause in DRAFT.clauses), KIND)
+        chosen = FAULTS.get(fault) or {clause.id for clause in DRAFT.clauses} - OTHERWISE | {KIND}
         asked = [clause for clause in DRAFT.clauses if clause.id in chosen]
         seeds = range(first_seed, first_seed + plays)
         visible = {
