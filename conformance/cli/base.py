@@ -18,8 +18,7 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 from conformance import __version__
-from conformance.commands.made_result import Item, Made
-from conformance.commands.result import Result, printed
+from conformance.commands.result import Item, Made, Result, printed
 from conformance.commands.status import ExitStatus
 from conformance.model.errors import UserError
 from conformance.model.judging.verdict import MOST_TRIALS

@@ -6,7 +6,7 @@ import click
 
 from conformance.cli.base import FORMAT, err, finish, finish_made, progress_console
 from conformance.cli.measuring import SOURCE
-from conformance.commands.made_result import Item
+from conformance.commands.result import Item
 
 
 @click.group()

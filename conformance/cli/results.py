@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from conformance.cli.base import FORMAT, echo, err, finish, finish_made, out_folder, out_path, progress_console
-from conformance.commands.made_result import Item
+from conformance.commands.result import Item
 from conformance.model.errors import UserError
 from conformance.results.store import DEFAULT_RESULTS
 from conformance.support import extras, files, paths

@@ -8,7 +8,7 @@ import click
 
 from conformance.cli.base import FORMAT, SEED, TRIALS, finish, finish_made, notes, out_folder, out_path, written
 from conformance.cli.measuring import EXECUTOR, RESULTS, WORKERS, refuse_given
-from conformance.commands.made_result import Item
+from conformance.commands.result import Item
 from conformance.engine.workers import Executor
 
 _OUT = out_path("Also write Markdown: FILE.md.")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import click
 
 from conformance.cli.base import FORMAT, Name, finish, finish_made, out_path, progress_console, written
-from conformance.commands.made_result import Item
+from conformance.commands.result import Item
 from conformance.commands.status import ExitStatus
 from conformance.model.errors import UserError
 from conformance.model.metrics.table import METRICS, UTILIZATION

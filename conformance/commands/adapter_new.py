@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Sequence
 
-from conformance.commands.made_result import Item, Made
+from conformance.commands.result import Item, Made
 from conformance.commands.status import ExitStatus
 from conformance.lab import adapter, manifest, sources
 from conformance.model.errors import UserError

@@ -4,6 +4,8 @@ A result's own fields are its document, or those that its SHOWN names, or else a
 (conformance/support/record.py). The schemas in conformance/schemas are generated from these records (schemas.py).
 """
 
+import dataclasses
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from conformance.commands.status import ExitStatus
@@ -39,3 +41,28 @@ def printed(result: Result) -> Document:
     """Return the JSON document of a result: its schema, how the command ended, and the fields of its record."""
     fields = plain(filled(record(type(result)), result))
     return {"schema": f"{result.SCHEMA}/{result.VERSION}", "exit_status": int(result.exit_status), **fields}
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One thing that was made. `words`: the line that the user reads."""
+
+    SHOWN = ("name", "path", "digest")
+
+    name: str
+    words: str
+    path: str | None = None
+    digest: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Made(Result):
+    """Everything that a command made."""
+
+    SCHEMA = "made"
+    SHOWN = ("command", "made=items")
+
+    #: The command's name, such as kernel build.
+    command: str
+    items: Sequence[Item]
+    exit_status: ExitStatus = ExitStatus.DONE
