@@ -1,4 +1,4 @@
-"""Measure the sides of `conformance compare`, and turn their measurements into values of metrics."""
+"""Measure the sides of `conformance compare`: values of metrics, and how often programs fail."""
 
 import dataclasses
 import time
@@ -13,7 +13,7 @@ from conformance.model.judging.question import Key
 from conformance.model.judging.session import plan
 from conformance.model.metrics.metric import RELATIVE_MARGIN, Metric
 from conformance.model.networks.place import Point
-from conformance.model.studies.comparison import Quantity, Tolerance
+from conformance.model.studies.comparison import Quantity, Tolerance, Values
 from conformance.model.trials.trial import Measurement, Outcome
 from conformance.support.notes import Notes
 
@@ -107,3 +107,37 @@ def values(metric: Metric, measurements: Sequence[Measurement]) -> dict[int, flo
     """Return {seed: value}, in order of seed, of the measurements that have the metric."""
     by_seed = {m.trial.seed: metric.value(m) for m in measurements}
     return {seed: value for seed, value in sorted(by_seed.items()) if value is not None}
+
+
+#: what the share of failures is called, and what it points at
+FAILURES = "failures"
+#: {seed: what the stack's programs said} of the trials that failed
+Said = Mapping[int, str]
+
+
+def failures_quantity(algorithm: str, profile: str, place: Point) -> Quantity:
+    """Return the share of trials in a place that fail."""
+    return Quantity(
+        algorithm=algorithm, name=FAILURES, place=place, profile=profile, tolerance=Tolerance(), digits=2,
+        weight=FOLLOWS, label=FAILURES, is_share=True,
+    )  # fmt: skip
+
+
+def said(measurements: Sequence[Measurement]) -> dict[int, str]:
+    """Return what the stack's programs said in trials that failed."""
+    return {m.trial.seed: str(m.message) for m in measurements if m.outcome is Outcome.FAILED}
+
+
+def failures_values(failed: Said, others: Sequence[int]) -> Values:
+    """Return {seed: 1 if it failed, else 0}, in order; `others`: the seeds of trials that did not fail."""
+    return {seed: float(seed in failed) for seed in sorted({*failed, *others})}
+
+
+def failures_sentence(sides: Sequence[tuple[Said, int]]) -> str:
+    """Return how many of each side's trials failed, head first, and what the programs said."""
+    (base, of_base), (head, of_head) = sides
+    return f"{_words(head, of_head)}; on base, {_words(base, of_base)}"
+
+
+def _words(failed: Said, of: int) -> str:
+    return f"{len(failed)} of {of} trials failed: {next(iter(failed.values()))}" if failed else f"none of {of} failed"

@@ -14,16 +14,7 @@ from conformance.catalogue import baseline as baselines
 from conformance.catalogue import clause_record, documents, expectations
 from conformance.catalogue import clauses as clause_documents
 from conformance.catalogue.questions import zone_questions
-from conformance.commands import (
-    blame,
-    compare,
-    compare_features,
-    compare_places,
-    compare_sides,
-    gate_clauses,
-    gate_order,
-    tracing,
-)
+from conformance.commands import blame, compare, compare_features, compare_sides, gate_clauses, gate_order, tracing
 from conformance.commands.compare_result import Comparison
 from conformance.commands.gate_budget import Budget, Spent
 from conformance.commands.gate_clauses import Clauses
@@ -397,7 +388,7 @@ def _features(
     if not algorithms:
         return None
     chosen = compare.CompareOptions(
-        algorithms=algorithms, choice=options.choice, results=options.results, grid=compare_places.NO_CELLS,
+        algorithms=algorithms, choice=options.choice, results=options.results, grid=compare.NO_CELLS,
         budget_s=None if budget_s is None else budget_s / 2, workers=options.workers, first_seed=options.first_seed,
     )  # fmt: skip
     if options.baseline:

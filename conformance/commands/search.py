@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from conformance.catalogue import scenarios
-from conformance.commands import common, compare_failures
+from conformance.commands import common, compare_measured
 from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches
@@ -303,7 +303,7 @@ def _is_worse(goal: Goal, compared: Compared) -> bool:
 
 
 def _messages(sides: Sides | None) -> list[str]:
-    said = compare_failures.said(sides[0]) if sides else {}
+    said = compare_measured.said(sides[0]) if sides else {}
     return [message for message, _ in collections.Counter(said.values()).most_common()]
 
 

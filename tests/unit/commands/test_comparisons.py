@@ -12,7 +12,7 @@ import senders
 from helpers import measurements_of, scheme
 
 from conformance.catalogue import documents, scenarios
-from conformance.commands import compare, compare_places, compare_sides, compare_work, cross, identify
+from conformance.commands import compare, compare_sides, cross, identify
 from conformance.commands import compare_result as compared_in
 from conformance.commands.result import printed
 from conformance.engine import benches
@@ -238,7 +238,7 @@ def test_two_builds_that_behave_alike_are_measured_twice_and_two_kernels_as_ofte
 def features_are(monkeypatch, base, head, problems=()):
     """Let traces show these features, {cell's name: {seed: samples}}, of the two sides."""
     both = {"base": base, "head": head}, {"base": {}, "head": {}}, list(problems)
-    monkeypatch.setattr(compare_work.compare_features, "both", lambda *_, **__: both)
+    monkeypatch.setattr(compare.compare_features, "both", lambda *_, **__: both)
 
 
 def features_of(kept=0.7, seeds=(1, 2)):
@@ -255,7 +255,7 @@ def changes_are(monkeypatch, **kept_of_mark):
         of = kept_of_mark[measurements[0].trial.scheme.kernel_digest] if feature.name == "kept_of_mark" else 1.0
         return {m.trial.seed: of + m.trial.seed / 1e5 for m in measurements} if of else {}
 
-    monkeypatch.setattr(compare_work.compare_clauses, "_values_of_feature", values)
+    monkeypatch.setattr(compare.compare_clauses, "_values_of_feature", values)
 
 
 def built_again(world, **changes):
@@ -282,7 +282,7 @@ def test_a_build_that_is_deaf_to_marks_is_found_where_nothing_else_differs(world
 
 def fails_on(monkeypatch, side, seeds):
     """Let the trials of a side with these seeds fail, in all cells and networks that change."""
-    of = compare_work.compare_measured.measured
+    of = compare.compare_measured.measured
 
     def measured(*given):
         found = of(*given)
@@ -296,7 +296,7 @@ def fails_on(monkeypatch, side, seeds):
             for key, made in found.items()
         }
 
-    monkeypatch.setattr(compare_work.compare_measured, "measured", measured)
+    monkeypatch.setattr(compare.compare_measured, "measured", measured)
 
 
 def test_failures_of_one_side_are_a_quantity(world, monkeypatch):
@@ -339,12 +339,12 @@ def test_one_failure_leaves_the_other_trials_to_be_compared(world, monkeypatch):
 def test_a_change_of_a_comment_ends_well_even_if_cells_are_not_reached(world, monkeypatch):
     features_are(monkeypatch, ALIKE, ALIKE)
     changes_are(monkeypatch, a=0.7, b=0.7)
-    of = compare_work.compare_measured.measured
+    of = compare.compare_measured.measured
 
     def measured(bench, work, *rest):
-        return of(bench, work, *rest) if compare_work.compare_clauses.is_change(work[0][1]) else {}
+        return of(bench, work, *rest) if compare.compare_clauses.is_change(work[0][1]) else {}
 
-    monkeypatch.setattr(compare_work.compare_measured, "measured", measured)
+    monkeypatch.setattr(compare.compare_measured, "measured", measured)
     found, _ = built_again(world)
     assert found.exit_status == 0 and found.rest and not found.never
     text = shown(compared.show, found)
@@ -371,7 +371,7 @@ def test_networks_that_change_are_named_where_they_are_not_compared(world, monke
 def test_a_stack_that_sends_no_ect_is_said_to_be_unmarked(world, monkeypatch):
     features_are(monkeypatch, ALIKE, ALIKE)
     changes_are(monkeypatch, a=None, b=None)
-    monkeypatch.setattr(compare_work.compare_clauses, "why_invisible", lambda *_: "it sends no packet with ECT")
+    monkeypatch.setattr(compare.compare_clauses, "why_invisible", lambda *_: "it sends no packet with ECT")
     found, _ = built_again(world)
     assert found.exit_status == 0 and found.never == {events.MARKS: "it sends no packet with ECT"}
     text = shown(compared.show, found)
@@ -392,7 +392,7 @@ def test_a_build_that_no_longer_sends_ect_is_undecided(world, monkeypatch):
 def test_what_is_unclear_is_undecided_with_the_leading_candidate_and_the_time_that_decides(world, monkeypatch):
     """Two of eight trials were traced in time, so nothing can be shown to have moved."""
     features_are(monkeypatch, features_of(0.7), features_of(0.8))
-    monkeypatch.setattr(compare_work.TrialCost, "estimate_s", lambda _, trials: 2.0 * trials)
+    monkeypatch.setattr(compare.TrialCost, "estimate_s", lambda _, trials: 2.0 * trials)
     found, _ = built_again(world)
     assert found.exit_status == 4
     assert (found.further.leading.quantity.name, found.further.trials) == ("kept", found.trials)
@@ -465,9 +465,9 @@ def test_cells_that_a_budget_leaves_out_do_not_serve(world):
 
 
 def test_a_metric_that_one_side_alone_has_is_named_and_not_shown_to_be_equal(world, monkeypatch):
-    of = compare_work.compare_measured.values
+    of = compare.compare_measured.values
     monkeypatch.setattr(
-        compare_work.compare_measured, "values",
+        compare.compare_measured, "values",
         lambda metric, made: {} if metric.name == "lost_pct" and made[0].trial.scheme.kernel_digest == "b" else (
             of(metric, made)
         ),
@@ -522,7 +522,7 @@ def test_cells_that_look_alike_are_traced_twice_and_others_as_often_as_it_takes(
 
     monkeypatch.setattr(compare.compare_features.tracing, "traced_all", traced_all)
     shared = world()
-    options, notes = asked(shared, grid=compare_places.NO_CELLS, features=True)
+    options, notes = asked(shared, grid=compare.NO_CELLS, features=True)
     found = compare.compute("@a", "@b", options, notes)
     assert found.exit_status == 1 and found.compared[0].quantity.label == "beta"
     assert taken == {
@@ -557,7 +557,7 @@ def test_a_sysctl_is_set_for_its_side_alone_and_makes_another_side_of_one_build(
     set_to = {(s.cell.id, dict(s.sysctls)["net.ipv4.tcp_tso_rtt_log"]) for s in (*kept, *traced["head"].values())}
     assert {(cell, value) for cell in cells for value in ("0", "9")} <= set_to
     assert {dict(s.sysctls).get("net.ipv4.tcp_tso_rtt_log") for s in traced["head"].values()} == {"9"}
-    assert traced["base"] == compare_work.tracing.settings()
+    assert traced["base"] == compare.tracing.settings()
 
 
 def test_a_sysctl_changes_what_trials_of_a_scenario_are_known_by(world):
@@ -585,10 +585,10 @@ def test_features_are_traced_under_the_sysctls_of_their_side(world, monkeypatch)
 
     monkeypatch.setattr(compare.compare_features.tracing, "traced_all", traced_all)
     options, notes = asked(
-        world(), grid=compare_places.NO_CELLS, features=True, sysctls=((), compare_sides.sysctls("net.ipv4.tcp_ecn=1"))
+        world(), grid=compare.NO_CELLS, features=True, sysctls=((), compare_sides.sysctls("net.ipv4.tcp_ecn=1"))
     )
     compare.compute("@a", "@b", options, notes)
-    usual = {dict(s.sysctls).get("net.ipv4.tcp_ecn") for s in compare_work.tracing.settings().values()}
+    usual = {dict(s.sysctls).get("net.ipv4.tcp_ecn") for s in compare.tracing.settings().values()}
     assert found == {"base": usual, "head": {"1"}} and usual != {"1"}
 
 
