@@ -24,7 +24,7 @@ import click
 import rich.console
 
 from conformance.catalogue import recorded_features
-from conformance.commands import mutants, tracing, why_changes
+from conformance.commands import mutants, tracing, why
 from conformance.engine import benches, runs
 from conformance.model import digest
 from conformance.model.clauses import changes
@@ -200,9 +200,7 @@ def score_changes(ids, results):
     usual, rows = benches.find(), {}
 
     def read(bench, algorithm):
-        found = why_changes.seen(
-            bench, algorithm, range(seeds.JUDGED, seeds.JUDGED + 1), results, None, ConsoleNotes(console)
-        )
+        found = why.seen(bench, algorithm, range(seeds.JUDGED, seeds.JUDGED + 1), results, None, ConsoleNotes(console))
         return {"readings": changes.readings(found), "problems": list(found.problems)}
 
     scores = []

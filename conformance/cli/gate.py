@@ -111,7 +111,8 @@ def gate(
 
 def _report(result: "GateResult", options: "GateOptions", console: Console, notes: Notes) -> None:
     """Write reports, say what looks wrong and keep traces, each if it was asked for. Raises UserError."""
-    from conformance.commands import gate_findings, trace
+    from conformance.commands import gate as gate_command
+    from conformance.commands import trace
     from conformance.commands.result import printed
     from conformance.reporting.text import gate as gate_text
     from conformance.reporting.text.trace import show as show_trace
@@ -136,7 +137,7 @@ def _report(result: "GateResult", options: "GateOptions", console: Console, note
             options.choice,
             notes,
             lambda report: show_why(report, console),
-            gate_findings.failing(result.judged),
+            gate_command.failing(result.judged),
         )
         if target and reports:
             gate_text.add_why(result, drawn, reports, target, why.write)

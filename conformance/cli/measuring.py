@@ -284,12 +284,12 @@ def bench(choice: Choice, algorithm: str, stacks: bool, figures: bool, whole: bo
 
     Prints wall seconds, virtual seconds per wall second and system calls per packet.
     """
-    from conformance.commands import bench, bench_figures
+    from conformance.commands import bench
     from conformance.reporting.text import bench as bench_text
 
     _refuse_ignored(stacks=stacks, figures=figures or whole)
     if figures or whole:
-        finish(bench_figures.compute(choice, whole), form, bench_text.show_figures)
+        finish(bench.compute_figures(choice, whole), form, bench_text.show_figures)
     if stacks:
         finish(bench.compute_stacks(choice, trials), form, bench_text.show)
     finish(bench.compute(algorithm, choice, trials), form, bench_text.show)
@@ -332,13 +332,13 @@ def matrix(
     or a grid, and the seconds it took.
     """
     from conformance.commands import matrix
-    from conformance.reporting.text import matrix as matrix_text
+    from conformance.reporting.text import overview
 
     most = _most(trials, most_trials)
     table = matrix.compute(stacks, choice, trials=trials, most_trials=most, notes=notes(form), **options)
     if target:
-        files.write(target, matrix_text.markdown(table))
-    finish(table, form, matrix_text.show, [f"also as Markdown: {target}"] if target else ())
+        files.write(target, overview.markdown(table))
+    finish(table, form, overview.show, [f"also as Markdown: {target}"] if target else ())
 
 
 @click.command()

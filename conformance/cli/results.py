@@ -143,11 +143,11 @@ def plot(
     heatmap and loss draw utilization or loss with zone and difference; compare draws several schemes side by side.
     """
     extras.need("figures")
-    from conformance.reporting import charts, figures, heatmaps
+    from conformance.reporting import charts, heatmaps
 
     series = heatmaps.all_series(_source(results).measurements)
     items = []
-    for name, chart in figures.chosen(what, series, algorithm, stack):
+    for name, chart in charts.chosen(what, series, algorithm, stack):
         path = str(files.write(folder / f"{name}.{kind}", charts.render(chart, kind), "choose another --out"))
         items.append(Item(name=name, words=path, path=path))
     finish_made("plot", items, form)

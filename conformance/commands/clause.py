@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from conformance.catalogue import clause_record, clauses
+from conformance.catalogue import clause_record, clauses, likely_faults
 from conformance.commands import mutants
 from conformance.commands.measuring import source
 from conformance.commands.result import Result
@@ -19,9 +19,10 @@ from conformance.model.errors import UserError
 from conformance.model.judging.question import Question
 from conformance.model.judging.session import Finding, Session, plan
 from conformance.model.judging.verdict import Sample, Status, last_look
+from conformance.model.trials.trial import Scheme
 from conformance.support import spelling
 from conformance.support.notes import Notes
-from conformance.support.record import At, Record, extended
+from conformance.support.record import At, Record, Text, extended
 
 _R = TypeVar("_R", bound=Record)
 
@@ -247,3 +248,55 @@ def questions_about(
         if bench.adapter.manifest.transport in clause.transports
         for algorithm in clause.judged_of(called, named)
     ]
+
+
+#: the most lines of likely faults
+_MOST_FAULTS = 3
+
+
+class FailingClausesRecord(Record):
+    #: Their ids.
+    failed: list[Text]
+    #: How many have a clear verdict.
+    judged: int
+    #: The version that was judged; null if none was.
+    version: str | None
+    #: The command that judges this build.
+    command: str
+    #: The likeliest faults, if the algorithm is BBRv3: a line for each chapter of the draft.
+    faults: list[Text]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class FailingClauses:
+    """The clauses that a scheme fails, MUSTs first: `failed` of `judged` ones, recorded of `version` (None: of none).
+
+    `command` judges the build at hand. `faults`: the likeliest ones, a line for each chapter of the draft.
+    """
+
+    scheme: str
+    failed: tuple[Clause, ...]
+    judged: int
+    version: str | None
+    command: str
+    faults: tuple[str, ...] = ()
+
+    @property
+    def recorded(self) -> bool:
+        """Whether the verdicts are of this very version."""
+        return self.version is not None and self.scheme.endswith(f"/{self.version}")
+
+
+def failing(scheme: Scheme, choice: Choice) -> FailingClauses:
+    """Return the clauses that a scheme fails. Raises UserError."""
+    record = clause_record.judged(scheme.stack, scheme.algorithm)
+    failed = [clauses.find(entry["clause"]) for entry in record if Status(entry["verdict"]).against]
+    failed.sort(key=lambda clause: not clause.level.upper().startswith("MUST"))
+    first = clauses.first_for(scheme.algorithm)
+    measured = clause_record.measured(scheme.stack, scheme.algorithm, newest=True)
+    return FailingClauses(
+        scheme=scheme.id, failed=tuple(failed),
+        judged=len(record), version=record[-1]["scheme"].split("/")[2] if record else None,
+        command=f"conformance clause run --algorithm {scheme.algorithm}{choice.options()}",
+        faults=tuple(map(str, likely_faults.by_chapter(measured)[:_MOST_FAULTS])) if first else (),
+    )  # fmt: skip

@@ -4,21 +4,22 @@ The most telling cells come first, so that a budget that ends early has spent it
 by then are listed and never judged.
 """
 
+import collections
 import dataclasses
 import itertools
 import pathlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from conformance.catalogue import baseline as baselines
 from conformance.catalogue import clause_record, documents, expectations
 from conformance.catalogue import clauses as clause_documents
 from conformance.catalogue.questions import zone_questions
-from conformance.commands import blame, compare, compare_features, compare_sides, gate_clauses, gate_order, tracing
+from conformance.commands import blame, compare, compare_features, compare_sides, gate_order, tracing
+from conformance.commands.blame import Violation
+from conformance.commands.clause import JudgedClauseRecord, finding_record, questions_about
 from conformance.commands.compare_result import Comparison
 from conformance.commands.gate_budget import Budget, Spent
-from conformance.commands.gate_clauses import Clauses
-from conformance.commands.gate_findings import GateEvidence, ZoneResult, by_zone, evidence
 from conformance.commands.measuring import source
 from conformance.commands.result import Result, printed
 from conformance.commands.status import ExitStatus, of_verdicts
@@ -94,6 +95,73 @@ class GateOptions:
     def can_look(self) -> bool:
         """Whether `why` can examine violations: it needs zones that ship."""
         return not self.baseline
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ZoneResult:
+    """A zone's cells of this run: those that were measured in time or cannot be judged, and those that were not."""
+
+    zone: Zone
+    scheme_id: str
+    findings: tuple[Finding, ...]
+    unmeasured: tuple[Point, ...]
+
+    def count(self) -> collections.Counter[Status]:
+        return collections.Counter(finding.verdict.status for finding in self.findings)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GateEvidence:
+    """The verdicts that a gate rests on: those at smoke places or, if it was asked for none of these, all.
+
+    Verdicts on places that do not count are left out.
+    """
+
+    SHOWN = ("smoke", "asked=chosen", "decided")
+
+    smoke: bool
+    chosen: int
+    #: the zones and places without a clear verdict
+    undecided: tuple[tuple[Zone, Point], ...]
+
+    @property
+    def decided(self) -> int:
+        return self.chosen - len(self.undecided)
+
+    @property
+    def enough(self) -> bool:
+        """Whether a gate may pass: at least half is decided."""
+        return 0 < self.chosen <= 2 * self.decided
+
+
+class GateClauseRecord(JudgedClauseRecord):
+    #: Whether clauses/record.json says that the stack violates it.
+    known: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Clauses:
+    """What a gate says of clauses. `unmeasured`: ids of clauses that were not measured in time."""
+
+    SHOWN = ("judged", "not_measured=unmeasured")
+
+    findings: Sequence[Finding]
+    unmeasured: tuple[str, ...]
+
+    @property
+    def new(self) -> list[Finding]:
+        """The violations that are not on record."""
+        return [finding for finding in self.findings if finding.surprise.fails]
+
+    @property
+    def nothing(self) -> bool:
+        """Whether no clause is decided, although some apply."""
+        return bool(self.findings or self.unmeasured) and not any(finding.decided for finding in self.findings)
+
+    @property
+    def judged(self) -> list[GateClauseRecord]:
+        """The verdicts, and whether each is a violation on record."""
+        return [finding_record(finding, GateClauseRecord, known=finding.as_expected) for finding in self.findings]
 
 
 class VerdictRecord(Record):
@@ -294,12 +362,7 @@ def compute(options: GateOptions, notes: Notes) -> GateResult:
     clauses = None
     about, ids = (tuple(zones), ()) if options.clauses else _first(options, bench, zones)
     if about:
-        clauses = gate_clauses.judge(
-            bench, about, ids, clause_record.expected(bench.adapter.name), gate_order.shares(options.shard), notes,
-            budget.share_s(_FOR_CLAUSES),
-            trials=options.trials, most_trials=planned.looks[-1], first_seed=options.first_seed,
-            results=options.results, workers=options.workers,
-        )  # fmt: skip
+        clauses = _clauses(options, bench, about, ids, most, budget.share_s(_FOR_CLAUSES), notes)
 
     measured: dict[bool, dict[Key, Sequence[Measurement]]] = {False: {}, True: {}}
     session = Session(plan=planned, known=known, confirms=options.confirm)
@@ -330,12 +393,7 @@ def compute(options: GateOptions, notes: Notes) -> GateResult:
     if options.blame and not options.baseline:
         left_s = budget.left_s()
         for_blame_s = None if left_s is None else max(left_s, _LEAST_BLAME_S)
-        violations = [
-            blame.Violation(zone=result.zone, place=finding.at, values=finding.values)
-            for result in results
-            for finding in result.findings
-            if finding.surprise is Surprise.NEW and finding.at is not None
-        ]
+        violations = _violations(results, lambda finding: finding.surprise is Surprise.NEW)
         blamed = blame.of_violations(violations, options.choice, notes, options.workers, for_blame_s)
     return GateResult(
         judged=results,
@@ -458,3 +516,72 @@ def _questions(zones: Iterable[Zone], work: Sequence[Key]) -> list[Question]:
         for zone in zones
         for question in zone_questions(zone, [setting for algorithm, setting in work if algorithm == zone.algorithm])
     ]
+
+
+def evidence(results: Sequence[ZoneResult]) -> GateEvidence:
+    """Return the GateEvidence in these zones."""
+    smoke = {(r.zone.algorithm, r.zone.profile, place) for r in results for place in r.zone.smoke}
+    every = [(r.zone, place, False) for r in results for place in r.unmeasured]
+    every += [
+        (r.zone, f.verdict.place, f.decided)
+        for r in results
+        for f in r.findings
+        if f.verdict.status is not Status.NOT_JUDGED
+    ]
+    at_smoke = [suspect for suspect in every if (suspect[0].algorithm, suspect[0].profile, suspect[1]) in smoke]
+    chosen = at_smoke or every
+    undecided = tuple((zone, place) for zone, place, decided in chosen if not decided)
+    return GateEvidence(smoke=bool(at_smoke), chosen=len(chosen), undecided=undecided)
+
+
+def failing(results: Iterable[ZoneResult]) -> list[Violation]:
+    """Return the violations that fail a gate, each with its values."""
+    return _violations(results, lambda finding: finding.surprise.fails and finding.last.status is Status.VIOLATES)
+
+
+def _violations(results: Iterable[ZoneResult], of: Callable[[Finding], bool]) -> list[Violation]:
+    return [
+        Violation(zone=result.zone, place=finding.at, values=finding.values)
+        for result in results
+        for finding in result.findings
+        if finding.at is not None and of(finding)
+    ]
+
+
+def by_zone(
+    plan: Plan, findings: Iterable[Finding], zones: Iterable[Zone], schemes: Mapping[str, str]
+) -> Iterator[ZoneResult]:
+    """Yield a ZoneResult for each of these zones that a Plan asks about. `schemes`: {algorithm: scheme's id}."""
+    by_name = {finding.name: finding for finding in findings}
+    for zone in zones:
+        questions = [question for question in plan.questions if question.id == zone.id]
+        if questions:
+            yield ZoneResult(
+                zone=zone,
+                scheme_id=schemes[zone.algorithm],
+                findings=tuple(by_name[question.name] for question in questions if question.name in by_name),
+                unmeasured=tuple(question.place for question in questions if question.name not in by_name),
+            )
+
+
+def _clauses(
+    options: GateOptions, bench: Bench, algorithms: Sequence[str], what: Sequence[str], most_trials: int,
+    left_s: Callable[[], float | None], notes: Notes,
+) -> Clauses:  # fmt: skip
+    """Judge the clauses about these algorithms; `left_s` returns the seconds left, or None. Raises UserError.
+
+    `what`: ids of clauses; all, if there are none.
+    """
+    every = questions_about(bench, {algorithm: algorithm for algorithm in algorithms}, what)
+    work = gate_order.share(list(dict.fromkeys(question.key for question in every)), *gate_order.shares(options.shard))
+    questions = [question for question in every if question.key in work]
+    planned = plan(
+        questions, trials=options.trials, most_trials=most_trials, first_seed=options.first_seed, beside=every
+    )
+    notes.say(f"{count(len(questions), 'clause')} in {count(len(work), 'network')}")
+    session = Session(plan=planned, known=clause_record.expected(bench.adapter.name))
+    findings = session.findings(
+        source(bench, options.results, options.workers, notes, new=session.is_new, left_s=left_s)
+    )
+    measured = {finding.name for finding in findings}
+    return Clauses(findings=findings, unmeasured=tuple(q.id for q in questions if q.name not in measured))

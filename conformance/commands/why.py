@@ -10,22 +10,25 @@ import functools
 import json
 import pathlib
 import statistics
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
-from conformance.catalogue import documents, recorded_features
+from conformance.catalogue import clauses, documents, recorded_features
 from conformance.catalogue.recorded_features import Recorded
-from conformance.commands import common, failing_clauses, tracing, why_changes
+from conformance.commands import clause, common, tracing
 from conformance.commands.blame import Violation
-from conformance.commands.failing_clauses import FailingClauses
+from conformance.commands.clause import FailingClauses
+from conformance.commands.measuring import measure
 from conformance.commands.result import Result, printed
 from conformance.commands.status import ExitStatus
 from conformance.commands.tracing import Traced
 from conformance.engine import benches, runs
-from conformance.engine.benches import Choice
+from conformance.engine.benches import Bench, Choice
 from conformance.lab import job
 from conformance.model.clauses import changes as clause_changes
-from conformance.model.clauses.changes import Changed
+from conformance.model.clauses.changes import NETWORKS, Changed
+from conformance.model.clauses.seen import Invisible, View
 from conformance.model.diagnosis import blame as _blame
 from conformance.model.diagnosis import explaining, feature_table, features, ranking
 from conformance.model.diagnosis.blame import Blame
@@ -85,7 +88,7 @@ def compute(
             if report.reference:
                 schemes["reference"] = (benches.find(Choice()), algorithm)
             report = dataclasses.replace(
-                report, changed=why_changes.look(schemes, runs.seeds(1, first_seed), workers, notes)
+                report, changed=look_at_changes(schemes, runs.seeds(1, first_seed), workers, notes)
             )
     except Untraced as why_not:
         return NotTraced(untraced=str(why_not), exit_status=why_not.exit_status)
@@ -141,7 +144,7 @@ def look(
     return Report(
         algorithm=algorithm, stack=ours, reference=reference, no_reference=no_reference,
         recorded=recorded_features.find(algorithm) if no_reference and where is None else None,
-        clauses=failing_clauses.of(ours.scheme, choice),
+        clauses=clause.failing(ours.scheme, choice),
     )  # fmt: skip
 
 
@@ -251,7 +254,7 @@ class ReportRecord(Record):
     #: Rates that differ from the reference's, and that no suspect explains (docs/why.md).
     unexplained: list[UnexplainedRecord]
     #: The clauses that the stack's algorithm fails, as recorded in clauses/record.json; null if nobody asked.
-    clauses: failing_clauses.FailingClausesRecord | None
+    clauses: clause.FailingClausesRecord | None
     #: traces that could not be examined
     problems: list[str]
 
@@ -425,3 +428,35 @@ def _side(traced: Traced) -> _blame.Side:
         sightings=[sight for flow in many if (sight := _blame.seen(flow))],
         responses=[response for flow in few if (response := _blame.response(flow))],
     )
+
+
+def look_at_changes(
+    schemes: Mapping[str, tuple[Bench, str]], seeds: range, workers: int | None, notes: Notes
+) -> dict[str, Changed]:
+    """Return {role: what was seen} for {role: (Bench, algorithm)}. Raises UserError."""
+    with tempfile.TemporaryDirectory(prefix="conformance-changes-") as folder:
+        return {
+            role: seen(bench, algorithm, seeds, pathlib.Path(folder, f"{role}.jsonl"), workers, notes)
+            for role, (bench, algorithm) in schemes.items()
+        }
+
+
+def seen(
+    bench: Bench, algorithm: str, seeds: range, results: pathlib.Path, workers: int | None,
+    notes: Notes,
+) -> Changed:  # fmt: skip
+    """Return what was seen of an algorithm; trials in the results file are not made again. Raises UserError."""
+    names = {clauses.setting(network): name for name, network in NETWORKS.items()}
+    sightings: dict[str, dict[int, View]] = {}
+    problems = []
+    work = [(algorithm, setting) for setting in names]
+    for (_, setting), measurements in measure(bench, work, seeds, results, workers, notes):
+        for measurement in measurements:
+            try:
+                sightings.setdefault(names[setting], {})[measurement.trial.seed] = View.of(measurement)
+            except Invisible as why:
+                said = f"{measurement.outcome}: {measurement.message}" if measurement.message else str(why)
+                problems.append(
+                    f"{measurement.trial.scheme.id} at {names[setting]}, seed {measurement.trial.seed}: {said}"
+                )
+    return Changed(views=sightings, problems=tuple(problems))

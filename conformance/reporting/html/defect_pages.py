@@ -7,7 +7,8 @@ import dataclasses
 import functools
 from collections.abc import Iterable, Iterator, Sequence
 
-from conformance.catalogue import clause_record, clauses, defects, likely_faults
+from conformance.catalogue import bugs, clause_record, clauses, defects, likely_faults
+from conformance.catalogue.bugs import Tally
 from conformance.catalogue.defects import Defect
 from conformance.model.judging.verdict import Status
 from conformance.model.metrics.table import METRICS
@@ -124,3 +125,9 @@ def _page(defect: Defect, series: Sequence[Series], recorded: Part) -> Iterator[
 def _wrong(status: Status) -> bool:
     # Transfers that never end are errors.
     return status.against or status is Status.ERROR
+
+
+def bench(stacks: set[str]) -> Tally | None:
+    """Return the entries of the stacks of a report; None if none of them is on record. Raises UserError."""
+    tally = Tally.from_runs([bug for bug in bugs.entries() if bug.stack in stacks], bugs.runs())
+    return tally if tally.real or tally.shams else None

@@ -22,7 +22,6 @@ from conformance.model.trials.trial import CLIENT, Scheme
 from conformance.reporting import heatmaps, marks, naming, recorded, rerun
 from conformance.reporting.heatmaps import CellResult, Series
 from conformance.reporting.html import (
-    bugs_page,
     cell_page,
     clause_pages,
     colours,
@@ -74,7 +73,7 @@ class _Site:
         main = [name for name in self._algorithms if name in judged] or self._algorithms
         stacks = {m.trial.scheme.stack for m in source.measurements}
         self._documents, self._clauses = clause_pages.of(stacks)
-        self._bugs = bugs_page.bench(stacks)
+        self._bugs = defect_pages.bench(stacks)
         self._history = history_page.all_stacks() if with_history else []
         self._defects = defect_pages.pages(series, self._clauses)
         self._environment = jinja2.Environment(

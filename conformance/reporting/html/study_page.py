@@ -1,19 +1,19 @@
 """Prepare the site's pages of studies: each figure, drawn anew, with the claims about it, and then other claims."""
 
 import dataclasses
+import math
 from collections.abc import Sequence
 
 import markupsafe
 
 from conformance.catalogue import references, studies
 from conformance.model.studies import claims, outcome, study_results
-from conformance.model.studies.claims import ClaimVerdict, JudgedClaim
+from conformance.model.studies.claims import ClaimVerdict, JudgedClaim, Look, Seen
 from conformance.model.studies.figure import Figure
 from conformance.model.studies.outcome import Judgment
 from conformance.model.studies.study import Claim, Study
 from conformance.model.trials.trial import Measurement
 from conformance.reporting import study_figures
-from conformance.reporting.html import study_table
 from conformance.reporting.text import study as study_text
 from conformance.support import extras
 
@@ -40,6 +40,14 @@ class ClaimRow:
         return self.judged.why or ""
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Names of columns, and rows of (name, cells); a cell is (what was seen, what was published)."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Section:
     """A figure, drawn if anything of it was measured, with the claims about it; or the claims about no figure."""
@@ -47,7 +55,7 @@ class Section:
     figure: Figure | None
     drawing: markupsafe.Markup | None
     rows: tuple[ClaimRow, ...]
-    table: study_table.Table | None = None
+    table: Table | None = None
 
     @property
     def caption(self) -> str:
@@ -123,7 +131,7 @@ def _page(study: Study, held: study_results.Found) -> Page:
         Section(
             figure=figure,
             drawing=_drawing(figure, held.measured, look),
-            table=study_table.of(figure, look) if figure.draws == "table" else None,
+            table=_table(figure, look) if figure.draws == "table" else None,
             rows=tuple(row for row in rows if row.claim.figures[:1] == (figure.id,)),
         )
         for figure in study.figures
@@ -155,3 +163,27 @@ def _drawing(figure: Figure, measured: outcome.Measured, look: claims.Look) -> m
     from conformance.reporting.html import study_charts
 
     return markupsafe.Markup(study_charts.svg(figure, rows))  # safe: it has numbers and our own words only
+
+
+def _table(figure: Figure, look: Look) -> Table | None:
+    """Return a figure as a Table; None if nothing of it was seen."""
+    estimates = {cell: look(cell.quantity) for cell in figure.cells}
+    if not any(isinstance(estimate, Seen) for estimate in estimates.values()):
+        return None
+    words: dict[str, list[tuple[str, str]]] = {}
+    for cell, estimate in estimates.items():
+        published = "" if cell.published is None else f"{cell.published:g}"
+        words.setdefault(cell.row, []).append(
+            (_seen(estimate) if isinstance(estimate, Seen) else "not measured", published)
+        )
+    columns = dict.fromkeys(cell.column for cell in figure.cells)
+    return Table(columns=tuple(columns), rows=tuple((row, tuple(cells)) for row, cells in words.items()))
+
+
+def _seen(estimate: Seen) -> str:
+    bounds = (
+        ""
+        if estimate.low == estimate.high or math.isinf(estimate.high - estimate.low)
+        else f" ({estimate.low:.4g} to {estimate.high:.4g})"
+    )
+    return f"{estimate.median:.4g}{bounds}"

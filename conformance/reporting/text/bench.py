@@ -9,8 +9,7 @@ import rich.table
 from conformance.support.console import duration, table
 
 if TYPE_CHECKING:
-    from conformance.commands.bench import Benchmark, CellCost, Cost
-    from conformance.commands.bench_figures import Figures
+    from conformance.commands.bench import Benchmark, CellCost, Cost, Figures
 
 _GRID = "150 cells x 20 trials"
 #: {header of a column: function that gives its text}; headers are broken so that the table of stacks fits 80 columns

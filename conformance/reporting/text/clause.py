@@ -10,7 +10,7 @@ from conformance.reporting.text import clause_table
 
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
     from conformance.commands.clause import ClauseList, ClauseVerdicts, ShownClause, Tabled
-    from conformance.commands.failing_clauses import FailingClauses
+    from conformance.commands.clause import FailingClauses
     from conformance.model.clauses.document import Bound, Clause
 
 #: most clauses that a stack fails and that are named in a line

@@ -28,9 +28,8 @@ from conformance.support import files
 from conformance.support.console import count, duration, one_line
 
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
-    from conformance.commands.gate import GateResult
+    from conformance.commands.gate import Clauses, GateResult
     from conformance.commands.gate_budget import Spent
-    from conformance.commands.gate_clauses import Clauses
 
 #: most findings, and most unmeasured cells, that are named; the site has the others
 _MOST_NAMED = 20

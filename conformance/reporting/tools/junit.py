@@ -12,8 +12,7 @@ from conformance.model.networks.place import Point
 from conformance.model.studies.comparison import Compared, Movement
 
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
-    from conformance.commands.gate import GateResult
-    from conformance.commands.gate_findings import ZoneResult
+    from conformance.commands.gate import GateResult, ZoneResult
 
 #: characters that XML 1.0 must not contain (W3C, section 2.2), but that a stack's text may
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

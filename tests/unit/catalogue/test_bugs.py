@@ -9,7 +9,7 @@ from conformance.lab import manifest, sources
 from conformance.model.clauses import changes
 from conformance.model.diagnosis import feature_table
 from conformance.model.errors import UserError
-from conformance.reporting.html import bugs_page, site
+from conformance.reporting.html import defect_pages, site
 from conformance.results.source import Source
 
 ENTRIES = bugs.entries()
@@ -83,13 +83,13 @@ def test_the_page_has_the_entries_of_the_reports_stacks(tmp_path, monkeypatch):
         missed.id: EntryRun(missed.id, [], "lab", [tier("zones", False)]),
     }
     monkeypatch.setattr(bugs, "runs", lambda: runs)
-    page = bugs_page.bench({"linux-tcp"})
+    page = defect_pages.bench({"linux-tcp"})
     assert page.of(True) == [(bug, runs[bug.id])] and page.of(False) == [(missed, runs[missed.id])]
     assert page.caught("compare") == 1 and page.caught("zones") == 0 and page.rest == ()
-    assert {one.id for one in bugs_page.bench({"linux-tcp", "quinn"}).rest} == {
+    assert {one.id for one in defect_pages.bench({"linux-tcp", "quinn"}).rest} == {
         e.id for e in ENTRIES if e.stack == "quinn"
     }
-    assert bugs_page.bench({"tquic"}) is None
+    assert defect_pages.bench({"tquic"}) is None
     text = (
         site.write(Source([results_file(tmp_path / "r.jsonl")]), tmp_path / "site").parent / "bugs.html"
     ).read_text()

@@ -10,7 +10,6 @@ import rich.console
 
 from conformance.cli import main
 from conformance.commands import bench as command
-from conformance.commands import bench_figures
 from conformance.commands.result import printed
 from conformance.engine import benches
 from conformance.lab import building, manifest
@@ -29,10 +28,10 @@ def run(monkeypatch):
 
     def session(name, marks, choice):
         sessions.append((marks, choice.stack))
-        return bench_figures.BenchFigure(name=name, seconds=1.5)
+        return command.BenchFigure(name=name, seconds=1.5)
 
-    monkeypatch.setattr(bench_figures, "_call", lambda choice: bench_figures.BenchFigure(name="a call", seconds=3e-6))
-    monkeypatch.setattr(bench_figures, "_pytest", session)
+    monkeypatch.setattr(command, "_call", lambda choice: command.BenchFigure(name="a call", seconds=3e-6))
+    monkeypatch.setattr(command, "_pytest", session)
 
     def call(*options):
         done = click.testing.CliRunner().invoke(main, ["dev", "bench", *options])
@@ -76,7 +75,7 @@ def test_the_first_estimate_stands_beside_what_was_left_indeed(run):
     assert told == [f"CUBIC, 30 cells x 5 trials, calibrations {how}" for how in ("made", "remembered")]
     assert all((figure["left_s"] is None) == (figure["estimate_s"] is None) for figure in figures)
     console = recording(80)
-    shown.show_figures(bench_figures.Figures(figures=(FIGURE,), cores=2), console)
+    shown.show_figures(command.Figures(figures=(FIGURE,), cores=2), console)
     assert re.search(r"a session +│ +30.00 +│ +50 +│ +40 +│ +17.0, 19.5 +│", console.export_text())
 
 
@@ -98,9 +97,7 @@ def test_a_bench_that_forgets_makes_every_calibration():
     assert [room._remembers for room in rooms] == [True, False]
 
 
-FIGURE = bench_figures.BenchFigure(
-    name="a session", seconds=30.0, before_s=50.0, target_s=40, estimate_s=17.0, left_s=19.5
-)
+FIGURE = command.BenchFigure(name="a session", seconds=30.0, before_s=50.0, target_s=40, estimate_s=17.0, left_s=19.5)
 COST = command.Cost(wall_s=123.4, start_s=1, virtual_s=10, utilization=0.978, calls_a_packet=12.3)
 
 

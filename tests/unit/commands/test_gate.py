@@ -19,7 +19,7 @@ from conformance.catalogue import documents, scenarios
 from conformance.catalogue import separation as apart
 from conformance.cli import main
 from conformance.commands import blame, compare_clauses, gate, gate_budget, gate_order, trace, tracing, why
-from conformance.commands.gate_findings import ZoneResult
+from conformance.commands.gate import ZoneResult
 from conformance.commands.result import printed
 from conformance.engine import benches, execute
 from conformance.engine.progress import Progress

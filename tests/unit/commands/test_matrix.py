@@ -18,7 +18,7 @@ from conformance.lab import adapter, manifest
 from conformance.model.errors import UserError
 from conformance.model.networks.place import Cell
 from conformance.model.trials.trial import Outcome
-from conformance.reporting.text import matrix as reporting
+from conformance.reporting.text import overview
 from conformance.reporting.text.progress import ConsoleNotes
 from conformance.support import schema
 
@@ -70,8 +70,8 @@ def table(tmp_path, grid=None, most=20):
     found = matrix.compute(["ngtcp2"], benches.Choice(), notes=ConsoleNotes(console), **arguments)
     assert found.exit_status == 0
     schema.check("matrix", printed(found), "matrix")
-    reporting.show(found, console)
-    return reporting.markdown(found)
+    overview.show(found, console)
+    return overview.markdown(found)
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from conformance.catalogue.questions import cell_questions, split_questions
 from conformance.cli import main
 from conformance.commands import cross, gate
 from conformance.commands import run as running
-from conformance.commands.gate_findings import ZoneResult, by_zone
+from conformance.commands.gate import ZoneResult, by_zone
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches
 from conformance.model.errors import UserError

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.catalogue import documents, recorded_features
-from conformance.commands import blame, failing_clauses, identify, tracing, why
+from conformance.commands import blame, clause, identify, tracing, why
 from conformance.commands.result import printed
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches
@@ -394,7 +394,7 @@ def test_without_a_violation_the_rates_of_the_traces_are_to_be_explained():
     ],
 )
 def test_the_clauses_that_a_stack_fails_are_named_with_the_command_that_judges(stack, version, words):
-    found = failing_clauses.of(helpers.scheme("bbrv3", stack=stack, stack_version=version), benches.Choice(stack=stack))
+    found = clause.failing(helpers.scheme("bbrv3", stack=stack, stack_version=version), benches.Choice(stack=stack))
     _, text = reported(read(**START_UP), read(**LINUX), clauses=found)
     assert words in text
     assert ("BBR31 (" in text and "`conformance clause show " in text) == (stack != "none-such")

@@ -8,8 +8,7 @@ import fake_room
 import pytest
 from helpers import CELL, measurements, setting, zone
 
-from conformance.commands.gate import GateResult
-from conformance.commands.gate_findings import ZoneResult
+from conformance.commands.gate import GateResult, ZoneResult
 from conformance.commands.measuring import source
 from conformance.commands.result import printed
 from conformance.commands.status import ExitStatus, of_verdicts

@@ -12,7 +12,7 @@ from conformance.model.studies.figure import Figure
 from conformance.model.studies.study_point import StudyQuantity
 from conformance.model.trials.trial import Measurement, Outcome
 from conformance.reporting import study_figures
-from conformance.reporting.html import site, study_charts, study_page, study_table
+from conformance.reporting.html import site, study_charts, study_page
 from conformance.results import store
 from conformance.results.source import Source
 
@@ -125,11 +125,11 @@ def test_cells_have_what_was_seen_beside_what_was_published(study, measured):
         {"x": "one", "line": "group_goodput_mbps", "panel": "", "kind": "published", "median": 397.5},
     ]
     assert study_charts.svg(figure, study_figures.rows(figure, measured, look)).startswith("<svg")
-    table = study_table.of(figure, look)
-    assert table == study_table.Table(
+    table = study_page.of(figure, look)
+    assert table == study_page.Table(
         columns=("group_goodput_mbps", "share"), rows=(("one", (("303 (301 to 305)", "397.5"), ("not measured", ""))),)
     )
-    assert study_table.of(figure, outcome.looker(study, {})) is None
+    assert study_page.of(figure, outcome.looker(study, {})) is None
     assert study_figures.rows(figure, {}, outcome.looker(study, {})) == []
 
 
