@@ -285,14 +285,14 @@ def bench(choice: Choice, algorithm: str, stacks: bool, figures: bool, whole: bo
     Prints wall seconds, virtual seconds per wall second and system calls per packet.
     """
     from conformance.commands import bench
-    from conformance.reporting.text import bench as bench_text
+    from conformance.reporting.text import dev
 
     _refuse_ignored(stacks=stacks, figures=figures or whole)
     if figures or whole:
-        finish(bench.compute_figures(choice, whole), form, bench_text.show_figures)
+        finish(bench.compute_figures(choice, whole), form, dev.show_figures)
     if stacks:
-        finish(bench.compute_stacks(choice, trials), form, bench_text.show)
-    finish(bench.compute(algorithm, choice, trials), form, bench_text.show)
+        finish(bench.compute_stacks(choice, trials), form, dev.show_costs)
+    finish(bench.compute(algorithm, choice, trials), form, dev.show_costs)
 
 
 #: {option that says what `dev bench` measures: parameters that it has no use for}

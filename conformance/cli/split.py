@@ -124,7 +124,7 @@ def measure(
     first. Without PATH, the six representative paths of the zones are measured.
     """
     from conformance.commands import split_measure
-    from conformance.reporting.text import paths as paths_text
+    from conformance.reporting.text import split as split_text
 
     names = (
         "to_client", "to_server", "send_buffer_bytes", "receive_buffer_bytes", "unsent_bytes", "back_pressure_bytes",
@@ -134,7 +134,7 @@ def measure(
         overrides={"queue": queue, "offload": None if offload is None else offload == "on", "transfer_s": transfer_s},
         notes=notes(form), **options,
     )  # fmt: skip
-    finish(measured, form, paths_text.show_measured)
+    finish(measured, form, split_text.show_paths_measured)
 
 
 @click.group("split")
@@ -152,7 +152,7 @@ def accuracy(choice: Choice, algorithms: Sequence[str], target: pathlib.Path | N
     Each ALGORITHM is measured over several splits of one path.
     """
     from conformance.commands import split_accuracy
-    from conformance.reporting.text import paths
+    from conformance.reporting.text import split as split_text
 
     if target is not None:
         extras.need("figures")
@@ -162,7 +162,7 @@ def accuracy(choice: Choice, algorithms: Sequence[str], target: pathlib.Path | N
         from conformance.reporting import split_charts
 
         figures = split_charts.write(comparison.panels, target)
-    finish(comparison, form, paths.show_accuracy, [f"figure: {path}" for path in figures])
+    finish(comparison, form, split_text.show_accuracy, [f"figure: {path}" for path in figures])
 
 
 COMMANDS = (split,)

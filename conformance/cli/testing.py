@@ -108,12 +108,12 @@ def bugs_run(ids: Sequence[str], trees: Sequence[str], budget: str, form: str, *
     from conformance.commands import bugs as bugs_command
     from conformance.commands import gate_budget
     from conformance.lab import sources
-    from conformance.reporting.text import bugs as bugs_text
+    from conformance.reporting.text import dev
 
     named = dict(text.split("=", 1) for text in sources.absolute(trees))
     limit_s = gate_budget.seconds(budget)
     command_options = bugs_command.BugsOptions(trees=named, budget_s=limit_s, **options)
-    finish(bugs_command.run(ids, command_options, notes(form)), form, bugs_text.show)
+    finish(bugs_command.run(ids, command_options, notes(form)), form, dev.show_bugs)
 
 
 def _goals(names: Sequence[str]) -> tuple[str, ...]:

@@ -197,11 +197,11 @@ def zones_power(
     reference's by that much violates the zone in 80 % of runs.
     The last column is about a stack that is 20 % slower than the reference in every cell.
     """
-    from conformance.commands import zones_power
+    from conformance.commands import zones
     from conformance.model.judging import power
     from conformance.reporting.text import zones as zones_text
 
-    powers = zones_power.compute(named, trials or power.TRIALS, questions or power.QUESTIONS)
+    powers = zones.compute_power(named, trials or power.TRIALS, questions or power.QUESTIONS)
     finish(powers, form, zones_text.show_power, written(target, zones_text.power_markdown(powers)) if target else ())
 
 
@@ -215,10 +215,10 @@ def zones_margins(results: Sequence[pathlib.Path], record: bool, form: str) -> N
     zones/margins.json names these stacks. For each kind of cell, the table shows by how much their medians differ, how
     far the farthest lies outside of all bases, and which margin follows.
     """
-    from conformance.commands import zones_margins
+    from conformance.commands import zones
     from conformance.reporting.text import zones as zones_text
 
-    finish(zones_margins.compute(results, record), form, zones_text.show_margins)
+    finish(zones.margins(results, record), form, zones_text.show_margins)
 
 
 COMMANDS = (zones,)

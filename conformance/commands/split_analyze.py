@@ -12,7 +12,7 @@ from conformance.commands.result import Result
 from conformance.model.errors import UserError
 from conformance.model.judging import grid as grids
 from conformance.model.networks.place import Cell
-from conformance.model.split import interpolation, split_paths, split_rates
+from conformance.model.split import split_paths, split_rates
 from conformance.model.split.split_paths import Path, PathClass
 from conformance.model.split.split_rates import Count, Filter, Prediction, Rates
 from conformance.model.trials import grouping
@@ -220,9 +220,9 @@ def _tables(analysis: Analysis, rates: Mapping[str, Rates], among: Sequence[Path
 def _interpolation_errors(rates: Mapping[str, Rates]) -> list[InterpolationError]:
     errors = []
     for scheme, of in rates.items():
-        for axis, ratios in interpolation.leave_one_out(of.low).items():
+        for axis, ratios in split_rates.leave_one_out(of.low).items():
             if ratios:
-                typical, worst = interpolation.typical_and_worst(ratios)
+                typical, worst = split_rates.typical_and_worst(ratios)
                 errors.append(
                     InterpolationError(scheme=scheme, axis=axis, cells=len(ratios), typical=typical, worst=worst)
                 )
@@ -242,7 +242,7 @@ def predict(path: Path, rates: Rates, interpolated: bool = False) -> Prediction:
     bounds: dict[str, dict[Cell, float]] = {}
     for name in ("low", "high"):
         known = getattr(rates, name)
-        interpolated_rates = {cell: interpolation.interpolate(known, cell) for cell in path.cells if cell is not None}
+        interpolated_rates = {cell: split_rates.interpolate(known, cell) for cell in path.cells if cell is not None}
         bounds[name] = {cell: rate for cell, rate in interpolated_rates.items() if rate is not None}
     best: Prediction = split_rates.predict(path, dataclasses.replace(rates, low=bounds["low"], high=bounds["high"]))
     return best

@@ -3,6 +3,10 @@
 Both are traced in a few telling cells, at the same time, each in a guest of its own. The reference is Linux TCP's
 algorithm of the same name, on the kernel that has it. If that kernel is not built, features that were recorded of the
 reference are used instead, or else what the documents say, as far as it goes.
+
+With --changes, both are also measured in networks that change, and with an application that pauses. The trials are
+those of clauses, with their packets kept. There is one trial for each network, because without random loss, seeds
+differ only by microseconds.
 """
 
 import dataclasses

@@ -1,17 +1,29 @@
-"""`conformance zones check | show | diff | apart`: check, show and compare zone files, and tell algorithms apart."""
+"""`conformance zones`: check, show and compare zone files, tell algorithms apart, compute margins and power."""
 
+import collections
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Annotated, Any
+import json
+import pathlib
+import statistics
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Annotated, Any, ClassVar
 
 from conformance.catalogue import documents, lint, mutant_record, separation
 from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus
 from conformance.model.errors import UserError
-from conformance.model.judging.zone import Interval, Zone
+from conformance.model.judging import kinds, power, verdict
+from conformance.model.judging.margins import Median, Spread, TransportFactor, factors, spreads
+from conformance.model.judging.power import Told
+from conformance.model.judging.verdict import Status, packet_bytes
+from conformance.model.judging.zone import Interval, Zone, judges, kind_of
+from conformance.model.metrics.table import UTILIZATION
 from conformance.model.networks.place import Cell, Point
 from conformance.model.split.split_zone import called
-from conformance.support.record import At, Record
+from conformance.model.trials.trial import Measurement, Outcome
+from conformance.results import store
+from conformance.support import files, paths, schema
+from conformance.support.record import At, Record, Text
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,3 +254,274 @@ def apart(algorithms: Sequence[str], profile: str) -> Apart:
             for first, second, metric, n, cells in separation.apart(algorithms, profile)
         )
     )
+
+
+#: implementations that share no code are measured over UDP, so margins are computed from the zones under this profile
+_PROFILE = "packets"
+#: what ignores loss, so that its stacks show what QUIC has beside TCP; and the algorithms whose zones that is stated in
+_TRANSPORT_BY, _TRANSPORT_OF = "bbrv1", ("bbrv2", "bbrv3")
+
+
+class SpreadRecord(Record):
+    relative: float
+    #: Standard deviation of the logarithms of implementations' medians within a cell.
+    spread: float
+    #: How far the farthest median lies outside those of all bases, as a share.
+    farthest: float
+    #: The absolute margin there; null if it is the metric's own.
+    absolute: float | None
+    implementations: list[str]
+    cells: int
+
+
+class TransportRecord(Record):
+    #: By what the kernel's basis is multiplied.
+    factor: float
+    #: Standard deviation, over the stacks, of the logarithm of a stack's mean over the cells.
+    spread: float
+    implementations: list[str]
+    cells: int
+
+
+class MarginsRecord(Record):
+    #: The file in which they were kept, or null.
+    path: Text | None
+    #: By zone and kind of cell (conformance/model/judging/margins.py): the margins there, and what they rest on.
+    zones: Annotated[
+        dict[str, dict[str, SpreadRecord]],
+        At(lambda margins: {name: {each.kind: each for each in of_zone} for name, of_zone in margins.zones.items()}),
+    ]
+    #: By kind of cell (conformance/model/judging/margins.py): what QUIC has beside TCP with the same algorithm.
+    transport: Annotated[
+        dict[str, TransportRecord], At(lambda margins: {factor.kind: factor for factor in margins.transport})
+    ]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Margins(Result):
+    """{zone id: the Spread of each kind of its cells}, and what QUIC has beside TCP, if the results tell.
+
+    `path`: the file that they were written to, if any.
+    """
+
+    SCHEMA = "zones-margins"
+    RECORD = MarginsRecord
+
+    zones: Mapping[str, tuple[Spread, ...]]
+    transport: tuple[TransportFactor, ...]
+    path: pathlib.Path | None
+
+
+def margins_path() -> pathlib.Path:
+    """Return the path of the file that keeps margins."""
+    return paths.data("zones", "margins.json")
+
+
+def margins(results: Iterable[pathlib.Path], record: bool = False) -> Margins:
+    """Compute margins from measurements of stacks that the file at margins_path() lists as honest.
+
+    What QUIC has beside TCP is computed from those that it lists under transport. With `record`, margins are written
+    to margins_path(); zones then have to be derived anew. Algorithms of which `results` has no honest stack are left
+    out, and so are zones for which it has fewer than two. Kinds of cells of a zone that `results` does not cover keep
+    their recorded margins. Raise UserError.
+    """
+    kept = schema.load("margins", margins_path())
+    held = store.read(*results)
+    spreads_of: dict[str, tuple[Spread, ...]] = {}
+    kinds: dict[str, set[str]] = {}
+    for algorithm, honest in kept["honest"].items():
+        grids = [documents.zone_of(algorithm, kind, _PROFILE) for kind in documents.KINDS]
+        for zone in [*grids, *_of_scenarios(algorithm)]:
+            faults = {stack: about["kinds"] for stack, about in kept.get("faults", {}).get(algorithm, {}).items()}
+            medians = {
+                stack: of_stack
+                for stack in honest
+                if (of_stack := _honest(_medians(held, algorithm, stack, zone), zone, faults.get(stack, ())))
+            }
+            if zone_spreads := spreads(zone, medians):
+                spreads_of[zone.id] = tuple(zone_spreads)
+                kinds[zone.id] = {kind_of(place, zone.metric) for place in zone.intervals}
+    transport = _transport(held, kept["transport"]["stacks"])
+    if not spreads_of and not transport:
+        names = sorted({stack for honest in kept["honest"].values() for stack in honest})
+        raise UserError("these results contain none of the stacks that margins rest on", f"measure {', '.join(names)}")
+    if record:
+        zones = {
+            name: {kind: what for kind, what in kept["zones"].get(name, {}).items() if kind in kinds[name]}
+            | {spread.kind: spread.to_json() for spread in spread}
+            for name, spread in spreads_of.items()
+        }
+        document = {**kept, "zones": {**kept["zones"], **zones}}
+        if transport:
+            by_kind = {factor.kind: factor.to_json() for factor in transport}
+            of_zones = {documents.zone_of(name, documents.KINDS[0], _PROFILE).id: by_kind for name in _TRANSPORT_OF}
+            document["transport"] = {**kept["transport"], "zones": of_zones}
+        files.write(margins_path(), json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+    return Margins(zones=spreads_of, transport=transport, path=margins_path() if record else None)
+
+
+def _transport(held: Iterable[Measurement], stacks: Iterable[str]) -> tuple[TransportFactor, ...]:
+    """Return what QUIC has beside TCP; nothing if there are no results of these stacks. Raise UserError for too few."""
+    zone = documents.zone_of(_TRANSPORT_BY, documents.KINDS[0], _PROFILE)
+    medians = {stack: of_stack for stack in stacks if (of_stack := _medians(held, _TRANSPORT_BY, stack, zone))}
+    return tuple(factors(zone, medians)) if medians else ()
+
+
+def _honest(medians: Mapping[Point, Median], zone: Zone, faults: Collection[str]) -> dict[Point, Median]:
+    """Return the medians without places of the kinds in which the stack is known to depart from the document."""
+    return {place: median for place, median in medians.items() if kind_of(place, zone.metric) not in faults}
+
+
+def _of_scenarios(algorithm: str) -> list[Zone]:
+    """Return the zones of an algorithm over points of scenarios."""
+    zones = map(documents.zone, documents.judging_files())
+    return [zone for zone in zones if not zone.of_cells and zone.algorithm == algorithm]
+
+
+def _medians(held: Iterable[Measurement], algorithm: str, stack: str, zone: Zone) -> dict[Point, Median]:
+    """Return {place: Median} of the zone's metric over a stack's completed trials of an algorithm.
+
+    Raise UserError if they are of several builds, kernels, rooms or lab versions.
+    """
+    by_place: dict[Point, list[Measurement]] = collections.defaultdict(list)
+    for m in held:
+        setting = m.trial.setting
+        if (m.trial.scheme.stack, m.trial.scheme.algorithm, m.outcome) != (stack, algorithm, Outcome.OK):
+            continue
+        if not setting.segments and judges(zone, setting, place := setting.point):
+            by_place[place].append(m)
+    if len({m.trial.run for measurements in by_place.values() for m in measurements}) > 1:
+        raise UserError(f"results of {stack}'s {algorithm} are from runs that differ", "give results of one run")
+    medians: dict[Point, Median] = {}
+    for place, measurements in by_place.items():
+        values = [value for m in measurements if (value := zone.value(m)) is not None]
+        if values:
+            medians[place] = statistics.median(values), packet_bytes(measurements)
+    return medians
+
+
+#: how much lower the utilization of a made-up, slower stack is in every cell, as a share
+SLOWER = 0.2
+#: factors from the reference's values to the slower stack's; for other metrics it is not known which way is slower
+_FACTORS: Mapping[str, float] = {
+    UTILIZATION.name: 1 - SLOWER, "later_utilization": 1 - SLOWER, "transfer_rtts": 1 / (1 - SLOWER),
+}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ZonePower:
+    """The shifts that a zone detects in each cell, or each kind of cells; `slower`: how many give each verdict on the
+    SLOWER stack. `intervals`: what is permitted there.
+    """
+
+    zone: Zone
+    intervals: Mapping[Point, Interval]
+    cells: Mapping[Point, Told]
+    slower: Mapping[Status, int]
+
+    @property
+    def by_cell(self) -> list[tuple[Point, Interval, Told]]:
+        """The cells, what is permitted there, and the shifts."""
+        return [(cell, self.intervals[cell], shift) for cell, shift in self.cells.items()]
+
+    @property
+    def not_counted(self) -> tuple[Point, ...]:
+        """The cells that detect too little to be counted."""
+        return tuple(cell for cell in self.cells if not self.intervals[cell].counted)
+
+    def shifts(self, side: str) -> tuple[float | None, float | None]:
+        """Return (median, largest) of the shifts that counted cells detect on one side, "down" or "up".
+
+        A cell that detects none counts as infinite; an infinite result is returned as None.
+        """
+        shifts = [getattr(shift, side) for cell, shift in self.cells.items() if self.intervals[cell].counted]
+        if not shifts:
+            return None, None
+        ordered = [float("inf") if shift is None else shift for shift in shifts]
+        ends = statistics.median_high(ordered), max(ordered)
+        middle, most = (None if end == float("inf") else end for end in ends)
+        return middle, most
+
+
+class CellPowerRecord(Record):
+    cell: Annotated[str, At("0.id")]
+    counted: Annotated[bool, At("1.counted")]
+    #: The reference's.
+    median: Annotated[float, At("1.basis.median")]
+    #: The nearest median below that is detected; null if there is none.
+    low: Annotated[float | None, At("2.low")]
+    high: Annotated[float | None, At("2.high")]
+    #: The same as a share of the reference's median.
+    less: Annotated[float | None, At("2.down")]
+    more: Annotated[float | None, At("2.up")]
+
+
+class ZonePowerRecord(Record):
+    id: Annotated[str, At("zone.id")]
+    metric: Annotated[str, At("zone.metric")]
+    cells: Annotated[list[CellPowerRecord], At("by_cell")]
+    #: Number of cells by what they say about a stack that is 20 % slower than the reference; null for metrics that do
+    #: not show which way is slower.
+    fifth_slower: Annotated[dict[str, int] | None, At(lambda zone: zone.slower or None)]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Power(Result):
+    """The shifts that zones detect with `trials` trials in a session of `questions` questions."""
+
+    SCHEMA = "zones-power"
+    SHOWN = ("trials", "questions", "told_in=detection_share", "zones")
+    #: The share of runs in which a shift must be found to count as detected.
+    detection_share: ClassVar[float] = power.POWER
+
+    zones: Annotated[tuple[ZonePower, ...], list[ZonePowerRecord]]
+    #: The most trials of a cell.
+    trials: int
+    #: The number of cells that a session judges in all.
+    questions: int
+
+
+def compute_power(named: Sequence[str], trials: int = power.TRIALS, questions: int = power.QUESTIONS) -> Power:
+    """Compute the power of the `named` zones (files or ids), or of all that ship if none is named. Raises UserError.
+
+    A zone that does not hold its reference's trials is left out, as its power cannot be computed; if it was named, a
+    UserError is raised.
+    """
+    powers = []
+    for path in map(lint.find, named) if named else documents.zone_files("*"):
+        zone = documents.zone(path)
+        if all(permitted.basis.values for permitted in zone.intervals.values()):
+            powers.append(_of(zone, trials, questions))
+        elif named:
+            why = f"{path}: the zone does not contain its reference's trials"
+            raise UserError(why, "measure the reference and derive the zone again")
+    return Power(zones=tuple(powers), trials=trials, questions=questions)
+
+
+def _of(zone: Zone, trials: int, questions: int) -> ZonePower:
+    level = verdict.level(questions)
+    intervals = _intervals(zone)
+    cells = {cell: power.told(permitted, zone.metric, trials, level) for cell, permitted in intervals.items()}
+    slower: Iterable[Status] = ()
+    if zone.metric in _FACTORS:
+        factor = _FACTORS[zone.metric]
+        slower = (
+            verdict.status_in(
+                zone.metric, permitted, [value * factor for value in _of_all(permitted.basis.values, trials)], questions
+            )
+            for permitted in intervals.values()
+        )
+    return ZonePower(zone=zone, intervals=intervals, cells=cells, slower=collections.Counter(slower))
+
+
+def _intervals(zone: Zone) -> Mapping[Point, Interval]:
+    """Return what a zone permits in each of its cells or, if kinds of cells are judged, in each of these."""
+    if not zone.by_kind:
+        return zone.intervals
+    rules = [kinds.Amount(zone, kind, cells) for kind, cells in kinds.by_kind(zone, zone.places).items()]
+    return {rule.place: rule.in_units() for rule in rules}
+
+
+def _of_all(values: Sequence[float], n: int) -> list[float]:
+    """Return n of the sorted `values`, in even steps from least to greatest: trials that are as typical as possible."""
+    return [values[round(at * (len(values) - 1) / (n - 1))] for at in range(n)]

@@ -6,6 +6,9 @@ mirror.
 
 CACHE/sources/PACKAGE/ holds the package's files and its hash (_ARCHIVE), or the name of a newer package (_REPLACED_BY)
 that was taken instead.
+
+Machines that get no packages from Debian, such as Ubuntu machines, fetch in a Debian container. Only the package is
+fetched there, by the same code as on Debian; kernels are built on the machine itself.
 """
 
 import hashlib
@@ -16,7 +19,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 
-from conformance.kernel import debian_container, suites
+from conformance.kernel import suites
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
 from conformance.support import files, paths
@@ -171,7 +174,7 @@ def _package(source: str | None, note: Say) -> str:
         return source
     if _unpacked(DEFAULT):
         return DEFAULT
-    if _apt_knows(DEFAULT) or suites.mirror() or debian_container.program():
+    if _apt_knows(DEFAULT) or suites.mirror() or container_program():
         return DEFAULT
     if not shutil.which("apt-cache"):
         raise UserError(
@@ -201,13 +204,13 @@ def _nearest_package() -> str:
 
 def _fetched(package: str, say: Say) -> pathlib.Path:
     """Fetch a package, or the newer one that replaced it, and return its tarball. Raises UserError."""
-    if not _apt_knows(package) and not suites.mirror() and (program := debian_container.program()):
+    if not _apt_knows(package) and not suites.mirror() and (program := container_program()):
         say(f"fetching {package} in a Debian container with {program} (this takes some minutes)")
         try:
             paths.cache("sources").mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UserError(f"cannot write {paths.cache('sources')}: {error.strerror}", "free space there") from None
-        debian_container.fetch(package, program, paths.cache("sources"))
+        fetch_in_container(package, program, paths.cache("sources"))
         if fetched := _unpacked(package):
             return fetched
         raise UserError(f"{program} did not fetch {package}", "give a kernel source with --source")
@@ -276,3 +279,55 @@ def _download(package: str, into: pathlib.Path, options: list[str]) -> None:
             return
     last = (done.stderr.strip().splitlines() or ["failed"])[-1]
     raise UserError(f"cannot fetch {package}: {last}", "run `apt-get update`, free space, or give --source")
+
+
+#: container programs, in the order in which they are tried: machines with both, such as GitHub's, mostly have docker
+#: set up
+_PROGRAMS = ("docker", "podman")
+_IMAGE = "debian:12-slim"
+_ANSWER_S, _FETCH_S = 20, 1800
+_SOURCES = "/cache/sources"
+# The container may run as another user, so the files are given to the owner of the folder.
+_SCRIPT = f"""
+trap 'chown -R --reference={_SOURCES} {_SOURCES}' EXIT
+apt-get update -q && apt-get install -q -y --no-install-recommends python3 &&
+python3 -c 'import sys; from conformance.kernel import source; source.locate(sys.argv[1])' "$1"
+"""
+
+
+def container_program() -> str | None:
+    """Return the name of the program that can run containers here, or None."""
+    return next((name for name in _PROGRAMS if shutil.which(name) and _answers(name)), None)
+
+
+def _answers(name: str) -> bool:
+    """Return whether the program works for this user: being installed is not enough."""
+    try:
+        return subprocess.run([name, "info"], capture_output=True, timeout=_ANSWER_S).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
+def fetch_in_container(package: str, name: str, sources: pathlib.Path) -> None:
+    """Run source.locate() in a container, started by the program `name`, to fetch a package into the folder `sources`.
+
+    Raises UserError.
+    """
+    volumes = [f"{sources}:{_SOURCES}", f"{paths.PACKAGE}:/suite/conformance:ro"]
+    variables = [
+        "CC_CONFORMANCE_CACHE=/cache",
+        "PYTHONPATH=/suite",
+        "PYTHONDONTWRITEBYTECODE=1",
+        "DEBIAN_FRONTEND=noninteractive",
+    ]
+    options = [word for volume in volumes for word in ("-v", volume)]
+    options += [word for variable in variables for word in ("-e", variable)]
+    command = [name, "run", "--rm", *options, _IMAGE, "sh", "-c", _SCRIPT, "sh", package]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_FETCH_S)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise UserError(f"cannot fetch {package} with {name}: {error}", "give a kernel source with --source") from None
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
+        mend = "give a kernel source with --source, such as a linux-source package of this distribution"
+        raise UserError(f"cannot fetch {package} in a container of {_IMAGE} with {name}: {last}", mend)

@@ -1,20 +1,26 @@
-"""Read working trees: find the files that matter, compute their digest, and keep a copy of them up to date."""
+"""Read working trees: find the files that matter, compute their digest, and keep a copy of them up to date.
 
+Digests of large files are remembered until a file's metadata changes. The folder of a user's own build is digested each
+time that a command starts. Such folders can hold hundreds of MB, because build tools keep intermediate files in them.
+"""
+
+import contextlib
 import dataclasses
 import functools
 import hashlib
+import json
 import os
 import pathlib
 import shutil
 import stat
 import subprocess
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NoReturn
 
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
-from conformance.support import paths
-from conformance.support.contents import Contents
+from conformance.support import files, paths
 
 #: folders that no build reads, in which version control and tools keep their own files
 _LEFT_OUT = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules"})
@@ -238,3 +244,46 @@ def _git(path: pathlib.Path, *arguments: str) -> str | None:
     except subprocess.TimeoutExpired:
         raise UserError(f"`git {arguments[0]}` in {path} took longer than {_GIT_TIMEOUT_S} s", _AGAIN) from None
     return os.fsdecode(done.stdout) if done.returncode == 0 else None
+
+
+#: files smaller than this many bytes are hashed faster than they are looked up
+_LARGE_BYTES = 1 << 20
+#: one tick of a file system's clock, at most 2 s: a file that changed less than this ago may change again unnoticed
+_TICK_NS = 2_000_000_000
+
+
+class Contents:
+    """Digests of files, remembered in the file `place`. keep() writes only those that this object was asked for."""
+
+    def __init__(self, place: pathlib.Path) -> None:
+        self._place = place
+        self._before = _read(place)
+        self._now: dict[str, str] = {}
+
+    def digest(self, path: pathlib.Path) -> str:
+        """Return the SHA-256 of a file's content. Raises OSError."""
+        with open(path, "rb") as f:
+            about = os.fstat(f.fileno())
+            if about.st_size < _LARGE_BYTES:
+                return hashlib.file_digest(f, "sha256").hexdigest()
+            # A program can set a file's mtime, but not its ctime, unless it sets the machine's clock.
+            key = f"{about.st_dev} {about.st_ino} {about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}"
+            settled = max(about.st_mtime_ns, about.st_ctime_ns) < time.time_ns() - _TICK_NS
+            content_digest = self._before.get(key) or hashlib.file_digest(f, "sha256").hexdigest()
+            if settled and os.fstat(f.fileno()).st_ctime_ns == about.st_ctime_ns:
+                self._now[key] = content_digest
+            return content_digest
+
+    def keep(self) -> None:
+        """Write the digests that were asked for to `place`, if that is writable."""
+        if self._now != self._before:
+            with contextlib.suppress(UserError):
+                files.write(self._place, json.dumps(self._now))
+
+
+def _read(place: pathlib.Path) -> dict[str, str]:
+    try:
+        data = json.loads(place.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return {key: value for key, value in data.items() if isinstance(value, str)} if isinstance(data, dict) else {}

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.catalogue import documents
 from conformance.commands.measuring import source
-from conformance.engine import benches, controls
+from conformance.engine import benches, runs
 from conformance.lab import reader
 from conformance.model.judging.session import Session, plan
 from conformance.model.judging.verdict import Status, ask
@@ -109,7 +109,7 @@ def test_a_fault_of_the_emulator_stays_an_error(findings, monkeypatch):
 
 
 def test_without_another_stack_it_is_an_error(findings, monkeypatch):
-    monkeypatch.setattr(controls, "beside", lambda bench: None)
+    monkeypatch.setattr(runs, "beside", lambda bench: None)
     finding, kept = findings("exits")
     assert finding.verdict.status is Status.ERROR and "none is built" in finding.verdict.reason
     assert not any(m.settled for m in kept)

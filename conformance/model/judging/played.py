@@ -9,13 +9,17 @@ One step is one round trip: a window of packets leaves, each is lost or not, and
 the window. A round with a loss is followed by one reduction, however many packets it lost (RFC 5681, section 4.3;
 RFC 6675); what was lost is sent again later. If a round holds more than the path does, the link's rate makes it longer;
 packets that exceed path and queue together are lost.
+
+Response functions say in closed form what the documents predict under random loss. Reno: an average window of 1.22 /
+sqrt(p) segments (M. Mathis et al., The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm, CCR 27(3), 1997;
+RFC 3649, section 2; the reaction to loss is RFC 5681's). CUBIC: RFC 9438, section 5.1: 1.054 (RTT / p)^(3/4) with C =
+0.4 and beta = 0.7, and never less than Reno's, by its Reno-friendly region (section 4.3). Both assume a loss every 1 /
+p packets; if each packet is lost or not by chance, what is played says more.
 """
 
 import dataclasses
 import math
 from collections.abc import Callable, Iterator
-
-from conformance.model.judging import response_functions
 
 #: the initial window of RFC 6928
 INITIAL_WINDOW_PACKETS = 10.0
@@ -113,16 +117,14 @@ def documents(algorithm: str, path: PlayedPath) -> tuple[str, ...]:
     document = {"reno": "RFC 5681", "cubic": "RFC 9438"}.get(algorithm)
     if document is None or not path.rtt_s:  # without a delay there are no round trips to count in
         return ()
-    like_reno = algorithm == "reno" or response_functions.reno_friendly(path.loss, path.rtt_s)
+    like_reno = algorithm == "reno" or reno_friendly(path.loss, path.rtt_s)
     return (document, "RFC 5348") if like_reno and timeouts_share(path) <= _MOST_TIMEOUTS else (document,)
 
 
 def timeouts_share(path: PlayedPath) -> float:
     """Return the share of a transfer's time that is spent in timeouts, by RFC 5348's equation (section 3.1)."""
     timer_s = path.rtt_s + _TIMER_S
-    with_them, without = (
-        response_functions.rfc5348_segments_a_second(path.loss, path.rtt_s, timer) for timer in (timer_s, 0.0)
-    )
+    with_them, without = (rfc5348_segments_a_second(path.loss, path.rtt_s, timer) for timer in (timer_s, 0.0))
     return 1 - with_them / without
 
 
@@ -168,3 +170,24 @@ def utilization(document: str, path: PlayedPath, passing: Iterator[float]) -> fl
     if document == "RFC 5348":
         now_s /= 1 - timeouts_share(path)
     return path.transfer_bytes * 8 / (now_s * path.bandwidth_mbps * 1e6)
+
+
+def reno_window_segments(loss: float) -> float:
+    """Return Reno's average congestion window at this loss probability, in segments."""
+    return 1.22 / math.sqrt(loss)
+
+
+def cubic_window_segments(loss: float, rtt_s: float) -> float:
+    """Return CUBIC's average congestion window at this loss probability and round-trip time, in segments."""
+    return max(1.054 * math.pow(rtt_s / loss, 0.75), reno_window_segments(loss))
+
+
+def reno_friendly(loss: float, rtt_s: float) -> bool:
+    """Say whether CUBIC does as Reno does, because its own curve would be slower."""
+    return cubic_window_segments(loss, rtt_s) <= reno_window_segments(loss)
+
+
+def rfc5348_segments_a_second(loss: float, rtt_s: float, timer_s: float) -> float:
+    """Return RFC 5348's X_Bps / s (section 3.1), with b = 1: Reno's rate with timeouts after `timer_s`."""
+    timeouts = timer_s * 3 * math.sqrt(3 * loss / 8) * loss * (1 + 32 * loss**2)
+    return 1 / (rtt_s * math.sqrt(2 * loss / 3) + timeouts)

@@ -262,7 +262,7 @@ class Zone:
     #: {kind of cell: why its cells are shown, and not judged}
     shown: Mapping[str, str] = dataclasses.field(default_factory=dict)
     #: {kind of cell: by what the kernel's values are multiplied, as QUIC stacks differ from TCP by it, and what that
-    #: rests on (transport.py)}; `intervals` have it already
+    #: rests on (margins.py)}; `intervals` have it already
     transport: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
 
     def value(self, measured: Measured) -> float | None:

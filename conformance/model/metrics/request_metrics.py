@@ -1,11 +1,14 @@
 """Compute metrics of requests: pure functions of a measurement and a group, as in group_metrics.py.
 
 They are of flows whose client asks for a sequence of bodies; None if there are no requests, or one did not complete.
+
+Metrics of downloads are as vendors of stacks report them: goodput without handshake, round trips of packets.
 """
 
 import math
 
-from conformance.model.metrics.group_metrics import Measured, OfGroup, Record, flows_of
+from conformance.model.metrics.group_metrics import Measured, OfGroup, Record, bottleneck, flows_of
+from conformance.model.metrics.metric import Metric
 
 
 def _took_s(request: Record) -> float:
@@ -61,3 +64,54 @@ def _goodput_mbps(request: Record) -> float:
 def _mean(values: list[float]) -> float | None:
     total = math.fsum(values)
     return total / len(values) if values and math.isfinite(total) else None
+
+
+def round_trip_ms(which: str) -> OfGroup:
+    """Return the function for round trips of data packets, seen before a group's bottleneck: the mean over its flows.
+
+    `which`: "mean", "least" or "most" of a flow's packets. The value is None if one of the flows lacks it.
+    """
+
+    def of(measured: Measured, group: str | None) -> float | None:
+        trips = (bottleneck(measured, group) or {}).get("round_trips") or ()
+        by_flow = {(trip["group"], trip["index"]): trip[f"{which}_ms"] for trip in trips}
+        of_flows = [by_flow.get((flow["group"], flow["index"])) for flow in flows_of(measured, group)]
+        there = [mean_ms for mean_ms in of_flows if mean_ms is not None]
+        return math.fsum(there) / len(there) if there and len(there) == len(of_flows) else None
+
+    return of
+
+
+def sent_goodput_mbps(measured: Measured, group: str | None) -> float | None:
+    """Return the mean of the flows' goodputs, each from the flow's first byte to the acknowledgement of its last.
+
+    So the handshake does not count. None if a flow has not ended, or if its handshake was not seen.
+    """
+    flows = flows_of(measured, group)
+    values = [[flow[name] for name in ("bytes", "completion_s", "handshake_s")] for flow in flows]
+    if not values or any(None in of_flow for of_flow in values):
+        return None
+    each = [(size, took_s - handshake_s) for size, took_s, handshake_s in values]
+    if any(lasted_s <= 0 for _, lasted_s in each):
+        return None
+    return math.fsum(8 * size / lasted_s / 1e6 for size, lasted_s in each) / len(each)
+
+
+#: rows of the table of metrics (metrics.py)
+ROWS: tuple[Metric, ...] = (
+    Metric(
+        "sent_goodput_mbps", "goodput from the first byte",
+        "Mean goodput of a group's flows, each from its first byte to its last acknowledgement", sent_goodput_mbps,
+        unit="Mbit/s", digits=2, margin=0.1, full_scale=100.0,
+        missing="its flows did not complete, or their handshakes were not seen",
+    ),
+    *(
+        Metric(
+            f"round_trip_{which}_ms", f"{which} round trip",
+            f"Round trip of data packets, seen before the bottleneck's queue: {which} of each flow, mean over flows",
+            round_trip_ms(which), unit="ms", digits=2, margin=0.5, full_scale=200.0,
+            missing="its scenario, or its transport, does not show round trips",
+        )
+        for which in ("mean", "least", "most")
+    ),
+)  # fmt: skip

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from conformance.model.errors import UserError
 from conformance.model.metrics import (
     delivery_metrics,
-    download_metrics,
     group_metrics,
     recovery_metrics,
     request_metrics,
@@ -122,7 +121,7 @@ METRICS: Mapping[str, Metric] = {
             "Round-trip time of the empty path plus the mean time in the bottleneck's queue",
             group_metrics.latency_mean_ms, unit="ms", digits=2, margin=0.5, full_scale=200.0,
         ),
-        *download_metrics.ROWS,
+        *request_metrics.ROWS,
         Metric(
             "overhead_pct", "overhead", "IP bytes sent beyond those acknowledged, %", group_metrics.overhead_pct,
             unit="%", digits=2, margin=0.2, full_scale=20.0, missing="only the kernel's TCP says what it sends",

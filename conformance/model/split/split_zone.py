@@ -3,10 +3,15 @@
 All that is permitted follows from that zone when it is judged. A PathCheck has a representative path, and the
 permissible utilization of the split and of the end-to-end connection: what the ends of its cells' intervals predict. So
 a stack that is inside the heatmap's zone in these cells is inside here, too. A ShareCheck has a grid, a filter such as
-"gains more than 3 times", and the permissible share of each class's paths that pass the filter (shares.py). Transfers
+"gains more than 3 times", and the permissible share of each class's paths that pass the filter (see below). Transfers
 of another length are another profile, so they are never judged by the same zone.
 
 Connections that are really split are judged at the points of scenarios/split.json, by zones of their own.
+
+The shares follow from the reference's trials in each cell. The interval of a share reaches from the smallest to the
+largest of bootstrap replicates. A replicate draws as many trials of each cell as a run makes by default, with
+replacement, and takes their median. The filter's limits are moved by the relative margin to either side, so that a gain
+has the margin that a rate has in the heatmap.
 """
 
 import abc
@@ -14,9 +19,12 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from conformance.model.judging import grid, words
+import numpy
+import numpy.typing
+
+from conformance.model.judging import grid, statistics, words
 from conformance.model.judging import verdict as verdicts
 from conformance.model.judging.question import Measured, Named, Rule
 from conformance.model.judging.verdict import Status, Verdict
@@ -36,7 +44,8 @@ from conformance.model.networks.place import Cell
 from conformance.model.networks.setting import Setting
 from conformance.model.rounding import rounded_outward
 from conformance.model.split import split_paths, split_rates
-from conformance.model.split.split_rates import Bounds
+from conformance.model.split.split_paths import Path, PathClass
+from conformance.model.split.split_rates import FILTERS, Bounds, Filter
 from conformance.model.trials.trial import Measurement
 
 #: {what a path is judged by, as documents call it: as people call it}
@@ -210,11 +219,11 @@ class ShareCheck(SplitCheck):
     @functools.cached_property
     def permitted(self) -> Mapping[str, Interval]:
         """{path class: Interval}, by the trials that the bases of the grid's cells record."""
-        from conformance.model.split import shares  # numpy takes a while to import, and only this needs it
+        pass  # numpy takes a while to import, and only this needs it
 
         bases = [self.heatmap.intervals[cell].basis for cell in self.cells]
         n = min(basis.n for basis in bases)
-        by_class = shares.permitted(self.grid, tuple(basis.values for basis in bases))[self.filter]
+        by_class = permitted(self.grid, tuple(basis.values for basis in bases))[self.filter]
         return {
             path_class: Interval(
                 low=share.low,
@@ -353,3 +362,78 @@ def _compare(value: Bounds, likely: Bounds, interval: Bounds, permitted: Interva
         return verdicts.undecided_inside(more)
     side = "below" if value[0] < permitted.low else "above"
     return Status.INCONCLUSIVE, f"{side} the zone, but not clear of it: more trials needed"
+
+
+_REPLICATES, _REPLICATE_TRIALS, _SEED = 1000, 5, 1
+Rows = numpy.typing.NDArray[numpy.float64]
+#: the utilizations of each cell's trials, in the order of a grid's cells
+Values = tuple[tuple[float, ...], ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """The permitted share of a class's paths, `low` to `high`, and what it rests on.
+
+    `median` is the share by the medians of all trials; `min` and `max` are those of the replicates.
+    """
+
+    low: float
+    high: float
+    median: float
+    min: float
+    max: float
+
+
+@functools.lru_cache(maxsize=64)  # the full grid takes two seconds
+def permitted(name: str, values: Values) -> Mapping[Filter, Mapping[PathClass, Share]]:
+    """Return {filter: {class: Share}} of a grid; `values` are the reference's trials in each of its cells."""
+    cells = grid.cells(name)
+    paths = split_paths.paths(cells)
+    by_cell = list(zip(cells, values, strict=True))
+    medians = numpy.array([[statistics.median(trials) * cell.bandwidth_mbps for cell, trials in by_cell]])
+    replicates = _replicates(numpy.array(trials) * cell.bandwidth_mbps for cell, trials in by_cell)
+    by_class = {c: [path for path in paths if path.path_class is c] for c in PathClass}
+
+    def share(among: Sequence[Path], filter_: Filter) -> Share:
+        drawn = shares(among, cells, replicates, filter_)
+        strict = shares(among, cells, replicates, filter_.scaled(1 + RELATIVE_MARGIN))
+        lenient = shares(among, cells, replicates, filter_.scaled(1 - RELATIVE_MARGIN))
+        low, high = rounded_outward(float(strict.min()), float(lenient.max()))
+        (median,) = shares(among, cells, medians, filter_)
+        return Share(low=low, high=high, median=float(median), min=float(drawn.min()), max=float(drawn.max()))
+
+    return {filter_: {c: share(among, filter_) for c, among in by_class.items() if among} for filter_ in FILTERS}
+
+
+def _replicates(rates: Iterable[Rows]) -> Rows:
+    """Return an array of replicates x cells: medians of trials drawn with replacement. `rates`: the trials of each
+    cell.
+    """
+    generator = numpy.random.default_rng(_SEED)
+    drawn = [generator.choice(trials, size=(_REPLICATES, _REPLICATE_TRIALS)) for trials in rates]
+    medians: Rows = numpy.median(numpy.stack(drawn), axis=2).T
+    return medians
+
+
+def _cell(path: Path, part: int) -> Cell:
+    cell = path.cells[part]
+    assert cell is not None  # paths of a grid compose to cells of it
+    return cell
+
+
+def shares(paths: Sequence[Path], cells: Sequence[Cell], rates: Rows, filter_: Filter) -> Rows:
+    """Return the share of these paths that pass a filter, for each row of `rates` (rows x cells, Mbit/s).
+
+    The result is that of split_rates.count, which would take minutes for the replicates of the full grid.
+    """
+    at = {cell: number for number, cell in enumerate(cells)}
+    first, second, whole = (numpy.array([at[_cell(path, part)] for path in paths]) for part in range(3))
+    bandwidths = numpy.array([path.bandwidth_mbps for path in paths])
+    rate = numpy.minimum(rates[:, first], rates[:, second])
+    passes = numpy.ones(rate.shape, dtype=bool)
+    if filter_.gain is not None:
+        passes &= rate > filter_.gain * rates[:, whole]
+    if filter_.utilization is not None:
+        passes &= rate > filter_.utilization * bandwidths
+    passing: Rows = passes.mean(axis=1)
+    return passing

@@ -1,4 +1,8 @@
-"""Show clauses, and the verdicts on them with their evidence, in a terminal."""
+"""Show clauses, and the verdicts on them with their evidence, in a terminal, and recorded ones as Markdown.
+
+Pages leave out the evidence, and what conforming stacks measured: both are long, and reports and
+`conformance dev clause table` show them.
+"""
 
 from typing import TYPE_CHECKING
 

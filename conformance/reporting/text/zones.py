@@ -18,9 +18,7 @@ from conformance.reporting.text import markdown, terminal
 from conformance.support.console import table
 
 if TYPE_CHECKING:
-    from conformance.commands.zones import Apart, CheckedZone, ShownZone, ZoneDifference
-    from conformance.commands.zones_margins import Margins
-    from conformance.commands.zones_power import Power, ZonePower
+    from conformance.commands.zones import Apart, CheckedZone, Margins, Power, ShownZone, ZoneDifference, ZonePower
 
 _WIDEST = 1000
 #: options of a table that fits 80 columns

@@ -19,7 +19,7 @@ from conformance.model.split import accuracy
 from conformance.model.split.split_zone import PathCheck
 from conformance.model.trials.trial import Measurement, Outcome
 from conformance.reporting import split_charts
-from conformance.reporting.text import paths as shown
+from conformance.reporting.text import split
 from conformance.reporting.text.progress import ConsoleNotes
 from conformance.support import schema
 
@@ -111,7 +111,7 @@ def run(monkeypatch, tmp_path, results, proxy="splitter"):
     )  # fmt: skip
     schema.check("split-accuracy", printed(found), "split-accuracy")
     assert list(split_charts.write(found.panels, tmp_path))
-    shown.show_accuracy(found, console)
+    split.show_accuracy(found, console)
     return found.exit_status, console.file.getvalue(), work
 
 
@@ -202,7 +202,7 @@ def test_without_paths_those_of_the_zones_are_measured(monkeypatch):
         "cubic", [], benches.Choice(), proxy="splitter", proxy_options={}, queue_sized_by="path", overrides={},
         trials=3, results="", workers=None, profile=None, notes=ConsoleNotes(console),
     )  # fmt: skip
-    shown.show_measured(found, console)
+    split.show_paths_measured(found, console)
     named = [row.split("│")[1].strip() for row in console.file.getvalue().splitlines() if "pct" in row]
     assert named == [check.path.id for check in documents.split_part("cubic/split") if isinstance(check, PathCheck)]
 
@@ -222,7 +222,7 @@ def test_measure_shows_each_path(monkeypatch):
         "cubic", paths, benches.Choice(), proxy="none", proxy_options={}, queue_sized_by="segment", overrides={},
         trials=3, results="", workers=None, profile=None, notes=ConsoleNotes(console),
     )  # fmt: skip
-    shown.show_measured(found, console)
+    split.show_paths_measured(found, console)
     schema.check("split-measure", printed(found), "split-measure")
     text = console.file.getvalue()
     assert found.exit_status == 0

@@ -15,7 +15,7 @@ from conformance.engine import benches
 from conformance.lab import building, manifest
 from conformance.model.errors import UserError
 from conformance.model.networks.place import Cell
-from conformance.reporting.text import bench as shown
+from conformance.reporting.text import dev
 from conformance.support import schema
 
 
@@ -75,7 +75,7 @@ def test_the_first_estimate_stands_beside_what_was_left_indeed(run):
     assert told == [f"CUBIC, 30 cells x 5 trials, calibrations {how}" for how in ("made", "remembered")]
     assert all((figure["left_s"] is None) == (figure["estimate_s"] is None) for figure in figures)
     console = recording(80)
-    shown.show_figures(command.Figures(figures=(FIGURE,), cores=2), console)
+    dev.show_figures(command.Figures(figures=(FIGURE,), cores=2), console)
     assert re.search(r"a session +│ +30.00 +│ +50 +│ +40 +│ +17.0, 19.5 +│", console.export_text())
 
 
@@ -107,7 +107,7 @@ def recording(width):
 
 def rendered(rows, width=80):
     console = recording(width)
-    shown.show(command.Benchmark(rows=tuple(rows), by_stack=True, cores=2), console)
+    dev.show_costs(command.Benchmark(rows=tuple(rows), by_stack=True, cores=2), console)
     return console.export_text()
 
 

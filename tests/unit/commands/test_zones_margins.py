@@ -7,7 +7,7 @@ import helpers
 import pytest
 
 from conformance.catalogue import scenarios
-from conformance.commands import zones_margins
+from conformance.commands import zones
 from conformance.commands.result import printed
 from conformance.model.errors import UserError
 from conformance.model.networks.place import Point
@@ -35,17 +35,17 @@ def results(tmp_path):
 @pytest.fixture
 def kept(tmp_path, monkeypatch):
     """Copy zones/margins.json and add a kind that the zone no longer has; return (its zones, the copy's path)."""
-    document = json.loads(zones_margins.path().read_text())
+    document = json.loads(zones.margins_path().read_text())
     document["zones"]["cubic/fairness-jain"]["flows=99"] = document["zones"]["cubic/fairness-jain"]["flows=2"]
     copy = tmp_path / "margins.json"
     copy.write_text(json.dumps(document))
-    monkeypatch.setattr(zones_margins, "path", lambda: copy)
+    monkeypatch.setattr(zones, "path", lambda: copy)
     return document["zones"], copy
 
 
 def test_points_that_were_not_measured_keep_their_margin(results, kept):
     before, copy = kept
-    found = zones_margins.compute([results], record=True)
+    found = zones.margins([results], record=True)
     assert found.path == copy
     after = json.loads(copy.read_text())["zones"]
     jain = after["cubic/fairness-jain"]
@@ -60,13 +60,13 @@ def test_points_that_were_not_measured_keep_their_margin(results, kept):
 
 def test_without_record_nothing_is_kept(results, kept):
     before, copy = kept
-    assert zones_margins.compute([results]).path is None
+    assert zones.margins([results]).path is None
     assert json.loads(copy.read_text())["zones"] == before
 
 
 def test_a_trial_in_two_files_counts_once(results, kept, tmp_path):
     more = helpers.stored(tmp_path / "copy.jsonl", store.read(results)[:3])
-    assert printed(zones_margins.compute([results, more])) == printed(zones_margins.compute([results]))
+    assert printed(zones.margins([results, more])) == printed(zones.margins([results]))
 
 
 def test_trials_of_two_builds_are_not_pooled(results, kept, tmp_path):
@@ -75,4 +75,4 @@ def test_trials_of_two_builds_are_not_pooled(results, kept, tmp_path):
         scheme = dataclasses.replace(m.trial.scheme, stack_digest="9" * 16)
         more.add(dataclasses.replace(m, trial=dataclasses.replace(m.trial, scheme=scheme)))
     with pytest.raises(UserError, match="results of quinn's cubic are from runs that differ"):
-        zones_margins.compute([results, more.path])
+        zones.margins([results, more.path])

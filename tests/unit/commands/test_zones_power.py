@@ -2,7 +2,7 @@
 
 import pytest
 
-from conformance.commands import zones_power
+from conformance.commands import zones
 from conformance.model.judging import power
 from conformance.model.judging.verdict import Status
 from conformance.reporting.text import zones as shown
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 @pytest.fixture(scope="module")
 def found():
-    return zones_power.compute((), power.TRIALS, power.QUESTIONS)
+    return zones.compute_power((), power.TRIALS, power.QUESTIONS)
 
 
 def test_the_page_has_the_table_of_today(found):

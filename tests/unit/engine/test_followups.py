@@ -9,7 +9,7 @@ from helpers import line
 
 from conformance.catalogue import documents
 from conformance.catalogue.questions import cell_questions, split_questions
-from conformance.engine import benches, followups
+from conformance.engine import benches, execute
 from conformance.engine.execute import Execution
 from conformance.model.errors import UserError
 from conformance.model.judging import seeds
@@ -156,7 +156,7 @@ def test_checks_of_several_settings_are_looked_at_again_in_few_guests(
     counts = []
     session(kind, asked, "counted.jsonl", new=lambda _: False, on_trial=lambda p: counts.append((p.done, p.total)))
     assert again or counts[-1] == (len(store.read(tmp_path / "counted.jsonl")),) * 2
-    monkeypatch.setattr(followups.FollowUps, "then", lambda *_: ())
+    monkeypatch.setattr(execute.FollowUps, "then", lambda *_: ())
     *alone, before = session(kind, asked, "alone.jsonl", workers=1)
     assert [first, again] == alone
     assert lines(tmp_path / "r.jsonl") == lines(tmp_path / "alone.jsonl")

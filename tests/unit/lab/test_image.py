@@ -12,7 +12,7 @@ import tarfile
 import pyarrow
 import pytest
 
-from conformance.lab import image, layers
+from conformance.lab import image
 from conformance.model.errors import UserError
 from conformance.support import paths
 
@@ -191,8 +191,8 @@ def test_a_file_of_which_a_layer_holds_little_counts_with_its_size(tmp_path, for
     assert len(layer) < 1 << 20
     root = tmp_path / "root"
     root.mkdir()
-    with pytest.raises(layers.Unsafe, match="more than 1 MB"):
-        layers.Unpacking(root, most_bytes=1 << 20).add(io.BytesIO(layer), digest(layer))
+    with pytest.raises(image.Unsafe, match="more than 1 MB"):
+        image.Unpacking(root, most_bytes=1 << 20).add(io.BytesIO(layer), digest(layer))
     assert sum(file.stat().st_size for file in root.rglob("*")) == 0
 
 
@@ -214,12 +214,12 @@ def test_size_and_number_of_files_are_bounded(tmp_path):
     def add(**bounds):
         root = tmp_path / str(bounds)
         root.mkdir()
-        layers.Unpacking(root, **bounds).add(io.BytesIO(gzip.compress(BASE)), digest(BASE))
+        image.Unpacking(root, **bounds).add(io.BytesIO(gzip.compress(BASE)), digest(BASE))
 
     add(most_bytes=len(BASE))
-    with pytest.raises(layers.Unsafe, match="MB"):
+    with pytest.raises(image.Unsafe, match="MB"):
         add(most_bytes=len(BASE) - 1)
-    with pytest.raises(layers.Unsafe, match="more than 3 files"):
+    with pytest.raises(image.Unsafe, match="more than 3 files"):
         add(most_files=3)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.catalogue import bases, documents
-from conformance.model.judging import played, response_functions
+from conformance.model.judging import played
 from conformance.model.networks.place import Cell
 
 LOSS = st.floats(1e-4, 0.05)
@@ -29,16 +29,16 @@ def played_utilization(document, path, seeds=20):
 def test_the_documents_own_figures():
     """Average windows in segments by packet loss rate: RFC 9438, table 1 (C = 0.4, RTT 0.1 s), and Reno of RFC 3649."""
     for loss, reno, cubic in ((1e-2, 12, 12), (1e-3, 38, 38), (1e-4, 120, 187), (1e-5, 379, 1054), (1e-6, 1200, 5926)):
-        assert response_functions.reno_window_segments(loss) == pytest.approx(reno, rel=0.05)
-        assert response_functions.cubic_window_segments(loss, 0.1) == pytest.approx(cubic, rel=0.05)
+        assert played.reno_window_segments(loss) == pytest.approx(reno, rel=0.05)
+        assert played.cubic_window_segments(loss, 0.1) == pytest.approx(cubic, rel=0.05)
 
 
 @given(LOSS, LOSS, st.floats(0.001, 1))
 def test_more_loss_never_gives_a_larger_window(one, other, rtt_s):
     low, high = sorted((one, other))
-    assert response_functions.reno_window_segments(high) <= response_functions.reno_window_segments(low)
-    assert response_functions.cubic_window_segments(high, rtt_s) <= response_functions.cubic_window_segments(low, rtt_s)
-    assert response_functions.cubic_window_segments(high, rtt_s) >= response_functions.reno_window_segments(high)
+    assert played.reno_window_segments(high) <= played.reno_window_segments(low)
+    assert played.cubic_window_segments(high, rtt_s) <= played.cubic_window_segments(low, rtt_s)
+    assert played.cubic_window_segments(high, rtt_s) >= played.reno_window_segments(high)
 
 
 @pytest.mark.parametrize("loss", [0.01, 0.02, 0.03, 0.04])
@@ -46,7 +46,7 @@ def test_more_loss_never_gives_a_larger_window(one, other, rtt_s):
 def test_the_play_of_rfc_5348_has_the_mean_of_its_equation(loss, rtt_s):
     """Section 3.1 with b = 1 and a timer of RTT + 0.2 s; the play is a few percent above, because of slow start."""
     path = dataclasses.replace(PATH, loss=loss, rtt_s=rtt_s)
-    said = response_functions.rfc5348_segments_a_second(loss, rtt_s, rtt_s + 0.2) * 1448 * 8 / 1e9
+    said = played.rfc5348_segments_a_second(loss, rtt_s, rtt_s + 0.2) * 1448 * 8 / 1e9
     assert played_utilization("RFC 5348", path) == pytest.approx(said, rel=0.08)
 
 
@@ -55,7 +55,7 @@ def test_the_play_of_rfc_5681_has_the_window_of_reno_s_response_function():
     for loss in (0.001, 0.01):
         path = dataclasses.replace(PATH, loss=loss, transfer_bytes=100_000_000)
         window = played_utilization("RFC 5681", path, 5) * 1e9 * path.rtt_s / 8 / path.packet_bytes
-        assert 1.0 < window / response_functions.reno_window_segments(loss) < 1.13
+        assert 1.0 < window / played.reno_window_segments(loss) < 1.13
 
 
 def periodic(loss):
@@ -76,7 +76,7 @@ def test_periodic_losses_give_cubic_what_rfc_9438_says(loss, rtt_s):
     """The response function of section 5.1 has a loss every 1 / p packets; random losses give larger windows."""
     path = dataclasses.replace(PATH, loss=loss, rtt_s=rtt_s, transfer_bytes=round(200 / loss) * 1448)
     regular = played.utilization("RFC 9438", path, periodic(loss)) * 1e9 * rtt_s / 8 / 1448
-    assert regular == pytest.approx(response_functions.cubic_window_segments(loss, rtt_s), rel=0.1)
+    assert regular == pytest.approx(played.cubic_window_segments(loss, rtt_s), rel=0.1)
     by_chance = played_utilization("RFC 9438", path, 5) * 1e9 * rtt_s / 8 / 1448
     assert 1.05 < by_chance / regular < 1.35
 

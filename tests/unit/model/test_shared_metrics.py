@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.model.metrics import download_metrics, group_metrics
+from conformance.model.metrics import group_metrics, request_metrics
 from conformance.model.metrics import table as metrics
 from conformance.model.networks.network import Network
 
@@ -202,11 +202,11 @@ def test_round_trips_are_the_means_of_flows_and_need_each_of_them():
     ]
     two = [flow(index=0), flow(index=1)]
     found = measured(*two, rate_mbps=10, queue_delay_ms=None, round_trips=trips)
-    assert download_metrics.round_trip_ms("mean")(found, "one") == 5.0
-    assert download_metrics.round_trip_ms("most")(found, "one") == 9.0
+    assert request_metrics.round_trip_ms("mean")(found, "one") == 5.0
+    assert request_metrics.round_trip_ms("most")(found, "one") == 9.0
     lacking = measured(*two, rate_mbps=10, queue_delay_ms=None, round_trips=trips[:1])
-    assert download_metrics.round_trip_ms("mean")(lacking, "one") is None
-    assert download_metrics.round_trip_ms("mean")(measured(*two, rate_mbps=10, queue_delay_ms=None), "one") is None
+    assert request_metrics.round_trip_ms("mean")(lacking, "one") is None
+    assert request_metrics.round_trip_ms("mean")(measured(*two, rate_mbps=10, queue_delay_ms=None), "one") is None
 
 
 def test_goodput_from_the_first_byte_leaves_the_handshake_out():
@@ -214,7 +214,7 @@ def test_goodput_from_the_first_byte_leaves_the_handshake_out():
         flow(bytes=1_000_000, completion_s=2.5, handshake_s=0.5),
         flow(bytes=1_000_000, completion_s=4.5, handshake_s=0.5),
     ]
-    assert download_metrics.sent_goodput_mbps(measured(*flows), "one") == 3.0
+    assert request_metrics.sent_goodput_mbps(measured(*flows), "one") == 3.0
     for about in ({"handshake_s": None}, {"completion_s": None}, {"completion_s": 0.5}):
         lacking = flow(**{"bytes": 1, "completion_s": 2.5, "handshake_s": 0.5, **about})
-        assert download_metrics.sent_goodput_mbps(measured(flows[0], lacking), "one") is None
+        assert request_metrics.sent_goodput_mbps(measured(flows[0], lacking), "one") is None

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from conformance.model.errors import UserError
 from conformance.model.judging import grid
 from conformance.model.networks.place import Cell, end_to_end
-from conformance.model.split import interpolation, split_paths, split_rates
+from conformance.model.split import split_paths, split_rates
 from conformance.model.split.split_paths import Path, PathClass, compose_on_grid
 from conformance.model.split.split_rates import Filter, Rates
 from conformance.model.trials.trial import Outcome
@@ -212,32 +212,32 @@ def test_between_two_cells_a_rate_is_between_theirs(rates, fraction, axis):
     low = Cell(20, 20, 1)
     high = Cell(**{**low.to_json(), axis: {"bandwidth_mbps": 30, "one_way_delay_ms": 40, "loss_pct": 2}[axis]})
     value = (1 - fraction) * getattr(low, axis) + fraction * getattr(high, axis)
-    found = interpolation.interpolate(rates, Cell(**{**low.to_json(), axis: value}))
+    found = split_rates.interpolate(rates, Cell(**{**low.to_json(), axis: value}))
     bounds = sorted((rates[low], rates[high]))
     assert bounds[0] * (1 - 1e-9) <= found <= bounds[1] * (1 + 1e-9)
 
 
 def test_interpolation_is_exact_for_a_power_law_and_in_cells_and_says_none_elsewhere():
     rates = {cell: 5 * cell.bandwidth_mbps**0.5 / cell.one_way_delay_ms for cell in FULL}
-    assert interpolation.interpolate(rates, Cell(25, 30, 2)) == pytest.approx(5 * 25**0.5 / 30)
-    assert interpolation.interpolate(rates, Cell(20, 40, 2)) == rates[Cell(20, 40, 2)]
+    assert split_rates.interpolate(rates, Cell(25, 30, 2)) == pytest.approx(5 * 25**0.5 / 30)
+    assert split_rates.interpolate(rates, Cell(20, 40, 2)) == rates[Cell(20, 40, 2)]
     for outside in (Cell(20, 101, 2), Cell(60, 40, 2), Cell(20, 40, 4.1)):
-        assert interpolation.interpolate(rates, outside) is None
+        assert split_rates.interpolate(rates, outside) is None
     del rates[Cell(20, 40, 3)]
-    assert interpolation.interpolate(rates, Cell(20, 40, 2.5)) is None
+    assert split_rates.interpolate(rates, Cell(20, 40, 2.5)) is None
     # A neighbour without weight does not matter.
-    assert interpolation.interpolate(rates, Cell(20, 30, 2)) is not None
+    assert split_rates.interpolate(rates, Cell(20, 30, 2)) is not None
 
 
 def test_leaving_one_out_sees_what_interpolation_misses():
     flat = {cell: 5.0 for cell in FULL}
-    errors = interpolation.leave_one_out(flat)
+    errors = split_rates.leave_one_out(flat)
     assert {axis: len(found) for axis, found in errors.items()} == {
         "bandwidth_mbps": 90, "one_way_delay_ms": 100, "loss_pct": 90,
     }  # fmt: skip
     assert all(ratio == pytest.approx(1) for ratio in (r for found in errors.values() for _, r in found))
     trough = flat | {Cell(20, 40, 2): 2.5}
-    typical, worst = interpolation.typical_and_worst(interpolation.leave_one_out(trough)["loss_pct"])
+    typical, worst = split_rates.typical_and_worst(split_rates.leave_one_out(trough)["loss_pct"])
     assert worst == pytest.approx(1.0)
     assert 0 < typical < 0.05
 
@@ -251,7 +251,7 @@ def test_exact_composition_of_a_path_is_asked_for():
 def test_bulk_shares_count_as_the_model_does():
     import numpy
 
-    from conformance.model.split import shares
+    from conformance.model.split import split_zone
 
     cells = grid.cells("10mbps")
     paths = split_paths.paths(cells)
@@ -260,4 +260,4 @@ def test_bulk_shares_count_as_the_model_does():
     for row, filter_ in itertools.product(rows, split_rates.FILTERS):
         predictions = [split_rates.predict(path, Rates.exactly(dict(zip(cells, row, strict=True)))) for path in paths]
         expected = sum(filter_.passes(prediction) for prediction in predictions) / len(paths)
-        assert shares.shares(paths, cells, row[None, :], filter_) == pytest.approx([expected])
+        assert split_zone.shares(paths, cells, row[None, :], filter_) == pytest.approx([expected])

@@ -8,7 +8,7 @@ import pytest
 from conformance.catalogue import documents
 from conformance.model.errors import UserError
 from conformance.model.judging import zone as zones
-from conformance.model.judging.transport import factors
+from conformance.model.judging.margins import factors
 from conformance.model.judging.zone import SOME_LOSS, kind_of
 
 BBRV1 = documents.zone_of("bbrv1", "heatmap", "packets")

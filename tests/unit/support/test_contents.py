@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from conformance.support import contents
-from conformance.support.contents import Contents
+from conformance.support import trees
+from conformance.support.trees import Contents
 
 LARGE = 2 << 20
 
@@ -68,7 +68,7 @@ def test_one_that_was_changed_just_now_is_read_again(place, tmp_path, reads):
 
 
 def test_small_ones_are_not_remembered_and_what_is_not_asked_for_is_forgotten(place, tmp_path, reads, monkeypatch):
-    monkeypatch.setattr(contents, "_TICK_NS", -(10**12))
+    monkeypatch.setattr(trees, "_TICK_NS", -(10**12))
     paths = [tmp_path / name for name in ("small", "one", "two")]
     for path in paths:
         wrote(path, b"x" * (1000 if path.name == "small" else LARGE))
@@ -80,7 +80,7 @@ def test_small_ones_are_not_remembered_and_what_is_not_asked_for_is_forgotten(pl
 
 @pytest.mark.parametrize("text", ["", "[]", "[" * 100_000, '{"a": 1}'])
 def test_what_is_broken_or_cannot_be_written_costs_time_and_no_more(place, tmp_path, monkeypatch, text):
-    monkeypatch.setattr(contents, "_TICK_NS", -(10**12))
+    monkeypatch.setattr(trees, "_TICK_NS", -(10**12))
     place.parent.mkdir()
     place.write_text(text)
     path = tmp_path / "large"
