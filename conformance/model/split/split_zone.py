@@ -223,7 +223,7 @@ class ShareCheck(SplitCheck):
 
         bases = [self.heatmap.intervals[cell].basis for cell in self.cells]
         n = min(basis.n for basis in bases)
-        by_class = permitted(self.grid, tuple(basis.values for basis in bases))[self.filter]
+        by_class = permitted_shares(self.grid, tuple(basis.values for basis in bases))[self.filter]
         return {
             path_class: Interval(
                 low=share.low,
@@ -385,7 +385,7 @@ class Share:
 
 
 @functools.lru_cache(maxsize=64)  # the full grid takes two seconds
-def permitted(name: str, values: Values) -> Mapping[Filter, Mapping[PathClass, Share]]:
+def permitted_shares(name: str, values: Values) -> Mapping[Filter, Mapping[PathClass, Share]]:
     """Return {filter: {class: Share}} of a grid; `values` are the reference's trials in each of its cells."""
     cells = grid.cells(name)
     paths = split_paths.paths(cells)

@@ -249,7 +249,7 @@ def show_bugs(ran: "Ran", console: rich.console.Console) -> None:
     """Show each entry, then how many were caught."""
     shams = {bug.id for bug, _ in ran.tally.shams}
     header = ("entry", "compare", "absolute", "named", "trials", "minutes", "what is said first")
-    rows = [cells(run, sham=run.id in shams) for run in ran.runs]
+    rows = [_of_run(run, sham=run.id in shams) for run in ran.runs]
     if rows:
         title = "Bugs that stacks had, and what catches them"
         console.print(table(header, rows, ("trials", "minutes"), fold=True, title=title))
@@ -260,7 +260,7 @@ def show_bugs(ran: "Ran", console: rich.console.Console) -> None:
         console.print(f"recorded: {ran.recorded}", soft_wrap=True)
 
 
-def cells(run: EntryRun, sham: bool) -> list[str]:
+def _of_run(run: EntryRun, sham: bool) -> list[str]:
     """Return the cells of an entry's row."""
     cheapest = run.cheapest
     caught, not_caught = ("moved", "same") if sham else ("caught", "missed")

@@ -154,8 +154,8 @@ def show(matrix: "Matrix", console: rich.console.Console) -> None:
 
 def markdown(matrix: "Matrix") -> str:
     """Return the same table as Markdown, for a page."""
-    rows = [(row.stack, row.algorithm, row.called, row.verdict, row.what, _wall(row)) for row in matrix.rows]
-    return "\n".join([*table(_HEADER, rows), "", f"{_RATE[0].upper()}{_RATE[1:]}."]) + "\n"
+    cells = [(row.stack, row.algorithm, row.called, row.verdict, row.what, _wall(row)) for row in matrix.rows]
+    return "\n".join([*table(_HEADER, cells), "", f"{_RATE[0].upper()}{_RATE[1:]}."]) + "\n"
 
 
 def _wall(row: "MatrixRow") -> str:
