@@ -39,7 +39,8 @@ def measured(name, wanted, trials, results, notes, first_seed=FIRST_SEED):
     planned = dataclasses.replace(
         plan(questions, trials=trials, first_seed=first_seed), looks=(trials,), glances=False
     )  # fmt: skip
-    by_key = {answer.key: answer.measurements for answer in answers(planned, bench, results, None, notes)}
+    means = benches.Means(results=results, notes=notes)
+    by_key = {answer.key: answer.measurements for answer in answers(planned, bench, means)}
     values = {}
     for question in questions:
         observable = question.rule.clause.observable

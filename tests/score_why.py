@@ -200,7 +200,8 @@ def score_changes(ids, results):
     usual, rows = benches.find(), {}
 
     def read(bench, algorithm):
-        found = why.seen(bench, algorithm, range(seeds.JUDGED, seeds.JUDGED + 1), results, None, ConsoleNotes(console))
+        means = benches.Means(results=results, notes=ConsoleNotes(console))
+        found = why.seen(bench, algorithm, range(seeds.JUDGED, seeds.JUDGED + 1), means)
         return {"readings": changes.readings(found), "problems": list(found.problems)}
 
     scores = []

@@ -5,9 +5,9 @@ from typing import Any
 
 import click
 
-from conformance.cli.base import FORMAT, TRIALS, finish, notes
-from conformance.cli.measuring import FIRST_SEED, RESULTS, WORKERS, trials, with_choice
-from conformance.engine.benches import Choice
+from conformance.cli.base import FORMAT, TRIALS, finish
+from conformance.cli.measuring import FIRST_SEED, trials, with_choice, with_means
+from conformance.engine.benches import Choice, Means
 
 
 @click.group()
@@ -31,16 +31,15 @@ def dev_clause() -> None:
 @trials(5, "Trials of each setting, to begin with.")
 @click.option("--max-trials", "most_trials", type=TRIALS, help="Most trials of an unclear clause (default: 20).")
 @FIRST_SEED
-@RESULTS
-@WORKERS
+@with_means()
 @click.option("--record", is_flag=True, help="Keep the verdicts in clauses/record.json (docs/findings-clauses.md).")
 @FORMAT
-def run(choice: Choice, what: Sequence[str], form: str, **options: Any) -> None:
+def run(choice: Choice, means: Means, what: Sequence[str], form: str, **options: Any) -> None:
     """Judge a stack by clauses: ids (CL011) or documents (rfc9002); by default, all."""
     from conformance.commands import clause as clause_command
     from conformance.reporting.text import clause as clause_text
 
-    finish(clause_command.run(what, choice=choice, notes=notes(form), **options), form, clause_text.show_ran)
+    finish(clause_command.run(what, choice=choice, means=means, **options), form, clause_text.show_ran)
 
 
 @clause.command("show")

@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from conformance.cli.base import FORMAT, SECONDS, SEED, TRIALS, finish, notes, out_folder, out_path
-from conformance.engine.benches import Choice
+from conformance.engine.benches import Choice, Means
 from conformance.lab import image
 from conformance.model.errors import UserError
 from conformance.model.judging import seeds
@@ -137,6 +137,24 @@ def with_choice(*names: str) -> Callable[[_Command], _Command]:
     return decorate
 
 
+def with_means(*names: str) -> Callable[[_Command], _Command]:
+    """Add options of how a command measures: --results, --workers and those of these names; it gets them as Means."""
+    options = {"results": RESULTS, "workers": WORKERS, "executor": EXECUTOR}
+    chosen = ("results", "workers", *names)
+
+    def decorate(function: _Command) -> _Command:
+        @functools.wraps(function)
+        def command(**given: Any) -> Any:
+            means = Means(notes=notes(given["form"]), **{name: given.pop(name) for name in chosen})
+            return function(means=means, **given)
+
+        for name in reversed(chosen):
+            command = options[name](command)
+        return command
+
+    return decorate
+
+
 def _with_image(names: Iterable[str]) -> Iterator[str]:
     for name in names:
         yield name
@@ -154,7 +172,6 @@ _ALL = ("stack", "client", "interop_rootfs", "kernel")
 @trials(5, "Trials of each cell, to begin with.")
 @_MOST_TRIALS
 @FIRST_SEED
-@RESULTS
 @_PROFILE
 @click.option("--queue", help="Replace the profile's queue: red, bfifo:1, fq_codel, ...")
 @click.option("--offload", type=click.Choice(["on", "off"]), help="Replace the profile's offload.")
@@ -162,12 +179,11 @@ _ALL = ("stack", "client", "interop_rootfs", "kernel")
 @click.option(
     "--rival", help="Share the bottleneck with a second flow, from the guest kernel: cubic, reno, bbr, ... (its names)."
 )
-@WORKERS
-@EXECUTOR
+@with_means("executor")
 @FORMAT
 def run(
-    choice: Choice, algorithm: str, grid: str, trials: int, most_trials: int | None, results: str,
-    first_seed: int, profile: str | None, workers: int | None, executor: Any, form: str, **overrides: Any,
+    choice: Choice, means: Means, algorithm: str, grid: str, trials: int, most_trials: int | None, first_seed: int,
+    profile: str | None, form: str, **overrides: Any,
 ) -> None:  # fmt: skip
     """Measure ALGORITHM over a grid of cells.
 
@@ -179,9 +195,8 @@ def run(
     if overrides["offload"]:
         overrides["offload"] = overrides["offload"] == "on"
     measured = run.compute(
-        algorithm, choice, grid=grid, trials=trials, most_trials=_most(trials, most_trials), results=results,
-        profile=profile, overrides=overrides, first_seed=first_seed, workers=workers, notes=notes(form),
-        executor=executor,
+        algorithm, choice, means, grid=grid, trials=trials, most_trials=_most(trials, most_trials), profile=profile,
+        overrides=overrides, first_seed=first_seed,
     )  # fmt: skip
     finish(measured, form, terminal.show_measured)
 
@@ -207,11 +222,10 @@ def _refuse_without_scenario(profile: str | None, point: str | None, flow: str |
 @_FLOW
 @trials(3)
 @FIRST_SEED
-@RESULTS
-@WORKERS
+@with_means()
 @FORMAT
 def identify(
-    choice: Choice, algorithm: str, point: str | None, profile: str | None, flow: str | None, results: str, form: str,
+    choice: Choice, means: Means, algorithm: str, point: str | None, profile: str | None, flow: str | None, form: str,
     **options: Any,
 ) -> None:  # fmt: skip
     """Name the algorithm that a stack's ALGORITHM behaves like.
@@ -223,22 +237,18 @@ def identify(
 
     _refuse_without_scenario(profile, point, flow)
     if profile is not None:
-        traced = identify.of_flow(
-            algorithm, choice, point=point or "", profile=profile, flow=flow, notes=notes(form), **options
-        )
+        traced = identify.of_flow(algorithm, choice, means, point=point or "", profile=profile, flow=flow, **options)
         finish(traced, form, studies.show_identified)
-    identified = identify.compute(algorithm, choice, results=results, notes=notes(form), **options)
-    finish(identified, form, studies.show_identified)
+    finish(identify.compute(algorithm, choice, means, **options), form, studies.show_identified)
 
 
 @click.command("identify-check")
 @with_choice("stack", "client")
 @trials(20, "Identifications of each algorithm.")
 @FIRST_SEED
-@RESULTS
-@WORKERS
+@with_means()
 @FORMAT
-def identify_check(choice: Choice, form: str, **options: Any) -> None:
+def identify_check(choice: Choice, means: Means, form: str, **options: Any) -> None:
     """Count how often `identify` is right.
 
     Every known algorithm is identified many times.
@@ -246,8 +256,7 @@ def identify_check(choice: Choice, form: str, **options: Any) -> None:
     from conformance.commands import identify
     from conformance.reporting.text import studies
 
-    checked = identify.compute_check(choice, notes=notes(form), **options)
-    finish(checked, form, studies.show_checked)
+    finish(identify.compute_check(choice, means, **options), form, studies.show_checked)
 
 
 @click.command()
@@ -255,10 +264,9 @@ def identify_check(choice: Choice, form: str, **options: Any) -> None:
 @with_choice("stack", "client", "kernel")
 @trials(5)
 @FIRST_SEED
-@RESULTS
-@WORKERS
+@with_means()
 @FORMAT
-def cross(choice: Choice, algorithms: Sequence[str], form: str, **options: Any) -> None:
+def cross(choice: Choice, means: Means, algorithms: Sequence[str], form: str, **options: Any) -> None:
     """Judge each of ALGORITHMS by the zone of each.
 
     Only the diagonal should conform: each algorithm in its own zone.
@@ -266,7 +274,7 @@ def cross(choice: Choice, algorithms: Sequence[str], form: str, **options: Any) 
     from conformance.commands import cross
     from conformance.reporting.text import dev
 
-    finish(cross.compute(algorithms, choice, notes=notes(form), **options), form, dev.show_crossed)
+    finish(cross.compute(algorithms, choice, means, **options), form, dev.show_crossed)
 
 
 @click.command()
@@ -318,13 +326,12 @@ def _refuse_ignored(**ways: bool) -> None:
 @trials(5, "Trials of each cell, to begin with.")
 @_MOST_TRIALS
 @FIRST_SEED
-@RESULTS
-@WORKERS
+@with_means()
 @out_path("Also write the result to this file, as Markdown.")
 @FORMAT
 def matrix(
-    choice: Choice, stacks: Sequence[str], trials: int, most_trials: int | None, target: pathlib.Path | None, form: str,
-    **options: Any,
+    choice: Choice, means: Means, stacks: Sequence[str], trials: int, most_trials: int | None,
+    target: pathlib.Path | None, form: str, **options: Any,
 ) -> None:  # fmt: skip
     """Judge every stack and algorithm, as a table.
 
@@ -334,8 +341,7 @@ def matrix(
     from conformance.commands import matrix
     from conformance.reporting.text import overview
 
-    most = _most(trials, most_trials)
-    table = matrix.compute(stacks, choice, trials=trials, most_trials=most, notes=notes(form), **options)
+    table = matrix.compute(stacks, choice, means, trials=trials, most_trials=_most(trials, most_trials), **options)
     if target:
         files.write(target, overview.markdown(table))
     finish(table, form, overview.show, [f"also as Markdown: {target}"] if target else ())

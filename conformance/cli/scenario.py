@@ -1,14 +1,13 @@
 """`conformance scenario`: run flows that share a network, as a document describes it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
-from conformance.cli.base import FORMAT, finish, notes
-from conformance.cli.measuring import EXECUTOR, FIRST_SEED, RESULTS, WORKERS, refuse_given, trials, with_choice
-from conformance.engine.benches import Choice
-from conformance.engine.workers import Executor
+from conformance.cli.base import FORMAT, finish
+from conformance.cli.measuring import FIRST_SEED, refuse_given, trials, with_choice, with_means
+from conformance.engine.benches import Choice, Means
 
 _POINT = click.option(
     "--point", "points", metavar="AXIS=VALUE", multiple=True,
@@ -34,14 +33,11 @@ def scenario() -> None:
 @with_choice("stack", "client", "kernel")
 @trials(5, "Trials of each point.")
 @FIRST_SEED
-@RESULTS
-@WORKERS
-@EXECUTOR
+@with_means("executor")
 @FORMAT
 def run(
-    choice: Choice, what: str, points: Sequence[str], algorithm: str, form: str,
-    executor: Callable[[], Executor] | None, **options: Any,
-) -> None:  # fmt: skip
+    choice: Choice, means: Means, what: str, points: Sequence[str], algorithm: str, form: str, **options: Any
+) -> None:
     """Run SCENARIO, a name or a file, at a point or a grid of them.
 
     Points that zones cover are judged; the exit status is 1 if one violates.
@@ -49,7 +45,7 @@ def run(
     from conformance.commands import scenario as scenario_command
     from conformance.reporting.text import scenario as scenario_text
 
-    ran = scenario_command.run(what, algorithm, choice, points=points, notes=notes(form), executor=executor, **options)
+    ran = scenario_command.run(what, algorithm, choice, means, points=points, **options)
     finish(ran, form, scenario_text.show_ran)
 
 

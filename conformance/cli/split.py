@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from conformance.cli import measuring
-from conformance.cli.base import FORMAT, SECONDS, finish, notes, out_path
-from conformance.engine.benches import Choice
+from conformance.cli.base import FORMAT, SECONDS, finish, out_path
+from conformance.engine.benches import Choice, Means
 from conformance.model.errors import UserError
 from conformance.model.networks.legacy import QUEUE_SIZED_BY
 from conformance.model.networks.proxy import PEPSAL, SPLITTER
@@ -30,8 +30,8 @@ _PROFILE = click.option("--profile", help="Queue, offload and so on: all but the
 def _options(trials: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Add the options that both commands take."""
     options = (
-        measuring.with_choice("stack", "kernel"), _PROXY, _QUEUE_SIZED_BY, measuring.trials(trials), measuring.RESULTS,
-        _PROFILE, measuring.WORKERS, FORMAT,
+        measuring.with_choice("stack", "kernel"), _PROXY, _QUEUE_SIZED_BY, measuring.trials(trials),
+        measuring.with_means(), _PROFILE, FORMAT,
     )  # fmt: skip
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
@@ -115,7 +115,7 @@ def analyze(
 @click.option("--offload", type=click.Choice(["on", "off"]), help="Replace the profile's offload.")
 @click.option("--transfer-s", type=SECONDS, help="Replace the profile's transfer length.")
 def measure(
-    choice: Choice, algorithm: str, paths: Sequence[str], queue: str | None, offload: str | None,
+    choice: Choice, means: Means, algorithm: str, paths: Sequence[str], queue: str | None, offload: str | None,
     transfer_s: float | None, form: str, **options: Any,
 ) -> None:  # fmt: skip
     """Measure throughput over split paths.
@@ -130,9 +130,9 @@ def measure(
         "to_client", "to_server", "send_buffer_bytes", "receive_buffer_bytes", "unsent_bytes", "back_pressure_bytes",
     )  # fmt: skip
     measured = split_measure.compute(
-        algorithm, paths, choice, proxy_options={name: options.pop(name) for name in names},
+        algorithm, paths, choice, means, proxy_options={name: options.pop(name) for name in names},
         overrides={"queue": queue, "offload": None if offload is None else offload == "on", "transfer_s": transfer_s},
-        notes=notes(form), **options,
+        **options,
     )  # fmt: skip
     finish(measured, form, split_text.show_paths_measured)
 
@@ -146,7 +146,9 @@ def dev_split() -> None:
 @click.argument("algorithms", nargs=-1, required=True, metavar="ALGORITHM...")
 @_options(trials=20)
 @out_path("Folder to write figures to.")
-def accuracy(choice: Choice, algorithms: Sequence[str], target: pathlib.Path | None, form: str, **options: Any) -> None:
+def accuracy(
+    choice: Choice, means: Means, algorithms: Sequence[str], target: pathlib.Path | None, form: str, **options: Any
+) -> None:
     """Compare predicted with measured throughput.
 
     Each ALGORITHM is measured over several splits of one path.
@@ -156,7 +158,7 @@ def accuracy(choice: Choice, algorithms: Sequence[str], target: pathlib.Path | N
 
     if target is not None:
         extras.need("figures")
-    comparison = split_accuracy.compute(algorithms, choice, notes=notes(form), **options)
+    comparison = split_accuracy.compute(algorithms, choice, means, **options)
     figures: Iterable[pathlib.Path] = ()
     if target is not None:
         from conformance.reporting import split_charts

@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from conformance.cli.base import FORMAT, SEED, TRIALS, finish, finish_made, notes, out_folder, out_path, written
-from conformance.cli.measuring import EXECUTOR, RESULTS, WORKERS, refuse_given
+from conformance.cli.base import FORMAT, SEED, TRIALS, finish, finish_made, out_folder, out_path, written
+from conformance.cli.measuring import RESULTS, refuse_given, with_means
 from conformance.commands.result import Item
-from conformance.engine.workers import Executor
+from conformance.engine.benches import Means
 
 _OUT = out_path("Also write Markdown: FILE.md.")
 
@@ -35,15 +35,10 @@ def dev_study() -> None:
     "--first-seed", default=1, show_default=True, type=SEED,
     help="Seed of the first trial; by default that of the references, whose trials count for a study, too.",
 )  # fmt: skip
-@RESULTS
-@WORKERS
-@EXECUTOR
+@with_means("executor")
 @_OUT
 @FORMAT
-def run(
-    what: str, tier: str, form: str, target: pathlib.Path | None, executor: Callable[[], Executor] | None,
-    **options: Any,
-) -> None:  # fmt: skip
+def run(means: Means, what: str, tier: str, form: str, target: pathlib.Path | None, **options: Any) -> None:
     """Measure a grid of STUDY, a name or a file, and judge its claims.
 
     What the results file holds is not measured again, so the same command resumes an interrupted run.
@@ -51,7 +46,7 @@ def run(
     from conformance.commands import study as study_command
     from conformance.reporting.text import study as study_text
 
-    outcome = study_command.run(what, tier, notes=notes(form), executor=executor, **options)
+    outcome = study_command.run(what, tier, means, **options)
     finish(outcome, form, study_text.show_told, _written(outcome, target))
 
 

@@ -19,7 +19,7 @@ from conformance.commands.compare_result import Comparison
 from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches
-from conformance.engine.benches import Choice
+from conformance.engine.benches import Choice, Means
 from conformance.lab import adapter
 from conformance.model.errors import UserError
 from conformance.model.judging import grid, seeds
@@ -232,9 +232,9 @@ def _clauses(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, not
 
     def judge(choice: Choice, ids: tuple[str, ...], confirms: bool = False) -> tuple[int, dict[str, Finding]]:
         ran = clause.run(
-            ids or options.clauses, [bug.algorithm], choice, mutant=None, trials=5, first_seed=seeds.JUDGED,
-            most_trials=None, results=options.results, workers=options.workers, record=False, notes=notes,
-            confirms=confirms,
+            ids or options.clauses, [bug.algorithm], choice,
+            Means(results=options.results, workers=options.workers, notes=notes), mutant=None, trials=5,
+            first_seed=seeds.JUDGED, most_trials=None, record=False, confirms=confirms,
         )  # fmt: skip
         if all(finding.confirmed.status is Status.ERROR for finding in ran.findings):
             raise UserError(f"no trial of a build comes to its end: {ran.findings[0].confirmed.reason}")

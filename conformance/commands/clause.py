@@ -13,7 +13,7 @@ from conformance.commands.measuring import source
 from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus, of_verdicts
 from conformance.engine import benches
-from conformance.engine.benches import Bench, Choice
+from conformance.engine.benches import Bench, Choice, Means
 from conformance.model.clauses.document import Clause, NotVisible, Specification
 from conformance.model.errors import UserError
 from conformance.model.judging.question import Question
@@ -21,7 +21,6 @@ from conformance.model.judging.session import Finding, Session, plan
 from conformance.model.judging.verdict import Sample, Status, last_look
 from conformance.model.trials.trial import Scheme
 from conformance.support import spelling
-from conformance.support.notes import Notes
 from conformance.support.record import At, Record, Text, extended
 
 _R = TypeVar("_R", bound=Record)
@@ -186,8 +185,8 @@ def show(clause_id: str) -> ShownClause:
 
 
 def run(
-    what: Sequence[str], algorithms: Sequence[str], choice: Choice, *, mutant: str | None, trials: int, first_seed: int,
-    most_trials: int | None, results: str, workers: int | None, record: bool, notes: Notes, confirms: bool = True,
+    what: Sequence[str], algorithms: Sequence[str], choice: Choice, means: Means, *, mutant: str | None, trials: int,
+    first_seed: int, most_trials: int | None, record: bool, confirms: bool = True,
 ) -> ClauseVerdicts:  # fmt: skip
     """Judge a stack by clauses, which are given by id or by specification. Raises UserError.
 
@@ -218,10 +217,10 @@ def run(
     )  # fmt: skip
     planned.refuse_blind()
     session = Session(plan=planned, confirms=confirms)
-    findings = session.findings(source(bench, results, workers, notes, new=session.is_new))
+    findings = session.findings(source(bench, means, new=session.is_new))
     entries = [clause_record.entry(finding) for finding in findings if record and finding.scheme]
     recorded = clause_record.record(who, entries) if record else None
-    return ClauseVerdicts(findings=findings, results=results, recorded=recorded)
+    return ClauseVerdicts(findings=findings, results=str(means.results), recorded=recorded)
 
 
 def _chosen(what: Sequence[str]) -> list[Clause]:

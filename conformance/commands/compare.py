@@ -28,7 +28,7 @@ from conformance.commands.compare_result import ROLES, ComparedSide, Comparison,
 from conformance.commands.compare_sides import Results, Stack
 from conformance.commands.result import printed
 from conformance.engine import runs
-from conformance.engine.benches import Choice
+from conformance.engine.benches import Choice, Means
 from conformance.model.diagnosis import by_trial, feature_table
 from conformance.model.errors import UserError
 from conformance.model.judging import grid as grids
@@ -125,7 +125,8 @@ def of_sides(base: Stack | Results, head: Stack | Results, options: CompareOptio
     work = ComparisonWork(
         both=both, options=options, changes=[key for of in changes.values() for key in of], clauses=clauses,
         seeds=runs.seeds(trials, options.first_seed), thorough=margin is not None,
-        ends_s=None if options.budget_s is None else began_s + options.budget_s, notes=notes,
+        ends_s=None if options.budget_s is None else began_s + options.budget_s,
+        means=Means(results=options.results, workers=options.workers, notes=notes),
     )  # fmt: skip
     first, second = (
         ComparedSide(given=side.given, schemes=tuple(of[at] for of in schemes.values())) for at, side in enumerate(both)
@@ -318,7 +319,7 @@ class ComparisonWork:
     seeds: range
     #: a time of time.monotonic()
     ends_s: float | None
-    notes: Notes
+    means: Means
     #: whether each cell gets all trials, even if both sides look alike
     thorough: bool
     values: dict[Quantity, tuple[Values, Values]] = dataclasses.field(default_factory=dict)
@@ -359,8 +360,7 @@ class ComparisonWork:
             if isinstance(side, Stack)
         }
         features_of, failed, problems = compare_features.both(
-            stacks, given, algorithm, self.seeds, self.options.results, self.notes, self.options.workers, self.ends_s,
-            under=under, spent=self.spent,
+            stacks, given, algorithm, self.seeds, self.means, self.ends_s, under=under, spent=self.spent,
         )  # fmt: skip
         self.problems += problems
         before, after = (features_of[role] for role in ROLES)
@@ -419,15 +419,7 @@ class ComparisonWork:
             else:
                 under_side = {(algorithm, side.under(setting)): (algorithm, setting) for algorithm, setting in work}
                 measurements = compare_measured.measured(
-                    side.bench,
-                    list(under_side),
-                    seeds,
-                    self.options.results,
-                    self.options.workers,
-                    self.notes,
-                    left_s,
-                    role,
-                    self.spent,
+                    side.bench, list(under_side), seeds, self.means, left_s, role, self.spent
                 )
                 # The settings of the two sides may differ in sysctls; they are compared under the setting without.
                 both_sides.append(

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from conformance.commands import compare_clauses, compare_measured, tracing
 from conformance.commands.compare_measured import TrialCost
 from conformance.engine import runs
-from conformance.engine.benches import Bench
+from conformance.engine.benches import Bench, Means
 from conformance.model.diagnosis import by_trial
 from conformance.model.diagnosis.feature_table import CELLS, FEW, cells
 from conformance.model.diagnosis.flow import Flow
@@ -20,7 +20,6 @@ from conformance.model.networks.setting import Setting
 from conformance.model.studies import comparison
 from conformance.model.trials.trial import Trial
 from conformance.results.features import Features, TrialFeatures
-from conformance.support.notes import Notes
 
 #: trials of each cell that are made first, to see whether anything differs
 FIRST_LOOK = 2
@@ -33,8 +32,8 @@ Under = Mapping[str, Setting]
 
 
 def both(
-    benches: Mapping[str, Bench], given: Mapping[str, Side], algorithm: str, seeds: Sequence[int], results: str,
-    notes: Notes, workers: int | None = None, ends_s: float | None = None, *,
+    benches: Mapping[str, Bench], given: Mapping[str, Side], algorithm: str, seeds: Sequence[int], means: Means,
+    ends_s: float | None = None, *,
     under: Mapping[str, Under] = types.MappingProxyType({}), spent: TrialCost | None = None,
 ) -> tuple[dict[str, Side], dict[str, Failed], list[str]]:  # fmt: skip
     """Return ({role: Side}, {role: Failed}, problems as sentences) for the roles of `benches` and of `given`.
@@ -44,7 +43,7 @@ def both(
     traced in tracing.settings(). What is traced is added to `spent`. Raises UserError.
     """
     spent = spent or TrialCost()
-    kept, problems = Features(results), []
+    kept, problems = Features(str(means.results)), []
     failed: dict[str, Failed] = {role: {} for role in (*benches, *given)}
     looks = [list(seeds[:FIRST_LOOK]), list(seeds)]
     # The cell with few losses is traced first, because it shows beta and growth.
@@ -54,7 +53,7 @@ def both(
     for look in looks:
         differing = [cell for cell in order if look is looks[0] or not _alike(both_sides, cell)]
         plans = {role: {cell: look for cell in differing} for role in benches}
-        problems += _trace(benches, plans, under, algorithm, kept, notes, workers, ends_s, spent, failed)
+        problems += _trace(benches, plans, under, algorithm, kept, means, ends_s, spent, failed)
         for role, bench in benches.items():
             both_sides[role] = _stored(bench, algorithm, {cell: seeds for cell in order}, under[role], kept)
     return level(both_sides), failed, list(dict.fromkeys(problems))
@@ -85,8 +84,8 @@ def _alike(sides: Mapping[str, Side], cell: str) -> bool:
 
 def _trace(
     benches: Mapping[str, Bench], plans: Mapping[str, Mapping[str, Sequence[int]]], under: Mapping[str, Under],
-    algorithm: str, kept: Features, notes: Notes, workers: int | None,
-    ends_s: float | None, spent: TrialCost, failed: Mapping[str, Failed],
+    algorithm: str, kept: Features, means: Means, ends_s: float | None, spent: TrialCost,
+    failed: Mapping[str, Failed],
 ) -> list[str]:  # fmt: skip
     """Trace the planned trials that are not kept yet, and keep their features; return problems as sentences.
 
@@ -115,10 +114,10 @@ def _trace(
         kept_bar.advance(f"{roles[trial.key]} at {trial.setting.cell.id}, seed {trial.seed}")
 
     began_s = time.monotonic()
-    with notes.bar("tracing", total=total, unit="traces", budget_s=left_s) as kept_bar:
+    with means.notes.bar("tracing", total=total, unit="traces", budget_s=left_s) as kept_bar:
         kept_bar.stage(f"starting a guest for {' and one for '.join(missing)}")
         schemes = {role: (benches[role], algorithm) for role in missing}
-        traced = tracing.traced_all(schemes, missing, workers=workers, budget_s=left_s, on_flow=keep, under=under)
+        traced = tracing.traced_all(schemes, missing, workers=means.workers, budget_s=left_s, on_flow=keep, under=under)
     for name, scheme in traced.items():
         for cell, of in scheme.failed.items():
             failed[name].setdefault(cell, {}).update(of)
@@ -151,10 +150,7 @@ def side_of(trial_features: Sequence[TrialFeatures]) -> Side:
     return side
 
 
-def record(
-    bench: Bench, algorithm: str, results: str, notes: Notes, workers: int | None,
-    budget_s: float | None, first_seed: int,
-) -> None:  # fmt: skip
+def record(bench: Bench, algorithm: str, means: Means, budget_s: float | None, first_seed: int) -> None:
     """Measure an algorithm for later comparisons, with the fewest trials that can show that one of its features moved.
 
     It is traced, and then measured in networks that change.
@@ -163,8 +159,8 @@ def record(
     of_events = sum(len(compare_clauses.readings(key, comparison.MATTERS, with_clauses=False)) for key in events)
     seeds = runs.seeds(comparison.fewest_trials(len(by_trial.told(algorithm)) + of_events), first_seed)
     ends_s = None if budget_s is None else time.monotonic() + budget_s
-    _, _, problems = both({"head": bench}, {}, algorithm, seeds, results, notes, workers, ends_s)
+    _, _, problems = both({"head": bench}, {}, algorithm, seeds, means, ends_s)
     left_s = None if ends_s is None else max(ends_s - time.monotonic(), 0)
-    compare_measured.measured(bench, events, seeds, results, workers, notes, left_s, "head", TrialCost())
+    compare_measured.measured(bench, events, seeds, means, left_s, "head", TrialCost())
     for problem in problems:
-        notes.warn(f"not looked at: {problem}")
+        means.notes.warn(f"not looked at: {problem}")

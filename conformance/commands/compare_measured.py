@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from conformance.commands.measuring import answers
-from conformance.engine.benches import Bench
+from conformance.engine.benches import Bench, Means
 from conformance.engine.progress import Progress
 from conformance.model.clauses.seen import never_came
 from conformance.model.diagnosis.feature_table import FOLLOWS
@@ -15,7 +15,6 @@ from conformance.model.metrics.metric import RELATIVE_MARGIN, Metric
 from conformance.model.networks.place import Point
 from conformance.model.studies.comparison import Quantity, Tolerance, Values
 from conformance.model.trials.trial import Measurement, Outcome
-from conformance.support.notes import Notes
 
 #: outcomes of trials in cells that say what a stack does
 _SAYING = (Outcome.OK, Outcome.FAILED)
@@ -47,8 +46,8 @@ class TrialCost:
 
 
 def measured(
-    bench: Bench, work: Sequence[Key], seeds: range, results: str, workers: int | None, notes: Notes,
-    budget_s: float | None, role: str, spent: TrialCost,
+    bench: Bench, work: Sequence[Key], seeds: range, means: Means, budget_s: float | None, role: str,
+    spent: TrialCost,
 ) -> dict[Key, Sequence[Measurement]]:  # fmt: skip
     """Return the measurements of all seeds of each setting that is measured within `budget_s` seconds.
 
@@ -62,8 +61,7 @@ def measured(
         fresh = progress.fresh
 
     answered = answers(
-        planned, bench, results, workers, notes, budget_s=budget_s, compares_kernels=True, what=f"measuring {role}",
-        on_trial=count,
+        planned, bench, means, budget_s=budget_s, compares_kernels=True, what=f"measuring {role}", on_trial=count,
     )  # fmt: skip
     measurements = {answer.key: answer.measurements for answer in answered}
     spent.add(fresh, began_s)

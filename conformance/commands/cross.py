@@ -1,7 +1,6 @@
 """`conformance dev cross`: judge each algorithm by the zones of each; only the diagonal should conform."""
 
 import dataclasses
-import pathlib
 from collections.abc import Mapping, Sequence
 
 from conformance.catalogue import documents
@@ -9,14 +8,13 @@ from conformance.commands.measuring import amount, source
 from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus, of_verdicts
 from conformance.engine import benches
-from conformance.engine.benches import Choice
+from conformance.engine.benches import Choice, Means
 from conformance.model.errors import UserError
 from conformance.model.judging.question import Question
 from conformance.model.judging.session import Session, plan
 from conformance.model.judging.verdict import ALPHA, Status, Verdict, ask, overall
 from conformance.model.judging.zone import Zone, id_parts
 from conformance.model.networks.place import Cell
-from conformance.support.notes import Notes
 from conformance.support.record import Record
 
 
@@ -74,16 +72,7 @@ class Cross(Result):
         )  # fmt: skip
 
 
-def compute(
-    algorithms: Sequence[str],
-    choice: Choice,
-    *,
-    trials: int,
-    first_seed: int,
-    results: str | pathlib.Path,
-    workers: int | None,
-    notes: Notes,
-) -> Cross:
+def compute(algorithms: Sequence[str], choice: Choice, means: Means, *, trials: int, first_seed: int) -> Cross:
     """Measure every algorithm in the smoke cells of all, and judge each by the zones of each. Raises UserError."""
     bench = benches.find(choice)
     zones = {
@@ -93,8 +82,8 @@ def compute(
     questions = _questions(zones)
     # The zones of one algorithm give one overall verdict on another, so their questions are one family.
     planned = plan(questions, trials=trials, first_seed=first_seed, family=_pair)
-    notes.say(f"cross: {bench.adapter.name}, {', '.join(algorithms)}: {amount(planned)}")
-    findings = Session(plan=planned, confirms=False).findings(source(bench, results, workers, notes))
+    means.notes.say(f"cross: {bench.adapter.name}, {', '.join(algorithms)}: {amount(planned)}")
+    findings = Session(plan=planned, confirms=False).findings(source(bench, means))
     judged = {finding.name: finding.verdict for finding in findings}
     return Cross(
         algorithms=tuple(algorithms),

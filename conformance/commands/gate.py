@@ -24,7 +24,7 @@ from conformance.commands.measuring import source
 from conformance.commands.result import Result, printed
 from conformance.commands.status import ExitStatus, of_verdicts
 from conformance.engine import benches
-from conformance.engine.benches import Bench, Choice
+from conformance.engine.benches import Bench, Choice, Means
 from conformance.engine.workers import Executor
 from conformance.model.diagnosis.blame import Blame, NotAttributed
 from conformance.model.errors import UserError
@@ -341,6 +341,7 @@ class GateResult(Result):
 def compute(options: GateOptions, notes: Notes) -> GateResult:
     """Measure and judge a stack; `notes` shows progress. Raises UserError."""
     budget = Budget(options.budget)
+    means = Means(results=options.results, workers=options.workers, notes=notes, executor=options.executor)
     bench = benches.find(options.choice)
     known = () if options.baseline else expectations.of(bench)
     planned, zones = _plan(options, bench, known)
@@ -362,7 +363,7 @@ def compute(options: GateOptions, notes: Notes) -> GateResult:
     clauses = None
     about, ids = (tuple(zones), ()) if options.clauses else _first(options, bench, zones)
     if about:
-        clauses = _clauses(options, bench, about, ids, most, budget.share_s(_FOR_CLAUSES), notes)
+        clauses = _clauses(options, bench, about, ids, most, budget.share_s(_FOR_CLAUSES), means)
 
     measured: dict[bool, dict[Key, Sequence[Measurement]]] = {False: {}, True: {}}
     session = Session(plan=planned, known=known, confirms=options.confirm)
@@ -372,10 +373,7 @@ def compute(options: GateOptions, notes: Notes) -> GateResult:
             notes.say(f"{count(len(plan.questions), 'new violation')}: measuring again with fresh seeds")
         left_s = budget.left_s(_FOR_REPEATS if options.confirm and not plan.repeats else 0.0)
         follow = (lambda progress: None) if plan.repeats else budget.follow
-        for event in source(
-            bench, options.results, options.workers, notes, left_s=lambda: left_s, executor=options.executor,
-            on_trial=follow,
-        )(plan):  # fmt: skip
+        for event in source(bench, means, left_s=lambda: left_s, on_trial=follow)(plan):
             if isinstance(event, Answer):
                 measured[plan.repeats][event.key] = event.measurements
             yield event
@@ -453,9 +451,8 @@ def _features(
         base = compare_sides.baseline(options.baseline, bench.adapter.name, algorithms)
         return compare.of_sides(base, compare_sides.Stack(given=options.choice.stack, bench=bench), chosen, notes)
     for algorithm in algorithms:
-        compare_features.record(
-            bench, algorithm, options.results, notes, options.workers, chosen.budget_s, chosen.first_seed
-        )
+        means = Means(results=options.results, workers=options.workers, notes=notes)
+        compare_features.record(bench, algorithm, means, chosen.budget_s, chosen.first_seed)
     notes.say("features are kept beside the results; to compare them, give --baseline")
     return None
 
@@ -566,7 +563,7 @@ def by_zone(
 
 def _clauses(
     options: GateOptions, bench: Bench, algorithms: Sequence[str], what: Sequence[str], most_trials: int,
-    left_s: Callable[[], float | None], notes: Notes,
+    left_s: Callable[[], float | None], means: Means,
 ) -> Clauses:  # fmt: skip
     """Judge the clauses about these algorithms; `left_s` returns the seconds left, or None. Raises UserError.
 
@@ -578,10 +575,10 @@ def _clauses(
     planned = plan(
         questions, trials=options.trials, most_trials=most_trials, first_seed=options.first_seed, beside=every
     )
-    notes.say(f"{count(len(questions), 'clause')} in {count(len(work), 'network')}")
+    means.notes.say(f"{count(len(questions), 'clause')} in {count(len(work), 'network')}")
     session = Session(plan=planned, known=clause_record.expected(bench.adapter.name))
     findings = session.findings(
-        source(bench, options.results, options.workers, notes, new=session.is_new, left_s=left_s)
+        source(bench, dataclasses.replace(means, executor=None), new=session.is_new, left_s=left_s)
     )
     measured = {finding.name for finding in findings}
     return Clauses(findings=findings, unmeasured=tuple(q.id for q in questions if q.name not in measured))

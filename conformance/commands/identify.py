@@ -11,7 +11,7 @@ from conformance.commands.measuring import measure
 from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus, of_outcomes, worst
 from conformance.engine import benches, runs
-from conformance.engine.benches import Choice
+from conformance.engine.benches import Choice, Means
 from conformance.model.diagnosis import ranking
 from conformance.model.diagnosis.feature_table import Feature, label_of
 from conformance.model.diagnosis.ranking import Reading
@@ -23,7 +23,6 @@ from conformance.model.studies import identify as identify_model
 from conformance.model.studies.identify import IdentifyScore, Miss
 from conformance.model.studies.identify_rates import IdentificationRates, rates
 from conformance.model.trials.trial import Measurement, Outcome, Scheme
-from conformance.support.notes import Notes
 from conformance.support.record import At, Record, Text
 
 
@@ -120,17 +119,14 @@ def _cells(zones: Sequence[Zone]) -> list[Cell]:
     return list(dict.fromkeys(cell for zone in zones for cell in zone.cells))
 
 
-def compute(
-    cca: str, choice: Choice, *, trials: int, first_seed: int, results: str, workers: int | None,
-    notes: Notes,
-) -> Identified:  # fmt: skip
-    """Measure a stack and score it against every algorithm; progress goes to `notes`. Raises UserError."""
+def compute(cca: str, choice: Choice, means: Means, *, trials: int, first_seed: int) -> Identified:
+    """Measure a stack and score it against every algorithm. Raises UserError."""
     ours = zones()
     cells = _cells(ours)
     bench = benches.find(choice)
     common.require_offered(bench, cca)
     work = [(cca, documents.profile(ours[0].profile, cell)) for cell in cells]
-    measured = measure(bench, work, runs.seeds(trials, first_seed), results, workers, notes)
+    measured = measure(bench, work, runs.seeds(trials, first_seed), means)
     by_cell = {setting.cell: measurements for (_, setting), measurements in measured}
     identified = Identified(called=cca, scheme=bench.scheme(cca), cells=len(cells), trials=trials)
     for outcome in common.BAD:
@@ -150,8 +146,7 @@ def compute(
 
 
 def of_flow(
-    cca: str, choice: Choice, *, point: str, profile: str, flow: str | None, trials: int, first_seed: int,
-    workers: int | None, notes: Notes,
+    cca: str, choice: Choice, means: Means, *, point: str, profile: str, flow: str | None, trials: int, first_seed: int,
 ) -> Identified:  # fmt: skip
     """Trace a flow at a point of a scenario, and each Linux algorithm in its place; score by features.
 
@@ -164,9 +159,9 @@ def of_flow(
     known = {zone.algorithm for zone in zones()}
     roles = {"": (bench, cca)} | {name: (usual, name) for name in sorted(known) if not tracing.why_not(usual, name)}
     plan = dict.fromkeys(where, runs.seeds(trials, first_seed))
-    with notes.bar("tracing", total=trials * len(roles), unit="traces") as bar:
+    with means.notes.bar("tracing", total=trials * len(roles), unit="traces") as bar:
         traced = tracing.traced_all(
-            roles, dict.fromkeys(roles, plan), bar=bar, workers=workers, under=dict.fromkeys(roles, where),
+            roles, dict.fromkeys(roles, plan), bar=bar, workers=means.workers, under=dict.fromkeys(roles, where),
             of=of,
         )  # fmt: skip
     identified = Identified(called=cca, scheme=bench.scheme(cca), cells=1, trials=trials)
@@ -245,9 +240,7 @@ class IdentifyCounts(Result):
         return worst(tally.exit_status for tally in self.algorithms)
 
 
-def compute_check(
-    choice: Choice, *, trials: int, first_seed: int, results: str, workers: int | None, notes: Notes
-) -> IdentifyCounts:
+def compute_check(choice: Choice, means: Means, *, trials: int, first_seed: int) -> IdentifyCounts:
     """Identify every algorithm that has identify zones `trials` times, from one trial a cell; count the results.
 
     Raises UserError.
@@ -257,7 +250,7 @@ def compute_check(
     cells = _cells(ours)
     bench = benches.find(choice)
     work = [(algorithm, documents.profile(ours[0].profile, cell)) for algorithm in algorithms for cell in cells]
-    measured = measure(bench, work, runs.seeds(trials, first_seed), results, workers, notes)
+    measured = measure(bench, work, runs.seeds(trials, first_seed), means)
     by_algorithm = {(algorithm, setting.cell): measurements for (algorithm, setting), measurements in measured}
     tallies = []
     for algorithm in algorithms:

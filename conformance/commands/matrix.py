@@ -5,7 +5,6 @@ The verdict is on the smoke cells of its zones, or on a grid.
 
 import collections
 import dataclasses
-import pathlib
 import statistics
 import types
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from conformance.commands import common
 from conformance.commands.measuring import source
 from conformance.commands.result import Result
 from conformance.engine import benches
-from conformance.engine.benches import Choice
+from conformance.engine.benches import Choice, Means
 from conformance.lab import manifest
 from conformance.lab.manifest import Manifest
 from conformance.model.errors import UserError
@@ -31,7 +30,6 @@ from conformance.model.networks.place import Cell
 from conformance.model.trials.trial import Measurement, Outcome
 from conformance.reporting.text.overview import words
 from conformance.support.console import count
-from conformance.support.notes import Notes
 
 #: where an algorithm without a zone is measured, to show that it runs
 _ANY_CELL = Cell(10, 20, 0)
@@ -71,16 +69,14 @@ class Matrix(Result):
 def compute(
     stacks: Sequence[str],
     choice: Choice,
+    means: Means,
     *,
     grid: str | None,
     trials: int,
     most_trials: int,
-    results: str | pathlib.Path,
-    workers: int | None,
-    notes: Notes,
     first_seed: int = seeds.JUDGED,
 ) -> Matrix:
-    """Measure and judge `stacks`, or all that ship if it is empty. Progress goes to `notes`. Raise UserError.
+    """Measure and judge `stacks`, or all that ship if it is empty. Raise UserError.
 
     As in a session of pytest, an unclear cell gets up to `most_trials`, and violations that are not known deviations
     are repeated with fresh seeds.
@@ -89,7 +85,7 @@ def compute(
     rows: list[MatrixRow] = []
     for about in [manifest.read(stack) for stack in stacks] or manifest.shipped():
         if about.offered():
-            rows += _rows(about, stacks, choice, wanted, (trials, most_trials), first_seed, results, workers, notes)
+            rows += _rows(about, stacks, choice, wanted, (trials, most_trials), first_seed, means)
     return Matrix(grid=grid, rows=tuple(rows))
 
 
@@ -100,9 +96,7 @@ def _rows(
     wanted: Sequence[Cell] | None,
     trials: tuple[int, int],
     first_seed: int,
-    results: str | pathlib.Path,
-    workers: int | None,
-    notes: Notes,
+    means: Means,
 ) -> Iterator[MatrixRow]:
     name = next((s for s in stacks if manifest.read(s) == about), about.name)
     try:
@@ -115,12 +109,12 @@ def _rows(
             )
         return
     plan = _plan(about, bench.profile, wanted, trials, first_seed)
-    notes.say(f"{about.name}: {count(len(about.offered()), 'algorithm')}, {count(len(plan.work), 'cell')}")
+    means.notes.say(f"{about.name}: {count(len(about.offered()), 'algorithm')}, {count(len(plan.work), 'cell')}")
     known = expectations.of(bench)
     session = Session(plan=plan, known=known)
     measured: dict[str, dict[Key, Sequence[Measurement]]] = collections.defaultdict(dict)
     verdicts: dict[str, list[Verdict]] = collections.defaultdict(list)
-    for event in session.events(source(bench, results, workers, notes, new=session.is_new)):
+    for event in session.events(source(bench, means, new=session.is_new)):
         if isinstance(event, Answer):
             measured[event.algorithm][event.key] = event.measurements
         elif isinstance(event, Finding):

@@ -1,19 +1,16 @@
 """Execute a command's plan: show a progress bar, and write measurements to a results file."""
 
-import pathlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from conformance.engine import unused
-from conformance.engine.benches import Bench
+from conformance.engine.benches import Bench, Means
 from conformance.engine.execute import execute
 from conformance.engine.progress import Progress
-from conformance.engine.workers import Executor
 from conformance.model.judging.question import Key
 from conformance.model.judging.session import Answer, Event, Judged, Plan, Source, plan
 from conformance.model.trials.trial import Measurement
 from conformance.results.store import Store
 from conformance.support.console import count
-from conformance.support.notes import Notes
 
 
 def amount(plan: Plan) -> str:
@@ -26,12 +23,9 @@ def amount(plan: Plan) -> str:
 def answers(
     plan: Plan,
     bench: Bench,
-    results: str | pathlib.Path,
-    workers: int | None,
-    notes: Notes,
+    means: Means,
     *,
     budget_s: float | None = None,
-    executor: Callable[[], Executor] | None = None,
     compares_kernels: bool = False,
     new: Callable[[Judged], bool] = lambda judged: False,
     what: str = "measuring",
@@ -45,29 +39,27 @@ def answers(
     that repeat it with fresh seeds are made in the same guests and kept in the file. `what` stands before the bar.
     `on_trial` is called with the run's Progress after each trial.
     """
-    kept = Store(results)
+    kept = Store(means.results)
     for line in () if compares_kernels else unused.lines(plan, bench, kept):
-        notes.say(line)
-    with notes.bar(what, budget_s=budget_s) as bar:
+        means.notes.say(line)
+    with means.notes.bar(what, budget_s=budget_s) as bar:
 
         def follow(progress: Progress) -> None:
             bar.follow(progress)
             on_trial(progress)
 
         yield from execute(
-            plan, bench, kept, workers=workers, executor=executor, on_trial=follow, budget_s=budget_s, new=new
-        )
+            plan, bench, kept, workers=means.workers, executor=means.executor, on_trial=follow, budget_s=budget_s,
+            new=new,
+        )  # fmt: skip
 
 
 def source(
     bench: Bench,
-    results: str | pathlib.Path,
-    workers: int | None,
-    notes: Notes,
+    means: Means,
     *,
     new: Callable[[Judged], bool] = lambda judged: False,
     left_s: Callable[[], float | None] = lambda: None,
-    executor: Callable[[], Executor] | None = None,
     on_trial: Callable[[Progress], None] = lambda progress: None,
 ) -> Source:
     """Return the Source that measures what a Plan asks for; see answers().
@@ -78,7 +70,7 @@ def source(
     def events(plan: Plan) -> Iterator[Event]:
         measured: dict[Key, Sequence[Measurement]] = {}
         for answer in answers(
-            plan, bench, results, workers, notes, budget_s=left_s(), executor=executor, on_trial=on_trial,
+            plan, bench, means, budget_s=left_s(), on_trial=on_trial,
             new=(lambda judged: False) if plan.repeats else new,
         ):  # fmt: skip
             yield answer
@@ -90,19 +82,12 @@ def source(
 
 
 def measure(
-    bench: Bench,
-    work: Iterable[Key],
-    seeds: range,
-    results: str | pathlib.Path,
-    workers: int | None,
-    notes: Notes,
-    *,
-    compares_kernels: bool = False,
+    bench: Bench, work: Iterable[Key], seeds: range, means: Means
 ) -> Iterator[tuple[Key, Sequence[Measurement]]]:
     """Measure each (algorithm, setting) of `work` with all `seeds`; yield (key, measurements) as they are completed.
 
-    No zone judges them. `compares_kernels`: see answers(). Raise UserError.
+    No zone judges them. Raise UserError.
     """
     planned = plan(trials=len(seeds), first_seed=seeds[0], work=work)
-    for answer in answers(planned, bench, results, workers, notes, compares_kernels=compares_kernels):
+    for answer in answers(planned, bench, means):
         yield answer.key, answer.measurements

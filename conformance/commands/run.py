@@ -1,7 +1,7 @@
 """`conformance run`: measure an algorithm over a grid without pytest, judge it by its zones, and make heatmaps."""
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from conformance.catalogue import documents
@@ -10,8 +10,7 @@ from conformance.commands.measuring import amount, source
 from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus, of_outcomes, of_verdicts, worst
 from conformance.engine import benches
-from conformance.engine.benches import Choice
-from conformance.engine.workers import Executor
+from conformance.engine.benches import Choice, Means
 from conformance.model.errors import UserError
 from conformance.model.judging import seeds
 from conformance.model.judging.session import Answer, Finding, Session, by_zone, plan
@@ -53,19 +52,16 @@ class MeasuredGrid(Result):
 def compute(
     algorithm: str,
     choice: Choice,
+    means: Means,
     *,
     grid: str,
     trials: int,
     most_trials: int,
-    results: str,
     profile: str | None,
     overrides: Mapping[str, Any],
     first_seed: int = seeds.JUDGED,
-    workers: int | None,
-    notes: Notes,
-    executor: Callable[[], Executor] | None = None,
 ) -> MeasuredGrid:
-    """Measure an algorithm over a grid, and judge it where zones apply; progress and errors go to `notes`.
+    """Measure an algorithm over a grid, and judge it where zones apply.
 
     `overrides`: see documents.profile(). Raise UserError.
     """
@@ -86,19 +82,19 @@ def compute(
         work=[(algorithm, setting) for setting in settings],
     )  # fmt: skip
     if len(cells) > 1:
-        notes.say(f"run: {bench.adapter.name}, {algorithm}: {amount(planned)}")
+        means.notes.say(f"run: {bench.adapter.name}, {algorithm}: {amount(planned)}")
     measured: dict[Setting, Sequence[Measurement]] = {}
     findings: list[Finding] = []
     session = Session(plan=planned, confirms=False)
-    for event in session.events(source(bench, results, workers, notes, executor=executor)):
+    for event in session.events(source(bench, means)):
         if isinstance(event, Answer):
             measured[event.setting] = event.measurements
-            _complain(notes, event.setting.cell, event.measurements)
+            _complain(means.notes, event.setting.cell, event.measurements)
         elif isinstance(event, Finding):
             findings.append(event)
     measurements = [m for setting in settings for m in measured[setting]]
     series = heatmaps.all_series(measurements, planned=by_zone(findings))
-    return MeasuredGrid(series=tuple(series), results=results, not_judged=not_judged)
+    return MeasuredGrid(series=tuple(series), results=str(means.results), not_judged=not_judged)
 
 
 def _zones(algorithm: str, setting: Setting) -> tuple[list[Zone], str | None]:

@@ -6,7 +6,7 @@ Points that have zones are judged by them, all in one family.
 import collections
 import dataclasses
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from conformance.catalogue import documents, scenarios
@@ -15,8 +15,7 @@ from conformance.commands.measuring import source
 from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus, of_outcomes, of_verdicts, worst
 from conformance.engine import benches
-from conformance.engine.benches import Choice
-from conformance.engine.workers import Executor
+from conformance.engine.benches import Choice, Means
 from conformance.lab import job
 from conformance.model.errors import UserError
 from conformance.model.judging.question import Question
@@ -29,7 +28,6 @@ from conformance.model.networks.scenario import Scenario
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement, Outcome
 from conformance.support import limits
-from conformance.support.notes import Notes
 from conformance.support.record import At, Record, Text, extended
 
 #: name of all judged flows together, if they are in more than one group
@@ -156,18 +154,15 @@ def run(
     what: str,
     algorithm: str,
     choice: Choice,
+    means: Means,
     *,
     points: Sequence[str],
     grid: str | None,
     alone: str | None,
     trials: int,
     first_seed: int,
-    results: str,
-    workers: int | None,
-    notes: Notes,
-    executor: Callable[[], Executor] | None = None,
 ) -> ScenarioResults:
-    """Run a scenario at a point or over a grid of points; progress goes to `notes`. Raise UserError."""
+    """Run a scenario at a point or over a grid of points. Raise UserError."""
     scenario = scenarios.find(what)
     chosen = list(_chosen(scenario, points, grid))
     compared = _point(scenario, [alone]) if alone is not None else None
@@ -187,9 +182,7 @@ def run(
         _questions(algorithm, settings.values()), trials=trials, first_seed=first_seed,
         work=[(algorithm, setting) for setting in settings.values()],
     )  # fmt: skip
-    events = list(
-        Session(plan=planned, confirms=False).events(source(bench, results, workers, notes, executor=executor))
-    )
+    events = list(Session(plan=planned, confirms=False).events(source(bench, means)))
     measured = {event.setting: event.measurements for event in events if isinstance(event, Answer)}
     verdicts: dict[Point, list[Verdict]] = collections.defaultdict(list)
     for event in events:
@@ -202,7 +195,7 @@ def run(
         trials=trials,
         points=tuple(ran[point] for point in chosen),
         alone=None if compared is None else ran[compared],
-        results=results,
+        results=str(means.results),
     )
 
 

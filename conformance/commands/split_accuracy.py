@@ -11,14 +11,13 @@ from conformance.commands.measuring import measure
 from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus, of_outcomes
 from conformance.engine import benches, runs
-from conformance.engine.benches import Choice
+from conformance.engine.benches import Choice, Means
 from conformance.lab import proxy as proxies
 from conformance.model.errors import UserError
 from conformance.model.networks.place import Cell, end_to_end
 from conformance.model.split import accuracy, split_paths
 from conformance.model.split.accuracy import Accuracy, Panel
 from conformance.model.trials.trial import Measurement, Outcome
-from conformance.support.notes import Notes
 from conformance.support.record import Record
 
 #: a path in a Panel: (row, column)
@@ -115,10 +114,10 @@ class SplitAccuracy(Result):
 
 
 def compute(
-    algorithms: Sequence[str], choice: Choice, *, proxy: str, queue_sized_by: str, trials: int, results: str,
-    workers: int | None, profile: str | None, notes: Notes,
+    algorithms: Sequence[str], choice: Choice, means: Means, *, proxy: str, queue_sized_by: str, trials: int,
+    profile: str | None,
 ) -> SplitAccuracy:  # fmt: skip
-    """Measure the paths, and each segment alone, and compare; progress goes to `notes`. Raises UserError.
+    """Measure the paths, and each segment alone, and compare. Raises UserError.
 
     Without a proxy, the paths are measured end to end, and predicted from the single cell that they amount to.
     """
@@ -146,7 +145,7 @@ def compute(
     measured: dict[Any, float | None] = {}
     problems: set[common.Trouble] = set()
     spent_s = 0.0
-    for (algorithm, setting), measurements in measure(bench, work, runs.seeds(trials), results, workers, notes):
+    for (algorithm, setting), measurements in measure(bench, work, runs.seeds(trials), means):
         measured[algorithm, setting] = _throughput(measurements)
         spent_s += sum(m.host.get("wall_s", 0) for m in measurements)
         problems |= {

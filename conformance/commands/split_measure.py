@@ -10,14 +10,13 @@ from conformance.commands.measuring import measure
 from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus, of_outcomes
 from conformance.engine import benches, runs
-from conformance.engine.benches import Choice
+from conformance.engine.benches import Choice, Means
 from conformance.lab import proxy as proxies
 from conformance.model.judging import seeds, statistics
 from conformance.model.networks.place import parse_path
 from conformance.model.networks.setting import Setting
 from conformance.model.split import split_paths
 from conformance.model.trials.trial import Measurement, Outcome, Scheme
-from conformance.support.notes import Notes
 
 #: bandwidth of the representative paths that zones have (split_zone.py: those of the smallest grid)
 _BANDWIDTH_MBPS = 10
@@ -93,9 +92,9 @@ class MeasuredPaths(Result):
 
 
 def compute(
-    algorithm: str, paths: Sequence[str], choice: Choice, *, proxy: str, proxy_options: Mapping[str, Any],
-    queue_sized_by: str, overrides: Mapping[str, Any], trials: int, results: str, workers: int | None,
-    profile: str | None, notes: Notes, first_seed: int = seeds.JUDGED,
+    algorithm: str, paths: Sequence[str], choice: Choice, means: Means, *, proxy: str,
+    proxy_options: Mapping[str, Any], queue_sized_by: str, overrides: Mapping[str, Any], trials: int,
+    profile: str | None, first_seed: int = seeds.JUDGED,
 ) -> MeasuredPaths:  # fmt: skip
     """Measure each of `paths` (ids such as 10mbps-20ms-0pct+50mbps-60ms-1pct, the client's segment first).
 
@@ -112,9 +111,7 @@ def compute(
         for pair in dict.fromkeys(segments)
     ]
     work = [(algorithm, setting) for setting in settings]
-    measurements = {
-        key[1]: ms for key, ms in measure(bench, work, runs.seeds(trials, first_seed), results, workers, notes)
-    }
+    measurements = {key[1]: ms for key, ms in measure(bench, work, runs.seeds(trials, first_seed), means)}
     return MeasuredPaths(
         scheme=bench.scheme(algorithm), proxy=through.program if through else None, trials=trials,
         paths=tuple(MeasuredPath(setting=setting, measurements=tuple(measurements[setting])) for setting in settings),

@@ -2,7 +2,7 @@
 
 import dataclasses
 import pathlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated
 
 from conformance.catalogue import references, studies
@@ -11,8 +11,7 @@ from conformance.commands.measuring import answers
 from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus, of_outcomes, worst
 from conformance.engine import benches
-from conformance.engine.benches import Bench, Choice
-from conformance.engine.workers import Executor
+from conformance.engine.benches import Bench, Choice, Means
 from conformance.kernel import store as kernels
 from conformance.lab import job, kernel_variant
 from conformance.model.errors import UserError
@@ -161,17 +160,7 @@ def _claim(claim: Claim, judged: JudgedClaim) -> ClaimRecord:
     )  # fmt: skip
 
 
-def run(
-    what: str,
-    tier: str,
-    *,
-    trials: int | None,
-    first_seed: int,
-    results: str,
-    workers: int | None,
-    notes: Notes,
-    executor: Callable[[], Executor] | None = None,
-) -> StudyState:
+def run(what: str, tier: str, means: Means, *, trials: int | None, first_seed: int) -> StudyState:
     """Measure those points of a tier that the results file lacks, and judge all claims. Raise UserError."""
     study = studies.find(what)
     chosen = study.points[tier]
@@ -184,7 +173,7 @@ def run(
         benched.setdefault((choice, trials or study.trials_at(point, tier)), []).append(point)
     for (choice, number), study_points in benched.items():
         try:
-            _make_variant(study, choice.kernel, notes)
+            _make_variant(study, choice.kernel, means.notes)
             bench = benches.find(choice)
         except UserError as error:
             why_not |= dict.fromkeys(study_points, str(error))
@@ -192,7 +181,7 @@ def run(
         why_not |= _too_large(study, study_points)
         work = _work(study, [point for point in study_points if point not in why_not])
         planned = plan(trials=number, first_seed=first_seed, work=work)
-        for answer in answers(planned, bench, results, workers, notes, executor=executor):
+        for answer in answers(planned, bench, means):
             measured |= dict.fromkeys(work[answer.key], answer.measurements)
         schemes |= dict.fromkeys(_schemes(bench, work))
     failed = of_outcomes(measurement.outcome for measurements in measured.values() for measurement in measurements)
@@ -200,7 +189,7 @@ def run(
     return StudyState(
         study=study, tier=tier, judgment=outcome.judge(study, measured, why_not, known),
         points=len(study.points["full"]), measured=outcome.known(measured),
-        referenced=outcome.referenced(measured, known), schemes=tuple(schemes), results=results,
+        referenced=outcome.referenced(measured, known), schemes=tuple(schemes), results=str(means.results),
         failed=failed if failed is ExitStatus.ERROR else ExitStatus.DONE,
     )  # fmt: skip
 

@@ -28,7 +28,7 @@ from conformance.commands.result import Result, printed
 from conformance.commands.status import ExitStatus
 from conformance.commands.tracing import Traced
 from conformance.engine import benches, runs
-from conformance.engine.benches import Bench, Choice
+from conformance.engine.benches import Bench, Choice, Means
 from conformance.lab import job
 from conformance.model.clauses import changes as clause_changes
 from conformance.model.clauses.changes import NETWORKS, Changed
@@ -439,22 +439,19 @@ def look_at_changes(
 ) -> dict[str, Changed]:
     """Return {role: what was seen} for {role: (Bench, algorithm)}. Raises UserError."""
     with tempfile.TemporaryDirectory(prefix="conformance-changes-") as folder:
-        return {
-            role: seen(bench, algorithm, seeds, pathlib.Path(folder, f"{role}.jsonl"), workers, notes)
-            for role, (bench, algorithm) in schemes.items()
+        means = {
+            role: Means(results=pathlib.Path(folder, f"{role}.jsonl"), workers=workers, notes=notes) for role in schemes
         }
+        return {role: seen(*scheme, seeds, means[role]) for role, scheme in schemes.items()}
 
 
-def seen(
-    bench: Bench, algorithm: str, seeds: range, results: pathlib.Path, workers: int | None,
-    notes: Notes,
-) -> Changed:  # fmt: skip
+def seen(bench: Bench, algorithm: str, seeds: range, means: Means) -> Changed:
     """Return what was seen of an algorithm; trials in the results file are not made again. Raises UserError."""
     names = {clauses.setting(network): name for name, network in NETWORKS.items()}
     sightings: dict[str, dict[int, View]] = {}
     problems = []
     work = [(algorithm, setting) for setting in names]
-    for (_, setting), measurements in measure(bench, work, seeds, results, workers, notes):
+    for (_, setting), measurements in measure(bench, work, seeds, means):
         for measurement in measurements:
             try:
                 sightings.setdefault(names[setting], {})[measurement.trial.seed] = View.of(measurement)

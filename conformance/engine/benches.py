@@ -2,8 +2,10 @@
 
 import dataclasses
 import functools
+import pathlib
 import shlex
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from conformance.catalogue import documents
 from conformance.kernel import store as kernels
@@ -13,6 +15,10 @@ from conformance.lab.room import ROOM, Room
 from conformance.model.errors import UserError
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Scheme, Trial
+from conformance.support.notes import Notes
+
+if TYPE_CHECKING:
+    from conformance.engine.workers import Executor
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +48,19 @@ class Choice:
         repeated = given.pop("source", ())
         words = [*given.items(), *(("source", text) for text in repeated)]
         return "".join(f" --{name.replace('_', '-')} {shlex.quote(value)}" for name, value in words)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """With what a command measures: the results file, how many guests run at a time, and who hears how far it is.
+
+    `workers`: None for one on each core. `executor` makes trials elsewhere (conformance/engine/workers.py).
+    """
+
+    results: str | pathlib.Path
+    notes: Notes
+    workers: int | None = None
+    executor: "Callable[[], Executor] | None" = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from collections.abc import Collection
 
 from conformance.commands.measuring import source
 from conformance.engine import benches
+from conformance.engine.benches import Means
 from conformance.model.judging import session
 from conformance.model.judging.verdict import Verdict
 from conformance.reporting.text.progress import ConsoleNotes
@@ -22,6 +23,7 @@ def repeated(option: Options, names: Collection[Name]) -> dict[Name, Verdict]:
     questions = [case.question for case in cases(option) if case.question.name in names]
     notes = ConsoleNotes(Console())
     notes.say(f"{count(len(questions), 'new violation')}: measuring again with fresh seeds")
-    measure = source(benches.find(chosen(option)), option.results, option.workers, notes)
+    means = Means(results=option.results, workers=option.workers, notes=notes)
+    measure = source(benches.find(chosen(option)), means)
     answers = session.repeats(plan_of(questions, option), questions, measure)
     return {answer.question.name: answer.verdict for answer in answers}

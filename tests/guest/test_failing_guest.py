@@ -71,7 +71,8 @@ def findings(tmp_path):
         zone = documents.zone_of("cubic", profile="atc25")
         session = Session(plan=plan([ask(zone, documents.profile("atc25", PLACE))], trials=5, most_trials=20))
         kept = tmp_path / f"{kind}.jsonl"
-        (finding,) = session.findings(source(bench, kept, 2, ConsoleNotes(Console()), new=session.is_new))
+        means = benches.Means(results=kept, workers=2, notes=ConsoleNotes(Console()))
+        (finding,) = session.findings(source(bench, means, new=session.is_new))
         return finding, store.read(kept)
 
     return judge

@@ -50,10 +50,8 @@ def test_a_kernel_with_another_bbr_is_unsupported_and_says_so():
 
 def identified(cca, tmp_path, stack="linux-tcp"):
     console = rich.console.Console(record=True, width=200, markup=False)
-    found = identify.compute(
-        cca, benches.Choice(stack=stack), trials=1, first_seed=500, results=tmp_path / "r.jsonl", workers=None,
-        notes=ConsoleNotes(console),
-    )  # fmt: skip
+    means = benches.Means(results=tmp_path / "r.jsonl", notes=ConsoleNotes(console))
+    found = identify.compute(cca, benches.Choice(stack=stack), means, trials=1, first_seed=500)
     studies.show_identified(found, console)
     return found.exit_status, console.export_text()
 

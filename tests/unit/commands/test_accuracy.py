@@ -106,8 +106,8 @@ def run(monkeypatch, tmp_path, results, proxy="splitter"):
     monkeypatch.setattr(split_accuracy, "measure", measure)
     console = Console(width=200, file=io.StringIO())
     found = split_accuracy.compute(
-        ["cubic"], benches.Choice(), proxy=proxy, queue_sized_by="path", trials=20, results="", workers=None,
-        profile=None, notes=ConsoleNotes(console),
+        ["cubic"], benches.Choice(), benches.Means(results="", notes=ConsoleNotes(console)), proxy=proxy,
+        queue_sized_by="path", trials=20, profile=None,
     )  # fmt: skip
     schema.check("split-accuracy", printed(found), "split-accuracy")
     assert list(split_charts.write(found.panels, tmp_path))
@@ -199,8 +199,8 @@ def test_without_paths_those_of_the_zones_are_measured(monkeypatch):
     )
     console = Console(width=200, file=io.StringIO())
     found = split_measure.compute(
-        "cubic", [], benches.Choice(), proxy="splitter", proxy_options={}, queue_sized_by="path", overrides={},
-        trials=3, results="", workers=None, profile=None, notes=ConsoleNotes(console),
+        "cubic", [], benches.Choice(), benches.Means(results="", notes=ConsoleNotes(console)), proxy="splitter",
+        proxy_options={}, queue_sized_by="path", overrides={}, trials=3, profile=None,
     )  # fmt: skip
     split.show_paths_measured(found, console)
     named = [row.split("│")[1].strip() for row in console.file.getvalue().splitlines() if "pct" in row]
@@ -219,8 +219,8 @@ def test_measure_shows_each_path(monkeypatch):
     monkeypatch.setattr(split_measure, "measure", lambda b, work, *_: [(key, results(key[1])) for key in work])
     console = Console(width=200, file=io.StringIO())
     found = split_measure.compute(
-        "cubic", paths, benches.Choice(), proxy="none", proxy_options={}, queue_sized_by="segment", overrides={},
-        trials=3, results="", workers=None, profile=None, notes=ConsoleNotes(console),
+        "cubic", paths, benches.Choice(), benches.Means(results="", notes=ConsoleNotes(console)), proxy="none",
+        proxy_options={}, queue_sized_by="segment", overrides={}, trials=3, profile=None,
     )  # fmt: skip
     split.show_paths_measured(found, console)
     schema.check("split-measure", printed(found), "split-measure")

@@ -91,12 +91,8 @@ def world(monkeypatch, tmp_path):
             return fake_room.bench_of(room, adapter, Bench, choice=choice)
 
         monkeypatch.setattr(benches, "find", bench)
-        return {
-            "choice": benches.Choice(stack="fake"),
-            "results": tmp_path / "r.jsonl",
-            "workers": 1,
-            "notes": RecordedNotes(),
-        }
+        means = benches.Means(results=tmp_path / "r.jsonl", workers=1, notes=RecordedNotes())
+        return {"choice": benches.Choice(stack="fake"), "means": means}
 
     return make
 
@@ -131,8 +127,8 @@ def test_cross(world, changes, status, words):
     found = cross.compute(BBR, trials=5, first_seed=1, **shared)
     assert found.exit_status == status
     schema.check("cross", printed(found), "cross")
-    dev.show_crossed(found, shared["notes"].console)
-    said = shared["notes"].console.export_text()
+    dev.show_crossed(found, shared["means"].notes.console)
+    said = shared["means"].notes.console.export_text()
     assert words in said and " trials\n" in said.partition("cross: fake, bbrv1, bbrv2, bbrv3: ")[2]
 
 
@@ -181,14 +177,16 @@ def test_a_name_that_the_stack_does_not_offer_is_refused_before_anything_is_writ
         identify.compute("cubik", trials=1, first_seed=1, **shared)
     with refused:
         compare.compute("@a", "@b", *asked(shared, algorithms=("cubik",)))
-    assert not shared["results"].exists()
+    assert not shared["means"].results.exists()
 
 
 def asked(shared, **changes):
     """Return the options that the command line would make, without features, because these tests boot no guests."""
     options = {"algorithms": ("cubic",), "grid": "10mbps-20ms-0pct,10mbps-20ms-1pct", "features": False, **changes}
-    kept = {name: shared[name] for name in ("choice", "results", "workers")}
-    return compare.CompareOptions(**kept, **options), shared["notes"]
+    means = shared["means"]
+    return compare.CompareOptions(
+        choice=shared["choice"], results=means.results, workers=means.workers, **options
+    ), means.notes
 
 
 @pytest.mark.parametrize(
@@ -213,7 +211,7 @@ def test_compare(world, changes, status, words):
     assert words in shown(compared.show, found)
     assert words.split(": ")[0] in compared.render(found)
     # Both sides share a results file. Results of one kernel are not used for the other by intent, so nothing is said.
-    assert "stored results" not in shared["notes"].console.export_text()
+    assert "stored results" not in shared["means"].notes.console.export_text()
     schema.check("compare", printed(found), "compare")
 
 
@@ -493,7 +491,7 @@ def test_the_same_cells_under_another_profile(world, grid):
 def test_of_a_results_file_one_profile_is_compared(world, tmp_path):
     shared = world(shift={"a": 1.0, "b": 0.8})
     compare.compute("@a", "@b", *asked(shared))
-    shared["results"].rename(tmp_path / "both.jsonl")
+    shared["means"].results.rename(tmp_path / "both.jsonl")
     lines = store.read(tmp_path / "both.jsonl")
     files = []
     for kernel in ("a", "b"):
@@ -552,7 +550,7 @@ def test_a_sysctl_is_set_for_its_side_alone_and_makes_another_side_of_one_build(
     found = compare.compute("@a", "@a", options, notes)
     assert not found.same_build and len(found.compared) == 4
     assert [side.given for side in found.sides] == ["@a", "@a net.ipv4.tcp_tso_rtt_log=9"]
-    kept = [m.trial.setting for m in store.read(shared["results"])]
+    kept = [m.trial.setting for m in store.read(shared["means"].results)]
     cells = {setting.cell.id for setting in kept}
     set_to = {(s.cell.id, dict(s.sysctls)["net.ipv4.tcp_tso_rtt_log"]) for s in (*kept, *traced["head"].values())}
     assert {(cell, value) for cell in cells for value in ("0", "9")} <= set_to
@@ -607,7 +605,7 @@ def test_one_build_on_one_kernel_is_not_measured(world):
     found = compare.compute("@a", "fake@a", *asked(shared))
     assert found.same_build == ("cubic",) and found.exit_status == 0
     assert "the same build on the same kernel" in shown(compared.show, found)
-    assert not shared["results"].exists()
+    assert not shared["means"].results.exists()
     schema.check("compare", printed(found), "compare")
 
 

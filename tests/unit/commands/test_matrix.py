@@ -66,8 +66,8 @@ def shown(monkeypatch, tmp_path):
 
 def table(tmp_path, grid=None, most=20):
     console = rich.console.Console(record=True, width=250, markup=False)
-    arguments = {"grid": grid, "trials": 5, "most_trials": most, "results": tmp_path / "r.jsonl", "workers": 1}
-    found = matrix.compute(["ngtcp2"], benches.Choice(), notes=ConsoleNotes(console), **arguments)
+    means = benches.Means(results=tmp_path / "r.jsonl", workers=1, notes=ConsoleNotes(console))
+    found = matrix.compute(["ngtcp2"], benches.Choice(), means, grid=grid, trials=5, most_trials=most)
     assert found.exit_status == 0
     schema.check("matrix", printed(found), "matrix")
     overview.show(found, console)

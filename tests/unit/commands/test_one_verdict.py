@@ -134,8 +134,8 @@ def test_cross_settles_each_family_by_holm(tmp_path, monkeypatch):
 
     fake_room.install("good", Outside)
     found = cross.compute(
-        ["cubic"], benches.Choice(), trials=5, first_seed=1001, results=tmp_path / "r.jsonl", workers=1,
-        notes=ConsoleNotes(Console()),
+        ["cubic"], benches.Choice(), benches.Means(results=tmp_path / "r.jsonl", notes=ConsoleNotes(Console())),
+        trials=5, first_seed=1001,
     )  # fmt: skip
     assert [one.status for one in found.verdicts["cubic", "cubic"]] == [Status.VIOLATES] * 2
 

@@ -564,11 +564,11 @@ def test_a_flow_of_a_scenario_is_compared_with_references_in_its_place(tmp_path,
     monkeypatch.setattr(tracing, "traced_all", traced_all)
     notes = ConsoleNotes(rich.console.Console(record=True))
     where = {"point": "flows=2", "profile": "fairness", "flow": "test/1"}
-    usual = {"trials": 1, "first_seed": 1, "workers": 1, "notes": notes, **where}
-    report = why.compute("reno", STACK, target=None, changes=False, **usual)
+    usual = {"trials": 1, "first_seed": 1, **where}
+    report = why.compute("reno", STACK, target=None, changes=False, workers=1, notes=notes, **usual)
     shown = {place for one in report.suspects for place, *_ in report.pcap_s(one.evidence[0])}
     assert shown == {"flows=2"}
-    found = identify.of_flow("reno", STACK, **usual)
+    found = identify.of_flow("reno", STACK, benches.Means(results="", workers=1, notes=notes), **usual)
     best, *others = found.scores
     assert best.share == 1 and next(score for score in others if score.algorithm == "cubic").share < 1
     schema.check("identify", printed(found), "identify")

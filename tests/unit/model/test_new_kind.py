@@ -67,8 +67,8 @@ def measure(monkeypatch, tmp_path):
 
     def call(kind, session):
         fake_room.install(kind)
-        measured = source(benches.find(), tmp_path / f"{kind}.jsonl", 1, ConsoleNotes(Console()), new=session.is_new)
-        return list(session.events(measured))
+        means = benches.Means(results=tmp_path / f"{kind}.jsonl", workers=1, notes=ConsoleNotes(Console()))
+        return list(session.events(source(benches.find(), means, new=session.is_new)))
 
     return call
 
