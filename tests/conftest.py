@@ -3,6 +3,8 @@
 import hypothesis
 import pytest
 
+from conformance.engine import benches
+
 pytest_plugins = ["pytester"]
 
 # Generate the same examples every time: a test that fails now and then teaches people to run it again.
@@ -20,3 +22,9 @@ def own_cache(tmp_path, monkeypatch):
     cache = tmp_path / "cache"
     monkeypatch.setenv("CC_CONFORMANCE_CACHE", str(cache))
     return cache
+
+
+@pytest.fixture(autouse=True)
+def own_benches(monkeypatch):
+    """Undo what fake_room.install() did."""
+    monkeypatch.setattr(benches, "find", benches.find)

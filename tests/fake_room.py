@@ -104,12 +104,8 @@ def made_shared(trial, kind):
     """Return a Measurement of flows that share a network. If the kind is good, it suits the scenario's zones."""
     setting, at = trial.setting, trial.setting.point
     zones = documents.zones_for(trial.scheme.algorithm, setting)
-    usual = {
-        "jain_index": 0.9, "unequal_pct": 10.0, "harm_pct": 20.0, "share": 0.5, "fct_p50_s": 1.0, "dropped_pct": 1.0,
-        "queue_delay_p95_ms": 10.0, "utilization": 0.9,
-    }  # fmt: skip
     good = kind == "good" or (kind == "bad once" and trial.seed > seeds.FRESH)
-    value = usual | {z.metric: z.intervals[at].basis.median if good else 0.001 for z in zones}
+    value = {z.metric: z.intervals[at].basis.median if good else 0.001 for z in zones}
     return helpers.shared_measurement(trial, value)
 
 

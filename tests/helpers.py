@@ -4,6 +4,8 @@ import copy
 import dataclasses
 import json
 import math
+import threading
+import types
 
 from hypothesis import strategies as st
 
@@ -135,8 +137,16 @@ def overflows(per_min, n=5):
     }
 
 
-def shared_measurement(trial, value):
-    """Return a Measurement of flows that share a network; `value`, {metric: value}, gives all of its metrics."""
+#: metrics of flows that share a network, where a test asks for no others
+SHARED = {
+    "jain_index": 0.9, "unequal_pct": 10.0, "harm_pct": 20.0, "share": 0.5, "fct_p50_s": 1.0, "dropped_pct": 1.0,
+    "queue_delay_p95_ms": 10.0, "utilization": 0.9,
+}  # fmt: skip
+
+
+def shared_measurement(trial, value=types.MappingProxyType({})):
+    """Return a Measurement of flows that share a network; its metrics are SHARED, or those of `value`."""
+    value = SHARED | dict(value)
     network = trial.setting.network
     link, way = network.bottleneck(network.tested)
     own = [group for group in network.flows if group.judged for _ in range(group.count)]
@@ -371,3 +381,12 @@ def reference_scheme(algorithm):
 
     (reference,) = documents.zone(paths.data("zones", algorithm, "heatmap.json")).references.values()
     return reference["scheme"]
+
+
+def at_once(*functions):
+    """Call these functions at the same time, each in a thread of its own, and wait until all return."""
+    threads = [threading.Thread(target=function) for function in functions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()

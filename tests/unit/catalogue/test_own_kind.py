@@ -11,10 +11,6 @@ from conformance.model.errors import UserError
 from conformance.model.judging import zone as zones
 from conformance.model.metrics import group_metrics
 
-VALUE = {
-    "jain_index": 0.9, "unequal_pct": 10.0, "harm_pct": 20.0, "share": 0.5, "fct_p50_s": 1.0, "dropped_pct": 1.0,
-    "queue_delay_p95_ms": 10.0, "utilization": 0.9,
-}  # fmt: skip
 SCENARIO = scenarios.find("coexistence")
 BESIDE_CUBIC = SCENARIO.setting(SCENARIO.parse("buffer_bdp=2"))
 #: a setting that no shipped zone has, so a trial's others count as having an equal share there, whatever the harm
@@ -26,7 +22,7 @@ def trials(algorithm, mbps, setting=ELSEWHERE, n=20, rival="cubic", name=None, *
     made = []
     for seed in range(1, n + 1):
         trial = helpers.trial_at(setting, seed, dataclasses.replace(helpers.scheme(algorithm), **scheme))
-        m = helpers.shared_measurement(trial, VALUE)
+        m = helpers.shared_measurement(trial)
         flows = [flow if flow["judged"] else flow | {"goodput_series_mbps": [mbps] * 10} for flow in m.flows]
         names = {"test": {"name": name or algorithm}, "other": {"name": rival}}
         made.append(dataclasses.replace(m, flows=tuple(flows), evidence={"congestion_control": names}))

@@ -22,7 +22,6 @@ from conformance.support import schema
 @pytest.fixture
 def run(monkeypatch):
     """Return a function that runs `bench` with options and returns what it prints."""
-    monkeypatch.setattr(benches, "find", benches.find)
     fake_room.install("good")
     sessions = []
 

@@ -15,7 +15,6 @@ from conformance.catalogue import clause_record, clauses, deviation_record
 from conformance.cli import main
 from conformance.commands import clause as command
 from conformance.commands.result import printed
-from conformance.engine import benches
 from conformance.model.clauses.verdict import ClauseRule
 from conformance.model.judging.session import Finding
 from conformance.model.judging.verdict import Status
@@ -42,7 +41,6 @@ class Packets(fake_room.Room):
 @pytest.fixture
 def run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(benches, "find", benches.find)
 
     def call(*arguments, status=0):
         done = click.testing.CliRunner().invoke(main, ["clause", *arguments, "--format", "json"])

@@ -57,7 +57,6 @@ class Hangs(fake_room.Room):
 def run(tmp_path, monkeypatch):
     """Return a function that runs the command with a room of the given `kind`."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(benches, "find", benches.find)
     monkeypatch.setattr(why, "of_violations", lambda *_: {})
     monkeypatch.setattr(blame, "of_violations", lambda *_: {})
 
@@ -320,7 +319,7 @@ def test_smoke_cells_come_first_then_one_of_each_other_zone_then_cheap_ones_and_
     assert cheap == sorted(cheap, reverse=True)
 
 
-def test_smoke_cells_are_measured_in_order_even_if_one_of_two_guests_waits_for_a_core(tmp_path, monkeypatch):
+def test_smoke_cells_are_measured_in_order_even_if_one_of_two_guests_waits_for_a_core(tmp_path):
     """The other guest made only trials of the zone `bonded`, which were many, and none of the cells before it."""
     zones = [zone for _, zone in documents.judging("packets") if zone.algorithm == "cubic"]
     ordered = gate_order.order({"cubic": zones}, zones, grid.SMOKE)
@@ -338,7 +337,6 @@ def test_smoke_cells_are_measured_in_order_even_if_one_of_two_guests_waits_for_a
                     enough.set()
                 yield from super().run(adapter, [trials], cancelled)
 
-    monkeypatch.setattr(benches, "find", benches.find)
     fake_room.install("good", OneCore)
     asked = plan(trials=5, work=ordered.work, urgent=ordered.urgent)
     with execute.Execution(asked, benches.find(), store.Store(tmp_path / "r.jsonl"), workers=2):
@@ -860,7 +858,6 @@ def test_a_list_of_known_deviations_that_is_broken_is_found_before_anything_is_m
 
 def test_the_command_computes_and_leaves_showing_and_writing_to_its_shell(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(benches, "find", benches.find)
     fake_room.install("bad")
     asked = gate.GateOptions(
         algorithms=["cubic"], choice=benches.Choice(), results="r.jsonl", grid=CELLS, confirm=False, blame=False,

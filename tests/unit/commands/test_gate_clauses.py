@@ -12,7 +12,6 @@ from conformance.catalogue import clause_record, clauses
 from conformance.cli import main
 from conformance.commands import clause as command
 from conformance.commands import gate_budget
-from conformance.engine import benches
 from conformance.model.judging import seeds
 from conformance.support import schema
 
@@ -53,7 +52,6 @@ class CutShort(Both):
 def run(tmp_path, monkeypatch):
     """Return a function that runs the gate with one clause, and returns what it did and its gate.json."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(benches, "find", benches.find)
     monkeypatch.setattr(command, "_chosen", lambda what: [clauses.find(HALVES)])
     monkeypatch.setattr(clause_record, "path", lambda: tmp_path / "record.json")
 

@@ -15,7 +15,6 @@ from conformance.cli import main
 from conformance.commands import adapter_check, doctor, inventory, trace
 from conformance.commands.result import printed
 from conformance.commands.status import ExitStatus
-from conformance.engine import benches
 from conformance.kernel.store import Kernel
 from conformance.model.emulation.contract import ContractClause
 from conformance.model.networks.place import Cell
@@ -50,7 +49,6 @@ def test_the_first_door_has_few_commands():
 def run(tmp_path, monkeypatch):
     """Return a function that runs a command with `--format json` in an empty folder, and checks its document."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(benches, "find", benches.find)
     fake_room.install("good")
 
     def call(*arguments, status=0):

@@ -13,7 +13,6 @@ import rich.console
 
 from conformance.catalogue import derive, documents, lint
 from conformance.cli import main
-from conformance.engine import benches
 from conformance.model.errors import UserError
 from conformance.model.judging import zone as zone_model
 from conformance.model.judging.verdict import Status, judge
@@ -75,7 +74,6 @@ def catalogue(tmp_path, monkeypatch):
 def gated(catalogue, monkeypatch):
     """Return a function that runs a gate over CELLS with a fake stack of this kind; it gives (result, folder)."""
     monkeypatch.chdir(catalogue)
-    monkeypatch.setattr(benches, "find", benches.find)
 
     def run(kind):
         fake_room.install(kind)

@@ -43,7 +43,6 @@ class Turns(fake_room.Room):
 def test_a_look_that_nobody_asked_for_decides_nothing(command, tmp_path, monkeypatch):
     """If twenty trials were asked for at once, they are one look, not four."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(benches, "find", benches.find)
     fake_room.install("good", Turns)
     name, *options = command
     asked = [name, "cubic", "--grid", "10mbps-20ms-2pct", "--trials", "20", *options]
@@ -124,7 +123,6 @@ def test_cross_settles_each_family_by_holm(tmp_path, monkeypatch):
     """Two cells violate; the second is clear of chance only by Holm's second step."""
     zone = dataclasses.replace(ZONE, smoke=(CELL, OTHER), intervals={CELL: PERMITTED, OTHER: PERMITTED})
     monkeypatch.setattr(documents, "zone_of", lambda algorithm, kind, profile: zone)
-    monkeypatch.setattr(benches, "find", benches.find)
     monkeypatch.setattr(documents, "KINDS", ["heatmap"])
 
     class Outside(fake_room.Room):

@@ -59,7 +59,6 @@ def board(*arguments):
 def made_up(tmp_path, monkeypatch):
     """Return the file of a study of the fake stack, in an empty folder."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(benches, "find", benches.find)
     fake_room.install("good")
     path = tmp_path / "made-up.json"
     path.write_text(json.dumps(STUDY).replace("STACK", fake_room.STACK))

@@ -10,7 +10,6 @@ import pytest
 from helpers import CELL, measurements, zone
 
 import conformance
-from conformance.engine import benches
 from conformance.model.errors import UserError
 from conformance.model.judging.verdict import Status
 from conformance.support import paths
@@ -34,7 +33,6 @@ def test_importing_the_package_imports_nothing_of_ours():
 
 
 def test_the_example_measures_and_judges(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(benches, "find", benches.find)
     monkeypatch.delitem(vars(conformance), "find_bench", raising=False)
     fake_room.install("good")
     monkeypatch.chdir(tmp_path)

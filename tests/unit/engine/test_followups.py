@@ -5,7 +5,7 @@ import threading
 
 import fake_room
 import pytest
-from helpers import line
+from helpers import at_once, line
 
 from conformance.catalogue import documents
 from conformance.catalogue.questions import cell_questions, split_questions
@@ -55,9 +55,8 @@ class Room(fake_room.Room):
 
 
 @pytest.fixture
-def session(monkeypatch, tmp_path):
+def session(tmp_path):
     """Return a function that asks a plan's questions as pytest does: (verdicts, those with fresh seeds, room)."""
-    monkeypatch.setattr(benches, "find", benches.find)
 
     def run(kind, asked, file="r.jsonl", order=None, new=violates, ends=None, **how):
         room = Room(kind, ends)
@@ -200,8 +199,7 @@ def test_an_interrupt_loses_nothing_and_what_follows_makes_the_rest(session, tmp
     assert found == whole and not nothing.starts
 
 
-def test_who_waits_for_a_repeat_is_told_of_an_interrupt(monkeypatch, tmp_path):
-    monkeypatch.setattr(benches, "find", benches.find)
+def test_who_waits_for_a_repeat_is_told_of_an_interrupt(tmp_path):
     room = Room("bad", ends=7)
     fake_room.install("bad", lambda kind: room)
     asked = plan(cell_questions(HEATMAP, CELLS[:1]), trials=5)
@@ -215,10 +213,6 @@ def test_who_waits_for_a_repeat_is_told_of_an_interrupt(monkeypatch, tmp_path):
 def test_two_sessions_with_one_results_file_repeat_once(session, tmp_path):
     asked = plan(cell_questions(HEATMAP, CELLS[:6]), trials=5)
     made = []
-    threads = [threading.Thread(target=lambda: made.append(session("bad", asked))) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(*[lambda: made.append(session("bad", asked))] * 2)
     assert made[0][:2] == made[1][:2]
     assert len((tmp_path / "r.jsonl").read_text().splitlines()) == 2 * 5 * 6

@@ -46,8 +46,7 @@ def test_families_do_not_depend_on_order_or_repetition(cells):
     assert [s.cell for _, s in asked.work] == cells
 
 
-def test_first_looks_of_several_plans_are_one_plan_that_asks_nothing(monkeypatch, tmp_path):
-    monkeypatch.setattr(benches, "find", benches.find)
+def test_first_looks_of_several_plans_are_one_plan_that_asks_nothing(tmp_path):
     fake_room.install("bad")
     asked = plan(cell_questions(HEATMAP, CELLS[:2]), trials=5, most_trials=20)
     ahead = asked.first_looks([1001, 1021, 1041])
@@ -157,8 +156,7 @@ def test_zones_are_judged_whole_by_what_was_measured():
 
 
 @pytest.fixture
-def room(monkeypatch):
-    monkeypatch.setattr(benches, "find", benches.find)
+def room():
     return fake_room.install
 
 

@@ -44,7 +44,6 @@ class Watched(fake_room.Room):
 
 def run_watched(tmp_path, monkeypatch, asked, workers):
     """Return the first trials of the cells in each handful that workers would be given."""
-    monkeypatch.setattr(benches, "find", benches.find)
     monkeypatch.setattr(Watched, "handfuls", [])
     fake_room.install("good", Watched)
     bench = benches.find()
@@ -60,7 +59,6 @@ def test_what_is_completed_while_results_are_used_is_not_lost_as_time_is_over(tm
         yield next(iter(concurrent.futures.wait(futures).done))
         raise concurrent.futures.TimeoutError
 
-    monkeypatch.setattr(benches, "find", benches.find)
     monkeypatch.setattr(concurrent.futures, "as_completed", until_all_is_done)
     fake_room.install("good", fake_room.Room)
     asked = [("cubic", setting(cell)) for cell in FULL[:3]]
@@ -87,7 +85,6 @@ class Removing(fake_room.Room):
 @pytest.fixture
 def removed(tmp_path, monkeypatch):
     """Return a function that gives the Run of six cells; its argument says if a folder replaces the results file."""
-    monkeypatch.setattr(benches, "find", benches.find)
     monkeypatch.setattr(Removing, "path", tmp_path / "r.jsonl")
     fake_room.install("good", Removing)
 
@@ -165,9 +162,8 @@ class Together(fake_room.Room):
             yield from super().run(adapter, [trials], cancelled)
 
 
-def test_a_second_guest_helps_with_the_last_setting_of_a_stack_over_udp(tmp_path, monkeypatch):
+def test_a_second_guest_helps_with_the_last_setting_of_a_stack_over_udp(tmp_path):
     """Three of its trials take longer than a guest's start."""
-    monkeypatch.setattr(benches, "find", benches.find)
     fake_room.install("good", Together)
     about = types.SimpleNamespace(transport="udp")
     adapter = types.SimpleNamespace(name="fake", manifest=about, why_not=lambda algorithm: None)
@@ -261,9 +257,8 @@ class Timed(fake_room.Room):
             yield dataclasses.replace(measured, host={"wall_s": 1.0})
 
 
-def test_the_first_estimate_knows_that_one_trial_of_each_setting_is_not_all(tmp_path, monkeypatch):
+def test_the_first_estimate_knows_that_one_trial_of_each_setting_is_not_all(tmp_path):
     """Clauses have a first look at one trial, and no clear verdict before five."""
-    monkeypatch.setattr(benches, "find", benches.find)
     fake_room.install("good", Timed)
     needed = dict(zip([("cubic", setting(cell)) for cell in FULL[:26]], itertools.cycle((5, 5, 5, 13)), strict=False))
     looks = work.Looks(numbers=(1, 5, 8, 13), usual=5, clear=lambda key, found: len(found) >= needed[key])
@@ -295,7 +290,7 @@ def test_the_page_of_costs_has_stacks_over_tcp_and_udp():
     assert {manifest.read(stack).transport for stack in COSTS} == {"tcp", "udp"} and len(COSTS) > 8
 
 
-def test_two_runs_with_one_results_file_measure_everything_once(tmp_path, monkeypatch):
+def test_two_runs_with_one_results_file_measure_everything_once(tmp_path):
     """The second run waits for what the first is measuring, and takes it from the file."""
     path, asked = tmp_path / "r.jsonl", [("cubic", setting(cell)) for cell in FULL[:6]]
     began, go_on = threading.Event(), threading.Event()
@@ -307,7 +302,6 @@ def test_two_runs_with_one_results_file_measure_everything_once(tmp_path, monkey
                 assert go_on.wait(60)
                 yield from super().run(adapter, [trials], cancelled)
 
-    monkeypatch.setattr(benches, "find", benches.find)
     fake_room.install("good", Slow)
     bench = benches.find()
     with runs.Run(bench, store.Store(path), asked, range(1, 4), 2) as first:
@@ -354,7 +348,6 @@ def test_what_cannot_be_claimed_any_more_is_no_longer_waited_for(tmp_path, monke
     def refuse(task):
         raise UserError("results: Is a directory", "name another file with --results")
 
-    monkeypatch.setattr(benches, "find", benches.find)
     fake_room.install("good", Slow)
     bench, path = benches.find(), tmp_path / "r.jsonl"
     with runs.Run(bench, store.Store(path), ASKED[:1], [1], 1):
@@ -371,9 +364,8 @@ def test_what_cannot_be_claimed_any_more_is_no_longer_waited_for(tmp_path, monke
             go_on.set()
 
 
-def test_what_a_run_has_claimed_is_free_when_it_ends(tmp_path, monkeypatch):
+def test_what_a_run_has_claimed_is_free_when_it_ends(tmp_path):
     """So is a setting that waits for more trials after a look, for example if a caller breaks out of execute()."""
-    monkeypatch.setattr(benches, "find", benches.find)
     fake_room.install("good")
     bench, kept = benches.find(), store.Store(tmp_path / "r.jsonl")
 
@@ -424,7 +416,7 @@ def test_an_algorithm_whose_kernel_is_not_built_is_unsupported_and_says_what_to_
 
 
 @pytest.mark.parametrize("before", [0, 1])
-def test_a_room_that_cannot_work_fails_each_cell_and_hangs_none(tmp_path, monkeypatch, before):
+def test_a_room_that_cannot_work_fails_each_cell_and_hangs_none(tmp_path, before):
     """The room fails before or after it has taken the first cell."""
 
     class Broken(fake_room.Room):
@@ -433,7 +425,6 @@ def test_a_room_that_cannot_work_fails_each_cell_and_hangs_none(tmp_path, monkey
             raise runs.UserError("the disk is full")
             yield
 
-    monkeypatch.setattr(benches, "find", benches.find)
     fake_room.install("good", Broken)
     asked = [("cubic", setting(cell)) for cell in FULL[:20]]
     with runs.Run(benches.find(), store.Store(tmp_path / "r.jsonl"), asked, [1, 2], 2) as run:
@@ -443,12 +434,11 @@ def test_a_room_that_cannot_work_fails_each_cell_and_hangs_none(tmp_path, monkey
                 run.result(*key)
 
 
-def test_a_room_that_leaves_trials_out_is_an_interrupted_run(tmp_path, monkeypatch):
+def test_a_room_that_leaves_trials_out_is_an_interrupted_run(tmp_path):
     class Lazy(fake_room.Room):
         def run(self, adapter, batches, cancelled):
             yield next(super().run(adapter, [next(iter(batches))], cancelled))
 
-    monkeypatch.setattr(benches, "find", benches.find)
     fake_room.install("good", Lazy)
     asked = [("cubic", setting(cell)) for cell in FULL[:3]]
     with runs.Run(benches.find(), store.Store(tmp_path / "r.jsonl"), asked, [1, 2], 1) as run:

@@ -35,9 +35,8 @@ def _install(tests, installed):
 
 
 @pytest.fixture
-def measure(tmp_path, monkeypatch):
+def measure(tmp_path):
     """Return a function that measures the cells and returns result lines without what depends on the machine."""
-    monkeypatch.setattr(benches, "find", benches.find)
     fake_room.install()
 
     def run(name, executor=None, change=lambda bench: bench):
@@ -159,7 +158,6 @@ def test_mistakes_with_executors_are_one_line(text, words):
 def test_a_function_that_makes_no_executor_is_a_mistake_and_leaves_no_errors(tmp_path, monkeypatch, body, words):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setattr(benches, "find", benches.find)
     fake_room.install()
     name = f"pool_{abs(hash(body))}"
     (tmp_path / f"{name}.py").write_text(body + "\n")
@@ -173,7 +171,6 @@ def test_a_function_that_makes_no_executor_is_a_mistake_and_leaves_no_errors(tmp
 @pytest.mark.slow
 def test_the_command_finds_an_executor_in_the_working_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(benches, "find", benches.find)
     monkeypatch.setattr(sys, "path", list(sys.path))
     fake_room.install()
     (tmp_path / "my_pool.py").write_text("from test_workers import Inline\n\ndef make():\n    return Inline()\n")

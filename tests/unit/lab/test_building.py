@@ -7,12 +7,12 @@ import pathlib
 import shutil
 import subprocess
 import sys
-import threading
 import time
 
 import click.testing
 import pytest
 import rich.console
+from helpers import at_once
 
 from conformance.cli import main
 from conformance.commands import adapter_new
@@ -215,11 +215,7 @@ def test_a_build_whose_command_is_terminated_ends_with_all_its_processes(stack, 
 
 def test_two_at_once_build_once(stack, tmp_path):
     manifest = stack(f'echo x >> {tmp_path}/count; sleep 0.2; echo 1 > "$CC_BUILD/made"')
-    threads = [threading.Thread(target=adapter.load, args=(manifest,)) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(*[lambda: adapter.load(manifest)] * 3)
     assert (tmp_path / "count").read_text() == "x\n"
 
 

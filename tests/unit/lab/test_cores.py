@@ -9,6 +9,7 @@ import threading
 import time
 
 import pytest
+from helpers import at_once
 
 from conformance.lab import cores
 from conformance.model.errors import UserError
@@ -31,11 +32,7 @@ def test_a_core_is_lent_to_one_at_a_time_and_comes_back(one):
                 time.sleep(0.001)
                 held.remove(core)
 
-    threads = [threading.Thread(target=borrow) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(*[borrow] * 3)
     assert len(most) == 15
     assert set(most) == {1}
 

@@ -6,10 +6,10 @@ import os
 import pathlib
 import re
 import subprocess
-import threading
 
 import pytest
 import rich.console
+from helpers import at_once
 
 from conformance.commands import adapter_new
 from conformance.engine import benches
@@ -550,13 +550,7 @@ def test_sources_that_are_not_there_are_refused(stack, wrong, why):
 
 def test_two_at_once_build_once(rust, tree):
     found = []
-    threads = [
-        threading.Thread(target=lambda: found.append(adapter.load(rust, given=[f"core={tree}"]))) for _ in range(3)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(*[lambda: found.append(adapter.load(rust, given=[f"core={tree}"]))] * 3)
     assert len(found) == 3
     assert len({str(one.build) for one in found}) == 1
     assert "-incremental-" not in words(found[0])

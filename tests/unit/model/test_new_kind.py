@@ -62,9 +62,7 @@ def fast(*settings):
 
 
 @pytest.fixture
-def measure(monkeypatch, tmp_path):
-    monkeypatch.setattr(benches, "find", benches.find)
-
+def measure(tmp_path):
     def call(kind, session):
         fake_room.install(kind)
         means = benches.Means(results=tmp_path / f"{kind}.jsonl", workers=1, notes=ConsoleNotes(Console()))

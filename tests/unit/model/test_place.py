@@ -18,10 +18,6 @@ from conformance.model.networks.place import Cell, Point
 
 VALUES = st.integers(-(10**9), 10**9) | st.floats(-1e9, 1e9, allow_nan=False) | st.booleans() | st.just("fq_codel")
 AT = Point((("flows", 2),))
-USUAL = {
-    "jain_index": 0.9, "unequal_pct": 10.0, "harm_pct": 20.0, "share": 0.5, "fct_p50_s": 1.0, "dropped_pct": 1.0,
-    "queue_delay_p95_ms": 10.0, "utilization": 0.9,
-}  # fmt: skip
 
 
 def zone(name="fairness-jain"):
@@ -31,7 +27,7 @@ def zone(name="fairness-jain"):
 def measured(value, seed=1, at=AT, scenario="fairness", **setting):
     made = dataclasses.replace(scenarios.setting(scenario, at), **setting)
     trial = helpers.trial_at(made, seed)
-    return helpers.shared_measurement(trial, USUAL | value)
+    return helpers.shared_measurement(trial, value)
 
 
 def trials(value, n=8, **changes):
@@ -57,7 +53,7 @@ def test_a_setting_is_at_its_cell_or_at_its_point():
     assert scenarios.setting("atc25", helpers.CELL) == helpers.setting()
 
 
-@pytest.mark.parametrize("metric", USUAL)
+@pytest.mark.parametrize("metric", helpers.SHARED)
 @pytest.mark.parametrize("value", [0.25, 0.75])
 def test_made_up_flows_have_the_values_that_were_asked_for(metric, value):
     """Otherwise tests with such flows would test nothing."""

@@ -16,11 +16,7 @@ def shared(seed):
     """Return a measurement of flows that share a network."""
     made = measurement(seed=seed).trial
     setting = scenarios.setting("fairness", Point.parse("flows=2"))
-    value = {
-        "utilization": 0.9, "jain_index": 0.9, "share": 0.5, "harm_pct": 0.0, "unequal_pct": 0.0, "fct_p50_s": 1.0,
-        "dropped_pct": 1.0, "queue_delay_p95_ms": 10.0,
-    }  # fmt: skip
-    return shared_measurement(dataclasses.replace(made, setting=setting), value)
+    return shared_measurement(dataclasses.replace(made, setting=setting))
 
 
 def read(tmp_path, first, changed):

@@ -9,11 +9,10 @@ import resource
 import subprocess
 import sys
 import tempfile
-import threading
 
 import helpers
 import pytest
-from helpers import JSON, counted, measurement, measurements, places, replaced
+from helpers import JSON, at_once, counted, measurement, measurements, places, replaced
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -141,14 +140,7 @@ def test_a_line_that_is_no_json_is_named(path, line):
 
 def test_threads_do_not_mix_lines(path):
     kept = store.Store(path)
-    threads = [
-        threading.Thread(target=lambda s=s: [kept.add(measurement(0.5, s * 100 + i)) for i in range(20)])
-        for s in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(*(lambda s=s: [kept.add(measurement(0.5, s * 100 + i)) for i in range(20)] for s in range(8)))
     assert len(store.read(path)) == 160
 
 
