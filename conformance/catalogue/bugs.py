@@ -73,14 +73,15 @@ class Tier(Record):
 
     command: Literal["smoke", "clauses", "compare", "zones"]
     caught: bool
-    #: the features, clauses or zones that tell the builds apart, in the order in which they are said
+    #: The features, clauses or zones that tell the builds apart, in the order in which they are said.
     by: list[str]
-    #: the first sentence, or why there is none
+    #: What it says first of the buggy build, or why it says nothing.
     first: str
+    #: Whether that names the mechanism.
     named: bool
     trials: int
     minutes: float
-    #: places that a budget left no time for
+    #: Places that the budget left no time for.
     unmeasured: int = 0
 
 

@@ -59,24 +59,9 @@ class BugsOptions:
         return not self.clauses and self.grid == grid.SMOKE
 
 
-class TierRecord(Record):
-    #: "smoke", "clauses", "compare" or "zones"
-    command: str
-    caught: bool
-    by: list[str]
-    #: What it says first of the buggy build, or why it says nothing.
-    first: str
-    #: Whether that names the mechanism.
-    named: bool
-    trials: int
-    minutes: float
-    #: Places that the budget left no time for.
-    unmeasured: int
-
-
 class RanRecord(Record):
     id: str
-    tiers: list[TierRecord]
+    tiers: list[Tier]
 
 
 class RanBugsRecord(Record):
