@@ -131,7 +131,7 @@ def _page(study: Study, held: study_results.Found) -> Page:
         Section(
             figure=figure,
             drawing=_drawing(figure, held.measured, look),
-            table=_table(figure, look) if figure.draws == "table" else None,
+            table=table_of(figure, look) if figure.draws == "table" else None,
             rows=tuple(row for row in rows if row.claim.figures[:1] == (figure.id,)),
         )
         for figure in study.figures
@@ -165,7 +165,7 @@ def _drawing(figure: Figure, measured: outcome.Measured, look: claims.Look) -> m
     return markupsafe.Markup(study_charts.svg(figure, rows))  # safe: it has numbers and our own words only
 
 
-def _table(figure: Figure, look: Look) -> Table | None:
+def table_of(figure: Figure, look: Look) -> Table | None:
     """Return a figure as a Table; None if nothing of it was seen."""
     estimates = {cell: look(cell.quantity) for cell in figure.cells}
     if not any(isinstance(estimate, Seen) for estimate in estimates.values()):

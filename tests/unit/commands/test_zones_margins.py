@@ -34,7 +34,7 @@ def kept(tmp_path, monkeypatch):
     document["zones"]["cubic/fairness-jain"]["flows=99"] = document["zones"]["cubic/fairness-jain"]["flows=2"]
     copy = tmp_path / "margins.json"
     copy.write_text(json.dumps(document))
-    monkeypatch.setattr(zones, "path", lambda: copy)
+    monkeypatch.setattr(zones, "margins_path", lambda: copy)
     return document["zones"], copy
 
 

@@ -125,11 +125,11 @@ def test_cells_have_what_was_seen_beside_what_was_published(study, measured):
         {"x": "one", "line": "group_goodput_mbps", "panel": "", "kind": "published", "median": 397.5},
     ]
     assert study_charts.svg(figure, study_figures.rows(figure, measured, look)).startswith("<svg")
-    table = study_page.of(figure, look)
+    table = study_page.table_of(figure, look)
     assert table == study_page.Table(
         columns=("group_goodput_mbps", "share"), rows=(("one", (("303 (301 to 305)", "397.5"), ("not measured", ""))),)
     )
-    assert study_page.of(figure, outcome.looker(study, {})) is None
+    assert study_page.table_of(figure, outcome.looker(study, {})) is None
     assert study_figures.rows(figure, {}, outcome.looker(study, {})) == []
 
 
