@@ -128,7 +128,7 @@ def with_choice(*names: str) -> Callable[[_Command], _Command]:
             chosen = {name: options.pop(name) for name in names}
             if "interop_rootfs" in chosen:
                 chosen["interop_rootfs"] = image.rootfs(chosen["interop_rootfs"], options.pop("interop_image"))
-            return function(Choice(**chosen), **options)
+            return function(choice=Choice(**chosen), **options)
 
         for name in reversed(list(_with_image(names))):
             command = _CHOICE[name](command)
