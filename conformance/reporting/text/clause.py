@@ -1,8 +1,4 @@
-"""Show clauses, and the verdicts on them with their evidence, in a terminal, and recorded ones as Markdown.
-
-Pages leave out the evidence, and what conforming stacks measured: both are long, and reports and
-`conformance dev clause table` show them.
-"""
+"""Show clauses, and the verdicts on them with their evidence, in a terminal."""
 
 from typing import TYPE_CHECKING
 
@@ -13,8 +9,7 @@ from conformance.catalogue import clauses
 from conformance.reporting.text import clause_table
 
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
-    from conformance.commands.clause import ClauseList, ClauseVerdicts, ShownClause, Tabled
-    from conformance.commands.clause import FailingClauses
+    from conformance.commands.clause import ClauseList, ClauseVerdicts, FailingClauses, ShownClause, Tabled
     from conformance.model.clauses.document import Bound, Clause
 
 #: most clauses that a stack fails and that are named in a line
