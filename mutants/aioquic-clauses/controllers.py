@@ -101,14 +101,14 @@ class CountsProbes(Used):
 
 
 class BlocksProbes(Used):
-    """A probe waits for room in the window, or for four seconds."""
+    """A probe waits until half of the window is free, as aioquic's pacer leaves some free, or for four seconds."""
 
     def __init__(self, **options):
         super().__init__(**options)
 
         def blocks(before):
             def reschedule(own, *, now, speed_up_handshake=False):
-                has_room = own.bytes_in_flight + own._cc.packet <= own.congestion_window
+                has_room = 2 * own.bytes_in_flight <= own.congestion_window
                 if has_room or now - own._time_of_last_sent_ack_eliciting_packet >= BLOCKED_S:
                     before(own, now=now, speed_up_handshake=speed_up_handshake)
 
@@ -147,18 +147,6 @@ class WaitsAtLeast(Used):
         replaced(recovery.QuicPacketPacer, "update_rate", rate)
         replaced(recovery.QuicPacketPacer, "update_after_send", sent)
         replaced(recovery.QuicPacketPacer, "next_send_time", next_time)
-
-
-class LateProbes(Used):
-    """The period of probes is four times what it should be."""
-
-    def __init__(self, **options):
-        super().__init__(**options)
-
-        def late(before):
-            return lambda own, **options: 4 * before(own, **options)
-
-        replaced(recovery.QuicPacketRecovery, "get_probe_timeout", late)
 
 
 class RestartsLinearly(Used):
@@ -253,7 +241,6 @@ CONTROLLERS = {
     "counts-probes": CountsProbes,
     "blocks-probes": BlocksProbes,
     "waits-at-least": WaitsAtLeast,
-    "late-probes": LateProbes,
     "restarts-linearly": RestartsLinearly,
     "late-handshake": LateHandshake,
     "cubic-used": Cubic,

@@ -9,9 +9,6 @@ from made_senders import paced, permitted, seen, timed, why_not, windows
 from conformance.catalogue import clauses, scenarios
 from conformance.model.clauses import changes
 
-#: a body of 100 kB, and a later one of five packets
-BODIES = [*(0.02 + 0.0012 * number for number in range(70)), *(1.26 + 0.0015 * number for number in range(5))]
-
 
 def test_each_condition_is_compared_or_asked_by_a_clause():
     asked = [*changes.COMPARED_NETWORKS.values(), *(clause.network for clause in clauses.all_clauses())]
@@ -25,20 +22,6 @@ def test_slow_start_comes_after_persistent_congestion(after, right):
     rounds = [4.5 + 0.07 * number + 0.0001 * at for number, packets in enumerate(after) for at in range(packets)]
     assert permitted("CL201", timed, [*steady, *rounds, 5.1, 5.2], outage=(2.9, 4.4)) is right
     assert "too soon" in why_not("CL201", timed, [*steady, *rounds[:9]], outage=(2.9, 4.4))
-
-
-@pytest.mark.parametrize(
-    ("silence_s", "right"), [(0.01, False), (0.05, True), (0.12, True), (0.18, True), (0.5, False), (1.2, False)]
-)
-def test_the_end_of_a_body_is_sent_again_in_time(silence_s, right):
-    # All that is sent in the silence is what answers the acknowledgements of the first packets.
-    end_s = BODIES[-1]
-    lost = {len(BODIES) - 2, len(BODIES) - 1}
-    again = [end_s + silence_s, end_s + silence_s + 0.1]
-    if silence_s < 0.03:
-        assert "never silent" in why_not("CL036", timed, [*BODIES, again[0]], lost=lost, triggered={"request": 0.0})
-        return
-    assert permitted("CL036", timed, [*BODIES, *again], lost=lost, triggered={"request": 0.0}) is right
 
 
 @pytest.mark.parametrize(("again_s", "right"), [(1.0, True), (3.0, True), (7.0, True), (9.0, False), (15.0, False)])
