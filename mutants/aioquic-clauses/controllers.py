@@ -9,7 +9,7 @@ from aioquic.quic.congestion.base import register_congestion_control
 
 #: RFC 9438, 4.1, 4.2 and 4.6; windows in packets, times in seconds
 C, BETA, MOST_GROWTH = 0.4, 0.7, 1.5
-#: seconds after which a probe waits no longer for room in the window
+#: seconds that a probe waits for room in the window
 BLOCKED_S = 4
 #: seconds until the first probe of a handshake
 HANDSHAKE_S = 8
@@ -101,15 +101,14 @@ class CountsProbes(Used):
 
 
 class BlocksProbes(Used):
-    """A probe waits until half of the window is free, as aioquic's pacer leaves some free, or for four seconds."""
+    """A probe waits for four seconds, as if the window had no room for it."""
 
     def __init__(self, **options):
         super().__init__(**options)
 
         def blocks(before):
             def reschedule(own, *, now, speed_up_handshake=False):
-                has_room = 2 * own.bytes_in_flight <= own.congestion_window
-                if has_room or now - own._time_of_last_sent_ack_eliciting_packet >= BLOCKED_S:
+                if not own.handshake_confirmed or now - own._time_of_last_sent_ack_eliciting_packet >= BLOCKED_S:
                     before(own, now=now, speed_up_handshake=speed_up_handshake)
 
             return reschedule

@@ -100,6 +100,22 @@ def test_a_sender_that_stands_still_in_an_outage_is_silent_throughout():
     assert share == pytest.approx(0.8, abs=0.01) and share not in bound
 
 
+def test_an_answer_to_the_clients_probe_is_no_probe_of_the_sender():
+    client_s = [3.18, 3.47, 4.06, 5.24, 7.6]
+    clause, view = seen(
+        "CL039", timed, [*STEADY, *(at + 0.001 for at in client_s), 8.1, 8.2], outage=(2.9, 7.9), answers=client_s
+    )
+    view.packets.bytes[len(STEADY) : -2] = 68
+    assert clause.observable.value(clause.observable.samples(view)) == pytest.approx(0.98, abs=0.01)
+    # What is larger, or leaves later, is a probe.
+    for change in ("bytes", "late"):
+        late_s = 0.001 if change == "bytes" else 0.05
+        sent = [*STEADY, *(at + late_s for at in client_s), 8.1, 8.2]
+        clause, view = seen("CL039", timed, sent, outage=(2.9, 7.9), answers=client_s)
+        view.packets.bytes[len(STEADY) : -2] = 1200 if change == "bytes" else 68
+        assert clause.observable.value(clause.observable.samples(view)) in clause.bound
+
+
 def test_an_outage_that_outlasts_the_transfer_says_nothing():
     clause, view = seen("CL039", timed, STEADY, outage=(2.9, 7.9), ended_s=4.0)
     with pytest.raises(Invisible, match="over before the outage"):
