@@ -576,7 +576,7 @@ def test_a_flow_of_a_scenario_is_compared_with_references_in_its_place(tmp_path,
     assert (setting.id, {of for _, of in asked}) == ("flows=2", {(0, 1)})
     with pytest.raises(UserError, match="the packets of other/0 cannot be told from those of its group's other flows"):
         kernels = {**usual, "profile": "coexistence", "point": "others=4", "flow": "other/0"}
-        why.compute("reno", STACK, target=None, changes=False, **kernels)
+        why.compute("reno", STACK, target=None, changes=False, workers=1, notes=notes, **kernels)
 
 
 @pytest.mark.guest

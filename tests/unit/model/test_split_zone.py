@@ -127,12 +127,13 @@ def test_rejects_other_algorithms_at_10_mbps(algorithm, other, least):
 def with_packets_of(packet_bytes, measured):
     """Return the same trials over UDP, with packets that carry `packet_bytes` each."""
 
-    def changed(m):
+    def changed(m, setting):
         counted = {"client": {"eth0": {"rx_packets": m.metrics["bytes"] / packet_bytes}}}
-        trial = dataclasses.replace(m.trial, setting=documents.profile("packets", m.trial.setting.cell))
+        trial = dataclasses.replace(m.trial, setting=setting)
         return dataclasses.replace(m, trial=trial, evidence={**m.evidence, "interfaces": counted})
 
-    return {cell: [changed(m) for m in made] for cell, made in measured.items()}
+    settings = {cell: documents.profile("packets", cell) for cell in measured}
+    return {cell: [changed(m, settings[cell]) for m in made] for cell, made in measured.items()}
 
 
 @pytest.mark.parametrize("algorithm", ["cubic", "reno"])
