@@ -12,7 +12,7 @@ C, BETA, MOST_GROWTH = 0.4, 0.7, 1.5
 #: seconds that a probe waits for room in the window
 BLOCKED_S = 4
 #: seconds until the first probe of a handshake
-HANDSHAKE_S = 8
+HANDSHAKE_S = 16
 
 
 class Used(newreno.NewReno):
@@ -157,7 +157,7 @@ class RestartsLinearly(Used):
 
 
 class LateHandshake(Used):
-    """Before a round trip is known, the period of probes is eight seconds."""
+    """Before a round trip is known, the period of probes is sixteen seconds."""
 
     def __init__(self, **options):
         super().__init__(**options)

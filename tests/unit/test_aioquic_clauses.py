@@ -170,10 +170,10 @@ def test_the_pacer_waits_for_a_second_with_the_least_window_alone(controllers):
         assert pacer.next_send_time(now=2.0) is None
 
 
-def test_the_period_of_probes_is_eight_seconds_at_first(controllers):
+def test_the_period_of_probes_is_sixteen_seconds_at_first(controllers):
     recovery = recovering(controllers, controllers.LateHandshake)
     recovery._rtt_initialized = False
-    assert recovery.get_probe_timeout(include_max_ack_delay=False) == 8
+    assert recovery.get_probe_timeout(include_max_ack_delay=False) == 16
     recovery._rtt_initialized = True
     assert recovery.get_probe_timeout() == pytest.approx(0.1)
 

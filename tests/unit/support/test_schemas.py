@@ -23,9 +23,7 @@ def test_schemas_satisfy_their_metaschema(path):
 
 @pytest.mark.parametrize("name", sorted(GENERATED))
 def test_the_schemas_of_what_commands_print_are_those_of_their_records(name):
-    assert schemas.path(name).read_text(encoding="utf-8") == schemas.render(GENERATED[name]), (
-        "run `make schemas`"
-    )
+    assert schemas.path(name).read_text(encoding="utf-8") == schemas.render(GENERATED[name]), "run `make schemas`"
 
 
 @pytest.mark.parametrize(
