@@ -33,6 +33,12 @@ _REPLY_S = 0.002
 _LATE_S = 0.001
 
 
+def _arrivals(view: View) -> numpy.typing.NDArray[numpy.intp]:
+    """Return the numbers of the packets that arrived, in the order in which they did."""
+    arrived = numpy.flatnonzero(~numpy.isnan(view.out_s))
+    return arrived[numpy.argsort(view.out_s[arrived], kind="stable")]
+
+
 def _answered(view: View) -> numpy.typing.NDArray[numpy.bool_]:
     """Return whether each packet came to the client, and a packet of the client followed as an acknowledgement does."""
     client_s = numpy.append(view.packets.client_ns / 1e9, numpy.inf)
@@ -74,8 +80,7 @@ def _rests(view: View) -> Iterator[tuple[float, float]]:
     """Yield the (begin, end) of each time between two bodies, from when all of a body arrived to the next request."""
     if len(view.requests) < 2:
         raise Invisible("the client asks for one body, so the sender always has data")
-    arrived = numpy.flatnonzero(~numpy.isnan(view.out_s))
-    order = arrived[numpy.argsort(view.out_s[arrived], kind="stable")]
+    order = _arrivals(view)
     total = numpy.concatenate(([0], numpy.cumsum(view.packets.bytes[order])))
     for (begin_s, size), (end_s, _) in itertools.pairwise(view.requests):
         before = int(numpy.searchsorted(view.out_s[order], begin_s))
@@ -102,8 +107,7 @@ def _probes_at_rest(view: View) -> Samples:
 @ROWS.add("response_rtts", "round trips until a response begins to arrive", "round trips", 0)
 def _response_rtts(view: View) -> Samples:
     """Return the time from the server's first packet until more arrived than a handshake has, in round trips."""
-    arrived = numpy.flatnonzero(~numpy.isnan(view.out_s))
-    order = arrived[numpy.argsort(view.out_s[arrived], kind="stable")]
+    order = _arrivals(view)
     at = int(numpy.searchsorted(numpy.cumsum(view.packets.bytes[order]), _RESPONSE_BYTES))
     if at == len(order):
         raise Invisible("no response arrived")

@@ -51,6 +51,8 @@ _FEW = 4
 _LEAST = 1e-3
 #: so many standard deviations hardly ever happen
 _MUCH = 3.0
+#: with fewer trials of a cell, their variance says little of how far more would move the spread
+_FEW_TRIALS = 4
 _STAYS = ", which so few cells may be by chance: more trials would not help"
 #: the variance of a median of n values, relative to that of a mean, of a normal distribution
 _OF_MEDIAN = math.pi / 2
@@ -256,7 +258,7 @@ class Evenness(KindRule):
             moved = _MUCH * math.sqrt(_OF_MEDIAN * ours / degrees)
             most = degrees * ((math.sqrt(spread) + moved) / UNEVEN) ** 2
             never = judging_statistics.chi_squared_above(most, degrees) > verdicts.level(family)
-            if n < _FEW or not never or unevenness - moved <= UNEVEN:
+            if n < _FEW_TRIALS or not never or unevenness - moved <= UNEVEN:
                 return judged
             return dataclasses.replace(judged, reason=f"{uneven}{_STAYS}", hidden=True)
         if p >= CONFIDENCE:
