@@ -227,7 +227,7 @@ def _clauses(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, not
         for finding in ran.findings:
             network = clauses.rule(finding).where
             most[network] = max(most[network], finding.confirmed.n)
-        return most.total(), {of.verdict.zone_id: of for of in ran.findings if of.confirmed.status.against}
+        return most.total(), {of.verdict.zone_id: of for of in ran.against}
 
     trials, against = _apart(judge, choices)
     if against:

@@ -113,6 +113,12 @@ class ClauseVerdicts(Result):
         return [finding_record(finding, JudgedClauseRecord) for finding in self.findings]
 
     @property
+    def against(self) -> list[Finding]:
+        """What speaks against the stack, likelier causes first."""
+        against = (finding for finding in self.findings if finding.confirmed.status.against)
+        return sorted(against, key=lambda finding: clauses.rule(finding).clause.stage)
+
+    @property
     def exit_status(self) -> ExitStatus:
         """VIOLATES if any clause is violated, else ERROR or UNKNOWN if something is not known, else DONE."""
         return of_verdicts(finding.confirmed.status for finding in self.findings)
@@ -268,7 +274,7 @@ class FailingClausesRecord(Record):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class FailingClauses:
-    """The clauses that a scheme fails, MUSTs first: `failed` of `judged` ones, recorded of `version` (None: of none).
+    """The clauses that a scheme fails, likelier causes first: `failed` of `judged` ones, recorded of `version`, if any.
 
     `command` judges the build at hand. `faults`: the likeliest ones, a line for each chapter of the draft.
     """
@@ -290,7 +296,7 @@ def failing(scheme: Scheme, choice: Choice) -> FailingClauses:
     """Return the clauses that a scheme fails. Raises UserError."""
     record = clause_record.judged(scheme.stack, scheme.algorithm)
     failed = [clauses.find(entry["clause"]) for entry in record if Status(entry["verdict"]).against]
-    failed.sort(key=lambda clause: not clause.level.upper().startswith("MUST"))
+    failed.sort(key=lambda clause: (clause.stage, not clause.level.upper().startswith("MUST")))
     first = clauses.first_for(scheme.algorithm)
     measured = clause_record.measured(scheme.stack, scheme.algorithm, newest=True)
     return FailingClauses(

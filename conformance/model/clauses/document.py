@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from conformance.model.clauses.observables import OBSERVABLES
 from conformance.model.clauses.seen import Observable
+from conformance.model.diagnosis import stages
 from conformance.model.errors import UserError, located
 
 _ID = re.compile(r"[A-Z]{2,4}\d{2,3}[a-z]?\Z")
@@ -87,6 +88,11 @@ class Clause:
     once: bool = False
     older: tuple[tuple[str, Bound | str], ...] = ()
     unasked: str = ""
+
+    @property
+    def stage(self) -> int:
+        """The stage of a transfer that shows it: the earlier, the likelier is a violation the cause of others."""
+        return stages.stage(self.observable.name)
 
     def as_in(self, draft: str | None) -> "Clause":
         """Return the clause as this draft of its document has it: itself, unless an older one differs."""

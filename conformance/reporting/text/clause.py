@@ -94,4 +94,7 @@ def show_ran(ran: "ClauseVerdicts", console: rich.console.Console) -> None:
         )
         for title, text in rule.lines(verdict):
             console.print(f"  {title:10} {text}", soft_wrap=True)
+    if len(against := ran.against) > 1:
+        first, *others = (clauses.rule(finding).id for finding in against)
+        console.print(f"read first: {first}, which may cause {', '.join(others)}", soft_wrap=True)
     console.print(f"results: {ran.results}", soft_wrap=True)
