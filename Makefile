@@ -54,7 +54,7 @@ coverage: kernel  ## branch coverage of the model by unit tests that boot no gue
 	  tests/unit/model tests/unit/catalogue tests/unit/commands -q -m "not guest"
 	.venv/bin/python -m coverage report --show-missing --skip-covered --fail-under=$(FLOOR)
 
-schemas: setup  ## generate the JSON Schemas of what commands print (conformance/schemas)
+schemas: setup  ## generate JSON Schemas (conformance/schemas) of what commands print and of some files
 	.venv/bin/python -m conformance.commands.schemas
 
 setup:  ## install what is missing

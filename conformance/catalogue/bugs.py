@@ -8,30 +8,47 @@ import dataclasses
 import json
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 import msgspec
+from msgspec import Meta
 
 from conformance.model.errors import UserError
-from conformance.support import files, paths, schema, spelling
-from conformance.support.record import Record
+from conformance.support import files, paths, spelling
+from conformance.support import record as records
+from conformance.support.record import KeptDocument, Record
 
 #: the judgements of a build by itself; `compare` judges two
 ABSOLUTE = ("smoke", "clauses", "zones")
+EntryId = Annotated[str, Meta(pattern="^[A-Z0-9]+(-[A-Z0-9]+)+$")]
+AdapterName = Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9.-]*$")]
+Repository = Annotated[str, Meta(pattern=r"^[\w.-]+/[\w.-]+$")]
+AlgorithmName = Annotated[str, Meta(pattern="^[a-z0-9]+$")]
+Sentence = Annotated[str, Meta(min_length=10)]
+_Count = Annotated[int, Meta(ge=0)]
 
 
 class Build(Record, kw_only=True):
     """How to get a build: by versions that registries have, or as a tree of a user's; else as the adapter pins it."""
 
-    #: {crate, module or package that the adapter is built with: version}
-    versions: Mapping[str, str] = msgspec.field(default_factory=dict)
-    #: what `--source` of `dev bugs run` calls the tree
-    tree: str | None = None
-    #: the tree's commit or tag, and fixes that are reverted on it
+    #: Of crates, modules and packages that the adapter is built with.
+    versions: Annotated[Mapping[str, str], Meta(min_length=1)] = msgspec.field(default_factory=dict)
+    #: What --source calls the tree.
+    tree: Annotated[str, Meta(pattern="^[a-z0-9][a-zA-Z0-9._-]*$")] | None = None
+    #: The commit or tag of the repository that the tree is of.
     commit: str | None = None
-    without: tuple[str, ...] = ()
-    #: a change by hand, in words
+    #: Fixes that are reverted on it.
+    without: Annotated[tuple[str, ...], Meta(min_length=1)] = ()
+    #: What is changed by hand, in words.
     edit: str | None = None
+
+
+_WAYS = (
+    {"maxProperties": 0},
+    {"required": ["versions"], "not": {"required": ["tree"]}},
+    {"required": ["tree"], "anyOf": [{"required": ["commit"]}, {"required": ["edit"]}]},
+)
+_OneBuild = Annotated[Build, Meta(extra_json_schema={"oneOf": _WAYS})]
 
 
 class Missed(Record):
@@ -41,31 +58,53 @@ class Missed(Record):
     takes: str
 
 
-class Bug(Record, kw_only=True):
-    """An entry: a bug, or a sham: two builds that do not differ in congestion control.
+class BugEntry(Record, kw_only=True):
+    """A bug, or a sham: two builds that do not differ in congestion control."""
 
-    `stack`: the adapter's name. `repository`: owner/name. `part`: what the adapter calls the tree (`--source`).
-    """
+    id: EntryId
+    #: The suite's name of the algorithm that is judged.
+    algorithm: AlgorithmName
+    #: Whether the builds do not differ in congestion control: then none may move.
+    sham: Annotated[bool, Meta(extra_json_schema={"const": True})] = False
+    #: What the stack did, in one sentence.
+    did: Annotated[Sentence, Meta(max_length=200)]
+    #: What is wrong within, in words; written before any run.
+    mechanism: Sentence = ""
+    #: The features of `compare` and the clauses that name this mechanism; written before any run.
+    named_by: tuple[Annotated[str, Meta(pattern="^([a-z_0-9]+|[A-Z]+[0-9]+)$")], ...] = ()
+    #: The fix, and who reported the bug.
+    links: tuple[Annotated[str, Meta(pattern="^https://")], ...] = ()
+    #: Where it should show; written before any run.
+    shows: str = ""
+    buggy: _OneBuild
+    fixed: _OneBuild
+    #: Why it cannot be run.
+    unavailable: Sentence | None = None
+    #: If nothing told the builds apart: why, and what that would take.
+    missed: Missed | None = None
 
-    id: str
+
+class Bug(BugEntry, kw_only=True):
+    """An entry, and what it has in common with the others of its file."""
+
     stack: str
     repository: str
     part: str
-    algorithm: str
-    sham: bool = False
-    #: what the stack did
-    did: str
-    #: what is wrong within, in words, and the features and clauses whose sentence says so: written before any run
-    mechanism: str = ""
-    named_by: tuple[str, ...] = ()
-    links: tuple[str, ...] = ()
-    #: where it should show
-    shows: str = ""
-    buggy: Build
-    fixed: Build
-    #: why it cannot be run
-    unavailable: str | None = None
-    missed: Missed | None = None
+
+
+class StackBugs(KeptDocument):
+    """Bugs that a stack really had, with coordinates of a build with each and of one without."""
+
+    SCHEMA = "bugs"
+    BY_HAND = True
+
+    #: The name of the adapter.
+    stack: AdapterName
+    #: Where the stack is developed, as owner/name.
+    repository: Repository
+    #: What the adapter's --source calls a tree of it.
+    part: Annotated[str, Meta(min_length=1)]
+    bugs: Annotated[list[BugEntry], Meta(min_length=1)]
 
 
 class Tier(Record):
@@ -79,19 +118,20 @@ class Tier(Record):
     first: str
     #: Whether that names the mechanism.
     named: bool
-    trials: int
-    minutes: float
+    trials: _Count
+    minutes: Annotated[float, Meta(ge=0)]
     #: Places that the budget left no time for.
-    unmeasured: int = 0
+    unmeasured: _Count = 0
 
 
 class EntryRun(Record):
-    """What came of an entry. `builds`: scheme and digest of the buggy and of the fixed build."""
+    """What came of an entry."""
 
     id: str
-    builds: list[tuple[str, str]]
+    #: Scheme and digest of the buggy and of the fixed build.
+    builds: Annotated[list[tuple[str, str]], Meta(min_length=2, max_length=2)]
     lab: str
-    tiers: list[Tier]
+    tiers: Annotated[list[Tier], Meta(min_length=1)]
 
     @property
     def caught(self) -> bool:
@@ -129,6 +169,14 @@ class EntryRun(Record):
     def tells(self, *commands: str) -> list[str]:
         """Return what the first of these commands that caught it tells the builds apart by."""
         return next((tier.by for tier in self.tiers if tier.caught and tier.command in commands), [])
+
+
+class BugRecord(KeptDocument):
+    """What came of each entry of the catalogue of bugs that was run."""
+
+    SCHEMA = "bug-record"
+
+    runs: list[EntryRun]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -179,12 +227,14 @@ def entries() -> tuple[Bug, ...]:
     """Return all entries, stack by stack; none if this is no checkout. Raises UserError."""
     bugs: dict[str, Bug] = {}
     for path in sorted((folder() / "entries").glob("*.json")):
-        document = schema.load("bugs", path)
-        shared = {name: document[name] for name in ("stack", "repository", "part")}
-        for entry in document["bugs"]:
-            if entry["id"] in bugs:
-                raise UserError(f"{path}: entry {entry['id']} is listed twice")
-            bugs[entry["id"]] = msgspec.convert({**shared, **entry}, Bug)
+        of_stack = records.read(StackBugs, path)
+        for entry in of_stack.bugs:
+            if entry.id in bugs:
+                raise UserError(f"{path}: entry {entry.id} is listed twice")
+            bugs[entry.id] = Bug(
+                stack=of_stack.stack, repository=of_stack.repository, part=of_stack.part,
+                **msgspec.structs.asdict(entry),
+            )  # fmt: skip
     return tuple(bugs.values())
 
 
@@ -202,8 +252,7 @@ def chosen(ids: Sequence[str]) -> tuple[Bug, ...]:
 def runs() -> dict[str, EntryRun]:
     """Return {id: what came of it} of the record. Raises UserError."""
     path = folder() / "record.json"
-    document = schema.load("bug-record", path) if path.exists() else {"runs": []}
-    return {entry["id"]: msgspec.convert(entry, EntryRun) for entry in document["runs"]}
+    return {run.id: run for run in (records.read(BugRecord, path).runs if path.exists() else ())}
 
 
 def record(new: Iterable[EntryRun]) -> pathlib.Path:

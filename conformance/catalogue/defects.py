@@ -1,16 +1,20 @@
 """Read bugs/defects.json: what this suite found wrong in stacks, each with the verdict and the line that show it."""
 
-import msgspec
+from typing import Annotated
+
+from msgspec import Meta
 
 from conformance.catalogue import bugs
-from conformance.support import schema
-from conformance.support.record import Record
+from conformance.support import record
+from conformance.support.record import KeptDocument, Record
+
+_Place = Annotated[str, Meta(min_length=5)]
 
 
 class DefectEvidence(Record, kw_only=True):
     """The verdict that shows a defect: of a clause, or of a zone at a place."""
 
-    clause: str | None = None
+    clause: Annotated[str, Meta(pattern="^[A-Z]+[0-9]+$")] | None = None
     zone: str | None = None
     place: str | None = None
 
@@ -18,22 +22,37 @@ class DefectEvidence(Record, kw_only=True):
 class Defect(Record, kw_only=True):
     """A defect of the version of a stack that its adapter pins, or the bare cause of a verdict.
 
-    `source`: the document and section that say otherwise. `where`: the files and lines that cause it. A bare cause has
-    less to say, and so neither a page of its own nor a text for maintainers.
+    A bare cause has less to say, and so neither a page of its own nor a text for maintainers.
     """
 
-    id: str
-    stack: str
-    repository: str
-    algorithm: str
-    title: str
-    shows: DefectEvidence
-    cause: str
-    source: str | None = None
-    packets: str | None = None
-    where: str | None = None
-    mend: str | None = None
-    mended_in: str | None = None
+    id: bugs.EntryId
+    #: The name of the adapter, whose version has the defect.
+    stack: bugs.AdapterName
+    #: Where the stack is developed, as owner/name.
+    repository: bugs.Repository
+    #: The suite's name of the algorithm.
+    algorithm: bugs.AlgorithmName
+    #: What the stack does, in a line.
+    title: Annotated[bugs.Sentence, Meta(max_length=120)]
+    #: The verdict that shows it: of a clause, or of a zone in a cell.
+    shows: Annotated[
+        DefectEvidence,
+        Meta(extra_json_schema={
+            "oneOf": [{"required": ["clause"], "maxProperties": 1}, {"required": ["zone", "place"], "maxProperties": 2}]
+        }),
+    ]  # fmt: skip
+    #: What is wrong there.
+    cause: bugs.Sentence
+    #: The document and section that say otherwise.
+    source: _Place | None = None
+    #: What packets show.
+    packets: bugs.Sentence | None = None
+    #: Files and lines of the adapter's version that cause it.
+    where: _Place | None = None
+    #: What would mend it.
+    mend: bugs.Sentence | None = None
+    #: The version that mended it.
+    mended_in: Annotated[str, Meta(min_length=1)] | None = None
 
     @property
     def bare(self) -> bool:
@@ -52,8 +71,16 @@ class Defect(Record, kw_only=True):
         )
 
 
+class Defects(KeptDocument):
+    """Defects of stacks that this suite found, and bare causes of verdicts, as sources were read."""
+
+    SCHEMA = "defects"
+    BY_HAND = True
+
+    defects: Annotated[tuple[Defect, ...], Meta(min_length=1)]
+
+
 def load() -> tuple[Defect, ...]:
     """Return all defects in order; none if this is no checkout. Raises UserError."""
     path = bugs.folder() / "defects.json"
-    document = schema.load("defects", path) if path.exists() else {"defects": []}
-    return tuple(msgspec.convert(entry, Defect) for entry in document["defects"])
+    return record.read(Defects, path).defects if path.exists() else ()

@@ -10,8 +10,9 @@ import msgspec
 
 from conformance.model.judging.verdict import Status, Verdict
 from conformance.model.judging.zone import kind_of
-from conformance.support import files, paths, schema
-from conformance.support.record import Record
+from conformance.support import files, paths
+from conformance.support import record as records
+from conformance.support.record import KeptDocument, Record
 
 
 class VerdictChange(Record):
@@ -28,14 +29,14 @@ class Release(Record, kw_only=True):
 
     stack: str
     algorithm: str
-    #: as the registry or the tree has it
+    #: As the registry or the tree has it.
     version: str
-    #: what a registry releases: the part of the stack's build that has the congestion control; empty if it was a tree
+    #: The crate, Go module or Python package that is released, as --source names it; empty if it was a tree.
     part: str
-    #: when it was measured, as YYYY-MM-DD
+    #: When, as YYYY-MM-DD.
     measured: str
     clauses: dict[str, Status]
-    #: {zone, kind of cells: status}
+    #: The worst verdict on the cells of a kind, by zone and kind.
     kinds: dict[str, Status]
 
     @property
@@ -48,6 +49,14 @@ class Release(Record, kw_only=True):
         return self.stack, self.algorithm, tuple(map(int, re.findall(r"\d+", self.version)[:6])), self.version
 
 
+class History(KeptDocument):
+    """What was measured of releases of stacks: verdicts on clauses and on kinds of cells."""
+
+    SCHEMA = "history"
+
+    releases: list[Release]
+
+
 def path() -> pathlib.Path:
     """Return where the history is kept."""
     return paths.data("reports", "published") / "history.json"
@@ -56,8 +65,7 @@ def path() -> pathlib.Path:
 def load() -> list[Release]:
     """Return all releases that were measured, in order; none if there is no record. Raises UserError."""
     file = path()
-    listed = schema.load("history", file)["releases"] if file.exists() else []
-    return sorted((msgspec.convert(fields, Release) for fields in listed), key=lambda release: release.order)
+    return sorted(records.read(History, file).releases if file.exists() else [], key=lambda release: release.order)
 
 
 def add(release: Release) -> None:

@@ -1,4 +1,5 @@
-"""Records: what documents are made of. Their typed fields are read from objects, and schemas are generated from them.
+"""Records: what documents are made of. Their typed fields are read from objects or files, and schemas are generated
+from them.
 
 A field is read from the attribute of its own name, unless its type says `Annotated[..., At(...)]`. A dataclass whose
 document has the same fields needs no Record beside it: record_of() makes one.
@@ -14,6 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, TypeVar
 
 import msgspec
+
+from conformance.support import schema
 
 
 class Text(str):
@@ -37,7 +40,22 @@ class Record(msgspec.Struct):
     """Base of what a document or a part of it is made of."""
 
 
+class KeptDocument(Record):
+    """Base of what a file holds. `make schemas` generates its schema, which allows for `$schema`, too."""
+
+    #: the name of the schema
+    SCHEMA: ClassVar[str]
+    #: whether people write it: they may leave out what has a default
+    BY_HAND: ClassVar[bool] = False
+
+
 _R = TypeVar("_R", bound=Record)
+_K = TypeVar("_K", bound=KeptDocument)
+
+
+def read(kind: type[_K], path: pathlib.Path) -> _K:
+    """Return the document at `path`, checked against its schema. Raises UserError."""
+    return msgspec.convert(schema.load(kind.SCHEMA, path), kind)
 
 
 @functools.cache
