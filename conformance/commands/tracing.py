@@ -239,12 +239,12 @@ def _flow(
     if measurement.outcome not in (Outcome.OK, Outcome.TIMEOUT):
         raise UserError(f"{measurement.outcome}: {measurement.message}")
     trial = measurement.trial
-    sent_name, came_name, server, client = captured_at.captures_of(trial.setting, trial.scheme.stack, of)
+    sent_name, came_name, server, clients, moves = captured_at.captures_of(trial.setting, trial.scheme.stack, of)
     if folder is None or not captured.keys() >= {sent_name, came_name}:
         raise UserError("nothing was captured")
     entered, left = ((folder / f"{name}.pcap").read_bytes() for name in (sent_name, came_name))
-    sent, requested = pcap.packets(entered, protocol, server, client)
-    came, acknowledged = pcap.packets(left, protocol, server, client)
+    sent, requested = pcap.packets(entered, protocol, server, clients, moves)
+    came, acknowledged = pcap.packets(left, protocol, server, clients, moves)
     sides = ((sent_name, sent, requested), (came_name, came, acknowledged))
     until_s = min((pcap.last_s(side) for name, *side in sides if captured[name][1]), default=None)
     if until_s is not None:

@@ -8,8 +8,9 @@ import pathlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from conformance.guest.topology import Host
+from conformance.guest.topology import rebound
 from conformance.lab import job, topology
+from conformance.model.emulation import moves
 from conformance.model.errors import UserError
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import KERNEL_STACK, Measurement, Outcome
@@ -25,13 +26,15 @@ _SAYS_SOMETHING = (Outcome.OK, Outcome.TIMEOUT)
 class Captures(NamedTuple):
     """The names of a trial's captures: `sent` has what the server put on its link, `came` what left the queue.
 
-    `server` and `client` are addresses in network byte order; `client` is None in a cell, whose client is alone.
+    `server` and `clients` are addresses in network byte order; `clients` is empty in a cell, whose client is alone.
+    `moves`: the client is to get another address or port on the way, of which `clients` has the address, too.
     """
 
     sent: str
     came: str
     server: bytes
-    client: bytes | None
+    clients: tuple[bytes, ...]
+    moves: bool
 
 
 @functools.cache
@@ -40,14 +43,17 @@ def captures_of(setting: Setting, stack: str = KERNEL_STACK, traced: job.FlowOf 
     group, flow = traced or (setting.network.flows.index(setting.network.tested), 0)
     place = topology.place(job.network_job_of(setting, stack))
     receivers = place.receivers[group]
-    server = _address(place.senders[group])
+    server = _address(place.senders[group].address)
+    moving = moves.asked(setting.network, setting.network.flows[group])
     if job.is_detailed(setting):
-        return Captures("emulator-to_server", "emulator-to_client", server, None)
-    return Captures("sent", "came", server, _address(receivers[min(flow, len(receivers) - 1)]))
+        return Captures("emulator-to_server", "emulator-to_client", server, (), moving)
+    client = receivers[min(flow, len(receivers) - 1)].address
+    addresses = (client, rebound(client)) if moving else (client,)
+    return Captures("sent", "came", server, tuple(map(_address, addresses)), moving)
 
 
-def _address(host: Host) -> bytes:
-    return ipaddress.ip_address(host.address).packed
+def _address(address: str) -> bytes:
+    return ipaddress.ip_address(address).packed
 
 
 def with_packets(
@@ -107,7 +113,7 @@ def _packets(
 ) -> Mapping[str, object]:
     from conformance.model.captures import packets
 
-    sent, came, answers = _captured(setting, folder, transport, captures_of(setting).client)
+    sent, came, answers = _captured(setting, folder, transport, captures_of(setting).clients)
     if not sum(unseen.values()):
         return packets.matched(sent, came, answers).to_json()
     # Each capture holds the first frames of its interface, so both are whole until the first of them was full.
@@ -122,21 +128,21 @@ def _captured(
     setting: Setting,
     folder: pathlib.Path | None,
     transport: str,
-    client: bytes | None = None,
+    clients: tuple[bytes, ...] = (),
 ) -> tuple["Frames", "Frames", "Frames"]:
     """Return the server's packets, those of them that came to the client, and the client's packets.
 
-    `client`: the address whose packets count, None for all. Raises UserError.
+    `clients`: the addresses whose packets count, none for all. Raises UserError.
     """
     from conformance.model.diagnosis import pcap
 
-    sent_name, came_name, server, _ = captures_of(setting)
+    sent_name, came_name, server, _, moving = captures_of(setting)
     if folder is None or not folder.is_dir():
         raise UserError("no packets were captured", "they are captured in the virtual room only")
     try:
         entered, left = ((folder / f"{name}.pcap").read_bytes() for name in (sent_name, came_name))
     except OSError as error:
         raise UserError(f"cannot read a capture: {error.strerror}") from None
-    sent, answers = pcap.frames(entered, PROTOCOLS[transport], server, client)
-    came, _ = pcap.frames(left, PROTOCOLS[transport], server, client)
+    sent, answers = pcap.frames(entered, PROTOCOLS[transport], server, clients, moving)
+    came, _ = pcap.frames(left, PROTOCOLS[transport], server, clients, moving)
     return sent, came, answers

@@ -127,4 +127,4 @@ def _captured(
     except OSError:
         raise UserError("the first pass left no capture", "run the same command again") from None
     path.unlink()
-    return pcap.packets(data, protocol, where.server, where.client)
+    return pcap.packets(data, protocol, where.server, where.clients, where.moves)

@@ -56,6 +56,7 @@ LONG, TOGETHER, ONCE_KNOWN = "outage of 20 s", "losses together", "losses once a
 EARLY, SWAPPED, TAIL = "a late packet in start-up", "neighbours swapped", "last packets lost"
 ANSWER, SMALL, RARE_ACKS = "first answer lost", "small packets only", "an acknowledgement for 25 packets"
 NARROW, NEAR, WIDE = "0.5 Mbit/s", "a round trip of 0.5 ms", "a large window"
+MOVED = "another address"
 SLOW_LATER, LOSSES = "little to send after a loss", "losses now and then"
 
 
@@ -84,6 +85,7 @@ COMPARED_NETWORKS: Mapping[str, ClauseNetwork] = {
     NEAR: _condition("short-path"),
     SMALL: _condition("small-path"),
     WIDE: _condition("large-window"),
+    MOVED: ClauseNetwork(scenario="migration", point=(("rebind", "address"),)),
     **NETWORKS,
 }
 #: weight of a feature that the network's event alone decides: as much as one that no other fault causes
@@ -174,6 +176,10 @@ COMPARED = (
     Feature(name="request_rtts", cell=ANSWER, label=("backoff", "backoff"), tolerance=1.4, ratio=True, digits=1,
             says="when its first answer was lost, a request came {value} round trips later",
             above="probes of a handshake that come later", below="probes of a handshake that come sooner"),
+    Feature(name="after_move", cell=MOVED, label=("move", "move"), tolerance=1.6, ratio=True, only_above=True,
+            weight=_ALONE,
+            says="to another address of the client it sent {value} times what it had sent first of all",
+            above="a window that is kept where the address changes", below="a smaller window"),
     Feature(name="during", cell=SWAPPED, label=("disorder", "disorder"), tolerance=0.2,
             says="while neighbours were swapped, {value} of the link's rate arrived",
             above="more of the rate", below="less of the rate"),

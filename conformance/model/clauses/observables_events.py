@@ -9,6 +9,7 @@ import numpy
 
 from conformance.model.captures.packets import CE, NOT_ECT
 from conformance.model.clauses.seen import Absent, Event, Invisible, Rows, View, shown
+from conformance.model.diagnosis import features
 from conformance.model.diagnosis.flow import Floats
 from conformance.model.diagnosis.samples import Samples
 
@@ -18,6 +19,8 @@ ROWS = Rows()
 _TOGETHER_S = 0.005
 #: round trips of an outage in which acknowledgements that were under way may still release packets
 _LAST_RTTS = 2.5
+#: the share of a full packet from which on a packet after a move is large: paths are probed for their size anew
+_LARGE = 0.8
 #: packets: in a smaller window, one packet more or less is a large share
 _LEAST_WINDOW = 12
 #: round trips before and after a mark in which nothing else may be lost or marked
@@ -55,6 +58,49 @@ def _after_outage(view: View) -> Samples:
     """Return what was sent in the round trip after the sender can know that the path healed, in full packets."""
     healed_s = path_healed_s(view, view.event)
     return shown([(_sent(view, healed_s, healed_s + 0.95 * view.base_rtt_s), healed_s)], "nothing was sent")
+
+
+def _arrived_bytes(view: View, start_s: float, end_s: float) -> float:
+    """Return the bytes of frames that were sent in [start_s, end_s) and arrived: those to an old address do not."""
+    inside = (view.sent_s >= start_s) & (view.sent_s < end_s) & ~numpy.isnan(view.out_s)
+    return float(view.packets.bytes[inside].sum())
+
+
+def _validated_s(view: View) -> float:
+    """Return a time up to which no address of a client that moved can be validated: a round trip, but for a little."""
+    return view.event.begin_s + 0.95 * view.base_rtt_s
+
+
+@ROWS.add("after_move", "sent in the first round trip to another address, relative to that of the connection", "", 2)
+def _after_move(view: View) -> Samples:
+    """Return what was sent to the new address in 0.95 of a round trip, from when it may be validated.
+
+    The round trip begins with the first packet that is almost full, as senders may begin with smaller ones again. It is
+    relative to what was sent in the first round trip of all, which is the sender's own initial window.
+    """
+    large = (view.sent_s >= _validated_s(view)) & (view.packets.bytes >= _LARGE * view.flow.full_bytes)
+    sent_s = view.sent_s[large & ~numpy.isnan(view.out_s)]
+    if not len(sent_s):
+        raise Invisible("nothing was sent to the new address")
+    at_s = float(sent_s[0])
+    amount = _arrived_bytes(view, at_s, at_s + 0.95 * view.base_rtt_s) / view.flow.full_bytes
+    initial = float(features.initial_window(view.flow).values[0])
+    return shown([(amount / initial, at_s)] if initial else [], "nothing was sent in the first round trip of all")
+
+
+@ROWS.add(
+    "before_validation", "sent to another address before it can be validated, relative to what came from it", "", 1
+)
+def _before_validation(view: View) -> Samples:
+    """Return the ratio of frames' bytes from when the sender must know of a move until an address may be validated.
+
+    What came is counted from the move on, which is earlier.
+    """
+    known_s, end_s = view.event.begin_s + view.flow.one_way_s, _validated_s(view)
+    client_s = view.packets.client_ns / 1e9
+    came = float(view.packets.client_bytes[(client_s >= view.event.begin_s) & (client_s < end_s)].sum())
+    ratios = [(_arrived_bytes(view, known_s, end_s) / came, known_s)] if came else []
+    return shown(ratios, "nothing came from the client in the round trip after its move")
 
 
 @ROWS.add("after_outage_share", "window soon after an outage, relative to that before it", "", 2)

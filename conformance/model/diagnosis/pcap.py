@@ -7,7 +7,7 @@ packets for each direction, or a UserError.
 import builtins
 import dataclasses
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple, Self
 
 import numpy
@@ -27,6 +27,10 @@ _TYPE_AT, _PROTOCOL_AT, _SOURCE_AT, _TARGET_AT = 12, 23, 26, 30
 #: the bytes of a frame that identify a packet: headers and the first bytes of the payload. In TCP, IP's identification
 #: and the timestamps tell a retransmission from its original; in QUIC, each packet is encrypted under its own number.
 _TELLING = slice(_ETHERNET_BYTES, _ETHERNET_BYTES + 96)
+#: what of them changes where the client gets another address or port over UDP: IP's checksum and target, UDP's port and
+#: checksum
+_MOVING = (slice(10, 12), slice(16, 20), slice(22, 24), slice(26, 28))
+_UDP = 17
 #: a record of the file with the first bytes of its frame
 _ROW = numpy.dtype([("seconds", "=u4"), ("ns", "=u4"), ("kept", "=u4"), ("length", "=u4"),
                     ("frame", "u1", (_TELLING.stop,))])  # fmt: skip
@@ -35,7 +39,7 @@ _ROWS = 1 << 12
 
 
 class Packet(NamedTuple):
-    """`identity` is the same wherever a packet is captured, as bridges change nothing in it."""
+    """`identity` is the same wherever a packet is captured."""
 
     seconds: float
     bytes: int
@@ -91,19 +95,22 @@ def last_s(sides: Iterable[Sequence[Packet]]) -> float:
 
 
 def packets(
-    data: bytes, protocol: int, server: bytes, client: bytes | None = None
+    data: bytes, protocol: int, server: bytes, clients: Collection[bytes] = (), moves: bool = False
 ) -> tuple[list[Packet], list[Packet]]:
     """Return what frames() returns as two lists of Packet."""
-    theirs, others = frames(data, protocol, server, client)
+    theirs, others = frames(data, protocol, server, clients, moves)
     return theirs.packets, others.packets
 
 
-def frames(data: bytes, protocol: int, server: bytes, client: bytes | None = None) -> tuple[Frames, Frames]:
+def frames(
+    data: bytes, protocol: int, server: bytes, clients: Collection[bytes] = (), moves: bool = False
+) -> tuple[Frames, Frames]:
     """Return (packets from the server, packets to it), in the order of the file.
 
     `data`: bytes of a pcap file. Only IPv4 packets of `protocol` (6 TCP, 17 UDP) count, and only those between `server`
-    and `client`, which are addresses of four bytes; without `client`, those of all clients. Raises UserError if `data`
-    is not such a file, or ends early.
+    and `clients`, which are addresses of four bytes; without `clients`, those of all. `moves`: the client may get
+    another address or port on the way, so these identify no packet over UDP. Raises UserError if `data` is not such a
+    file, or ends early.
     """
     if data[:4] != _MAGIC:
         raise UserError("the capture is not a pcap file with times in nanoseconds")
@@ -112,11 +119,12 @@ def frames(data: bytes, protocol: int, server: bytes, client: bytes | None = Non
         frame = rows["frame"]
         counts = (rows["kept"] >= _ETHERNET_BYTES + _SHORTEST_IPV4_BYTES) & (frame[:, _PROTOCOL_AT] == protocol)
         counts &= _holds(frame, _TYPE_AT, _IPV4)
-        if client is not None:
-            counts &= _holds(frame, _SOURCE_AT, client) | _holds(frame, _TARGET_AT, client)
+        if clients:
+            ends = [_holds(frame, at, client) for at in (_SOURCE_AT, _TARGET_AT) for client in clients]
+            counts &= numpy.logical_or.reduce(ends)
         from_server = _holds(frame, _SOURCE_AT, server)
         for side, chosen in zip(sides, (counts & from_server, counts & ~from_server), strict=True):
-            side.append(_frames(rows[chosen]))
+            side.append(_frames(rows[chosen], moves and protocol == _UDP))
             if sum(map(len, side)) > MOST_PACKETS:
                 raise UserError(f"the capture contains more than {MOST_PACKETS} packets")
     theirs, others = (Frames.joined(side) for side in sides)
@@ -157,10 +165,14 @@ def _holds(frame: numpy.typing.NDArray[numpy.uint8], at: int, wanted: bytes) -> 
     return same
 
 
-def _frames(rows: numpy.typing.NDArray[numpy.void]) -> Frames:
+def _frames(rows: numpy.typing.NDArray[numpy.void], moves: bool) -> Frames:
+    identities = rows["frame"][:, _TELLING]
+    if moves:
+        for columns in _MOVING:
+            identities[:, columns] = 0
     return Frames(
         seconds=rows["seconds"] + rows["ns"] / 1e9,
         bytes=rows["length"].astype(numpy.int64),
-        identities=rows["frame"][:, _TELLING],
+        identities=identities,
         identity_bytes=numpy.minimum(rows["kept"], _TELLING.stop).astype(numpy.int64) - _TELLING.start,
     )

@@ -71,9 +71,10 @@ STAGES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
         "a change of the path",
         (
             "rate_after", "full_after_s", "lost_after", "flight_sooner", "flight_later", "flight_soon", "flight_most",
-            "rate_when_marked",
+            "rate_when_marked", "after_move",
+            "before_validation",
         ),
-        ("rate_step",),
+        ("rate_step", "move"),
     ),
     (
         "little to send",

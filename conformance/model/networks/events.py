@@ -3,14 +3,14 @@
 A change of a stack's reaction to such an event shows nowhere else.
 """
 
-from conformance.model.networks.impairments import ALL_CE, Impairments
+from conformance.model.networks.impairments import ADDRESS, ALL_CE, Impairments
 from conformance.model.networks.links import DUAL, Direction
 from conformance.model.networks.network import Network
 from conformance.model.networks.setting import Setting
 
-MARKS, OUTAGE, IDLE, DISORDER = "CE marks", "outages", "idle times", "disorder"
+MARKS, OUTAGE, IDLE, DISORDER, MOVE = "CE marks", "outages", "idle times", "disorder", "another address"
 #: all of them, in the order in which messages name them
-EVENTS = (MARKS, OUTAGE, IDLE, DISORDER)
+EVENTS = (MARKS, OUTAGE, IDLE, DISORDER, MOVE)
 
 
 def of(setting: Setting) -> frozenset[str]:
@@ -24,6 +24,7 @@ def of(setting: Setting) -> frozenset[str]:
         IDLE: any(request.pause_s for group in network.flows for request in group.requests),
         DISORDER: bool(network.bond and not network.bond.reorder_ms)
         or any(impairment.reorder for impairment in _impairments(network)),
+        MOVE: any(impairment.rebind == ADDRESS for impairment in _impairments(network)),
     }
     return frozenset(event for event, does in happens.items() if does)
 

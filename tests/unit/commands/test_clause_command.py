@@ -22,7 +22,7 @@ from conformance.model.trials.trial import Measurement, Outcome
 from conformance.reporting.text import clause_table
 from conformance.support import paths, schema
 
-PAGES = {"findings-clauses.md": ["rfc9002", "rfc9438", "rfc5681", "rfc9406"], "bbr-draft.md": ["bbr_draft"]}
+PAGES = {"findings-clauses.md": ["rfc9002", "rfc9000", "rfc9438", "rfc5681", "rfc9406"], "bbr-draft.md": ["bbr_draft"]}
 HALVES = "CL012"
 
 

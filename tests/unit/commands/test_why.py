@@ -62,10 +62,22 @@ def test_packets_are_told_by_side_and_protocol():
     assert [(p.seconds, p.bytes) for p in theirs] == [(5 + 1e-9, 234), (6.0, 233)]
     assert [p.bytes for p in others] == [35]
     assert len(theirs[0].identity) == 96
-    assert pcap.packets(data, 17, SERVER, client=bytes((10, 0, 0, 2))) == ([], [])
+    assert pcap.packets(data, 17, SERVER, clients=[bytes((10, 0, 0, 2))]) == ([], [])
     assert pcap.first_s(data) == 5 + 1e-9
     with pytest.raises(UserError, match="no frame"):
         pcap.first_s(capture([]))
+
+
+def test_a_packet_whose_target_changes_on_the_way_is_the_same_where_clients_move():
+    client, other = bytes((10, 0, 0, 1)), bytes((10, 0, 0, 101))
+    sent = frame(SERVER, b"\1\2\3\4\5\6\7\7" + b"a" * 200)
+    came = bytearray(sent)
+    came[30:34], came[36:38], came[40:42] = other, b"\x09\x09", b"\0\1"
+    for moves in (False, True):
+        (there,), _ = pcap.packets(capture([(5, 1, sent)]), 17, SERVER, [client, other], moves)
+        (arrived,), _ = pcap.packets(capture([(5, 2, bytes(came))]), 17, SERVER, [client, other], moves)
+        assert (there.identity == arrived.identity) == moves
+        assert pcap.packets(capture([(5, 2, bytes(came))]), 17, SERVER, [client], moves) == ([], [])
 
 
 @pytest.mark.parametrize("cut", [1, 10, 40])

@@ -26,6 +26,8 @@ from conformance.model.networks.place import Cell, Point
         ("pauses", "before=slow,sender=stack,unused_window=decays", []),
         ("bonded", "reordering=off,batch=10,rates=1:1", [events.DISORDER]),
         ("bonded", "reordering=on,batch=10,rates=1:1", []),
+        ("migration", "rebind=address", [events.MOVE]),
+        ("migration", "rebind=port", []),
         ("queues", "queue=codel", []),
     ],
 )
