@@ -21,6 +21,7 @@ import re
 import threading
 
 import click
+import msgspec
 import rich.console
 
 from conformance.catalogue import recorded_features
@@ -102,7 +103,7 @@ def references_text(kept):
 
 def readings(row):
     """Return {Feature: Reading} of a row()."""
-    return recorded_features.readings(row["readings"])
+    return recorded_features.readings(msgspec.convert(row["readings"], dict[str, recorded_features.ReadingNumbers]))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -96,7 +96,7 @@ class StackBugs(KeptDocument):
     """Bugs that a stack really had, with coordinates of a build with each and of one without."""
 
     SCHEMA = "bugs"
-    BY_HAND = True
+    SPARSE = True
 
     #: The name of the adapter.
     stack: AdapterName

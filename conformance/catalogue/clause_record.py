@@ -2,8 +2,11 @@
 
 import json
 import pathlib
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
 
 from conformance.catalogue import clauses
 from conformance.lab import manifest
@@ -13,11 +16,61 @@ from conformance.model.judging.expectation import Expected, Known
 from conformance.model.judging.question import Named
 from conformance.model.judging.session import Finding
 from conformance.model.judging.verdict import Status
-from conformance.support import files, paths, schema
+from conformance.support import files, paths
+from conformance.support import record as records
+from conformance.support.record import KeptDocument, Record
 
-#: a clause, a scheme and the verdict, as they are in the record
-Entry = Mapping[str, Any]
 _DIGITS = 4
+_MUTANT = "mutant "
+
+
+class RecordedSample(Record):
+    seed: int
+    #: Seconds since the trial's first packet.
+    at_s: float
+    packet: int
+
+
+class ClauseEntry(Record, kw_only=True):
+    """A verdict on a clause, as it was measured."""
+
+    #: A stack's name, or `mutant` and the id of a mutant.
+    who: str
+    clause: str
+    scheme: str
+    verdict: Status
+    reason: str
+    #: Median of the observable; null if it was not visible.
+    value: float | None
+    interval: list[float | None] | None
+    trials: Annotated[int, Meta(ge=0)]
+    #: A sample near the median.
+    seen: RecordedSample | None
+
+    @property
+    def algorithm(self) -> str:
+        return self.scheme.partition("/")[0]
+
+    @property
+    def is_of_mutant(self) -> bool:
+        """Whether it is about a mutant, which is no stack."""
+        return self.who.startswith(_MUTANT)
+
+    @property
+    def about(self) -> Clause:
+        """Its clause, as the draft has it that its stack claims. Raises UserError."""
+        clause = clauses.find(self.clause)
+        if not clause.older or self.who not in manifest.names():
+            return clause
+        return clauses.claimed(clause, manifest.read(self.who), self.algorithm)
+
+
+class ClauseRecords(KeptDocument):
+    """Verdicts on clauses for each stack and each mutant: clauses/record.json."""
+
+    SCHEMA = "clause-record"
+
+    record: list[ClauseEntry]
 
 
 def path() -> pathlib.Path:
@@ -25,41 +78,30 @@ def path() -> pathlib.Path:
     return paths.data("clauses", "record.json")
 
 
-def load() -> list[Entry]:
+def load() -> list[ClauseEntry]:
     """Return all entries, in order, each judged by the draft that its stack claims now. Raises UserError."""
     return [_judged(recorded) for recorded in _written()]
 
 
-def as_judged(recorded: Entry) -> Clause:
-    """Return an entry's clause as the draft has it that its stack claims. Raises UserError."""
-    clause, who = clauses.find(recorded["clause"]), recorded["who"]
-    if not clause.older or who not in manifest.names():
-        return clause
-    return clauses.claimed(clause, manifest.read(who), recorded["scheme"].partition("/")[0])
-
-
-def _judged(recorded: Entry) -> Entry:
-    clause = as_judged(recorded)
+def _judged(recorded: ClauseEntry) -> ClauseEntry:
+    clause = recorded.about
     if clause == clauses.find(clause.id):
         return recorded
-    status, reason = on_record(clause, Status(recorded["verdict"]), recorded["reason"], recorded["interval"])
-    return {**recorded, "verdict": str(status), "reason": reason}
+    status, reason = on_record(clause, recorded.verdict, recorded.reason, recorded.interval)
+    return msgspec.structs.replace(recorded, verdict=status, reason=reason)
 
 
-def _written() -> list[Entry]:
+def _written() -> list[ClauseEntry]:
     """Return the entries as they were written; none if there is no record. Raises UserError."""
-    file = path()
-    entries: list[Entry] = schema.load("clause-record", file)["record"] if file.exists() else []
-    return entries
+    return records.read(ClauseRecords, path()).record if path().exists() else []
 
 
-def judged(stack: str, algorithm: str) -> list[Entry]:
+def judged(stack: str, algorithm: str) -> list[ClauseEntry]:
     """Return the entries with a clear verdict on a stack's algorithm, in order. Raises UserError."""
     return [
         of_stack
         for of_stack in load()
-        if of_stack["who"] == stack and of_stack["scheme"].partition("/")[0] == algorithm
-        if Status(of_stack["verdict"]).decided
+        if of_stack.who == stack and of_stack.algorithm == algorithm and of_stack.verdict.decided
     ]
 
 
@@ -68,12 +110,11 @@ def measured(stack: str, algorithm: str, newest: bool = False) -> dict[str, floa
 
     `newest`: leave out clauses by which an older draft judges it otherwise.
     """
-    of_stack = (recorded for recorded in load() if recorded["who"] == stack)
     return {
-        recorded["clause"]: recorded["value"]
-        for recorded in of_stack
-        if recorded["scheme"].partition("/")[0] == algorithm and recorded["value"] is not None
-        if not newest or as_judged(recorded) == clauses.find(recorded["clause"])
+        recorded.clause: recorded.value
+        for recorded in load()
+        if (recorded.who, recorded.algorithm) == (stack, algorithm) and recorded.value is not None
+        if not newest or recorded.about == clauses.find(recorded.clause)
     }
 
 
@@ -81,24 +122,23 @@ def expected(stack: str) -> tuple[Expected, ...]:
     """Return what a stack does wrong, as the record says. Raises UserError."""
     return tuple(
         Expected(
-            zone_id=of_stack["clause"], cells=frozenset([Named(of_stack["scheme"].partition("/")[0])]),
-            verdict=Known(of_stack["verdict"]), reason=f"on record of {of_stack['scheme']}", recorded=True,
+            zone_id=of_stack.clause, cells=frozenset([Named(of_stack.algorithm)]), verdict=Known(of_stack.verdict),
+            reason=f"on record of {of_stack.scheme}", recorded=True,
         )
         for of_stack in load()
-        if of_stack["who"] == stack and Status(of_stack["verdict"]).against
+        if of_stack.who == stack and of_stack.verdict.against
     )  # fmt: skip
 
 
-def entry(finding: Finding) -> Entry:
-    """Return the entry in the record for a finding."""
+def entry(finding: Finding, who: str) -> ClauseEntry:
+    """Return the entry in the record for a finding about a stack or a mutant."""
     verdict = finding.confirmed
     sample = verdict.evidence[0] if verdict.evidence else None
-    return {
-        "clause": verdict.zone_id, "scheme": finding.scheme, "verdict": str(verdict.status), "reason": verdict.reason,
-        "value": _rounded(verdict.value), "interval": verdict.interval and [_rounded(v) for v in verdict.interval],
-        "trials": verdict.n,
-        "seen": sample and {"seed": sample.seed, "at_s": round(sample.at_s, 6), "packet": sample.packet},
-    }  # fmt: skip
+    return ClauseEntry(
+        who=who, clause=verdict.zone_id, scheme=finding.scheme, verdict=verdict.status, reason=verdict.reason,
+        value=_rounded(verdict.value), interval=verdict.interval and [_rounded(v) for v in verdict.interval],
+        trials=verdict.n, seen=RecordedSample(sample.seed, round(sample.at_s, 6), sample.packet) if sample else None,
+    )  # fmt: skip
 
 
 def _rounded(value: float | None) -> float | None:
@@ -106,30 +146,20 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None or abs(value) == float("inf") else round(value, _DIGITS)
 
 
-def record(who: str, entries: Sequence[Entry]) -> pathlib.Path:
+def record(new: Sequence[ClauseEntry]) -> pathlib.Path:
     """Replace earlier entries of a stack or a mutant about the same clauses by these; return the file."""
-    new = [{"who": who, **fields} for fields in entries]
     keys = {_key(listed) for listed in new}
-    kept = [listed for listed in _written() if _key(listed) not in keys]
-    return write([*kept, *new])
+    return write([*(listed for listed in _written() if _key(listed) not in keys), *new])
 
 
-def _key(recorded: Entry) -> tuple[str, str, str]:
+def _key(recorded: ClauseEntry) -> tuple[str, str, str]:
     # The version is left out, so that a new version of a stack replaces the last.
-    return recorded["clause"], recorded["who"], recorded["scheme"].partition("/")[0]
+    return recorded.clause, recorded.who, recorded.algorithm
 
 
-def write(entries: Iterable[Entry]) -> pathlib.Path:
+def write(entries: Iterable[ClauseEntry]) -> pathlib.Path:
     """Write the record, one entry per line, sorted by clause and then by stack or mutant."""
-    ordered = sorted(
-        entries,
-        key=lambda recorded: (
-            recorded["clause"],
-            recorded["who"].startswith("mutant"),
-            recorded["who"],
-            recorded["scheme"],
-        ),
-    )
-    lines = ",\n".join("    " + json.dumps(recorded, ensure_ascii=False) for recorded in ordered)
+    ordered = sorted(entries, key=lambda entry: (entry.clause, entry.is_of_mutant, entry.who, entry.scheme))
+    lines = ",\n".join("    " + json.dumps(msgspec.to_builtins(listed), ensure_ascii=False) for listed in ordered)
     head = '{\n  "$schema": "../conformance/schemas/clause-record.json",\n  "record": [\n'
     return files.write(path(), f"{head}{lines}\n  ]\n}}\n", files.OTHER_FOLDER)

@@ -75,7 +75,7 @@ class Defects(KeptDocument):
     """Defects of stacks that this suite found, and bare causes of verdicts, as sources were read."""
 
     SCHEMA = "defects"
-    BY_HAND = True
+    SPARSE = True
 
     defects: Annotated[tuple[Defect, ...], Meta(min_length=1)]
 

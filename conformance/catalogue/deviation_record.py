@@ -7,17 +7,31 @@ tell which faults, and is the dictionary that names a stack's likeliest ones. `t
 import functools
 import pathlib
 from collections.abc import Mapping
+from typing import Annotated
+
+from msgspec import Meta
 
 from conformance.model.clauses.document import Clause
 from conformance.model.judging import statistics
 from conformance.model.judging.verdict import CONFIDENCE
-from conformance.support import paths, schema
+from conformance.support import paths, record
+from conformance.support.record import KeptDocument
 
 #: what the document's stack is called where it has no deviation
 HONEST = "honest"
 ABOVE, BELOW = "above", "below"
 #: {clause's id: the observable's values, one of each trial}
 Values = Mapping[str, tuple[float, ...]]
+
+
+class DeviationRecord(KeptDocument):
+    """What clauses measured of each deviation of the adapter `document` (clauses/deviations.json)."""
+
+    SCHEMA = "deviation-record"
+
+    #: By deviation, as adapters/document/src/deviations.txt names it, or `honest` for none; and by clause: the
+    #: observable's values, one of each trial that showed it.
+    deviations: dict[str, dict[str, Annotated[tuple[float, ...], Meta(min_length=1)]]]
 
 
 def path() -> pathlib.Path:
@@ -28,8 +42,7 @@ def path() -> pathlib.Path:
 @functools.cache
 def load() -> Mapping[str, Values]:
     """Return {deviation, or HONEST: values by clause}. Raises UserError."""
-    recorded = schema.load("deviation-record", path())["deviations"]
-    return {name: {clause: tuple(values) for clause, values in of.items()} for name, of in recorded.items()}
+    return record.read(DeviationRecord, path()).deviations
 
 
 def side(clause: Clause, values: tuple[float, ...]) -> str | None:

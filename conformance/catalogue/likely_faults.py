@@ -19,7 +19,8 @@ from conformance.model.clauses import faults
 from conformance.model.clauses.document import Clause
 from conformance.model.clauses.faults import Shares
 from conformance.model.judging import statistics
-from conformance.support import paths, schema
+from conformance.support import paths, record
+from conformance.support.record import KeptDocument
 
 #: a section of the draft in the comment above a function; a switch in a function's body
 _SECTION, _SWITCH = re.compile(r"\s*///.*?(?<![\w.])(\d+(?:\.\d+)+)"), re.compile(r'"([a-z0-9.-]+)"')
@@ -27,6 +28,18 @@ _SECTION, _SWITCH = re.compile(r"\s*///.*?(?<![\w.])(\d+(?:\.\d+)+)"), re.compil
 _CHAPTER = 3
 #: the most faults that a line names
 _MOST = 3
+
+
+class ClausePlays(KeptDocument):
+    """What clauses measure of plays of the adapter `document` and its deviations (clauses/plays.json)."""
+
+    SCHEMA = "clause-plays"
+
+    #: The digest of the sources that were played.
+    of: str
+    #: By deviation, as adapters/document/src/deviations.txt names it, or `honest` for none; and by clause, where it
+    #: differs from `honest`; null where it shows nothing.
+    plays: dict[str, dict[str, float | None]]
 
 
 def path() -> pathlib.Path:
@@ -54,7 +67,7 @@ def digest() -> str:
 @functools.cache
 def plays() -> Mapping[str, Mapping[str, float]]:
     """Return {deviation, or HONEST: what clauses measured of its play}. Raises UserError."""
-    recorded = schema.load("clause-plays", path())["plays"]
+    recorded = record.read(ClausePlays, path()).plays
     merged = {name: {**recorded[HONEST], **differing} for name, differing in recorded.items()}
     return {
         name: {of: amount for of, amount in of_play.items() if amount is not None} for name, of_play in merged.items()

@@ -5,9 +5,8 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
-import msgspec
-
 from conformance.catalogue import clause_record, clauses, likely_faults
+from conformance.catalogue.clause_record import ClauseEntry
 from conformance.commands import mutants
 from conformance.commands.measuring import source
 from conformance.commands.result import Result
@@ -130,28 +129,6 @@ def finding_record(finding: Finding, kind: type[_R], **fields: Any) -> _R:
     return extended(kind, finding, ClauseFindingRecord, source=clause.source, permitted=clause.permitted, **fields)
 
 
-class SampleRecord(Record):
-    seed: int
-    #: Seconds since the trial's first packet.
-    at_s: float
-    packet: int
-
-
-class EntryRecord(Record):
-    clause: str
-    #: A stack's name, or `mutant` and the id of a mutant.
-    who: str
-    scheme: str
-    verdict: Status
-    reason: str
-    #: Median of the observable; null if it was not visible.
-    value: float | None
-    interval: list[float | None] | None
-    trials: int
-    #: A sample near the median.
-    seen: SampleRecord | None
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Tabled(Result):
     """The recorded verdicts on the clauses of some specifications."""
@@ -160,13 +137,13 @@ class Tabled(Result):
     SHOWN = ("record",)
 
     specifications: tuple[Specification, ...]
-    entries: Sequence[clause_record.Entry]
+    entries: Sequence[ClauseEntry]
 
     @property
-    def record(self) -> list[EntryRecord]:
+    def record(self) -> list[ClauseEntry]:
         """The verdicts on these specifications' clauses."""
         ids = {clause.id for specification in self.specifications for clause in specification.clauses}
-        return [msgspec.convert(entry, EntryRecord) for entry in self.entries if entry["clause"] in ids]
+        return [entry for entry in self.entries if entry.clause in ids]
 
 
 def table(names: Sequence[str]) -> Tabled:
@@ -224,8 +201,8 @@ def run(
     planned.refuse_blind()
     session = Session(plan=planned, confirms=confirms)
     findings = session.findings(source(bench, means, new=session.is_new))
-    entries = [clause_record.entry(finding) for finding in findings if record and finding.scheme]
-    recorded = clause_record.record(who, entries) if record else None
+    entries = [clause_record.entry(finding, who) for finding in findings if record and finding.scheme]
+    recorded = clause_record.record(entries) if record else None
     return ClauseVerdicts(findings=findings, results=str(means.results), recorded=recorded)
 
 
@@ -295,13 +272,13 @@ class FailingClauses:
 def failing(scheme: Scheme, choice: Choice) -> FailingClauses:
     """Return the clauses that a scheme fails. Raises UserError."""
     record = clause_record.judged(scheme.stack, scheme.algorithm)
-    failed = [clauses.find(entry["clause"]) for entry in record if Status(entry["verdict"]).against]
+    failed = [clauses.find(entry.clause) for entry in record if entry.verdict.against]
     failed.sort(key=lambda clause: (clause.stage, not clause.level.upper().startswith("MUST")))
     first = clauses.first_for(scheme.algorithm)
     measured = clause_record.measured(scheme.stack, scheme.algorithm, newest=True)
     return FailingClauses(
         scheme=scheme.id, failed=tuple(failed),
-        judged=len(record), version=record[-1]["scheme"].split("/")[2] if record else None,
+        judged=len(record), version=record[-1].scheme.split("/")[2] if record else None,
         command=f"conformance clause run --algorithm {scheme.algorithm}{choice.options()}",
         faults=tuple(map(str, likely_faults.by_chapter(measured)[:_MOST_FAULTS])) if first else (),
     )  # fmt: skip

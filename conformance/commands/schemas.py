@@ -40,7 +40,7 @@ def schemas() -> dict[str, dict[str, Any]]:
         for result in _heirs(Result)
         if hasattr(result, "SCHEMA")
     }
-    by_name |= {of.SCHEMA: _schema(f"{of.SCHEMA}/1", of, of, _COMMENT, of.BY_HAND) for of in _heirs(KeptDocument)}
+    by_name |= {of.SCHEMA: _schema(f"{of.SCHEMA}/1", of, of, _COMMENT, of.SPARSE) for of in _heirs(KeptDocument)}
     return {**by_name, "summary": _printed(export.SUMMARY, export.SummaryRecord, export.SummaryRecord)}
 
 
@@ -84,6 +84,17 @@ def _custom(kind: type) -> dict[str, Any]:
     raise NotImplementedError(f"{kind} has no form in a document")
 
 
+def _brief(part: Any) -> Any:
+    """Return a part of a schema in which a type or null is two types, not two schemas: errors then name both."""
+    if not isinstance(part, dict):
+        return [_brief(of) for of in part] if isinstance(part, list) else part
+    match part.get("anyOf"):
+        case [{"type": kind, **rest}, {"type": "null"}]:
+            part = {**part, "type": [kind, "null"], **rest}
+            del part["anyOf"]
+    return {name: _brief(of) for name, of in part.items()}
+
+
 def _closed(part: dict[str, Any], descriptions: dict[str, str], sparse: bool) -> dict[str, Any]:
     """Return the schema of a part, which has all of its fields and no others, with their descriptions.
 
@@ -94,7 +105,7 @@ def _closed(part: dict[str, Any], descriptions: dict[str, str], sparse: bool) ->
         return part
     fields = {
         name: ({"description": descriptions[name]} if name in descriptions else {})
-        | {word: value for word, value in (_there(about) if sparse else about).items() if word != "default"}
+        | {word: value for word, value in _brief(_there(about) if sparse else about).items() if word != "default"}
         for name, about in part["properties"].items()
     }
     required = part["required"] if sparse else list(fields)

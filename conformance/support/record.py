@@ -45,8 +45,8 @@ class KeptDocument(Record):
 
     #: the name of the schema
     SCHEMA: ClassVar[str]
-    #: whether people write it: they may leave out what has a default
-    BY_HAND: ClassVar[bool] = False
+    #: whether what has a default may be left out
+    SPARSE: ClassVar[bool] = False
 
 
 _R = TypeVar("_R", bound=Record)

@@ -8,11 +8,11 @@ import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from conformance.catalogue import clause_record, clauses
+from conformance.catalogue.clause_record import ClauseEntry
 from conformance.model.clauses.document import Clause, Specification
 from conformance.model.judging.verdict import Status
 from conformance.reporting import recorded
 from conformance.reporting.html import slugs
-from conformance.reporting.recorded import Entry
 
 #: verdicts against a stack; the order in which pages list verdicts; those that say what a stack does
 _AGAINST = tuple(status for status in Status if status.against)
@@ -25,19 +25,19 @@ class ClauseRow:
     """A recorded verdict on a clause."""
 
     clause: Clause
-    entry: Entry
+    entry: ClauseEntry
 
     @property
     def stack(self) -> str:
-        return str(self.entry["who"])
+        return self.entry.who
 
     @property
     def scheme(self) -> str:
-        return str(self.entry["scheme"])
+        return self.entry.scheme
 
     @property
     def algorithm(self) -> str:
-        return self.scheme.partition("/")[0]
+        return self.entry.algorithm
 
     @property
     def status(self) -> str:
@@ -45,7 +45,7 @@ class ClauseRow:
 
     @property
     def permitted(self) -> str:
-        return clause_record.as_judged(self.entry).permitted
+        return self.entry.about.permitted
 
     @property
     def measured(self) -> str:
@@ -125,11 +125,11 @@ def of(stacks: Collection[str]) -> tuple[Sequence[Specification], Part]:
     return specifications, Part(rows=tuple(_rows(by_id, clause_record.load(), stacks)))
 
 
-def _rows(by_id: dict[str, Clause], record: Iterable[Entry], stacks: Collection[str]) -> Iterator[ClauseRow]:
+def _rows(by_id: dict[str, Clause], record: Iterable[ClauseEntry], stacks: Collection[str]) -> Iterator[ClauseRow]:
     rows = [
-        ClauseRow(clause=by_id[entry["clause"]], entry=entry)
+        ClauseRow(clause=by_id[entry.clause], entry=entry)
         for entry in record
-        if entry["who"] in stacks and entry["clause"] in by_id and not recorded.of_mutant(entry)
+        if entry.who in stacks and entry.clause in by_id and not entry.is_of_mutant
     ]
     at = {clause_id: place for place, clause_id in enumerate(by_id)}
     yield from sorted(rows, key=lambda row: (at[row.clause.id], _ORDER.index(row.status), row.stack, row.algorithm))

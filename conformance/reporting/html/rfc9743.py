@@ -11,6 +11,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence, Set
 
 from conformance.catalogue import clause_record, clauses, own_kind
+from conformance.catalogue.clause_record import ClauseEntry
 from conformance.model.judging import statistics
 from conformance.model.metrics.table import METRICS
 from conformance.model.networks.place import Point
@@ -149,7 +150,7 @@ def _span(
     return figures.span(medians, f".{metric.digits}f", metric.suffix, "points")
 
 
-def _of_clauses(criterion: Criterion, record: Sequence[clause_record.Entry], schemes: Set[str]) -> CriterionTable:
+def _of_clauses(criterion: Criterion, record: Sequence[ClauseEntry], schemes: Set[str]) -> CriterionTable:
     """Return the verdicts of clauses/record.json on the criterion's clauses, for the schemes with these ids.
 
     Other recorded schemes are left out, since a report is only about what was measured for it. Mutants are left out, as
@@ -160,14 +161,14 @@ def _of_clauses(criterion: Criterion, record: Sequence[clause_record.Entry], sch
     for clause_id in criterion.clauses:
         clause = by_id[clause_id]
         for entry in record:
-            if entry["clause"] != clause_id or entry["scheme"] not in schemes or recorded.of_mutant(entry):
+            if entry.clause != clause_id or entry.scheme not in schemes or entry.is_of_mutant:
                 continue
             rows.append(
                 (
-                    SchemeRow(scheme=entry["scheme"], where=f"{clause.id} ({clause.source})", texts=()),
+                    SchemeRow(scheme=entry.scheme, where=f"{clause.id} ({clause.source})", texts=()),
                     {
                         "observable": clause.observable.title, "measured": recorded.value(clause, entry),
-                        "permitted": clause_record.as_judged(entry).permitted, "recorded verdict": entry["verdict"],
+                        "permitted": entry.about.permitted, "recorded verdict": str(entry.verdict),
                     },
                 )
             )  # fmt: skip

@@ -7,9 +7,9 @@ Pages leave out the evidence, and what conforming stacks measured: both are long
 import itertools
 from collections.abc import Iterable, Sequence
 
+from conformance.catalogue.clause_record import ClauseEntry
 from conformance.model.clauses.document import Clause, Specification
 from conformance.reporting import recorded
-from conformance.reporting.recorded import Entry
 from conformance.reporting.text import markdown
 
 #: the marks around the generated part of a page
@@ -20,13 +20,11 @@ _USUAL = ("reno", "cubic")
 _OPEN = ("inconclusive", "error", "unsupported", "not judged")
 
 
-def lines(specification: Specification, record: Sequence[Entry], proven: bool = True) -> list[str]:
+def lines(specification: Specification, record: Sequence[ClauseEntry], proven: bool = True) -> list[str]:
     """Return a specification's section: its clauses with the verdicts on stacks and, if `proven`, the values
     of those that conform and the evidence of violations.
     """
-    by_clause = [
-        (clause, [entry for entry in record if entry["clause"] == clause.id]) for clause in specification.clauses
-    ]
+    by_clause = [(clause, [entry for entry in record if entry.clause == clause.id]) for clause in specification.clauses]
     table = [f"## {specification.document}: {specification.title}", ""]
     table += _table(
         ("clause", "says", "permitted", "conforms", "violates", "open or not visible"),
@@ -36,7 +34,7 @@ def lines(specification: Specification, record: Sequence[Entry], proven: bool = 
         _evidence(clause, entry)
         for clause, entries in by_clause
         for entry in entries
-        if entry["verdict"] == "violates" and entry["seen"]
+        if entry.verdict == "violates" and entry.seen
     ]
     if proven and evidence:
         table += ["", "Evidence of violations:", ""]
@@ -47,7 +45,7 @@ def lines(specification: Specification, record: Sequence[Entry], proven: bool = 
     return table
 
 
-def page(specifications: Iterable[Specification], record: Sequence[Entry], proven: bool = True) -> list[str]:
+def page(specifications: Iterable[Specification], record: Sequence[ClauseEntry], proven: bool = True) -> list[str]:
     """Return the lines of several specifications, with a blank line between; see lines()."""
     parts = [lines(specification, record, proven) for specification in specifications]
     return list(itertools.chain.from_iterable(part if not at else ["", *part] for at, part in enumerate(parts)))
@@ -67,8 +65,8 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     return markdown.table(header, [[markdown.Raw(cell) for cell in row] for row in rows])
 
 
-def _row(clause: Clause, entries: Sequence[Entry], proven: bool) -> list[str]:
-    conform = [entry for entry in entries if entry["verdict"] == "conforms"]
+def _row(clause: Clause, entries: Sequence[ClauseEntry], proven: bool) -> list[str]:
+    conform = [entry for entry in entries if entry.verdict == "conforms"]
     return [
         f"{clause.id}<br>{clause.section}, {clause.level}",
         clause.text + ("" if clause.algorithms == _USUAL else f"<br>({', '.join(clause.algorithms)})"),
@@ -83,40 +81,39 @@ def _permitted(clause: Clause) -> str:
     return clause.permitted.replace("at most ", "≤").replace("at least ", "≥")
 
 
-def _who(clause: Clause, entries: Sequence[Entry], *verdicts: str) -> str:
+def _who(clause: Clause, entries: Sequence[ClauseEntry], *verdicts: str) -> str:
     """Return the stacks with these verdicts, each with its algorithm and the measured value."""
     by_stack: dict[str, list[str]] = {}
     for entry in entries:
-        if entry["verdict"] in verdicts:
+        if entry.verdict in verdicts:
             stack, algorithm = _who_is(entry)
-            value = "" if entry["value"] is None else f"{entry['value']:.{clause.observable.digits}f}"
-            status = f"({recorded.status(entry)})" if entry["verdict"] in _OPEN[1:] else ""
+            value = "" if entry.value is None else f"{entry.value:.{clause.observable.digits}f}"
+            status = f"({recorded.status(entry)})" if entry.verdict in _OPEN[1:] else ""
             by_stack.setdefault(stack, []).append(" ".join(part for part in (algorithm, value, status) if part))
     return "; ".join(f"{stack} {', '.join(values)}" for stack, values in by_stack.items())
 
 
-def _names(clause: Clause, entries: Iterable[Entry]) -> str:
+def _names(clause: Clause, entries: Iterable[ClauseEntry]) -> str:
     """Return the mutants and stacks of these entries, each stack with its algorithms unless they are the clause's."""
     algorithms: dict[str, list[str]] = {}
     for entry in entries:
-        algorithms.setdefault(_who_is(entry)[0], []).append(entry["scheme"].partition("/")[0])
+        algorithms.setdefault(_who_is(entry)[0], []).append(entry.algorithm)
     return ", ".join(
         who if who.startswith("`") or set(names) == set(clause.algorithms) else f"{who} ({', '.join(names)})"
         for who, names in algorithms.items()
     )
 
 
-def _who_is(entry: Entry) -> tuple[str, str]:
+def _who_is(entry: ClauseEntry) -> tuple[str, str]:
     """Return a stack's name and algorithm, or a mutant's id, which has the algorithm."""
-    who: str = entry["who"]
-    return (f"`{who.partition(' ')[2]}`", "") if recorded.of_mutant(entry) else (who, entry["scheme"].partition("/")[0])
+    return (f"`{entry.who.partition(' ')[2]}`", "") if entry.is_of_mutant else (entry.who, entry.algorithm)
 
 
-def _evidence(clause: Clause, entry: Entry) -> list[str]:
+def _evidence(clause: Clause, entry: ClauseEntry) -> list[str]:
     return [
         clause.id,
-        f"{' '.join(_who_is(entry)).strip()}, {entry['scheme'].rpartition('/')[2]}",
+        f"{' '.join(_who_is(entry)).strip()}, {entry.scheme.rpartition('/')[2]}",
         recorded.measured(clause, entry),
-        str(entry["trials"]),
+        str(entry.trials),
         recorded.example(entry),
     ]

@@ -86,7 +86,7 @@ def _on_record(stack: str, algorithm: str) -> list[Status]:
     if first is None:
         return []
     ids = {clause.id for clause in first.clauses}
-    return [Status(of["verdict"]) for of in clause_record.judged(stack, algorithm) if of["clause"] in ids]
+    return [of.verdict for of in clause_record.judged(stack, algorithm) if of.clause in ids]
 
 
 def _draft(statuses: Sequence[Status]) -> str:

@@ -10,8 +10,10 @@ import click.testing
 import fake_room
 import pytest
 import senders
+from msgspec.structs import replace
 
 from conformance.catalogue import clause_record, clauses, deviation_record
+from conformance.catalogue.clause_record import ClauseEntry, RecordedSample
 from conformance.cli import main
 from conformance.commands import clause as command
 from conformance.commands.result import printed
@@ -24,6 +26,10 @@ from conformance.support import paths, schema
 
 PAGES = {"findings-clauses.md": ["rfc9002", "rfc9000", "rfc9438", "rfc5681", "rfc9406"], "bbr-draft.md": ["bbr_draft"]}
 HALVES = "CL012"
+VIOLATED = ClauseEntry(
+    who="somestack", clause=HALVES, scheme="reno/somestack/1.2", verdict=Status.VIOLATES, reason="above", value=0.7,
+    interval=[0.69, 0.71], trials=5, seen=RecordedSample(seed=1001, at_s=3.2, packet=2411),
+)  # fmt: skip
 
 
 class Packets(fake_room.Room):
@@ -90,19 +96,16 @@ def test_a_mistake_is_one_line(run, arguments, says):
 
 def test_what_is_recorded_takes_the_place_of_what_was(tmp_path, monkeypatch):
     monkeypatch.setattr(clause_record, "path", lambda: tmp_path / "record.json")
-    old = {
-        "clause": HALVES, "scheme": "reno/a/1", "verdict": "violates", "reason": "r", "value": 0.7,
-        "interval": [0.6, 0.8], "trials": 5, "seen": None,
-    }  # fmt: skip
-    clause_record.record("a", [old])
-    clause_record.record("b", [old])
-    clause_record.record("a", [{**old, "scheme": "reno/a/2", "verdict": "conforms"}])
-    assert [(one["who"], one["scheme"]) for one in clause_record.load()] == [("a", "reno/a/2"), ("b", "reno/a/1")]
+    old = replace(VIOLATED, who="a", scheme="reno/a/1")
+    clause_record.record([old])
+    clause_record.record([replace(old, who="b")])
+    clause_record.record([replace(old, scheme="reno/a/2", verdict=Status.CONFORMS)])
+    assert [(one.who, one.scheme) for one in clause_record.load()] == [("a", "reno/a/2"), ("b", "reno/a/1")]
 
 
 def test_the_record_is_about_clauses_that_there_are():
     known = {clause.id for clause in clauses.all_clauses()}
-    assert {one["clause"] for one in clause_record.load()} <= known
+    assert {one.clause for one in clause_record.load()} <= known
 
 
 @pytest.mark.parametrize(("page", "names"), PAGES.items())
@@ -124,8 +127,8 @@ _LACKS = re.compile(r"^\| `([A-Z]+\d+)` \| (failure|pass|either) \| (.{20,}) \|$
 def test_each_clause_has_failed_and_was_kept_by_someone_or_a_page_says_why_not():
     """A clause that no implementation fails may be unable to fail; one that no honest stack keeps may be too strict."""
     record = clause_record.load()
-    failed = {one["clause"] for one in record if one["verdict"] == "violates"}
-    kept = {one["clause"] for one in record if one["verdict"] == "conforms" and not one["who"].startswith("mutant ")}
+    failed = {one.clause for one in record if one.verdict == "violates"}
+    kept = {one.clause for one in record if one.verdict == "conforms" and not one.is_of_mutant}
     draft = clauses.first_for("bbrv3").clauses  # deviations of the document's stack fail its clauses, too
     failed |= {clause.id for clause in draft if deviation_record.faults(clause)}
     kept |= {name for name in deviation_record.load()[deviation_record.HONEST] if not clauses.find(name).once}
@@ -148,15 +151,11 @@ def test_a_page_without_marks_is_refused():
 def test_a_violation_is_shown_with_its_evidence():
     (clause,) = [one for one in clauses.all_clauses() if one.id == HALVES]
     (specification,) = [one for one in clauses.specifications() if one.name == clause.specification]
-    entry = {
-        "clause": HALVES, "who": "somestack", "scheme": "reno/somestack/1.2", "verdict": "violates", "reason": "above",
-        "value": 0.7, "interval": [0.69, 0.71], "trials": 5, "seen": {"seed": 1001, "at_s": 3.2, "packet": 2411},
-    }  # fmt: skip
-    lines = clause_table.lines(dataclasses.replace(specification, clauses=(clause,)), [entry])
+    lines = clause_table.lines(dataclasses.replace(specification, clauses=(clause,)), [VIOLATED])
     assert any("somestack reno 0.70" in line for line in lines)
     assert any("0.70 (0.69..0.71)" in line and "seed 1001, packet 2411, at 3.200 s" in line for line in lines)
-    kept = [{**entry, "scheme": f"{name}/somestack/1.2", "verdict": "conforms"} for name in ("bbrv1", "cubic")]
-    short = clause_table.lines(dataclasses.replace(specification, clauses=(clause,)), [entry, *kept], proven=False)
+    kept = [replace(VIOLATED, scheme=f"{name}/somestack/1.2", verdict=Status.CONFORMS) for name in ("bbrv1", "cubic")]
+    short = clause_table.lines(dataclasses.replace(specification, clauses=(clause,)), [VIOLATED, *kept], proven=False)
     assert any("somestack reno 0.70" in line for line in short) and not any("seed 1001" in line for line in short)
     assert any("| somestack (bbrv1, cubic) |" in line for line in short)
 

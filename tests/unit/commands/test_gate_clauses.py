@@ -5,8 +5,9 @@ import xml.etree.ElementTree as xml
 
 import click.testing
 import fake_room
+import msgspec
 import pytest
-from test_clause_command import HALVES, Packets
+from test_clause_command import HALVES, VIOLATED, Packets
 
 from conformance.catalogue import clause_record, clauses
 from conformance.cli import main
@@ -82,13 +83,10 @@ def test_a_clause_that_is_violated_fails_and_is_shown_with_its_evidence(run, tmp
 
 
 def test_a_violation_on_record_of_the_stack_is_named_and_does_not_fail(run):
-    entry = {
-        "clause": HALVES, "scheme": "reno/fake/1", "verdict": "violates", "reason": "r", "value": 0.7,
-        "interval": None, "trials": 5, "seen": None,
-    }  # fmt: skip
-    clause_record.record("another", [entry])
+    entry = msgspec.structs.replace(VIOLATED, who="another", scheme="reno/fake/1")
+    clause_record.record([entry])
     assert run("0.7")[0].exit_code == 1
-    clause_record.record("fake", [entry])
+    clause_record.record([msgspec.structs.replace(entry, who="fake")])
     done, found = run("0.7")
     assert done.exit_code == 0 and "; violated as on record: CL012 (reno)" in done.output, done.output
     assert found["judged"][0]["known"] is True

@@ -379,7 +379,7 @@ def test_every_stack_that_ships_claims_a_known_draft_and_the_document_follows_th
         for algorithm in about.offered():
             clauses.claimed(RENO, about, algorithm)
     assert clauses.first_for("bbrv3").document == DRAFTS[-1]
-    noq = {one["clause"]: one["verdict"] for one in clause_record.load() if one["who"] == "noq"}
+    noq = {one.clause: one.verdict for one in clause_record.load() if one.who == "noq"}
     assert noq["BBR501"] == "not judged"
 
 

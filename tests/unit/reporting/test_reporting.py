@@ -542,10 +542,10 @@ def test_trials_whose_packets_are_kept_are_made_again_by_their_clause():
 
 
 def test_recorded_clauses_are_shown_of_the_schemes_of_the_report_alone():
-    one = next(one for one in clause_record.load() if one["clause"] == "CL001" and "/quinn/" in one["scheme"])
-    algorithm, stack, version = one["scheme"].split("/")
+    one = next(one for one in clause_record.load() if one.clause == "CL001" and "/quinn/" in one.scheme)
+    algorithm, stack, version = one.scheme.split("/")
     names = {scheme(algorithm, stack=stack, stack_version=version): "it"}
-    assert {known.id for known in names} == {one["scheme"]}
+    assert {known.id for known in names} == {one.scheme}
     rows = [
         row
         for answer in rfc9743.answers([], names)
@@ -553,5 +553,5 @@ def test_recorded_clauses_are_shown_of_the_schemes_of_the_report_alone():
         for row in table.rows
         if "recorded verdict" in table.columns
     ]
-    assert rows and {row.scheme for row in rows} == {one["scheme"]}
+    assert rows and {row.scheme for row in rows} == {one.scheme}
     assert not any(answer.tables for answer in rfc9743.answers([], {scheme("cubic", stack="mine"): "mine"}))

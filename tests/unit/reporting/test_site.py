@@ -136,10 +136,10 @@ def test_clauses_have_pages_by_stack_and_by_document_with_packets(built):
     (violation, *_) = [
         one
         for one in clause_record.load()
-        if one["who"] == "linux-tcp" and one["verdict"] == "violates" and one["scheme"].startswith("cubic/")
+        if (one.who, one.algorithm, one.verdict) == ("linux-tcp", "cubic", "violates")
     ]
-    seen = f"seed {violation['seen']['seed']}, packet {violation['seen']['packet']}, at "
-    clause = clauses.find(violation["clause"])
+    seen = f"seed {violation.seen.seed}, packet {violation.seen.packet}, at "
+    clause = clauses.find(violation.clause)
     (document,) = [one for one in clauses.specifications() if one.name == clause.specification]
     by_document = Page(built / clause_pages.of_document(document))
     assert clause.id in by_document.ids and seen in "".join(by_document.text)
