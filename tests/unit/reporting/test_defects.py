@@ -23,7 +23,8 @@ def test_ten_defects_are_open_and_each_is_of_an_adapter():
 
 def test_a_report_has_pages_of_the_defects_that_its_verdicts_show():
     _, clauses = clause_pages.of({"aioquic"})
-    (page,) = defect_pages.pages([], clauses)
+    page, moved = defect_pages.pages([], clauses)
+    assert moved.name == "defect-aioquic-move.html" and "CL084" in moved.where
     assert page.name == "defect-aioquic-unused-window.html" and page.scheme.startswith("reno/aioquic/")
     assert "CL005" in page.where and "26.68" in page.measured and "3.2" in page.permitted
     for part in (page.defect.where, page.defect.mend, page.defect.source, *page.defect.commands):
@@ -40,8 +41,8 @@ def labels(pages, stack, algorithm, *, violates=True):
 def test_a_violation_has_the_cause_that_was_read_or_the_likeliest_by_clauses_or_none():
     pages = defect_pages.pages([], clause_pages.of({"aioquic"})[1])
     # A verdict of zones is not explained by what a clause alone shows.
-    assert labels(pages, "aioquic", "reno", violates=False) == ["Defect"]
-    assert labels(pages, "aioquic", "reno") == ["Cause not known", "Defect"]
+    assert labels(pages, "aioquic", "reno", violates=False) == ["Defect", "Defect"]
+    assert labels(pages, "aioquic", "reno") == ["Cause not known", "Defect", "Defect"]
     assert labels([], "linux-tcp", "cubic", violates=False) == []
     (by_clauses,) = defect_pages.causes(
         [], types.SimpleNamespace(stack="picoquic", algorithm="bbrv3"), violates=True
