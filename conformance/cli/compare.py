@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from conformance.cli import measuring
-from conformance.cli.base import FORMAT, TRIALS, Finite, finish, notes, out_path
-from conformance.engine.benches import Choice
+from conformance.cli.base import FORMAT, TRIALS, Finite, finish, out_path
+from conformance.engine.benches import Choice, Means
 
 
 @click.command()
@@ -67,13 +67,12 @@ from conformance.engine.benches import Choice
 @click.option(
     "--budget", default="5m", show_default=True, help="Stop measuring after this long, such as 90s, 10m or 1h."
 )
-@measuring.RESULTS
-@measuring.WORKERS
+@measuring.with_means()
 @out_path("Folder to write compare.md, compare.json and compare.svg to.")
 @FORMAT
 def compare(
-    choice: Choice, base: str, head: str, algorithms: Sequence[str], budget: str, target: pathlib.Path | None,
-    sysctl: str | None, base_sysctl: str | None, form: str, **options: Any,
+    choice: Choice, means: Means, base: str, head: str, algorithms: Sequence[str], budget: str,
+    target: pathlib.Path | None, sysctl: str | None, base_sysctl: str | None, form: str, **options: Any,
 ) -> None:  # fmt: skip
     """Say what moved from BASE to HEAD.
 
@@ -94,7 +93,7 @@ def compare(
     chosen = compare.CompareOptions(
         algorithms=algorithms, choice=choice, budget_s=gate_budget.seconds(budget), sysctls=(first, second), **options
     )
-    comparison = compare.compute(base, head, chosen, notes(form))
+    comparison = compare.compute(base, head, chosen, means)
     if target:
         compare.write(comparison, target)
     finish(comparison, form, compare_text.show, [f"comparison: {target}"] if target else ())

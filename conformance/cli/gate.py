@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from conformance.cli import measuring
-from conformance.cli.base import FORMAT, TRIALS, notes, out_path, print_document, progress_console
-from conformance.engine.benches import Choice
+from conformance.cli.base import FORMAT, TRIALS, out_path, print_document, progress_console
+from conformance.engine.benches import Choice, Means
 from conformance.support.console import Console
-from conformance.support.notes import Notes
 
 if TYPE_CHECKING:
     from conformance.commands.gate import GateOptions, GateResult
@@ -52,9 +51,7 @@ if TYPE_CHECKING:
     "or a violation that fresh seeds did not show again.",
 )
 @click.option("--baseline", metavar="RESULTS", help="Judge by change from these results instead of by zones.")
-@measuring.RESULTS
-@measuring.WORKERS
-@measuring.EXECUTOR
+@measuring.with_means("executor")
 @out_path("Folder to write Markdown, JUnit, site ... to.")
 @click.option(
     "--keep-traces", metavar="DIR", type=click.Path(path_type=pathlib.Path),
@@ -83,8 +80,9 @@ if TYPE_CHECKING:
 )
 @FORMAT
 def gate(
-    choice: Choice, algorithms: Sequence[str], why: bool | None, blame: bool | None, form: str, **options: Any
-) -> None:
+    choice: Choice, means: Means, algorithms: Sequence[str], why: bool | None, blame: bool | None, form: str,
+    **options: Any,
+) -> None:  # fmt: skip
     """Pass or fail a stack, in CI.
 
     Measures ALGORITHMS (default: all) within a budget, judges them, and compares the verdicts with the expected ones.
@@ -101,15 +99,15 @@ def gate(
     blame = why if blame is None else blame
     chosen = GateOptions(algorithms=algorithms, choice=choice, why=why, blame=blame, **options)
     console = progress_console(form)
-    result = compute(chosen, notes(form))
+    result = compute(chosen, means)
     gate_text.show(result, console)
-    _report(result, chosen, console, notes(form))
+    _report(result, chosen, console, means)
     if form == "json":
         print_document(result)
     sys.exit(int(result.exit_status))
 
 
-def _report(result: "GateResult", options: "GateOptions", console: Console, notes: Notes) -> None:
+def _report(result: "GateResult", options: "GateOptions", console: Console, means: Means) -> None:
     """Write reports, say what looks wrong and keep traces, each if it was asked for. Raises UserError."""
     from conformance.commands import gate as gate_command
     from conformance.commands import trace
@@ -124,7 +122,7 @@ def _report(result: "GateResult", options: "GateOptions", console: Console, note
         drawn = gate_text.write(result, printed(result), result.measurements, target)
         if options.features:
             schemes = {m.trial.scheme for m in result.measurements}
-            features.copy(options.results, target / "results.jsonl", schemes)
+            features.copy(means.results, target / "results.jsonl", schemes)
         console.print(f"reports: {target}", soft_wrap=True)
     reports: dict[str, Any] = {}
     if result.violating and options.why and options.can_look:
@@ -135,7 +133,7 @@ def _report(result: "GateResult", options: "GateOptions", console: Console, note
         reports = why.of_violations(
             algorithms,
             options.choice,
-            notes,
+            means.notes,
             lambda report: show_why(report, console),
             gate_command.failing(result.judged),
         )
@@ -147,7 +145,7 @@ def _report(result: "GateResult", options: "GateOptions", console: Console, note
     if options.keep_traces:
         cells = dict.fromkeys((zone.algorithm, zone.profile, place) for zone, place in result.violating)
         trace.keep_some(
-            cells, options.choice, options.keep_traces, options.first_seed, notes,
+            cells, options.choice, options.keep_traces, options.first_seed, means.notes,
             lambda kept: show_trace(kept, console), options.flow,
         )  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 import functools
 import pathlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -130,16 +130,21 @@ def with_choice(*names: str) -> Callable[[_Command], _Command]:
                 chosen["interop_rootfs"] = image.rootfs(chosen["interop_rootfs"], options.pop("interop_image"))
             return function(choice=Choice(**chosen), **options)
 
-        for name in reversed(list(_with_image(names))):
-            command = _CHOICE[name](command)
+        for name in reversed(names):
+            for option in ("interop_image", name) if name == "interop_rootfs" else (name,):
+                command = _CHOICE[option](command)
         return command
 
     return decorate
 
 
-def with_means(*names: str) -> Callable[[_Command], _Command]:
-    """Add options of how a command measures: --results, --workers and those of these names; it gets them as Means."""
-    options = {"results": RESULTS, "workers": WORKERS, "executor": EXECUTOR}
+def with_means(*names: str, results: str = DEFAULT_RESULTS) -> Callable[[_Command], _Command]:
+    """Add options of how a command measures: --results, --workers and those of these names; it gets them as Means.
+
+    `results`: the file that it adds to unless it is told another.
+    """
+    to_add = click.option("--results", default=results, show_default=True, help="Results file to add to.")
+    options = {"results": RESULTS if results == DEFAULT_RESULTS else to_add, "workers": WORKERS, "executor": EXECUTOR}
     chosen = ("results", "workers", *names)
 
     def decorate(function: _Command) -> _Command:
@@ -153,13 +158,6 @@ def with_means(*names: str) -> Callable[[_Command], _Command]:
         return command
 
     return decorate
-
-
-def _with_image(names: Iterable[str]) -> Iterator[str]:
-    for name in names:
-        yield name
-        if name == "interop_rootfs":
-            yield "interop_image"
 
 
 _ALL = ("stack", "client", "interop_rootfs", "kernel")

@@ -8,7 +8,7 @@ import click
 
 from conformance.cli import measuring
 from conformance.cli.base import FORMAT, SEED, TRIALS, finish, notes, out_folder, out_path
-from conformance.engine.benches import Choice
+from conformance.engine.benches import Choice, Means
 from conformance.model.errors import UserError
 from conformance.model.networks.proxy import PEPSAL, SPLITTER
 from conformance.model.trials.trial import KERNEL_STACK
@@ -97,10 +97,9 @@ def bugs() -> None:
 )
 @click.option("--clause", "clauses", multiple=True, help="Judge by this clause only (repeatable); nothing is recorded.")
 @click.option("--grid", default="smoke", show_default=True, help="Cells to compare, and to judge by zones.")
-@click.option("--results", default="results/bugs.jsonl", show_default=True, help="Results file to add to.")
-@measuring.WORKERS
+@measuring.with_means(results="results/bugs.jsonl")
 @FORMAT
-def bugs_run(ids: Sequence[str], trees: Sequence[str], budget: str, form: str, **options: Any) -> None:
+def bugs_run(means: Means, ids: Sequence[str], trees: Sequence[str], budget: str, form: str, **options: Any) -> None:
     """Run the bugs with these IDS (default: all whose builds are there), and record what told the builds apart.
 
     Exit statuses: 0 if each was caught and no sham moved; 1 if not; 4 if none was run.
@@ -113,7 +112,7 @@ def bugs_run(ids: Sequence[str], trees: Sequence[str], budget: str, form: str, *
     named = dict(text.split("=", 1) for text in sources.absolute(trees))
     limit_s = gate_budget.seconds(budget)
     command_options = bugs_command.BugsOptions(trees=named, budget_s=limit_s, **options)
-    finish(bugs_command.run(ids, command_options, notes(form)), form, dev.show_bugs)
+    finish(bugs_command.run(ids, command_options, means), form, dev.show_bugs)
 
 
 def _goals(names: Sequence[str]) -> tuple[str, ...]:
@@ -141,12 +140,11 @@ def _goals(names: Sequence[str]) -> tuple[str, ...]:
 @click.option("--budget", help="Wall time, of which two fifths are for shrinking and repeats (default: 1h).")
 @click.option("--tries", type=click.IntRange(1), help="End the search after so many scenarios (default: no limit).")
 @click.option("--seed", default=1, show_default=True, type=SEED, help="Seed of the sequence of scenarios.")
-@click.option("--results", default="results/search.jsonl", show_default=True, help="Results file to add to.")
-@measuring.WORKERS
+@measuring.with_means(results="results/search.jsonl")
 @out_folder("search")
 @FORMAT
 def search(
-    stack: str, source: tuple[str, ...], against: str | None, goals: tuple[str, ...], budget: str | None,
+    means: Means, stack: str, source: tuple[str, ...], against: str | None, goals: tuple[str, ...], budget: str | None,
     tries: int | None, form: str, **options: Any,
 ) -> None:  # fmt: skip
     """Look for networks and applications in which STACK does much worse than the reference, or another stack.
@@ -164,19 +162,16 @@ def search(
     command_options = search_command.SearchOptions(
         against=against or KERNEL_STACK, goals=goals or usual, budget_s=limit_s, tries=tries, **options
     )
-    finish(
-        search_command.run(Choice(stack=stack, source=source), command_options, notes(form)), form, dev.show_searched
-    )
+    finish(search_command.run(Choice(stack=stack, source=source), command_options, means), form, dev.show_searched)
 
 
 @click.command()
 @click.argument("stacks", nargs=-1)
 @measuring.SOURCE
 @click.option("--algorithm", "algorithms", multiple=True, help="Measure this one only (repeatable).")
-@click.option("--results", default="results/record.jsonl", show_default=True, help="Results file to add to.")
-@measuring.WORKERS
+@measuring.with_means(results="results/record.jsonl")
 @FORMAT
-def record(stacks: Sequence[str], form: str, **options: Any) -> None:
+def record(means: Means, stacks: Sequence[str], form: str, **options: Any) -> None:
     """Measure what registries have released of STACKS since, and add it to reports/published/history.json.
 
     By default, of all stacks in that history; `conformance report --history` draws it. With --source, measure that
@@ -185,7 +180,7 @@ def record(stacks: Sequence[str], form: str, **options: Any) -> None:
     from conformance.commands import record as record_command
     from conformance.reporting.text import dev
 
-    finish(record_command.run(stacks, record_command.RecordOptions(**options), notes(form)), form, dev.show_recorded)
+    finish(record_command.run(stacks, record_command.RecordOptions(**options), means), form, dev.show_recorded)
 
 
 @click.group("proxy")

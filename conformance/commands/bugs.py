@@ -46,9 +46,7 @@ class BugsOptions:
     """
 
     trees: dict[str, str]
-    results: str
     budget_s: float | None
-    workers: int | None = None
     again: bool = False
     until_named: bool = False
     clauses: tuple[str, ...] = ()
@@ -107,7 +105,7 @@ class Ran(Result):
         return ExitStatus.VIOLATES if self.missed or self.tally.moved else ExitStatus.DONE
 
 
-def run(ids: Sequence[str], options: BugsOptions, notes: Notes) -> Ran:
+def run(ids: Sequence[str], options: BugsOptions, means: Means) -> Ran:
     """Run these entries, or all whose builds are there, and record each when it is done. Raises UserError."""
     chosen = bugs.chosen(ids)
     names = {build.tree for bug in bugs.entries() for build in (bug.buggy, bug.fixed)}
@@ -118,17 +116,17 @@ def run(ids: Sequence[str], options: BugsOptions, notes: Notes) -> Ran:
     before = {} if options.again else bugs.runs()
     for bug in chosen:
         try:
-            choices = _choices(bug, options.trees, notes)
+            choices = _choices(bug, options.trees, means.notes)
             sides = [benches.find(choice) for choice in choices]
             schemes = [side.scheme(bug.algorithm) for side in sides]
             builds = [(scheme.id, scheme.stack_digest) for scheme in schemes]
             known = before.get(bug.id)
             if known is None or known.builds != builds:
-                known = EntryRun(bug.id, builds, sides[0].lab_digest, list(_judged(bug, choices, options, notes)))
+                known = EntryRun(bug.id, builds, sides[0].lab_digest, list(_judged(bug, choices, options, means)))
                 path = bugs.record([known]) if options.recorded else None
         except UserError as error:
             absent[bug.id] = str(error)
-            notes.warn(f"{bug.id} is not run: {error}")
+            means.notes.warn(f"{bug.id} is not run: {error}")
             continue
         done.append(known)
     return Ran(bugs=chosen, runs=tuple(done), absent=absent, recorded=path)
@@ -154,37 +152,37 @@ def _sources(bug: Bug, build: Build, trees: dict[str, str]) -> tuple[str, ...]:
     return (f"{bug.part}={trees[build.tree]}",)
 
 
-def _judged(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, notes: Notes) -> Iterator[Tier]:
+def _judged(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, means: Means) -> Iterator[Tier]:
     """Yield what each command says. Zones are for bugs that clauses do not catch, and for shams. Raises UserError."""
     caught = False
     for judge in (*([_smoke] if _smoke_clauses(bug, options) else []), _clauses, _compare, _zones):
         if judge is _zones and caught and not bug.sham:
             return
         began_s = time.monotonic()
-        notes.say(f"{bug.id}: {judge.__name__[1:]}")
-        by, first, trials, unmeasured = judge(bug, choices, options, notes)
+        means.notes.say(f"{bug.id}: {judge.__name__[1:]}")
+        by, first, trials, unmeasured = judge(bug, choices, options, means)
         tier = Tier(
             command=judge.__name__[1:],  # type: ignore[arg-type]
             caught=bool(by), by=by, first=first, named=bool(by) and by[0] in bug.named_by, trials=trials,
             minutes=round((time.monotonic() - began_s) / 60, 1), unmeasured=unmeasured,
         )  # fmt: skip
-        notes.say(f"{bug.id}: {tier.command}: {'caught' if by else 'nothing'}: {first}")
+        means.notes.say(f"{bug.id}: {tier.command}: {'caught' if by else 'nothing'}: {first}")
         yield tier
         caught |= tier.caught and tier.command in bugs.ABSOLUTE
         if options.until_named and tier.named and not bug.sham:
             return
 
 
-def _compare(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, notes: Notes) -> Said:
+def _compare(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, means: Means) -> Said:
     """Compare the fixed build with the buggy one, which is the change that a user would look at."""
     buggy, fixed = choices
     comparison = compare.compute(
         bug.stack, bug.stack,
         compare.CompareOptions(
-            algorithms=[bug.algorithm], choice=buggy, base_source=fixed.source, results=options.results,
-            grid=options.grid, workers=options.workers, budget_s=options.budget_s,
+            algorithms=[bug.algorithm], choice=buggy, base_source=fixed.source, grid=options.grid,
+            budget_s=options.budget_s,
         ),
-        notes,
+        means,
     )  # fmt: skip
     places: collections.Counter[tuple[str, str]] = collections.Counter()
     for compared in comparison.compared:
@@ -204,12 +202,12 @@ def _smoke_clauses(bug: Bug, options: BugsOptions) -> tuple[str, ...]:
     return tuple(sorted(name for name in smoke if clauses.find(name).judged_of((bug.algorithm,))))
 
 
-def _smoke(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, notes: Notes) -> Said:
+def _smoke(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, means: Means) -> Said:
     """Judge by the clauses of the smoke tier."""
-    return _clauses(bug, choices, dataclasses.replace(options, clauses=_smoke_clauses(bug, options)), notes)
+    return _clauses(bug, choices, dataclasses.replace(options, clauses=_smoke_clauses(bug, options)), means)
 
 
-def _clauses(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, notes: Notes) -> Said:
+def _clauses(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, means: Means) -> Said:
     """Judge the buggy build by all clauses, and the fixed one by those that speak against the buggy one.
 
     What speaks against both at first is not repeated, as it tells nothing.
@@ -217,9 +215,8 @@ def _clauses(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, not
 
     def judge(choice: Choice, ids: tuple[str, ...], confirms: bool = False) -> tuple[int, dict[str, Finding]]:
         ran = clause.run(
-            ids or options.clauses, [bug.algorithm], choice,
-            Means(results=options.results, workers=options.workers, notes=notes), mutant=None, trials=5,
-            first_seed=seeds.JUDGED, most_trials=None, record=False, confirms=confirms,
+            ids or options.clauses, [bug.algorithm], choice, means, mutant=None, trials=5, first_seed=seeds.JUDGED,
+            most_trials=None, record=False, confirms=confirms,
         )  # fmt: skip
         if all(finding.confirmed.status is Status.ERROR for finding in ran.findings):
             raise UserError(f"no trial of a build comes to its end: {ran.findings[0].confirmed.reason}")
@@ -241,16 +238,15 @@ def _clauses(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, not
     return list(against), f"{headline}: {rule.clause.text}", trials, 0
 
 
-def _zones(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, notes: Notes) -> Said:
+def _zones(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, means: Means) -> Said:
     """Judge both builds by the smoke cells of the algorithm's zones."""
 
     def judge(choice: Choice, _: object) -> tuple[int, dict[tuple[str, str], Finding]]:
         judged = gate.compute(
             gate.GateOptions(
-                algorithms=[bug.algorithm], choice=choice, results=options.results, grid=options.grid, why=False,
-                blame=False, workers=options.workers,
+                algorithms=[bug.algorithm], choice=choice, grid=options.grid, why=False, blame=False
             ),
-            notes,
+            means,
         )  # fmt: skip
         bad = [finding for finding in judged.findings if finding.confirmed.status.against]
         return len(judged.measurements), {(of.verdict.zone_id, of.verdict.place.id): of for of in bad}

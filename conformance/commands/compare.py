@@ -45,7 +45,6 @@ from conformance.model.trials.trial import Measurement, Scheme
 from conformance.reporting.text import compare as compare_text
 from conformance.support import extras, files
 from conformance.support.console import count, duration
-from conformance.support.notes import Notes
 
 #: the most trials a side that are proposed to decide what is unclear
 _MOST_TRIALS = 100
@@ -61,7 +60,6 @@ class CompareOptions:
 
     algorithms: Sequence[str]
     choice: Choice
-    results: str
     #: working trees that the first side is built with; those of `choice` are for the second
     base_source: tuple[str, ...] = ()
     #: sysctls of each side's hosts, besides those of a profile
@@ -78,25 +76,26 @@ class CompareOptions:
     matters: float = comparison.MATTERS
     margin: float | None = None
     budget_s: float | None = None
-    workers: int | None = None
     #: whether the sides may be different stacks
     across_stacks: bool = False
 
 
-def compute(base: str, head: str, options: CompareOptions, notes: Notes) -> Comparison:
-    """Measure what is missing of the two sides, and compare them; `notes` shows progress. Raises UserError."""
+def compute(base: str, head: str, options: CompareOptions, means: Means) -> Comparison:
+    """Measure what is missing of the two sides, and compare them. Raises UserError."""
     if not (compare_sides.is_results(base) and compare_sides.is_results(head)):
         given = [" with ".join([*side]) for side in ((base, *options.base_source), (head, *options.choice.source))]
-        notes.say(f"compare: looking up base {given[0]} and head {given[1]}; what is not built may be built first")
+        means.notes.say(
+            f"compare: looking up base {given[0]} and head {given[1]}; what is not built may be built first"
+        )
     # A working tree is the new side, so --source applies to the second side only.
     released = dataclasses.replace(options.choice, source=options.base_source)
     first, second = options.sysctls
     return of_sides(
-        compare_sides.parse(base, released, first), compare_sides.parse(head, options.choice, second), options, notes
+        compare_sides.parse(base, released, first), compare_sides.parse(head, options.choice, second), options, means
     )
 
 
-def of_sides(base: Stack | Results, head: Stack | Results, options: CompareOptions, notes: Notes) -> Comparison:
+def of_sides(base: Stack | Results, head: Stack | Results, options: CompareOptions, means: Means) -> Comparison:
     """Measure what is missing of the two sides, and compare them. Raises UserError."""
     began_s = time.monotonic()
     both = base, head
@@ -125,8 +124,7 @@ def of_sides(base: Stack | Results, head: Stack | Results, options: CompareOptio
     work = ComparisonWork(
         both=both, options=options, changes=[key for of in changes.values() for key in of], clauses=clauses,
         seeds=runs.seeds(trials, options.first_seed), thorough=margin is not None,
-        ends_s=None if options.budget_s is None else began_s + options.budget_s,
-        means=Means(results=options.results, workers=options.workers, notes=notes),
+        ends_s=None if options.budget_s is None else began_s + options.budget_s, means=means,
     )  # fmt: skip
     first, second = (
         ComparedSide(given=side.given, schemes=tuple(of[at] for of in schemes.values())) for at, side in enumerate(both)
@@ -135,7 +133,7 @@ def of_sides(base: Stack | Results, head: Stack | Results, options: CompareOptio
     if measures and differing:
         cells = count(sum(len(chosen[algorithm].keys) for algorithm in differing), "place")
         within = f", {duration(options.budget_s)} at most" if options.budget_s else ""
-        notes.say(
+        means.notes.say(
             f"compare: base {first.name}, head {second.name}: {', '.join(differing)}:"
             f" {'features, then ' * options.features}{cells}; up to {count(trials, 'trial')} a side{within}"
         )

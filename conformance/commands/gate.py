@@ -25,7 +25,6 @@ from conformance.commands.result import Result, printed
 from conformance.commands.status import ExitStatus, of_verdicts
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice, Means
-from conformance.engine.workers import Executor
 from conformance.model.diagnosis.blame import Blame, NotAttributed
 from conformance.model.errors import UserError
 from conformance.model.judging import expectation, seeds
@@ -42,7 +41,6 @@ from conformance.reporting.text import gate as gate_text
 from conformance.reporting.tools.export import FalseAlarmRatesRecord, ShiftsRecord
 from conformance.support import files, limits, spelling
 from conformance.support.console import count, duration
-from conformance.support.notes import Notes
 from conformance.support.record import At, Record, extended, filled
 
 #: the share of a budget that is reserved for repeating new violations
@@ -59,7 +57,6 @@ class GateOptions:
 
     algorithms: Sequence[str]
     choice: Choice
-    results: str
     grid: str = grids.FULL
     budget: str | None = None
     shard: str = "1/1"
@@ -73,8 +70,6 @@ class GateOptions:
     strict: bool = False
     #: a results file to judge by instead of the zones that ship
     baseline: str | None = None
-    workers: int | None = None
-    executor: Callable[[], Executor] | None = None
     #: folder for reports
     target: pathlib.Path | None = None
     keep_traces: pathlib.Path | None = None
@@ -338,15 +333,15 @@ class GateResult(Result):
         return ExitStatus.DONE if enough and (known or not self.strict) else ExitStatus.UNKNOWN
 
 
-def compute(options: GateOptions, notes: Notes) -> GateResult:
-    """Measure and judge a stack; `notes` shows progress. Raises UserError."""
+def compute(options: GateOptions, means: Means) -> GateResult:
+    """Measure and judge a stack. Raises UserError."""
     budget = Budget(options.budget)
-    means = Means(results=options.results, workers=options.workers, notes=notes, executor=options.executor)
+    notes = means.notes
     bench = benches.find(options.choice)
     known = () if options.baseline else expectations.of(bench)
     planned, zones = _plan(options, bench, known)
     if options.target:
-        _check_target(options.target, options)
+        _check_target(options.target, options, means)
     if options.keep_traces:
         files.check_writable(options.keep_traces, "name another folder with --keep-traces")
     if options.baseline:
@@ -359,7 +354,7 @@ def compute(options: GateOptions, notes: Notes) -> GateResult:
         f"gate: {bench.adapter.name}, {', '.join(zones)}: {count(len(planned.work), 'cell')}, {each} each"
         + (f", {duration(budget.wall_s)}" if budget.wall_s else "")
     )
-    compared = _features(options, bench, tuple(zones), budget.wall_s, notes) if options.features else None
+    compared = _features(options, bench, tuple(zones), budget.wall_s, means) if options.features else None
     clauses = None
     about, ids = (tuple(zones), ()) if options.clauses else _first(options, bench, zones)
     if about:
@@ -386,20 +381,20 @@ def compute(options: GateOptions, notes: Notes) -> GateResult:
     needed_s = budget.needed_s(
         {key for question in planned.questions if (question.id, question.place) in open_ for key in question.keys}
     )
-    spent = budget.spent(options.workers or limits.workers(), needed_s, here=options.executor is None)
+    spent = budget.spent(means.workers or limits.workers(), needed_s, here=means.executor is None)
     blamed: blame.Found = {}
     if options.blame and not options.baseline:
         left_s = budget.left_s()
         for_blame_s = None if left_s is None else max(left_s, _LEAST_BLAME_S)
         violations = _violations(results, lambda finding: finding.surprise is Surprise.NEW)
-        blamed = blame.of_violations(violations, options.choice, notes, options.workers, for_blame_s)
+        blamed = blame.of_violations(violations, options.choice, notes, means.workers, for_blame_s)
     return GateResult(
         judged=results,
         blamed=blamed,
         family=planned.family,
         strict=options.strict,
         baseline=bool(options.baseline),
-        gone=expectation.gone_command(options.choice.stack, options.results, options.choice.options("stack")),
+        gone=expectation.gone_command(options.choice.stack, str(means.results), options.choice.options("stack")),
         why_options=options.choice.options() if options.can_look and not options.why else None,
         features=compared,
         clauses=clauses,
@@ -421,17 +416,17 @@ def _first(options: GateOptions, bench: Bench, algorithms: Iterable[str]) -> tup
     return list(dict.fromkeys(a for a, _ in firsts)), list(dict.fromkeys(name for _, name in firsts))
 
 
-def _check_target(target: pathlib.Path, options: GateOptions) -> None:
+def _check_target(target: pathlib.Path, options: GateOptions, means: Means) -> None:
     """Check that reports can be written to this folder and overwrite none of their sources. Raises UserError."""
     copy = (target / "results.jsonl").resolve()
-    for name, given in (("--results", options.results), ("--baseline", options.baseline)):
+    for name, given in (("--results", means.results), ("--baseline", options.baseline)):
         if given and pathlib.Path(given).resolve() == copy:
             raise UserError(f"--out {target} would replace the file of {name} {given}", files.OTHER_FOLDER)
     files.check_writable(target, files.OTHER_FOLDER)
 
 
 def _features(
-    options: GateOptions, bench: Bench, algorithms: Sequence[str], budget_s: float | None, notes: Notes
+    options: GateOptions, bench: Bench, algorithms: Sequence[str], budget_s: float | None, means: Means
 ) -> Comparison | None:
     """Compare features with the baseline's, in half of the budget; without a baseline, only record them.
 
@@ -439,21 +434,21 @@ def _features(
     """
     why_not = {algorithm: why for algorithm in algorithms if (why := tracing.why_not(bench, algorithm))}
     for algorithm, why in why_not.items():
-        notes.warn(f"{algorithm} is not traced: {why}")
+        means.notes.warn(f"{algorithm} is not traced: {why}")
     algorithms = [algorithm for algorithm in algorithms if algorithm not in why_not]
     if not algorithms:
         return None
     chosen = compare.CompareOptions(
-        algorithms=algorithms, choice=options.choice, results=options.results, grid=compare.NO_CELLS,
-        budget_s=None if budget_s is None else budget_s / 2, workers=options.workers, first_seed=options.first_seed,
+        algorithms=algorithms, choice=options.choice, grid=compare.NO_CELLS,
+        budget_s=None if budget_s is None else budget_s / 2, first_seed=options.first_seed,
     )  # fmt: skip
+    here = dataclasses.replace(means, executor=None)
     if options.baseline:
         base = compare_sides.baseline(options.baseline, bench.adapter.name, algorithms)
-        return compare.of_sides(base, compare_sides.Stack(given=options.choice.stack, bench=bench), chosen, notes)
+        return compare.of_sides(base, compare_sides.Stack(given=options.choice.stack, bench=bench), chosen, here)
     for algorithm in algorithms:
-        means = Means(results=options.results, workers=options.workers, notes=notes)
-        compare_features.record(bench, algorithm, means, chosen.budget_s, chosen.first_seed)
-    notes.say("features are kept beside the results; to compare them, give --baseline")
+        compare_features.record(bench, algorithm, here, chosen.budget_s, chosen.first_seed)
+    means.notes.say("features are kept beside the results; to compare them, give --baseline")
     return None
 
 

@@ -13,12 +13,11 @@ from conformance.commands import gate
 from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches
-from conformance.engine.benches import Choice
+from conformance.engine.benches import Choice, Means
 from conformance.lab import adapter, manifest, sources
 from conformance.lab.manifest import Manifest
 from conformance.model.errors import UserError
 from conformance.model.judging import grid
-from conformance.support.notes import Notes
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -27,8 +26,6 @@ class RecordOptions:
 
     source: tuple[str, ...]
     algorithms: tuple[str, ...]
-    results: str
-    workers: int | None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +65,7 @@ class RecordedReleases(Result):
         return ExitStatus.UNKNOWN if self.not_measured else ExitStatus.DONE
 
 
-def run(stacks: Sequence[str], options: RecordOptions, notes: Notes) -> RecordedReleases:
+def run(stacks: Sequence[str], options: RecordOptions, means: Means) -> RecordedReleases:
     """Measure the newest release of each of these stacks, or of all that the history has. Raises UserError."""
     if options.source and len(stacks) != 1:
         raise UserError("--source is of one stack", "name that stack alone")
@@ -88,7 +85,7 @@ def run(stacks: Sequence[str], options: RecordOptions, notes: Notes) -> Recorded
                 known.append(name)
             else:
                 adapter.build(stack, given=choice.source)
-                for release in _measured(choice, part, version, wanted, options, notes):
+                for release in _measured(choice, part, version, wanted, means):
                     history.add(release)
                     added.append(Added(release=release, before=history.before(release, history.load())))
         except UserError as error:
@@ -132,17 +129,14 @@ def _wanted(about: Manifest, version: str, options: RecordOptions) -> list[str]:
     return [algorithm for algorithm in chosen if options.source or algorithm not in known]
 
 
-def _measured(
-    choice: Choice, part: str, version: str, algorithms: Sequence[str], options: RecordOptions, notes: Notes
-) -> Iterator[Release]:
+def _measured(choice: Choice, part: str, version: str, algorithms: Sequence[str], means: Means) -> Iterator[Release]:
     """Judge a build by clauses and cells, an algorithm at a time. Raises UserError."""
     for algorithm in algorithms:
         gated = gate.compute(
             gate.GateOptions(
-                algorithms=[algorithm], choice=choice, results=options.results, workers=options.workers,
-                grid=grid.SMOKE, clauses=True, why=False, blame=False,
+                algorithms=[algorithm], choice=choice, grid=grid.SMOKE, clauses=True, why=False, blame=False
             ),
-            notes,
+            means,
         )  # fmt: skip
         kinds = [(finding.confirmed, judged.zone.metric) for judged in gated.judged for finding in judged.findings]
         yield Release(

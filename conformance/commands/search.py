@@ -20,7 +20,7 @@ from conformance.commands import common, compare_measured
 from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches
-from conformance.engine.benches import Bench, Choice
+from conformance.engine.benches import Bench, Choice, Means
 from conformance.engine.execute import execute
 from conformance.lab import job
 from conformance.model.errors import UserError
@@ -36,7 +36,7 @@ from conformance.model.studies.comparison import Compared, Movement, Quantity, V
 from conformance.model.trials.trial import Measurement
 from conformance.results.store import Store
 from conformance.support import files
-from conformance.support.notes import Bar, Notes
+from conformance.support.notes import Bar
 
 #: goals of a search against the reference; where two stacks claim the same, either may be the one that is wrong
 AGAINST_REFERENCE = ("throughput", "standstill", "loss", FAILURE)
@@ -67,8 +67,6 @@ class SearchOptions:
     seed: int
     budget_s: float | None
     tries: int | None
-    results: str
-    workers: int | None
     target: pathlib.Path
 
 
@@ -135,10 +133,10 @@ class Searched(Result):
         return ExitStatus.VIOLATES if self.findings else ExitStatus.DONE
 
 
-def run(choice: Choice, options: SearchOptions, notes: Notes) -> Searched:
+def run(choice: Choice, options: SearchOptions, means: Means) -> Searched:
     """Search, shrink and repeat. Raises UserError."""
     files.check_empty(options.target)
-    hunt = _Hunt(choice, options, notes)
+    hunt = _Hunt(choice, options, means)
     hunt.begin()
     population = hunt.search()
     best = {goal: kept[0].scores[goal] for goal in options.goals if (kept := population.best(goal))}
@@ -147,7 +145,7 @@ def run(choice: Choice, options: SearchOptions, notes: Notes) -> Searched:
     ours, theirs = (bench.scheme(options.algorithm).id for bench in hunt.sides)
     return Searched(
         scheme=ours, against=theirs, seed=options.seed, tries=population.tried, best=best,
-        sought=tuple(_kept(each, ours, theirs, options.target) for each in sought), results=options.results,
+        sought=tuple(_kept(each, ours, theirs, options.target) for each in sought), results=str(means.results),
         algorithm=options.algorithm, choice=choice,
     )  # fmt: skip
 
@@ -155,15 +153,15 @@ def run(choice: Choice, options: SearchOptions, notes: Notes) -> Searched:
 class _Hunt:
     """A search under way."""
 
-    def __init__(self, choice: Choice, options: SearchOptions, notes: Notes) -> None:
-        self._options, self._notes = options, notes
+    def __init__(self, choice: Choice, options: SearchOptions, means: Means) -> None:
+        self._options, self._means, self._notes = options, means, means.notes
         other = Choice(stack=options.against, client=choice.client, kernel=choice.kernel)
         self.sides: tuple[Bench, Bench] = (benches.find(choice), benches.find(other))
         for bench in self.sides:
             common.require_offered(bench, options.algorithm)
             if why_not := bench.place(options.algorithm).why_not:
                 raise UserError(f"{bench.adapter.name}: {why_not}", "give another stack with --against")
-        self._store = Store(options.results)
+        self._store = Store(means.results)
         #: scenarios that failed while another goal's were shrunk
         self._failed: list[Document] = []
         self._began_s = time.monotonic()
@@ -271,7 +269,7 @@ class _Hunt:
             work = [(self._options.algorithm, setting) for setting in settings]
             planned = plan(trials=trials, first_seed=seed, work=work)
             answers = execute(
-                planned, bench, self._store, workers=self._options.workers,
+                planned, bench, self._store, workers=self._means.workers,
                 budget_s=None if until is None else self._left_s(until),
             )  # fmt: skip
             sides.append({answer.setting: answer.measurements for answer in answers})

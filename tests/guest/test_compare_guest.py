@@ -11,7 +11,7 @@ import pytest
 import rich.console
 
 from conformance.commands import compare
-from conformance.engine.benches import Choice
+from conformance.engine.benches import Choice, Means
 from conformance.lab import adapter, kernel_variant
 from conformance.model.studies.comparison import Movement
 from conformance.reporting.text import compare as shown
@@ -46,10 +46,9 @@ def quic(folder, called):
 
 def compared(tmp_path, base, head, algorithm="cubic"):
     console = rich.console.Console(record=True, width=160, markup=False)
-    options = compare.CompareOptions(
-        algorithms=(algorithm,), choice=Choice(), results=str(tmp_path / "r.jsonl"), grid=CELL
-    )
-    found = compare.compute(base, head, options, ConsoleNotes(console))
+    options = compare.CompareOptions(algorithms=(algorithm,), choice=Choice(), grid=CELL)
+    means = Means(results=tmp_path / "r.jsonl", notes=ConsoleNotes(console))
+    found = compare.compute(base, head, options, means)
     shown.show(found, console)
     return found, console.export_text()
 

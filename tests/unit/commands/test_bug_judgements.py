@@ -5,6 +5,7 @@ import pytest
 from conformance.catalogue import bugs
 from conformance.commands import bugs as command
 from conformance.commands.bugs import BugsOptions
+from conformance.engine.benches import Means
 
 (CUBIC,), (BBR,), (SHAM,) = (bugs.chosen([name]) for name in ("QUINN-FC", "NGTCP2-BBRFULL", "QUINN-SHAM"))
 
@@ -24,8 +25,10 @@ def judged(monkeypatch):
     def judge(bug, until_named, **said):
         for name in ("smoke", *EVERY):
             monkeypatch.setattr(command, f"_{name}", _says(name, said.get(name, [])))
-        options = BugsOptions(trees={}, results="", budget_s=None, until_named=until_named)
-        return [tier.command for tier in command._judged(bug, ("buggy", "fixed"), options, Quiet())]
+        options = BugsOptions(trees={}, budget_s=None, until_named=until_named)
+        return [
+            tier.command for tier in command._judged(bug, ("buggy", "fixed"), options, Means(results="", notes=Quiet()))
+        ]
 
     return judge
 

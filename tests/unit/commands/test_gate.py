@@ -860,11 +860,11 @@ def test_the_command_computes_and_leaves_showing_and_writing_to_its_shell(tmp_pa
     monkeypatch.chdir(tmp_path)
     fake_room.install("bad")
     asked = gate.GateOptions(
-        algorithms=["cubic"], choice=benches.Choice(), results="r.jsonl", grid=CELLS, confirm=False, blame=False,
+        algorithms=["cubic"], choice=benches.Choice(), grid=CELLS, confirm=False, blame=False,
         target=tmp_path / "out", keep_traces=tmp_path / "kept",
     )  # fmt: skip
     console = Console(record=True, width=300)
-    found = gate.compute(asked, ConsoleNotes(console))
+    found = gate.compute(asked, benches.Means(results="r.jsonl", notes=ConsoleNotes(console)))
     assert {zone.id for zone, _ in found.violating} == {"cubic/heatmap", "cubic/loss"} and len(found.measurements) >= 15
     assert "violates" not in console.export_text() and not list((tmp_path / "out").glob("*"))
 
