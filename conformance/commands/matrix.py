@@ -19,13 +19,14 @@ from conformance.engine import benches
 from conformance.engine.benches import Choice, Means
 from conformance.lab import manifest
 from conformance.lab.manifest import Manifest
+from conformance.model.clauses.verdict import ClauseRule
 from conformance.model.errors import UserError
 from conformance.model.judging import grid as grids
 from conformance.model.judging import seeds
 from conformance.model.judging.question import Key, Question
 from conformance.model.judging.session import Answer, Finding, Plan, Session, plan
-from conformance.model.judging.verdict import ALPHA, Status, Verdict, overall
-from conformance.model.judging.zone import Zone, id_parts
+from conformance.model.judging.verdict import ALPHA, Status, overall
+from conformance.model.judging.zone import Zone
 from conformance.model.networks.place import Cell
 from conformance.model.trials.trial import Measurement, Outcome
 from conformance.reporting.text.overview import words
@@ -113,14 +114,14 @@ def _rows(
     known = expectations.of(bench)
     session = Session(plan=plan, known=known)
     measured: dict[str, dict[Key, Sequence[Measurement]]] = collections.defaultdict(dict)
-    verdicts: dict[str, list[Verdict]] = collections.defaultdict(list)
+    findings: dict[str, list[Finding]] = collections.defaultdict(list)
     for event in session.events(source(bench, means, new=session.is_new)):
         if isinstance(event, Answer):
             measured[event.algorithm][event.key] = event.measurements
         elif isinstance(event, Finding):
-            verdicts[event.algorithm].append(event.confirmed)
+            findings[event.algorithm].append(event)
     for algorithm in about.offered():
-        yield _row(about, algorithm, verdicts[algorithm], measured[algorithm])
+        yield _row(about, algorithm, findings[algorithm], measured[algorithm])
 
 
 def _plan(
@@ -163,7 +164,7 @@ def _zones(algorithm: str, profile: str) -> list[Zone]:
 
 
 def _row(
-    about: Manifest, algorithm: str, verdicts: Sequence[Verdict], by_key: Mapping[Key, Sequence[Measurement]]
+    about: Manifest, algorithm: str, findings: Sequence[Finding], by_key: Mapping[Key, Sequence[Measurement]]
 ) -> MatrixRow:
     measurements = [m for measurements in by_key.values() for m in measurements]
     cells = [m for m in measurements if not m.trial.setting.packets]
@@ -176,11 +177,12 @@ def _row(
             count=count, wall_s=wall_s,
         )  # fmt: skip
 
-    if verdicts:
-        of_draft = [verdict for verdict in verdicts if not id_parts(verdict.zone_id)[1]]
-        of_zones = [verdict for verdict in verdicts if id_parts(verdict.zone_id)[1]]
+    if findings:
+        of_draft = [finding.confirmed for finding in findings if finding.noun == ClauseRule.noun]
+        of_zones = [finding.confirmed for finding in findings if finding.noun != ClauseRule.noun]
         parts = [f"draft: {words(of_draft)}"] if of_draft else []
         what = "; ".join([*parts, *([words(of_zones)] if of_zones else [])])
+        verdicts = of_draft + of_zones
         return row(overall(verdicts), what, collections.Counter(verdict.status for verdict in verdicts))
     bad = common.bad(measurements)
     if bad is not None:
