@@ -465,7 +465,9 @@ class ComparisonWork:
     def _failures(self, quantity: Quantity, sides: Sequence[tuple[compare_measured.Said, Sequence[int]]]) -> None:
         """Collect how often both sides failed in a place, if either did; `sides`: what was said, seeds of trials."""
         if any(failed for failed, _ in sides):
-            before, after = (compare_measured.failures_values(failed, seeds) for failed, seeds in sides)
+            before, after = (
+                {seed: float(seed in failed) for seed in sorted({*failed, *seeds})} for failed, seeds in sides
+            )
             self._keep(quantity, before, after)
             self.sentences[quantity] = compare_measured.failures_sentence(
                 [(failed, len({*failed, *seeds})) for failed, seeds in sides]

@@ -13,7 +13,7 @@ from conformance.model.judging.question import Key
 from conformance.model.judging.session import plan
 from conformance.model.metrics.metric import RELATIVE_MARGIN, Metric
 from conformance.model.networks.place import Point
-from conformance.model.studies.comparison import Quantity, Tolerance, Values
+from conformance.model.studies.comparison import Quantity, Tolerance
 from conformance.model.trials.trial import Measurement, Outcome
 
 #: outcomes of trials in cells that say what a stack does
@@ -124,11 +124,6 @@ def failures_quantity(algorithm: str, profile: str, place: Point) -> Quantity:
 def said(measurements: Sequence[Measurement]) -> dict[int, str]:
     """Return what the stack's programs said in trials that failed."""
     return {m.trial.seed: str(m.message) for m in measurements if m.outcome is Outcome.FAILED}
-
-
-def failures_values(failed: Said, others: Sequence[int]) -> Values:
-    """Return {seed: 1 if it failed, else 0}, in order; `others`: the seeds of trials that did not fail."""
-    return {seed: float(seed in failed) for seed in sorted({*failed, *others})}
 
 
 def failures_sentence(sides: Sequence[tuple[Said, int]]) -> str:

@@ -328,7 +328,8 @@ def interval_from_json(
     low, high = entry["low"], entry["high"]
     if not low <= high:
         raise UserError(f"{pointer}: low {low:g} is above high {high:g}{within}")
-    bases = carried(bases_from_json(entry), factor)
+    # Entries of earlier formats have one basis.
+    bases = carried([basis_from_json(basis) for basis in entry.get("bases") or [entry["basis"]]], factor)
     for basis in bases:
         if basis.reference not in references:
             raise UserError(f"{pointer}: reference {basis.reference!r} is not among /references{within}")
@@ -344,11 +345,6 @@ def carried(bases: Sequence[Basis], factor: float) -> list[Basis]:
     """Return bases with the first, the kernel's, multiplied by what QUIC has beside TCP."""
     kernel, *others = bases
     return [kernel if factor == 1.0 else kernel.scaled(factor), *others]
-
-
-def bases_from_json(entry: Mapping[str, Any]) -> list[Basis]:
-    """Return the bases of an entry with bases, or with one basis, as entries of earlier formats have it."""
-    return [basis_from_json(basis) for basis in entry.get("bases") or [entry["basis"]]]
 
 
 def basis_from_json(entry: Mapping[str, Any]) -> Basis:

@@ -129,10 +129,6 @@ def test_an_answer_for_other_trials_is_no_result(measure):
     assert {line["outcome"] for line in found} == {Outcome.ERROR}
 
 
-def engine_bench():
-    return fake_room.Bench(adapter=None, place=None, lab_digest="", choice=benches.Choice())
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -11,7 +11,6 @@ from conformance.lab import virtual
 from conformance.model.errors import UserError
 from conformance.support import limits
 
-LIMITED = {"rate_mbps": 10, "queue": {"kind": "bfifo", "size": 1}}
 _TOO_FEW = r"this container allows 12 at once; allow 64 or more, with --pids-limit"
 
 
