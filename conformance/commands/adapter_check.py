@@ -4,7 +4,6 @@ import dataclasses
 from typing import Annotated
 
 from conformance.catalogue import documents
-from conformance.commands import common
 from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches
@@ -37,7 +36,7 @@ class CheckedAdapter(Result):
 
     SCHEMA = "adapter-check"
 
-    scheme: Annotated[Scheme, common.SchemeRecord]
+    scheme: Scheme
     clauses: Annotated[tuple[ContractClause, ...], list[ContractClauseRecord]] = ()
     #: Why no conclusion is possible, or null.
     fault: str | None = None

@@ -10,7 +10,7 @@ import dataclasses
 import pathlib
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
 from conformance.catalogue import bugs, clauses
 from conformance.catalogue.bugs import Bug, Build, EntryRun, Tally, Tier
@@ -28,7 +28,6 @@ from conformance.model.judging.verdict import Status
 from conformance.model.studies.comparison import Movement
 from conformance.reporting.text import compare as compare_text
 from conformance.support.notes import Notes
-from conformance.support.record import At, Record
 
 #: what tells the builds apart, the first sentence, how many trials that took, and how many places there was no time for
 Said = tuple[list[str], str, int, int]
@@ -57,31 +56,16 @@ class BugsOptions:
         return not self.clauses and self.grid == grid.SMOKE
 
 
-class RanRecord(Record):
-    id: str
-    tiers: list[Tier]
-
-
-class RanBugsRecord(Record):
-    runs: list[RanRecord]
-    #: Entries that were not run, and why.
-    not_run: Annotated[dict[str, str], At("absent")]
-    caught: int
-    named: Annotated[int, At("tally.named")]
-    missed: int
-    #: Shams that the judgements told apart, although they do not differ in congestion control.
-    moved: Annotated[list[str], At("tally.moved")]
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Ran(Result):
-    """What came of the entries. `absent`: {id: why} of those that were not run."""
+    """What came of the entries."""
 
     SCHEMA = "bugs-run"
-    RECORD = RanBugsRecord
+    SHOWN = ("runs", "not_run=absent", "caught", "named", "missed", "moved")
 
     bugs: tuple[Bug, ...]
     runs: tuple[EntryRun, ...]
+    #: Entries that were not run, and why.
     absent: dict[str, str]
     recorded: pathlib.Path | None = None
 
@@ -94,15 +78,24 @@ class Ran(Result):
         return len(self.tally.of(caught=True))
 
     @property
+    def named(self) -> int:
+        return self.tally.named
+
+    @property
     def missed(self) -> int:
         return len(self.tally.of(caught=False))
+
+    @property
+    def moved(self) -> list[str]:
+        """Shams that the judgements told apart, although they do not differ in congestion control."""
+        return self.tally.moved
 
     @property
     def exit_status(self) -> ExitStatus:
         """VIOLATES if an entry was missed or a sham moved, UNKNOWN if none was run, else DONE."""
         if not self.runs:
             return ExitStatus.UNKNOWN
-        return ExitStatus.VIOLATES if self.missed or self.tally.moved else ExitStatus.DONE
+        return ExitStatus.VIOLATES if self.missed or self.moved else ExitStatus.DONE
 
 
 def run(ids: Sequence[str], options: BugsOptions, means: Means) -> Ran:

@@ -26,19 +26,6 @@ def bad(measurements: Iterable[Measurement]) -> Measurement | None:
     return next((m for outcome in BAD for m in listed if m.outcome is outcome), None)
 
 
-class SchemeRecord(Record):
-    """What identifies a scheme in a command's document."""
-
-    #: algorithm/stack/version
-    id: str
-    algorithm: str
-    stack: str
-    stack_version: str
-    stack_digest: str
-    kernel_release: str
-    kernel_digest: str
-
-
 class TitleRecord(Record):
     """A document of the suite's, such as a scenario, by its name and title."""
 

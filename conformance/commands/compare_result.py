@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
-from conformance.commands import common, compare_measured
+from conformance.commands import compare_measured
 from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus, of_outcomes, worst
 from conformance.model.metrics.table import METRICS
@@ -27,7 +27,7 @@ class ComparedSide:
 
     #: As given on the command line.
     given: str
-    schemes: Annotated[tuple[Scheme, ...], list[common.SchemeRecord]]
+    schemes: tuple[Scheme, ...]
 
     @property
     def name(self) -> str:

@@ -4,7 +4,6 @@ import collections
 import dataclasses
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated
 
 from conformance.catalogue import documents, expectations
 from conformance.catalogue.questions import split_questions, zone_questions
@@ -23,19 +22,9 @@ from conformance.model.trials.trial import Measurement, Scheme, Trial
 from conformance.results import store
 from conformance.support import files, paths
 from conformance.support.console import count, one_line
-from conformance.support.record import At, Record
 
 #: (scheme, room, lab version): measurements with the same are judged together
 Run = tuple[Scheme, str, str]
-
-
-class ExpectedRecord(Record):
-    zone: Annotated[str, At("zone_id")]
-    #: Ids of cells; null for all of the zone's.
-    cells: Annotated[list[str] | None, At("ids")]
-    verdict: expectation.Known
-    reason: str
-    link: str | None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,12 +44,12 @@ class Update(Result):
     left_out: tuple[str, ...]
 
     @property
-    def gone(self) -> Annotated[list[Expected], list[ExpectedRecord]]:
+    def gone(self) -> list[Expected]:
         """The entries that were removed."""
         return [entry for entry in self.before if entry not in self.after]
 
     @property
-    def new(self) -> Annotated[list[Expected], list[ExpectedRecord]]:
+    def new(self) -> list[Expected]:
         """The entries that were added."""
         return [entry for entry in self.after if entry not in self.before]
 
@@ -77,7 +66,7 @@ class KnownDeviations(Result):
     SCHEMA = "expect-show"
 
     stack: str
-    entries: Annotated[tuple[Expected, ...], list[ExpectedRecord]]
+    entries: tuple[Expected, ...]
 
 
 def known(stack: str) -> KnownDeviations:

@@ -3,7 +3,6 @@
 import collections
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Annotated
 
 from conformance.catalogue import documents
 from conformance.commands import common, tracing
@@ -23,28 +22,6 @@ from conformance.model.studies import identify as identify_model
 from conformance.model.studies.identify import IdentifyScore, Miss
 from conformance.model.studies.identify_rates import IdentificationRates, rates
 from conformance.model.trials.trial import Measurement, Outcome, Scheme
-from conformance.support.record import At, Record, Text
-
-
-class MissRecord(Record):
-    #: For a flow of a scenario, the scheme that was traced in its place.
-    zone: Annotated[str, At("zone_id")]
-    metric: str
-    cell: Text
-    median: Annotated[float, At("value")]
-    permitted: Annotated[list[float], At("low", "high")]
-
-
-class ScoreRecord(Record):
-    algorithm: str
-    #: A feature is a metric in a cell of a zone.
-    features: int
-    #: Features that were measured.
-    seen: Annotated[int, At("visible")]
-    #: How many of the measured features lie inside their intervals.
-    inside: int
-    share: float
-    misses: list[MissRecord]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +36,12 @@ class Identified(Result):
 
     #: The name by which it was requested.
     called: str
-    scheme: Annotated[Scheme, common.SchemeRecord]
+    scheme: Scheme
     cells: int
     #: Trials of each cell.
     trials: int
     #: Best first; none if trials failed or were not supported.
-    scores: Annotated[tuple[IdentifyScore, ...], list[ScoreRecord]] = ()
+    scores: tuple[IdentifyScore, ...] = ()
     #: The algorithm that it behaves like; null if none fits clearly better than the others.
     conclusion: str | None = None
     #: What the kernel says about its congestion control.
@@ -210,7 +187,7 @@ def _exported(measurement: Measurement) -> str | None:
 class IdentifyTally:
     """How often one algorithm was identified correctly, not at all, and wrongly; `trouble`: why it was not measured."""
 
-    scheme: Annotated[Scheme, common.SchemeRecord]
+    scheme: Scheme
     right: int = 0
     inconclusive: int = 0
     wrong: int = 0

@@ -28,7 +28,7 @@ from conformance.model.networks.scenario import Scenario
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement, Outcome
 from conformance.support import limits
-from conformance.support.record import At, Record, Text, extended
+from conformance.support.record import At, Record, Text
 
 #: name of all judged flows together, if they are in more than one group
 JUDGED = "judged"
@@ -36,48 +36,21 @@ JUDGED = "judged"
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class GroupFigure:
-    """One metric of a group at a point: its value in each trial, None where it was not seen."""
+    """One metric of a group at a point."""
 
+    SHOWN = ("group", "metric", "median", "values")
+
+    #: A group's name; `judged` for all judged groups together; empty for a lone transfer.
     group: str
     metric: str
+    #: Null for a trial that did not see it.
     values: tuple[float | None, ...]
 
     @property
     def median(self) -> float | None:
-        """The median over all trials; None if any trial has no value."""
+        """Null if a trial did not see it."""
         known = [value for value in self.values if value is not None]
         return statistics.median(known) if known and len(known) == len(self.values) else None
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class PointRan:
-    """The results at one point: figures of its groups, messages of trials that failed, and verdicts of zones.
-
-    `triggered`: {state that its schedule waits for: when it began in each trial, in s}.
-    """
-
-    point: str
-    outcomes: tuple[Outcome, ...]
-    figures: tuple[GroupFigure, ...]
-    messages: tuple[str, ...]
-    verdicts: tuple[Verdict, ...] = ()
-    triggered: Mapping[str, tuple[float, ...]] = dataclasses.field(default_factory=dict)
-
-    def median(self, group: str, metric: str) -> float | None:
-        """Return the median of a figure, None if it is not known."""
-        return next(
-            (figure.median for figure in self.figures if (figure.group, figure.metric) == (group, metric)), None
-        )
-
-
-class FigureRecord(Record):
-    #: A group's name; `judged` for all judged groups together; empty for a lone transfer.
-    group: str
-    metric: str
-    #: Null if a trial did not see it.
-    median: float | None
-    #: Null for a trial that did not see it.
-    values: list[float | None]
 
 
 class PointVerdictRecord(Record):
@@ -88,20 +61,37 @@ class PointVerdictRecord(Record):
     permitted: Annotated[list[float], At("permitted.low", "permitted.high")]
 
 
-class PointRecord(Record):
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class PointRan:
+    """The results at one point: figures of its groups, messages of trials that failed, and verdicts of zones."""
+
+    SHOWN = ("point", "outcomes", "figures", "messages", "triggered", "verdicts")
+
     #: AXIS=VALUE, separated by commas.
     point: str
     #: One for each trial.
-    outcomes: list[Outcome]
-    figures: list[FigureRecord]
-    messages: list[str]
-    #: When the states that the schedule waits for began, in seconds after the beginning of each trial.
-    triggered: dict[str, list[float]]
+    outcomes: tuple[Outcome, ...]
+    figures: tuple[GroupFigure, ...]
+    messages: tuple[str, ...]
     #: Verdicts by the zones that have this point.
-    verdicts: list[PointVerdictRecord]
+    verdicts: Annotated[tuple[Verdict, ...], list[PointVerdictRecord]] = ()
+    #: When the states that the schedule waits for began, in seconds after the beginning of each trial.
+    triggered: Mapping[str, tuple[float, ...]] = dataclasses.field(default_factory=dict)
+
+    def median(self, group: str, metric: str) -> float | None:
+        """Return the median of a figure, None if it is not known."""
+        return next(
+            (figure.median for figure in self.figures if (figure.group, figure.metric) == (group, metric)), None
+        )
 
 
-class HarmedPointRecord(PointRecord):
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class HarmedPoint:
+    """The results at one point, beside those at the point `alone`."""
+
+    SHOWN = (*(f"{name}=ran.{name}" for name in PointRan.SHOWN), "harm")
+
+    ran: PointRan
     #: By what share a group's goodput is lower than at the point `alone`.
     harm: dict[str, float]
 
@@ -117,7 +107,7 @@ class ScenarioResults(Result):
     scheme: str
     trials: int
     points: tuple[PointRan, ...]
-    alone: Annotated[PointRan | None, PointRecord | None]
+    alone: PointRan | None
     results: str
 
     @property
@@ -136,9 +126,9 @@ class ScenarioResults(Result):
         return worst([of_outcomes(outcome for point in ran for outcome in point.outcomes), of_verdicts(status)])
 
     @property
-    def harmed(self) -> list[HarmedPointRecord]:
+    def harmed(self) -> list[HarmedPoint]:
         """The points, with the harm at each."""
-        return [extended(HarmedPointRecord, point, PointRecord, harm=dict(self.harms(point))) for point in self.points]
+        return [HarmedPoint(ran=point, harm=dict(self.harms(point))) for point in self.points]
 
     def harms(self, at: PointRan) -> Iterator[tuple[str, float]]:
         """Yield (group, the share of its goodput at `alone` that it loses at this point), from 0 to 1."""

@@ -23,7 +23,7 @@ from conformance.commands.result import Result
 from conformance.commands.result import record as of_result
 from conformance.reporting.tools import export
 from conformance.support import paths
-from conformance.support.record import KeptDocument, Record, Text
+from conformance.support.record import KeptDocument, Record, Text, type_at
 
 _T = TypeVar("_T")
 #: what says which schema a file satisfies
@@ -104,7 +104,7 @@ def _closed(part: dict[str, Any], descriptions: dict[str, str], sparse: bool) ->
     if "properties" not in part:
         return part
     fields = {
-        name: ({"description": descriptions[name]} if name in descriptions else {})
+        name: ({"description": descriptions[name]} if descriptions.get(name) else {})
         | {word: value for word, value in _brief(_there(about) if sparse else about).items() if word != "default"}
         for name, about in part["properties"].items()
     }
@@ -119,15 +119,30 @@ def _there(about: dict[str, Any]) -> dict[str, Any]:
 
 
 def _described(record: type) -> dict[str, dict[str, str]]:
-    """Return {class: {field: its comment}} of a record and of all that it holds, comments of base classes included."""
+    """Return {class: {field: its comment}} of a record and of all that it holds."""
     described = {}
     for kind in _held(record, {}):
         source = getattr(kind, "OF", kind)
-        bases = [base for base in reversed(source.__mro__) if base.__module__.startswith("conformance.")]
-        words = dict(pair for base in bases for pair in _comments(base))
-        renamed = (shown.split("=") for shown in getattr(source, "SHOWN", ()) if "=" in shown)
-        described[kind.__name__] = words | {name: words[field] for name, field in renamed if field in words}
+        words = described[kind.__name__] = _words(source)
+        for shown in getattr(source, "SHOWN", ()):
+            name, _, read_at = shown.partition("=")
+            words[name] = words.get(shown) or words.get(read_at) or words.get(name) or _said(source, read_at)
     return described
+
+
+def _words(source: type) -> dict[str, str]:
+    """Return {field: its comment} of a class, comments of base classes included."""
+    bases = [base for base in reversed(source.__mro__) if base.__module__.startswith("conformance.")]
+    return dict(pair for base in bases for pair in _comments(base))
+
+
+def _said(source: type, read_at: str) -> str:
+    """Return the comment of what a path of fields and properties leads to; "" if it has none."""
+    name, _, further = read_at.partition(".")
+    if not further:
+        return _words(source).get(name, "")
+    of = type_at(source, name)
+    return _said(of, further) if isinstance(of, type) else ""
 
 
 def _held(kind: Any, kinds: dict[type, None]) -> dict[type, None]:
@@ -142,18 +157,26 @@ def _held(kind: Any, kinds: dict[type, None]) -> dict[type, None]:
 
 
 def _comments(kind: type) -> Iterator[tuple[str, str]]:
-    """Yield (field, words) of each field that has a comment which begins with `#:` above it, and of each property."""
+    """Yield (field, words) of each property, and of each field that has a comment which begins with `#:` above it, or
+    above its name in SHOWN.
+    """
     lines = inspect.getsource(kind).splitlines()
     (node,) = ast.parse(textwrap.dedent("\n".join(lines))).body
-    for field in node.body if isinstance(node, ast.ClassDef) else ():
+
+    def above(line: int) -> str:
+        comment = itertools.takewhile(lambda text: text.startswith("#:"), map(str.strip, lines[line - 2 :: -1]))
+        return " ".join(reversed([text.removeprefix("#:").strip() for text in comment]))
+
+    body = node.body if isinstance(node, ast.ClassDef) else ()
+    for field in sorted(body, key=lambda field: isinstance(field, ast.Assign)):  # what SHOWN says counts, so it is last
         if isinstance(field, ast.FunctionDef) and (words_of := ast.get_docstring(field)):
             yield field.name, words_of.splitlines()[0]
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-            above = itertools.takewhile(
-                lambda line: line.startswith("#:"), map(str.strip, lines[field.lineno - 2 :: -1])
-            )
-            if words := [line.removeprefix("#:").strip() for line in above]:
-                yield field.target.id, " ".join(reversed(words))
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and (words := above(field.lineno)):
+            yield field.target.id, words
+        shown = field.value.elts if isinstance(field, ast.Assign) and isinstance(field.value, ast.Tuple) else ()
+        for name in shown:
+            if isinstance(name, ast.Constant) and (words := above(name.lineno)):
+                yield str(name.value), words
 
 
 def render(schema: dict[str, Any]) -> str:

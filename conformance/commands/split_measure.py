@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 from conformance.catalogue import documents
 from conformance.commands import common
@@ -79,7 +79,7 @@ class MeasuredPaths(Result):
 
     SCHEMA = "split-measure"
 
-    scheme: Annotated[Scheme, common.SchemeRecord]
+    scheme: Scheme
     #: The program that splits connections; null if none does.
     proxy: str | None
     trials: int

@@ -21,59 +21,37 @@ from conformance.model.networks.scenario import Scenario
 from conformance.model.studies import outcome, study_results
 from conformance.model.studies.claims import ClaimVerdict, JudgedClaim
 from conformance.model.studies.outcome import Judgment
-from conformance.model.studies.study import Claim, Study, Variant
+from conformance.model.studies.study import Anchor, Claim, Study, Variant
 from conformance.model.studies.study_point import StudyPoint
 from conformance.model.trials.trial import Measurement
 from conformance.results import store
 from conformance.support import limits
 from conformance.support.notes import Notes
-from conformance.support.record import At, Record, extended
+from conformance.support.record import At, Record
 
 
-class SeenRecord(Record):
-    label: str
-    median: Annotated[float, At("estimate.median")]
-    #: End of the interval that contains the median with 90 % confidence; null if there are too few trials.
-    low: Annotated[float | None, At("estimate.low")]
-    high: Annotated[float | None, At("estimate.high")]
-    trials: Annotated[int, At("estimate.n")]
+@dataclasses.dataclass(frozen=True, slots=True)
+class ShownAnchor:
+    """An anchor and the verdict on it."""
+
+    SHOWN = (*(f"{name}=judged.{name}" for name in JudgedClaim.SHOWN), "name=anchor.name", "reason=anchor.reason")
+
+    anchor: Anchor
+    judged: JudgedClaim
 
 
-class FindingRecord(Record):
-    where: Annotated[str, At("instance.where")]
-    #: The relation, in words.
-    asked: Annotated[str, At("instance.relation.words")]
-    #: Null if the intervals leave it open, or it was not measured.
-    holds: bool | None
-    #: Why it could not be judged.
-    why: str | None
-    seen: Annotated[list[SeenRecord | None], At("labelled")]
+@dataclasses.dataclass(frozen=True, slots=True)
+class ShownClaim:
+    """A claim and the verdict on it."""
 
+    SHOWN = (
+        *(f"{name}=judged.{name}" for name in JudgedClaim.SHOWN), "id=claim.id", "says=claim.says",
+        "place=claim.place", "published=claim.published", "tolerance=claim.tolerance", "difference=claim.difference",
+        "figures=claim.figures",
+    )  # fmt: skip
 
-class JudgedRecord(Record):
-    verdict: ClaimVerdict
-    #: Why it is not judged, or judged only in part.
-    why: str | None
-    #: The number of places at which it was judged.
-    judged: int
-    #: The number of places in all.
-    of: int
-    findings: list[FindingRecord]
-
-
-class AnchorRecord(JudgedRecord):
-    name: str
-    reason: str
-
-
-class ClaimRecord(JudgedRecord):
-    id: str
-    says: str
-    place: str
-    published: str
-    tolerance: str | None
-    difference: str | None
-    figures: list[str]
+    claim: Claim
+    judged: JudgedClaim
 
 
 class StudyTierRecord(Record):
@@ -124,18 +102,14 @@ class StudyState(Result):
         return self.judgment.counts
 
     @property
-    def anchors(self) -> list[AnchorRecord]:
+    def anchors(self) -> list[ShownAnchor]:
         """The study's anchors, judged."""
-        judged = self.judgment.anchors
-        return [
-            extended(AnchorRecord, judged[anchor.name], JudgedRecord, name=anchor.name, reason=anchor.reason)
-            for anchor in self.study.anchors
-        ]
+        return [ShownAnchor(anchor, self.judgment.anchors[anchor.name]) for anchor in self.study.anchors]
 
     @property
-    def claims(self) -> list[ClaimRecord]:
+    def claims(self) -> list[ShownClaim]:
         """The study's claims, judged."""
-        return [_claim(claim, judged) for claim, judged in self.judgment.claims]
+        return [ShownClaim(claim, judged) for claim, judged in self.judgment.claims]
 
     @property
     def tiers(self) -> dict[str, StudyTierRecord]:
@@ -151,13 +125,6 @@ class StudyState(Result):
         counts = self.judgment.counts
         nothing = self.tier is not None and counts[ClaimVerdict.NOT_JUDGED] == sum(counts.values())
         return worst([self.failed, ExitStatus.UNKNOWN if nothing else ExitStatus.DONE])
-
-
-def _claim(claim: Claim, judged: JudgedClaim) -> ClaimRecord:
-    return extended(
-        ClaimRecord, judged, JudgedRecord, id=claim.id, says=claim.says, place=claim.place, published=claim.published,
-        tolerance=claim.tolerance, difference=claim.difference, figures=list(claim.figures),
-    )  # fmt: skip
 
 
 def run(what: str, tier: str, means: Means, *, trials: int | None, first_seed: int) -> StudyState:

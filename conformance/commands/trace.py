@@ -34,10 +34,10 @@ from conformance.model.errors import UserError
 from conformance.model.judging import grid as grids
 from conformance.model.networks.place import Point
 from conformance.model.networks.setting import Setting
-from conformance.model.trials.trial import Measurement, Outcome, Trial
+from conformance.model.trials.trial import Measurement, Trial
 from conformance.support import files, limits
 from conformance.support.notes import Notes
-from conformance.support.record import At, Record, Text
+from conformance.support.record import At, Record
 
 _WALL_TIMEOUT_S = 600
 #: how many cells keep_some() traces at most
@@ -56,39 +56,33 @@ class TraceFileRecord(Record):
     bytes: int
 
 
-class TracedRecord(Record):
-    scheme: Annotated[common.SchemeRecord, At("measurement.trial.scheme")]
-    #: The cell, or the point of a scenario.
-    cell: Annotated[str, At("measurement.setting.id")]
-    #: The profile, or the scenario.
-    profile: Annotated[str, At("measurement.setting.profile")]
-    #: GROUP/N.
-    flow: str
-    seed: Annotated[int, At("measurement.trial.seed")]
-    outcome: Annotated[Outcome, At("measurement.outcome")]
-    message: Annotated[str | None, At("measurement.message")]
-    #: Null if nothing ran.
-    utilization: Annotated[float | None, At("measurement.utilization")]
-    folder: Annotated[Text, At("target")]
-    captures: Annotated[list[CaptureRecord], At(lambda kept: sorted(kept.captured.items()))]
-    #: All other files that the trial left.
-    files: Annotated[list[TraceFileRecord], At("other_files")]
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class KeptTrace(Result):
-    """A traced trial, kept in the folder `target`. `captured`: {pcap file: (frames, frames that did not fit)}.
-
-    `flow`: GROUP/N.
-    """
+    """A traced trial, kept in the folder `target`. `captured`: {pcap file: (frames, frames that did not fit)}."""
 
     SCHEMA = "trace"
-    RECORD = TracedRecord
+    SHOWN = (
+        "scheme=measurement.trial.scheme",
+        #: The cell, or the point of a scenario.
+        "cell=measurement.setting.id",
+        #: The profile, or the scenario.
+        "profile=measurement.setting.profile",
+        "flow", "seed=measurement.trial.seed", "outcome=measurement.outcome", "message=measurement.message",
+        #: Null if nothing ran.
+        "utilization=measurement.utilization",
+        "folder=target", "captures", "files=other_files",
+    )  # fmt: skip
 
     measurement: Measurement
+    #: GROUP/N.
     flow: str
     captured: Mapping[str, tuple[int, int]]
     target: pathlib.Path
+
+    @property
+    def captures(self) -> Annotated[list[tuple[str, tuple[int, int]]], list[CaptureRecord]]:
+        """The captures, by name."""
+        return sorted(self.captured.items())
 
     @property
     def files(self) -> list[pathlib.Path]:
@@ -102,7 +96,7 @@ class KeptTrace(Result):
 
     @property
     def other_files(self) -> list[TraceFileRecord]:
-        """The files that the trial left besides its captures, and their sizes."""
+        """All other files that the trial left."""
         return [
             TraceFileRecord(file=str(path.relative_to(self.target)), bytes=path.stat().st_size) for path in self.files
         ]

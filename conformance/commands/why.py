@@ -38,6 +38,7 @@ from conformance.model.diagnosis import explaining, feature_table, features, ran
 from conformance.model.diagnosis.blame import Blame
 from conformance.model.diagnosis.explaining import Difference
 from conformance.model.diagnosis.feature_table import FEW, MANY
+from conformance.model.diagnosis.ranking import Reading
 from conformance.model.errors import UserError
 from conformance.model.metrics.metric import RELATIVE_MARGIN
 from conformance.model.metrics.table import UTILIZATION
@@ -46,7 +47,7 @@ from conformance.model.networks.setting import Setting
 from conformance.reporting.text import why as why_text
 from conformance.support import extras, files
 from conformance.support.notes import Notes
-from conformance.support.record import At, Record, filled
+from conformance.support.record import At, Record
 
 #: how many traces of each cell are made unless the user asks for another number (see tracing.plan)
 USUAL_TRIALS = 3
@@ -213,21 +214,12 @@ class SuspectRecord(Record):
     evidence: list[EvidenceRecord]
 
 
-class ReadingRecord(Record):
-    value: float
-    #: first quartile
-    low: float
-    #: third quartile
-    high: float
-    #: half the range over seeds
-    spread: float
-    #: number of samples; 0 if a document gives the value
-    n: int
+@dataclasses.dataclass(frozen=True, slots=True)
+class ReadFeature:
+    """What was read of a feature on both sides."""
 
-
-class FeatureRecord(Record):
-    stack: ReadingRecord
-    reference: ReadingRecord | None
+    stack: Reading
+    reference: Reading | None
 
 
 class UnexplainedRecord(Record):
@@ -242,47 +234,35 @@ class UnexplainedRecord(Record):
     why_not: Annotated[dict[str, str], At("1")]
 
 
-class ReportRecord(Record):
-    scheme: Annotated[common.SchemeRecord, At("stack.scheme")]
-    #: null if documents took its place
-    reference: Annotated[common.SchemeRecord | None, At("reference.scheme")]
-    #: The id of the recorded scheme that takes the reference's place if its kernel is not built; else null.
-    recorded: Annotated[str | None, At("recorded.scheme")]
-    suspects: Annotated[list[SuspectRecord], At("told_suspects")]
-    features: dict[str, FeatureRecord]
-    #: Why the rate in the cell `blamed_cell` differs from the reference's (docs/blame.md); null if no reference was
-    #: traced. Factors of the reference's rate: total = recovery x packet_size x control, control = response x rest.
-    blame: Blame | None
-    #: The cell with many losses.
-    blamed_cell: str
-    #: Rates that differ from the reference's, and that no suspect explains (docs/why.md).
-    unexplained: list[UnexplainedRecord]
-    #: The clauses that the stack's algorithm fails, as recorded in clauses/record.json; null if nobody asked.
-    clauses: clause.FailingClausesRecord | None
-    #: traces that could not be examined
-    problems: list[str]
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Report(Result):
     """The readings of a stack and of its reference, and the suspects. `no_reference`: why no reference was traced.
 
-    `recorded`: the recorded features that are used instead; None if none were recorded. `violations`: what is to be
-    explained, if a session or gate found it. `clauses`: which of them the stack fails; None if nobody asked.
+    `violations`: what is to be explained, if a session or gate found it.
     """
 
     SCHEMA = "why"
-    RECORD = ReportRecord
+    SHOWN = (
+        "scheme=stack.scheme", "reference=reference.scheme", "recorded=recorded.scheme", "suspects=told_suspects",
+        "features",
+        #: Why the rate in the cell `blamed_cell` differs from the reference's (docs/blame.md); null if no reference was
+        #: traced. Factors of the reference's rate: total = recovery x packet_size x control, control = response x rest.
+        "blame",
+        "blamed_cell", "unexplained", "clauses", "problems",
+    )  # fmt: skip
 
     algorithm: str
     stack: Traced
+    #: null if documents took its place
     reference: Traced | None
     no_reference: str | None = None
+    #: The id of the recorded scheme that takes the reference's place if its kernel is not built; else null.
     recorded: Recorded | None = None
     #: {role: what was seen in networks that change and with an application that pauses}; empty if not requested
     changed: Mapping[str, Changed] = dataclasses.field(default_factory=dict)
     violations: tuple[Violation, ...] = ()
-    clauses: FailingClauses | None = None
+    #: The clauses that the stack's algorithm fails, as recorded in clauses/record.json; null if nobody asked.
+    clauses: Annotated[FailingClauses | None, clause.FailingClausesRecord | None] = None
 
     @property
     def blamed_cell(self) -> str:
@@ -290,14 +270,9 @@ class Report(Result):
         return (self.stack.under[MANY] if MANY in self.stack.under else tracing.settings()[MANY]).id
 
     @property
-    def features(self) -> dict[str, FeatureRecord]:
+    def features(self) -> dict[str, ReadFeature]:
         """What was read of each feature."""
-        return {
-            feature.id: FeatureRecord(
-                stack=filled(ReadingRecord, reading), reference=filled(ReadingRecord | None, self.theirs.get(feature))
-            )
-            for feature, reading in self.ours.items()
-        }
+        return {feature.id: ReadFeature(reading, self.theirs.get(feature)) for feature, reading in self.ours.items()}
 
     @property
     def told_suspects(self) -> list[SuspectRecord]:
@@ -340,8 +315,8 @@ class Report(Result):
         return list(ranking.suspects(self.algorithm, self.ours, self.theirs))
 
     @functools.cached_property
-    def unexplained(self) -> Sequence[tuple[Difference, Mapping[str, str]]]:
-        """The differences of rate that no suspect explains, each with {suspect's label: why not}."""
+    def unexplained(self) -> Annotated[Sequence[tuple[Difference, Mapping[str, str]]], list[UnexplainedRecord]]:
+        """Rates that differ from the reference's, and that no suspect explains (docs/why.md)."""
         differences = self._violated() if self.violations else self._traced()
         reasons = [(difference, explaining.unexplained(difference, self.suspects)) for difference in differences]
         return [(difference, why_not) for difference, why_not in reasons if why_not is not None]
@@ -372,7 +347,7 @@ class Report(Result):
         return explaining.difference(cell.id, cell, seconds, ours, theirs, readings)
 
     @functools.cached_property
-    def blame(self) -> _blame.Blame | None:
+    def blame(self) -> Annotated[Blame | None, Blame | None]:
         """The parts of the difference in rate where losses are many; None if no reference was traced."""
         if self.reference is None:
             return None
@@ -386,7 +361,7 @@ class Report(Result):
 
     @property
     def problems(self) -> list[str]:
-        """A sentence for each problem with a trace or measurement."""
+        """Traces that could not be examined, and other problems, as sentences."""
         traced = self.stack.troubles + (self.reference.troubles if self.reference else [])
         return traced + [problem for changed in self.changed.values() for problem in changed.problems]
 

@@ -23,7 +23,7 @@ from conformance.model.split.split_zone import called
 from conformance.model.trials.trial import Measurement, Outcome
 from conformance.results import store
 from conformance.support import files, paths, schema
-from conformance.support.record import At, Record, Text
+from conformance.support.record import At, Record
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,30 +209,22 @@ def diff(first: str, second: str) -> ZoneDifference:
     )  # fmt: skip
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
-    """Two algorithms and a metric: the cells where no value is permitted to both, and how far apart they are there."""
-
-    first: str
-    second: str
-    metric: str
-    #: number of cells that both zones have
-    common: int
-    #: (cell, gap in widths of the first algorithm's interval)
-    cells: tuple[tuple[Cell, float], ...]
-
-
 class GapRecord(Record):
     cell: Annotated[str, At("0.id")]
     widths: Annotated[float, At("1")]
 
 
-class PairRecord(Record):
-    algorithms: Annotated[list[str], At("first", "second")]
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """Two algorithms and a metric: the cells where no value is permitted to both, and how far apart they are there."""
+
+    SHOWN = ("algorithms", "metric", "cells_of_both=common", "cells")
+
+    algorithms: tuple[str, str]
     metric: str
-    cells_of_both: Annotated[int, At("common")]
+    common: int
     #: Cells in which no value is permitted to both, and how far apart the intervals are, in widths of a zone.
-    cells: list[GapRecord]
+    cells: Annotated[tuple[tuple[Cell, float], ...], list[GapRecord]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,7 +233,7 @@ class Apart(Result):
 
     SCHEMA = "zones-apart"
 
-    pairs: Annotated[tuple[Pair, ...], list[PairRecord]]
+    pairs: tuple[Pair, ...]
 
 
 def apart(algorithms: Sequence[str], profile: str) -> Apart:
@@ -250,7 +242,7 @@ def apart(algorithms: Sequence[str], profile: str) -> Apart:
         raise UserError(f"there is nothing to tell {algorithms[0]} apart from", "name at least two algorithms")
     return Apart(
         pairs=tuple(
-            Pair(first=first, second=second, metric=metric, common=n, cells=tuple(cells))
+            Pair(algorithms=(first, second), metric=metric, common=n, cells=tuple(cells))
             for first, second, metric, n, cells in separation.apart(algorithms, profile)
         )
     )
@@ -262,54 +254,27 @@ _PROFILE = "packets"
 _TRANSPORT_BY, _TRANSPORT_OF = "bbrv1", ("bbrv2", "bbrv3")
 
 
-class SpreadRecord(Record):
-    relative: float
-    #: Standard deviation of the logarithms of implementations' medians within a cell.
-    spread: float
-    #: How far the farthest median lies outside those of all bases, as a share.
-    farthest: float
-    #: The absolute margin there; null if it is the metric's own.
-    absolute: float | None
-    implementations: list[str]
-    cells: int
-
-
-class TransportRecord(Record):
-    #: By what the kernel's basis is multiplied.
-    factor: float
-    #: Standard deviation, over the stacks, of the logarithm of a stack's mean over the cells.
-    spread: float
-    implementations: list[str]
-    cells: int
-
-
-class MarginsRecord(Record):
-    #: The file in which they were kept, or null.
-    path: Text | None
-    #: By zone and kind of cell (conformance/model/judging/margins.py): the margins there, and what they rest on.
-    zones: Annotated[
-        dict[str, dict[str, SpreadRecord]],
-        At(lambda margins: {name: {each.kind: each for each in of_zone} for name, of_zone in margins.zones.items()}),
-    ]
-    #: By kind of cell (conformance/model/judging/margins.py): what QUIC has beside TCP with the same algorithm.
-    transport: Annotated[
-        dict[str, TransportRecord], At(lambda margins: {factor.kind: factor for factor in margins.transport})
-    ]
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Margins(Result):
-    """{zone id: the Spread of each kind of its cells}, and what QUIC has beside TCP, if the results tell.
-
-    `path`: the file that they were written to, if any.
-    """
+    """{zone id: the Spread of each kind of its cells}, and what QUIC has beside TCP, if the results tell."""
 
     SCHEMA = "zones-margins"
-    RECORD = MarginsRecord
+    SHOWN = ("path", "zones=spreads", "transport=factors")
 
     zones: Mapping[str, tuple[Spread, ...]]
     transport: tuple[TransportFactor, ...]
+    #: The file in which they were kept, or null.
     path: pathlib.Path | None
+
+    @property
+    def spreads(self) -> dict[str, dict[str, Spread]]:
+        """By zone and kind of cell (conformance/model/judging/margins.py): the margins, and what they rest on."""
+        return {name: {each.kind: each for each in of_zone} for name, of_zone in self.zones.items()}
+
+    @property
+    def factors(self) -> dict[str, TransportFactor]:
+        """By kind of cell (conformance/model/judging/margins.py): what QUIC has beside TCP with the same algorithm."""
+        return {factor.kind: factor for factor in self.transport}
 
 
 def margins_path() -> pathlib.Path:

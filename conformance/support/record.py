@@ -68,24 +68,25 @@ def record_of(kind: Any) -> type[Record]:
     names = getattr(kind, "SHOWN", None) or [field.name for field in dataclasses.fields(kind)]
     fields = []
     for name, _, path in (shown.partition("=") for shown in names):
-        form = _form(_type_at(kind, path or name))
+        form = _form(type_at(kind, path or name))
         fields.append((name, Annotated[form, At(path)] if path else form))
     record: Any = msgspec.defstruct(kind.__name__, fields, bases=(Record,), namespace={"OF": kind})
     return typing.cast(type[Record], record)
 
 
-def _type_at(kind: Any, path: str) -> Any:
+def type_at(kind: Any, path: str) -> Any:
     """Return the type of what a path of fields and properties leads to; it may be None if one on the way may be."""
     name, _, further = path.partition(".")
     hint = typing.get_type_hints(kind, include_extras=True).get(name)
     if hint is None:
         attribute = getattr(kind, name)
-        is_property = isinstance(attribute, property)
-        hint = typing.get_type_hints(attribute.fget, include_extras=True)["return"] if is_property else type(attribute)
+        # A property, or a cached one.
+        of = getattr(attribute, "fget", None) or getattr(attribute, "func", None)
+        hint = typing.get_type_hints(of, include_extras=True)["return"] if of else type(attribute)
     if not further:
         return hint
     possible = [part for part in typing.get_args(hint) if part is not types.NoneType]
-    return _type_at(possible[0], further) | None if possible else _type_at(hint, further)
+    return type_at(possible[0], further) | None if possible else type_at(hint, further)
 
 
 def _form(hint: Any) -> Any:
@@ -101,7 +102,9 @@ def _form(hint: Any) -> Any:
         return list[_form(parts[0])]  # type: ignore[misc]
     if origin in (dict, Mapping):
         return dict[str, _form(parts[1])]  # type: ignore[misc]
-    if isinstance(hint, type) and (issubclass(hint, pathlib.Path) or isinstance(getattr(hint, "id", None), property)):
+    if isinstance(hint, type) and issubclass(hint, pathlib.Path):
+        return Text
+    if isinstance(getattr(hint, "id", None), property) and not hasattr(hint, "SHOWN"):
         return Text
     is_record = dataclasses.is_dataclass(hint)
     return record_of(hint) if is_record else hint

@@ -29,12 +29,18 @@ _UNTOUCHED = {"kept": KEPT_ALL, "trough": 0.85}
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Reading:
-    """A feature's value over all samples of all seeds. `spread`: half of the range of the seeds' own values."""
+    """A feature's value over all samples of all seeds."""
+
+    SHOWN = ("value", "low", "high", "spread", "n")
 
     value: float
+    #: first quartile
     low: float
+    #: third quartile
     high: float
+    #: number of samples; 0 if a document gives the value
     n: int
+    #: half the range over seeds
     spread: float
     #: (seed, seconds since the first packet) of a few samples near the value
     sightings: tuple[tuple[int, float], ...]

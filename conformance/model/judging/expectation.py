@@ -56,6 +56,13 @@ class Expected:
     record and on nobody's list, so that it may no longer happen.
     """
 
+    SHOWN = (
+        "zone=zone_id",
+        #: Ids of cells; null for all of the zone's.
+        "cells=ids",
+        "verdict", "reason", "link",
+    )  # fmt: skip
+
     zone_id: str
     cells: frozenset[Point] | None
     verdict: Known

@@ -44,16 +44,18 @@ Median = tuple[float, float | None]
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """How far implementations differ in the cells, or points, of one kind.
+    """How far implementations differ in the cells, or points, of one kind."""
 
-    `absolute`: the absolute margin that follows; None if the metric's own is enough for all kinds.
-    """
+    SHOWN = ("relative", "spread", "farthest", "absolute", "implementations", "cells")
 
     kind: str
     implementations: tuple[str, ...]
     cells: int
+    #: Standard deviation of the logarithms of implementations' medians within a cell.
     spread: float
+    #: How far the farthest median lies outside those of all bases, as a share.
     farthest: float
+    #: The absolute margin that follows; null if the metric's own is enough for all kinds.
     absolute: float | None = None
 
     @property
@@ -129,14 +131,14 @@ LEAST_STACKS = 3
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class TransportFactor:
-    """What stacks have in the cells of a kind, relative to the kernel's medians.
+    """What stacks have in the cells of a kind, relative to the kernel's medians."""
 
-    `factor`: the geometric mean over stacks and cells. `spread`: the standard deviation, over stacks, of the logarithm
-    of a stack's geometric mean over the cells.
-    """
+    SHOWN = ("factor", "spread", "implementations", "cells")
 
     kind: str
+    #: By what the kernel's basis is multiplied: the geometric mean over stacks and cells.
     factor: float
+    #: Standard deviation, over the stacks, of the logarithm of a stack's geometric mean over the cells.
     spread: float
     implementations: tuple[str, ...]
     cells: int

@@ -11,7 +11,7 @@ import enum
 import itertools
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import ClassVar, Protocol
+from typing import Annotated, ClassVar, Protocol
 
 from conformance.model.judging import statistics
 
@@ -21,8 +21,9 @@ class Seen:
     """What trials say about a quantity: the median of `n` trials, and its confidence interval."""
 
     median: float
-    low: float
-    high: float
+    #: End of the interval that contains the median with 90 % confidence; null if there are too few trials.
+    low: Annotated[float, float | None]
+    high: Annotated[float, float | None]
     n: int
 
     @classmethod
@@ -207,24 +208,32 @@ class Instance:
 class LabelledSeen:
     """What trials say about the quantity that `label` tells from others."""
 
+    SHOWN = ("label", "median=estimate.median", "low=estimate.low", "high=estimate.high", "trials=estimate.n")
+
     label: str
     estimate: Seen
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimFinding:
-    """The result of an instance: what was seen of each quantity, and whether the relation holds (None: open).
+    """The result of an instance: what was seen of each quantity, and whether the relation holds."""
 
-    `why`: the reason if it could not be judged, else None.
-    """
+    SHOWN = (
+        "where=instance.where",
+        #: The relation, in words.
+        "asked=instance.relation.words",
+        "holds", "why", "seen=labelled",
+    )  # fmt: skip
 
     instance: Instance
     estimates: tuple[Seen | None, ...]
+    #: Null if the intervals leave it open, or it was not measured.
     holds: bool | None
+    #: Why it could not be judged.
     why: str | None
 
     @property
-    def labelled(self) -> list["LabelledSeen | None"]:
+    def labelled(self) -> list[LabelledSeen | None]:
         """What was seen of each quantity, with its label."""
         return [
             None if estimate is None else LabelledSeen(label=label, estimate=estimate)
@@ -243,23 +252,23 @@ class ClaimVerdict(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedClaim:
-    """The verdict on a claim, and the findings that it rests on. `judged` of its `of` instances were measured.
+    """The verdict on a claim, and the findings that it rests on."""
 
-    `why`: the reason if the claim is not judged, or judged in part.
-    """
+    SHOWN = ("verdict", "why", "judged", "of", "findings")
 
     verdict: ClaimVerdict
+    #: Why it is not judged, or judged only in part.
     why: str | None
     findings: tuple[ClaimFinding, ...] = ()
 
     @property
     def of(self) -> int:
-        """The number of instances."""
+        """The number of places in all."""
         return len(self.findings)
 
     @property
     def judged(self) -> int:
-        """The number of instances that were measured."""
+        """The number of places at which it was judged."""
         return sum(finding.why is None for finding in self.findings)
 
     @property

@@ -33,6 +33,9 @@ _CLEAR_FEATURES = 2
 class Miss:
     """A feature outside its interval; `value` is the median that was measured."""
 
+    SHOWN = ("zone=zone_id", "metric", "cell", "median=value", "permitted")
+
+    #: For a flow of a scenario, the scheme that was traced in its place.
     zone_id: str
     metric: str
     cell: Point
@@ -40,19 +43,27 @@ class Miss:
     low: float
     high: float
 
+    @property
+    def permitted(self) -> tuple[float, float]:
+        return self.low, self.high
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class IdentifyScore:
-    """How well measurements match an algorithm's zones. `seen` of the algorithm's `features` were measured."""
+    """How well measurements match an algorithm's zones."""
+
+    SHOWN = ("algorithm", "features", "seen=visible", "inside", "share", "misses")
 
     algorithm: str
+    #: A feature is a metric in a cell of a zone.
     features: int
+    #: Features that were measured.
     visible: int
     misses: tuple[Miss, ...]
 
     @property
     def inside(self) -> int:
-        """How many of the seen features lie inside their intervals."""
+        """How many of the measured features lie inside their intervals."""
         return self.visible - len(self.misses)
 
     @property

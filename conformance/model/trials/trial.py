@@ -58,6 +58,8 @@ class Scheme:
     as cubic/quinn/0.11.19, whatever kernel carries its packets.
     """
 
+    SHOWN = ("id", "algorithm", "stack", "stack_version", "stack_digest", "kernel_release", "kernel_digest")
+
     algorithm: str
     stack: str
     stack_version: str
@@ -68,6 +70,7 @@ class Scheme:
 
     @property
     def id(self) -> str:
+        """It is algorithm/stack/version."""
         return f"{self.algorithm}/{self.stack}/{self.version}"
 
     @property

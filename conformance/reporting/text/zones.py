@@ -140,7 +140,7 @@ def show_apart(apart: "Apart", console: rich.console.Console) -> None:
     for pair in apart.pairs:
         names = ", ".join(f"{cell.id} ({width:.1f})" for cell, width in pair.cells)
         where = f"{len(pair.cells)} of {pair.common} cells{': ' if pair.cells else ''}{names}"
-        console.print(f"{pair.first} and {pair.second}, {pair.metric}: {where}", soft_wrap=True)
+        console.print(f"{' and '.join(pair.algorithms)}, {pair.metric}: {where}", soft_wrap=True)
 
 
 def show_power(power: "Power", console: rich.console.Console) -> None:

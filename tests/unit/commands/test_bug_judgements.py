@@ -1,11 +1,15 @@
 """`dev bugs run`: which judgements an entry goes through."""
 
+import json
+
 import pytest
 
 from conformance.catalogue import bugs
 from conformance.commands import bugs as command
 from conformance.commands.bugs import BugsOptions
+from conformance.commands.result import printed
 from conformance.engine.benches import Means
+from conformance.support import schema
 
 (CUBIC,), (BBR,), (SHAM,) = (bugs.chosen([name]) for name in ("QUINN-FC", "NGTCP2-BBRFULL", "QUINN-SHAM"))
 
@@ -57,3 +61,11 @@ def test_an_entry_ends_with_the_command_that_names_it(judged):
 
 def test_a_sham_goes_through_every_judgement(judged):
     assert judged(SHAM, True, clauses=["CL001"]) == EVERY
+
+
+def test_what_a_run_prints_satisfies_its_schema():
+    runs = tuple(bugs.runs().values())
+    ran = command.Ran(bugs=bugs.entries(), runs=runs, absent={"A-B": "it has no build"})
+    document = json.loads(json.dumps(printed(ran)))
+    schema.check("bugs-run", document, "test")
+    assert [entry["id"] for entry in document["runs"]] == [run.id for run in runs] and document["caught"] == ran.caught
