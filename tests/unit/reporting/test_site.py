@@ -9,27 +9,19 @@ import urllib.parse
 
 import made_up_results
 import pytest
-from helpers import measurement, measurements, results_file, stored
+from helpers import measurement, measurements, stored
 
 from conformance import __version__
 from conformance.catalogue import clause_record, clauses
+from conformance.catalogue.clause_record import ClauseEntry
 from conformance.model.errors import UserError
+from conformance.model.judging.verdict import Status
 from conformance.model.networks.place import Cell
 from conformance.model.split import split_paths, split_rates
 from conformance.model.trials.trial import Outcome
 from conformance.reporting import charts, heatmaps
 from conformance.reporting.html import clause_pages, compare, site, split_page
 from conformance.results.source import Source
-
-
-@pytest.fixture(scope="module")
-def results(tmp_path_factory):
-    return results_file(tmp_path_factory.mktemp("results") / "results.jsonl")
-
-
-@pytest.fixture(scope="module")
-def built(results, tmp_path_factory):
-    return site.write(Source([results]), tmp_path_factory.mktemp("site")).parent
 
 
 class Page(html.parser.HTMLParser):
@@ -156,9 +148,14 @@ def test_a_pill_of_clauses_counts_the_decided_ones():
     clause = clauses.find("CL001")
 
     def part(*verdicts):
-        entries = [{"who": "x", "scheme": "reno/x/1", "verdict": v, "value": v != "hidden" or None} for v in verdicts]
-        hidden = [{**one, "verdict": "inconclusive"} if one["verdict"] == "hidden" else one for one in entries]
-        return clause_pages.Part(rows=tuple(clause_pages.ClauseRow(clause=clause, entry=one) for one in hidden))
+        entries = [
+            ClauseEntry(
+                who="x", clause=clause.id, scheme="reno/x/1", reason="", interval=None, trials=5, seen=None,
+                verdict=Status.INCONCLUSIVE if v == "hidden" else Status(v), value=None if v == "hidden" else 1.0,
+            )
+            for v in verdicts
+        ]  # fmt: skip
+        return clause_pages.Part(rows=tuple(clause_pages.ClauseRow(clause=clause, entry=one) for one in entries))
 
     assert part("conforms", "violates", "error", "hidden").words == "violates 1/2"
     assert part("conforms", "inconclusive").words == "conforms 1/1"

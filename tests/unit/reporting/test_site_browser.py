@@ -5,12 +5,9 @@ import pathlib
 import shutil
 
 import pytest
-from helpers import results_file
 
 from conformance.model.judging import statistics
-from conformance.reporting.html import site
 from conformance.results import store
-from conformance.results.source import Source
 
 playwright_api = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
 axe_api = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
@@ -22,16 +19,6 @@ DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 RULES = ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa", "best-practice"]
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium: apt-get install chromium")
-
-
-@pytest.fixture(scope="module")
-def results(tmp_path_factory):
-    return results_file(tmp_path_factory.mktemp("results") / "results.jsonl")
-
-
-@pytest.fixture(scope="module")
-def built(results, tmp_path_factory):
-    return site.write(Source([results]), tmp_path_factory.mktemp("site")).parent
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ import sys
 
 import click.testing
 import pytest
-from helpers import results_file
 
 from conformance.cli import main
 from conformance.reporting.html import site
@@ -21,11 +20,6 @@ _DRAW = {
 @pytest.fixture
 def without(monkeypatch):
     monkeypatch.setattr(extras, "_missing", lambda extra: list(extras._MODULES[extra]))
-
-
-@pytest.fixture(scope="module")
-def results(tmp_path_factory):
-    return results_file(tmp_path_factory.mktemp("results") / "results.jsonl")
 
 
 def test_every_module_but_those_that_draw_is_imported_without_what_extras_bring():
