@@ -39,7 +39,7 @@ def answers(
     that repeat it with fresh seeds are made in the same guests and kept in the file. `what` stands before the bar.
     `on_trial` is called with the run's Progress after each trial.
     """
-    kept = Store(means.results)
+    kept = Store.opened(means.results)
     for line in () if compares_kernels else unused.lines(plan, bench, kept):
         means.notes.say(line)
     with means.notes.bar(what, budget_s=budget_s) as bar:

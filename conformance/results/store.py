@@ -13,7 +13,7 @@ import pathlib
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from conformance.model.errors import UserError, located
 from conformance.model.networks.setting import Setting
@@ -168,6 +168,9 @@ class Store:
     `without_version`: how many of its lines are not used, since they do not say which version of the stack they are of.
     """
 
+    #: what opened() returned last
+    _last: ClassVar["Store | None"] = None
+
     def __init__(self, path: pathlib.Path | str) -> None:
         self.path = pathlib.Path(path)
         if compressed.is_compressed(self.path):
@@ -187,6 +190,23 @@ class Store:
         # An incomplete last line must be one of ours. Adding lines after anything else would spoil a file.
         if tail.strip() and not lines.is_beginning(tail, _BEGINNING):
             raise UserError(f"{self.path}:{self._lines + 1}: not a JSON line of results", "choose another --results")
+
+    @classmethod
+    def opened(cls, path: pathlib.Path | str) -> "Store":
+        """Return the Store of a file. Within a process it is the last one again, if that is of this file.
+
+        So the lines are read once, however many sessions of a command add to them. Raises UserError.
+        """
+        path, last = pathlib.Path(path).absolute(), cls._last
+        if last is None or last.path != path or last._was_replaced():
+            last = cls._last = cls(path)
+        else:
+            with last._lock:
+                last._catch_up_if_grown()
+        return last
+
+    def _was_replaced(self) -> bool:
+        return not self.path.exists() or self.path.stat().st_size < self._read_up_to
 
     def _catch_up(self) -> bytes:
         """Read the lines that were added since the last call, and return what follows the last complete line."""

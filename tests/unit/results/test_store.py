@@ -40,6 +40,31 @@ def test_what_was_added_is_found_and_read(path):
     assert store.read(path) == [one]
 
 
+def test_a_file_that_is_opened_again_is_read_once(path, monkeypatch):
+    read = []
+    parse = store._parse
+    monkeypatch.setattr(store, "_parse", lambda line, *rest: read.append(line) or parse(line, *rest))
+    kept = store.Store.opened(path)
+    kept.add(measurement(0.5, 1))
+    store.Store(path).add(measurement(0.5, 2))
+    read.clear()
+    for _ in range(3):
+        again = store.Store.opened(path)
+        assert again is kept and [m.trial.seed for m in again.settled()] == [1, 2]
+    assert len(read) == 2
+
+
+def test_a_file_that_was_replaced_or_another_one_is_read_anew(path, tmp_path):
+    kept = store.Store.opened(path)
+    kept.add(measurement(0.5, 1))
+    assert store.Store.opened(path) is kept
+    path.write_bytes(b"")
+    assert not store.Store.opened(path).settled()
+    assert not store.Store.opened(tmp_path / "other.jsonl").settled()
+    path.unlink()
+    assert not store.Store.opened(path).settled() and path.exists()
+
+
 def test_errors_are_kept_but_measured_again(path):
     kept = store.Store(path)
     kept.add(measurement(seed=1, outcome=Outcome.ERROR, message="died"))
