@@ -197,8 +197,8 @@ class Store:
 
         So the lines are read once, however many sessions of a command add to them. Raises UserError.
         """
-        path, last = pathlib.Path(path).absolute(), cls._last
-        if last is None or last.path != path or last._was_replaced():
+        path, last = pathlib.Path(path), cls._last
+        if last is None or last.path.absolute() != path.absolute() or last._was_replaced():
             last = cls._last = cls(path)
         else:
             with last._lock:
