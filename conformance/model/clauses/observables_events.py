@@ -198,6 +198,27 @@ def _rate_when_marked(view: View) -> Samples:
     return _during(view)
 
 
+@ROWS.add("kept_of_probe", "share of the window that the loss of a probe for larger packets left", "", 2, optional=True)
+def _kept_of_probe(view: View) -> Samples:
+    """Return the share of the window that was left by each lost packet larger than all that arrived.
+
+    No other packet may be lost around it.
+    """
+    flow = view.flow
+    largest = view.packets.bytes[~numpy.isnan(view.out_s)].max()
+    probes = numpy.flatnonzero(flow.lost & (flow.bytes > largest))
+    if not len(probes):
+        raise Absent("it sends no packet larger than what the path carries")
+    lost_s = flow.known_s[flow.lost]
+    pairs = []
+    for at_s, rtt_s in zip(flow.known_s[probes], flow.rtt_s[probes], strict=True):
+        around = (lost_s > at_s - _QUIET_BEFORE * rtt_s) & (lost_s < at_s + _QUIET_AFTER * rtt_s)
+        before, after = flow.window(at_s - rtt_s, at_s), flow.window_after(at_s + rtt_s, at_s + 2 * rtt_s)
+        if around.sum() == 1 and before >= _LEAST_WINDOW and numpy.isfinite(after):
+            pairs.append((float(after / before), float(at_s)))
+    return shown(pairs, "no probe was lost by itself in a window of 12 packets or more")
+
+
 @ROWS.add("kept_of_mark", "share of the window that an isolated mark left", "", 2, independent=True, optional=True)
 def _kept_of_mark(view: View) -> Samples:
     """Return the share of the window that was left by each mark that had no loss or other mark around it."""
