@@ -142,7 +142,7 @@ def of_sides(base: Stack | Results, head: Stack | Results, options: CompareOptio
             work.lacking.append(f"{algorithm}: the sides are from two labs, so what moved may be due to the emulator")
         work.lacking += chosen[algorithm].lacking
         work.compare(algorithm, chosen[algorithm].keys)
-    compared = tuple(comparison.causes_first(comparison.compare(work.values)))
+    compared = tuple(comparison.largest_first(comparison.compare(work.values)))
     if not measures:
         trials = max((max(compared.n) for compared in compared), default=0)
     return Comparison(

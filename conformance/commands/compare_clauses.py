@@ -143,7 +143,7 @@ def _quantity(clause: Clause, key: Key, matters: float) -> Quantity:
     return Quantity(
         algorithm=algorithm, name=observable.name, place=setting.point, profile=setting.profile,
         tolerance=Tolerance(absolute=_DIGITS * matters * 10.0**-observable.digits, relative=_RELATIVE * matters),
-        digits=observable.digits, unit=observable.unit, label=clause.id, stage=clause.stage,
+        digits=observable.digits, unit=observable.unit, label=clause.id,
     )  # fmt: skip
 
 

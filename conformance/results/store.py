@@ -173,12 +173,14 @@ class Store:
 
     def __init__(self, path: pathlib.Path | str) -> None:
         self.path = pathlib.Path(path)
+        self._absolute = self.path.absolute()
         if compressed.is_compressed(self.path):
             raise UserError(f"{self.path} is compressed, and can only be read", "choose another --results")
         self._lock = threading.Lock()
         self._settled: dict[str, Measurement] = {}
         self._known: set[Kind] = set()
         self._read_up_to = self._lines = self.without_version = 0
+        self._last_line = b""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.open("ab").close()
@@ -197,8 +199,8 @@ class Store:
 
         So the lines are read once, however many sessions of a command add to them. Raises UserError.
         """
-        path, last = pathlib.Path(path), cls._last
-        if last is None or last.path.absolute() != path.absolute() or last._was_replaced():
+        last = cls._last
+        if last is None or last._absolute != pathlib.Path(path).absolute() or last._was_replaced():
             last = cls._last = cls(path)
         else:
             with last._lock:
@@ -206,7 +208,13 @@ class Store:
         return last
 
     def _was_replaced(self) -> bool:
-        return not self.path.exists() or self.path.stat().st_size < self._read_up_to
+        """Return whether the last line that was read is no longer where it was."""
+        try:
+            with self.path.open("rb") as f:
+                f.seek(self._read_up_to - len(self._last_line))
+                return f.read(len(self._last_line)) != self._last_line
+        except OSError:
+            return True
 
     def _catch_up(self) -> bytes:
         """Read the lines that were added since the last call, and return what follows the last complete line."""
@@ -222,29 +230,26 @@ class Store:
                     elif measurement.settled:
                         self._settled[measurement.trial.key] = measurement
                 self._read_up_to += len(line)
-                self._lines = number
+                self._lines, self._last_line = number, line
         return b""
 
     def find(self, trial: Trial) -> Measurement | None:
         """Return the settled measurement of this trial, whichever process made it, or None. Raises UserError."""
         with self._lock:
             if trial.key not in self._settled:
-                try:
-                    self._catch_up_if_grown()
-                except OSError as error:
-                    raise UserError(f"cannot read results {self.path}: {error.strerror}") from None
+                self._catch_up_if_grown()
             return self._settled.get(trial.key)
 
     def _catch_up_if_grown(self) -> None:
         try:
-            size = self.path.stat().st_size
-        except FileNotFoundError:
-            size = 0
-        if size < self._read_up_to:
-            # The file was removed and created again. Its earlier results are still known.
-            self._read_up_to = self._lines = self.without_version = 0
-        if size > self._read_up_to:
-            self._catch_up()
+            size = self.path.stat().st_size if self.path.exists() else 0
+            if size < self._read_up_to:
+                # The file was removed and created again. Its earlier results are still known.
+                self._read_up_to = self._lines = self.without_version = 0
+            if size > self._read_up_to:
+                self._catch_up()
+        except OSError as error:
+            raise UserError(f"cannot read results {self.path}: {error.strerror}") from None
 
     def settled(self) -> list[Measurement]:
         """Return every settled measurement that the file held when it was last read, and those added since."""

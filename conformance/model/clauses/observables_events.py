@@ -21,6 +21,8 @@ _TOGETHER_S = 0.005
 _LAST_RTTS = 2.5
 #: the share of a full packet from which on a packet after a move is large: paths are probed for their size anew
 _LARGE = 0.8
+#: packets of an initial window (RFC 9002, 7.2)
+_INITIAL_PACKETS = 10.0
 #: packets: in a smaller window, one packet more or less is a large share
 _LEAST_WINDOW = 12
 #: round trips before and after a mark in which nothing else may be lost or marked
@@ -71,12 +73,18 @@ def _validated_s(view: View) -> float:
     return view.event.begin_s + 0.95 * view.base_rtt_s
 
 
-@ROWS.add("after_move", "sent in the first round trip to another address, relative to that of the connection", "", 2)
+@ROWS.add(
+    "after_move",
+    "sent in the first round trip to another address, relative to the first of all, or to ten packets",
+    "",
+    2,
+)
 def _after_move(view: View) -> Samples:
     """Return what was sent to the new address in 0.95 of a round trip, from when it may be validated.
 
     The round trip begins with the first packet that is almost full, as senders may begin with smaller ones again. It is
-    relative to what was sent in the first round trip of all, which is the sender's own initial window.
+    relative to what was sent in the first round trip of all, which is the sender's own initial window, or part of it
+    where the handshake or the application took time: RFC 9002, 7.2, permits ten packets.
     """
     large = (view.sent_s >= _validated_s(view)) & (view.packets.bytes >= _LARGE * view.flow.full_bytes)
     sent_s = view.sent_s[large & ~numpy.isnan(view.out_s)]
@@ -84,8 +92,8 @@ def _after_move(view: View) -> Samples:
         raise Invisible("nothing was sent to the new address")
     at_s = float(sent_s[0])
     amount = _arrived_bytes(view, at_s, at_s + 0.95 * view.base_rtt_s) / view.flow.full_bytes
-    initial = float(features.initial_window(view.flow).values[0])
-    return shown([(amount / initial, at_s)] if initial else [], "nothing was sent in the first round trip of all")
+    initial = max(float(features.initial_window(view.flow).values[0]), _INITIAL_PACKETS)
+    return shown([(amount / initial, at_s)], "nothing was sent to the new address")
 
 
 @ROWS.add(
@@ -99,6 +107,8 @@ def _before_validation(view: View) -> Samples:
     known_s, end_s = view.event.begin_s + view.flow.one_way_s, _validated_s(view)
     client_s = view.packets.client_ns / 1e9
     came = float(view.packets.client_bytes[(client_s >= view.event.begin_s) & (client_s < end_s)].sum())
+    if not _arrived_bytes(view, known_s, view.over_s):
+        raise Invisible("nothing was sent to the new address")
     ratios = [(_arrived_bytes(view, known_s, end_s) / came, known_s)] if came else []
     return shown(ratios, "nothing came from the client in the round trip after its move")
 
@@ -214,9 +224,10 @@ def _kept_of_probe(view: View) -> Samples:
     for at_s, rtt_s in zip(flow.known_s[probes], flow.rtt_s[probes], strict=True):
         around = (lost_s > at_s - _QUIET_BEFORE * rtt_s) & (lost_s < at_s + _QUIET_AFTER * rtt_s)
         before, after = flow.window(at_s - rtt_s, at_s), flow.window_after(at_s + rtt_s, at_s + 2 * rtt_s)
-        if around.sum() == 1 and before >= _LEAST_WINDOW and numpy.isfinite(after):
+        goes_on = at_s + _QUIET_AFTER * rtt_s < flow.sent_s[-1]
+        if around.sum() == 1 and before >= _LEAST_WINDOW and numpy.isfinite(after) and goes_on:
             pairs.append((float(after / before), float(at_s)))
-    return shown(pairs, "no probe was lost by itself in a window of 12 packets or more")
+    return shown(pairs, "no probe was lost by itself in a window of 12 packets or more, before the end")
 
 
 @ROWS.add("kept_of_mark", "share of the window that an isolated mark left", "", 2, independent=True, optional=True)

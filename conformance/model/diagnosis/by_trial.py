@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy
 
-from conformance.model.diagnosis import features, ranking, stages
+from conformance.model.diagnosis import features, ranking
 from conformance.model.diagnosis.feature_table import CELLS, FEATURES, PROFILE, Feature, label_of
 from conformance.model.diagnosis.flow import Flow
 from conformance.model.networks.place import Point
@@ -47,8 +47,8 @@ def quantity(
     )
     return Quantity(
         algorithm=algorithm, name=feature.name, place=place or CELLS[feature.cell][0], profile=profile,
-        tolerance=tolerance, digits=feature.digits, weight=feature.weight, label=label_of(feature, algorithm),
-        stage=stages.stage(label_of(feature, algorithm)),
+        tolerance=tolerance,
+        digits=feature.digits, weight=feature.weight, label=label_of(feature, algorithm),
     )  # fmt: skip
 
 

@@ -1,25 +1,24 @@
-"""Order what departs from a document, or moved between two builds, by the stage of a transfer that shows it.
+"""Order what departs from a document by the stage of a transfer that shows it.
 
 What comes first in a transfer may cause what comes later, and not the other way round: a sender that has no window
-bursts, loses, recovers slowly and uses a path badly, and whose losses are found late also grows differently. So of
-several observations the one of the earliest stage names the likeliest cause, and rates, which follow from everything,
-name it least. Within a stage, the caller's order stays.
+bursts, loses, recovers slowly and uses a path badly. So of several observables the one of the earliest stage names the
+likeliest cause, and rates, which follow from everything, name it least. Within a stage, the caller's order stays.
+Features of `compare` are weighed instead (ranking.py): many are read from whole transfers, so a smaller beta also moves
+what start-up and queues show.
 """
 
 import functools
 from collections.abc import Mapping
 
-#: (what a transfer does, the observables that show it, the labels of features that do)
-STAGES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
+#: (what a transfer does, the observables that show it)
+STAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "the first flight",
         ("initial_window", "first_burst"),
-        ("initial_window", "packet_size"),
     ),
     (
         "pacing",
         ("burst",),
-        ("pacing",),
     ),
     (
         "start-up",
@@ -28,7 +27,6 @@ STAGES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
             "bbr_start_up_rounds", "bbr_start_up_flight", "bbr_drain_rate", "bbr_drained_rtts", "early_throughput",
             "bbr_bulk_rate", "most_rate", "bbr_growth_after_dip", "request_rtts", "response_rtts",
         ),
-        ("slow_start", "queue"),
     ),
     (
         "growth between losses",
@@ -36,12 +34,10 @@ STAGES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
             "growth", "growth_most", "bbr_cruise_rate", "bbr_up_rate", "bbr_up_flight", "bbr_down_rate", "usual_flight",
             "flight_packets", "later_rate", "bbr_probe_interval", "bbr_probe_again", "bbr_drain_rounds", "bbr_down_s",
         ),
-        ("growth", "gains"),
     ),
     (
         "ProbeRTT",
         ("bbr_dip_interval", "bbr_dip_depth", "bbr_dip_length", "flight_least"),
-        ("probe_rtt",),
     ),
     (
         "the response to a loss",
@@ -50,31 +46,25 @@ STAGES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
             "window_much_later", "sent_in_recovery", "sent_after_loss", "doubling", "returned", "rate_left",
             "bbr_probe_ends_rtts", "bbr_probe_flight",
         ),
-        ("beta", "response", "every_loss"),
     ),
     (
         "the way back after a loss",
         ("epoch_s", "regrowth", "regrowth_late", "growth_beyond", "growth_after_loss", "full_again_s"),
-        (),
     ),
     (
         "packets out of order",
         ("window_after_late", "rate_back"),
-        ("disorder", "late_packet", "held_packets"),
     ),
     (
         "marks",
-        ("kept_of_mark", "window_when_marked", "window_after_marks", "ect_late", "ect_1"),
-        ("marks",),
+        ("kept_of_mark", "window_when_marked", "rate_when_marked", "window_after_marks", "ect_late", "ect_1"),
     ),
     (
         "a change of the path",
         (
             "rate_after", "full_after_s", "lost_after", "flight_sooner", "flight_later", "flight_soon", "flight_most",
-            "rate_when_marked", "after_move",
-            "before_validation",
+            "after_move", "before_validation",
         ),
-        ("rate_step", "move"),
     ),
     (
         "little to send",
@@ -82,7 +72,6 @@ STAGES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
             "unused_growth", "unused_growth_later", "burst_after_pause", "window_after_pause", "rate_after_pause",
             "rate_soon_after_pause", "rate_of_bodies",
         ),
-        ("app_limited", "idle_pacing", "idle_growth", "idle_restart"),
     ),
     (
         "timeouts",
@@ -90,21 +79,19 @@ STAGES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
             "first_probe_rtts", "probe_ratio", "probe_packets", "probes_at_rest", "late_in_outage", "silent_share",
             "idle_rtts", "after_outage", "after_outage_share", "restart_window", "restart_end", "restart_after_s",
         ),
-        ("backoff", "persistent_congestion", "after_outage"),
     ),
     (
         "rates",
         ("during", "recovered", "throughput", "later_throughput", "later_lost"),
-        (),
     ),
 )  # fmt: skip
 
 
 @functools.cache
 def _numbers() -> Mapping[str, int]:
-    return {name: number for number, (_, *columns) in enumerate(STAGES) for names in columns for name in names}
+    return {name: number for number, (_, names) in enumerate(STAGES) for name in names}
 
 
-def stage(name: str | None) -> int:
-    """Return the number of the stage that an observable or a label shows; what shows none comes last."""
-    return _numbers().get(name or "", len(STAGES))
+def stage(observable: str) -> int:
+    """Return the number of the stage that an observable shows; one that shows none comes last."""
+    return _numbers().get(observable, len(STAGES))

@@ -64,10 +64,7 @@ class Tolerance:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Quantity:
-    """A quantity with a value in each trial. `weight`: how directly it shows a cause, as `why` weighs features.
-
-    `stage`: the stage of a transfer that shows it, by number (model/diagnosis/stages.py).
-    """
+    """A quantity with a value in each trial. `weight`: how directly it shows a cause, as `why` weighs features."""
 
     algorithm: str
     name: str
@@ -79,7 +76,6 @@ class Quantity:
     weight: float = 1.0
     #: what a feature points at, such as beta; None for a metric
     label: str | None = None
-    stage: float = math.inf
     #: whether its values are 0 or 1, so that shares of trials are compared, not medians
     is_share: bool = False
 
@@ -191,19 +187,14 @@ def _identical(before: Values, after: Values) -> bool:
     return len(common) == min(len(before), len(after)) and all(before[seed] == after[seed] for seed in common)
 
 
-def causes_first(compared: Iterable[Compared]) -> list[Compared]:
-    """Return what moved, then what is unclear, then what is the same; in each of these, likelier causes come first.
+def largest_first(compared: Iterable[Compared]) -> list[Compared]:
+    """Return what moved, then what is unclear, then what is the same; in each of these, what shows most comes first.
 
-    Of what moved, the earliest stage of a transfer comes first. Within a stage, what shows a cause directly comes
-    before what follows from it.
+    What shows a cause directly comes before what follows from it: a window that is cut less is reduced sooner, grows
+    differently and fills a path differently.
     """
     order = (Movement.MOVED, Movement.UNCLEAR, Movement.SAME)
-
-    def key(each: Compared) -> tuple[int, float, float]:
-        stage = each.quantity.stage if each.change is Movement.MOVED else 0
-        return order.index(each.change), stage, -min(each.size, _MOST_SIZE) * each.quantity.weight
-
-    return sorted(compared, key=key)
+    return sorted(compared, key=lambda c: (order.index(c.change), -min(c.size, _MOST_SIZE) * c.quantity.weight))
 
 
 #: beyond this, a larger difference says no more about its cause (as in diagnosis/ranking.py)

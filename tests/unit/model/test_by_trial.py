@@ -30,7 +30,7 @@ def compared(before, after, algorithm="reno"):
         both = by_trial.values(told, before), by_trial.values(told, after)
         if all(both):
             values[by_trial.quantity(told, algorithm)] = both
-    return comparison.causes_first(comparison.compare(values))
+    return comparison.largest_first(comparison.compare(values))
 
 
 def test_another_beta_is_what_moved_first_and_by_how_much():

@@ -41,6 +41,12 @@ def test_a_loss_beside_the_probe_hides_it():
         clause.observable.samples(of)
 
 
+def test_a_probe_at_the_end_of_a_transfer_shows_nothing():
+    clause, of = view([*ROUNDS, 2], probe=110)
+    with pytest.raises(Invisible, match="before the end"):
+        clause.observable.samples(of)
+
+
 def test_a_sender_that_probes_for_nothing_shows_nothing():
     clause, of = view([*ROUNDS, *range(26, 40)], probe=70, larger=0)
     with pytest.raises(Absent):

@@ -49,6 +49,11 @@ def test_a_window_that_is_kept_is_told_with_validation_and_without(silence_s):
     assert not is_permitted("CL084", steady(silence_s))
 
 
+def test_a_window_of_ten_is_permitted_where_the_first_flight_was_smaller():
+    clause, view = seen("CL084", timed, [*BEFORE[4:], *burst(0.06, 10)], outage=(MOVE_S, KNOWN_S))
+    assert clause.observable.value(clause.observable.samples(view)) == pytest.approx(1, abs=0.01)
+
+
 def test_what_goes_on_to_the_old_address_does_not_count():
     old = [KNOWN_S + GAP_S * number for number in range(20)]
     numbers = range(len(BEFORE), len(BEFORE) + len(old))
@@ -59,6 +64,8 @@ def test_what_goes_on_to_the_old_address_does_not_count():
 
 def test_silence_after_the_move_shows_nothing():
     arguments, options = moved("CL084")
+    assert why_not(*arguments, **options) == "nothing was sent to the new address"
+    arguments, options = moved("CL085", answers=[(MOVE_S + 0.001, 80)])
     assert why_not(*arguments, **options) == "nothing was sent to the new address"
 
 

@@ -58,11 +58,21 @@ def test_a_file_that_was_replaced_or_another_one_is_read_anew(path, tmp_path):
     kept = store.Store.opened(path)
     kept.add(measurement(0.5, 1))
     assert store.Store.opened(path) is kept
-    path.write_bytes(b"")
-    assert not store.Store.opened(path).settled()
+    text = path.read_text()
+    path.write_text(text.replace('"seed":1', '"seed":12') + text.replace('"seed":1', '"seed":13'))
+    assert [m.trial.seed for m in store.Store.opened(path).settled()] == [12, 13]
     assert not store.Store.opened(tmp_path / "other.jsonl").settled()
     path.unlink()
     assert not store.Store.opened(path).settled() and path.exists()
+
+
+def test_a_file_of_the_same_name_in_another_folder_is_another_one(tmp_path, monkeypatch):
+    for number, folder in enumerate(("a", "b"), 1):
+        (tmp_path / folder).mkdir()
+        monkeypatch.chdir(tmp_path / folder)
+        kept = store.Store.opened("r.jsonl")
+        assert not kept.settled() and str(kept.path) == "r.jsonl"
+        kept.add(measurement(0.5, number))
 
 
 def test_errors_are_kept_but_measured_again(path):
