@@ -1,6 +1,7 @@
 """`conformance clause` lists, shows and judges clauses, with a room that invents packets; pages show the record."""
 
 import dataclasses
+import io
 import json
 import math
 import random
@@ -9,6 +10,7 @@ import re
 import click.testing
 import fake_room
 import pytest
+import rich.console
 import senders
 from msgspec.structs import replace
 
@@ -21,6 +23,7 @@ from conformance.model.clauses.verdict import ClauseRule
 from conformance.model.judging.session import Finding
 from conformance.model.judging.verdict import Status
 from conformance.model.trials.trial import Measurement, Outcome
+from conformance.reporting.text import clause as clause_text
 from conformance.reporting.text import clause_table
 from conformance.support import paths, schema
 
@@ -164,6 +167,29 @@ if __name__ == "__main__":
     for page, names in PAGES.items():
         path = paths.PACKAGE.parent / "docs" / page
         path.write_text(_written(path.read_text(), names))
+
+
+@pytest.mark.parametrize(
+    ("violated", "line"),
+    [
+        ({"reno": ["CL001", "CL017"]}, "read first: CL017 (reno); what is behind it may cause CL001, too"),
+        ({"reno": ["CL017"], "cubic": ["CL001"]}, None),
+        ({"reno": ["CL022", "CL006"]}, None),
+    ],
+)
+def test_what_comes_first_in_a_transfer_is_to_be_read_first(violated, line):
+    findings = []
+    for algorithm, ids in violated.items():
+        for clause in map(clauses.find, ids):
+            rule = ClauseRule(clause, algorithm)
+            verdict = dataclasses.replace(
+                rule.judge({clauses.setting(clause.network): ()}, 1, False), status=Status.VIOLATES
+            )
+            findings.append(Finding(verdict=verdict, algorithm=algorithm))
+    console = rich.console.Console(file=io.StringIO(), width=200)
+    clause_text.show_ran(command.ClauseVerdicts(findings=findings, results="r.jsonl"), console)
+    lines = [text for text in console.file.getvalue().splitlines() if text.startswith("read first")]
+    assert lines == ([line] if line else [])
 
 
 def test_an_interval_without_ends_is_a_document_too():
