@@ -7,10 +7,10 @@ import itertools
 
 import numpy
 
-from conformance.model.captures.packets import CE, NOT_ECT
+from conformance.model.captures.packets import CE, NOT_ECT, Integers
 from conformance.model.clauses.seen import Absent, Event, Invisible, Rows, View, shown
 from conformance.model.diagnosis import features
-from conformance.model.diagnosis.flow import Floats
+from conformance.model.diagnosis.flow import Floats, Flow
 from conformance.model.diagnosis.samples import Samples
 
 ROWS = Rows()
@@ -25,7 +25,7 @@ _LARGE = 0.8
 _INITIAL_PACKETS = 10.0
 #: packets: in a smaller window, one packet more or less is a large share
 _LEAST_WINDOW = 12
-#: round trips before and after a mark in which nothing else may be lost or marked
+#: round trips before and after a mark or a lost probe in which nothing else may be lost or marked
 _QUIET_BEFORE, _QUIET_AFTER = 2, 3
 
 
@@ -74,11 +74,9 @@ def _validated_s(view: View) -> float:
 
 
 @ROWS.add(
-    "after_move",
-    "sent in the first round trip to another address, relative to the first of all, or to ten packets",
-    "",
-    2,
-)
+    "after_move", "sent in the first round trip to another address, relative to the first of all, or to ten packets",
+    "", 2,
+)  # fmt: skip
 def _after_move(view: View) -> Samples:
     """Return what was sent to the new address in 0.95 of a round trip, from when it may be validated.
 
@@ -219,15 +217,23 @@ def _kept_of_probe(view: View) -> Samples:
     probes = numpy.flatnonzero(flow.lost & (flow.bytes > largest))
     if not len(probes):
         raise Absent("it sends no packet larger than what the path carries")
-    lost_s = flow.known_s[flow.lost]
-    pairs = []
-    for at_s, rtt_s in zip(flow.known_s[probes], flow.rtt_s[probes], strict=True):
-        around = (lost_s > at_s - _QUIET_BEFORE * rtt_s) & (lost_s < at_s + _QUIET_AFTER * rtt_s)
-        before, after = flow.window(at_s - rtt_s, at_s), flow.window_after(at_s + rtt_s, at_s + 2 * rtt_s)
-        goes_on = at_s + _QUIET_AFTER * rtt_s < flow.sent_s[-1]
-        if around.sum() == 1 and before >= _LEAST_WINDOW and numpy.isfinite(after) and goes_on:
-            pairs.append((float(after / before), float(at_s)))
+    goes_on = flow.known_s[probes] + _QUIET_AFTER * flow.rtt_s[probes] < flow.sent_s[-1]
+    pairs = _kept_of_isolated(flow, probes[goes_on], flow.known_s[flow.lost])
     return shown(pairs, "no probe was lost by itself in a window of 12 packets or more, before the end")
+
+
+def _kept_of_isolated(flow: Flow, numbers: Integers, events_s: Floats) -> list[tuple[float, float]]:
+    """Return (share of the window that was left, time) of each packet with no other event around what became of it.
+
+    `numbers`: the packets; `events_s`: when the sender can know of each event, theirs among them.
+    """
+    pairs = []
+    for at_s, rtt_s in zip(flow.known_s[numbers], flow.rtt_s[numbers], strict=True):
+        around = (events_s > at_s - _QUIET_BEFORE * rtt_s) & (events_s < at_s + _QUIET_AFTER * rtt_s)
+        before, after = flow.window(at_s - rtt_s, at_s), flow.window_after(at_s + rtt_s, at_s + 2 * rtt_s)
+        if around.sum() <= 1 and before >= _LEAST_WINDOW and numpy.isfinite(after):
+            pairs.append((float(after / before), float(at_s)))
+    return pairs
 
 
 @ROWS.add("kept_of_mark", "share of the window that an isolated mark left", "", 2, independent=True, optional=True)
@@ -236,16 +242,8 @@ def _kept_of_mark(view: View) -> Samples:
     require_ect(view)
     flow = view.flow
     marked = numpy.flatnonzero(view.packets.ecn_out[: len(flow.sent_s)] == CE)
-    lost_s = flow.known_s[flow.lost]
-    known_s = flow.known_s[marked]
-    pairs = []
-    for at_s, rtt_s in zip(known_s, flow.rtt_s[marked], strict=True):
-        a, b = at_s - _QUIET_BEFORE * rtt_s, at_s + _QUIET_AFTER * rtt_s
-        if ((known_s > a) & (known_s < b)).sum() > 1 or ((lost_s > a) & (lost_s < b)).any():
-            continue
-        before, after = flow.window(at_s - rtt_s, at_s), flow.window_after(at_s + rtt_s, at_s + 2 * rtt_s)
-        if before >= _LEAST_WINDOW and numpy.isfinite(after):
-            pairs.append((float(after / before), float(at_s)))
+    events_s = numpy.concatenate([flow.known_s[marked], flow.known_s[flow.lost]])
+    pairs = _kept_of_isolated(flow, marked, events_s)
     return shown(pairs, "no mark was isolated in a window of 12 packets or more")
 
 
