@@ -94,10 +94,11 @@ def show_ran(ran: "ClauseVerdicts", console: rich.console.Console) -> None:
         )
         for title, text in rule.lines(verdict):
             console.print(f"  {title:10} {text}", soft_wrap=True)
-    for algorithm in dict.fromkeys(finding.algorithm for finding in ran.findings):
-        violated = [clauses.rule(finding).clause for finding in ran.against if finding.algorithm == algorithm]
-        later = [clause.id for clause in violated if clause.stage > violated[0].stage]
-        if later:
-            first = f"read first: {violated[0].id} ({algorithm})"
-            console.print(f"{first}; what is behind it may cause {', '.join(later)}, too", soft_wrap=True)
+    by_algorithm: dict[str, list[Clause]] = {}
+    for finding in ran.against:
+        by_algorithm.setdefault(finding.algorithm, []).append(clauses.rule(finding).clause)
+    for algorithm, (first, *others) in by_algorithm.items():
+        if later := [clause.id for clause in others if clause.stage > first.stage]:
+            also = f"the same fault may cause {', '.join(later)}, too"
+            console.print(f"read first: {first.id} ({algorithm}); {also}", soft_wrap=True)
     console.print(f"results: {ran.results}", soft_wrap=True)

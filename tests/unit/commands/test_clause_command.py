@@ -172,7 +172,7 @@ if __name__ == "__main__":
 @pytest.mark.parametrize(
     ("violated", "line"),
     [
-        ({"reno": ["CL001", "CL017"]}, "read first: CL017 (reno); what is behind it may cause CL001, too"),
+        ({"reno": ["CL001", "CL017"]}, "read first: CL017 (reno); the same fault may cause CL001, too"),
         ({"reno": ["CL017"], "cubic": ["CL001"]}, None),
         ({"reno": ["CL022", "CL006"]}, None),
     ],
