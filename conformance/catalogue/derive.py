@@ -12,7 +12,7 @@ import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from conformance.catalogue import bases, documents, own_kind, scenarios
+from conformance.catalogue import bases, documents, kept_margins, own_kind, scenarios
 from conformance.model.errors import UserError
 from conformance.model.judging import power, verdict, zone
 from conformance.model.judging.zone import (
@@ -45,7 +45,7 @@ def margin_rule(metric: str = UTILIZATION.name, zone_id: str = "") -> dict[str, 
     implementations were seen to differ.
     """
     absolute = METRICS[metric].margin
-    kinds = documents.margins().get(zone_id)
+    kinds = kept_margins.load().spread_figures(zone_id)
     return {
         "text": f"least to greatest median of the bases, widened by {RELATIVE_MARGIN:.0%} and {absolute:g}",
         "relative": RELATIVE_MARGIN,
@@ -101,7 +101,7 @@ def derive(
             )
     said = {} if baseline else _said(algorithm, metric, settings)
     of_scenario = not all(isinstance(place, Cell) for place in settings)
-    transport = documents.transport().get(head["id"], {})
+    transport = kept_margins.load().factor_figures(head["id"])
     entries = [
         entry(
             place, measured, metric, Margin.of(rule, place), said.get(place), baseline,

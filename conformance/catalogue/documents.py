@@ -66,29 +66,6 @@ def profile_or_none(name: str, cell: Cell) -> Setting | None:
     return profile(name, cell) if name in profile_names() else None
 
 
-def margins() -> Mapping[str, Any]:
-    """Return {zone id: {kind of cell: by what implementations were seen to differ}}, from zones/margins.json."""
-    by_zone: Mapping[str, Any] = _margins()["zones"]
-    return by_zone
-
-
-def transport() -> Mapping[str, Any]:
-    """Return {zone id: {kind of cell: by what the kernel's basis is multiplied}}, from zones/margins.json."""
-    by_zone: Mapping[str, Any] = _margins()["transport"]["zones"]
-    return by_zone
-
-
-def _margins() -> Mapping[str, Any]:
-    file = paths.data("zones", "margins.json")
-    return _read_margins(file, file.stat().st_mtime_ns) if file.exists() else {"zones": {}, "transport": {"zones": {}}}
-
-
-@functools.lru_cache(maxsize=1)
-def _read_margins(path: pathlib.Path, _changed: int) -> Mapping[str, Any]:
-    read: Mapping[str, Any] = schema.load("margins", path)
-    return read
-
-
 def profile_names() -> tuple[str, ...]:
     """Return the names of the profiles that ship."""
     return tuple(scenarios.profiles())

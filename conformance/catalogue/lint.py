@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from conformance.catalogue import bases, derive, documents, scenarios
+from conformance.catalogue import bases, derive, documents, kept_margins, scenarios
 from conformance.model.errors import UserError, located
 from conformance.model.judging import grid
 from conformance.model.judging import zone as zones
@@ -67,7 +67,7 @@ def check(path: pathlib.Path | str) -> Zone:
     _check_kind(zone, path)
     _check_grid(zone, path)
     _check_rule(zone, path, derive.margin_rule(zone.metric, zone.id))
-    if zone.transport != documents.transport().get(zone.id, {}):
+    if zone.transport != kept_margins.load().factor_figures(zone.id):
         raise UserError(f"{path}: /transport: zones/margins.json has other factors", "derive the zone again")
     for at, (place, permitted) in enumerate(zone.intervals.items()):
         setting = _setting(zone, path, place)

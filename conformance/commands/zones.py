@@ -2,13 +2,15 @@
 
 import collections
 import dataclasses
-import json
 import pathlib
 import statistics
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
-from conformance.catalogue import documents, lint, mutant_record, separation
+import msgspec
+
+from conformance.catalogue import documents, kept_margins, lint, mutant_record, separation
+from conformance.catalogue.kept_margins import KeptFactor, KeptSpread
 from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus
 from conformance.model.errors import UserError
@@ -22,7 +24,6 @@ from conformance.model.networks.place import Cell, Point
 from conformance.model.split.split_zone import called
 from conformance.model.trials.trial import Measurement, Outcome
 from conformance.results import store
-from conformance.support import files, paths, schema
 from conformance.support.record import At, Record
 
 
@@ -277,27 +278,22 @@ class Margins(Result):
         return {factor.kind: factor for factor in self.transport}
 
 
-def margins_path() -> pathlib.Path:
-    """Return the path of the file that keeps margins."""
-    return paths.data("zones", "margins.json")
-
-
 def margins(results: Iterable[pathlib.Path], record: bool = False) -> Margins:
-    """Compute margins from measurements of stacks that the file at margins_path() lists as honest.
+    """Compute margins from measurements of stacks that the file of margins lists as honest.
 
     What QUIC has beside TCP is computed from those that it lists under transport. With `record`, margins are written
-    to margins_path(); zones then have to be derived anew. Algorithms of which `results` has no honest stack are left
+    to that file; zones then have to be derived anew. Algorithms of which `results` has no honest stack are left
     out, and so are zones for which it has fewer than two. Kinds of cells of a zone that `results` does not cover keep
     their recorded margins. Raise UserError.
     """
-    kept = schema.load("margins", margins_path())
+    kept = kept_margins.load()
     held = store.read(*results)
     spreads_of: dict[str, tuple[Spread, ...]] = {}
     kinds: dict[str, set[str]] = {}
-    for algorithm, honest in kept["honest"].items():
+    for algorithm, honest in kept.honest.items():
         grids = [documents.zone_of(algorithm, kind, _PROFILE) for kind in documents.KINDS]
         for zone in [*grids, *_of_scenarios(algorithm)]:
-            faults = {stack: about["kinds"] for stack, about in kept.get("faults", {}).get(algorithm, {}).items()}
+            faults = {stack: about.kinds for stack, about in kept.faults.get(algorithm, {}).items()}
             medians = {
                 stack: of_stack
                 for stack in honest
@@ -306,23 +302,23 @@ def margins(results: Iterable[pathlib.Path], record: bool = False) -> Margins:
             if zone_spreads := spreads(zone, medians):
                 spreads_of[zone.id] = tuple(zone_spreads)
                 kinds[zone.id] = {kind_of(place, zone.metric) for place in zone.intervals}
-    transport = _transport(held, kept["transport"]["stacks"])
+    transport = _transport(held, kept.transport.stacks)
     if not spreads_of and not transport:
-        names = sorted({stack for honest in kept["honest"].values() for stack in honest})
+        names = sorted({stack for honest in kept.honest.values() for stack in honest})
         raise UserError("these results contain none of the stacks that margins rest on", f"measure {', '.join(names)}")
     if record:
         zones = {
-            name: {kind: what for kind, what in kept["zones"].get(name, {}).items() if kind in kinds[name]}
-            | {spread.kind: spread.to_json() for spread in spread}
-            for name, spread in spreads_of.items()
+            name: {kind: what for kind, what in kept.zones.get(name, {}).items() if kind in kinds[name]}
+            | {spread.kind: KeptSpread.of(spread) for spread in of_zone}
+            for name, of_zone in spreads_of.items()
         }
-        document = {**kept, "zones": {**kept["zones"], **zones}}
+        factors_of = kept.transport
         if transport:
-            by_kind = {factor.kind: factor.to_json() for factor in transport}
+            by_kind = {factor.kind: KeptFactor.of(factor) for factor in transport}
             of_zones = {documents.zone_of(name, documents.KINDS[0], _PROFILE).id: by_kind for name in _TRANSPORT_OF}
-            document["transport"] = {**kept["transport"], "zones": of_zones}
-        files.write(margins_path(), json.dumps(document, indent=2, ensure_ascii=False) + "\n")
-    return Margins(zones=spreads_of, transport=transport, path=margins_path() if record else None)
+            factors_of = msgspec.structs.replace(kept.transport, zones=of_zones)
+        kept_margins.write(msgspec.structs.replace(kept, zones={**kept.zones, **zones}, transport=factors_of))
+    return Margins(zones=spreads_of, transport=transport, path=kept_margins.path() if record else None)
 
 
 def _transport(held: Iterable[Measurement], stacks: Iterable[str]) -> tuple[TransportFactor, ...]:

@@ -13,6 +13,9 @@ import pathlib
 import re
 import threading
 from collections.abc import Collection, Iterator
+from typing import Any, Literal
+
+import msgspec
 
 from conformance.model import digest as digests
 from conformance.model.diagnosis.by_trial import Sampled
@@ -20,13 +23,31 @@ from conformance.model.errors import UserError, located
 from conformance.model.trials.trial import Scheme, Trial
 from conformance.results import lines
 from conformance.support import files, paths, schema
+from conformance.support.record import KeptDocument
 
-_SCHEMA = "features/1"
 #: the first bytes of every line, because its keys are sorted
 _BEGINNING = b'{"cell":'
 _SUFFIXES = re.compile(r"(\.jsonl)?(\.xz|\.gz)?$")
 #: modules in model/diagnosis/ that decide which features are read from a trace
 _READERS = ("flow.py", "features.py", "pcap.py", "by_trial.py", "feature_table.py")
+
+
+class FeaturesLine(KeptDocument):
+    """Features of one traced trial: a line of RESULTS.features.jsonl (docs/compare.md)."""
+
+    SCHEMA = "features"
+
+    schema: Literal["features/1"]
+    #: The trial's key, as in results files.
+    key: str
+    #: Digest of the code that read the trace; features read by other code are not used.
+    reader: str
+    #: As in results files (measurement.json).
+    trial: dict[str, Any]
+    #: The telling cell's name.
+    cell: Literal["clean", "few", "many", "heavy"]
+    #: Samples of each feature, in order of time.
+    features: dict[str, list[float]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,27 +108,28 @@ def _parse(line: bytes, where: str) -> TrialFeatures | None:
     except (ValueError, RecursionError) as error:
         raise UserError(f"{where}: not a JSON line: {error}", "remove the file: traces are then taken again") from None
     schema.check_values(data, where)
-    schema.check("features", data, where)
-    if data["reader"] != reader():
+    schema.check(FeaturesLine.SCHEMA, data, where)
+    held = msgspec.convert(data, FeaturesLine)
+    if held.reader != reader():
         return None
-    schema.check("measurement", data["trial"], f"{where}: /trial", "trial")
+    schema.check("measurement", held.trial, f"{where}: /trial", "trial")
     try:
         with located(where):
-            trial = Trial.from_json(data["trial"])
+            trial = Trial.from_json(held.trial)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UserError(
             f"{where}: {type(error).__name__}: {error}", "remove the file: traces are then taken again"
         ) from None
-    return TrialFeatures(trial=trial, cell=data["cell"], sampled=data["features"])
+    return TrialFeatures(trial=trial, cell=held.cell, sampled=held.features)
 
 
 def dumps(trial_features: TrialFeatures) -> bytes:
     """Return features as a line of their file."""
-    data = {
-        "schema": _SCHEMA, "key": trial_features.trial.key, "reader": reader(), "trial": trial_features.trial.to_json(),
-        "cell": trial_features.cell, "features": trial_features.sampled,
+    line = {
+        "schema": "features/1", "key": trial_features.trial.key, "reader": reader(),
+        "trial": trial_features.trial.to_json(), "cell": trial_features.cell, "features": trial_features.sampled,
     }  # fmt: skip
-    return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+    return json.dumps(line, sort_keys=True, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
 
 def copy(results: pathlib.Path | str, to: pathlib.Path | str, schemes: Collection[Scheme]) -> pathlib.Path:

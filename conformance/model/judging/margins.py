@@ -28,7 +28,6 @@ import dataclasses
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from conformance.model.errors import UserError
 from conformance.model.judging.zone import Zone, kind_of
@@ -62,14 +61,6 @@ class Spread:
     def relative(self) -> float:
         """The relative margin that follows."""
         return max(RELATIVE_MARGIN, math.ceil(self.farthest * 100 - _SLACK) / 100)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the figures as a zone's margin rule states them."""
-        return {
-            "relative": self.relative, "spread": round(self.spread, 3), "farthest": round(self.farthest, 3),
-            **({} if self.absolute is None else {"absolute": self.absolute}),
-            "implementations": list(self.implementations), "cells": self.cells,
-        }  # fmt: skip
 
 
 def spreads(zone: Zone, medians: Mapping[str, Mapping[Point, Median]]) -> list[Spread]:
@@ -142,13 +133,6 @@ class TransportFactor:
     spread: float
     implementations: tuple[str, ...]
     cells: int
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the figures as a zone states them."""
-        return {
-            "factor": round(self.factor, 3), "spread": round(self.spread, 3),
-            "implementations": list(self.implementations), "cells": self.cells,
-        }  # fmt: skip
 
 
 def factors(zone: Zone, medians: Mapping[str, Mapping[Point, Median]]) -> list[TransportFactor]:

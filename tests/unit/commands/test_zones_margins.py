@@ -6,7 +6,7 @@ import json
 import helpers
 import pytest
 
-from conformance.catalogue import scenarios
+from conformance.catalogue import kept_margins, scenarios
 from conformance.commands import zones
 from conformance.commands.result import printed
 from conformance.model.errors import UserError
@@ -30,11 +30,11 @@ def results(tmp_path):
 @pytest.fixture
 def kept(tmp_path, monkeypatch):
     """Copy zones/margins.json and add a kind that the zone no longer has; return (its zones, the copy's path)."""
-    document = json.loads(zones.margins_path().read_text())
+    document = json.loads(kept_margins.path().read_text())
     document["zones"]["cubic/fairness-jain"]["flows=99"] = document["zones"]["cubic/fairness-jain"]["flows=2"]
     copy = tmp_path / "margins.json"
     copy.write_text(json.dumps(document))
-    monkeypatch.setattr(zones, "margins_path", lambda: copy)
+    monkeypatch.setattr(kept_margins, "path", lambda: copy)
     return document["zones"], copy
 
 

@@ -110,7 +110,11 @@ def test_harm_has_a_margin_in_percentage_points(medians, absolute):
     of_points = zone(intervals={point: permitted}, metric="harm_pct", digests={point: "0" * 16})
     (found,) = spreads(of_points, {name: {point: (value, None)} for name, value in zip("ab", medians, strict=True)})
     assert (found.relative, found.absolute) == (0.1, absolute)
-    rule = {"relative": 0.1, "absolute": 5.0, "kinds": {"flows=2": found.to_json()}}
+    rule = {
+        "relative": 0.1,
+        "absolute": 5.0,
+        "kinds": {"flows=2": {"relative": found.relative, "absolute": found.absolute}},
+    }
     assert Margin.of(rule, point) == Margin(relative=0.1, absolute=absolute)
     assert Margin.of(rule, Point((("flows", 4),))).absolute == 5.0
 
