@@ -5,11 +5,12 @@ import pathlib
 from collections.abc import Iterable
 
 from conformance.catalogue import documents
+from conformance.catalogue.questions import zone_questions
 from conformance.model.errors import UserError
 from conformance.model.judging.session import by_zone, stored
-from conformance.model.judging.verdict import ZoneVerdict, ask
+from conformance.model.judging.verdict import ZoneVerdict
 from conformance.model.judging.zone import Zone, judges
-from conformance.model.networks.place import Point
+from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement
 
 
@@ -20,19 +21,17 @@ def load_zone(named: str | pathlib.Path) -> Zone:
 
 
 def judge(zone: Zone, measurements: Iterable[Measurement]) -> ZoneVerdict:
-    """Judge measurements of one scheme by a zone, all places as one family; places that the zone lacks are ignored.
+    """Judge measurements of one scheme by a zone, all in one family; places that the zone lacks are ignored.
 
     Raise UserError if there is nothing to judge, and for measurements of more than one scheme or another profile.
     """
-    by_place: dict[Point, list[Measurement]] = collections.defaultdict(list)
+    measured: dict[Setting, list[Measurement]] = collections.defaultdict(list)
     for measurement in measurements:
-        place = measurement.trial.setting.point
-        if judges(zone, measurement.trial.setting, place):
-            by_place[place].append(measurement)
-    if not by_place:
+        setting = measurement.trial.setting
+        if judges(zone, setting, setting.point):
+            measured[setting].append(measurement)
+    if not measured:
         raise UserError(f"no measurement is of a {zone.noun} of zone {zone.id} under its profile {zone.profile}")
-    by_question = {
-        ask(zone, measurements[0].trial.setting): {measurements[0].trial.setting: measurements}
-        for measurements in by_place.values()
-    }
+    questions = zone_questions(zone, measured)
+    by_question = {question: {setting: measured[setting] for setting in question.settings} for question in questions}
     return by_zone(stored(by_question))[zone.id]

@@ -306,11 +306,7 @@ def drawn(measurements: Iterable[Measurement], or_none: bool = False) -> Drawn:
     known = _with_evidence(measurements)
     zones = _zones()
     findings = points.findings(known, zones.values())
-    of_kinds = points.of_kinds(findings, known)
-    # Cells stand last, as a zone's family is that of the last finding.
-    judged = {
-        run: by_zone([*of_kinds.get(run, ()), *(finding for _, finding in of_run)]) for run, of_run in findings.items()
-    }
+    judged = {run: by_zone(finding for _, finding in of_run) for run, of_run in findings.items()}
     if not or_none and all(m.trial.setting.segments for m in known):
         raise UserError("these results are only of paths with two segments", "use `conformance split`")
     return Drawn(series=_series(known, judged, zones), rows=points.rows(findings))

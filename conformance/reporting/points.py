@@ -5,12 +5,12 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 
 from conformance.model.judging import kinds
-from conformance.model.judging.question import Measured, Question
+from conformance.model.judging.question import Measured, Named, Question
 from conformance.model.judging.session import Finding, stored
 from conformance.model.judging.verdict import Status, Verdict, ask
 from conformance.model.judging.zone import Zone, judges
 from conformance.model.metrics.table import METRICS
-from conformance.model.networks.place import Cell, Point
+from conformance.model.networks.place import Cell
 from conformance.model.networks.setting import Setting
 from conformance.model.rounding import digits_to_tell
 from conformance.model.trials.trial import Measurement, Outcome, Scheme
@@ -57,16 +57,16 @@ class PointRow:
 
 
 def findings(measurements: Iterable[Measurement], zones: Iterable[Zone]) -> dict[Run, list[tuple[Zone, Finding]]]:
-    """Return the findings of each run, with their zones: these zones at all cells and points, in one family.
+    """Return the findings of each run, with their zones: of these zones at all cells and points, in one family.
 
-    Raises UserError.
+    A zone may judge kinds of cells (kinds.py). These are in the family, and come last; its cells are details: they are
+    not, and are judged as if they were. Raises UserError.
     """
     by_setting: dict[tuple[Run, Setting], list[Measurement]] = collections.defaultdict(list)
     for m in measurements:
         if not m.trial.setting.segments:
             by_setting[m.trial.run, m.trial.setting].append(m)
-    lines: dict[Run, dict[Question, Measured]] = collections.defaultdict(dict)
-    of_lines: dict[Run, list[Zone]] = collections.defaultdict(list)
+    by_run: dict[Run, dict[str, tuple[Zone, dict[Setting, list[Measurement]]]]] = collections.defaultdict(dict)
     by_algorithm: dict[str, list[Zone]] = collections.defaultdict(list)
     for zone in zones:
         by_algorithm[zone.algorithm].append(zone)
@@ -77,41 +77,32 @@ def findings(measurements: Iterable[Measurement], zones: Iterable[Zone]) -> dict
             # Lines that were published for a study lack evidence, from which some metrics are computed.
             telling = [m for m in of_setting if m.evidence or m.outcome is not Outcome.OK or zone.value(m) is not None]
             if telling:
-                lines[run][ask(zone, setting, run[0].algorithm)] = {setting: telling}
-                of_lines[run].append(zone)
-    return {run: list(zip(of_lines[run], stored(measurements), strict=True)) for run, measurements in lines.items()}
+                by_run[run].setdefault(zone.id, (zone, {}))[1][setting] = telling
+    return {run: _of_run(run[0].algorithm, of_zones.values()) for run, of_zones in by_run.items()}
 
 
-def of_kinds(
-    findings: Mapping[Run, Iterable[tuple[Zone, Finding]]], lines: Iterable[Measurement]
-) -> dict[Run, list[Finding]]:
-    """Return what zones that judge kinds of cells (kinds.py) say of each run, of the cells that were judged one by one.
-
-    All kinds of a run are one family, and the cells of `findings` another. Raises UserError.
-    """
-    trials: dict[Run, dict[Setting, list[Measurement]]] = collections.defaultdict(dict)
-    for m in lines:
-        trials[m.trial.run].setdefault(m.trial.setting, []).append(m)
-    by_run: dict[Run, dict[Question, Measured]] = {}
-    for run, of_run in findings.items():
-        places: dict[str, tuple[Zone, set[Point]]] = {}
-        for zone, finding in of_run:
-            if zone.by_kind:
-                places.setdefault(zone.id, (zone, set()))[1].add(finding.verdict.place)
-        for zone, of_zone in places.values():
-            settings = [s for s in trials[run] if s.point in of_zone and judges(zone, s, s.point)]
-            for question in kinds.ask(zone, settings, run[0].algorithm):
-                measured = {setting: trials[run][setting] for setting in question.settings}
-                by_run.setdefault(run, {})[question] = measured
-    return {run: stored(questions) for run, questions in by_run.items()}
+def _of_run(algorithm: str, of_zones: Iterable[tuple[Zone, Measured]]) -> list[tuple[Zone, Finding]]:
+    """Return the findings of one run, by zones and the measurements that each judges."""
+    members: dict[Question, Measured] = {}
+    details: dict[Question, Measured] = {}
+    zones: dict[Question, Zone] = {}
+    for zone, measured in of_zones:
+        places = {ask(zone, setting, algorithm): {setting: of_place} for setting, of_place in measured.items()}
+        of_kinds = kinds.ask(zone, measured, algorithm) if zone.by_kind else []
+        (details if zone.by_kind else members).update(places)
+        members |= {question: {setting: measured[setting] for setting in question.settings} for question in of_kinds}
+        zones |= dict.fromkeys((*places, *of_kinds), zone)
+    counted = stored(members)
+    findings = [*stored(details, family=counted[0].family), *counted]
+    return [(zones[question], finding) for question, finding in zip((*details, *members), findings, strict=True)]
 
 
 def rows(findings: Mapping[Run, Iterable[tuple[Zone, Finding]]]) -> list[PointRow]:
-    """Return a PointRow for each finding at a point, in order of scheme and zone; heatmaps show those at cells."""
+    """Return a PointRow for each finding at a point, in order of scheme and zone; heatmaps show cells and kinds."""
     judged = [
         PointRow(scheme=run[0], zone=zone, verdict=finding.confirmed)
         for run, of_run in findings.items()
         for zone, finding in of_run
-        if not isinstance(finding.verdict.place, Cell)
+        if not isinstance(finding.verdict.place, Cell | Named)
     ]
     return sorted(judged, key=lambda row: (row.scheme.id, row.zone.id, row.verdict.place))

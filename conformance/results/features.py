@@ -29,7 +29,7 @@ from conformance.support.record import KeptDocument
 _BEGINNING = b'{"cell":'
 _SUFFIXES = re.compile(r"(\.jsonl)?(\.xz|\.gz)?$")
 #: modules in model/diagnosis/ that decide which features are read from a trace
-_READERS = ("flow.py", "features.py", "pcap.py", "by_trial.py", "feature_table.py")
+_READERS = ("flow.py", "features.py", "samples.py", "pcap.py", "by_trial.py", "feature_table.py")
 
 
 class FeaturesLine(KeptDocument):

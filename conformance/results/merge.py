@@ -19,12 +19,14 @@ from conformance.support import files
 Order = tuple[str, str, str, Cell, tuple[Cell, ...], int]
 #: {(algorithm, stack, profile's digest): (what all its results must share, file and line of the first)}
 Runs = dict[tuple[str, str, str], tuple[dict[str, str], str]]
+#: what must be equal in all lines of one trial
+_CONTENT = ("outcome", "message", "metrics", "evidence", "flows", "links", "packets")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Line:
-    """Where a measurement is: a file, and an offset in bytes (`at`). `line`: digest of all of it; `seen`: digest of the
-    parts that must be equal in all lines of one trial.
+    """Where a measurement is: a file, and an offset in bytes (`at`). `line`: digest of all of it; `content`: digest
+    of _CONTENT.
     """
 
     order: Order
@@ -107,7 +109,7 @@ def order(trial: Trial) -> Order:
 
 def _line(measurement: Measurement, path: pathlib.Path, at: int) -> _Line:
     trial, data = measurement.trial, measurement.to_json()
-    content = digest.of_value({name: data[name] for name in ("outcome", "message", "metrics", "evidence")})
+    content = digest.of_value({name: data[name] for name in _CONTENT if name in data})
     return _Line(
         order=order(trial),
         settled=measurement.settled,

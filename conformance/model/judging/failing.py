@@ -22,21 +22,24 @@ from conformance.model.trials.trial import Measurement, Outcome
 
 #: failures and the question itself share a question's chance of a false alarm
 _TESTS = 2
-_NO_OTHER = "whether another stack gets through there is not known, as none is built"
+_NO_OTHER = "whether another stack gets through there is not known: none is built, or its trial failed in the lab"
 
 
 def judge(rule: Rule, measured: Measured, family: int, more: bool) -> Verdict:
     """Judge a rule by the trials that did not fail, and the stack by those that did; see Rule.judge()."""
     everything = [m for measurements in measured.values() for m in measurements]
     failed = [m for m in everything if m.outcome is Outcome.FAILED]
-    if not failed:
+    if not failed or not rule.judgeable:
         return rule.judge(measured, family, more)
     others = {setting: [m for m in of if m.outcome is not Outcome.FAILED] for setting, of in measured.items()}
     rest = rule.judge(others, _TESTS * family, more)
     controls = _controls(measured)
+    # Of several settings, those count in which another stack was tried.
+    ours = sum(len(seeds) for seeds, control in controls if seeds & control.keys())
     theirs = sum(len(seeds & control.keys()) for seeds, control in controls)
     also = sum(control[seed] for seeds, control in controls for seed in seeds & control.keys())
-    p = min(1.0, _TESTS * more_failures_p(len(failed), len(everything), also, theirs))
+    compared = sum(m.control is not None for m in failed)
+    p = min(1.0, _TESTS * more_failures_p(compared, ours, also, theirs))
     why = words(failed, len(everything))
     if p <= level(family):
         return _only(rest, Status.FAILS, why, len(everything), p)
@@ -46,13 +49,14 @@ def judge(rule: Rule, measured: Measured, family: int, more: bool) -> Verdict:
         return _only(rest, Status.ERROR, f"{words(unexplained, len(everything))}: {reason}", len(everything), None)
     if rest.status.decided:
         return dataclasses.replace(rest, reason=f"{rest.reason}; {why}", p=_doubled(rest.p))
-    if any(others.values()) and rest.status is not Status.INCONCLUSIVE:
+    known = all(others.values())
+    if known and rest.status is not Status.INCONCLUSIVE:
         return rest
-    chances = [p, *([] if rest.p is None else [_TESTS * rest.p])]
-    reason = f"{why}: more trials needed" + (f"; {rest.reason}" if any(others.values()) else "")
+    otherwise = 1.0 if rest.p is None else _TESTS * rest.p
+    reason = f"{why}: more trials needed" + (f"; {rest.reason}" if known else "")
     return dataclasses.replace(
-        rest, status=Status.INCONCLUSIVE, reason=reason, n=len(everything), p=min(1.0, *chances), hidden=False,
-        absent=False,
+        rest, status=Status.INCONCLUSIVE, reason=reason, n=len(everything), p=min(p, otherwise), hidden=False,
+        absent=False, leaning=Status.FAILS if p <= otherwise else Status.VIOLATES,
     )  # fmt: skip
 
 

@@ -51,8 +51,9 @@ _FEW = 4
 _LEAST = 1e-3
 #: so many standard deviations hardly ever happen
 _MUCH = 3.0
-#: with fewer trials of a cell, their variance says little of how far more would move the spread
-_FEW_TRIALS = 4
+#: with fewer trials of a cell, nothing is known of their variance, nor an interval of their median
+_TRIALS = 5
+_LATE = "a transfer timed out"
 _STAYS = ", which so few cells may be by chance: more trials would not help"
 #: the variance of a median of n values, relative to that of a mean, of a normal distribution
 _OF_MEDIAN = math.pi / 2
@@ -112,7 +113,9 @@ class KindRule(Rule):
         n = min(map(len, trials.values()))
         if obstacle := verdicts.obstacle(f"zone {self.id}", self.zone.profile, self.zone.digest_at, every):
             return self._verdict(*obstacle, n=n)
-        if any(self.zone.value(m) is None for m in every):
+        if unknown := [m for m in every if self.zone.value(m) is None]:
+            if all(m.outcome is Outcome.TIMEOUT for m in unknown):
+                return self._verdict(Status.INCONCLUSIVE, f"{_LATE}, so its {self.zone.metric} is not known", n=n)
             return self._verdict(Status.ERROR, f"{self.zone.metric} has no value in some trials", n=n)
         return self._compare(trials, n, family, more)
 
@@ -236,6 +239,10 @@ class Evenness(KindRule):
     suffix: ClassVar[str] = "-even"
 
     def _compare(self, trials: _Trials, n: int, family: int, more: bool) -> Verdict:
+        if n < _TRIALS:
+            return self._verdict(Status.INCONCLUSIVE, f"{n} trials of each cell are too few to tell", n=n)
+        if any(m.outcome is Outcome.TIMEOUT for of_cell in trials.values() for m in of_cell):
+            return self._verdict(Status.INCONCLUSIVE, f"{_LATE}, so only a bound is known", n=n)
         ratios = self.ratios(trials)
         references = [self.zone.intervals[cell].basis for cell in ratios]
         # Variances are averaged over the cells: a few trials of one cell say little of its own.
@@ -258,7 +265,7 @@ class Evenness(KindRule):
             moved = _MUCH * math.sqrt(_OF_MEDIAN * ours / degrees)
             most = degrees * ((math.sqrt(spread) + moved) / UNEVEN) ** 2
             never = judging_statistics.chi_squared_above(most, degrees) > verdicts.level(family)
-            if n < _FEW_TRIALS or not never or unevenness - moved <= UNEVEN:
+            if not never or unevenness - moved <= UNEVEN:
                 return judged
             return dataclasses.replace(judged, reason=f"{uneven}{_STAYS}", hidden=True)
         if p >= CONFIDENCE:
@@ -271,7 +278,7 @@ class Evenness(KindRule):
         return abs(math.log(ratios[cell]) - statistics.median(map(math.log, ratios.values())))
 
     def fewest(self, family: int, least: int = 1) -> int:
-        return least
+        return max(least, _TRIALS)
 
     def lines(self, verdict: Verdict, before: str | None = None) -> list[tuple[str, str]]:
         if verdict.value is None:

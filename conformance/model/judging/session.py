@@ -145,8 +145,8 @@ class Finding:
 
     @property
     def confirmed(self) -> Verdict:
-        """The verdict, unless it is a violation that its repeat takes back."""
-        if self.again is None or not self.unconfirmed:
+        """The verdict, unless it is a violation that its repeat takes back, which an error of the emulator does not."""
+        if self.again is None or self.again.status is Status.ERROR or not self.unconfirmed:
             return self.verdict
         return self.verdict.taken_back(
             f"not confirmed: {self.verdict.reason}, but with fresh seeds {self.again.status} ({self.again.reason})"
@@ -569,7 +569,7 @@ def settle(findings: Iterable[Finding]) -> list[Finding]:
         return verdict.status is Status.INCONCLUSIVE and verdict.p is not None and verdict.p <= strictest
 
     return [
-        dataclasses.replace(finding, verdict=dataclasses.replace(finding.verdict, status=Status.VIOLATES))
+        dataclasses.replace(finding, verdict=dataclasses.replace(finding.verdict, status=finding.verdict.leaning))
         if violates(finding.verdict)
         else finding
         for finding in alone

@@ -149,6 +149,8 @@ class Verdict:
     hidden: bool = False
     #: the same, even after a single trial: the stack does not do what is judged
     absent: bool = False
+    #: what it would be, were `p` small enough
+    leaning: Status = Status.VIOLATES
 
     def taken_back(self, reason: str) -> "Verdict":
         """Return this violation as inconclusive, after trials with fresh seeds did not show it again."""

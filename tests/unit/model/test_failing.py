@@ -7,7 +7,7 @@ from helpers import line, measurement, measurements, setting, zone
 
 from conformance.model.judging import failing
 from conformance.model.judging.expectation import Expected, Known, Surprise, compare
-from conformance.model.judging.session import Session, plan
+from conformance.model.judging.session import Finding, Session, plan, settle
 from conformance.model.judging.verdict import LOOKS, ZoneAt, ask, level
 from conformance.model.judging.verdict import Status as S
 from conformance.model.trials.trial import Control, Measurement, Outcome
@@ -150,3 +150,31 @@ def test_lines_of_files_say_the_same(tmp_path):
     assert line(made[0])
     (finding,) = stored({QUESTION: {setting(): made}})
     assert finding.verdict.status is S.FAILS
+
+
+def test_where_a_zone_only_shows_nothing_fails():
+    shown = dataclasses.replace(zone().intervals[setting().point], counted=False)
+    rule = ZoneAt(zone(intervals={setting().point: shown}), setting().point)
+    assert not rule.judgeable
+    verdict = failing.judge(rule, {setting(): trials(range(1, 9), 8)}, 1, False)
+    assert verdict.status is S.NOT_JUDGED and verdict.p is None
+
+
+def test_pytest_calls_a_failure_that_holm_settles_a_failure():
+    """Without Holm's procedure, eight failures of eight are too few in such a family."""
+    family = 17
+    while judge(trials(range(1, 9), 8), family).status is S.FAILS:
+        family += 1
+    eight = judge(trials(range(1, 9), 8), family)
+    assert eight.leaning is S.FAILS
+    certain = [dataclasses.replace(eight, status=S.VIOLATES, p=1e-12)] * (family - 1)
+    settled = settle([Finding(verdict=verdict, family=family) for verdict in (eight, *certain)])
+    assert [finding.verdict.status for finding in settled[:2]] == [S.FAILS, S.VIOLATES]
+
+
+def test_an_error_of_the_emulator_takes_no_violation_back():
+    outside, error = judge(trials([], 8, 0.05)), judge(trials(range(1, 6), 5, beside=False))
+    clear = judge(trials([], 8))
+    assert (outside.status, error.status, clear.status) == (S.VIOLATES, S.ERROR, S.CONFORMS)
+    assert Finding(verdict=outside, again=error).confirmed is outside
+    assert Finding(verdict=outside, again=clear).confirmed.status is S.INCONCLUSIVE

@@ -7,12 +7,12 @@ import pytest
 from helpers import measurement
 
 from conformance.catalogue import documents
-from conformance.model.judging import kinds
+from conformance.model.judging import failing, kinds
 from conformance.model.judging.session import Session, plan, stored
 from conformance.model.judging.statistics import chi_squared_above
 from conformance.model.judging.verdict import USUAL_LOOKS, Status
 from conformance.model.networks.place import Cell
-from conformance.model.trials.trial import Outcome
+from conformance.model.trials.trial import Control, Outcome
 
 ZONE = documents.zone_of("bbrv3", "heatmap", "packets")
 CELLS = {kind: cells for kind, cells in kinds.by_kind(ZONE, ZONE.cells).items()}
@@ -22,11 +22,15 @@ LOSSY = "up to 2 % of loss"
 def trials(cell, factor, number=5, first_seed=1001, outcome=Outcome.OK):
     """Return trials drawn from the reference's own, each multiplied."""
     drawn = random.Random(f"{cell.id} {first_seed}")
-    where = documents.profile("packets", cell)
+    where = setting_of(cell)
     return where, [
         in_setting(where, drawn.choice(ZONE.intervals[cell].basis.values) * factor, first_seed + at, outcome)
         for at in range(number)
     ]
+
+
+def setting_of(cell):
+    return documents.profile("packets", cell)
 
 
 def in_setting(where, utilization, seed, outcome):
@@ -134,6 +138,39 @@ def test_a_transfer_that_timed_out_cannot_make_a_kind_conform():
     late = dict([trials(next(iter(measured)).cell, 1.0, outcome=Outcome.TIMEOUT)])
     question, _ = kinds.ask(ZONE, measured)
     assert question.rule.judge({**measured, **late}, 1, True).status is Status.INCONCLUSIVE
+
+
+def test_few_trials_say_nothing_of_evenness():
+    """The spread of fewer than five trials is not known, and is not none."""
+    few = judged(number=4)["up-to-2pct-even"].verdict
+    assert (few.status, few.n) == (Status.INCONCLUSIVE, 4) and "too few" in few.reason
+    evenness = [question for question in kinds.ask(ZONE, map(setting_of, CELLS[LOSSY])) if "even" in question.place.id]
+    assert [question.rule.fewest(1, 1) for question in evenness] == [5]
+
+
+@pytest.mark.parametrize("utilization", [0.5, None])
+def test_where_a_transfer_timed_out_only_bounds_are_known(utilization):
+    measured = dict(trials(cell, 1.0) for cell in CELLS[LOSSY])
+    first = setting_of(CELLS[LOSSY][0])
+    late = in_setting(first, 0.5, 1001, Outcome.TIMEOUT)
+    if utilization is None:
+        late = dataclasses.replace(late, metrics={}, evidence={})
+    measured[first] = [late, *measured[first][1:]]
+    verdicts = [finding.verdict for finding in stored({q: measured for q in kinds.ask(ZONE, measured)})]
+    assert "timed out" in verdicts[-1].reason and verdicts[-1].status is Status.INCONCLUSIVE
+    assert all(verdict.status is not Status.ERROR for verdict in verdicts)
+
+
+def test_a_stack_that_fails_throughout_a_cell_fails_the_kind():
+    measured = dict(trials(cell, 1.0, 8) for cell in CELLS[LOSSY])
+    first = setting_of(CELLS[LOSSY][0])
+    beside = Control(scheme="bbrv3/other/1.0", trials={m.trial.seed: Outcome.OK for m in measured[first]})
+    measured[first] = [
+        dataclasses.replace(m, outcome=Outcome.FAILED, message="it ended", metrics={}, evidence={}, control=beside)
+        for m in measured[first]
+    ]
+    statuses = [failing.judge(q.rule, measured, 1, False).status for q in kinds.ask(ZONE, measured)]
+    assert statuses == [Status.FAILS, Status.FAILS]
 
 
 def test_the_witness_is_the_cell_that_is_farthest_out():

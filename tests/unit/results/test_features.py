@@ -1,6 +1,7 @@
 """Features kept beside results files: found again, and never mixed with features that other code has read."""
 
 import json
+import re
 
 import pytest
 from helpers import measurements
@@ -8,6 +9,7 @@ from helpers import measurements
 from conformance.model.errors import UserError
 from conformance.results import features
 from conformance.results.features import Features, TrialFeatures
+from conformance.support import paths
 
 
 def made(**changes):
@@ -26,6 +28,13 @@ def made(**changes):
 )
 def test_where_they_are(tmp_path, results, name):
     assert features.beside(tmp_path / results) == tmp_path / name
+
+
+def test_the_reader_is_all_code_that_reads_features():
+    folder = paths.PACKAGE / "model" / "diagnosis"
+    for name in features._READERS:
+        imported = re.findall(r"^from conformance.model.diagnosis.(\w+) import", (folder / name).read_text(), re.M)
+        assert {f"{module}.py" for module in imported} <= {*features._READERS}, name
 
 
 def test_what_is_added_is_found_again(tmp_path):

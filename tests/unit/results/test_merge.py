@@ -70,6 +70,18 @@ def test_the_target_may_be_one_of_the_shards(write):
     assert len(store.read(one)) == 2
 
 
+@pytest.mark.parametrize("field", ["flows", "links", "packets"])
+def test_one_trial_with_two_results_is_refused(write, tmp_path, field):
+    with_flows = dataclasses.replace(
+        measurement(), flows=[{"group": "test"}], links=[{"name": "one"}], packets={"sent": []}
+    )
+    other = dataclasses.replace(with_flows, **{field: {"sent": [1]} if field == "packets" else [{"name": "another"}]})
+    lines = [merge._line(m, tmp_path, 0) for m in (with_flows, other)]
+    assert lines[0].content != lines[1].content
+    hosts = dataclasses.replace(with_flows, host={"wall_s": 3})
+    assert merge._line(hosts, tmp_path, 0).content == lines[0].content
+
+
 @pytest.mark.parametrize("name", ["stack_digest", "kernel_digest", "lab_digest"])
 def test_unlike_runs_are_refused_with_their_digests_and_files(write, tmp_path, name):
     one = write("one", [measurement(cell=A)])
