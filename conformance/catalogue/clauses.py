@@ -52,8 +52,8 @@ def find(clause_id: str) -> Clause:
     """Return the clause with this id. Raises UserError."""
     by_id = {clause.id: clause for clause in all_clauses()}
     if clause_id not in by_id:
-        mend = spelling.mend(clause_id, [*by_id, *markers()], "`conformance clause show` lists all clauses")
-        raise UserError(f"there is no clause {clause_id!r}", mend)
+        mend = spelling.mend(clause_id, [*by_id, *markers()], "`conformance clause show` lists all")
+        raise UserError(f"there is no clause or document {clause_id!r}", mend)
     return by_id[clause_id]
 
 

@@ -93,8 +93,8 @@ def _of_run(algorithm: str, of_zones: Iterable[tuple[Zone, Measured]]) -> list[t
         members |= {question: {setting: measured[setting] for setting in question.settings} for question in of_kinds}
         zones |= dict.fromkeys((*places, *of_kinds), zone)
     counted = stored(members)
-    findings = [*stored(details, family=counted[0].family), *counted]
-    return [(zones[question], finding) for question, finding in zip((*details, *members), findings, strict=True)]
+    every = [*stored(details, family=counted[0].family), *counted]
+    return [(zones[question], finding) for question, finding in zip((*details, *members), every, strict=True)]
 
 
 def rows(findings: Mapping[Run, Iterable[tuple[Zone, Finding]]]) -> list[PointRow]:

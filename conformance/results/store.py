@@ -93,10 +93,10 @@ def _parse(line: bytes, where: str, known: set[Kind]) -> Measurement:
     except (ValueError, RecursionError) as error:
         # The parser's own line number is always 1 here, and would contradict that of the file.
         why = f"{error.msg}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)
-        raise UserError(f"{where}: not a JSON line: {why}", "delete the line, or choose another --results") from None
+        raise UserError(f"{where}: not a JSON line: {why}", "delete the line, or name another results file") from None
     written = data.get("schema") if isinstance(data, dict) else None
     if isinstance(written, str) and written.startswith("measurement/") and written != "measurement/1":
-        raise UserError(f"{where}: written by another version of the suite ({written:.40})", "give another --results")
+        raise UserError(f"{where}: written by another version of the suite ({written:.40})", "name another file")
     if written != "measurement/1":
         raise UserError(f'{where}: not a result line: "schema" must be "measurement/1"')
     try:
@@ -191,7 +191,7 @@ class Store:
         tail = self._catch_up()
         # An incomplete last line must be one of ours. Adding lines after anything else would spoil a file.
         if tail.strip() and not lines.is_beginning(tail, _BEGINNING):
-            raise UserError(f"{self.path}:{self._lines + 1}: not a JSON line of results", "choose another --results")
+            raise UserError(f"{self.path}:{self._lines + 1}: not a JSON line of results", "name another results file")
 
     @classmethod
     def opened(cls, path: pathlib.Path | str) -> "Store":

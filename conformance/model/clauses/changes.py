@@ -139,7 +139,7 @@ COMPARED = (
     Feature(name="window_after_late", cell=LATE, label=("late_packet", "late_packet"), tolerance=0.2,
             says="after a packet that was late and not lost, its window was {value} times the one before",
             above="a reduction that is undone, or none", below="a reduction that stays"),
-    Feature(name="after_outage_share", cell=HELD, label=("held_packets", "held_packets"), tolerance=0.2,
+    Feature(name="after_held_share", cell=HELD, label=("held_packets", "held_packets"), tolerance=0.2,
             says="after packets had been held and none was lost, its window was {value} times the one before",
             above="a reduction that is undone, or none", below="a reduction that stays"),
     Feature(name="recovered", cell=PROBES, label=("after_outage", "after_outage"), tolerance=0.2,

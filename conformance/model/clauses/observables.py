@@ -176,9 +176,6 @@ ROWS.add("epoch_s", "seconds from one reduction to the next", "s", 1, of_a_part=
 ROWS.add("start_up_growth", "packets in a round trip of start-up, relative to the one before", "", 2, of_a_part=True)(
     _feature(features.start_up_growth, "start-up was over in a round trip")
 )
-ROWS.add("start_up_losses", "packets lost at the end of start-up, in BDP", "BDP", 2, of_a_part=True)(
-    _feature(features.start_up_losses, "nothing was sent")
-)
 ROWS.add("throughput", "share of the link's rate that it used", "", 3)(_feature(features.throughput, "nothing arrived"))
 
 #: {name: Observable}

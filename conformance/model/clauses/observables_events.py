@@ -10,7 +10,7 @@ import numpy
 from conformance.model.captures.packets import CE, NOT_ECT, Integers
 from conformance.model.clauses.seen import Absent, Event, Invisible, Rows, View, shown
 from conformance.model.diagnosis import features
-from conformance.model.diagnosis.flow import Floats, Flow
+from conformance.model.diagnosis.flow import Floats, Flow, in_flight
 from conformance.model.diagnosis.samples import Samples
 
 ROWS = Rows()
@@ -113,14 +113,43 @@ def _before_validation(view: View) -> Samples:
 
 @ROWS.add("after_outage_share", "window soon after an outage, relative to that before it", "", 2)
 def _after_outage_share(view: View) -> Samples:
-    """Return the ratio of the largest window in round trips two to four after an outage to that before it."""
+    """Return the ratio of the largest window in round trips two to four after an outage to that before it.
+
+    What the outage lost counts as in flight until three later packets arrive, and the sender may know sooner. So of
+    what is in flight after the outage, only packets sent since then count.
+    """
     event = view.event
     flow, healed_s = view.flow, path_healed_s(view, event)
     before = flow.window(event.begin_s - 2 * _rtt_s(view, event.begin_s), event.begin_s)
-    after = [flow.window(healed_s + at * view.base_rtt_s, healed_s + (at + 1) * view.base_rtt_s) for at in range(1, 4)]
     if not numpy.isfinite(before) or before < _LEAST_WINDOW:
         raise Invisible("the window before the outage was too small")
-    return shown([(float(numpy.fmax.reduce(after)) / before, healed_s)], "nothing was sent after the outage")
+    since = flow.sent_s >= event.end_s
+    sent_s = flow.sent_s[since]
+    flight = in_flight(sent_s, flow.bytes[since], flow.known_s[since]) / flow.full_bytes
+    a, b = numpy.searchsorted(sent_s, (healed_s + view.base_rtt_s, healed_s + 4 * view.base_rtt_s))
+    after = [(float(flight[a:b].max()) / before, healed_s)] if b > a else []
+    return shown(after, "nothing was sent after the outage")
+
+
+@ROWS.add("after_held_share", "window soon after packets were held, relative to that before", "", 2)
+def _after_held_share(view: View) -> Samples:
+    """Return the ratio of the largest window in round trips two to four after packets were held to that before.
+
+    Packets that are held have a round trip that is longer by that time. So the last one that left before tells how long
+    round trips are. Another loss would reduce the window, too.
+    """
+    event = view.event
+    flow, healed_s = view.flow, path_healed_s(view, event)
+    travels_s = (flow.out_s - flow.sent_s)[flow.out_s < event.begin_s]
+    rtt_s = float(travels_s[-1]) + flow.one_way_s if len(travels_s) else view.base_rtt_s
+    known_s = flow.known_s[flow.lost]
+    if numpy.any((known_s > event.begin_s - _QUIET_BEFORE * rtt_s) & (known_s < healed_s + 4 * rtt_s)):
+        raise Invisible("packets were lost beside those that were held")
+    before = flow.window(event.begin_s - rtt_s, event.begin_s)
+    after = flow.window(healed_s + rtt_s, healed_s + 4 * rtt_s)
+    if not numpy.isfinite(before) or before < _LEAST_WINDOW:
+        raise Invisible("the window before packets were held was too small")
+    return shown([(after / before, healed_s)], "nothing was sent after packets were held")
 
 
 def _probes(view: View) -> tuple[Floats, Floats]:

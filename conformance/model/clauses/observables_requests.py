@@ -66,6 +66,18 @@ def _burst_after_pause(view: View) -> Samples:
     return one(float(packets[at]), float(times[begins[at]]))
 
 
+@ROWS.add("packets_after_pause", "full packets sent in the first round trip after a silence", "packets", 1)
+def _packets_after_pause(view: View) -> Samples:
+    """Return what was sent in 0.95 of a round trip after a silence, in full packets, which no acknowledgement released.
+
+    A sender that paces keeps its bursts short, whatever its window.
+    """
+    _, bulk_s = _paused(view)
+    flow = view.flow
+    a, b = numpy.searchsorted(flow.sent_s, (bulk_s - 1e-9, bulk_s + 0.95 * flow.base_rtt_s))
+    return one(float(flow.bytes[a:b].sum()) / flow.full_bytes, bulk_s)
+
+
 @ROWS.add("window_after_pause", "flight soon after a silence, relative to that before it", "", 2)
 def _window_after_pause(view: View) -> Samples:
     """Return the ratio of the largest flight in the three round trips after a silence to that before it."""

@@ -23,7 +23,7 @@ STAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "start-up",
         (
-            "start_up_growth", "rise_ignored", "slow_growth", "growth_after", "start_up_losses", "first_kept",
+            "start_up_growth", "rise_ignored", "slow_growth", "growth_after", "first_kept",
             "bbr_start_up_rounds", "bbr_start_up_flight", "bbr_drain_rate", "bbr_drained_rtts", "early_throughput",
             "bbr_bulk_rate", "most_rate", "bbr_growth_after_dip", "request_rtts", "response_rtts",
         ),
@@ -69,15 +69,16 @@ STAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "little to send",
         (
-            "unused_growth", "unused_growth_later", "burst_after_pause", "window_after_pause", "rate_after_pause",
-            "rate_soon_after_pause", "rate_of_bodies",
+            "unused_growth", "unused_growth_later", "burst_after_pause", "packets_after_pause", "window_after_pause",
+            "rate_after_pause", "rate_soon_after_pause", "rate_of_bodies",
         ),
     ),
     (
         "timeouts",
         (
             "first_probe_rtts", "probe_ratio", "probe_packets", "probes_at_rest", "late_in_outage", "silent_share",
-            "idle_rtts", "after_outage", "after_outage_share", "restart_window", "restart_end", "restart_after_s",
+            "idle_rtts", "after_outage", "after_outage_share", "after_held_share", "restart_window", "restart_end",
+            "restart_after_s",
         ),
     ),
     (

@@ -228,7 +228,7 @@ def last_look(first: int, most: int | None = None) -> int:
 def looks(first: int, most: int) -> tuple[int, ...]:
     """Return the numbers of trials at which a cell is judged: at most LOOKS, from `first` to `most` in equal ratios."""
     if not 1 <= first <= most:
-        raise UserError(f"at most {most} trials, beginning with {first}", "the first number must not exceed the last")
+        raise UserError(f"--max-trials {most} is less than --trials, which is {first}", "raise it, or lower --trials")
     if most > MOST_TRIALS:
         raise UserError(f"a maximum of {most} trials is too high", f"give at most {MOST_TRIALS}")
     ratio = (most / first) ** (1 / (LOOKS - 1))

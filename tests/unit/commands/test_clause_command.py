@@ -85,9 +85,9 @@ def test_a_stack_that_halves_conforms_and_one_that_does_not_violates_again_with_
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["run", "CL998"], "there is no clause 'CL998'"),
+        (["run", "CL998"], "there is no clause or document 'CL998'"),
         (["run", "CL030", "--algorithm", "vegas"], "none of these clauses applies"),
-        (["show", "rfc1"], "there is no clause 'rfc1'"),
+        (["show", "rfc1"], "there is no clause or document 'rfc1'"),
         (["run", "CL017", "--trials", "4", "--max-trials", "4"], "can never show"),
     ],
 )

@@ -296,7 +296,23 @@ def test_slow_start_after_a_timeout_ends_at_seven_tenths():
 
 def test_what_a_timeout_alone_reduces():
     for after, right in ((BDP, True), (0.5 * BDP, False)):
-        assert permitted("CL038", windows, [*[BDP] * 46, *[1] * 25, *[after] * 20], slower=(9, 1)) is right
+        assert permitted("CL038", windows, [*[BDP] * 95, *[1] * 25, *[after] * 20], slower=(9, 1)) is right
+
+
+def test_what_was_in_flight_long_before_packets_were_held_is_no_window():
+    """A start-up that overshot is over two round trips before; a loss meanwhile reduces the window, too."""
+    earlier = [*[BDP] * 20, *[4 * BDP] * 8, *[BDP] * 45]
+    assert permitted("CL038", windows, [*earlier, *[1] * 25, *[BDP] * 20], slower=(9, 1))
+    sent = [*[BDP] * 95, *[1] * 25, *[BDP] * 20]
+    why = why_not("CL038", windows, sent, slower=(9, 1), lost={BDP * 95 + 26})
+    assert "beside those that were held" in why
+
+
+@pytest.mark.parametrize(("window", "right"), [(10, True), (60, False)])
+def test_a_window_that_is_kept_over_a_silence_shows_where_a_sender_paces(window, right):
+    gap_s = 0.04 / window
+    sent = [*(at * 0.0012 for at in range(1200)), *(8.0 + at * gap_s for at in range(window)), 8.2, 8.3]
+    assert permitted("CL046", timed, sent, requests=[(0.0, 1_500_000), (7.9, 3_000_000)]) is right
 
 
 def test_bbr_sends_two_packets_at_once():

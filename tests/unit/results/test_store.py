@@ -108,7 +108,7 @@ def test_broken_results_are_refused_with_file_and_line(path):
         ("[]\n", '"schema" must be'),
         (
             '{"schema": "measurement/2"}\n',
-            "another version of the suite (measurement/2); give another --results",
+            "another version of the suite (measurement/2); name another file",
         ),
     ):
         broken = path.with_name("broken.jsonl")
