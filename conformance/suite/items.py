@@ -109,7 +109,9 @@ class JudgedItem(pytest.Item):
     def rerun_command(self) -> str:
         """Return the command that judges these trials again: alone, and so in a family of its own."""
         option = self.options
-        parts = ["pytest", *self.selection(), f"--trials {self.trials or option.trials}"]
+        # Elsewhere than in a checkout, pytest does not know the suite's folder.
+        suite = ["--pyargs", "conformance.suite"] if self.config.option.pyargs else []
+        parts = ["pytest", *suite, *self.selection(), f"--trials {self.trials or option.trials}"]
         if option.first_seed != seeds.JUDGED:
             parts.append(f"--first-seed {option.first_seed}")
         if option.baseline:

@@ -8,7 +8,7 @@ import xml.etree.ElementTree as xml
 import fake_room
 import pytest
 from helpers import EVIL, trace
-from test_plugin import GRID, PATH
+from test_plugin import GRID, PATH, RERUN
 
 from conformance.commands import trace as tracing
 from conformance.model.trials.trial import Measurement, Outcome
@@ -55,7 +55,7 @@ def test_each_verdict_has_its_status_in_allure(results, kind, status, words):
     assert {result["status"] for result in found.values()} == {status}
     for result in found.values():
         assert words in result["descriptionHtml"]
-        assert "rerun      pytest -m &quot;cubic and heatmap&quot; --grid" in result["descriptionHtml"]
+        assert f"{RERUN} -m &quot;cubic and heatmap&quot; --grid" in result["descriptionHtml"]
 
 
 def test_cells_are_tests_of_their_own_with_labels_and_links(results):

@@ -29,6 +29,7 @@ pytestmark = pytest.mark.slow
 CELLS = [f"c{i}" for i in range(64)]
 
 GRID = ("--grid", "10mbps-20ms-1pct,10mbps-20ms-2pct")
+RERUN = "rerun      pytest --pyargs conformance.suite"
 #: two cells that are counted in zones of loss, too
 COUNTED = ("--grid", "10mbps-20ms-0pct,10mbps-20ms-4pct")
 
@@ -76,7 +77,7 @@ def test_short_transfers_sawtooths_and_competing_flows_are_judged_by_zones_of_th
     result.stdout.fnmatch_lines(
         [
             "cubic/fake/55555555 violates zone cubic/startup at 10mbps-50ms-0pct: below the zone",
-            '  rerun      pytest -m "cubic and startup" --grid 10mbps-50ms-0pct --trials 5 --results bad.jsonl',
+            f'  {RERUN} -m "cubic and startup" --grid 10mbps-50ms-0pct --trials 5 --results bad.jsonl',
         ]
     )
     profiles = {setting["profile"] for setting in results(pytester.path / "results/results.jsonl")}
@@ -95,7 +96,7 @@ def test_a_cell_is_judged_by_loss_too(suite):
         [
             "cubic/fake/55555555 violates zone cubic/loss at 10mbps-20ms-0pct: above the zone",
             "  measured   lost_pct 100.000 *",
-            '  rerun      pytest -m "cubic and loss" --grid 10mbps-20ms-0pct --trials 5 --results bad.jsonl',
+            f'  {RERUN} -m "cubic and loss" --grid 10mbps-20ms-0pct --trials 5 --results bad.jsonl',
             "  why        conformance why cubic",
         ]
     )
@@ -138,7 +139,7 @@ def test_points_of_scenarios_are_tests_too(suite):
     failed.stdout.fnmatch_lines(
         [
             "cubic/fake/* violates zone cubic/coexistence-share at buffer_bdp=2,*: below the zone",
-            '  rerun *pytest -m "cubic and coexistence" --grid buffer_bdp=2,*',
+            '  rerun *pytest --pyargs conformance.suite -m "cubic and coexistence" --grid buffer_bdp=2,*',
         ]
     )
 
@@ -152,7 +153,7 @@ def test_a_violation_fails_and_says_all_that_is_needed(suite):
             "  measured   utilization 0.001 (median of 5 trials; 90% interval 0.001..0.001)",
             "  permitted  0.*..0.*",
             "  basis      linux-7.2.*: median 0.*",
-            '  rerun      pytest -m "cubic and heatmap" --grid 10mbps-20ms-1pct --trials 5',
+            f'  {RERUN} -m "cubic and heatmap" --grid 10mbps-20ms-1pct --trials 5',
         ]
     )
 
@@ -445,7 +446,7 @@ def test_a_violation_is_repeated_with_fresh_seeds(suite, pytester):
     twice.stdout.fnmatch_lines(
         [
             "  again      violates with fresh seeds, from 10007: below the zone, 5 trials",
-            "  rerun      pytest -m *--trials 5 --first-seed 7 --results bad.jsonl",
+            f"  {RERUN} -m *--trials 5 --first-seed 7 --results bad.jsonl",
         ]
     )
     suite(*bad, "--results", "good.jsonl").assert_outcomes(passed=2)
@@ -633,11 +634,10 @@ def test_a_split_violation_says_all_that_is_needed(suite):
             "  measured   split, predicted 0.001 (99.99*% interval 0.001..0.001); end-to-end, predicted 0.001 *",
             "  permitted  0.*..0.*; 0.*..0.*",
             "  basis      linux-7.2.*: median 0.*",
-            '  rerun      pytest -m "bbrv1 and split"'
-            " --grid 10mbps-100ms-0pct,10mbps-1ms-4pct,10mbps-100ms-4pct --trials 20",
+            f'  {RERUN} -m "bbrv1 and split" --grid 10mbps-100ms-0pct,10mbps-1ms-4pct,10mbps-100ms-4pct --trials 20',
         ]
     )
-    result.stdout.fnmatch_lines(['  rerun      pytest -m "bbrv1 and split" --grid 10mbps --trials 20'])
+    result.stdout.fnmatch_lines([f'  {RERUN} -m "bbrv1 and split" --grid 10mbps --trials 20'])
 
 
 def test_split_checks_get_the_trials_that_they_need_whatever_else_is_asked_about_their_cells(suite, pytester):
