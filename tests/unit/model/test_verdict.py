@@ -243,7 +243,7 @@ def test_a_cell_is_looked_at_a_few_times_with_more_trials_each():
     assert looks(5, 20) == (5, 8, 13, 20)
     assert looks(20, 20) == (20,)
     assert looks(1, 2) == (1, 2)
-    with pytest.raises(UserError, match="at most 3 trials"):
+    with pytest.raises(UserError, match="--max-trials 3 is less"):
         looks(5, 3)
 
 
