@@ -705,7 +705,7 @@ def test_the_last_lines_of_a_build_that_failed_are_shown(process, more):
         (("-m", "cubic", "--grid", "10mbps--5ms-0pct"), "one_way_delay_ms is -5"),
         (("-m", "cubic", "--grid", "10mbps-5ms-100pct"), "loss_pct is 100"),
         (("-m", "cubic", "--trials", "0"), "--trials 0 is out of range; give a number from 1"),
-        (("-m", "cubic", "--max-trials", "0"), "at most 0 trials"),
+        (("-m", "cubic", "--max-trials", "0"), "--max-trials 0 is less"),
         (("-m", "cubic", "--stack", "missing"), "stack 'missing' is not known"),
         (("-m", "cubic", "--source", "nothing"), "--source 'nothing' is not of the form NAME=PATH"),
         (
@@ -717,11 +717,11 @@ def test_the_last_lines_of_a_build_that_failed_are_shown(process, more):
             "4 trials can never show that",
             marks=pytest.mark.thorough,
         ),
-        (("-m", "cubic", "--results", "conftest.py"), "conftest.py:1: not a JSON line of results; choose"),
+        (("-m", "cubic", "--results", "conftest.py"), "conftest.py:1: not a JSON line of results; name another"),
         (("-m", "cubic", "-n", "1", "--results", "conftest.py"), "conftest.py:1: not a JSON line"),
         (("-m", "cubic", "-n", "1", "--workers", "0"), "--workers 0; it must be 1 or more"),
         (("-m", "cubik", "-n", "1"), "-m cubik: no such algorithm, metric, document or tier"),
-        (("-m", "rfc9438", "-n", "1", "--trials", "3", "--max-trials", "2"), "at most 2 trials"),
+        (("-m", "rfc9438", "-n", "1", "--trials", "3", "--max-trials", "2"), "--max-trials 2 is less"),
     ],
 )
 def test_a_users_mistake_is_one_line(suite, process, pytester, arguments, words):
