@@ -90,6 +90,19 @@ def _window_after_pause(view: View) -> Samples:
     return one(after / before, bulk_s)
 
 
+@ROWS.add("reduced_window_after_pause", "flight soon after a silence, relative to the reduced one before it", "", 2)
+def _reduced_window_after_pause(view: View) -> Samples:
+    """Return window_after_pause, of a sender that a loss has taken out of slow start.
+
+    Without a loss, it may be in conservative slow start, which ends where round trips are short again, as they are
+    after a silence (RFC 9406, 4.2).
+    """
+    silent_s, _ = _paused(view)
+    if not (view.flow.known_s[view.flow.lost] < silent_s).any():
+        raise Invisible("no loss had ended start-up before the silence")
+    return _window_after_pause(view)
+
+
 @ROWS.add("rate_after_pause", "rate in the round trip after a silence, relative to the link's", "", 2)
 def _rate_after_pause(view: View) -> Samples:
     """Return what was sent in the round trip after a silence, divided by what the link carries in that time."""

@@ -70,7 +70,7 @@ STAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
         "little to send",
         (
             "unused_growth", "unused_growth_later", "burst_after_pause", "packets_after_pause", "window_after_pause",
-            "rate_after_pause", "rate_soon_after_pause", "rate_of_bodies",
+            "reduced_window_after_pause", "rate_after_pause", "rate_soon_after_pause", "rate_of_bodies",
         ),
     ),
     (
