@@ -117,7 +117,7 @@ def load() -> KeptMargins:
 
 
 @functools.lru_cache(maxsize=1)
-def _read(file: pathlib.Path, _changed: int) -> KeptMargins:
+def _read(file: pathlib.Path, _stamp: object) -> KeptMargins:
     return record.read(KeptMargins, file)
 
 

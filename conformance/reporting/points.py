@@ -4,7 +4,7 @@ import collections
 import dataclasses
 from collections.abc import Iterable, Mapping
 
-from conformance.model.judging import kinds
+from conformance.catalogue.questions import zone_questions
 from conformance.model.judging.question import Measured, Named, Question
 from conformance.model.judging.session import Finding, stored
 from conformance.model.judging.verdict import Status, Verdict, ask
@@ -59,8 +59,8 @@ class PointRow:
 def findings(measurements: Iterable[Measurement], zones: Iterable[Zone]) -> dict[Run, list[tuple[Zone, Finding]]]:
     """Return the findings of each run, with their zones: of these zones at all cells and points, in one family.
 
-    A zone may judge kinds of cells (kinds.py). These are in the family, and come last; its cells are details: they are
-    not, and are judged as if they were. Raises UserError.
+    If a zone judges kinds of cells (kinds.py), the kinds are members of the family, and their findings come last. Its
+    cells are then details outside of the family, which are judged at least as strictly. Raises UserError.
     """
     by_setting: dict[tuple[Run, Setting], list[Measurement]] = collections.defaultdict(list)
     for m in measurements:
@@ -87,11 +87,11 @@ def _of_run(algorithm: str, of_zones: Iterable[tuple[Zone, Measured]]) -> list[t
     details: dict[Question, Measured] = {}
     zones: dict[Question, Zone] = {}
     for zone, measured in of_zones:
-        places = {ask(zone, setting, algorithm): {setting: of_place} for setting, of_place in measured.items()}
-        of_kinds = kinds.ask(zone, measured, algorithm) if zone.by_kind else []
-        (details if zone.by_kind else members).update(places)
-        members |= {question: {setting: measured[setting] for setting in question.settings} for question in of_kinds}
-        zones |= dict.fromkeys((*places, *of_kinds), zone)
+        questions = zone_questions(zone, measured, algorithm)
+        members |= {question: {setting: measured[setting] for setting in question.settings} for question in questions}
+        cells = [ask(zone, setting, algorithm) for setting in measured] if zone.by_kind else []
+        details |= {question: {question.setting: measured[question.setting]} for question in cells}
+        zones |= dict.fromkeys((*questions, *cells), zone)
     counted = stored(members)
     every = [*stored(details, family=counted[0].family), *counted]
     return [(zones[question], finding) for question, finding in zip((*details, *members), every, strict=True)]

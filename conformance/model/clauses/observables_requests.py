@@ -3,6 +3,7 @@
 import numpy
 
 from conformance.model.clauses.seen import Invisible, Rows, View
+from conformance.model.diagnosis.flow import Flow
 from conformance.model.diagnosis.samples import Samples, burst_begins, one
 
 ROWS = Rows()
@@ -51,6 +52,12 @@ def _paused(view: View) -> tuple[float, float]:
     return float(large[-1]), bulk_s
 
 
+def _first_round_packets(flow: Flow, begins_s: float) -> float:
+    """Return the full packets sent in 0.95 of a round trip, in which no acknowledgement releases any."""
+    a, b = numpy.searchsorted(flow.sent_s, (begins_s - 1e-9, begins_s + 0.95 * flow.base_rtt_s))
+    return float(flow.bytes[a:b].sum()) / flow.full_bytes
+
+
 @ROWS.add("burst_after_pause", "longest burst after a silence", "packets", 1)
 def _burst_after_pause(view: View) -> Samples:
     """Return the longest burst in the two round trips after a silence, in full packets."""
@@ -68,14 +75,12 @@ def _burst_after_pause(view: View) -> Samples:
 
 @ROWS.add("packets_after_pause", "full packets sent in the first round trip after a silence", "packets", 1)
 def _packets_after_pause(view: View) -> Samples:
-    """Return what was sent in 0.95 of a round trip after a silence, in full packets, which no acknowledgement released.
+    """Return what was sent in the first round trip after a silence, in full packets.
 
     A sender that paces keeps its bursts short, whatever its window.
     """
     _, bulk_s = _paused(view)
-    flow = view.flow
-    a, b = numpy.searchsorted(flow.sent_s, (bulk_s - 1e-9, bulk_s + 0.95 * flow.base_rtt_s))
-    return one(float(flow.bytes[a:b].sum()) / flow.full_bytes, bulk_s)
+    return one(_first_round_packets(view.flow, bulk_s), bulk_s)
 
 
 @ROWS.add("window_after_pause", "flight soon after a silence, relative to that before it", "", 2)
@@ -134,8 +139,7 @@ def _unused_growth(view: View) -> Samples:
     before = flow.window(flow.request_s, bulk_s - 1e-6)
     if numpy.isnan(before) or before < 1:
         raise Invisible("nothing was in flight before the large body")
-    a, b = numpy.searchsorted(flow.sent_s, (bulk_s - 1e-9, bulk_s + 0.95 * flow.base_rtt_s))
-    return one(float(flow.bytes[a:b].sum() / flow.full_bytes / before), bulk_s)
+    return one(_first_round_packets(flow, bulk_s) / before, bulk_s)
 
 
 @ROWS.add(

@@ -349,7 +349,5 @@ def _means(rows: Sequence[_Row], n: int) -> list[float]:
 
 def _variance(values: Sequence[float]) -> float:
     """Return the variance of the logarithms, from the middle half, which a stray trial does not move."""
-    if len(values) < _FEW:
-        return 0.0
     low, _, high = statistics.quantiles([math.log(_floored(amount)) for amount in values], n=4, method="inclusive")
     return ((high - low) / 1.349) ** 2

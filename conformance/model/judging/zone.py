@@ -373,8 +373,8 @@ def from_json(document: Mapping[str, Any], where: object) -> Zone:
         kind = kind_of(place, document["metric"])
         factor = document.get("transport", {}).get(kind, {}).get("factor", 1.0)
         intervals[place] = interval_from_json(entry, document["references"], margin, pointer, within, factor)
-        if document.get("by_kind") and not any(basis.values for basis in intervals[place].bases):
-            raise UserError(f"{pointer}: a zone of kinds needs the values of a basis{within}", _DERIVE_ANEW)
+        if document.get("by_kind") and not intervals[place].basis.values:
+            raise UserError(f"{pointer}: a zone of kinds needs the values of its first basis{within}", _DERIVE_ANEW)
         if kind in document.get("shown", ()):
             intervals[place] = dataclasses.replace(intervals[place], counted=False)
         if "digest" in entry:
