@@ -63,9 +63,11 @@ if [ -n "$missing" ]; then
         echo "apt-get update && apt-get install --no-install-recommends$missing" >&2
         exit 2
     fi
-    $as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q
+    # Another program (a machine's nightly upgrades) may hold the lock for a while.
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 update -q
     # shellcheck disable=SC2086
-    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 \
+        install -q -y --no-install-recommends $missing
 elif command -v apt-cache > /dev/null && [ -z "$(apt-cache search --names-only '^linux-source-[0-9.]+$' 2> /dev/null)" ]; then
     # The kernel source comes from apt, whose lists a fresh machine may not have.
     if [ "$(id -u)" = 0 ]; then apt-get update -q; else sudo -n apt-get update -q || true; fi
