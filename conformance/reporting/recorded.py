@@ -34,7 +34,7 @@ def example(entry: ClauseEntry) -> str:
 
 def status(entry: ClauseEntry) -> str:
     """Return the verdict; NOT_VISIBLE if it is inconclusive because no trial showed the behaviour; or UNASKED."""
-    if entry.verdict is Status.NOT_JUDGED:
+    if entry.verdict is Status.NOT_JUDGED and not entry.about.only_shows:
         return UNASKED
     hidden = entry.verdict is Status.INCONCLUSIVE and entry.value is None
     return NOT_VISIBLE if hidden else str(entry.verdict)

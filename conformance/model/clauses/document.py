@@ -90,6 +90,11 @@ class Clause:
     unasked: str = ""
 
     @property
+    def only_shows(self) -> bool:
+        """Whether its document permits what is beyond the bound as well: it shows who does what, and accuses nobody."""
+        return self.level == "MAY"
+
+    @property
     def stage(self) -> int:
         """The stage of a transfer that shows it: the earlier, the likelier is a violation the cause of others."""
         return stages.stage(self.observable.name)

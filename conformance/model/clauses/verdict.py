@@ -105,7 +105,7 @@ class ClauseRule(Rule):
 
     def lines(self, verdict: Verdict, before: str | None = None) -> list[tuple[str, str]]:
         clause = self.clause
-        if verdict.status is Status.NOT_JUDGED:
+        if verdict.value is None and verdict.status is Status.NOT_JUDGED:
             return []
         if verdict.value is None:
             return [("network", f"{clause.network.words}; hidden by: {clause.invisible}")]
@@ -167,6 +167,8 @@ def judge(
     ]
     values = [value for of in each for value in of]
     status, reason, p = compare(clause.bound, values, family, more, rule.twice, clause.observable.independent)
+    if status.against and clause.only_shows:
+        status, reason, p = Status.NOT_JUDGED, f"{reason}, and {clause.document} permits that as well", None
     value = statistics.median(values)
     return found(
         status, reason, samples=len(values), value=value, interval=statistics.median_interval(values, CONFIDENCE), p=p,

@@ -16,7 +16,10 @@ from conformance.reporting.html import slugs
 
 #: verdicts against a stack; the order in which pages list verdicts; those that say what a stack does
 _AGAINST = tuple(status for status in Status if status.against)
-_ORDER = (*_AGAINST, "error", "inconclusive", "conforms", recorded.NOT_VISIBLE, recorded.UNASKED, "unsupported")
+_ORDER = (
+    *_AGAINST, "error", "inconclusive", "conforms", Status.NOT_JUDGED, recorded.NOT_VISIBLE, recorded.UNASKED,
+    "unsupported",
+)  # fmt: skip
 _DECIDED = (*_AGAINST, Status.CONFORMS)
 
 

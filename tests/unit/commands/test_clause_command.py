@@ -130,7 +130,9 @@ _LACKS = re.compile(r"^\| `([A-Z]+\d+)` \| (failure|pass|either) \| (.{20,}) \|$
 def test_each_clause_has_failed_and_was_kept_by_someone_or_a_page_says_why_not():
     """A clause that no implementation fails may be unable to fail; one that no honest stack keeps may be too strict."""
     record = clause_record.load()
-    failed = {one.clause for one in record if one.verdict == "violates"}
+    # Nobody violates a clause that only shows: what is beyond its bound is not judged.
+    beyond = {True: "not judged", False: "violates"}
+    failed = {one.clause for one in record if one.verdict == beyond[one.about.only_shows]}
     kept = {one.clause for one in record if one.verdict == "conforms" and not one.is_of_mutant}
     draft = clauses.first_for("bbrv3").clauses  # deviations of the document's stack fail its clauses, too
     failed |= {clause.id for clause in draft if deviation_record.faults(clause)}

@@ -134,6 +134,15 @@ def test_a_reno_that_halves_conforms_and_one_that_keeps_seven_tenths_does_not():
     assert seen.seed in range(1, 6) and seen.value > RENO.bound.high and seen.packet > 0
 
 
+def test_what_a_document_permits_as_well_is_shown_and_accuses_nobody():
+    may = dataclasses.replace(RENO, level="MAY")
+    keeps = [measured(lossy(seed, beta=0.7), seed, may) for seed in range(1, 9)]
+    shown = judge(may, keeps)
+    assert (shown.status, shown.value > 0.6) == (Status.NOT_JUDGED, True)
+    assert "RFC 9002 permits that as well" in shown.reason
+    assert judge(RENO, keeps).status is Status.VIOLATES
+
+
 def test_a_beta_that_some_losses_take_twice_shows_in_the_lower_quartile():
     clause, other = clauses.find("CL111"), clauses.find("CL011")
     # each second loss comes soon, so in a window that is smaller than at the last one
