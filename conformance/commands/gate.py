@@ -558,11 +558,12 @@ def by_zone(
 
 def _clauses(
     options: GateOptions, bench: Bench, algorithms: Sequence[str], what: Sequence[str], most_trials: int,
-    left_s: Callable[[], float | None], means: Means,
+    left_s: Callable[[float], float | None], means: Means,
 ) -> Clauses:  # fmt: skip
-    """Judge the clauses about these algorithms; `left_s` returns the seconds left, or None. Raises UserError.
+    """Judge the clauses about these algorithms. Raises UserError.
 
-    `what`: ids of clauses; all, if there are none.
+    `what`: ids of clauses; all, if there are none. `left_s` returns the seconds left, if a part of the budget is kept,
+    or None.
     """
     every = questions_about(bench, {algorithm: algorithm for algorithm in algorithms}, what)
     work = gate_order.share(list(dict.fromkeys(question.key for question in every)), *gate_order.shares(options.shard))
@@ -572,8 +573,12 @@ def _clauses(
     )
     means.notes.say(f"{count(len(questions), 'clause')} in {count(len(work), 'network')}")
     session = Session(plan=planned, known=clause_record.expected(bench.adapter.name))
-    findings = session.findings(
-        source(bench, dataclasses.replace(means, executor=None), new=session.is_new, left_s=left_s)
-    )
+
+    def measure(plan: Plan) -> Iterable[Event]:
+        kept = 0.0 if plan.repeats else _FOR_REPEATS
+        here = dataclasses.replace(means, executor=None)
+        return source(bench, here, new=session.is_new, left_s=lambda: left_s(kept))(plan)
+
+    findings = session.findings(measure)
     measured = {finding.name for finding in findings}
     return Clauses(findings=findings, unmeasured=tuple(q.id for q in questions if q.name not in measured))

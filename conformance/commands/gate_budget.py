@@ -45,13 +45,16 @@ class Budget:
             return None
         return max(self.wall_s * (1 - kept) - (time.monotonic() - self._began_s), 0.1)
 
-    def share_s(self, share: float) -> Callable[[], float | None]:
-        """Return a function that returns what is left of this share of the seconds that are left now."""
+    def share_s(self, share: float) -> Callable[[float], float | None]:
+        """Return a function that returns what is left of this share of the seconds that are left now.
+
+        It takes the part of the share that is kept for later.
+        """
         left_s = self.left_s()
         if left_s is None:
-            return lambda: None
-        end_s = time.monotonic() + left_s * share
-        return lambda: max(end_s - time.monotonic(), 0.1)
+            return lambda kept: None
+        part_s, began_s = left_s * share, time.monotonic()
+        return lambda kept: max(began_s + part_s * (1 - kept) - time.monotonic(), 0.1)
 
     def follow(self, progress: Progress) -> None:
         """Note how far measuring is."""

@@ -39,10 +39,7 @@ _MOST_SIGHTINGS = 3
 
 @dataclasses.dataclass(frozen=True)
 class ClauseRule(Rule):
-    """A clause, for an algorithm. Trials keep their packets.
-
-    `twice`: a violation counts only if trials with fresh seeds show it, too, so each time has to show half of it.
-    """
+    """A clause, for an algorithm. Trials keep their packets."""
 
     clause: Clause = dataclasses.field(hash=False)
     algorithm: str
@@ -91,10 +88,6 @@ class ClauseRule(Rule):
             return least
         sided = self.clause.bound.sided
         return next(n for n in itertools.count(least) if _chance(sided * 0.5**n, n, self.twice) <= level(family))
-
-    def again(self, family: int) -> int:
-        # With `twice`, each of the two times shows only half of the violation.
-        return family if self.twice else 1
 
     def headline(self, scheme: str, verdict: Verdict) -> str:
         clause = self.clause

@@ -7,7 +7,7 @@ and, where that is possible, the same client (Control). For TCP, that stack is t
 A stack *fails* if so many trials failed that, of two stacks which fail equally often, one would have as many more in at
 most half of the question's share of ALPHA of all runs (Fisher's exact test, one-sided: R. A. Fisher, Statistical
 Methods for Research Workers, 5th edition, 1934). The other half of the share is for the question itself, which the
-other trials answer as before. What failed in both stacks, or where there is no other stack, is an error, because
+other trials answer as before; they let the stack pass only if few failed. What failed in both stacks, or where there is no other stack, is an error, because
 nothing is known about the stack then.
 """
 
@@ -22,6 +22,8 @@ from conformance.model.trials.trial import Measurement, Outcome
 
 #: failures and the question itself share a question's chance of a false alarm
 _TESTS = 2
+#: a stack of whose trials a larger share failed does not pass by the others alone
+_MOST_FAILED = 1 / 8
 _NO_OTHER = "whether another stack gets through there is not known: none is built, or its trial failed in the lab"
 
 
@@ -47,10 +49,11 @@ def judge(rule: Rule, measured: Measured, family: int, more: bool) -> Verdict:
         control = unexplained[0].control
         reason = _NO_OTHER if control is None else f"{control.scheme} does not get through either"
         return _only(rest, Status.ERROR, f"{words(unexplained, len(everything))}: {reason}", len(everything), None)
-    if rest.status.decided:
+    few = len(failed) <= _MOST_FAILED * len(everything)
+    if rest.status.against or (rest.status.passes and few):
         return dataclasses.replace(rest, reason=f"{rest.reason}; {why}", p=_doubled(rest.p))
     known = all(others.values())
-    if known and rest.status is not Status.INCONCLUSIVE:
+    if known and not rest.status.passes and rest.status is not Status.INCONCLUSIVE:
         return rest
     otherwise = 1.0 if rest.p is None else _TESTS * rest.p
     reason = f"{why}: more trials needed" + (f"; {rest.reason}" if known else "")

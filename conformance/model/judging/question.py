@@ -41,6 +41,8 @@ class Rule(abc.ABC):
 
     #: what the rules that are counted together are called, before the name of their group
     noun: ClassVar[str] = "zone"
+    #: whether a violation counts only if trials with fresh seeds show it, too, so that each time shows half of it
+    twice: bool = False
 
     @property
     @abc.abstractmethod
@@ -99,10 +101,6 @@ class Rule(abc.ABC):
     @abc.abstractmethod
     def fewest(self, family: int, least: int = 1) -> int:
         """Return how many trials, `least` or more, can show that it is violated, as one of `family` questions."""
-
-    def again(self, family: int) -> int:
-        """Return the size of the family in which a violation is judged that was found in a `family`: alone."""
-        return 1
 
     def values(self, measured: Measured) -> tuple[float, ...]:
         """Return the values of the zone's metric, trial by trial; none if it is no zone's."""

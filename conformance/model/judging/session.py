@@ -17,7 +17,7 @@ and the same looks, alone: in a family of its own, as it violated within the who
 shown `twice` keeps its family, because each of the two times shows only half of the violation.
 
 **Confirmation.** A violation stands unless its repeat is clear, or has had its last look, and does not violate. So one
-whose repeat was cut short stands. One that is not confirmed is inconclusive.
+whose repeat was cut short stands, but for one that must be shown twice. One that is not confirmed is inconclusive.
 
 **Failures.** Trials in which the stack failed are set aside, and say by themselves whether it *fails* (failing.py). The
 other trials answer the question.
@@ -394,7 +394,8 @@ class Plan:
         again = plan(
             questions, trials=self.trials, first_seed=self.first_seed + seeds.FRESH, family=lambda question: question
         )
-        sizes = {question: question.rule.again(self.families[question]) for question in again.questions}
+        # A violation that has to be shown twice stays in its family; any other is judged alone.
+        sizes = {q: self.families[q] if q.rule.twice else 1 for q in again.questions}
         return dataclasses.replace(
             again, families=sizes, looks=self.looks, glances=self.glances, stored=self.stored, repeats=True
         )
@@ -536,11 +537,14 @@ class Session:
         settled = self.plan.together(in_order)
         yield from settled
         again: dict[Question, Judged] = {}
-        if new := [settled.question for settled in settled if self.is_new(settled)]:
+        new = [answer.question for answer in settled if self.is_new(answer)]
+        if new:
             for repeated in repeats(self.plan, new, source):
                 again[repeated.question] = repeated
                 yield repeated
         for answer in settled:
+            if answer.question in new and answer.question not in again:
+                answer = _half(answer)
             yield self.finding(answer, again.get(answer.question))
 
     def findings(self, source: Source) -> list[Finding]:
@@ -554,6 +558,14 @@ def repeats(plan: Plan, questions: Iterable[Question], source: Source) -> Iterat
     for event in source(again):
         if isinstance(event, Judged) and not again.next_look(event):
             yield Repeated(question=event.question, verdict=event.verdict, measured=event.measured)
+
+
+def _half(judged: Settled) -> Settled:
+    """Return a violation whose repeat was not made: one that has to be shown twice is inconclusive."""
+    if not judged.question.rule.twice or judged.status is not Status.VIOLATES:
+        return judged
+    reason = f"not confirmed: {judged.verdict.reason}, and trials with fresh seeds are missing"
+    return dataclasses.replace(judged, verdict=judged.verdict.taken_back(reason))
 
 
 def settle(findings: Iterable[Finding]) -> list[Finding]:

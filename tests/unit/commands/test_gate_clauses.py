@@ -107,5 +107,6 @@ def test_a_repeat_that_the_budget_cuts_short_takes_no_violation_back(run):
 
 
 def test_clauses_get_a_share_of_what_is_left():
-    assert gate_budget.Budget(None).share_s(0.5)() is None
-    assert 299 < gate_budget.Budget("10m").share_s(0.5)() <= 300
+    assert gate_budget.Budget(None).share_s(0.5)(0.1) is None
+    assert 299 < gate_budget.Budget("10m").share_s(0.5)(0.0) <= 300
+    assert 269 < gate_budget.Budget("10m").share_s(0.5)(0.1) <= 270

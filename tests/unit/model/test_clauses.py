@@ -24,7 +24,7 @@ from conformance.model.diagnosis import pcap
 from conformance.model.diagnosis.pcap import Packet
 from conformance.model.errors import UserError
 from conformance.model.judging import statistics
-from conformance.model.judging.session import plan
+from conformance.model.judging.session import Session, plan
 from conformance.model.judging.verdict import ALPHA, USUAL_LOOKS, Status, level
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement, Outcome
@@ -211,6 +211,16 @@ def test_eight_trials_are_half_of_a_violation_that_is_repeated():
     assert again.family == asked.family > 50
     alone = plan([_question(RENO)], trials=5, most_trials=20, beside=map(_question, clauses.all_clauses()))
     assert alone.repeating(alone.questions).family == 1
+
+
+@pytest.mark.parametrize(("twice", "status"), [(True, Status.INCONCLUSIVE), (False, Status.VIOLATES)])
+def test_half_of_a_violation_without_its_repeat_is_none(twice, status):
+    question = verdict.ask(RENO, clauses.setting(RENO.network), "reno", twice)
+    asked = plan([question], trials=5, most_trials=20)
+    first = [measured(lossy(seed, beta=0.7), seed) for seed in range(1001, 1006)]
+    (finding,) = Session(plan=asked).findings(lambda plan: () if plan.repeats else plan.judged(question.key, first))
+    assert finding.status is status
+    assert not twice or "trials with fresh seeds are missing" in finding.verdict.reason
 
 
 @pytest.mark.parametrize("sided", [1, 2])

@@ -75,6 +75,15 @@ def test_few_failures_leave_the_other_trials_to_be_judged(value, status):
     assert verdict.n == 7 and "1 of 8 trials failed" in verdict.reason
 
 
+@pytest.mark.parametrize(
+    ("failures", "of", "status"), [(1, 5, S.INCONCLUSIVE), (2, 13, S.INCONCLUSIVE), (2, 20, S.CONFORMS)]
+)
+def test_more_than_one_failure_in_eight_keeps_a_stack_from_conforming(failures, of, status):
+    verdict = judge(trials(range(1, failures + 1), of), family=400)
+    assert verdict.status is status
+    assert verdict.leaning is (S.FAILS if status is S.INCONCLUSIVE else S.VIOLATES)
+
+
 def test_where_the_control_fails_too_nothing_is_known_about_the_stack():
     verdict = judge(trials(range(1, 9), 8, failures=range(1, 9)))
     assert verdict.status is S.ERROR
