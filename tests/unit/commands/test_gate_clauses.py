@@ -99,11 +99,11 @@ def test_a_gate_that_had_no_time_for_any_clause_cannot_tell(run):
     assert "clauses: none measured, 1 not measured in time" in done.output and "no clause decided" in done.output
 
 
-def test_a_repeat_that_the_budget_cuts_short_takes_no_violation_back(run):
+def test_a_repeat_that_the_budget_cuts_short_leaves_half_of_a_violation_open(run):
     # It lasts until the clauses' share of the budget is over, and that must do for the first trials on a busy machine.
     done, found = run("0.7", "--budget", "20s", room=CutShort)
-    assert [one["verdict"] for one in found["judged"]] == ["violates"], done.output
-    assert done.exit_code == 1
+    assert [one["verdict"] for one in found["judged"]] == ["inconclusive"], done.output
+    assert done.exit_code == 4
 
 
 def test_clauses_get_a_share_of_what_is_left():
