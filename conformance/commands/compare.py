@@ -11,7 +11,7 @@ import functools
 import json
 import pathlib
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from conformance.catalogue import documents, scenarios
 from conformance.commands import (
@@ -19,12 +19,14 @@ from conformance.commands import (
     compare_features,
     compare_measured,
     compare_result,
+    compare_shares,
     compare_sides,
     gate_order,
     tracing,
 )
 from conformance.commands.compare_measured import MeasuredSide, TrialCost
 from conformance.commands.compare_result import ROLES, ComparedSide, Comparison, Further, LeftOut
+from conformance.commands.compare_shares import Ended
 from conformance.commands.compare_sides import Results, Stack
 from conformance.commands.result import printed
 from conformance.engine import runs
@@ -187,7 +189,9 @@ def _changes(
 
 def _further(work: "ComparisonWork", compared: Sequence[Compared], trials: int) -> Further | None:
     """Return what would decide if nothing moved and something is unclear, or was not measured; None otherwise."""
-    unclear = [c for c in compared if c.change is Movement.UNCLEAR]
+    # What is said of all places together is decided by trials of each place.
+    placed = [c for c in compared if c.quantity.place != compare_shares.EVERYWHERE]
+    unclear = [c for c in placed if c.change is Movement.UNCLEAR]
     if any(c.change is Movement.MOVED for c in compared) or not (unclear or work.unmeasured):
         return None
     leading = next(iter(unclear), None)
@@ -196,7 +200,7 @@ def _further(work: "ComparisonWork", compared: Sequence[Compared], trials: int) 
         return Further(leading=leading, trials=None, seconds=None)
     # Features come before cells, so a feature is decided before any cell is measured.
     of_feature = leading is not None and leading.quantity.label is not None
-    differing = [c for c in compared if not c.identical and not (of_feature and c.quantity.label is None)]
+    differing = [c for c in placed if not c.identical and not (of_feature and c.quantity.label is None)]
     lacking = {(c.quantity.profile, c.quantity.place): sum(max(needed - n, 0) for n in c.n) for c in differing}
     late = [profile for _, profile, _ in work.unmeasured if profile == feature_table.PROFILE or not of_feature]
     missing = sum(lacking.values()) + 2 * len(late) * (needed if differing else compare_features.FIRST_LOOK)
@@ -322,6 +326,8 @@ class ComparisonWork:
     thorough: bool
     values: dict[Quantity, tuple[Values, Values]] = dataclasses.field(default_factory=dict)
     sentences: dict[Quantity, str] = dataclasses.field(default_factory=dict)
+    #: {algorithm: how trials ended in each place}
+    ends: dict[str, list[compare_shares.Ends]] = dataclasses.field(default_factory=dict)
     one_sided: list[tuple[Quantity, str]] = dataclasses.field(default_factory=list)
     left_out: list[LeftOut] = dataclasses.field(default_factory=list)
     #: what was not measured in time; `rest`: the same of cells that need not be, if nothing else differs
@@ -343,6 +349,7 @@ class ComparisonWork:
         self._measure(changing, True, self.unmeasured)
         named = self.options.grid != grids.SMOKE
         self._measure(cells, alike, self.unmeasured if named or not (alike and changing) else self.rest)
+        self._add(compare_shares.of_all_places(algorithm, self.ends.get(algorithm, ())))
 
     def _features(self, algorithm: str) -> bool:
         """Collect the values of an algorithm's features; return whether they are the same on both sides."""
@@ -365,17 +372,18 @@ class ComparisonWork:
         untraced = [c for c in feature_table.cells(algorithm) if not all(features_of[role].get(c) for role in stacks)]
         for cell in feature_table.cells(algorithm):
             place = feature_table.CELLS[cell][0]
-            self._failures(
-                compare_measured.failures_quantity(algorithm, feature_table.PROFILE, place),
-                [(failed[role].get(cell, {}), list(features_of[role].get(cell, ()))) for role in ROLES],
-            )
+            if not given:  # a file keeps no traces that failed
+                said = [failed[role].get(cell, {}) for role in ROLES]
+                traced = [features_of[role].get(cell, {}) for role in ROLES]
+                base, head = (Ended(seeds={*a, *b}, failed=a) for a, b in zip(said, traced, strict=True))
+                self._ended(algorithm, feature_table.PROFILE, place, (base, head))
         if not problems:
             self.unmeasured += [(algorithm, feature_table.PROFILE, feature_table.CELLS[c][0]) for c in untraced]
         alike = bool(before) and not untraced
         for feature in by_trial.told(algorithm):
             quantity = by_trial.quantity(feature, algorithm, self.options.matters)
             values = by_trial.values(feature, before), by_trial.values(feature, after)
-            self._keep(quantity, *values)
+            self._keep(quantity, *values, [features_of[role].get(feature.cell, ()) for role in ROLES])
             alike &= dict(values[0]) == dict(values[1])
             if quantity in self.values:
                 self.sentences[quantity] = by_trial.sentence(feature, after)
@@ -444,13 +452,12 @@ class ComparisonWork:
 
     def _compare(self, key: Key, measurements: Sequence[Sequence[Measurement]]) -> None:
         """Collect what a setting shows on both sides."""
+        base, head = map(Ended.of, measurements)
+        self._ended(key[0], key[1].profile, key[1].point, (base, head))
         before = len(self.values) + len(self.one_sided)
-        self._failures(
-            compare_measured.failures_quantity(key[0], key[1].profile, key[1].point),
-            [(compare_measured.said(of), [m.trial.seed for m in of]) for of in measurements],
-        )
         for quantity, read in self._shown(key).items():
-            self._keep(quantity, *(read(of) for of in measurements))
+            tried = [set(of.seeds) - of.failed.keys() if quantity.label else () for of in (base, head)]
+            self._keep(quantity, read(measurements[0]), read(measurements[1]), tried)
         for event in events.of(key[1]) & self.never.keys():
             if len(self.values) + len(self.one_sided) > before:
                 del self.never[event]
@@ -462,25 +469,30 @@ class ComparisonWork:
             if quantity in self.values
         }
 
-    def _failures(self, quantity: Quantity, sides: Sequence[tuple[compare_measured.Said, Sequence[int]]]) -> None:
-        """Collect how often both sides failed in a place, if either did; `sides`: what was said, seeds of trials."""
-        if any(failed for failed, _ in sides):
-            before, after = (
-                {seed: float(seed in failed) for seed in sorted({*failed, *seeds})} for failed, seeds in sides
-            )
-            self._keep(quantity, before, after)
-            self.sentences[quantity] = compare_measured.failures_sentence(
-                [(failed, len({*failed, *seeds})) for failed, seeds in sides]
-            )
+    def _ended(self, algorithm: str, profile: str, place: Point, ends: compare_shares.Ends) -> None:
+        """Collect how the trials of both sides ended in a place."""
+        self.ends.setdefault(algorithm, []).append(ends)
+        self._add(compare_shares.of_place(algorithm, profile, place, ends))
+
+    def _add(self, shares: Iterable[compare_shares.Share]) -> None:
+        for quantity, values, sentence in shares:
+            self.values[quantity] = values
+            self.sentences[quantity] = sentence
 
     def _shown(self, key: Key) -> dict[Quantity, Callable[[Sequence[Measurement]], Values]]:
         return shown(self.both, key, self.options.matters, self.clauses)
 
-    def _keep(self, quantity: Quantity, before: Values, after: Values) -> None:
-        """Collect a quantity that both sides have, or list it as one-sided if only one side has it."""
+    def _keep(self, quantity: Quantity, before: Values, after: Values, tried: Sequence[Collection[int]]) -> None:
+        """Collect a quantity that both sides have, and how many trials show it.
+
+        `tried`: the seeds of each side's trials that may show it; none if each does that ends. A quantity that only one
+        side has, and whose trials are not counted, is listed as one-sided.
+        """
+        shares = list(compare_shares.of_showing(quantity, (before, after), tried))
+        self._add(shares)
         if before and after:
             self.values[quantity] = before, after
-        elif before or after:
+        elif (before or after) and not shares:
             self.one_sided.append((quantity, ROLES[0] if before else ROLES[1]))
 
 

@@ -66,8 +66,9 @@ def readings(key: Key, matters: float, with_clauses: bool) -> dict[Quantity, Sid
     `matters`: as in Comparison.
     """
     algorithm, setting = key
+    is_steady = _names().get(setting) in changes.STEADY
     shown = {
-        by_trial.quantity(feature, algorithm, matters, setting.point, setting.profile): SideReading(
+        by_trial.quantity(feature, algorithm, matters, setting.point, setting.profile, is_steady): SideReading(
             functools.partial(_values_of_feature, feature), functools.partial(_sentence_of_feature, feature)
         )
         for feature in _features(algorithm, setting)

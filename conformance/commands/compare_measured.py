@@ -1,4 +1,4 @@
-"""Measure the sides of `conformance compare`: values of metrics, and how often programs fail."""
+"""Measure the sides of `conformance compare`: values of metrics."""
 
 import dataclasses
 import time
@@ -15,9 +15,6 @@ from conformance.model.metrics.metric import RELATIVE_MARGIN, Metric
 from conformance.model.networks.place import Point
 from conformance.model.studies.comparison import Quantity, Tolerance
 from conformance.model.trials.trial import Measurement, Outcome
-
-#: outcomes of trials in cells that say what a stack does
-_SAYING = (Outcome.OK, Outcome.FAILED)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,16 +66,17 @@ def measured(
 
 
 def sorted_out(measurements: Mapping[Key, Sequence[Measurement]]) -> MeasuredSide:
-    """Separate the settings whose trials say what the stack does, also if that is to fail, from the others.
+    """Separate the settings whose trials say what the stack does, also if that is to fail or to last, from the others.
 
-    Where packets are kept, a trial is bad only if it is an error: one that times out shows what a stack does, and a
-    stack that serves one body on a connection cannot pause. A state that never came is no error, either.
+    A stack that serves one body on a connection cannot pause, which is no reason to leave out what else it does where
+    packets are kept. A state that never came is no error, either.
     """
     bad = {
         key: [
             m
             for m in trials
-            if not never_came(m) and (m.outcome is Outcome.ERROR or not (m.outcome in _SAYING or key[1].packets))
+            if not never_came(m)
+            and (m.outcome is Outcome.ERROR or (m.outcome is Outcome.UNSUPPORTED and not key[1].packets))
         ]
         for key, trials in measurements.items()
     }
@@ -105,32 +103,3 @@ def values(metric: Metric, measurements: Sequence[Measurement]) -> dict[int, flo
     """Return {seed: value}, in order of seed, of the measurements that have the metric."""
     by_seed = {m.trial.seed: metric.value(m) for m in measurements}
     return {seed: value for seed, value in sorted(by_seed.items()) if value is not None}
-
-
-#: what the share of failures is called, and what it points at
-FAILURES = "failures"
-#: {seed: what the stack's programs said} of the trials that failed
-Said = Mapping[int, str]
-
-
-def failures_quantity(algorithm: str, profile: str, place: Point) -> Quantity:
-    """Return the share of trials in a place that fail."""
-    return Quantity(
-        algorithm=algorithm, name=FAILURES, place=place, profile=profile, tolerance=Tolerance(), digits=2,
-        weight=FOLLOWS, label=FAILURES, is_share=True,
-    )  # fmt: skip
-
-
-def said(measurements: Sequence[Measurement]) -> dict[int, str]:
-    """Return what the stack's programs said in trials that failed."""
-    return {m.trial.seed: str(m.message) for m in measurements if m.outcome is Outcome.FAILED}
-
-
-def failures_sentence(sides: Sequence[tuple[Said, int]]) -> str:
-    """Return how many of each side's trials failed, head first, and what the programs said."""
-    (base, of_base), (head, of_head) = sides
-    return f"{_words(head, of_head)}; on base, {_words(base, of_base)}"
-
-
-def _words(failed: Said, of: int) -> str:
-    return f"{len(failed)} of {of} trials failed: {next(iter(failed.values()))}" if failed else f"none of {of} failed"

@@ -40,7 +40,7 @@ class ComparedSide:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """A cell or point that is not compared because trials of one side failed or timed out in it."""
+    """A cell or point that is not compared because a trial of one side ended in an error, or cannot be made."""
 
     SHOWN = (
         "side", "algorithm=measurement.trial.scheme.algorithm", "profile=measurement.setting.profile",
@@ -169,7 +169,7 @@ class Comparison(Result):
     sentences: Mapping[Quantity, str]
     #: Features that only one side shows.
     one_sided: Annotated[tuple[tuple[Quantity, str], ...], list[OneSidedRecord]] = ()
-    #: Cells in which trials of one side failed or timed out.
+    #: Cells in which a trial of one side ended in an error, or cannot be made.
     left_out: tuple[LeftOut, ...] = ()
     #: (algorithm, profile, place) that was not measured because the budget ended
     unmeasured: tuple[tuple[str, str, Point], ...] = ()

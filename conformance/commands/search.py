@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from conformance.catalogue import scenarios
-from conformance.commands import common, compare_measured
+from conformance.commands import common
+from conformance.commands.compare_shares import Ended
 from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches
@@ -301,7 +302,7 @@ def _is_worse(goal: Goal, compared: Compared) -> bool:
 
 
 def _messages(sides: Sides | None) -> list[str]:
-    said = compare_measured.said(sides[0]) if sides else {}
+    said = Ended.of(sides[0]).failed if sides else {}
     return [message for message, _ in collections.Counter(said.values()).most_common()]
 
 

@@ -88,8 +88,12 @@ COMPARED_NETWORKS: Mapping[str, ClauseNetwork] = {
     MOVED: ClauseNetwork(scenario="migration", point=(("rebind", "address"),)),
     **NETWORKS,
 }
+#: those of these networks that stay as they are while a transfer goes on
+STEADY = frozenset({LOSSES, RARE_ACKS, NARROW, NEAR, SMALL, WIDE})
 #: weight of a feature that the network's event alone decides: as much as one that no other fault causes
 _ALONE = 3.0
+#: and of a rate or a share of losses, to which many faults lead (as in diagnosis/stages.py)
+_LEADS = 0.5
 
 # A tolerance is the distance from what a sender that keeps the clause does to the clause's bound.
 # fmt: off
@@ -183,29 +187,29 @@ COMPARED = (
     Feature(name="during", cell=SWAPPED, label=("disorder", "disorder"), tolerance=0.2,
             says="while neighbours were swapped, {value} of the link's rate arrived",
             above="more of the rate", below="less of the rate"),
-    Feature(name="later_throughput", cell=RARE_ACKS, label=("growth", "gains"), tolerance=0.1,
+    Feature(name="later_throughput", cell=RARE_ACKS, label=("growth", "gains"), tolerance=0.1, weight=_LEADS,
             says="with an acknowledgement for 25 packets, it used {value} of the link's rate",
             above="more of the rate", below="less of the rate"),
     Feature(name="burst", cell=RARE_ACKS, label=("pacing", "pacing"), tolerance=1.4, ratio=True, digits=0,
             says="with an acknowledgement for 25 packets, it sent {value} packets at once",
             above="larger bursts", below="smaller bursts"),
-    Feature(name="later_throughput", cell=NARROW, label=("growth", "gains"), tolerance=0.1,
+    Feature(name="later_throughput", cell=NARROW, label=("growth", "gains"), tolerance=0.1, weight=_LEADS,
             says="at 0.5 Mbit/s, it used {value} of the link's rate",
             above="more of the rate", below="less of the rate"),
-    Feature(name="later_lost", cell=NARROW, label=("growth", "gains"), tolerance=0.05,
+    Feature(name="later_lost", cell=NARROW, label=("growth", "gains"), tolerance=0.05, weight=_LEADS,
             says="at 0.5 Mbit/s, it lost {value} of its packets",
             above="more losses", below="fewer losses"),
     # At a low rate, a burst that is one of packets, not of time, is a long queue.
     Feature(name="burst", cell=NARROW, label=("pacing", "pacing"), tolerance=1.4, ratio=True, digits=0,
             says="at 0.5 Mbit/s, it sent {value} packets at once",
             above="larger bursts", below="smaller bursts"),
-    Feature(name="later_throughput", cell=NEAR, label=("response", "gains"), tolerance=0.1,
+    Feature(name="later_throughput", cell=NEAR, label=("response", "gains"), tolerance=0.1, weight=_LEADS,
             says="with a round trip of 0.5 ms, it used {value} of the link's rate",
             above="more of the rate", below="less of the rate"),
-    Feature(name="later_lost", cell=NEAR, label=("response", "gains"), tolerance=0.05,
+    Feature(name="later_lost", cell=NEAR, label=("response", "gains"), tolerance=0.05, weight=_LEADS,
             says="with a round trip of 0.5 ms, it lost {value} of its packets",
             above="more losses", below="fewer losses"),
-    Feature(name="later_throughput", cell=SMALL, label=("packet_size", "packet_size"), tolerance=0.1,
+    Feature(name="later_throughput", cell=SMALL, label=("packet_size", "packet_size"), tolerance=0.1, weight=_LEADS,
             says="on a path that carries packets of 1300 bytes at most, it used {value} of the link's rate",
             above="more of the rate", below="less of the rate"),
     Feature(name="kept_of_probe", cell=SMALL, label=("packet_size", "packet_size"), tolerance=0.2, weight=_ALONE,

@@ -34,11 +34,12 @@ def told(algorithm: str) -> list[Feature]:
 
 
 def quantity(
-    feature: Feature, algorithm: str, matters: float = MATTERS, place: Point | None = None, profile: str = PROFILE
-) -> Quantity:
+    feature: Feature, algorithm: str, matters: float = MATTERS, place: Point | None = None, profile: str = PROFILE,
+    is_steady: bool = True,
+) -> Quantity:  # fmt: skip
     """Return a feature as a Quantity to compare; `matters`: the share of the feature's tolerance that counts.
 
-    `place`, `profile`: where it is read, if that is no cell of feature_table.py.
+    `place`, `profile`: where it is read, if that is no cell of feature_table.py. `is_steady`: see Quantity.
     """
     tolerance = (
         Tolerance(relative=feature.tolerance**matters - 1)
@@ -48,7 +49,7 @@ def quantity(
     return Quantity(
         algorithm=algorithm, name=feature.name, place=place or CELLS[feature.cell][0], profile=profile,
         tolerance=tolerance,
-        digits=feature.digits, weight=feature.weight, label=label_of(feature, algorithm),
+        digits=feature.digits, weight=feature.weight, label=label_of(feature, algorithm), is_steady=is_steady,
     )  # fmt: skip
 
 

@@ -7,8 +7,8 @@ and, where that is possible, the same client (Control). For TCP, that stack is t
 A stack *fails* if so many trials failed that, of two stacks which fail equally often, one would have as many more in at
 most half of the question's share of ALPHA of all runs (Fisher's exact test, one-sided: R. A. Fisher, Statistical
 Methods for Research Workers, 5th edition, 1934). The other half of the share is for the question itself, which the
-other trials answer as before; they let the stack pass only if few failed. What failed in both stacks, or where there is no other stack, is an error, because
-nothing is known about the stack then.
+other trials answer as before; they let the stack pass only if few failed. What failed in both stacks, or where there is
+no other stack, is an error, because nothing is known about the stack then.
 """
 
 import collections

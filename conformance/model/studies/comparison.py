@@ -26,6 +26,7 @@ import enum
 import itertools
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from statistics import NormalDist
 
 import numpy
 
@@ -78,11 +79,27 @@ class Quantity:
     label: str | None = None
     #: whether its values are 0 or 1, so that shares of trials are compared, not medians
     is_share: bool = False
+    #: whether it is read where the network and the application stay as they are
+    is_steady: bool = False
 
     @property
     def kind(self) -> str:
         """What it is: a "feature" or a "metric"."""
         return "feature" if self.label else "metric"
+
+    @property
+    def is_ratio(self) -> bool:
+        """Whether a factor matters, and not a difference."""
+        return not self.tolerance.absolute and self.tolerance.relative > 0
+
+    @property
+    def comes(self) -> int:
+        """Its place among other quantities that moved: what is read in a steady network comes first.
+
+        What a fault does there, it does everywhere: events show what follows. Where only events differ, trials in
+        steady networks are equal. Metrics, and what trials come to, follow from both.
+        """
+        return 2 if self.label is None or self.is_share else 0 if self.is_steady else 1
 
 
 #: the values of a side, {seed: value}
@@ -122,9 +139,11 @@ class Compared:
 
     @property
     def size(self) -> float:
-        """The difference in units of what matters."""
+        """The difference in units of what matters, of ratios by their logarithms."""
         if not self.difference:
             return 0.0
+        if self.quantity.is_ratio and min(self.before, self.after) > 0:
+            return abs(math.log(self.after / self.before)) / math.log1p(self.quantity.tolerance.relative)
         return abs(self.difference) / self.matters if self.matters else math.inf
 
 
@@ -173,8 +192,17 @@ def _compared(quantity: Quantity, before: Values, after: Values, p: float, alpha
     elif p <= alpha and compared.difference and abs(compared.difference) >= least:
         change = Movement.MOVED
     else:
-        change = Movement.SAME if -least < interval[0] and interval[1] < least else Movement.UNCLEAR
+        change = Movement.SAME if _is_equal(compared, before, after) else Movement.UNCLEAR
     return dataclasses.replace(compared, change=change)
+
+
+def _is_equal(compared: Compared, before: Values, after: Values) -> bool:
+    """Return whether the interval of the difference holds nothing that matters; of ratios, that of their logarithms."""
+    quantity, (low, high), least = compared.quantity, compared.interval, compared.matters
+    if quantity.is_ratio and min((*before.values(), *after.values())) > 0:
+        low, high = shift_interval(list(map(math.log, before.values())), list(map(math.log, after.values())))
+        least = math.log1p(quantity.tolerance.relative)
+    return -least < low and high < least
 
 
 def _mean(values: Collection[float]) -> float:
@@ -194,11 +222,14 @@ def largest_first(compared: Iterable[Compared]) -> list[Compared]:
     differently and fills a path differently.
     """
     order = (Movement.MOVED, Movement.UNCLEAR, Movement.SAME)
-    return sorted(compared, key=lambda c: (order.index(c.change), -min(c.size, _MOST_SIZE) * c.quantity.weight))
+    return sorted(
+        compared,
+        key=lambda c: (order.index(c.change), c.quantity.comes, -min(c.size, _MOST_SIZE) * c.quantity.weight),
+    )
 
 
-#: beyond this, a larger difference says no more about its cause (as in diagnosis/ranking.py)
-_MOST_SIZE = 8
+#: beyond this, a larger difference says no more about its cause: eight tolerances, as in diagnosis/ranking.py
+_MOST_SIZE = 8 / MATTERS
 
 
 def smallest_p(n: int) -> float:
@@ -215,7 +246,8 @@ def trials_that_decide(compared: Compared, planned: int, most: int) -> int | Non
     """Return how many trials a side would make an unclear quantity clear; None if even `most` would not.
 
     If not all `planned` trials were made, it is these. Otherwise the medians are taken to stay where they are, and the
-    interval to shrink with the root of the number of trials, until the difference that matters is outside.
+    interval to shrink with the root of the number of trials, until the difference that matters is outside. Where the
+    difference matters, the rank sum has to say so, too: how far it is from its mean grows with that root.
     """
     n = min(compared.n)
     if n < planned:
@@ -225,7 +257,15 @@ def trials_that_decide(compared: Compared, planned: int, most: int) -> int | Non
     half = (compared.interval[1] - compared.interval[0]) / 2
     room = abs(abs(compared.difference) - compared.matters)
     needed = n * (half / room) ** 2 if room else math.inf
+    if abs(compared.difference) >= compared.matters and compared.p > ALPHA:
+        far = _normal_score(compared.p)
+        needed = max(needed, n * (_normal_score(ALPHA) / far) ** 2 if far else math.inf)
     return max(n + 1, math.ceil(needed)) if needed <= most else None
+
+
+def _normal_score(p: float) -> float:
+    """Return how many standard deviations from its mean a normal value has a two-sided p-value of `p`."""
+    return -NormalDist().inv_cdf(p / 2)
 
 
 def rank_sum_p(a: Sequence[float], b: Sequence[float]) -> float:

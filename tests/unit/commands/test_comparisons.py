@@ -14,6 +14,7 @@ from helpers import measurements_of, scheme
 from conformance.catalogue import documents, scenarios
 from conformance.commands import compare, compare_sides, cross, identify
 from conformance.commands import compare_result as compared_in
+from conformance.commands.compare_shares import EVERYWHERE
 from conformance.commands.result import printed
 from conformance.engine import benches
 from conformance.lab import manifest
@@ -198,7 +199,7 @@ def asked(shared, **changes):
         ({"shift": {"a": 1.0, "b": 0.8}}, 1, "2 moved, 2 the same, 0 unclear"),
         ({"shift": {"a": 1.0, "b": 0.8}}, 1, "not shown that one side serves for the other"),
         ({"outcome": Outcome.ERROR}, 3, "left out cubic at 10mbps-20ms-0pct: base: error: as asked"),
-        ({"outcome": Outcome.TIMEOUT}, 4, "left out"),
+        ({"outcome": Outcome.TIMEOUT}, 4, "not shown that one side serves for the other"),
     ],
 )
 def test_compare(world, changes, status, words):
@@ -298,8 +299,9 @@ def test_failures_of_one_side_are_a_quantity(world, monkeypatch):
     fails_on(monkeypatch, "base", range(1, 10_000))
     features_are(monkeypatch, ALIKE, ALIKE)
     found, _ = built_again(world, grid="10mbps-20ms-0pct", changes=False)
-    (moved,) = found.of(Movement.MOVED)
+    moved, together = found.of(Movement.MOVED)
     assert (moved.quantity.label, moved.before, moved.after, moved.known_interval) == ("failures", 1.0, 0.0, None)
+    assert together.quantity.place == EVERYWHERE and 0 < together.before < 1
     assert found.exit_status == 1 and not found.left_out
     text = shown(compared.show, found)
     assert "cubic: failures moved from 1.00 to 0.00: on head, none of" in text
@@ -311,7 +313,7 @@ def test_what_may_cause_a_failure_is_said_before_it(world, monkeypatch):
     fails_on(monkeypatch, "head", range(1, 10_000))
     features_are(monkeypatch, features_of(0.7, range(1, 9)), features_of(0.9, range(1, 9)))
     found, _ = built_again(world, grid="10mbps-20ms-0pct", changes=False)
-    assert [c.quantity.label for c in found.of(Movement.MOVED)] == ["beta", "failures"]
+    assert [c.quantity.label for c in found.of(Movement.MOVED)] == ["beta", "failures", "failures"]
 
 
 def test_what_fails_on_both_sides_alike_has_not_moved(world, monkeypatch):
@@ -319,14 +321,14 @@ def test_what_fails_on_both_sides_alike_has_not_moved(world, monkeypatch):
     fails_on(monkeypatch, "base", range(1, 10_000))
     fails_on(monkeypatch, "head", range(1, 10_000))
     found, _ = built_again(world, grid="10mbps-20ms-0pct", changes=False)
-    assert [c.change for c in found.compared if c.quantity.is_share] == [Movement.SAME]
+    assert {c.change for c in found.compared if c.quantity.is_share} == {Movement.SAME}
 
 
 def test_one_failure_leaves_the_other_trials_to_be_compared(world, monkeypatch):
     features_are(monkeypatch, ALIKE, ALIKE)
     fails_on(monkeypatch, "head", [1001])
     found, _ = built_again(world, grid="10mbps-20ms-0pct", changes=False)
-    by_name = {c.quantity.name: c for c in found.compared}
+    by_name = {c.quantity.name: c for c in found.compared if c.quantity.place != EVERYWHERE}
     assert (by_name["failures"].change, by_name["utilization"].change) == (Movement.UNCLEAR, Movement.SAME)
     assert by_name["utilization"].n[1] == by_name["failures"].n[1] - 1
 
@@ -374,14 +376,12 @@ def test_a_stack_that_sends_no_ect_is_said_to_be_unmarked(world, monkeypatch):
     assert "every difference is exactly zero; CE marks never happened" in text
 
 
-def test_a_build_that_no_longer_sends_ect_is_undecided(world, monkeypatch):
+def test_a_build_that_no_longer_sends_ect_has_moved(world, monkeypatch):
     features_are(monkeypatch, ALIKE, ALIKE)
     changes_are(monkeypatch, a=0.7, b=None)
     found, _ = built_again(world)
-    assert found.exit_status == 4 and not found.never
-    text = shown(compared.show, found)
-    assert "marks: kept of mark at delay_ms=20,event=marks,seconds=6 was seen on base only: unclear" in text
-    assert "undecided: 1 unclear" in text
+    assert found.exit_status == 1 and not found.never and not found.one_sided
+    assert "on head, 0 of 9 trials show it; on base, 9 of 9 trials show it" in shown(compared.show, found)
 
 
 def test_what_is_unclear_is_undecided_with_the_leading_candidate_and_the_time_that_decides(world, monkeypatch):

@@ -128,6 +128,33 @@ def test_what_is_seen_directly_comes_before_what_follows():
     assert [c.quantity.place.one_way_delay_ms for c in found] == [1, 2, 3]
 
 
+def test_what_a_steady_network_shows_comes_before_what_events_show_and_both_before_metrics():
+    event = quantity(1, label="app_limited", weight=3.0)
+    steady = quantity(2, label="growth", is_steady=True)
+    metric, share = quantity(3), quantity(4, label="failures", is_share=True)
+    small, large = (side([0.5] * 10), side([0.55] * 10)), (side([0.0] * 10), side([1.0] * 10))
+    found = comparison.largest_first(comparison.compare({share: large, metric: large, event: large, steady: small}))
+    assert [c.quantity for c in found][:2] == [steady, event] and {c.change for c in found} == {Movement.MOVED}
+
+
+def test_a_ratio_is_as_large_and_as_equal_in_either_direction():
+    factor = dataclasses.replace(QUANTITIES[0], tolerance=Tolerance(relative=0.2))
+    low, high = side([2.0, 2.1, 1.9, 2.0, 2.05] * 2), side([5.0, 5.1, 4.9, 5.0, 5.05] * 2)
+    (up,), (down,) = comparison.compare({factor: (low, high)}), comparison.compare({factor: (high, low)})
+    assert up.size == pytest.approx(down.size) == pytest.approx(math.log(2.5) / math.log(1.2))
+    near = side([value * 1.1 for value in low.values()])
+    assert {c.change for c in comparison.compare({factor: (low, near)})} == {Movement.SAME}
+    assert {c.change for c in comparison.compare({factor: (near, low)})} == {Movement.SAME}
+
+
+def test_more_trials_are_proposed_until_the_rank_sum_can_tell_as_well():
+    clear = one([0.50, 0.52, 0.48, 0.51], [0.81, 0.83, 0.80, 0.79], matters=0.02)
+    assert clear.change is Movement.UNCLEAR and clear.interval[0] > clear.matters
+    needed = comparison.trials_that_decide(clear, planned=4, most=100)
+    assert needed == math.ceil(4 * (2.5758 / 2.1893) ** 2) == 6
+    assert comparison.trials_that_decide(dataclasses.replace(clear, p=1.0), planned=4, most=100) is None
+
+
 VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=7)
 SIDES = st.lists(st.tuples(VALUES, VALUES), min_size=1, max_size=6)
 
