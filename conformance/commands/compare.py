@@ -26,7 +26,7 @@ from conformance.commands import (
 )
 from conformance.commands.compare_measured import MeasuredSide, TrialCost
 from conformance.commands.compare_result import ROLES, ComparedSide, Comparison, Further, LeftOut
-from conformance.commands.compare_shares import Ended
+from conformance.commands.compare_shares import TrialEnds
 from conformance.commands.compare_sides import Results, Stack
 from conformance.commands.result import printed
 from conformance.engine import runs
@@ -375,7 +375,7 @@ class ComparisonWork:
             if not given:  # a file keeps no traces that failed
                 said = [failed[role].get(cell, {}) for role in ROLES]
                 traced = [features_of[role].get(cell, {}) for role in ROLES]
-                base, head = (Ended(seeds={*a, *b}, failed=a) for a, b in zip(said, traced, strict=True))
+                base, head = (TrialEnds(seeds={*a, *b}, failed=a) for a, b in zip(said, traced, strict=True))
                 self._ended(algorithm, feature_table.PROFILE, place, (base, head))
         if not problems:
             self.unmeasured += [(algorithm, feature_table.PROFILE, feature_table.CELLS[c][0]) for c in untraced]
@@ -452,7 +452,7 @@ class ComparisonWork:
 
     def _compare(self, key: Key, measurements: Sequence[Sequence[Measurement]]) -> None:
         """Collect what a setting shows on both sides."""
-        base, head = map(Ended.of, measurements)
+        base, head = map(TrialEnds.of, measurements)
         self._ended(key[0], key[1].profile, key[1].point, (base, head))
         before = len(self.values) + len(self.one_sided)
         for quantity, read in self._shown(key).items():

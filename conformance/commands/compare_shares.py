@@ -24,7 +24,7 @@ Said = Mapping[int, str]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class TrialEnds:
     """How the trials of one side ended in a place: the seeds that were tried, and {seed: what was said} of some."""
 
     seeds: Collection[int]
@@ -32,7 +32,7 @@ class Ended:
     timed_out: Said = dataclasses.field(default_factory=dict)
 
     @classmethod
-    def of(cls, measurements: Sequence[Measurement]) -> "Ended":
+    def of(cls, measurements: Sequence[Measurement]) -> "TrialEnds":
         """Return how these trials ended."""
         return cls(
             seeds=[m.trial.seed for m in measurements], failed=_said(measurements, Outcome.FAILED),
@@ -45,7 +45,7 @@ class Ended:
 
 
 #: how the trials of both sides ended: the base's, the head's
-Ends = tuple[Ended, Ended]
+Ends = tuple[TrialEnds, TrialEnds]
 #: a share as it is compared, the values of both sides, and what the head does in words
 Share = tuple[Quantity, tuple[Values, Values], str]
 
@@ -93,7 +93,7 @@ def _said(measurements: Sequence[Measurement], outcome: Outcome) -> dict[int, st
     return {m.trial.seed: str(m.message) for m in measurements if m.outcome is outcome}
 
 
-def _together(places: Sequence[Ends], at: int) -> Ended:
+def _together(places: Sequence[Ends], at: int) -> TrialEnds:
     """Return how the trials of one side ended in all places, numbered through.
 
     Only seeds count that both sides tried in a place, so that each place weighs as much on both sides.
@@ -103,7 +103,7 @@ def _together(places: Sequence[Ends], at: int) -> Ended:
         {number: of.said(name)[seed] for number, (of, seed) in enumerate(trials) if seed in of.said(name)}
         for name in _DID
     )
-    return Ended(seeds=range(len(trials)), failed=failed, timed_out=timed_out)
+    return TrialEnds(seeds=range(len(trials)), failed=failed, timed_out=timed_out)
 
 
 def _sentence(name: str, ends: Ends) -> str:
@@ -112,7 +112,7 @@ def _sentence(name: str, ends: Ends) -> str:
     return f"{head}; on base, {base}"
 
 
-def _words(name: str, ended: Ended) -> str:
+def _words(name: str, ended: TrialEnds) -> str:
     said, of = ended.said(name), len(ended.seeds)
     return (
         f"{len(said)} of {of} trials {_DID[name]}: {next(iter(said.values()))}"

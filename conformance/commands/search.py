@@ -17,7 +17,7 @@ from typing import Any
 
 from conformance.catalogue import scenarios
 from conformance.commands import common
-from conformance.commands.compare_shares import Ended
+from conformance.commands.compare_shares import TrialEnds
 from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches
@@ -302,7 +302,7 @@ def _is_worse(goal: Goal, compared: Compared) -> bool:
 
 
 def _messages(sides: Sides | None) -> list[str]:
-    said = Ended.of(sides[0]).failed if sides else {}
+    said = TrialEnds.of(sides[0]).failed if sides else {}
     return [message for message, _ in collections.Counter(said.values()).most_common()]
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from conformance.commands import compare_shares
-from conformance.commands.compare_shares import EVERYWHERE, FAILURES, Ended
+from conformance.commands.compare_shares import EVERYWHERE, FAILURES, TrialEnds
 from conformance.model.networks.place import Cell
 from conformance.model.studies.comparison import Movement, Quantity, Tolerance, compare
 
@@ -12,7 +12,7 @@ PLACE = Cell(10, 20, 1)
 BETA = Quantity(
     algorithm="cubic", name="beta", place=PLACE, profile="identify", tolerance=Tolerance(absolute=0.1), label="beta"
 )
-NONE = Ended(seeds=range(9), failed={})
+NONE = TrialEnds(seeds=range(9), failed={})
 
 
 def changes(shares):
@@ -23,7 +23,7 @@ def changes(shares):
 
 
 def failing(seeds):
-    return Ended(seeds=range(9), failed=dict.fromkeys(seeds, "it died"))
+    return TrialEnds(seeds=range(9), failed=dict.fromkeys(seeds, "it died"))
 
 
 def test_two_failures_in_nine_trials_of_each_of_ten_places_move_only_together():
@@ -36,7 +36,7 @@ def test_two_failures_in_nine_trials_of_each_of_ten_places_move_only_together():
 
 
 def test_of_all_places_only_seeds_count_that_both_sides_tried():
-    few = Ended(seeds=range(2), failed={})
+    few = TrialEnds(seeds=range(2), failed={})
     ((_, (before, after), _),) = compare_shares.of_all_places("cubic", [(few, failing([1, 5])), (NONE, NONE)])
     assert len(before) == len(after) == 11 and sum(after.values()) == 1
 
@@ -47,7 +47,7 @@ def test_one_place_is_not_compared_twice_and_what_never_happens_is_not_compared(
 
 
 def test_timeouts_are_a_share_of_their_own():
-    late = Ended(seeds=range(9), failed={}, timed_out=dict.fromkeys(range(9), "not done in 60 s"))
+    late = TrialEnds(seeds=range(9), failed={}, timed_out=dict.fromkeys(range(9), "not done in 60 s"))
     moved, said = changes(compare_shares.of_place("cubic", "p", PLACE, (NONE, late)))
     assert moved == {("timeouts", PLACE): Movement.MOVED}
     assert said == ["9 of 9 trials timed out: not done in 60 s; on base, none of 9 timed out"]
