@@ -200,32 +200,42 @@ class _Hunt:
         return {name: score for name, score in scores.items() if score is not None}
 
     def shrink(self, goal: Goal, population: Population) -> Document | None:
-        """Return the smallest scenario that still shows it; None if none of the best does with further seeds."""
+        """Return the smallest scenario that still shows it; None if none of the best does with further seeds.
+
+        Each goal has its part of the time. A scenario that the budget leaves no time to try again is returned as it is.
+        """
         best = [tried.document for tried in population.best(goal.name) if tried.scores[goal.name] >= 1]
         best += self._failed if goal.name == FAILURE else []
         if not best:
             return None
-        with self._notes.bar(f"shrinking: {goal.name}", budget_s=self._left_s(_UNTIL_SHRUNK)) as bar:
+        goals = list(self._options.goals)
+        part = (goals.index(goal.name) + 1) / len(goals)
+        until = _UNTIL_SEARCHED + part * (_UNTIL_SHRUNK - _UNTIL_SEARCHED)
+        with self._notes.bar(f"shrinking: {goal.name}", budget_s=self._left_s(until)) as bar:
 
             def first(candidates: Sequence[Document]) -> Document | None:
-                return self._first_that_shows(goal, candidates, bar)
+                return self._first_that_shows(goal, candidates, until, bar)
 
             bar.say("trying the best scenarios again")
             began = first(best)
-            return None if began is None else shrinking.shrunk(began, first)
+            if began is None:
+                return best[0] if self._is_over(until) else None
+            return shrinking.shrunk(began, first)
 
-    def _first_that_shows(self, goal: Goal, candidates: Sequence[Document], bar: Bar) -> Document | None:
+    def _first_that_shows(
+        self, goal: Goal, candidates: Sequence[Document], until: float, bar: Bar
+    ) -> Document | None:  # fmt: skip
         """Return the first scenario in which the stack does worse by as much as counts; None if time runs out, too."""
         for at in range(0, len(candidates), _AT_A_TIME):
             chosen = candidates[at : at + _AT_A_TIME]
-            tried = self._tried(chosen, _SHRUNK_TRIALS, _SEARCHED, _UNTIL_SHRUNK, bar)
+            tried = self._tried(chosen, _SHRUNK_TRIALS, _SEARCHED, until, bar)
             for document, sides in zip(chosen, tried, strict=True):
                 if sides is not None and goal.name != FAILURE and (GOALS[FAILURE].score(*sides) or 0) >= 1:
                     self._failed.append(document)
                 if sides is not None and (goal.score(*sides) or 0) >= 1:
                     bar.say(f"{shrinking.complexity(document)[0]} departures from the steady link are left")
                     return document
-            if self._is_over(_UNTIL_SHRUNK):
+            if self._is_over(until):
                 break
         return None
 
@@ -233,10 +243,13 @@ class _Hunt:
         """Try each scenario with fresh seeds; all are one family. Raises UserError."""
         if not documents:
             return []
-        trials = comparison.fewest_trials(len(self._options.goals))
+        family = len(self._options.goals)
+        repeats: dict[str, Sides | None] = {}
         with self._notes.bar("repeating with fresh seeds", total=len(documents), unit="scenarios") as bar:
-            tried = self._tried(list(documents.values()), trials, _REPEATED, None, bar)
-        repeats = dict(zip(documents, tried, strict=True))
+            for name, document in documents.items():
+                shares = name == FAILURE
+                trials = comparison.fewest_trials_of_shares(family) if shares else comparison.fewest_trials(family)
+                (repeats[name],) = self._tried([document], trials, _REPEATED, None, bar)
         values: dict[Quantity, tuple[Values, Values]] = {}
         for name, sides in repeats.items():
             assert sides is not None  # there is no budget here

@@ -242,6 +242,13 @@ def fewest_trials(family: int, alpha: float = ALPHA) -> int:
     return next(n for n in itertools.count(1) if smallest_p(n) * max(family, 1) <= alpha)
 
 
+def fewest_trials_of_shares(family: int, alpha: float = ALPHA) -> int:
+    """Return how many trials each side needs to show that one of `family` shares moved from none to a half."""
+    return next(
+        n for n in itertools.count(2, 2) if rank_sum_p([0.0] * n, [0.0, 1.0] * (n // 2)) * max(family, 1) <= alpha
+    )
+
+
 def trials_that_decide(compared: Compared, planned: int, most: int) -> int | None:
     """Return how many trials a side would make an unclear quantity clear; None if even `most` would not.
 
