@@ -367,10 +367,23 @@ class Report(Result):
 
     @property
     def exit_status(self) -> ExitStatus:
-        """VIOLATES if anything looks wrong, UNKNOWN if there is nothing to compare with, else DONE."""
-        if not self.compared:
-            return ExitStatus.UNKNOWN
-        return ExitStatus.VIOLATES if self.suspects else ExitStatus.DONE
+        """VIOLATES if anything looks wrong; UNKNOWN if nothing, or not everything, could be compared; else DONE."""
+        if self.suspects:
+            return ExitStatus.VIOLATES
+        return ExitStatus.DONE if self.compared and not self.not_shown else ExitStatus.UNKNOWN
+
+    @property
+    def not_shown(self) -> list[str]:
+        """What only the reference shows where both were looked at, as label and name of each feature."""
+        looked_at = {cell for cell, flows in self.stack.flows.items() if flows}
+        if "stack" in self.changed:
+            looked_at |= {name for name, views in self.changed["stack"].views.items() if views}
+        return [
+            f"{label}: {feature.name.replace('_', ' ')}"
+            for feature in self.theirs
+            if feature not in self.ours and feature.cell in looked_at
+            if (label := feature_table.label_of(feature, self.algorithm))
+        ]
 
     @property
     def against(self) -> str:

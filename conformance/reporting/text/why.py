@@ -62,6 +62,8 @@ def show(report: "Report", console: rich.console.Console) -> None:
             console.print(f"likely by these clauses: {text}", soft_wrap=True, markup=False, highlight=False)
     for problem in report.problems:
         console.print(f"not looked at: {problem}", style="yellow", soft_wrap=True)
+    if report.not_shown:
+        console.print(_not_shown(report), style="yellow", soft_wrap=True)
 
 
 def lines(report: "Report") -> Iterator[str]:
@@ -78,6 +80,8 @@ def lines(report: "Report") -> Iterator[str]:
         yield from (f"- likely by these clauses: {markdown.span(text)}" for text in report.clauses.faults)
     for problem in report.problems:
         yield f"- not looked at: {markdown.span(problem)}"
+    if report.not_shown:
+        yield f"- {_not_shown(report)}"
 
 
 def _nothing(report: "Report") -> str:
@@ -85,6 +89,10 @@ def _nothing(report: "Report") -> str:
     if not report.compared:
         return "not known: no feature was seen on both sides"
     return f"nothing looks wrong in {report.compared} features"
+
+
+def _not_shown(report: "Report") -> str:
+    return f"not compared, as only the reference shows it: {', '.join(report.not_shown)}"
 
 
 def _blamed(report: "Report") -> str | None:

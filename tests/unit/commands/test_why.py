@@ -424,6 +424,18 @@ def test_without_anything_to_compare_with_nothing_is_known():
     schema.check("why", json.loads(json.dumps(printed(report))), "why.json")
 
 
+def test_what_only_the_reference_shows_is_named_and_leaves_it_open():
+    same = traced(senders.Sender(), losses)
+    report = why.Report(algorithm="reno", stack=same, reference=same)
+    assert not report.not_shown and report.exit_status == ExitStatus.DONE
+    vars(report)["ours"] = {feature: reading for feature, reading in report.ours.items() if feature.name != "kept"}
+    console = rich.console.Console(record=True, width=300, markup=False)
+    showing.show(report, console)
+    assert report.exit_status == ExitStatus.UNKNOWN
+    assert "not compared, as only the reference shows it: beta: kept" in console.export_text()
+    assert "- not compared, as only the reference shows it: beta: kept" in "\n".join(showing.lines(report))
+
+
 @pytest.mark.slow
 def test_what_changes_show_is_told_with_the_rest():
     def changed(rate):
