@@ -29,8 +29,8 @@ from conformance.model.judging.verdict import USUAL_LOOKS, Status
 ZONE = documents.zone(documents.zone_path("bbrv3/spaced-losses"))
 SPACED = next(rule for rule in kinds.rules(ZONE, ZONE.places) if rule.judgeable)
 KIND = SPACED.place.id
-#: clauses that the play of the document itself does not keep, since it paces no initial window; in guests it does
-OTHERWISE = {"BBR01", "BBR522"}
+#: a clause that the play of the document itself does not keep, since it paces no initial window; in guests it does
+OTHERWISE = {"BBR522"}
 #: {fault: the questions that may tell it}; all for any other
 FAULTS = {
     HONEST: (),
@@ -42,7 +42,7 @@ FAULTS = {
     "losses-cut-0.7": ("BBR401",),
     "filter-by-round": ("BBR102", "BBR402"),
     "headroom-0.85": ("BBR302", "BBR402"),
-    "two-bursts": ("BBR02", "BBR21"),
+    "two-bursts": ("BBR21",),
 }
 #: so many questions does `pytest -m bbrv3 --stack S` collect, of which not all count; trials of a soon decided one
 FAMILY, SOON = 154, 8

@@ -91,8 +91,11 @@ class Clause:
 
     @property
     def only_shows(self) -> bool:
-        """Whether its document permits what is beyond the bound as well: it shows who does what, and accuses nobody."""
-        return self.level == "MAY"
+        """Whether its document permits what is beyond the bound as well, or contradicts itself there.
+
+        Such a clause shows who does what, and accuses nobody.
+        """
+        return self.level in ("MAY", "open")
 
     @property
     def stage(self) -> int:

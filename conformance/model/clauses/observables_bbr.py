@@ -274,8 +274,12 @@ def _lowest(flow: Flow) -> tuple[float, float]:
 
 @ROWS.add("flight_least", "least in flight for a tenth of a second", "packets", 1)
 def _flight_least(view: View) -> Samples:
-    """Return the lowest flight that was not exceeded for the length of a dip, after start-up, in full packets."""
+    """Return the lowest flight that was not exceeded for the length of a dip, after start-up, in full packets.
+
+    Raises Invisible if there was no ProbeRTT and none was overdue.
+    """
     flow = view.flow
+    _require_dips(view)
     least, at_s = _lowest(flow)
     return one(least * flow.bdp_bytes / flow.full_bytes, at_s)
 

@@ -161,7 +161,7 @@ def judge(
     values = [value for of in each for value in of]
     status, reason, p = compare(clause.bound, values, family, more, rule.twice, clause.observable.independent)
     if status.against and clause.only_shows:
-        status, reason, p = Status.NOT_JUDGED, f"{reason}, and {clause.document} permits that as well", None
+        status, reason, p = Status.NOT_JUDGED, f"{reason}, which {clause.document} leaves open", None
     value = statistics.median(values)
     return found(
         status, reason, samples=len(values), value=value, interval=statistics.median_interval(values, CONFIDENCE), p=p,

@@ -11,8 +11,8 @@ from conformance.catalogue.deviation_record import HONEST
 
 DRAFT = {clause.id: clause for clause in clauses.first_for("bbrv3").clauses}
 FIRST = 3
-#: clauses that the play of the document itself does not keep: it paces no initial window, and so starts up later
-PLAYED_OTHERWISE = {"BBR01", "BBR522"}
+#: a clause that the play of the document itself does not keep: it paces no initial window
+PLAYED_OTHERWISE = {"BBR522"}
 #: what sources of real stacks say (their EVIDENCE.txt, and docs/bbr-draft.md of Linux), as deviations that clauses tell
 CAUSES = {
     "ngtcp2-1.11": {"deaf-to-ce", "each-lost-alone", "growth-each-ack", "losses-by-ack", "no-headroom"},

@@ -9,7 +9,7 @@ LATE = {"requests": [(0.0, 12_500), (3.9, 2_500_000)]}
 
 
 def test_a_large_body_shows_whether_start_up_was_over():
-    doubles = [*SLOW, (1.1, 0.2), (2.0, 0.2), (1.0, 2.0)]
+    doubles = [*SLOW, (1.1, 0.2), (2.6, 0.2), (1.0, 2.0)]
     keeps = [*SLOW, (0.6, 2.0), (0.75, 1.0)]
     assert permitted("BBR07", paced, doubles, **BULK) and not permitted("BBR02", paced, doubles, **BULK)
     assert permitted("BBR02", paced, keeps, **BULK) and not permitted("BBR07", paced, keeps, **BULK)
