@@ -257,12 +257,13 @@ class Store:
             return list(self._settled.values())
 
     def add(self, measurement: Measurement) -> None:
-        """Append one line. Raises UserError if it cannot be written, leaving what was there intact."""
-        schema.check("measurement", measurement.to_json(), f"measurement {measurement.trial.key}")
+        """Append one line. Raises UserError if it cannot be written or read again, leaving what was there intact."""
         line = dumps(measurement)
         if len(line) > lines.LONGEST:
             why = f"the line of trial {measurement.trial.key} has {len(line) / 1e6:g} MB"
             raise UserError(why, f"choose a shorter transfer: lines of up to {lines.LONGEST / 1e6:g} MB are read")
+        # A line that its readers refuse would make the whole file unreadable.
+        _parse(line, f"measurement {measurement.trial.key}", set())
         with self._lock:
             try:
                 lines.append(self.path, line)

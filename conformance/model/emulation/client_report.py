@@ -1,6 +1,7 @@
 """Read what a stack's programs print. It is untrusted text: a client's result line is read strictly."""
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,8 @@ _OF_CONNECTION = ("start_s", "handshake_s", "end_s", "early_data", "migration", 
 _IMPOSSIBLE = {"forbidden": "forbids migration", "no connection ID": "gives no connection ID to migrate with"}
 _MIGRATIONS = (None, "begun", "validated", "failed", *_IMPOSSIBLE)
 _EARLY_DATA = (None, "accepted", "refused")
+#: a reset's code; results keep it, so it has to be a text that their readers accept
+_CODE = re.compile(r"[ -~]{1,60}")
 #: how much of a program's output a message quotes
 _TAIL = 300
 
@@ -67,16 +70,16 @@ def _connections(report: Facts) -> list[Any]:
 def _is_connection(connection: Any) -> bool:
     """Return whether this is a connection's record (docs/contract.md)."""
     try:
-        start, *others, early_data, migration, resets = (connection[name] for name in _OF_CONNECTION)
+        start, handshake, end, early_data, migration, resets = (connection[name] for name in _OF_CONNECTION)
     except (KeyError, TypeError):
         return False
     return (
-        all(_is_number(time) for time in (start, *others))
-        and 0 <= start <= min(others)
+        all(_is_number(time) for time in (start, handshake, end))
+        and 0 <= start <= handshake <= end
         and early_data in _EARLY_DATA
         and migration in _MIGRATIONS
         and isinstance(resets, list)
-        and all(isinstance(code, str) for code in resets)
+        and all(isinstance(code, str) and _CODE.fullmatch(code) for code in resets)
     )
 
 

@@ -29,7 +29,8 @@ def test_connections_are_reported_as_they_went(early):
     [
         {"start_s": None}, {"start_s": -1}, {"handshake_s": 0.4}, {"end_s": 0.4}, {"end_s": "2"}, {"end_s": True},
         {"early_data": "yes"}, {"early_data": True}, {"migration": "done"}, {"migration": []}, {"resets": None},
-        {"resets": [1]},
+        {"handshake_s": 2.1}, {"resets": [1]}, {"resets": [""]}, {"resets": ["x" * 61]}, {"resets": ["\x1b[2J"]},
+        {"resets": ["\ud800"]}, {"resets": ["H3_NO_ERROR\n"]},
     ],
     ids=repr,
 )  # fmt: skip

@@ -305,6 +305,21 @@ def test_a_line_that_is_too_long_is_not_added(path, monkeypatch):
     assert path.read_bytes() == b""
 
 
+@pytest.mark.parametrize(
+    "bad",
+    [{"message": "half a character: \ud800"}, {"metrics": {"bytes": -1, "utilization": 0.5}}],
+    ids=repr,
+)
+def test_a_line_that_could_not_be_read_again_is_not_added(path, bad):
+    kept = store.Store(path)
+    kept.add(measurement(0.5, 1))
+    before = path.read_bytes()
+    with pytest.raises(UserError, match=r"measurement [0-9a-f]{16}: /"):
+        kept.add(dataclasses.replace(measurement(0.5, 2), **bad))
+    assert path.read_bytes() == before
+    assert len(store.Store(path).settled()) == 1
+
+
 def test_a_name_that_appears_twice_is_refused(path, tmp_path):
     store.Store(path).add(measurement(0.5, 1))
     path.write_text(path.read_text().replace('"outcome":"ok"', '"outcome":"error","outcome":"ok"'))
