@@ -4,15 +4,18 @@ import copy
 import json
 
 import pytest
+from helpers import NETWORK, facts, process, trial_at
 
 from conformance.catalogue import scenarios
 from conformance.lab import job
 from conformance.model.emulation import connection_facts, request_facts
+from conformance.model.emulation.facts import measurement
 from conformance.model.errors import UserError
 from conformance.model.networks.client_plan import Acknowledgements, ClientPlan, Connection, Windows
 from conformance.model.networks.flow_group import Flows, Request
 from conformance.model.networks.scenario import Scenario
 from conformance.model.networks.setting import Setting
+from conformance.model.trials.trial import Outcome
 from conformance.support import schema
 
 LINK = {
@@ -183,3 +186,22 @@ def test_the_scenarios_that_ship_tell_clients_all_that_the_contract_has():
     named = {name for plan in plans for name in plan.variables}
     assert named == {"CC_ACKS", "CC_MIGRATE_S", "CC_STOP_BYTES", "CC_WINDOWS", "CC_READ_BYTES_PER_S", "CC_IDLE_S"}
     assert any(plan.connection_lines for plan in plans)
+
+
+@pytest.mark.parametrize(
+    ("client", "outcome"),
+    [
+        ({}, Outcome.OK),
+        ({"client": {"connections": [{}]}}, Outcome.OK),
+        ({"client": {"migrate_s": 1}}, Outcome.UNSUPPORTED),
+    ],
+)
+@pytest.mark.parametrize("migration", ["forbidden", "no connection ID"])
+def test_only_a_client_that_is_to_migrate_can_say_that_it_may_not(client, outcome, migration):
+    planned = setting(bytes=1_000_000, **client)
+    listed = [connection(0, 1.5, migration=migration)]
+    line = json.dumps({"bytes": 1_000_000, "completion_s": 1.5, "handshake_s": 0.08, "connections": listed})
+    given = facts(network=planned.network, elapsed_s=1.5, client=process(0, line + "\n")) | {"detail": None}
+    given["groups"][0]["flows"][0]["arrived_bytes"] = 1_050_000
+    judged = measurement(trial_at(planned), given, NETWORK, {})
+    assert judged.outcome is outcome, judged.message
