@@ -220,10 +220,10 @@ def facts(size=12_500_000, network=None, splitters=(), **changes):
     }  # fmt: skip
     snmp = {"Tcp.OutSegs": 0, "Tcp.RetransSegs": 0}
     interfaces = {"client": {"eth0": counters}, "server": {"eth0": counters}}
-    before = {"interfaces": interfaces, "server": snmp, "client": snmp, "router": None}
+    before = {"interfaces": interfaces, "server": {**snmp, "Tcp.ActiveOpens": 0}, "client": snmp, "router": None}
     after = {
         "interfaces": {**interfaces, "client": {"eth0": {**counters, "rx_bytes": size + size // 20}}},
-        "server": {"Tcp.OutSegs": 9000, "Tcp.RetransSegs": 90},
+        "server": {"Tcp.OutSegs": 9000, "Tcp.RetransSegs": 90, "Tcp.ActiveOpens": 0},
         "client": snmp,
         "router": None,
     }

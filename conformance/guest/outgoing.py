@@ -1,4 +1,4 @@
-"""Count what nodes send, and how many TCP segments their kernels say that they sent."""
+"""Count what nodes send, and the TCP segments that their kernels say they sent, and the connections they opened."""
 
 from __future__ import annotations
 
@@ -33,8 +33,10 @@ class Outgoing:
 def _total(node: Node) -> SentSeen:
     # The interfaces come first: a segment is counted before its packet, so what is sent meanwhile has been explained.
     out = netns.interface_counters(node).values()
+    snmp = netns.snmp_counters(node, ("Tcp.OutSegs", "Tcp.RetransSegs", "Tcp.ActiveOpens"))
     return SentSeen(
         packets=sum(interface_counters.tx_packets for interface_counters in out),
         bytes=sum(interface_counters.tx_bytes for interface_counters in out),
-        segments=sum(netns.snmp_counters(node, ("Tcp.OutSegs", "Tcp.RetransSegs")).values()),
+        segments=snmp["Tcp.OutSegs"] + snmp["Tcp.RetransSegs"],
+        opened=snmp["Tcp.ActiveOpens"],
     )

@@ -266,11 +266,15 @@ class SplitterSeen:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SentSeen:
-    """The packets and bytes that left a node, headers included, and the TCP segments that its kernel says it sent."""
+    """The packets and bytes that left a node, headers included, and what its kernel says of its TCP.
+
+    `segments`: those that it sent. `opened`: how many connections it opened.
+    """
 
     packets: int
     bytes: int
     segments: int
+    opened: int
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

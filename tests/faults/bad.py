@@ -253,6 +253,27 @@ def fetch_beside():
     print(result(time.monotonic() - began))
 
 
+def call_back(connection, size):
+    """Send a hundredth of the body over the connection, and the rest with Reno over one to the client."""
+    connection.sendall(bytes(size // 100))
+    with socket.socket() as back:
+        back.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
+        back.connect((connection.getpeername()[0], elsewhere_port()))
+        back.sendall(bytes(size - size // 100))
+        back.recv(1)
+
+
+def fetch_when_called():
+    listener = socket.create_server(("", elsewhere_port()))
+    began = time.monotonic()
+    with connect() as connection:
+        connection.sendall(b"GET /%d HTTP/1.1\r\n\r\n" % size())
+        back, received = listener.accept()[0], 0
+        while received < size():
+            received += len((connection if received < size() // 100 else back).recv(1 << 16))
+    print(result(time.monotonic() - began))
+
+
 def end_half_way(status):
     def body(connection, size):
         connection.sendall(bytes(size // 2))

@@ -116,6 +116,7 @@ GROUPS = {
         "side-door": (ERROR, "nothing shows that it used cubic"),
         "four-connections": (ERROR, "the client of hostile opened 4 connections instead of one"),
         "beside": (ERROR, "the server of hostile sent beside its connection: "),
+        "calls-back": (ERROR, "the client of hostile accepted connections (1)"),
         # These cannot be seen from outside (docs/security.md).
         "other-bytes": (OK, None),
         "plain": (OK, None),
@@ -223,9 +224,11 @@ def test_who_spins_without_end_is_ended_by_the_clock_on_the_wall(bench):
 
 
 def test_bytes_beside_the_connection_are_an_error_in_a_scenario_too(bench):
-    asked = [network([{"name": "test", "bytes": sizes()[name]}], FIFO) for name in ("beside", "none")]
-    batches = [bench.trials("cubic", setting, [1]) for setting in asked]
-    beside, good = bench.place("cubic").room.run(bench.adapter, batches, threading.Event())
-    assert beside.outcome is ERROR
+    names = ("beside", "calls-back", "none")
+    settings = [network([{"name": "test", "bytes": sizes()[name]}], FIFO) for name in names]
+    batches = [bench.trials("cubic", setting, [1]) for setting in settings]
+    beside, back, good = bench.place("cubic").room.run(bench.adapter, batches, threading.Event())
+    assert (beside.outcome, back.outcome) == (ERROR, ERROR)
     assert beside.message.startswith("the server of hostile sent beside its connection: ")
+    assert back.message == "the server of hostile opened connections itself (1)"
     assert good.outcome is OK, good.message

@@ -1,7 +1,7 @@
-"""Check that the kernel's TCP explains what left a node.
+"""Check that the kernel's TCP explains what left a node, and that a server opened no connection.
 
-A stack may send a body by UDP beside its connection. These bytes cross the link like others, but the congestion control
-under test does not govern them.
+A stack may send a body by UDP beside its connection, or over a connection that its server opens to the client. These
+bytes cross the link like others, but the congestion control under test does not govern them.
 """
 
 from collections.abc import Mapping
@@ -25,8 +25,16 @@ def problem(sent: Mapping[str, int]) -> str | None:
     return f"sent beside its connection: {packets} packets with {size} bytes, but only {segments} TCP segments"
 
 
+def opened(sent: Mapping[str, int]) -> str | None:
+    """Return that a server opened connections, as the end of a sentence; None if it only accepted some.
+
+    Nobody looks at the congestion control of such a connection: its local port is not the server's.
+    """
+    return f"opened connections itself ({sent['opened']})" if sent["opened"] else None
+
+
 def sent(counters: Mapping[str, Any], node: str) -> dict[str, int]:
-    """Return what problem() needs of a node, from its counters before and after a transfer (guest/seen.py: Span)."""
+    """Return what the others need of a node, from its counters before and after a transfer (guest/seen.py: Span)."""
     after, before = (_total(counters[when]["interfaces"][node], counters[when][node]) for when in ("after", "before"))
     return {name: count - before[name] for name, count in after.items()}
 
@@ -36,4 +44,5 @@ def _total(interfaces: Mapping[str, Mapping[str, int]], snmp: Mapping[str, int])
         "packets": sum(counted["tx_packets"] for counted in interfaces.values()),
         "bytes": sum(counted["tx_bytes"] for counted in interfaces.values()),
         "segments": snmp["Tcp.OutSegs"] + snmp["Tcp.RetransSegs"],
+        "opened": snmp["Tcp.ActiveOpens"],
     }

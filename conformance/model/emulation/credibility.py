@@ -293,10 +293,11 @@ def _beside_connections(trial: Trial, groups: Sequence[Flows], facts: Facts) -> 
     if detail:
         sent = [beside.sent(detail["counters"], node) for node in ("server", *(["router"] if splitters else []))]
     several = len(groups) > 1
-    names = [f"the server of {trial.scheme.stack}" + (f" (group {group.name})" * several) for group in groups]
-    names += [f"the splitter at {splitter.node}" for splitter in splitters]
+    servers = [f"the server of {trial.scheme.stack}" + (f" (group {group.name})" * several) for group in groups]
+    names = [*servers, *(f"the splitter at {splitter.node}" for splitter in splitters)]
     for name, sent_by_it in zip(names, sent, strict=True):
-        if why := beside.problem(sent_by_it):
+        # A splitter's work is to open connections.
+        if why := beside.problem(sent_by_it) or (beside.opened(sent_by_it) if name in servers else None):
             yield TrialFault(f"{name} {why}")
 
 
@@ -393,10 +394,10 @@ def _several_connections(case: Case) -> TrialFault | None:
     # stack's own connections.
     if not case.detail or not case.detail["sampled"]["tcp_info"]:
         return None
-    opened = difference(case.detail, "client", "Tcp.ActiveOpens")
-    if opened is None or opened <= 1:
-        return None
-    return TrialFault(f"the client of {case.stack} opened {opened} connections instead of one")
+    opened, accepted = (difference(case.detail, "client", f"Tcp.{how}Opens") or 0 for how in ("Active", "Passive"))
+    if opened > 1:
+        return TrialFault(f"the client of {case.stack} opened {opened} connections instead of one")
+    return TrialFault(f"the client of {case.stack} accepted connections ({accepted})") if accepted else None
 
 
 #: The first check that finds a fault names the cause: later ones may fail because of it.

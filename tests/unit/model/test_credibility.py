@@ -138,6 +138,12 @@ def test_several_connections_are_not_one(opened, outcome):
     found = made(given)
     assert found.outcome is outcome
     assert outcome is Outcome.OK or "opened 4 connections" in found.message
+    # Nor is one that a server opens to its client: nobody looks at its algorithm.
+    given["detail"]["counters"]["after"]["client"] = {"Tcp.ActiveOpens": 8, "Tcp.PassiveOpens": 4}
+    given["detail"]["counters"]["before"]["client"] |= {"Tcp.PassiveOpens": 4}
+    assert made(given).outcome is Outcome.OK
+    given["detail"]["counters"]["after"]["client"]["Tcp.PassiveOpens"] = 5
+    assert "the client of linux-tcp accepted connections (1)" in made(given).message
     # The kernel counts no connections over UDP, and programs may have TCP connections of their own.
     given["detail"]["sampled"]["tcp_info"] = None
     assert made(given).outcome is Outcome.OK
@@ -151,7 +157,8 @@ def sending(packets, size, segments, again=0, node="server", **known):
         out = {"tx_packets": share * packets, "tx_bytes": share * size}
         counters["interfaces"] = {**counters["interfaces"], node: {"eth0": out}}
         names = ("Tcp.OutSegs", "Tcp.RetransSegs", "Tcp.ActiveOpens")
-        counters[node] = {name: share * n for name, n in zip(names, (segments, again, 1), strict=True)}
+        opened = int(node == "router")
+        counters[node] = {name: share * n for name, n in zip(names, (segments, again, opened), strict=True)}
     return given
 
 
@@ -188,6 +195,13 @@ def test_what_left_beside_the_connection_is_an_error(packets, size, segments):
     assert f"only {segments} TCP segments" in found.message
     # A stack in user space has no TCP of the kernel's.
     assert beside(sending(packets, size, segments), kernel_algorithm=None).outcome is Outcome.OK
+
+
+def test_a_server_opens_no_connection():
+    given = sending(8668, 13_117_143, 8650, 18)
+    given["detail"]["counters"]["after"]["server"]["Tcp.ActiveOpens"] = 3
+    assert "the server of linux-tcp opened connections itself (3)" in beside(given).message
+    assert beside(given, kernel_algorithm=None).outcome is Outcome.OK
 
 
 def test_a_proxy_sends_only_what_its_connections_do():

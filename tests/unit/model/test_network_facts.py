@@ -63,7 +63,7 @@ def facts():
     delays = {"p50": 11.0, "p95": 12.0, "p99": 13.0, "min": 9.99, "max": 14.0, "mean": 11.0}
     return {
         "changes": [], "captured": {}, "bond": None, "splitters": (),
-        "sent": [{"packets": 710, "bytes": 1_060_000, "segments": 707}],
+        "sent": [{"packets": 710, "bytes": 1_060_000, "segments": 707, "opened": 0}],
         "seed": 1, "virtual_s": 3.0, "detail": None, "elapsed_s": 2.0, "timed_out": False, "system_calls": 5,
         "groups": [
             {"algorithm": None, "server": process(None), "ready": True, "flows": [flow()]},
@@ -145,6 +145,7 @@ def test_without_a_queue_nothing_is_counted_and_nothing_is_zero():
         (("groups", 0, "flows", 0, "min_rtt_ms"), 12.0, "error", "had a round trip of 12 ms instead of 20"),
         (("groups", 0, "server"), process(1), "failed", "the server of linux-tcp died with status 1"),
         (("sent", 0, "segments"), 20, "error", "the server of linux-tcp sent beside its connection: 710"),
+        (("sent", 0, "opened"), 1, "error", "the server of linux-tcp opened connections itself (1)"),
         (("groups", 0, "server"), process(127), "failed", "ended with status 127 during the transfer"),
         (("groups", 0, "ready"), False, "error", "the server of linux-tcp was never ready"),
         (("groups", 1, "flows", 0, "congestion_control"), BBRV1, "unsupported", "group other: bbrv3 was asked for"),
