@@ -39,7 +39,8 @@ def _mount_function() -> Callable[..., None]:
 
 def set_up_filesystem() -> None:
     mount = _mount_function()
-    mount("proc", "/proc")
+    # The arguments of the suite's programs hold the trial's seed, and a node's folder its counters.
+    mount("proc", "/proc", "hidepid=2")
     mount("sysfs", "/sys")
     mount("devtmpfs", "/dev")
     for directory in ("/dev/pts", "/dev/shm"):

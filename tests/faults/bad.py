@@ -323,8 +323,10 @@ def read_the_job():
 
 def attack():
     """Try what the user `nobody` may not do to other processes, to the network and to the kernel."""
-    others = [int(p.name) for p in pathlib.Path("/proc").glob("[0-9]*")]
-    others = [pid for pid in others if pid not in (os.getpid(), server_pid())]
+    known = {int(p.name) for pid in (os.getpid(), server_pid()) for p in pathlib.Path(f"/proc/{pid}/task").iterdir()}
+    listed = {int(p.name) for p in pathlib.Path("/proc").glob("[0-9]*")} - known
+    # No process of others is listed, but each has a number.
+    others = set(range(1, os.getpid() + 200)) - known
 
     def namespaces():
         for pid in others:
@@ -337,6 +339,9 @@ def attack():
     def libc(name, *arguments):
         if getattr(LIBC, name)(*arguments) != 0:
             raise OSError
+
+    def refused():
+        raise OSError
 
     def each(function, *arguments):
         done = 0
@@ -357,6 +362,9 @@ def attack():
         "traced": lambda: each(lambda pid: libc("ptrace", 16, pid, 0, 0)),
         "reniced": lambda: each(lambda pid: os.setpriority(os.PRIO_PROCESS, pid, 19)),
         "limited": lambda: each(lambda pid: resource.prlimit(pid, resource.RLIMIT_CPU, (1, 1))),
+        "saw others": lambda: listed or refused(),
+        "read the arguments of": lambda: each(lambda pid: open(f"/proc/{pid}/cmdline", "rb")),
+        "read the counters of": lambda: each(lambda pid: open(f"/proc/{pid}/net/dev", "rb")),
         "read memory of": lambda: each(lambda pid: open(f"/proc/{pid}/mem", "rb")),
         "became real-time": lambda: os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50)),
         "became root": lambda: os.setuid(0),
