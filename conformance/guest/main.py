@@ -129,6 +129,10 @@ def _set_up(stage: Stage) -> protocol.NetworkUp | protocol.Unsupported:
     job, net, network = stage.job, stage.net, stage.job.network
     with open("/proc/sys/net/ipv4/tcp_mem", "w") as f:
         f.write(f"{_TCP_PAGES} {_TCP_PAGES} {_TCP_PAGES}")
+    if not (job.server.rootfs or job.client.rootfs):
+        # In a user namespace, nobody may mount a tmpfs without bounds. Only images need one; some kernels have none.
+        with contextlib.suppress(FileNotFoundError), open("/proc/sys/user/max_user_namespaces", "w") as f:
+            f.write("0")
     sysctls: dict[str, dict[str, str | None]] = {}
     of_all = netns.set_sysctls(None, {name: value for name, value in job.sysctls.items() if name in _OF_ALL})
     of_each = {name: value for name, value in job.sysctls.items() if name not in _OF_ALL}

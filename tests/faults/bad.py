@@ -375,6 +375,7 @@ def attack():
         "set a sysctl": lambda: pathlib.Path("/proc/sys/net/ipv4/tcp_congestion_control").write_text("reno"),
         "set a queue": lambda: command("/usr/sbin/tc", "qdisc", "replace", "dev", "client-eth0", "root", "netem"),
         "sniffed": lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW).close(),
+        "made a user namespace": lambda: libc("unshare", 0x10000000),
         "mounted": lambda: libc("mount", b"none", b"/mnt", b"tmpfs", 0, None),
         "unmounted": lambda: libc("umount2", b"/tmp", 2),
         "rebooted": lambda: libc("reboot", 0x1234567),
