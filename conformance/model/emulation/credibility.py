@@ -208,10 +208,22 @@ def _link_problems(network: Network, facts: Facts) -> Iterator[str]:
     yield from scheduled.change_problems(facts)
     if network.bond is not None and facts["bond"] is not None:
         yield from bonded.problems(network.bond, network.links, facts["bond"])
-    yield from splitting.problems(network, facts["splitters"], [len(of["flows"]) for of in facts["groups"]])
+    connected = [sum(_connected(flow, facts["detail"]) for flow in of["flows"]) for of in facts["groups"]]
+    yield from splitting.problems(network, facts["splitters"], connected)
     yield from moves.problems(network, facts)
     for group, of in zip(network.flows, facts["groups"], strict=True):
         yield from _too_early(network, group, of, facts["elapsed_s"])
+
+
+def _connected(flow: Facts, detail: Facts | None) -> bool:
+    """Return whether a flow must have had a connection: it is the kernel's, or its client was served.
+
+    A client that ended before it connected failed, and so says nothing about splitters.
+    """
+    if flow["client"] is None or (flow["complete"] and flow["client"]["exit_status"] == 0):
+        return True
+    arrived: int = crossed_bytes(detail) if detail else flow["arrived_bytes"] or 0
+    return arrived >= _HANDSHAKE_BYTES
 
 
 def _direction_problems(network: Network, link: Link, way: str, shown: Facts, facts: Facts) -> Iterator[str]:

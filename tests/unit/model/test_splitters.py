@@ -1,12 +1,15 @@
 """Splitters in a scenario: which flows cross which, what a section is, and what is refused."""
 
 import pytest
+from helpers import NETWORK, facts, process, trial_at
 
 from conformance.catalogue import scenarios
 from conformance.model.emulation import splitting
+from conformance.model.emulation.facts import measurement
 from conformance.model.errors import UserError
 from conformance.model.networks.place import Point
 from conformance.model.networks.setting import Setting
+from conformance.model.trials.trial import Outcome
 from conformance.support import schema
 
 WAY = {"rate_mbps": 10, "delay_ms": 5, "queue": {"kind": "bfifo", "size": 1}}
@@ -139,3 +142,21 @@ def test_connections_that_pass_a_splitter_by_are_found():
     assert problem == "1 flows cross the splitter at c, but it split only 0 connections"
     (problem,) = splitting.problems(network, [seen("b", 1, refused=1), seen("c", 1)], [1, 1])
     assert problem == "the splitter at b refused 1 connections"
+
+
+@pytest.mark.parametrize(
+    ("client", "arrived_bytes", "outcome", "words"),
+    [
+        (process(1, "", "no such file"), 0, Outcome.FAILED, "ended with status 1: no such file"),
+        (process(1, "", "cut short"), 500_000, Outcome.ERROR, "calibration: 1 flows cross the splitter at c, but it"),
+        (process(0), 1_100_000, Outcome.ERROR, "calibration: 1 flows cross the splitter at c, but it"),
+    ],
+)
+def test_a_client_that_dies_before_it_connects_failed(client, arrived_bytes, outcome, words):
+    asked = setting(flows=[{"name": "test", "bytes": 1_000_000}])
+    none = [seen("b", 0), seen("c", 0)]
+    given = facts(network=asked.network, client=client, elapsed_s=1.5, splitters=none) | {"detail": None}
+    given["groups"][0]["flows"][0]["arrived_bytes"] = arrived_bytes
+    judged = measurement(trial_at(asked), given, NETWORK, {})
+    assert judged.outcome is outcome
+    assert words in judged.message
