@@ -233,7 +233,10 @@ def _direction_problems(network: Network, link: Link, way: str, shown: Facts, fa
     problems = [*shaping.problems(last, shown["qdiscs"], network.held(link, way))]
     problems += _beyond_rate(link.direction(way), changes, shown)
     counts = scheduled.behind_changes(facts, network.links.index(link), WAYS.index(way))
-    problems += scheduled.problems(link.direction(way), changes, shown, counts, facts["elapsed_s"], network.offload)
+    starts_s = [flow["start_s"] for of in facts["groups"] if of["server"] for flow in of["flows"]]
+    problems += scheduled.problems(
+        link.direction(way), changes, shown, counts, facts["elapsed_s"], network.offload, starts_s
+    )
     if shown["hop"] is not None:
         impaired = [c.direction.impairments for c in changes if c.direction.impairments != c.before.impairments]
         problems += impairing.problems([link.direction(way).impairments, *impaired], shown["hop"])

@@ -26,6 +26,9 @@ _OFF_NS = 12_500
 #: A queue's rate is checked between two samples, a tenth of a second apart, if more stood in the queue than leaves in
 #: that time: permissible error of the rate, and the bytes of a frame and of a super-packet.
 _RATE_SLACK, _FRAME_BYTES, _SUPER_BYTES = 0.02, 1514, 65_536
+#: A sample is due in the same loop that starts clients, which takes 0.2 ms for each, but is stamped with the time when
+#: it was due. So one that is due from this much before to this much after a start, in s, may be late.
+_BEFORE_START_S, _AFTER_START_S = 0.001, 0.01
 #: how late a change may be, in ns: of many changes at one time, each costs a microsecond
 _MOST_LATE_NS = 50_000
 #: queues that drop packets only on arrival, and count each once
@@ -81,11 +84,12 @@ def problems(
     counted: Sequence[Facts],
     elapsed_s: float,
     offload: bool,
+    starts_s: Sequence[float] = (),
 ) -> Iterator[str]:
     """Yield sentences about what a direction did that was not requested.
 
     `counted`: what the guest reports after each of its changes (seen.CountsSeen), with at_ns. `shown`: what tc and
-    samples of its queue show (DirectionSeen).
+    samples of its queue show (DirectionSeen). `starts_s`: when clients were started.
     """
     after = {change.at_ns: change.direction for change in changes}
     for counts in counted:
@@ -94,7 +98,7 @@ def problems(
             yield from (f"{why} from {at_s:g} s on" for why in _in_force(after[counts["at_ns"]], counts))
     if _counts_losses(direction):
         yield from _losses(direction, after, [*map(_counted, counted), _last(shown, elapsed_s)], offload)
-    yield from _rates(direction, changes, shown, offload)
+    yield from _rates(direction, changes, shown, offload, starts_s)
 
 
 def _in_force(requested: Direction, counts: Facts) -> Iterator[str]:
@@ -179,7 +183,9 @@ def _losses(
 # --- rates
 
 
-def _rates(direction: Direction, changes: Sequence[Change], shown: Facts, offload: bool) -> Iterator[str]:
+def _rates(
+    direction: Direction, changes: Sequence[Change], shown: Facts, offload: bool, starts_s: Sequence[float]
+) -> Iterator[str]:
     """Yield intervals between samples in which a queue that was never empty let out less than the rate in force."""
     if direction.rate_mbps is None or direction.limiter == "netem" or not direction.queue:
         return
@@ -195,6 +201,8 @@ def _rates(direction: Direction, changes: Sequence[Change], shown: Facts, offloa
     edges = [change.at_ns / 1e9 for change in changes]
     for (from_s, standing, out, dropped), (to_s, _, out_then, dropped_then) in itertools.pairwise(rows):
         if any(from_s <= edge <= to_s for edge in edges):
+            continue
+        if any(-_BEFORE_START_S <= at_s - start_s <= _AFTER_START_S for at_s in (from_s, to_s) for start_s in starts_s):
             continue
         rate = next(
             (change.direction.rate_mbps for change in reversed(changes) if change.at_ns / 1e9 < from_s),

@@ -162,3 +162,14 @@ def test_a_kernel_that_counted_nothing_says_nothing():
     unknown = {**BEGIN, "out_packets": None}
     assert list(problems(ACKS, OUTAGE, shown(2000, dropped=9), [unknown], 20, False)) == []
     assert scheduled._last({"qdiscs": []}, 1) is None
+
+
+@pytest.mark.parametrize(
+    ("starts_s", "is_late"),
+    [([], False), ([0.2], True), ([0.2005], True), ([0.193], True), ([0.3002], True), ([0.18], False), ([0.21], False)],
+)
+def test_a_sample_may_be_late_where_clients_start(starts_s, is_late):
+    """As 32 clients started at 5 s, the sample of 5 s was taken 7 ms late."""
+    seen = shown(900, queue_dropped=0, **looks(125_000, 134_000, 116_000, 125_000))
+    why = "only 116000 bytes left a full queue from 0.2 to 0.3 s, at 10 Mbit/s"
+    assert list(problems(DATA, [], seen, [], 20, False, starts_s)) == ([] if is_late else [why])
