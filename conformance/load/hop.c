@@ -208,6 +208,21 @@ static bool lost_again(uint64_t flow, uint32_t sequence)
     return false;
 }
 
+/* Remember a segment that was lost, so that its next retransmissions are lost, too. */
+static void remember(struct lost segment)
+{
+    size_t i = 0;
+    while (i < lost_count && lost[i].left > 0)
+        i++;
+    if (i == MOST_LOST) {
+        errno = ENOBUFS;
+        fail("too many segments are to be lost again");
+    }
+    lost[i] = segment;
+    if (i == lost_count)
+        lost_count++;
+}
+
 static void follow_rules(int64_t at_ns)
 {
     while (rule_at + 1 < rule_count && rules[rule_at + 1].at_ns <= at_ns) {
@@ -279,8 +294,8 @@ static void came(struct packet *packet, int64_t at_ns)
     } else if (chosen(&lose_seen, bytes, rule->lose_least, rule->lose_first, rule->lose_count, rule->lose_every,
                       rule->lose_of)) {
         tally.chosen++;
-        if (segment && rule->lose_again && lost_count < MOST_LOST)
-            lost[lost_count++] = (struct lost){packet->flow, sequence, rule->lose_again};
+        if (segment && rule->lose_again)
+            remember((struct lost){packet->flow, sequence, rule->lose_again});
     } else if (segment && lost_count && lost_again(packet->flow, sequence)) {
         tally.again++;
     } else if (rule->enter_ppb && happens(draw_loss, bad ? rule->bad_ppb : rule->between_ppb)) {

@@ -155,6 +155,18 @@ def test_a_segment_and_so_many_of_its_retransmissions_are_lost(simulate, again):
     assert indexes(simulate({"lose": {"first": 2, "again": again}}, packets)) == [0, *range(2 + again, 9)]
 
 
+def test_any_number_of_segments_is_lost_again(simulate):
+    packets = [(at, 1500, at // 2 * 1448) for at in range(20_000)]
+    assert indexes(simulate({"lose": {"first": 1, "every": 2, "again": 1}}, packets)) == []
+
+
+def test_too_many_segments_that_wait_to_be_lost_again_are_an_error(simulate):
+    packets = [(at, 1500, at * 1448) for at in range(4097)]
+    assert simulate({"lose": {"first": 1, "count": 4096, "again": 1}}, packets)
+    with pytest.raises(AssertionError, match="too many segments are to be lost again"):
+        simulate({"lose": {"first": 1, "count": 4097, "again": 1}}, packets)
+
+
 def test_packets_are_counted_from_when_it_comes_into_force(simulate):
     asked = {0: {}, 5 * GAP_NS: {"lose": {"first": 1, "count": 2}}, 10 * GAP_NS: {"lose": {"first": 1}}}
     assert indexes(simulate(asked, train(15))) == [0, 1, 2, 3, 4, 7, 8, 9, 11, 12, 13, 14]
