@@ -1,16 +1,19 @@
 """Remember calibrations in the user's cache, one file each, as they are deterministic and need no second measurement.
 
-What the probe packets of a calibration see depends on the kernel, on the suite's own code (by its lab version), and on
-the link that they cross, but on no host, stack or algorithm. The file's name is a digest of all that.
+What the probe packets of a calibration see depends on the kernel, on the suite's own code (by its lab version), on `tc`
+and on the link that they cross, but on no host, stack or algorithm. The file's name is a digest of all that.
 """
 
 import contextlib
 import dataclasses
+import functools
 import pathlib
+import shutil
 
 from conformance.guest import protocol, wire
 from conformance.guest.network_job import CellJob
 from conformance.guest.seen import LinkSeen
+from conformance.lab import manifest
 from conformance.model import digest as digests
 from conformance.model.emulation import calibration
 from conformance.model.errors import UserError
@@ -61,6 +64,14 @@ def _place(trial: Trial, cell: CellJob, probing: protocol.Probing) -> pathlib.Pa
         "probing": wire.to_json(probing),
         "links": wire.to_json(cell.calibrate),
         "tc": wire.to_json(cell.tc),
+        "tc_program": _tc_digest(),
     }
     digest = digests.of_value(depends_on)
     return folder() / digest[:2] / f"{digest}.json"
+
+
+@functools.cache
+def _tc_digest() -> str | None:
+    """Return the digest of the guests' `tc`, whose versions round delays differently; None if there is none."""
+    program = shutil.which("tc", path=manifest.GUEST_PATH)
+    return digests.of_bytes(pathlib.Path(program).read_bytes()) if program else None

@@ -8,7 +8,7 @@ from helpers import changed, setting, trial
 from test_reader import BATCHES, CELLS, KERNELS_OWN, STORY, link_of
 
 from conformance.guest import protocol, wire
-from conformance.lab import calibrations, job
+from conformance.lab import calibrations, job, manifest
 from conformance.lab.reader import Reader
 from conformance.model.networks.place import Cell
 from conformance.model.trials.trial import Outcome
@@ -60,6 +60,19 @@ def test_seed_algorithm_stack_hosts_and_length_do_not_matter(same):
 def test_what_a_calibration_depends_on_makes_it_another(unlike):
     calibrations.remember(*about(trial()), GOOD)
     assert calibrations.recall(*about(unlike)) is None
+
+
+def test_another_tc_makes_it_another(monkeypatch, tmp_path):
+    """Versions of tc round delays differently (docs/virtual-time.md)."""
+    calibrations.remember(*about(trial()), GOOD)
+    (tmp_path / "tc").write_text("#!/bin/sh")
+    (tmp_path / "tc").chmod(0o755)
+    with monkeypatch.context() as patch:
+        patch.setattr(manifest, "GUEST_PATH", str(tmp_path))
+        calibrations._tc_digest.cache_clear()
+        assert calibrations.recall(*about(trial())) is None
+    calibrations._tc_digest.cache_clear()
+    assert calibrations.recall(*about(trial())) == GOOD
 
 
 def test_other_probes_make_it_another():
