@@ -293,7 +293,7 @@ def entry(
     rests_on = tuple(zone.carried(given, factor))
     low, high = interval(rests_on, metric, margin)
     permitted = Interval(low=low, high=high, bases=rests_on, margin=margin)
-    tells = counts_all or not permitted.basis.values or tells_enough(permitted, metric, bool(said))
+    tells = counts_all or tells_enough(permitted, metric, bool(said))
     counted = tells and margin.relative <= power.MUST_TELL
     return {
         **({"point": place.to_json()} if not isinstance(place, Cell) else place.to_json()),
@@ -301,19 +301,13 @@ def entry(
         "high": high,
         **({} if counted else {"counted": False}),
         **({"small_packets": said[1]} if said and said[1] != 1.0 else {}),
-        "bases": [_basis(basis) for basis in given],
+        "bases": [{"reference": basis.reference, "values": list(basis.values)} for basis in given],
     }
 
 
 def _factor(transport: Mapping[str, Mapping[str, Any]], place: Point, metric: str) -> float:
     factor: float = transport.get(zone.kind_of(place, metric), {}).get("factor", 1.0)
     return factor
-
-
-def _basis(basis: Basis) -> dict[str, Any]:
-    if basis.values:
-        return {"reference": basis.reference, "values": list(basis.values)}
-    return {name: getattr(basis, name) for name in ("reference", "n", "median", "min", "max")}
 
 
 def tells_enough(permitted: Interval, metric: str, documented: bool) -> bool:

@@ -133,8 +133,6 @@ def _check_bases(
         says = f"other values follow from {named} here" if wanted else "no document says anything here"
         raise UserError(f"{pointer}/bases: {says}", "derive the zone again")
     for at, basis in enumerate(measured):
-        if not basis.min <= basis.median <= basis.max:
-            raise UserError(f"{pointer}/bases/{at}/median: {basis.median:g} is not between its minimum and maximum")
         trials = zone.references[basis.reference]["trials"]
         if basis.n > trials:
             raise UserError(f"{pointer}/bases/{at}: {basis.n} trials, but its reference has {trials} per cell")
@@ -146,9 +144,7 @@ def _check_bases(
             f"{pointer}/counted: it is counted with {permitted.margin.words}; above {100 * MUST_TELL:.0f} %, it cannot"
             " tell enough", "derive the zone again",
         )  # fmt: skip
-    if permitted.basis.values and permitted.counted != derive.tells_enough(
-        permitted, zone.metric, documented is not None
-    ):
+    if permitted.counted != derive.tells_enough(permitted, zone.metric, documented is not None):
         shift, does = f"{MUST_TELL:.0%}", "is" if permitted.counted else "is not"
         can = "cannot" if permitted.counted else "can"
         raise UserError(
@@ -201,7 +197,7 @@ def format_file(path: pathlib.Path | str, write: bool) -> bool:
     document = schema.ordered("zone", given)
     entries = document["points"] if "points" in document else document["cells"]
     entries.sort(key=lambda entry: zones.place_of(entry))
-    for basis in (basis for entry in entries for basis in entry["bases"] if "values" in basis):
+    for basis in (basis for entry in entries for basis in entry["bases"]):
         basis["values"].sort()
     wanted = derive.dumps(document)
     same = path.read_bytes() == wanted.encode()

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from conformance.catalogue import documents
 from conformance.model.judging import zone as zones
-from conformance.model.judging.zone import Basis, Zone
+from conformance.model.judging.zone import Zone
 from conformance.model.networks.setting import Setting
 from conformance.model.studies.claims import Seen
 from conformance.model.studies.outcome import References
@@ -37,11 +37,4 @@ def _at(setting: Setting, judging: Iterable[Zone]) -> Iterator[tuple[str, Seen]]
     place = setting.point
     for zone in judging:
         if zones.judges(zone, setting, place):
-            yield zone.metric, _seen(zone.intervals[place].basis)
-
-
-def _seen(basis: Basis) -> Seen:
-    """Return what a reference's trials show; if only their range is known, that is the interval."""
-    if basis.values:
-        return Seen.of(basis.values)
-    return Seen(median=basis.median, low=basis.min, high=basis.max, n=basis.n)
+            yield zone.metric, Seen.of(zone.intervals[place].basis.values)

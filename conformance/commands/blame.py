@@ -21,7 +21,7 @@ from conformance.model.diagnosis.blame import Blame, FlowTraits, NotAttributed, 
 from conformance.model.diagnosis.feature_table import FEW, is_bbr
 from conformance.model.diagnosis.flow import Flow
 from conformance.model.errors import UserError
-from conformance.model.judging.zone import Basis, Zone
+from conformance.model.judging.zone import Zone
 from conformance.model.networks.place import CellPath, Point
 from conformance.model.networks.setting import Setting
 from conformance.support.notes import Notes
@@ -60,7 +60,7 @@ class Violation:
             return "neither a split path nor a cell's flow beside a rival is examined"
         if not all(value > 0 for value in self.values):
             return "nothing was transferred"
-        if not all(value > 0 for value in _values(self.zone.intervals[self.place].basis)):
+        if not all(value > 0 for value in self.zone.intervals[self.place].basis.values):
             return "the reference transferred nothing"
         try:
             job.captures_mb(self.setting, "heads", trace.flow_of(self.setting, None))
@@ -183,7 +183,7 @@ def _blame(
     """Return what a violation is due to; `recorded` are the reference's traits if it was not traced."""
     permitted = violation.zone.intervals[violation.place]
     basis = permitted.basis
-    values = {_STACK: violation.values, _REFERENCE: _values(basis)}
+    values = {_STACK: violation.values, _REFERENCE: basis.values}
     sides = {}
     for who in (_STACK, _REFERENCE):
         here = traced.get(f"{who} {violation.zone.algorithm} {violation.guest}")
@@ -199,10 +199,6 @@ def _blame(
         sides[who] = Side(values=values[who], sightings=sightings, responses=responses)
     bounds = (permitted.low, permitted.high)
     return blame_model.blame(violation.zone.algorithm, violation.zone.metric, sides[_STACK], sides[_REFERENCE], bounds)
-
-
-def _values(basis: Basis) -> Sequence[float]:
-    return basis.values or (basis.median,)
 
 
 def _flows(traced: tracing.Traced | None, cell: str) -> list[Flow]:

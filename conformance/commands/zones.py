@@ -443,20 +443,10 @@ class Power(Result):
 
 
 def compute_power(named: Sequence[str], trials: int = power.TRIALS, questions: int = power.QUESTIONS) -> Power:
-    """Compute the power of the `named` zones (files or ids), or of all that ship if none is named. Raises UserError.
-
-    A zone that does not hold its reference's trials is left out, as its power cannot be computed; if it was named, a
-    UserError is raised.
-    """
-    powers = []
-    for path in map(lint.find, named) if named else documents.zone_files("*"):
-        zone = documents.zone(path)
-        if all(permitted.basis.values for permitted in zone.intervals.values()):
-            powers.append(_of(zone, trials, questions))
-        elif named:
-            why = f"{path}: the zone does not contain its reference's trials"
-            raise UserError(why, "measure the reference and derive the zone again")
-    return Power(zones=tuple(powers), trials=trials, questions=questions)
+    """Compute the power of the `named` zones (files or ids), or of all that ship if none is named. Raises UserError."""
+    files = map(lint.find, named) if named else documents.zone_files("*")
+    powers = tuple(_of(documents.zone(path), trials, questions) for path in files)
+    return Power(zones=powers, trials=trials, questions=questions)
 
 
 def _of(zone: Zone, trials: int, questions: int) -> ZonePower:

@@ -16,8 +16,7 @@ def above(values: Sequence[float], permitted: Interval) -> float:
     """Return the chance that a basis, moved up by the margin, would rank so high: the greatest over the bases.
 
     It is doubled: the chance of being so far outside on either side. If only the range of a basis is known, the given
-    values beyond that whole range are counted. A bound that comes from a formula or a published figure, not from
-    values, is taken as a bound on the median only.
+    values beyond that whole range are counted.
     """
     return min(1.0, 2 * max(_of_basis(basis, values, permitted) for basis in permitted.bases))
 
@@ -26,10 +25,8 @@ def _of_basis(basis: Basis, values: Sequence[float], permitted: Interval) -> flo
     n = len(values)
     if basis.values:
         return statistics.rank_sum_p(values, [permitted.margin.above(value) for value in basis.values])
-    if basis.n:
-        most = permitted.margin.above(basis.max)
-        return statistics.exceedance_p(n, sum(value > most for value in values), basis.n)
-    return statistics.sign_test_p(n, sum(value > permitted.high for value in values))
+    most = permitted.margin.above(basis.max)
+    return statistics.exceedance_p(n, sum(value > most for value in values), basis.n)
 
 
 def _mirrored(permitted: Interval) -> Interval:

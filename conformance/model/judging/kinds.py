@@ -186,7 +186,7 @@ class Amount(KindRule):
         return dataclasses.replace(permitted, low=low, high=high, bases=bases, counted=self.judgeable)
 
     def _basis(self, name: str) -> Basis | None:
-        """Return one basis of all cells; None if it is not a basis of each, or only its range is known."""
+        """Return one basis of all cells; None if it is not a basis of each."""
         rows: list[_Row] = []
         for cell in self.cells:
             permitted = self.zone.intervals[cell]

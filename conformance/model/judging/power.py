@@ -65,15 +65,10 @@ class Told:
 
 @functools.lru_cache(maxsize=4096)
 def told(permitted: Interval, metric: str, n: int, level: float) -> Told:
-    """Return what `n` trials in a cell tell if a violation needs a p-value of at most `level`.
-
-    Raises ValueError if the reference has no values.
-    """
+    """Return what `n` trials in a cell tell if a violation needs a p-value of at most `level`."""
     import numpy as np
 
     reference, margin = permitted.basis, permitted.margin
-    if not reference.values:
-        raise ValueError("only a zone that ships its reference's trials says what it tells")
     drawn = np.random.default_rng(_SEED).choice(np.array(reference.values), size=(_DRAWS, n))
     of = METRICS[metric]
     median = reference.median
@@ -118,12 +113,6 @@ def _found(rows: "Rows", permitted: Interval, level: float, up: bool) -> float:
     ordered = np.sort(rows, axis=1)
     outside = ordered[:, rank - 1] > permitted.high if up else ordered[:, n - rank] < permitted.low
     for basis in permitted.bases:
-        if not basis.values:
-            beyond = permitted.margin.above(basis.max) if up else permitted.margin.below(basis.min)
-            count = (rows > beyond).sum(axis=1) if up else (rows < beyond).sum(axis=1)
-            needed = _count_needed(n, basis.n, level)
-            outside &= count >= needed
-            continue
         shifted = np.array([(permitted.margin.above if up else permitted.margin.below)(v) for v in basis.values])
         wins = np.searchsorted(shifted, rows, side="left") + np.searchsorted(shifted, rows, side="right")
         statistic = wins.sum(axis=1) / 2 if up else n * len(shifted) - wins.sum(axis=1) / 2
@@ -136,10 +125,3 @@ def _interval_rank(n: int) -> int | None:
     """Return k such that the median's interval reaches from the k-th smallest value to the k-th largest."""
     low, _ = statistics.median_interval(range(1, n + 1))
     return None if math.isinf(low) else int(low)
-
-
-@functools.cache
-def _count_needed(n: int, reference_n: int, level: float) -> float:
-    """Return how many of n trials must be beyond the whole range of a basis, if only its range is known."""
-    fits = (k for k in range(n + 1) if reference_n and statistics.exceedance_p(n, k, reference_n) <= level / 2)
-    return next(fits, math.inf)

@@ -348,8 +348,7 @@ def fewest(permitted: Interval, family: int, least: int = 1) -> int:
     # If all of so many trials lie beyond all values of every basis, it violates: no verdict has a smaller p.
 
     def least_chance(n: int) -> float:
-        chances = (statistics.exceedance_p(n, n, basis.n) if basis.n else 0.5**n for basis in permitted.bases)
-        return min(1.0, 2 * max(chances))
+        return min(1.0, 2 * max(statistics.exceedance_p(n, n, basis.n) for basis in permitted.bases))
 
     known = (n for n in itertools.count(least) if 1 - 2 / 2**n >= CONFIDENCE)  # by the median's widest interval
     return next(n for n in known if least_chance(n) <= level(family))

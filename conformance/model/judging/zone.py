@@ -25,7 +25,6 @@ from conformance.model.networks.setting import Setting
 REFERENCE_PACKET_BYTES = 1448
 #: payload of QUIC's smallest datagrams (RFC 9000, section 14), for which zones say how much less a document promises
 SMALL_PACKET_BYTES = 1200
-_DERIVE_ANEW = "derive the zone again with `conformance zones derive`"
 #: payloads, in bytes, between which an interval is scaled: from somewhat below QUIC's smallest datagrams (RFC 9000,
 #: section 14) to full ones
 _LEAST_PACKET_BYTES, _MOST_PACKET_BYTES = 1150, 1472
@@ -35,8 +34,7 @@ _LEAST_PACKET_BYTES, _MOST_PACKET_BYTES = 1150, 1472
 class Basis:
     """One witness: `n` values of the metric. `reference` names it among the zone's references.
 
-    `values` are all of them, in order; it is empty if only their range is known, as in zones from before version 2 and
-    in predictions from other cells. `n` is 0 if a bound was not drawn from values at all.
+    `values` are all of them, in order; it is empty if only their range is known, as in predictions from other cells.
     """
 
     reference: str
@@ -320,7 +318,7 @@ def interval_from_json(
     within: str = "",
     factor: float = 1.0,
 ) -> Interval:
-    """Return the Interval of an entry with low, high and basis or bases. Raises UserError.
+    """Return the Interval of an entry with low, high and bases. Raises UserError.
 
     `within`: the end of an error message, which says where the entry stands. `factor`: by what the first basis, the
     kernel's, is multiplied.
@@ -328,8 +326,7 @@ def interval_from_json(
     low, high = entry["low"], entry["high"]
     if not low <= high:
         raise UserError(f"{pointer}: low {low:g} is above high {high:g}{within}")
-    # Entries of earlier formats have one basis.
-    bases = carried([basis_from_json(basis) for basis in entry.get("bases") or [entry["basis"]]], factor)
+    bases = carried([Basis.of(basis["reference"], basis["values"]) for basis in entry["bases"]], factor)
     for basis in bases:
         if basis.reference not in references:
             raise UserError(f"{pointer}: reference {basis.reference!r} is not among /references{within}")
@@ -345,13 +342,6 @@ def carried(bases: Sequence[Basis], factor: float) -> list[Basis]:
     """Return bases with the first, the kernel's, multiplied by what QUIC has beside TCP."""
     kernel, *others = bases
     return [kernel if factor == 1.0 else kernel.scaled(factor), *others]
-
-
-def basis_from_json(entry: Mapping[str, Any]) -> Basis:
-    """Return the Basis of an entry in a document that satisfies the schema."""
-    if "values" in entry:
-        return Basis.of(entry["reference"], entry["values"])
-    return Basis(**{name: entry[name] for name in ("reference", "n", "median", "min", "max")})
 
 
 def from_json(document: Mapping[str, Any], where: object) -> Zone:
@@ -373,8 +363,6 @@ def from_json(document: Mapping[str, Any], where: object) -> Zone:
         kind = kind_of(place, document["metric"])
         factor = document.get("transport", {}).get(kind, {}).get("factor", 1.0)
         intervals[place] = interval_from_json(entry, document["references"], margin, pointer, within, factor)
-        if document.get("by_kind") and not intervals[place].basis.values:
-            raise UserError(f"{pointer}: a zone of kinds needs the values of its first basis{within}", _DERIVE_ANEW)
         if kind in document.get("shown", ()):
             intervals[place] = dataclasses.replace(intervals[place], counted=False)
         if "digest" in entry:
@@ -382,7 +370,8 @@ def from_json(document: Mapping[str, Any], where: object) -> Zone:
         if metrics.METRICS[document["metric"]].against is not None:
             if "own_kind" not in entry:
                 raise UserError(
-                    f"{pointer}: own_kind is missing{within}, and {document['metric']} needs it", _DERIVE_ANEW
+                    f"{pointer}: own_kind is missing{within}, and {document['metric']} needs it",
+                    "derive the zone again with `conformance zones derive`",
                 )
             own_kind[place] = OwnKind(**entry["own_kind"])
     smoke: list[Point] = []

@@ -253,9 +253,9 @@ def zone_id(heatmap: Zone) -> str:
 
 
 def checks(heatmap: Zone) -> tuple[SplitCheck, ...]:
-    """Return a path of each class, at the default grid's rate, and each filter of each grid whose trials are known."""
+    """Return a path of each class, at the default grid's rate, and each filter of each grid that it has."""
     known = heatmap.intervals
-    grids = [name for name in GRIDS if all(c in known and known[c].basis.values for c in grid.cells(name))]
+    grids = [name for name in GRIDS if all(c in known for c in grid.cells(name))]
     bandwidth_mbps = grid.cells(GRIDS[0])[0].bandwidth_mbps
     paths = split_paths.representative_paths(bandwidth_mbps).values() if grids else ()
     return (

@@ -11,15 +11,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from conformance.model.judging import statistics
-from conformance.model.judging.zone import Basis, Zone
+from conformance.model.judging.zone import Zone
 from conformance.model.networks.place import Cell
 from conformance.model.studies.identify import IdentifyScore, Miss, conclusion, miss
 
 #: {metric: standard deviation of the factors of another honest implementation}; other metrics have utilization's
 SPREAD = {"utilization": 0.08, "queue_mean_bdp": 0.15}
 RUNS = 100
-#: how far the largest of 20 normal values is above their mean, on average, in standard deviations
-_LARGEST_OF_20 = 1.867
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,22 +61,10 @@ def _seen(zones: Sequence[Zone], algorithm: str, trials: int, spread: bool, chan
         sd = SPREAD.get(zone.metric, SPREAD["utilization"]) if spread else 0.0
         for cell, permitted in zone.by_cell.items():
             factor = max(float(chance.normal(1, sd)), 0.0)
-            drawn = [_draw(permitted.basis, chance) for _ in range(trials)]
+            drawn = [float(chance.choice(permitted.basis.values)) for _ in range(trials)]
             value = factor * statistics.median(drawn)
             medians[zone.metric, cell] = min(value, 1.0) if zone.metric == "utilization" else value
     return medians
-
-
-def _draw(basis: Basis, chance: np.random.Generator) -> float:
-    """Draw a trial of a reference.
-
-    If only the reference's range is known, draw from a normal distribution whose two sides have widths of their own.
-    """
-    if basis.values:
-        return float(chance.choice(basis.values))
-    z = float(chance.normal())
-    end = basis.max if z > 0 else basis.min
-    return max(basis.median + abs(z) / _LARGEST_OF_20 * (end - basis.median), 0.0)
 
 
 def _scores(zones: Sequence[Zone], drawn: _Seen) -> list[IdentifyScore]:

@@ -14,8 +14,8 @@ import rich.console
 from conformance.catalogue import derive, documents, lint
 from conformance.cli import main
 from conformance.model.errors import UserError
-from conformance.model.judging import zone as zone_model
 from conformance.model.judging.verdict import Status, judge
+from conformance.model.judging.zone import Basis
 from conformance.model.metrics.metric import Metric
 from conformance.model.metrics.table import METRICS
 from conformance.model.networks.place import Cell
@@ -59,10 +59,9 @@ def catalogue(tmp_path, monkeypatch):
     for entry in heatmap["cells"]:
         cell = Cell(entry["bandwidth_mbps"], entry["one_way_delay_ms"], entry["loss_pct"])
         if cell in CELLS:
-            own = zone_model.basis_from_json(entry["bases"][0])
-            values = sorted(round(100 * (1 - v), 4) for v in own.values or (own.min, own.median, own.max))
-            bases = [{"reference": own.reference, "values": values}]
-            low, high = derive.interval([zone_model.basis_from_json(bases[0])], WASTE.name)
+            own = entry["bases"][0]
+            bases = [{**own, "values": sorted(round(100 * (1 - v), 4) for v in own["values"])}]
+            low, high = derive.interval([Basis.of(own["reference"], bases[0]["values"])], WASTE.name)
             cells.append({**cell.to_json(), "low": low, "high": high, "bases": bases})
     zone = {**heatmap, "id": "cubic/waste", "metric": WASTE.name, "cells": cells, "smoke": []}
     zone["margin_rule"] = derive.margin_rule(WASTE.name)

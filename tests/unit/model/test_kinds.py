@@ -1,22 +1,18 @@
 """A kind of cells is judged as one: how much, and how even."""
 
 import dataclasses
-import json
 import random
-import statistics
 
 import pytest
 from helpers import measurement
 
 from conformance.catalogue import documents
-from conformance.model.errors import UserError
-from conformance.model.judging import failing, kinds, zone
+from conformance.model.judging import failing, kinds
 from conformance.model.judging.session import Session, plan, stored
 from conformance.model.judging.statistics import chi_squared_above
 from conformance.model.judging.verdict import USUAL_LOOKS, Status
 from conformance.model.networks.place import Cell
 from conformance.model.trials.trial import Control, Outcome
-from conformance.support import paths
 
 ZONE = documents.zone_of("bbrv3", "heatmap", "packets")
 CELLS = {kind: cells for kind, cells in kinds.by_kind(ZONE, ZONE.cells).items()}
@@ -175,15 +171,6 @@ def test_a_stack_that_fails_throughout_a_cell_fails_the_kind():
     ]
     statuses = [failing.judge(q.rule, measured, 1, False).status for q in kinds.ask(ZONE, measured)]
     assert statuses == [Status.FAILS, Status.FAILS]
-
-
-def test_a_zone_of_kinds_needs_the_values_of_its_first_basis():
-    document = json.loads(paths.data("zones", "bbrv3", "heatmap-packets.json").read_text())
-    basis = document["cells"][0]["bases"][0]
-    known = sorted(basis.pop("values"))
-    basis |= {"n": len(known), "median": statistics.median(known), "min": known[0], "max": known[-1]}
-    with pytest.raises(UserError, match="/cells/0: a zone of kinds needs the values"):
-        zone.from_json(document, "zone.json")
 
 
 def test_the_witness_is_the_cell_that_is_farthest_out():

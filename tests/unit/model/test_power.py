@@ -105,12 +105,6 @@ def test_a_wide_cell_tells_nothing_and_a_bound_of_the_metric_ends_the_question()
     assert told.enough and told.words == "11 % less"
 
 
-def test_only_a_zone_that_ships_its_trials_says_what_it_tells():
-    bare = zone_on(Basis(reference="r", n=20, median=0.5, min=0.4, max=0.6)).intervals[CELL]
-    with pytest.raises(ValueError, match="ships its reference's trials"):
-        power.told(bare, "utilization", 20, LEVEL)
-
-
 def test_a_verdict_that_cannot_tell_says_what_it_could_have():
     judged = zone_on(Basis.of("r", [0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7] * 3))
     verdict = judge(judged, CELL, measurements([0.3, 0.35, 0.5, 0.65, 0.7]))
