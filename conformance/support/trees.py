@@ -1,26 +1,19 @@
-"""Read working trees: find the files that matter, compute their digest, and keep a copy of them up to date.
+"""Read working trees: find the files that matter, compute their digest, and keep a copy of them up to date."""
 
-Digests of large files are remembered until a file's metadata changes. The folder of a user's own build is digested each
-time that a command starts. Such folders can hold hundreds of MB, because build tools keep intermediate files in them.
-"""
-
-import contextlib
 import dataclasses
 import functools
 import hashlib
-import json
 import os
 import pathlib
 import shutil
 import stat
 import subprocess
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NoReturn
 
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
-from conformance.support import files, paths
+from conformance.support import paths
 
 #: folders that no build reads, in which version control and tools keep their own files
 _LEFT_OUT = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules"})
@@ -64,10 +57,7 @@ def read(path: pathlib.Path, programs: bool = False) -> Tree:
             return Tree(root=path.parent, entries={path.name: _entry(path, path.parent)})
         root = _repository(path) or path
         names = set(_names(root)) | (set(_programs(root)) if programs else set())
-        known = Contents(paths.cache("trees", f"{digests.of_value([str(root), programs])}.json"))
-        entries = {name: _entry(root / name, root, known.digest) for name in sorted(names)}
-        known.keep()
-        return Tree(root=root, entries=entries)
+        return Tree(root=root, entries={name: _entry(root / name, root) for name in sorted(names)})
     except OSError as error:
         raise UserError(f"cannot read {error.filename or path}: {error.strerror}") from None
 
@@ -120,12 +110,7 @@ def _copy(source: pathlib.Path, target: pathlib.Path, entry: str, root: pathlib.
         raise UserError(f"{source} changed while it was being copied", _AGAIN)
 
 
-def _content(path: pathlib.Path) -> str:
-    with open(path, "rb") as f:
-        return hashlib.file_digest(f, "sha256").hexdigest()
-
-
-def _entry(path: pathlib.Path, root: pathlib.Path, content: Callable[[pathlib.Path], str] = _content) -> str:
+def _entry(path: pathlib.Path, root: pathlib.Path) -> str:
     """Return what is at a path: `file DIGEST`, `program DIGEST` if it is executable, or `link TARGET`.
 
     A link to a file outside of the tree counts as that file, because its content may change.
@@ -136,8 +121,9 @@ def _entry(path: pathlib.Path, root: pathlib.Path, content: Callable[[pathlib.Pa
             return f"link {target}"
         if there.is_dir():
             raise UserError(f"{path} leads to {there}, outside of {root}", "name a tree that holds everything it needs")
-    about = path.stat()
-    return f"{'program' if about.st_mode & stat.S_IXUSR else 'file'} {content(path)}"
+    with open(path, "rb") as f:
+        kind = "program" if os.fstat(f.fileno()).st_mode & stat.S_IXUSR else "file"
+        return f"{kind} {hashlib.file_digest(f, 'sha256').hexdigest()}"
 
 
 def _names(root: pathlib.Path) -> Iterator[str]:
@@ -244,46 +230,3 @@ def _git(path: pathlib.Path, *arguments: str) -> str | None:
     except subprocess.TimeoutExpired:
         raise UserError(f"`git {arguments[0]}` in {path} took longer than {_GIT_TIMEOUT_S} s", _AGAIN) from None
     return os.fsdecode(done.stdout) if done.returncode == 0 else None
-
-
-#: files smaller than this many bytes are hashed faster than they are looked up
-_LARGE_BYTES = 1 << 20
-#: one tick of a file system's clock, at most 2 s: a file that changed less than this ago may change again unnoticed
-_TICK_NS = 2_000_000_000
-
-
-class Contents:
-    """Digests of files, remembered in the file `place`. keep() writes only those that this object was asked for."""
-
-    def __init__(self, place: pathlib.Path) -> None:
-        self._place = place
-        self._before = _read(place)
-        self._now: dict[str, str] = {}
-
-    def digest(self, path: pathlib.Path) -> str:
-        """Return the SHA-256 of a file's content. Raises OSError."""
-        with open(path, "rb") as f:
-            about = os.fstat(f.fileno())
-            if about.st_size < _LARGE_BYTES:
-                return hashlib.file_digest(f, "sha256").hexdigest()
-            # A program can set a file's mtime, but not its ctime, unless it sets the machine's clock.
-            key = f"{about.st_dev} {about.st_ino} {about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}"
-            settled = max(about.st_mtime_ns, about.st_ctime_ns) < time.time_ns() - _TICK_NS
-            content_digest = self._before.get(key) or hashlib.file_digest(f, "sha256").hexdigest()
-            if settled and os.fstat(f.fileno()).st_ctime_ns == about.st_ctime_ns:
-                self._now[key] = content_digest
-            return content_digest
-
-    def keep(self) -> None:
-        """Write the digests that were asked for to `place`, if that is writable."""
-        if self._now != self._before:
-            with contextlib.suppress(UserError):
-                files.write(self._place, json.dumps(self._now))
-
-
-def _read(place: pathlib.Path) -> dict[str, str]:
-    try:
-        data = json.loads(place.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return {key: value for key, value in data.items() if isinstance(value, str)} if isinstance(data, dict) else {}
