@@ -10,7 +10,6 @@ from click.core import ParameterSource
 
 from conformance.cli.base import FORMAT, SECONDS, SEED, TRIALS, finish, notes, out_folder, out_path
 from conformance.engine.benches import Choice, Means
-from conformance.lab import image
 from conformance.model.errors import UserError
 from conformance.model.judging import seeds
 from conformance.model.judging.verdict import last_look
@@ -42,12 +41,6 @@ _CHOICE = {
     ),
     "interop_rootfs": click.option(
         "--interop-rootfs", metavar="DIR", help="Instead of --stack: an exported image of the QUIC interop runner."
-    ),
-    "interop_image": click.option(
-        "--interop-image",
-        metavar="IMAGE",
-        help="Instead of --stack: an image of the QUIC interop runner, saved as an OCI folder or archive, or by"
-        " `docker save`.",
     ),
     "kernel": click.option("--kernel", help="Name of the guest kernel (default: the one that has the algorithm)."),
 }
@@ -126,13 +119,10 @@ def with_choice(*names: str) -> Callable[[_Command], _Command]:
         @functools.wraps(function)
         def command(**options: Any) -> Any:
             chosen = {name: options.pop(name) for name in names}
-            if "interop_rootfs" in chosen:
-                chosen["interop_rootfs"] = image.rootfs(chosen["interop_rootfs"], options.pop("interop_image"))
             return function(choice=Choice(**chosen), **options)
 
         for name in reversed(names):
-            for option in ("interop_image", name) if name == "interop_rootfs" else (name,):
-                command = _CHOICE[option](command)
+            command = _CHOICE[name](command)
         return command
 
     return decorate

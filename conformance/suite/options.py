@@ -8,7 +8,7 @@ import pytest
 
 from conformance.catalogue import documents
 from conformance.engine.benches import Choice
-from conformance.lab import image, manifest, sources
+from conformance.lab import manifest, sources
 from conformance.lab.manifest import Manifest
 from conformance.model.errors import UserError
 from conformance.model.judging import seeds
@@ -26,7 +26,6 @@ _MAY_BE_PATHS = (
     "--source",
     "--client",
     "--interop-rootfs",
-    "--interop-image",
     "--results",
     "--baseline",
     "--keep-traces",
@@ -45,7 +44,6 @@ def add(parser: pytest.Parser) -> None:
     )  # fmt: skip
     group.addoption("--client", default="common", help="which client fetches: common (default), own, or an adapter's")
     group.addoption("--interop-rootfs", default=None, help="instead of --stack: an exported interop runner image")
-    group.addoption("--interop-image", default=None, help="instead of --stack: a saved interop runner image")
     group.addoption("--trials", type=int, default=5, help="trials of each cell, to begin with (default: 5)")
     group.addoption(
         "--max-trials", type=int, default=None, help="most trials of an unclear cell (default: 20, or --trials if more)"
@@ -88,15 +86,6 @@ def add(parser: pytest.Parser) -> None:
         help="do not repeat trials of violating cells to find what violations are due to (--no-why implies this)",
     )  # fmt: skip
     group.addoption("--fail-inconclusive", action="store_true", help="let inconclusive cells fail (so does --strict)")
-
-
-def unpack_image(option: Options) -> None:
-    """Unpack the image of --interop-image, and set --interop-rootfs to the folder instead. Raises UserError.
-
-    Workers of pytest-xdist get the options as this function leaves them.
-    """
-    option.interop_rootfs = image.rootfs(option.interop_rootfs, option.interop_image)
-    option.interop_image = None
 
 
 def settle_first_seed(config: pytest.Config) -> None:

@@ -76,7 +76,6 @@ def _print(descriptor: int, line: str) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     try:
-        options.unpack_image(config.option)
         options.settle_first_seed(config)
     except UserError as error:
         raise pytest.UsageError(mistake(error)) from None

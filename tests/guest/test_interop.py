@@ -1,13 +1,9 @@
 """An image of the QUIC interop runner as the stack under test, from a root file system built here."""
 
-import hashlib
-import json
 import pathlib
-import platform
 import re
 import shutil
 import subprocess
-import tarfile
 import threading
 
 import helpers
@@ -15,7 +11,7 @@ import pytest
 from helpers import setting
 
 from conformance.engine import benches
-from conformance.lab import adapter, image
+from conformance.lab import adapter
 from conformance.model.errors import UserError
 from conformance.model.networks.place import Cell
 from conformance.model.trials.trial import Outcome
@@ -61,27 +57,6 @@ def test_an_image_runs_unchanged(rootfs):
     assert found.trial.scheme.stack == "interop-endpoint"
     # The transfer takes 521 datagrams of 1200 bytes, one every 2 ms, and two one-way trips.
     assert found.metrics["completion_s"] == pytest.approx(1.09, abs=0.03)
-
-
-@pytest.mark.guest
-def test_a_saved_image_runs_as_an_exported_one_does(rootfs, tmp_path):
-    layer = tmp_path / "layer.tar"
-    with tarfile.open(layer, "w") as archive:
-        archive.add(rootfs, ".")
-    machine = image._ARCHITECTURES.get(platform.machine(), platform.machine())
-    digest = f"sha256:{hashlib.sha256(layer.read_bytes()).hexdigest()}"
-    (tmp_path / "config.json").write_text(json.dumps({"architecture": machine, "rootfs": {"diff_ids": [digest]}}))
-    (tmp_path / "manifest.json").write_text(json.dumps([{"Config": "config.json", "Layers": ["layer.tar"]}]))
-    with tarfile.open(tmp_path / "saved.tar", "w") as archive:
-        for name in ("config.json", "manifest.json", "layer.tar"):
-            archive.add(tmp_path / name, name)
-    folder = image.unpacked(str(tmp_path / "saved.tar"))
-    try:
-        found = measure(folder)
-        assert found.outcome is Outcome.OK, found.message
-        assert found.trial.scheme.stack == "interop-saved"
-    finally:
-        shutil.rmtree(folder.parent)
 
 
 @pytest.mark.guest

@@ -66,7 +66,6 @@ def results(tmp_path):
         (("zones", "check", "a" * 300), "File name too long"),
         (("kernel", "digest", "--source", "~nobody-is-called-so/x"), "no such file, folder"),
         (("run", "cubic", "--interop-rootfs", "~nobody-is-called-so/x"), "is not a root file system"),
-        (("run", "cubic", "--interop-image", "~nobody-is-called-so/x"), "No such file"),
         (("gate", "cubic", "--budget", "9" * 400 + "s"), "is not a usable length of time"),
         (("gate", "cubic", "--max-trials", "10001"), "10001 is not in the range"),
         (("why", "cubic", "--trials", "10001"), "10001 is not in the range"),
