@@ -155,9 +155,8 @@ def plot(
 
 @click.command()
 @click.argument("results", nargs=-1, type=click.Path(path_type=pathlib.Path))
-@click.option("--published", type=click.Path(path_type=pathlib.Path), help="CSV of published cells to compare with.")
 @FORMAT
-def fidelity(results: Sequence[pathlib.Path], published: pathlib.Path | None, form: str) -> None:
+def fidelity(results: Sequence[pathlib.Path], form: str) -> None:
     """Compare RESULTS with the published cells.
 
     Prints the bias and the root mean square of the differences, by algorithm.
@@ -165,7 +164,7 @@ def fidelity(results: Sequence[pathlib.Path], published: pathlib.Path | None, fo
     from conformance.commands import fidelity
     from conformance.reporting.text import dev
 
-    finish(fidelity.compute(results or (pathlib.Path(DEFAULT_RESULTS),), published), form, dev.show_fidelity)
+    finish(fidelity.compute(results or (pathlib.Path(DEFAULT_RESULTS),)), form, dev.show_fidelity)
 
 
 @click.command()

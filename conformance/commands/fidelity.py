@@ -7,14 +7,13 @@ medians) and rounded to 0.01 in many cells, so differences below 0.005 mean noth
 import collections
 import csv
 import dataclasses
-import math
 import pathlib
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from conformance.catalogue import documents
 from conformance.commands.result import Result
-from conformance.model.errors import UserError, located
+from conformance.model.errors import UserError
 from conformance.model.judging.statistics import bias_and_rms
 from conformance.model.networks.place import Cell
 from conformance.model.trials.trial import Measurement, Outcome
@@ -33,7 +32,6 @@ LIMITS: dict[str, tuple[float, float | None]] = {
 #: of several published figures for a cell, the first dataset's counts: 20 trials before 10, later before earlier
 _DATASETS = ("figure4", "D3-2025-01-11", "D1-2024-12-22", "D2-2025-01-07")
 _CELL = ("bandwidth_mbps", "one_way_delay_ms", "loss_pct")
-_COLUMNS = (*_CELL, "algorithm", "implementation", "dataset", "utilization")
 _LINUX = "linux-tcp"
 #: how long a published transfer takes at the bottleneck's full rate
 _TRANSFER_S = 10.0
@@ -47,42 +45,21 @@ Row = tuple[str, Cell, float, float]
 Published = Mapping[tuple[str, str, Cell], tuple[float, str]]
 
 
-def published_rows(path: pathlib.Path) -> Iterator[tuple[dict[str, str], Cell, float]]:
-    """Yield (row, cell, utilization) of a CSV of published cells; those without a utilization are left out."""
-    try:
-        with open(path, newline="", encoding="utf-8") as f:
-            for number, row in enumerate(csv.DictReader(f), 2):
-                with located(f"{path}:{number}"):
-                    if missing := [name for name in _COLUMNS if row.get(name) is None]:
-                        raise UserError(f"no {', '.join(missing)}")
-                    cell = Cell(*(_number(name, row[name]) for name in _CELL))
-                    utilization = _number("utilization", row["utilization"]) if row["utilization"] else None
-                if utilization is not None:
-                    yield row, cell, utilization
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UserError(
-            f"cannot read {path}: {getattr(error, 'strerror', None) or error}",
-            "give the published cells with --published",
-        ) from None
+def published_rows() -> Iterator[tuple[dict[str, str], Cell, float]]:
+    """Yield (row, cell, utilization) of the published cells; those without a utilization are left out."""
+    with open(paths.data("zones", "published", "atc25.csv"), newline="", encoding="utf-8") as f:
+        for row in csv.DictReader(f):
+            if row["utilization"]:
+                yield row, Cell(*(float(row[name]) for name in _CELL)), float(row["utilization"])
 
 
-def _number(name: str, text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise UserError(f"{name} is {text!r}, which is not a finite number")
-    return number
-
-
-def published_cells(path: pathlib.Path) -> Published:
+def published_cells() -> Published:
     """Return {(algorithm, implementation, cell): (utilization, dataset)}.
 
     If several datasets have a figure for a cell, the first of _DATASETS counts.
     """
     by_scheme: dict[tuple[str, str, Cell], tuple[float, str]] = {}
-    for row, cell, utilization in published_rows(path):
+    for row, cell, utilization in published_rows():
         key, dataset = (row["algorithm"], row["implementation"], cell), row["dataset"]
         if dataset not in _DATASETS:
             continue
@@ -202,10 +179,9 @@ def table(rows: Iterable[Row]) -> list[FidelityLine]:
     return lines
 
 
-def compute(results: Sequence[str | pathlib.Path], published: pathlib.Path | None) -> Fidelity:
-    """Compare results files with a CSV of published cells, by default the one that ships. Raises UserError."""
-    measurements = store.read(*results)
-    rows = compare(measurements, published_cells(published or paths.data("zones", "published", "atc25.csv")))
+def compute(results: Sequence[str | pathlib.Path]) -> Fidelity:
+    """Compare results files with the published cells. Raises UserError."""
+    rows = compare(store.read(*results), published_cells())
     if not rows:
         raise UserError("no cell of these results is among the published ones", "measure 10mbps or 20mbps cells")
     return Fidelity(lines=tuple(table(rows)))

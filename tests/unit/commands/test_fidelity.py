@@ -14,7 +14,7 @@ from conformance.model.networks.place import Point
 from conformance.model.trials.trial import Outcome
 from conformance.support import paths
 
-PUBLISHED = fidelity.published_cells(paths.data("zones", "published", "atc25.csv"))
+PUBLISHED = fidelity.published_cells()
 
 
 def of(stack, values=(0.2, 0.4)):

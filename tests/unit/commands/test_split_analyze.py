@@ -18,7 +18,7 @@ from conformance.model.networks.place import Cell
 from conformance.model.split import split_rates
 from conformance.model.trials import grouping
 from conformance.reporting.text import split as drawing
-from conformance.support import paths, schema
+from conformance.support import schema
 
 CELL = Cell(10, 20, 1)
 
@@ -143,7 +143,7 @@ def test_off_the_grid_only_when_asked_and_with_its_error(results):
 def test_our_model_says_of_the_published_cells_what_was_published():
     """In figure 4 of the study, CUBIC's large gains that use the path are of class I, and BBRv1 has none above 1.5."""
     rates = collections.defaultdict(dict)
-    for row, cell, utilization in fidelity.published_rows(paths.data("zones", "published", "atc25.csv")):
+    for row, cell, utilization in fidelity.published_rows():
         if row["dataset"] == "figure4" and row["implementation"] == "linux-tcp":
             rates[row["algorithm"]][cell] = utilization * cell.bandwidth_mbps
     among = split_analyze.split_paths.paths(grid.cells("10mbps"))
