@@ -5,13 +5,14 @@ It counts over whole runs of the references, with seeds that nothing else used. 
 several machines.
 """
 
-import collections
 import dataclasses
 import functools
 import json
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
+
+import msgspec
 
 from conformance.commands import mutants
 from conformance.commands.mutants import MutantOptions, Reporter
@@ -34,6 +35,7 @@ from conformance.results.store import Store
 from conformance.support import files, paths, schema
 from conformance.support.console import one_line
 from conformance.support.notes import Notes
+from conformance.support.record import Record
 
 #: what a run depends on besides its seeds
 About = Mapping[str, Any]
@@ -85,9 +87,12 @@ class ReferenceRun:
         """Whether the run says nothing about false alarms."""
         return self.status in _FAILED
 
-    def to_json(self) -> dict[str, Any]:
-        """Return all fields but the algorithm."""
-        return {name: value for name, value in dataclasses.asdict(self).items() if name != "algorithm"}
+
+class RecordedRuns(Record):
+    """What path() holds of an algorithm: runs without its name, and what they depend on besides seeds (_about())."""
+
+    about: dict[str, Any]
+    runs: list[dict[str, Any]]
 
 
 def path() -> pathlib.Path:
@@ -95,58 +100,43 @@ def path() -> pathlib.Path:
 
 
 class Kept:
-    """The runs that are kept in path(), by algorithm, and what they depend on besides their seeds: see _about().
+    """The runs that are kept in path(), by algorithm.
 
     When a run of an algorithm is added, recorded ones that depend on anything else are dropped.
     """
 
     def __init__(self) -> None:
-        self._about: dict[str, About] = {}
-        self._runs: dict[str, dict[int, ReferenceRun]] = collections.defaultdict(dict)
-
-    @classmethod
-    def load(cls) -> Self:
-        """Return the record, which is empty if there is no file. Raises UserError."""
-        record = cls()
-        if not path().exists():
-            return record
+        """Read the record, which is empty if there is no file. Raises UserError."""
         try:
-            for algorithm, kept in schema.read(path()).items():
-                record._about[algorithm] = kept["about"]
-                for run in kept["runs"]:
-                    nearest = run.get("nearest")
-                    read = {
-                        "status": Status(run["status"]),
-                        "nearest": nearest and Nearest(**nearest),
-                        "why": tuple(run["why"]),
-                    }
-                    loaded = ReferenceRun(algorithm=algorithm, **{**run, **read})
-                    record._runs[algorithm][loaded.first_seed] = loaded
-        except (ValueError, KeyError, TypeError, AttributeError, UserError) as error:
-            why = f"{path()}: not a record of runs: {type(error).__name__}: {error}"
-            raise UserError(why, "delete it, and measure again") from None
-        return record
+            self._held = msgspec.convert(schema.read(path()) if path().exists() else {}, dict[str, RecordedRuns])
+            for algorithm in self._held:
+                self.runs(algorithm)
+        except (msgspec.ValidationError, UserError) as error:
+            raise UserError(f"{path()}: not a record of runs: {error}", "delete it, and measure again") from None
 
     def runs(self, algorithm: str, about: About | None = None) -> dict[int, ReferenceRun]:
-        """Return {first seed: Run} of an algorithm; none if its runs depend on another `about`."""
-        return self._runs[algorithm] if about in (None, self._about.get(algorithm)) else {}
+        """Return {first seed: its run} of an algorithm; none if its runs depend on another `about`."""
+        held = self._held.get(algorithm)
+        if held is None or about not in (None, held.about):
+            return {}
+        runs = msgspec.convert([{**run, "algorithm": algorithm} for run in held.runs], list[ReferenceRun])
+        return {run.first_seed: run for run in runs}
 
     def kernel(self, algorithm: str) -> str | None:
         """Return the release of the kernel that the runs of an algorithm were made on; None if there are none."""
-        release: str | None = self._about.get(algorithm, {}).get("kernel")
-        return release
+        held = self._held.get(algorithm)
+        return held.about.get("kernel") if held else None
 
     def add(self, run: ReferenceRun, about: About) -> None:
         """Keep a run and write the file; a run that failed is not kept, so that it is tried again. Raises UserError."""
         if run.failed:
             return
-        self._runs[run.algorithm] = {**self.runs(run.algorithm, about), run.first_seed: run}
-        self._about[run.algorithm] = about
-        data = {
-            name: {"about": self._about[name], "runs": [run.to_json() for _, run in sorted(self._runs[name].items())]}
-            for name in sorted(self._about)
-        }
-        files.write(path(), json.dumps(data, indent=1) + "\n")
+        runs = {**self.runs(run.algorithm, about), run.first_seed: run}
+        plain = [msgspec.to_builtins(kept) for _, kept in sorted(runs.items())]
+        for kept in plain:
+            del kept["algorithm"]
+        self._held[run.algorithm] = RecordedRuns(about=dict(about), runs=plain)
+        files.write(path(), json.dumps(msgspec.to_builtins(dict(sorted(self._held.items()))), indent=1) + "\n")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +180,7 @@ def compute(n: int, options: MutantOptions, record: bool, notes: Notes) -> False
     recorded are not made again, and new ones are added. `notes` shows progress.
     """
     bench = benches.find()
-    kept = Kept.load() if record else None
+    kept = Kept() if record else None
     for line in _other_kernels(bench, kept) if kept else ():
         notes.say(line)
     runs: list[ReferenceRun] = []

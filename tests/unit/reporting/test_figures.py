@@ -56,7 +56,7 @@ def test_the_score_adds_up():
 
 
 def test_the_false_alarms_are_those_recorded():
-    record = false_alarms.Kept.load()
+    record = false_alarms.Kept()
     runs = [run for algorithm in false_alarms.REFERENCES for run in record.runs(algorithm).values()]
     alarms = sum(run.status is Status.VIOLATES for run in runs)
     assert alarms <= false_alarms.MOST * len(runs)
