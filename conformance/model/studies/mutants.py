@@ -51,12 +51,6 @@ class ExpectedMutant:
     metric: str
     side: str
 
-    @classmethod
-    def of_json(cls, data: Mapping[str, str]) -> "ExpectedMutant":
-        """Return the ExpectedMutant of an entry of the document. Raises UserError if its cell is not one."""
-        cell = Point.parse(data["cell"])
-        return cls(profile=data["profile"], cell=cell, metric=data["metric"], side=data["side"])
-
     def shows(self, with_bug: Sequence[float], without: Sequence[float]) -> bool:
         """Return whether the medians with and without the bug lie as expected."""
         ours, others = statistics.median(with_bug), statistics.median(without)
@@ -75,14 +69,14 @@ def from_json(data: Mapping[str, Any], where: object) -> tuple[Mutant, ...]:
             raise UserError(f"{where}: /mutants/{at}: mutant {entry['id']} is listed twice")
         if not entry["id"].startswith(entry["algorithm"]):
             raise UserError(f"{where}: /mutants/{at}/id: it does not begin with {entry['algorithm']}")
-        build = entry["made"]
+        build, expected = entry["made"], entry.get("expected")
         mutants[entry["id"]] = Mutant(
             **{name: entry[name] for name in ("id", "algorithm", "what", "reference", "suspect")},
             stack=build.get("adapter", KERNEL_STACK),
             measured=build.get("algorithm", entry["algorithm"]),
             kernel=build.get("kernel"),
             parameters=build.get("parameters", {}),
-            expected=ExpectedMutant.of_json(entry["expected"]) if "expected" in entry else None,
+            expected=expected and ExpectedMutant(**{**expected, "cell": Point.parse(expected["cell"])}),
         )
     return tuple(mutants.values())
 
