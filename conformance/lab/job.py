@@ -40,6 +40,8 @@ _PROBE_PACKETS = 3000
 _UNLIMITED_BYTES = 1 << 30
 #: largest per-trial offset of a link's one-way delay, up or down, in ns
 _DELAY_OFF_NS = 10_000
+#: how long after the end of a first pass its changes are due, in s, so that none is ever made
+_TOO_LATE_S = 3600
 #: Memory that a guest needs, as measured: for the kernel and the harness; for a flow of the stack, and one of the
 #: kernel, with its threads and sockets; and for a packet in a queue or in flight, with the part of its sender's buffer
 #: that waits for its acknowledgement.
@@ -457,9 +459,16 @@ def _lines(setting: Setting, link: Link, way: str, off_ns: int) -> tuple[str, ..
 
 
 def _changes(trial: Trial, network: Network, off_ns: Sequence[int]) -> Iterator[network_job.ChangeJob]:
+    """Yield the changes of a trial; in a first pass, those that wait for a state come when the trial is over.
+
+    So the program that makes changes starts in both passes. As it starts and opens sockets, the kernel draws random
+    numbers, and later draws, such as BBR's of the phase that its cycle begins with, must be the same.
+    """
+    timeout_s = trial.setting.timeout_s
     for at, link in enumerate(network.links):
         for number, way in enumerate(WAYS):
-            for change in network.changes(link, way, trial.setting.timeout_s):
+            changes = network.changes(link, way, timeout_s)
+            for change in (*changes, *network.waiting_changes(link, way, timeout_s + _TOO_LATE_S)):
                 seed = random.Random(f"change {at} {way} {change.at_ns} {trial.seed}").getrandbits(63)
                 requests = rtnl.messages(network, change.direction, change.before, off_ns[at], seed)
                 if requests:

@@ -1,8 +1,8 @@
 """Run trials in two passes: one finds when a state begins; the other, with the same seed, changes the network then.
 
 Trials are deterministic, so until the change, the second pass is the same as the first. The first pass is the trial
-whose schedule waits for states, without the changes that wait; its captures tell when the states began. The second pass
-is the same trial with these times instead of the states.
+whose schedule waits for states, with the changes that wait due after its end (job.py); its captures tell when the
+states began. The second pass is the same trial with these times instead of the states.
 """
 
 import collections

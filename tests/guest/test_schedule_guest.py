@@ -117,13 +117,25 @@ def test_a_second_pass_is_the_first_until_the_state_begins(bench, captured):
     at_s = found.evidence["triggered"]["first_loss"]
     assert 0.02 < at_s < 2 and found.evidence["changes"][0]["at_s"] == pytest.approx(at_s + 0.25, abs=1e-9)
     assert found.trial.setting == waits
-    until_s = at_s + 0.25
+    require_equal(captured, at_s + 0.25)
+
+
+def require_equal(captured, until_s):
+    """Require that until a time, the packets of two passes are sent at the same times."""
     # Sequence numbers and timestamps begin with the clock, but that does not change the packets' times and sizes.
     first, second = (
         [(packet.seconds, packet.bytes) for packet in captured(number)[0] if packet.seconds < until_s]
         for number in (0, 1)
     )
     assert len(first) > 100 and first == second
+
+
+def test_the_passes_of_a_sender_that_draws_random_numbers_are_equal_too(bench, captured):
+    """BBR draws the phase in which its cycle begins, and a change must find it in the state that it waited for."""
+    flow = kernels(1, seconds=6, start={}, algorithm="bbr")
+    entry = change(at_s={"state": "probe_up", "plus_s": 2}, set={"rate_mbps": 9.99})
+    (found,) = measure(bench, (network([flow], FIFO, schedule=[entry]), 1))
+    require_equal(captured, found.evidence["triggered"]["probe_up"] + 2)
 
 
 def test_a_state_that_never_comes_is_an_error_that_says_so(bench):

@@ -126,6 +126,10 @@ class Network(Sparse):
         """Return the changes of a link's direction before `until_s`, in order."""
         return schedules.changes(self.schedule, link, way, until_s)
 
+    def waiting_changes(self, link: Link, way: str, at_s: float) -> Iterator[schedules.Change]:
+        """Yield changes of a link's direction that wait for states, as if each came alone, at `at_s`."""
+        return schedules.waiting_changes(self.schedule, link, way, at_s)
+
     def impaired(self, link: Link) -> tuple[bool, bool]:
         """Return whether impairments ever strike a link's data, and whether they ever strike its acks."""
         return (

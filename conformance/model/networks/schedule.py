@@ -138,6 +138,14 @@ def changes(schedule: Sequence[Entry], link: Link, way: str, until_s: float) -> 
     return steps
 
 
+def waiting_changes(schedule: Sequence[Entry], link: Link, way: str, at_s: float) -> Iterator[Change]:
+    """Yield the first change by each entry that waits for a state, as if it came alone, at `at_s`."""
+    for entry in schedule:
+        if isinstance(entry.at_s, Occasion):
+            lasts_s = len(entry.trace.rates_mbps) * entry.trace.step_s if entry.trace else 1
+            yield from changes((dataclasses.replace(entry, at_s=at_s),), link, way, at_s + lasts_s)[:1]
+
+
 def carried_bytes(direction: Direction, changes: Sequence[Change], start_s: float, end_s: float) -> float:
     """Return how many bytes a direction's rate carries from one time to another."""
     total, at_s, rate = 0.0, start_s, direction.rate_mbps or 0

@@ -129,6 +129,39 @@ def test_profiles_that_differ_in_sizes_and_queues_share_a_guest():
     assert startup.guest_digest == sawtooth.guest_digest != competing.guest_digest
 
 
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [{"set": {"rate_mbps": 5}}],
+        [{"set": {"rate_mbps": 5}}, {"set": {"rate_mbps": 10}, "at_s": {"state": "probe_up"}}],
+        [{"set": {"delay_ms": 30}, "direction": "both", "for_s": 1}],
+        [{"set": {"loss_pct": 1}}, {"set": {"rate_mbps": 5}, "at_s": 3}],
+        [{"set": {"loss_pct": 1}, "direction": "backward"}, {"set": {"rate_mbps": 5}, "at_s": 3}],
+        [{"trace": {"file": "f", "digest": "d", "rates_mbps": [10, 5], "step_s": 1}}],
+    ],
+)
+def test_a_first_pass_prepares_the_changes_of_the_second_and_makes_none(entries):
+    """The program that makes them has to start in both: as it starts, the kernel draws random numbers."""
+    common = {"at_s": {"state": "first_loss", "plus_s": 1}, "link": "bottleneck", "direction": "forward"}
+    way = {"rate_mbps": 10, "delay_ms": 20, "queue": {"kind": "bfifo", "size": 1}}
+    scenario = Scenario.from_json(
+        {
+            "name": "s", "title": "a test", "timeout_s": 20, "flows": [{"name": "test", "seconds": 10}],
+            "links": [{"name": "bottleneck", "ends": ["left", "right"], "data": way, "acks": {"delay_ms": 20}}],
+            "schedule": [{**common, **entry} for entry in entries],
+        }
+    )  # fmt: skip
+    first = helpers.trial_at(scenario.setting(scenario.point({})))
+    network = first.setting.network.at(dict.fromkeys(("first_loss", "probe_up"), (2.0, 0.04)))
+    second = dataclasses.replace(first, setting=dataclasses.replace(first.setting, network=network))
+    prepared, made = (job._trial(each, None, None).changes for each in (first, second))
+    places = [list(dict.fromkeys((change.link, change.way) for change in each)) for each in (prepared, made)]
+    assert places[0] == places[1] != []
+    in_time = [change for change in prepared if change.at_ns <= 20e9]
+    assert all(change.at_ns > 3600e9 for change in prepared if change not in in_time)
+    assert {change.at_ns for change in in_time} == {3 * 10**9 for entry in entries if entry.get("at_s") == 3}
+
+
 def stack(name, contract, client=None):
     about = types.SimpleNamespace(name=name, contract=contract)
     return types.SimpleNamespace(name=name, manifest=about, client=client)
