@@ -30,18 +30,6 @@ def test_a_zone_s_reference_is_known_of_the_very_setting_it_was_measured_in():
     assert known["lost_pct"] == Seen.of(documents.zone_of("cubic", "loss").intervals[cell].basis.values)
 
 
-def test_where_only_a_range_is_known_that_is_the_interval(monkeypatch):
-    """A user's zone may be from before zones held the value of each trial; none that ships is so old."""
-    zone, cell = documents.zone_of("bbrv2"), Cell(10, 20, 2)
-    basis = dataclasses.replace(zone.intervals[cell].basis, values=())
-    older = dataclasses.replace(
-        zone, intervals={**zone.intervals, cell: dataclasses.replace(zone.intervals[cell], bases=(basis,))}
-    )
-    monkeypatch.setattr(documents, "zone", lambda path: older)
-    seen = references.of(ATC25)[of("bbrv2", cell)]["utilization"]
-    assert (seen.median, seen.low, seen.high, seen.n) == (basis.median, basis.min, basis.max, basis.n)
-
-
 def test_nothing_is_known_of_other_stacks_profiles_and_paths():
     assert {(point.scenario, point.stack) for point in KNOWN} == {("atc25", "linux-tcp")}
     assert references.of(studies.find("tng")) == {}

@@ -89,16 +89,6 @@ def test_checks_are_a_path_of_each_class_and_shares_of_grids(algorithm, profile)
         assert (check.permitted["split"].low, check.permitted["split"].high) == pytest.approx((low, high), abs=2e-3)
 
 
-def test_a_zone_without_trials_permits_no_shares():
-    """Zones in the form from before version 2 hold only the ranges of trials."""
-    heatmap = zone("cubic")[0].heatmap
-    ranges = {
-        cell: dataclasses.replace(i, bases=tuple(dataclasses.replace(basis, values=()) for basis in i.bases))
-        for cell, i in heatmap.intervals.items()
-    }
-    assert split_zone.checks(dataclasses.replace(heatmap, intervals=ranges)) == ()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_accepts_its_own_reference(algorithm):
