@@ -64,10 +64,10 @@ if [ -n "$missing" ]; then
         exit 2
     fi
     # Another program (a machine's nightly upgrades) may hold the lock for a while.
-    $as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 update -q
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q -o DPkg::Lock::Timeout=300
     # shellcheck disable=SC2086
-    $as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 \
-        install -q -y --no-install-recommends $missing
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y -o DPkg::Lock::Timeout=300 \
+        --no-install-recommends $missing
 elif command -v apt-cache > /dev/null && [ -z "$(apt-cache search --names-only '^linux-source-[0-9.]+$' 2> /dev/null)" ]; then
     # The kernel source comes from apt, whose lists a fresh machine may not have.
     if [ "$(id -u)" = 0 ]; then apt-get update -q; else sudo -n apt-get update -q || true; fi
