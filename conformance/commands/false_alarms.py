@@ -107,36 +107,42 @@ class Kept:
 
     def __init__(self) -> None:
         """Read the record, which is empty if there is no file. Raises UserError."""
+        self._about: dict[str, About] = {}
+        self._runs: dict[str, dict[int, ReferenceRun]] = {}
         try:
-            self._held = msgspec.convert(schema.read(path()) if path().exists() else {}, dict[str, RecordedRuns])
-            for algorithm in self._held:
-                self.runs(algorithm)
+            held = msgspec.convert(schema.read(path()) if path().exists() else {}, dict[str, RecordedRuns])
+            for algorithm, recorded in held.items():
+                runs = [{**run, "algorithm": algorithm} for run in recorded.runs]
+                self._about[algorithm] = recorded.about
+                self._runs[algorithm] = {run.first_seed: run for run in msgspec.convert(runs, list[ReferenceRun])}
         except (msgspec.ValidationError, UserError) as error:
             raise UserError(f"{path()}: not a record of runs: {error}", "delete it, and measure again") from None
 
     def runs(self, algorithm: str, about: About | None = None) -> dict[int, ReferenceRun]:
         """Return {first seed: its run} of an algorithm; none if its runs depend on another `about`."""
-        held = self._held.get(algorithm)
-        if held is None or about not in (None, held.about):
-            return {}
-        runs = msgspec.convert([{**run, "algorithm": algorithm} for run in held.runs], list[ReferenceRun])
-        return {run.first_seed: run for run in runs}
+        return self._runs.get(algorithm, {}) if about in (None, self._about.get(algorithm)) else {}
 
     def kernel(self, algorithm: str) -> str | None:
         """Return the release of the kernel that the runs of an algorithm were made on; None if there are none."""
-        held = self._held.get(algorithm)
-        return held.about.get("kernel") if held else None
+        release: str | None = self._about.get(algorithm, {}).get("kernel")
+        return release
 
     def add(self, run: ReferenceRun, about: About) -> None:
         """Keep a run and write the file; a run that failed is not kept, so that it is tried again. Raises UserError."""
         if run.failed:
             return
-        runs = {**self.runs(run.algorithm, about), run.first_seed: run}
-        plain = [msgspec.to_builtins(kept) for _, kept in sorted(runs.items())]
-        for kept in plain:
-            del kept["algorithm"]
-        self._held[run.algorithm] = RecordedRuns(about=dict(about), runs=plain)
-        files.write(path(), json.dumps(msgspec.to_builtins(dict(sorted(self._held.items()))), indent=1) + "\n")
+        self._runs[run.algorithm] = {**self.runs(run.algorithm, about), run.first_seed: run}
+        self._about[run.algorithm] = dict(about)
+        content = {
+            algorithm: {"about": self._about[algorithm], "runs": [_plain(kept) for _, kept in sorted(runs.items())]}
+            for algorithm, runs in sorted(self._runs.items())
+        }
+        files.write(path(), json.dumps(content, indent=1) + "\n")
+
+
+def _plain(run: ReferenceRun) -> dict[str, Any]:
+    """Return all fields but the algorithm."""
+    return {name: value for name, value in msgspec.to_builtins(run).items() if name != "algorithm"}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
