@@ -93,13 +93,15 @@ class Quantity:
         return not self.tolerance.absolute and self.tolerance.relative > 0
 
     @property
-    def comes(self) -> int:
-        """Its place among other quantities that moved: what is read in a steady network comes first.
+    def precedence(self) -> int:
+        """Its place among quantities that moved, the least first: what a steady network shows, then what events show.
 
-        What a fault does there, it does everywhere: events show what follows. Where only events differ, trials in
-        steady networks are equal. Metrics, and what trials come to, follow from both.
+        What a fault does in a steady network, it does everywhere: events show what follows. Where only events differ,
+        trials in steady networks are equal. Metrics, and shares of trials, follow from both.
         """
-        return 2 if self.label is None or self.is_share else 0 if self.is_steady else 1
+        if self.label is None or self.is_share:
+            return 2
+        return 0 if self.is_steady else 1
 
 
 #: the values of a side, {seed: value}
@@ -224,7 +226,7 @@ def largest_first(compared: Iterable[Compared]) -> list[Compared]:
     order = (Movement.MOVED, Movement.UNCLEAR, Movement.SAME)
     return sorted(
         compared,
-        key=lambda c: (order.index(c.change), c.quantity.comes, -min(c.size, _MOST_SIZE) * c.quantity.weight),
+        key=lambda c: (order.index(c.change), c.quantity.precedence, -min(c.size, _MOST_SIZE) * c.quantity.weight),
     )
 
 
