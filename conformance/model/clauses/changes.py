@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from conformance.model.clauses.document import ClauseNetwork
 from conformance.model.clauses.observables import OBSERVABLES
 from conformance.model.clauses.seen import Invisible, View
-from conformance.model.diagnosis.feature_table import Feature
+from conformance.model.diagnosis.feature_table import ALONE, LESS, Feature
 from conformance.model.diagnosis.ranking import Reading, of_samples
 from conformance.model.diagnosis.samples import Samples
 from conformance.model.errors import UserError
@@ -90,19 +90,14 @@ COMPARED_NETWORKS: Mapping[str, ClauseNetwork] = {
 }
 #: those of these networks that stay as they are while a transfer goes on
 STEADY = frozenset({LOSSES, RARE_ACKS, NARROW, NEAR, SMALL, WIDE})
-#: weight of a feature that the network's event alone decides: as much as one that no other fault causes
-_ALONE = 3.0
-#: and of a rate or a share of losses, to which many faults lead (as in diagnosis/stages.py)
-_LEADS = 0.5
-
 # A tolerance is the distance from what a sender that keeps the clause does to the clause's bound.
 # fmt: off
 FEATURES = (
-    Feature(name="after_outage", cell=OUTAGE, label=("persistent_congestion", None), tolerance=4, weight=_ALONE,
+    Feature(name="after_outage", cell=OUTAGE, label=("persistent_congestion", None), tolerance=4, weight=ALONE,
             only_above=True, digits=0,
             says="once the path healed it sent {value} full packets in a round trip",
             above="a window that an outage does not reduce to its minimum", below="a smaller window"),
-    Feature(name="probe_ratio", cell=PROBES, label=("backoff", "backoff"), tolerance=0.3, weight=_ALONE, least=2,
+    Feature(name="probe_ratio", cell=PROBES, label=("backoff", "backoff"), tolerance=0.3, weight=ALONE, least=2,
             says="each gap between probes was {value} times the one before ({n} gaps)",
             above="a period that grows too fast", below="a period of probes that does not double"),
     Feature(name="burst_after_pause", cell=IDLE, label=("idle_pacing", "idle_pacing"), tolerance=1.4, ratio=True,
@@ -117,11 +112,11 @@ FEATURES = (
             says="after a silence it began at {value} times the link's rate",
             above="a restart that is too fast", below="a restart at less than the bandwidth that it knew"),
     Feature(name="unused_growth", cell=SLOW, label=("app_limited", None), tolerance=1.6, ratio=True, only_above=True,
-            weight=_ALONE, digits=1,
+            weight=ALONE, digits=1,
             says="after a time with little to send it sent {value} times the most that had been in flight before",
             above="a window that grows although it is not used", below="less growth"),
     Feature(name="kept_of_mark", cell=MARKS, label=("marks", None), tolerance=0.15, least=2, only_above=True,
-            weight=_ALONE,
+            weight=ALONE,
             says="{n} marks left {value} of its window",
             above="no response to marks", below="more of a response to marks"),
     Feature(name="rate_after", cell=RATE_DOWN, label=("rate_step", "rate_step"), tolerance=1.4, ratio=True,
@@ -181,38 +176,38 @@ COMPARED = (
             says="when its first answer was lost, a request came {value} round trips later",
             above="probes of a handshake that come later", below="probes of a handshake that come sooner"),
     Feature(name="after_move", cell=MOVED, label=("move", "move"), tolerance=1.6, ratio=True, only_above=True,
-            weight=_ALONE,
+            weight=ALONE,
             says="to another address of the client it sent {value} times what it had sent first of all",
             above="a window that is kept where the address changes", below="a smaller window"),
     Feature(name="during", cell=SWAPPED, label=("disorder", "disorder"), tolerance=0.2,
             says="while neighbours were swapped, {value} of the link's rate arrived",
             above="more of the rate", below="less of the rate"),
-    Feature(name="later_throughput", cell=RARE_ACKS, label=("growth", "gains"), tolerance=0.1, weight=_LEADS,
+    Feature(name="later_throughput", cell=RARE_ACKS, label=("growth", "gains"), tolerance=0.1, weight=LESS,
             says="with an acknowledgement for 25 packets, it used {value} of the link's rate",
             above="more of the rate", below="less of the rate"),
     Feature(name="burst", cell=RARE_ACKS, label=("pacing", "pacing"), tolerance=1.4, ratio=True, digits=0,
             says="with an acknowledgement for 25 packets, it sent {value} packets at once",
             above="larger bursts", below="smaller bursts"),
-    Feature(name="later_throughput", cell=NARROW, label=("growth", "gains"), tolerance=0.1, weight=_LEADS,
+    Feature(name="later_throughput", cell=NARROW, label=("growth", "gains"), tolerance=0.1, weight=LESS,
             says="at 0.5 Mbit/s, it used {value} of the link's rate",
             above="more of the rate", below="less of the rate"),
-    Feature(name="later_lost", cell=NARROW, label=("growth", "gains"), tolerance=0.05, weight=_LEADS,
+    Feature(name="later_lost", cell=NARROW, label=("growth", "gains"), tolerance=0.05, weight=LESS,
             says="at 0.5 Mbit/s, it lost {value} of its packets",
             above="more losses", below="fewer losses"),
     # At a low rate, a burst that is one of packets, not of time, is a long queue.
     Feature(name="burst", cell=NARROW, label=("pacing", "pacing"), tolerance=1.4, ratio=True, digits=0,
             says="at 0.5 Mbit/s, it sent {value} packets at once",
             above="larger bursts", below="smaller bursts"),
-    Feature(name="later_throughput", cell=NEAR, label=("response", "gains"), tolerance=0.1, weight=_LEADS,
+    Feature(name="later_throughput", cell=NEAR, label=("response", "gains"), tolerance=0.1, weight=LESS,
             says="with a round trip of 0.5 ms, it used {value} of the link's rate",
             above="more of the rate", below="less of the rate"),
-    Feature(name="later_lost", cell=NEAR, label=("response", "gains"), tolerance=0.05, weight=_LEADS,
+    Feature(name="later_lost", cell=NEAR, label=("response", "gains"), tolerance=0.05, weight=LESS,
             says="with a round trip of 0.5 ms, it lost {value} of its packets",
             above="more losses", below="fewer losses"),
-    Feature(name="later_throughput", cell=SMALL, label=("packet_size", "packet_size"), tolerance=0.1, weight=_LEADS,
+    Feature(name="later_throughput", cell=SMALL, label=("packet_size", "packet_size"), tolerance=0.1, weight=LESS,
             says="on a path that carries packets of 1300 bytes at most, it used {value} of the link's rate",
             above="more of the rate", below="less of the rate"),
-    Feature(name="kept_of_probe", cell=SMALL, label=("packet_size", "packet_size"), tolerance=0.2, weight=_ALONE,
+    Feature(name="kept_of_probe", cell=SMALL, label=("packet_size", "packet_size"), tolerance=0.2, weight=ALONE,
             says="on a path that carries packets of 1300 bytes at most, a lost probe left {value} of its window",
             above="less of a response to a lost probe", below="a lost probe that counts as congestion"),
     Feature(name="start_up_growth", cell=WIDE, label=("slow_start", "slow_start"), tolerance=0.25,

@@ -23,7 +23,7 @@ CELLS = {
 #: the profile: a tail-drop queue of one BDP, and random loss of single packets
 PROFILE = "identify"
 #: weights of features: caused by no other fault, direct, perhaps caused by other faults, caused by most faults
-_ALONE, _DIRECT, _LESS, FOLLOWS = 3.0, 1.0, 0.5, 0.25
+ALONE, _DIRECT, LESS, FOLLOWS = 3.0, 1.0, 0.5, 0.25
 
 
 #: the labels that a feature points at: for senders that a loss should slow down, and for BBR; None for no label
@@ -130,22 +130,22 @@ _BURSTS = ("larger bursts than it should send", "smaller bursts than it should s
 # and its sentence.
 # fmt: off
 FEATURES = (
-    *_row("initial_window", _both("initial_window"), _In(CLEAN, _Times(1.25), _ALONE), digits=0,
+    *_row("initial_window", _both("initial_window"), _In(CLEAN, _Times(1.25), ALONE), digits=0,
           says="it sent {value} full packets in the first round trip",
           means=("a larger initial window", "a smaller initial window")),
     *_row("start_up_growth", ("slow_start", "gains"), _In(CLEAN, _Times(1.2)),
           says="in start-up it sent {value} times as much each round trip as in the one before ({n} round trips)",
           means=("a start-up that is too fast", "a start-up that is too slow")),
-    *_row("start_up_time", ("slow_start", "gains"), _In(CLEAN, _Times(1.6), _LESS), digits=0,
+    *_row("start_up_time", ("slow_start", "gains"), _In(CLEAN, _Times(1.6), LESS), digits=0,
           says="it took {value} round trips to fill the path",
           means=("a start-up that is too slow, or left too early", "a start-up that is too fast")),
     *_row("start_up_length", _both("slow_start"), _In(CLEAN, _Times(1.4)), digits=0, means=_START_UP_LEFT,
           says="it sent faster than the bottleneck until round trip {value}"),
-    *_row("start_up_losses", _both("slow_start"), _In(CLEAN, 0.4, _LESS), means=_START_UP_LEFT,
+    *_row("start_up_losses", _both("slow_start"), _In(CLEAN, 0.4, LESS), means=_START_UP_LEFT,
           says="start-up ended with losses of {value} BDP"),
-    *_row("start_up_burst", _both("pacing"), _In(CLEAN, _Times(1.4), _LESS), digits=1, only_above=True, means=_BURSTS,
+    *_row("start_up_burst", _both("pacing"), _In(CLEAN, _Times(1.4), LESS), digits=1, only_above=True, means=_BURSTS,
           says="in start-up, packets left in bursts of {value}"),
-    *_row("burst", _of_bbr("pacing"), _In(CLEAN, _Times(1.25), _ALONE), digits=1, only_above=True, means=_BURSTS,
+    *_row("burst", _of_bbr("pacing"), _In(CLEAN, _Times(1.25), ALONE), digits=1, only_above=True, means=_BURSTS,
           says="after start-up, packets left in bursts of {value}"),
     *_row("kept", ("beta", "response"), _In(FEW, 0.04, least=5),
           says="after {n} isolated losses it kept {value} ({low}..{high}) of its window",
@@ -154,8 +154,8 @@ FEATURES = (
           says="after {n} isolated losses its flight fell to {value} ({low}..{high}) of its window",
           means=("less of a reduction", "more of a reduction")),
     *_row("responded", _of_loss("response"),
-          _In(FEW, 0.15, _ALONE, least=5),
-          _In(CLEAN, 0.15, _LESS, " of a full queue"), mean=True,
+          _In(FEW, 0.15, ALONE, least=5),
+          _In(CLEAN, 0.15, LESS, " of a full queue"), mean=True,
           says="{value} of {n} loss events{where} were followed by a smaller window",
           means=("a reduction too often", "a reduction that is missing")),
     *_row("kept_of_several", _of_loss("every_loss"),
@@ -168,7 +168,7 @@ FEATURES = (
     *_row("growth", _of_loss("growth"), _In(FEW, 0.15, 0.75, least=5),
           says="between {n} losses it grew by {value} ({low}..{high}) packets a round trip",
           means=("growth between losses that is too fast", "growth between losses that is too slow")),
-    *_row("growth", _of_loss("growth"), _In(CLEAN, _Times(1.4), _LESS),
+    *_row("growth", _of_loss("growth"), _In(CLEAN, _Times(1.4), LESS),
           says="up to a full queue it grew by {value} ({low}..{high}) packets a round trip",
           means=("growth into a full queue that is too fast", "growth into a full queue that is too slow")),
     *_row("doubling", _of_loss("slow_start"),
@@ -176,7 +176,7 @@ FEATURES = (
           _In(CLEAN, _Times(1.25), where=", without random loss,"), only_above=True,
           says="after {n} reductions{where} each round trip's window was {value} times the one before",
           means=("slow start instead of congestion avoidance", "less than it should")),
-    *_row("half_time_share", _of_loss("growth"), _In(CLEAN, 0.06, _LESS),
+    *_row("half_time_share", _of_loss("growth"), _In(CLEAN, 0.06, LESS),
           says="halfway between reductions it had {value} of its growth (0.5 is linear)",
           means=("more concave than it should be", "less concave than it should be")),
     *_row("epoch_s", _of_loss("growth"), _In(CLEAN, _Times(1.3), FOLLOWS), digits=1,
@@ -191,9 +191,9 @@ FEATURES = (
           means=("the same window in packets is more bytes", "the same window in packets is fewer bytes")),
     # Without random loss, BBRv2 and BBRv3 stay below the flight that overflowed a queue: how far, and for how long.
     *_row("throughput", _of_bbr("response"),
-          _In(CLEAN, 0.05, _LESS, "without random loss"),
-          _In(MANY, 0.08, _LESS, "at 3 % of loss"),
-          _In(HEAVY, _Times(1.3), _LESS, "at 6 % of loss"),
+          _In(CLEAN, 0.05, LESS, "without random loss"),
+          _In(MANY, 0.08, LESS, "at 3 % of loss"),
+          _In(HEAVY, _Times(1.3), LESS, "at 6 % of loss"),
           says="{where} it filled {value} of the path",
           means=("too aggressive after losses", "too timid after losses")),
     *_row("queue_mean", _both("queue"), _In(CLEAN, 0.1, FOLLOWS),
@@ -209,7 +209,7 @@ FEATURES = (
     *_row("rate_high", _of_bbr("gains"), _In(CLEAN, 0.07),
           says="for a twentieth of the time it sent faster than {value} times the bottleneck",
           means=("probing with a gain that is too high", "probing with a gain that is too low")),
-    *_row("rate_low", _of_bbr("gains"), _In(CLEAN, 0.06, _LESS),
+    *_row("rate_low", _of_bbr("gains"), _In(CLEAN, 0.06, LESS),
           says="for a twentieth of the time it sent slower than {value} times the bottleneck",
           means=("it does not drain what it probed with", "draining with a gain that is too low")),
     *_row("flight_high", _of_bbr("gains"),
@@ -219,7 +219,7 @@ FEATURES = (
           means=("a window gain that is too high", "a window gain that is too low")),
     # The weight: BBR enters ProbeRTT only if its draining has not shown the minimum round trip. The tolerance: stack
     # and reference may each have one dip more or less at an end of the trace, which lasts 27 s after start-up.
-    *_row("dips_per_10_s", _of_bbr("probe_rtt"), _In(CLEAN, 0.75, _LESS), digits=1,
+    *_row("dips_per_10_s", _of_bbr("probe_rtt"), _In(CLEAN, 0.75, LESS), digits=1,
           says="in 10 s its flight dipped {value} times, as in ProbeRTT",
           means=("ProbeRTT too often", "ProbeRTT too seldom, or never")),
 )
