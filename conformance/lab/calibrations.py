@@ -8,7 +8,6 @@ import contextlib
 import dataclasses
 import functools
 import pathlib
-import shutil
 
 from conformance.guest import protocol, wire
 from conformance.guest.network_job import CellJob
@@ -73,5 +72,5 @@ def _place(trial: Trial, cell: CellJob, probing: protocol.Probing) -> pathlib.Pa
 @functools.cache
 def _tc_digest() -> str | None:
     """Return the digest of the guests' `tc`, whose versions round delays differently; None if there is none."""
-    program = shutil.which("tc", path=manifest.GUEST_PATH)
+    program = manifest.which("tc")
     return digests.of_bytes(pathlib.Path(program).read_bytes()) if program else None
