@@ -2,8 +2,8 @@
 
 Four kinds of quantities are compared: features, which `why` reads from traces of a few cells (beta, initial window,
 growth, pacing ...), features of networks that change, metrics in cells, and shares of trials (compare_shares.py). All
-of them are one family (model/studies/comparison.py). If the two sides are one build on two kernels, or with two settings of sysctls, the
-command also says whether one serves for the other.
+of them are one family (model/studies/comparison.py). If the two sides are one build on two kernels, or with two
+settings of sysctls, the command also says whether one serves for the other.
 """
 
 import dataclasses
