@@ -115,7 +115,7 @@ class ClauseVerdicts(Result):
     def against(self) -> list[Finding]:
         """What speaks against the stack, likelier causes first."""
         against = (finding for finding in self.findings if finding.confirmed.status.against)
-        return sorted(against, key=lambda finding: clauses.rule(finding).clause.stage)
+        return sorted(against, key=lambda finding: clauses.rule(finding).clause.precedence)
 
     @property
     def exit_status(self) -> ExitStatus:
@@ -273,7 +273,7 @@ def failing(scheme: Scheme, choice: Choice) -> FailingClauses:
     """Return the clauses that a scheme fails. Raises UserError."""
     record = clause_record.judged(scheme.stack, scheme.algorithm)
     failed = [clauses.find(entry.clause) for entry in record if entry.verdict.against]
-    failed.sort(key=lambda clause: (clause.stage, not clause.level.upper().startswith("MUST")))
+    failed.sort(key=lambda clause: clause.precedence)
     first = clauses.first_for(scheme.algorithm)
     measured = clause_record.measured(scheme.stack, scheme.algorithm, newest=True)
     return FailingClauses(

@@ -102,6 +102,11 @@ class Clause:
         """The stage of a transfer that shows it: the earlier, the likelier is a violation the cause of others."""
         return stages.stage(self.observable.name)
 
+    @property
+    def precedence(self) -> tuple[int, bool]:
+        """A key that sorts what a stack violates: likelier causes first, and of one stage, what a document demands."""
+        return self.stage, not self.level.startswith("MUST")
+
     def as_in(self, draft: str | None) -> "Clause":
         """Return the clause as this draft of its document has it: itself, unless an older one differs."""
         differs = dict(self.older).get(draft or "")
