@@ -7,9 +7,11 @@ import math
 import threading
 import types
 
+import pytest
 from hypothesis import strategies as st
 
 from conformance.catalogue import documents, own_kind
+from conformance.model.errors import UserError
 from conformance.model.judging import session
 from conformance.model.judging.verdict import ask
 from conformance.model.judging.zone import Basis, Interval, Margin, Zone, hull
@@ -95,6 +97,16 @@ def measurement(utilization=0.5, seed=1, outcome=Outcome.OK, message=None, **tri
 def line(measurement):
     """Return the result line without what depends on the machine."""
     return json.dumps({**measurement.to_json(), "host": None}, sort_keys=True)
+
+
+def of_trial(measurement, **changes):
+    """Return a measurement of a trial with other values."""
+    return dataclasses.replace(measurement, trial=dataclasses.replace(measurement.trial, **changes))
+
+
+def of_scheme(measurement, **changes):
+    """Return a measurement of a scheme with other values."""
+    return of_trial(measurement, scheme=dataclasses.replace(measurement.trial.scheme, **changes))
 
 
 def measurements(values, **changes):
@@ -364,6 +376,32 @@ def replaced(data, place, value):
         inner = inner[step]
     inner[last] = value
     return data
+
+
+def pointed(data, pointer, value):
+    """Return a copy of a document with `value` at a JSON pointer."""
+    return replaced(data, [int(step) if step.isdigit() else step for step in pointer.split("/")[1:]], value)
+
+
+def refusal(function, *arguments, **options):
+    """Return the line by which a function refuses what a user gave it."""
+    with pytest.raises(UserError) as refused:
+        function(*arguments, **options)
+    assert "\n" not in str(refused.value)
+    return str(refused.value)
+
+
+def link(name="link", delay_ms=20, **more):
+    """Return the document of a link of 10 Mbit/s from `left` to `right` with a queue of one BDP."""
+    data = {"rate_mbps": 10, "delay_ms": delay_ms, "queue": {"kind": "bfifo", "size": 1}}
+    return {"name": name, "ends": ["left", "right"], "data": data, **more}
+
+
+def program(path, text=""):
+    """Write a shell script that can be run, and the folders that it lies in."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
 
 
 def places(data, *within):

@@ -53,9 +53,7 @@ def frames(packets):
 
 
 def measured(sender, seed=1, clause=RENO, **network):
-    trial = dataclasses.replace(
-        helpers.trial(seed, algorithm=clause.algorithms[0]), setting=clauses.setting(clause.network)
-    )
+    trial = helpers.trial_at(clauses.setting(clause.network), seed, helpers.scheme(clause.algorithms[0]))
     kept = senders.packets(sender, **{**FEW, **network}).to_json()
     return Measurement(trial=trial, outcome=Outcome.OK, metrics={}, packets=kept)
 
@@ -99,15 +97,16 @@ def test_captures_of_two_transfers_are_refused():
         packets.matched(*map(frames, ([], [], [])))
 
 
-@pytest.mark.parametrize("columns", ["", "!", "eJw=", "eJwDAAAAAAE="])
-def test_packets_that_cannot_be_read_are_refused(columns):
-    with pytest.raises(UserError, match="packets of a result line"):
-        packets.Packets.from_json({"began_ns": 0, "sent": 3, "asked": 0, "columns": columns})
-
-
-def test_a_line_that_claims_to_hold_more_than_any_is_refused_before_it_is_unpacked():
-    with pytest.raises(UserError, match="at most"):
-        packets.Packets.from_json({"began_ns": 0, "sent": 10**9, "asked": 0, "columns": ""})
+@pytest.mark.parametrize(
+    ("sent", "columns", "words"),
+    [
+        *((3, columns, "packets of a result line") for columns in ("", "!", "eJw=", "eJwDAAAAAAE=")),
+        (10**9, "", "at most"),
+    ],
+)
+def test_packets_that_cannot_be_read_are_refused(sent, columns, words):
+    with pytest.raises(UserError, match=words):
+        packets.Packets.from_json({"began_ns": 0, "sent": sent, "asked": 0, "columns": columns})
 
 
 # --- settings
@@ -186,7 +185,7 @@ def test_an_error_and_an_unsupported_algorithm_say_nothing_of_the_stack():
 
 def test_runs_that_are_unlike_are_refused():
     one = measured(lossy(1))
-    other = dataclasses.replace(one, trial=dataclasses.replace(one.trial, lab_digest="8" * 16))
+    other = helpers.of_trial(one, lab_digest="8" * 16)
     with pytest.raises(UserError, match="different runs"):
         judge(RENO, [one, other])
 
@@ -387,10 +386,9 @@ def test_what_an_older_draft_does_not_have_is_not_asked_and_not_measured():
 
 
 def test_a_draft_that_nobody_knows_is_one_line_that_lists_the_known_ones():
-    with pytest.raises(UserError) as why:
-        clauses.claimed(RENO, claiming("draft-ietf-ccwg-bbr-99"), "bbrv3")
-    assert "own/adapter.json: bbrv3: draft 'draft-ietf-ccwg-bbr-99' is not known" in str(why.value)
-    assert DRAFTS[0] in str(why.value) and DRAFTS[-1] in str(why.value) and "\n" not in str(why.value)
+    refused = helpers.refusal(clauses.claimed, RENO, claiming("draft-ietf-ccwg-bbr-99"), "bbrv3")
+    assert "own/adapter.json: bbrv3: draft 'draft-ietf-ccwg-bbr-99' is not known" in refused
+    assert DRAFTS[0] in refused and DRAFTS[-1] in refused
 
 
 def test_every_stack_that_ships_claims_a_known_draft_and_the_document_follows_the_last():

@@ -1,10 +1,9 @@
 """What a client is told beyond asking for bodies: as variables of the contract, in documents, and in its report."""
 
-import copy
 import json
 
 import pytest
-from helpers import NETWORK, facts, process, trial_at
+from helpers import NETWORK, facts, link, process, trial_at
 
 from conformance.catalogue import scenarios
 from conformance.lab import job
@@ -18,15 +17,10 @@ from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Outcome
 from conformance.support import schema
 
-LINK = {
-    "name": "bottleneck", "ends": ["left", "right"],
-    "data": {"rate_mbps": 10, "delay_ms": 20, "queue": {"kind": "bfifo", "size": 1}},
-}  # fmt: skip
-
 
 def setting(**flows):
     document = {
-        "name": "s", "title": "a test", "timeout_s": 60, "links": [copy.deepcopy(LINK)],
+        "name": "s", "title": "a test", "timeout_s": 60, "links": [link()],
         "flows": [{"name": "test", **flows}],
     }  # fmt: skip
     schema.check("scenario", document, "test")

@@ -4,7 +4,7 @@ import copy
 import types
 
 import pytest
-from helpers import process
+from helpers import link, process
 from test_network_facts import facts, measured
 
 from conformance.model.metrics.table import METRICS
@@ -14,12 +14,7 @@ from conformance.model.trials.trial import Outcome
 AT_S, END_S = 5.0, 12.0
 NETWORK = Network.from_json(
     {
-        "links": [
-            {
-                "name": "link", "ends": ["left", "right"], "acks": {"delay_ms": 10},
-                "data": {"rate_mbps": 10, "delay_ms": 10, "queue": {"kind": "bfifo", "size": 1}},
-            }
-        ],
+        "links": [link(delay_ms=10, acks={"delay_ms": 10})],
         "flows": [{"name": "test", "seconds": END_S}, {"name": "other", "sender": "kernel", "judged": False}],
         "schedule": [{"at_s": AT_S, "link": "link", "set": {"impairments": {"rebind": "address"}}}],
     }

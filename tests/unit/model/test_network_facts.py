@@ -17,12 +17,7 @@ from conformance.support import schema
 
 NETWORK = Network.from_json(
     {
-        "links": [
-            {
-                "name": "link", "ends": ["left", "right"], "acks": {"delay_ms": 10},
-                "data": {"rate_mbps": 10, "delay_ms": 10, "queue": {"kind": "bfifo", "size": 1}},
-            }
-        ],
+        "links": [helpers.link(delay_ms=10, acks={"delay_ms": 10})],
         "flows": [
             {"name": "test", "bytes": 1_000_000},
             {"name": "other", "sender": "kernel", "algorithm": "bbrv3", "judged": False},
@@ -82,12 +77,9 @@ def facts():
 
 def measured(*changes, network=SEEN_NETWORK, flows=NETWORK):
     """Return the Measurement of facts() with other values at places: (steps, value)."""
-    found = copy.deepcopy(facts())
-    for (*steps, last), value in changes:
-        holder = found
-        for step in steps:
-            holder = holder[step]
-        holder[last] = value
+    found = facts()
+    for place, value in changes:
+        found = helpers.replaced(found, place, value)
     setting = Setting(profile="test", network=flows, point=Point((("flows", 1),)), timeout_s=60)
     trial = dataclasses.replace(helpers.trial(), setting=setting)
     return trial_facts.measurement(trial, found, network, {})

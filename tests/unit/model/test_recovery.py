@@ -4,6 +4,7 @@ import copy
 import itertools
 
 import pytest
+from helpers import link
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,10 +14,7 @@ from conformance.model.metrics import table as metrics
 from conformance.model.networks.network import Network
 from conformance.model.networks.scenario import Scenario
 
-LINK = {
-    "name": "link", "ends": ["left", "right"], "acks": {},
-    "data": {"rate_mbps": 10, "delay_ms": 10, "queue": {"kind": "bfifo", "size": 1}},
-}  # fmt: skip
+LINK = link(delay_ms=10, acks={})
 OUTAGE = {"at_s": 4, "link": "link", "set": {"loss_pct": 100}, "for_s": 1}
 
 

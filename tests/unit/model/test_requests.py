@@ -4,6 +4,7 @@ import copy
 import itertools
 import json
 
+import helpers
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,12 +20,7 @@ from conformance.support import schema
 
 DOCUMENT = {
     "name": "s", "title": "a test", "timeout_s": 60,
-    "links": [
-        {
-            "name": "bottleneck", "ends": ["left", "right"],
-            "data": {"rate_mbps": 10, "delay_ms": 20, "queue": {"kind": "bfifo", "size": 1}},
-        }
-    ],
+    "links": [helpers.link()],
     "flows": [{"name": "test", "requests": [{"bytes": 1000, "every_s": 0.02, "times": 50}, {"bytes": 250_000}]}],
 }  # fmt: skip
 REQUESTS = st.builds(
@@ -74,10 +70,7 @@ def setting_of_one_body():
     ],
 )
 def test_a_mistake_is_one_line_with_its_place(requests, words):
-    with pytest.raises(UserError) as caught:
-        setting(requests=requests)
-    assert words in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert words in helpers.refusal(setting, requests=requests)
 
 
 @pytest.mark.parametrize("amount", [{"bytes": 5}, {"seconds": 3}, {"seconds_at_rate": 3}])
@@ -129,13 +122,7 @@ PLAN = (Request(bytes=10, every_s=1, times=2), Request(bytes=20, pause_s=2), Req
     ],
 )
 def test_a_report_that_cannot_be_true_is_named(place, value, words):
-    report = made(PLAN, 0.5)
-    *steps, last = place
-    holder = report
-    for step in steps:
-        holder = holder[step]
-    holder[last] = value
-    assert words in request_facts.lie(group(*PLAN), report)
+    assert words in request_facts.lie(group(*PLAN), helpers.replaced(made(PLAN, 0.5), place, value))
 
 
 def test_a_late_request_is_no_pace():

@@ -5,6 +5,7 @@ import functools
 import json
 import math
 
+import helpers
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,10 +19,7 @@ from conformance.model.networks.scenario import Scenario
 from conformance.model.networks.setting import Setting
 from conformance.support import schema
 
-LINK = {
-    "name": "bottleneck", "ends": ["left", "right"],
-    "data": {"rate_mbps": 10, "delay_ms": 20, "queue": {"kind": "bfifo", "size": 1}},
-}  # fmt: skip
+LINK = helpers.link("bottleneck")
 FLOWS = {"name": "test", "count": 2, "bytes": 1000}
 DOCUMENT = {
     "name": "s", "title": "a test", "timeout_s": 10, "links": [LINK], "flows": [FLOWS],
@@ -36,18 +34,9 @@ NUMBERS = st.integers(-(10**9), 10**9) | st.floats(-1e9, 1e9, allow_nan=False)
 VALUES = NUMBERS | st.booleans() | st.from_regex(r"[a-z_][a-z0-9_]{0,9}", fullmatch=True)
 
 
-def document(pointer="", value=None):
-    """Return DOCUMENT with another value at a JSON pointer; None removes the value."""
-    found = copy.deepcopy(DOCUMENT)
-    *steps, last = [int(step) if step.isdigit() else step for step in pointer.split("/")[1:]] or [None]
-    holder = found
-    for step in steps:
-        holder = holder[step]
-    if value is not None:
-        holder[last] = value
-    elif last is not None:
-        del holder[last]
-    return found
+def document(*change):
+    """Return DOCUMENT with another value at a JSON pointer."""
+    return helpers.pointed(DOCUMENT, *change) if change else copy.deepcopy(DOCUMENT)
 
 
 def scenario_of(found):
@@ -150,14 +139,8 @@ def test_points_that_share_a_guest_differ_in_values_only():
     ],
 )  # fmt: skip
 def test_a_mistake_is_named_with_its_place(pointer, value, words):
-    with pytest.raises(UserError) as caught:
-        Scenario.from_json(
-            {
-                **document(pointer, value),
-                **({} if "axes" in pointer or "grids" in pointer else {"axes": [], "grids": {}}),
-            }
-        )
-    assert words in str(caught.value)
+    axes = {} if "axes" in pointer or "grids" in pointer else {"axes": [], "grids": {}}
+    assert words in helpers.refusal(Scenario.from_json, {**document(pointer, value), **axes})
 
 
 def test_a_link_that_no_flow_crosses_is_named():

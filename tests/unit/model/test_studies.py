@@ -16,12 +16,7 @@ from conformance.model.trials.trial import Measurement, Outcome, Trial
 
 SCENARIO = {
     "name": "two", "title": "two groups", "timeout_s": 10,
-    "links": [
-        {
-            "name": "link", "ends": ["left", "right"],
-            "data": {"rate_mbps": 10, "delay_ms": 20, "queue": {"kind": "bfifo", "size": 1}}, "acks": {},
-        }
-    ],
+    "links": [helpers.link(acks={})],
     "flows": [
         {"name": "test", "sender": "kernel", "count": 2, "seconds": 5},
         {"name": "cubic", "sender": "kernel", "algorithm": "cubic", "seconds": 5, "judged": False},
@@ -84,17 +79,6 @@ def read(tmp_path, document=None):
     return studies.find(str(path))
 
 
-def changed(pointer, value):
-    """Return DOCUMENT with another value at a JSON pointer."""
-    found = copy.deepcopy(DOCUMENT)
-    *steps, last = [int(step) if step.isdigit() else step for step in pointer.split("/")[1:]]
-    holder = found
-    for step in steps:
-        holder = holder[step]
-    holder[last] = value
-    return found
-
-
 def test_a_study_has_points_of_two_tiers(tmp_path):
     study = read(tmp_path)
     assert [point.words for point in study.points["smoke"]] == [
@@ -150,11 +134,8 @@ def test_a_study_has_points_of_two_tiers(tmp_path):
     ],
 )  # fmt: skip
 def test_a_mistake_is_named_by_its_place(tmp_path, pointer, value, words):
-    with pytest.raises(UserError) as refused:
-        read(tmp_path, changed(pointer, value))
-    assert words in str(refused.value)
-    assert "made-up.json: " in str(refused.value)
-    assert "\n" not in str(refused.value)
+    refused = helpers.refusal(read, tmp_path, helpers.pointed(DOCUMENT, pointer, value))
+    assert words in refused and "made-up.json: " in refused
 
 
 @pytest.mark.parametrize("name", studies.files())
@@ -225,13 +206,7 @@ def test_results_of_one_build_count_and_others_do_not(tmp_path):
     study = read(tmp_path)
     one, other, *_ = (point for point in study.points["full"] if point.algorithm == "bbrv1")
     old = measured(study, one, [0.1] * 5)
-    new = [*measured(study, one, [0.5] * 5), *measured(study, other, [0.5] * 5)]
-    new = [
-        dataclasses.replace(
-            m, trial=dataclasses.replace(m.trial, scheme=dataclasses.replace(m.trial.scheme, kernel_digest="9" * 16))
-        )
-        for m in new
-    ]
+    new = [helpers.of_scheme(m, kernel_digest="9" * 16) for at in (one, other) for m in measured(study, at, [0.5] * 5)]
     found = study_results.of(study, [*new, *old])
     assert found.measured.keys() == {one, other}
     assert {m.trial.scheme.kernel_digest for ms in found.measured.values() for m in ms} == {"9" * 16}
@@ -299,16 +274,8 @@ def test_results_of_a_point_with_a_kernel_are_those_of_that_kernel_and_change_no
     usual = [one for one in study.points["full"] if one.algorithm == "bbrv1" and one != own]
 
     def on(kernel, digest, point):
-        found = measured(study, point, [0.5] * 5)
-        return [
-            dataclasses.replace(
-                m,
-                trial=dataclasses.replace(
-                    m.trial, scheme=dataclasses.replace(m.trial.scheme, kernel=kernel, kernel_digest=digest)
-                ),
-            )
-            for m in found
-        ]
+        made = measured(study, point, [0.5] * 5)
+        return [helpers.of_scheme(m, kernel=kernel, kernel_digest=digest) for m in made]
 
     default = [m for one in usual for m in on("default", "1" * 16, one)]
     fixed, older = on("fixed", "2" * 16, own), on("fixed", "3" * 16, own)
@@ -381,7 +348,7 @@ def test_an_experiment_may_name_a_client_which_is_a_coordinate(tmp_path):
 
 
 def test_an_experiment_may_have_trials_of_its_own_in_the_full_tier(tmp_path):
-    study = read(tmp_path, changed("/experiments/0/trials", 12))
+    study = read(tmp_path, helpers.pointed(DOCUMENT, "/experiments/0/trials", 12))
     own, other = study.points["smoke"][0], study.points["full"][-1]
     assert (study.trials_at(own, "full"), study.trials_at(own, "smoke")) == (12, 5)
     assert study.trials_at(other, "full") == 8
@@ -431,7 +398,7 @@ def delivered(study, rates, outcome=Outcome.OK):
         phases = [{"mbps": rate} for rate in own]
         flow = {"group": "test", "judged": True, "delivery": {"whole": {"mbps": sum(own)}, "phases": phases}}
         (one,) = measured(study, point, [0.5], outcome=outcome)
-        made.append(dataclasses.replace(one, trial=dataclasses.replace(one.trial, seed=seed), flows=(flow,)))
+        made.append(dataclasses.replace(helpers.of_trial(one, seed=seed), flows=(flow,)))
     return {point: made}
 
 
@@ -461,6 +428,5 @@ def test_a_claim_may_be_about_phases_of_a_delivery(tmp_path):
 def test_a_phase_that_is_not_there_is_one_line(tmp_path, at, words):
     made = phased(at)
     made["claims"][0]["checks"] = [{"at": made["claims"][0]["checks"][0]["at"], "within": {"low": 0}}]
-    with pytest.raises(UserError) as error:
-        read(tmp_path, made)
-    assert "/claims/0/checks/0/at: " in str(error.value) and words in str(error.value)
+    refused = helpers.refusal(read, tmp_path, made)
+    assert "/claims/0/checks/0/at: " in refused and words in refused
