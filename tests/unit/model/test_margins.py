@@ -12,12 +12,19 @@ from conformance.model.metrics.table import METRICS
 from conformance.model.networks.place import Cell, Point
 
 CELLS = [Cell(10, 20, 1), Cell(10, 40, 2)]
+POINT = Point((("flows", 2),))
 KIND = "up to 2 % of loss"
 
 
 def of(*bases, small_packets=1.0):
     permitted = dataclasses.replace(zone_on(*bases).intervals[Cell(10, 20, 1)], small_packets=small_packets)
     return zone(intervals=dict.fromkeys(CELLS, permitted))
+
+
+def of_points(metric, basis, *points, absolute=0.05):
+    permitted = zone_on(basis, absolute=absolute).intervals[Cell(10, 20, 1)]
+    points = points or (POINT,)
+    return zone(intervals=dict.fromkeys(points, permitted), metric=metric, digests=dict.fromkeys(points, "0" * 16))
 
 
 def basis(name, median):
@@ -87,35 +94,25 @@ def test_the_size_of_packets_is_taken_out():
     ],
 )
 def test_beyond_the_absolute_margin_and_on_the_sides_that_are_judged(metric, median, farthest):
-    point = Point((("flows", 2),))
-    permitted = zone_on(basis("linux", 0.5), absolute=0.05).intervals[Cell(10, 20, 1)]
-    of_points = zone(intervals={point: permitted}, metric=metric, digests={point: "0" * 16})
-    (found,) = spreads(of_points, {name: {point: (median, None)} for name in "ab"})
+    (found,) = spreads(of_points(metric, basis("linux", 0.5)), {name: {POINT: (median, None)} for name in "ab"})
     assert found.kind == "flows=2" and found.farthest == pytest.approx(farthest)
 
 
 def test_no_share_of_nothing_is_a_margin():
-    point = Point((("flows", 2),))
-    permitted = zone_on(Basis.of("linux", [0.0, 0.0]), absolute=0.05).intervals[Cell(10, 20, 1)]
-    of_points = zone(intervals={point: permitted}, metric="unequal_pct", digests={point: "0" * 16})
-    (found,) = spreads(of_points, {name: {point: (0.0, None)} for name in "ab"})
+    nothing = of_points("unequal_pct", Basis.of("linux", [0.0, 0.0]))
+    (found,) = spreads(nothing, {name: {POINT: (0.0, None)} for name in "ab"})
     assert found.farthest == found.spread == 0 and found.relative == 0.1
 
 
 @pytest.mark.parametrize(("medians", "absolute"), [((0.0, 3.0), 5.0), ((0.0, 12.4), 13.0), ((9.0, 5.0), 9.0)])
 def test_harm_has_a_margin_in_percentage_points(medians, absolute):
     """Others of the reference's kind lose next to nothing beside it, so the margin is at least 5 percentage points."""
-    point = Point((("flows", 2),))
-    permitted = zone_on(Basis.of("linux", [0.0, 0.0]), absolute=5.0).intervals[Cell(10, 20, 1)]
-    of_points = zone(intervals={point: permitted}, metric="harm_pct", digests={point: "0" * 16})
-    (found,) = spreads(of_points, {name: {point: (value, None)} for name, value in zip("ab", medians, strict=True)})
+    harmless = of_points("harm_pct", Basis.of("linux", [0.0, 0.0]), absolute=5.0)
+    (found,) = spreads(harmless, {name: {POINT: (value, None)} for name, value in zip("ab", medians, strict=True)})
     assert (found.relative, found.absolute) == (0.1, absolute)
-    rule = {
-        "relative": 0.1,
-        "absolute": 5.0,
-        "kinds": {"flows=2": {"relative": found.relative, "absolute": found.absolute}},
-    }
-    assert Margin.of(rule, point) == Margin(relative=0.1, absolute=absolute)
+    kinds = {"flows=2": {"relative": found.relative, "absolute": found.absolute}}
+    rule = {"relative": 0.1, "absolute": 5.0, "kinds": kinds}
+    assert Margin.of(rule, POINT) == Margin(relative=0.1, absolute=absolute)
     assert Margin.of(rule, Point((("flows", 4),))).absolute == 5.0
 
 
@@ -143,12 +140,7 @@ def test_a_margin_says_how_wide_it_is_and_what_set_it():
 def test_who_was_measured_is_said_of_each_kind():
     """Some stacks may have been measured only at some points."""
     points = [Point((("flows", count),)) for count in (2, 4)]
-    permitted = zone_on(basis("linux", 0.5)).intervals[Cell(10, 20, 1)]
-    of_points = zone(
-        intervals=dict.fromkeys(points, permitted), metric="share", digests=dict.fromkeys(points, "0" * 16)
-    )
-    median = (0.5, None)
-    found = spreads(
-        of_points, {"a": dict.fromkeys(points, median), "b": dict.fromkeys(points, median), "c": {points[0]: median}}
-    )
+    every = dict.fromkeys(points, (0.5, None))
+    medians = {"a": every, "b": every, "c": {points[0]: (0.5, None)}}
+    found = spreads(of_points("share", basis("linux", 0.5), *points), medians)
     assert {one.kind: one.implementations for one in found} == {"flows=2": ("a", "b", "c"), "flows=4": ("a", "b")}
