@@ -27,20 +27,21 @@ def test_one_holds_a_claim_at_a_time(path):
     assert path.read_bytes() == b"a line\n"
 
 
+def holding(path, *does):
+    """Start a process that does this while it holds the claim `mine`, if that is free."""
+    program = [
+        "import os, pathlib, signal, sys",
+        "from conformance.results.claims import claim",
+        f"with claim(pathlib.Path({str(path)!r}), {KEY!r}) as mine:",
+        *(f"    {line}" for line in does),
+    ]
+    command = [sys.executable, "-c", "\n".join(program)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
 def test_a_claim_ends_with_its_process_although_forked_workers_live_on(path):
-    program = f"""
-import os, signal, sys, pathlib
-from conformance.results.claims import claim
-with claim(pathlib.Path({str(path)!r}), {KEY!r}):
-    if os.fork() == 0:
-        print(flush=True)
-        sys.stdin.read()
-        os._exit(0)
-    signal.pause()
-"""
-    with subprocess.Popen(
-        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as holder:
+    worker = "if os.fork() == 0: print(flush=True); sys.stdin.read(); os._exit(0)"
+    with holding(path, worker, "signal.pause()") as holder:
         assert holder.stdout.readline() == "\n"  # of the worker
         holder.kill()
         holder.wait()
@@ -50,16 +51,7 @@ with claim(pathlib.Path({str(path)!r}), {KEY!r}):
 
 
 def test_another_process_is_seen_and_its_claim_ends_with_it(path):
-    program = f"""
-import sys, pathlib
-from conformance.results.claims import claim
-with claim(pathlib.Path({str(path)!r}), {KEY!r}) as mine:
-    print(mine, flush=True)
-    sys.stdin.read()
-"""
-    with subprocess.Popen(
-        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as holder:
+    with holding(path, "print(mine, flush=True)", "sys.stdin.read()") as holder:
         assert holder.stdout.readline() == "True\n"
         with claim(path, KEY) as mine:
             assert not mine
