@@ -9,7 +9,7 @@ import fake_room
 import pytest
 import rich.console
 import senders
-from helpers import measurements_of, scheme
+from helpers import measurements_of, of_trial, refusal, scheme
 
 from conformance.catalogue import documents, scenarios
 from conformance.commands import compare, compare_sides, cross, identify
@@ -614,15 +614,9 @@ def test_two_results_files_are_compared_without_measuring(world, tmp_path):
     sides = []
     for name, value in (("before", 0.5), ("after", 0.7)):
         made = [
-            m
+            of_trial(m, setting=setting)
             for setting in cells
             for m in measurements_of("utilization", [value] * 8, cell=setting.cell, algorithm="copa")
-        ]
-        made = [
-            dataclasses.replace(
-                m, trial=dataclasses.replace(m.trial, setting=next(c for c in cells if c.cell == m.setting.cell))
-            )
-            for m in made
         ]
         path = kept / f"{name}.jsonl"
         path.write_bytes(b"".join(store.dumps(m) for m in made))
@@ -640,8 +634,7 @@ def in_lab(path, *labs):
     lines = []
     for at, digest in enumerate(labs):
         for m in measurements_of("utilization", [0.5] * 8, cell=Cell(10, 20, 0)):
-            trial = dataclasses.replace(m.trial, lab_digest=digest, seed=m.trial.seed + 8 * at)
-            lines.append(store.dumps(dataclasses.replace(m, trial=trial)))
+            lines.append(store.dumps(of_trial(m, lab_digest=digest, seed=m.trial.seed + 8 * at)))
     path.write_bytes(b"".join(lines))
     return str(path)
 
@@ -665,7 +658,7 @@ def at_points(tmp_path, values):
         for point, value in of.items():
             setting = scenarios.setting("bonded", Point.parse(point))
             for m in measurements_of("utilization", [value] * 8, cell=setting.cell):
-                made.append(dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=setting)))
+                made.append(of_trial(m, setting=setting))
         paths[-1].write_bytes(b"".join(store.dumps(m) for m in made))
     return [str(path) for path in paths]
 
@@ -726,9 +719,7 @@ def test_of_two_stacks_points_of_the_smoke_tier_are_compared_and_those_of_a_zone
     ],
 )
 def test_what_cannot_be_compared_is_refused(world, base, head, changes, words):
-    with pytest.raises(UserError) as refused:
-        compare.compute(base, head, *asked(world(offers=("cubic",)), **changes))
-    assert words in str(refused.value)
+    assert words in refusal(compare.compute, base, head, *asked(world(offers=("cubic",)), **changes))
 
 
 @pytest.mark.parametrize(("head", "across"), [("other@b", True), ("fake-1.11@b", False)])
