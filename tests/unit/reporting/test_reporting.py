@@ -21,6 +21,8 @@ from helpers import (
     measurement,
     measurements,
     measurements_of,
+    of_trial,
+    refusal,
     results_file,
     scheme,
     setting,
@@ -114,9 +116,8 @@ def _broken(change):
 def test_a_broken_line_is_refused_with_its_place_and_cause(tmp_path, change, words):
     path = tmp_path / "broken.jsonl"
     path.write_text(json.dumps(measurement(seed=2).to_json()) + "\n" + _broken(change) + "\n")
-    with pytest.raises(UserError) as caught:
-        Source([path])
-    assert "broken.jsonl:2" in str(caught.value) and words in str(caught.value)
+    caught = refusal(Source, [path])
+    assert "broken.jsonl:2" in caught and words in caught
 
 
 def test_evidence_that_a_page_cannot_show_is_named_and_leaves_no_half_of_a_site(tmp_path):
@@ -186,7 +187,7 @@ def test_what_timed_out_is_shown_as_a_bound(series):
 def test_paths_of_two_segments_are_not_cells():
     segments = (Cell(10, 20, 0), Cell(50, 60, 1))
     path = changed(setting(), cell=end_to_end(segments), segments=segments)
-    made = dataclasses.replace(measurement(), trial=dataclasses.replace(measurement().trial, setting=path))
+    made = of_trial(measurement(), setting=path)
     with pytest.raises(UserError, match="only of paths with two segments"):
         heatmaps.all_series([made])
     assert len(heatmaps.all_series([made, measurement()])) == 1
@@ -198,9 +199,8 @@ def test_words_of_a_cell_hold_trials_interval_zone_and_verdict(series):
     assert "utilization 0.4200, median of 5; 90 % interval 0.4000 to 0.4400" in words
     assert "conforms, inside the zone" in words
     assert "too few trials" in heatmap_table.about("utilization", of(series).utilization.results[Cell(20, 20, 0)])
-    assert "error: the server died" in heatmap_table.about(
-        "utilization", of(series).utilization.results[Cell(10, 80, 1)]
-    )
+    died = of(series).utilization.results[Cell(10, 80, 1)]
+    assert "error: the server died" in heatmap_table.about("utilization", died)
 
 
 @pytest.mark.parametrize(
@@ -301,7 +301,7 @@ def test_the_command_that_is_shown_names_a_client_that_is_not_the_usual_one(stac
 
 def test_trials_that_repeat_a_violation_do_not_hide_the_command_of_the_others():
     made = measurements([0.4] * 5)
-    again = [dataclasses.replace(m, trial=dataclasses.replace(m.trial, seed=m.trial.seed + seeds.FRESH)) for m in made]
+    again = [of_trial(m, seed=m.trial.seed + seeds.FRESH) for m in made]
     assert rerun.cell([*again, *made]) == rerun.cell(made)
 
 
@@ -310,11 +310,10 @@ def test_trials_that_repeat_a_violation_do_not_hide_the_command_of_the_others():
     [{}, {"queue": "bfifo:0.5"}, {"offload": False, "transfer_s": 2.5}, {"queue": "fq_codel"}, {"rival": "reno"}],
 )
 def test_the_command_that_is_shown_makes_the_same_setting(changes):
-    made = [dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=setting(**changes)))
-            for m in measurements([0.4] * 7, stack="it's", kernel="my kernel")]  # fmt: skip
+    made = [of_trial(m, setting=setting(**changes)) for m in measurements([0.4] * 7, stack="it's", kernel="my kernel")]
     params, found = parsed(rerun.cell(made)[0])
     assert found == made[0].trial.setting and params["first_seed"] == 1
-    judged = [dataclasses.replace(m, trial=dataclasses.replace(m.trial, seed=m.trial.seed + 1000)) for m in made]
+    judged = [of_trial(m, seed=m.trial.seed + 1000) for m in made]
     assert "--first-seed" not in rerun.cell(judged)[0] and parsed(rerun.cell(judged)[0])[0]["first_seed"] == 1001
     assert (params["algorithm"], params["stack"], params["kernel"], params["trials"]) == (
         "cubic", "path/to/it's/adapter.json", "my kernel", 7,
@@ -332,8 +331,7 @@ def test_what_no_command_makes_is_said():
     assert rerun.cell(apart) == (None, "conformance run takes consecutive seeds, but these 3 from 101 to 104 have gaps")
 
     def under(**changes):
-        trial = dataclasses.replace(measurement().trial, setting=changed(setting(), **changes))
-        return [dataclasses.replace(measurement(), trial=trial)]
+        return [of_trial(measurement(), setting=changed(setting(), **changes))]
 
     assert "sysctls" in rerun.cell(under(sysctls=(("net.ipv4.tcp_sack", "0"),)))[1]
     assert "no profile '../x'" in rerun.cell(under(profile="../x"))[1]
@@ -396,9 +394,7 @@ def test_criteria_without_measurements_say_so(series):
 @pytest.mark.parametrize(("rival", "own"), [("cubic", True), ("reno", False)])
 def test_a_flow_beside_a_rival_answers_what_is_asked_of_two_flows_only(rival, own):
     setting_ = documents.profile("competing", CELL, rival=rival)
-    made = [
-        dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=setting_)) for m in measurements([0.4] * 5)
-    ]
+    made = [of_trial(m, setting=setting_) for m in measurements([0.4] * 5)]
     series = heatmaps.all_series(made)
     answers = rfc9743.answers(series, naming.labels(s.scheme for s in series))
     rows = {a.criterion.section: dict(zip(a.tables[0].columns, a.tables[0].rows[0].texts, strict=True))
@@ -499,9 +495,8 @@ def test_names_of_files_are_harmless_and_different(series):
 
 
 def test_zones_of_another_profile_do_not_judge():
-    other = [dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=setting(queue="fq_codel")))
-             for m in measurements([0.4] * 5)]  # fmt: skip
-    (found,) = heatmaps.all_series(other)
+    other = setting(queue="fq_codel")
+    (found,) = heatmaps.all_series([of_trial(m, setting=other) for m in measurements([0.4] * 5)])
     assert found.utilization.zone is None and found.utilization.verdict == "not judged"
 
 
@@ -533,9 +528,7 @@ def test_what_zones_of_other_metrics_say_is_in_every_report():
 
 def test_trials_whose_packets_are_kept_are_made_again_by_their_clause():
     setting_ = dataclasses.replace(documents.profile("atc25", CELL), packets=True)
-    (made,) = measurements([0.4])
-    made = dataclasses.replace(made, trial=dataclasses.replace(made.trial, setting=setting_))
-    command, why_not = rerun.cell([made])
+    command, why_not = rerun.cell([of_trial(measurement(0.4), setting=setting_)])
     assert command is None and "conformance clause run" in why_not
     usual = documents.profile("atc25", CELL)
     assert rerun._differences(setting_, usual) == rerun._differences(usual, setting_).replace("None", "True")
