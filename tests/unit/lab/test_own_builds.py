@@ -6,6 +6,7 @@ import re
 import subprocess
 
 import pytest
+from helpers import program
 
 from conformance.lab import manifest
 from conformance.support import paths
@@ -38,12 +39,6 @@ echo "	libnss3.so => $at"
 echo "	libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x2)"
 """
 TOOL = 'echo "${0##*/} $*" >> "$CC_SCRATCH/called"'
-
-
-def program(path, text):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o755)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Whether an outage explains that a client gave up."""
 
 import pytest
+from helpers import link
 
 from conformance.model.emulation import outages
 from conformance.model.networks.network import Network
@@ -9,14 +10,7 @@ from conformance.model.networks.network import Network
 def network(direction, fields):
     return Network.from_json(
         {
-            "links": [
-                {
-                    "name": "link", "ends": ["left", "right"], "acks": {},
-                    "data": {
-                        "rate_mbps": 10, "delay_ms": 10, "queue": {"kind": "bfifo", "size": 30000, "unit": "bytes"},
-                    },
-                }
-            ],
+            "links": [link(delay_ms=10, acks={})],
             "flows": [{"name": "test", "bytes": 1_000_000}],
             "schedule": [{"at_s": 3, "link": "link", "direction": direction, "set": fields, "for_s": 5}],
         }
