@@ -6,6 +6,10 @@ from made_senders import paced, permitted, why_not
 #: start-up until two BDP are in flight, and Drain until one is, on a path with a round trip of 80 ms
 FILLS = [(0.5, 0.08), (1.0, 0.24), (2.0, 0.08), (1.0, 0.24)]
 DRAINED = [*FILLS, (0.5, 0.16), (1.0, 4.4)]
+GREW = (1.0, 0.75)
+#: a body, a silence until the next, and the requests of the two
+SILENT = [(1.0, 1.2), (0.0002, 6.84)]
+BODIES = {"requests": [(0.0, 1_500_000), (8.0, 1_500_000)]}
 
 
 def probes(count, apart_s, again_s=0.0):
@@ -69,9 +73,18 @@ def test_drain_ends_with_a_bdp_in_flight_and_start_up_does_not_end_at_once():
     assert "no more than a BDP" in why_not("BBR527", paced, [(1.0, 6.0)])
 
 
-def test_after_start_up_one_bdp_is_in_flight():
-    assert permitted("BBR528", paced, [*DRAINED, (1.0, 10.0)])
-    assert not permitted("BBR528", paced, [*FILLS, (1.0, 12.0)])
+@pytest.mark.parametrize(
+    ("clause", "right", "wrong", "how"),
+    [
+        pytest.param("BBR528", [*DRAINED, (1.0, 10.0)], [*FILLS, (1.0, 12.0)], {}, id="a-bdp-after-start-up"),
+        pytest.param("BBR522", [(0.4, 6.0)], [(40.0, 0.001), (0.5, 6.0)], {}, id="first-flight-in-twos"),
+        pytest.param("BBR532", [GREW, (1.7, 2.0)], [GREW, (1.25, 2.0)], {"slower": (0.7, 2.0)}, id="growth-by-quarter"),
+        pytest.param("BBR521", [*SILENT, (1.0, 1.2)], [*SILENT, (1.0, 0.08), (0.5, 1.0)], BODIES, id="after-a-silence"),
+    ],
+)
+def test_a_clause_permits_one_sender_and_not_the_other(clause, right, wrong, how):
+    assert permitted(clause, paced, right, **how)
+    assert not permitted(clause, paced, wrong, **how)
 
 
 def test_what_is_lost_after_the_rate_fell_has_a_bound():
@@ -81,24 +94,7 @@ def test_what_is_lost_after_the_rate_fell_has_a_bound():
     assert not permitted("BBR512", paced, after, lost=set(range(first, first + 1200)))
 
 
-def test_the_first_flight_leaves_two_packets_at_a_time():
-    assert permitted("BBR522", paced, [(0.4, 6.0)])
-    assert not permitted("BBR522", paced, [(40.0, 0.001), (0.5, 6.0)])
-
-
 def test_the_least_flight_is_that_of_probe_rtt():
     assert not permitted("BBR523", paced, [(1.0, 3.0), (0.3, 0.2), (1.0, 3.0)])
     assert not permitted("BBR524", paced, [(1.0, 7.0)])
     assert permitted("BBR524", paced, [(1.0, 3.0), (0.5, 0.2), (1.0, 3.0)])
-
-
-def test_growth_by_more_than_a_quarter_keeps_start_up_going():
-    assert permitted("BBR532", paced, [(1.0, 0.75), (1.7, 2.0)], slower=(0.7, 2.0))
-    assert not permitted("BBR532", paced, [(1.0, 0.75), (1.25, 2.0)], slower=(0.7, 2.0))
-
-
-def test_after_a_silence_there_is_no_probe_rtt():
-    bodies = {"requests": [(0.0, 1_500_000), (8.0, 1_500_000)]}
-    silent = [(1.0, 1.2), (0.0002, 6.84)]
-    assert permitted("BBR521", paced, [*silent, (1.0, 1.2)], **bodies)
-    assert not permitted("BBR521", paced, [*silent, (1.0, 0.08), (0.5, 1.0)], **bodies)
