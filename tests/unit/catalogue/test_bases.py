@@ -1,9 +1,7 @@
 """A zone may also rest on measurements of another implementation, besides the reference and the documents."""
 
-import dataclasses
-
 import pytest
-from helpers import measurements
+from helpers import measurements, of_trial
 
 from conformance.catalogue import bases, derive, documents, lint
 from conformance.model.errors import UserError
@@ -17,10 +15,7 @@ def run(values, cells=(CELL, OTHER), **scheme):
     """Return a trial of each cell for each value, under the profile of QUIC stacks."""
     made = [m for cell in cells for m in measurements(values, cell=cell, algorithm="reno", **scheme)]
     settings = [documents.profile("packets", m.trial.setting.cell) for m in made]
-    return [
-        dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=setting))
-        for m, setting in zip(made, settings, strict=True)
-    ]
+    return [of_trial(m, setting=setting) for m, setting in zip(made, settings, strict=True)]
 
 
 LINUX = run([0.5] * 20)

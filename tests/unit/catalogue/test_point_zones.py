@@ -33,10 +33,14 @@ def measurements(points=POINTS, trials=20, algorithm="cubic"):
     ]  # fmt: skip
 
 
+def derived(trials):
+    return derive.derive(trials, "cubic", "CUBIC", "jain_index", "fairness", "fairness-jain")
+
+
 @pytest.fixture
 def file(tmp_path):
     """Write a zone's file as `zones derive --scenario fairness` does; return its path."""
-    made = derive.derive(measurements(), "cubic", "CUBIC", "jain_index", "fairness", "fairness-jain")
+    made = derived(measurements())
     (tmp_path / "cubic").mkdir()
     path = tmp_path / "cubic" / "fairness-jain.json"
     path.write_text(derive.dumps(made))
@@ -88,9 +92,7 @@ def test_a_derived_zone_is_in_canonical_form(file):
     ],
 )
 def test_a_wrong_zone_is_refused_with_its_place(file, change, words):
-    with pytest.raises(UserError) as error:
-        lint.check(changed(file, change))
-    assert words in str(error.value)
+    assert words in helpers.refusal(lint.check, changed(file, change))
 
 
 def test_a_point_that_lacks_an_axis_is_refused():
@@ -104,16 +106,9 @@ def test_a_point_that_lacks_an_axis_is_refused():
 
 
 def test_unlike_points_of_one_run_are_one_reference_and_unlike_runs_are_not():
+    others = [m for m in measurements() if m.trial.seed > 10]
     with pytest.raises(UserError, match="runs of cubic that differ in build or kernel"):
-        others = [m for m in measurements() if m.trial.seed > 10]
-        derive.derive(
-            [*others, *(_with_kernel(m) for m in others)], "cubic", "CUBIC", "jain_index", "fairness", "fairness-jain"
-        )
-
-
-def _with_kernel(m):
-    scheme = dataclasses.replace(m.trial.scheme, kernel_digest="9" * 16)
-    return dataclasses.replace(m, trial=dataclasses.replace(m.trial, scheme=scheme))
+        derived([*others, *(helpers.of_scheme(m, kernel_digest="9" * 16) for m in others)])
 
 
 @pytest.mark.parametrize(
@@ -231,9 +226,9 @@ def test_two_versions_of_a_scenario_make_no_zone():
     of_one = measurements(points=POINTS[:1])
     setting = of_one[0].setting
     other = dataclasses.replace(setting, network=dataclasses.replace(setting.network, offload=False), timeout_s=99)
-    of_other = [dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=other)) for m in of_one]
+    of_other = [helpers.of_trial(m, setting=other) for m in of_one]
     with pytest.raises(UserError, match="two versions of fairness at flows=2"):
-        derive.derive([*of_one, *of_other], "cubic", "CUBIC", "jain_index", "fairness", "fairness-jain")
+        derived([*of_one, *of_other])
 
 
 def test_a_further_implementation_makes_no_point_count_that_can_tell_nothing():

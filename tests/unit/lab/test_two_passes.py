@@ -3,6 +3,7 @@
 import dataclasses
 
 import pytest
+from helpers import link
 
 from conformance.lab import two_passes
 from conformance.model.networks.scenario import Scenario
@@ -10,12 +11,7 @@ from conformance.model.trials.trial import Measurement, Outcome, Scheme, Trial
 
 DOCUMENT = {
     "name": "s", "title": "a test", "timeout_s": 20,
-    "links": [
-        {
-            "name": "bottleneck", "ends": ["left", "right"], "acks": {"delay_ms": 20},
-            "data": {"rate_mbps": 10, "delay_ms": 20, "queue": {"kind": "bfifo", "size": 1}},
-        }
-    ],
+    "links": [link("bottleneck", acks={"delay_ms": 20})],
     "flows": [{"name": "test", "seconds": 10}],
 }  # fmt: skip
 SCHEME = Scheme(
