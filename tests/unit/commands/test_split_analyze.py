@@ -1,13 +1,12 @@
 """`conformance split analyze`: what it refuses, what it counts, what it shows."""
 
 import collections
-import dataclasses
 import json
 
 import click.testing
 import pytest
 import rich.console
-from helpers import changed, measurements, stored
+from helpers import changed, measurements, of_trial, stored
 
 from conformance import cli
 from conformance.commands import fidelity, split_analyze
@@ -24,10 +23,7 @@ CELL = Cell(10, 20, 1)
 
 
 def with_setting(measurements, **changes):
-    return [
-        dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=changed(m.trial.setting, **changes)))
-        for m in measurements
-    ]
+    return [of_trial(m, setting=changed(m.trial.setting, **changes)) for m in measurements]
 
 
 def like_cubic(cells, algorithm="cubic"):

@@ -12,7 +12,7 @@ import tempfile
 
 import helpers
 import pytest
-from helpers import JSON, at_once, counted, measurement, measurements, places, replaced
+from helpers import JSON, at_once, counted, measurement, measurements, of_trial, places, refusal, replaced
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -113,10 +113,9 @@ def test_broken_results_are_refused_with_file_and_line(path):
     ):
         broken = path.with_name("broken.jsonl")
         broken.write_text(path.read_text() + bad)
-        with pytest.raises(UserError) as caught:
-            store.read(broken)
-        assert f"{broken}:2: " in str(caught.value)
-        assert words in str(caught.value)
+        caught = refusal(store.read, broken)
+        assert f"{broken}:2: " in caught
+        assert words in caught
 
 
 def test_a_line_that_another_process_broke_is_named_by_its_number_in_the_file(path):
@@ -139,10 +138,7 @@ def test_a_result_with_a_missing_field_names_it(path):
         store.read(path)
 
 
-LINE = dataclasses.replace(
-    measurement(),
-    evidence={"interfaces": counted(2000, 1990)},
-).to_json()
+LINE = dataclasses.replace(measurement(), evidence={"interfaces": counted(2000, 1990)}).to_json()
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=500)
@@ -331,7 +327,7 @@ def test_a_name_that_appears_twice_is_refused(path, tmp_path):
 def test_a_number_that_no_float_holds_is_named_with_file_and_line(path):
     died = measurement(outcome=Outcome.ERROR, message="died")
     setting = scenarios.setting("fairness", Point.parse("flows=2"))
-    store.Store(path).add(dataclasses.replace(died, trial=dataclasses.replace(died.trial, setting=setting)))
+    store.Store(path).add(of_trial(died, setting=setting))
     point = re.compile(r'("point":\{"[^"]+":)[^,}]+')
     assert point.search(path.read_text())
     path.write_text(point.sub(r"\g<1>1e999", path.read_text()))
@@ -358,9 +354,8 @@ def test_control_characters_of_others_results_are_stripped(path, character, esca
 
 def test_control_characters_in_what_names_a_trial_are_refused(path):
     """They cannot be stripped: the trial's key would be another one."""
-    trial = measurement(0.5, 1).trial
-    trial = dataclasses.replace(trial, setting=helpers.changed(trial.setting, sysctls=(("net.ipv4.a", "1\x1b[2J"),)))
+    setting = helpers.changed(measurement().trial.setting, sysctls=(("net.ipv4.a", "1\x1b[2J"),))
     path.parent.mkdir()
-    path.write_bytes(store.dumps(dataclasses.replace(measurement(0.5, 1), trial=trial)))
+    path.write_bytes(store.dumps(of_trial(measurement(), setting=setting)))
     with pytest.raises(UserError, match=r"results\.jsonl:1: /trial/setting/sysctls/net\.ipv4\.a: control characters"):
         store.read(path)
