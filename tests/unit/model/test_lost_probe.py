@@ -35,19 +35,15 @@ def test_a_window_that_is_cut_is_told(share):
     assert amount == pytest.approx(share, abs=0.12) and not permitted
 
 
-def test_a_loss_beside_the_probe_hides_it():
-    clause, of = view([*ROUNDS[:4], *[12] * 12], probe=64, lost={60})
-    with pytest.raises(Invisible, match="by itself"):
-        clause.observable.samples(of)
-
-
-def test_a_probe_at_the_end_of_a_transfer_shows_nothing():
-    clause, of = view([*ROUNDS, 2], probe=110)
-    with pytest.raises(Invisible, match="before the end"):
-        clause.observable.samples(of)
-
-
-def test_a_sender_that_probes_for_nothing_shows_nothing():
-    clause, of = view([*ROUNDS, *range(26, 40)], probe=70, larger=0)
-    with pytest.raises(Absent):
+@pytest.mark.parametrize(
+    ("counts", "probe", "more", "error", "words"),
+    [
+        pytest.param([*ROUNDS[:4], *[12] * 12], 64, {"lost": {60}}, Invisible, "by itself", id="a loss beside it"),
+        pytest.param([*ROUNDS, 2], 110, {}, Invisible, "before the end", id="at the end of a transfer"),
+        pytest.param([*ROUNDS, *range(26, 40)], 70, {"larger": 0}, Absent, None, id="probes for nothing"),
+    ],
+)
+def test_a_probe_may_show_nothing(counts, probe, more, error, words):
+    clause, of = view(counts, probe, **more)
+    with pytest.raises(error, match=words):
         clause.observable.samples(of)
