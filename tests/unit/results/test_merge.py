@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 
 import pytest
-from helpers import measurement, measurements
+from helpers import measurement, measurements, of_trial
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -56,10 +56,7 @@ def test_shards_become_one_file_whatever_their_order(write, tmp_path):
 def test_paths_that_come_to_one_cell_have_an_order_too(write, tmp_path):
     made = measurement()
     paths = [documents.path("atc25", segments, Proxy()) for segments in ((A, B), (B, A))]
-    shards = [
-        write(str(at), [dataclasses.replace(made, trial=dataclasses.replace(made.trial, setting=path))])
-        for at, path in enumerate(paths)
-    ]
+    shards = [write(str(at), [of_trial(made, setting=path)]) for at, path in enumerate(paths)]
     assert merge.merge(shards, tmp_path / "one") == merge.merge(shards[::-1], tmp_path / "other") == 2
     assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
 
