@@ -9,7 +9,7 @@ import threading
 import click.testing
 import pytest
 import rich.console
-from helpers import measurement, measurements, measurements_of, zone
+from helpers import measurement, measurements, measurements_of, of_trial, zone
 
 from conformance.catalogue import documents, mutant_record
 from conformance.cli import main
@@ -319,6 +319,7 @@ def made_up(monkeypatch, tmp_path):
             for key, found in made.items()
         ]
 
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(mutants, "_absent", lambda chosen: [])
     monkeypatch.setattr(mutants, "bench_of", lambda mutant, say: mutant.id)
     monkeypatch.setattr(mutants, "measure", measure)
@@ -341,7 +342,7 @@ def test_a_zone_of_kinds_judges_a_mutant_kind_by_kind():
     def answer(cell):
         where, median = documents.profile("packets", cell), found.intervals[cell].basis.median
         made = [measurement(0.7 * median, seed, algorithm="bbrv3") for seed in range(101, 106)]
-        made = [dataclasses.replace(one, trial=dataclasses.replace(one.trial, setting=where)) for one in made]
+        made = [of_trial(one, setting=where) for one in made]
         return Answer(algorithm="bbrv3", setting=where, measurements=made, judged=asked.judged(("bbrv3", where), made))
 
     told = mutants.judged(asked, map(answer, lossless))
@@ -368,8 +369,7 @@ def console():
     return rich.console.Console(file=io.StringIO(), width=200)
 
 
-def test_a_mutant_is_measured_until_it_is_detected(made_up, tmp_path, monkeypatch, console):
-    monkeypatch.chdir(tmp_path)
+def test_a_mutant_is_measured_until_it_is_detected(made_up, tmp_path, console):
     values, measured = made_up
     values[IDS[0]] = 0.7
     target = tmp_path / "score.md"
@@ -384,14 +384,12 @@ def test_a_mutant_is_measured_until_it_is_detected(made_up, tmp_path, monkeypatc
     assert ran(IDS, PLAN, False, None, console) == 0
 
 
-def test_errors_end_with_three(made_up, tmp_path, monkeypatch, console):
-    monkeypatch.chdir(tmp_path)
+def test_errors_end_with_three(made_up, monkeypatch, console):
     monkeypatch.setattr(mutants, "judged", lambda *_: finding(Status.ERROR).verdicts)
     assert ran(IDS[:1], PLAN, False, None, console) == 3
 
 
-def test_the_record_is_of_all_mutants_and_what_told_comes_first(made_up, tmp_path, monkeypatch, console):
-    monkeypatch.chdir(tmp_path)
+def test_the_record_is_of_all_mutants_and_what_told_comes_first(made_up, monkeypatch, console):
     monkeypatch.setattr(documents, "zone_files", lambda kind, profile="atc25": [])
     values, measured = made_up
     values.update({mutant.id: 0.7 for mutant in CORPUS})
@@ -408,10 +406,7 @@ def test_the_record_is_of_all_mutants_and_what_told_comes_first(made_up, tmp_pat
     assert measured == [B, B]
 
 
-def test_mutants_whose_kernel_is_not_built_are_left_out_in_one_line_and_stay_recorded(
-    made_up, tmp_path, monkeypatch, console
-):
-    monkeypatch.chdir(tmp_path)
+def test_mutants_whose_kernel_is_not_built_are_left_out_in_one_line_and_stay_recorded(made_up, monkeypatch, console):
     monkeypatch.setattr(documents, "zone_files", lambda kind, profile="atc25": [])
     values, _ = made_up
     values.update({mutant.id: 0.7 for mutant in CORPUS})
@@ -428,8 +423,7 @@ def test_mutants_whose_kernel_is_not_built_are_left_out_in_one_line_and_stay_rec
         ran(("bbrv2-no-probe-rtt",), PLAN, False, None, console)
 
 
-def test_a_zone_that_rejected_nobody_is_tried_on_further_mutants(made_up, tmp_path, monkeypatch, console):
-    monkeypatch.chdir(tmp_path)
+def test_a_zone_that_rejected_nobody_is_tried_on_further_mutants(made_up, monkeypatch, console):
     values, measured = made_up
     wide, narrow = zone(0.1, 0.9).intervals[A_CELL], zone().intervals[A_CELL]
     shipped = [zone(id="cubic/heatmap", intervals={A: wide}), zone(id="cubic/startup", intervals={B: narrow})]
