@@ -3,10 +3,10 @@
 from typing import TYPE_CHECKING
 
 import rich.console
-import rich.table
 
 from conformance.catalogue import clauses
 from conformance.reporting.text import clause_table
+from conformance.support.console import table
 
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
     from conformance.commands.clause import ClauseList, ClauseVerdicts, FailingClauses, ShownClause, Tabled
@@ -40,12 +40,9 @@ def show_listed(listed: "ClauseList", console: rich.console.Console) -> None:
         console.print(
             f"{specification.name}: {specification.title} ({specification.url})", style="bold", soft_wrap=True
         )
-        table = rich.table.Table(box=None, show_header=False)
-        for clause in specification.clauses:
-            table.add_row(clause.id, clause.section, clause.level, clause.text)
-        for not_visible in specification.not_visible:
-            table.add_row("-", not_visible.section, "not judged", f"{not_visible.text} ({not_visible.why})")
-        console.print(table)
+        rows = [(clause.id, clause.section, clause.level, clause.text) for clause in specification.clauses]
+        rows += [("-", of.section, "not judged", f"{of.text} ({of.why})") for of in specification.not_visible]
+        console.print(table((), rows, box=None, show_header=False))
 
 
 def show_shown(shown: "ShownClause", console: rich.console.Console) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import rich.console
-import rich.table
 import rich.text
 
 from conformance.catalogue.bugs import ABSOLUTE, EntryRun
@@ -79,20 +78,14 @@ def show_fidelity(fidelity: "Fidelity", console: rich.console.Console) -> None:
 
 
 def show_crossed(cross: "Cross", console: rich.console.Console) -> None:
-    by_zone = rich.table.Table(
-        title=f"{len(cross.cells)} smoke cells x {cross.trials} trials, judged by utilization and loss",
-        title_justify="left",
-    )
-    by_zone.add_column("measured", no_wrap=True)
+    rows = []
     for algorithm in cross.algorithms:
-        by_zone.add_column(f"zone {algorithm}")
-    for algorithm in cross.algorithms:
-        row: list[str | rich.text.Text] = [cross.schemes[algorithm]]
-        for other in cross.algorithms:
-            verdicts = cross.verdicts[algorithm, other]
-            row.append(rich.text.Text(counts(verdict.status for verdict in verdicts), LOOKS[overall(verdicts)].style))
-        by_zone.add_row(*row)
-    console.print(by_zone)
+        by_zone = [cross.verdicts[algorithm, other] for other in cross.algorithms]
+        texts = (rich.text.Text(counts(v.status for v in of), LOOKS[overall(of)].style) for of in by_zone)
+        rows.append((cross.schemes[algorithm], *texts))
+    header = ("measured", *(f"zone {algorithm}" for algorithm in cross.algorithms))
+    title = f"{len(cross.cells)} smoke cells x {cross.trials} trials, judged by utilization and loss"
+    console.print(table(header, rows, whole=header[:1], title=title))
     each = len(next(iter(cross.verdicts.values())))
     console.print(f"for each zone: {false_alarms(each, 'Bonferroni')}", soft_wrap=True)
     for status, reason in sorted({(v.status, v.reason) for verdict in cross.verdicts.values() for v in verdict}):

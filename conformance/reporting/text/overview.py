@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import rich.console
-import rich.table
 import rich.text
 
 from conformance.catalogue import clause_record, clauses, documents
@@ -16,6 +15,7 @@ from conformance.model.networks.place import Cell
 from conformance.reporting.heatmaps import Series
 from conformance.reporting.marks import LOOKS
 from conformance.reporting.text.markdown import table
+from conformance.support.console import table as console_table
 
 if TYPE_CHECKING:
     from conformance.commands.matrix import Matrix, MatrixRow
@@ -133,22 +133,13 @@ _HEADER = ("stack", "algorithm", "called", "verdict", "verdicts (+ above, - belo
 
 def show(matrix: "Matrix", console: rich.console.Console) -> None:
     by = f"grid {matrix.grid}" if matrix.grid else "smoke cells"
-    drawn = rich.table.Table(title=f"every adapter and algorithm, by {by}", title_justify="left")
-    for column in _HEADER[:-1]:
-        drawn.add_column(column, overflow="fold")
-    drawn.add_column(_HEADER[-1], justify="right")
-    last = None
-    for row in matrix.rows:
-        drawn.add_row(
-            row.stack if row.stack != last else "",
-            row.algorithm,
-            row.called,
-            rich.text.Text(row.verdict, LOOKS[row.verdict].style),
-            row.what,
-            _wall(row),
-        )
-        last = row.stack
-    console.print(drawn)
+    texts = []
+    for before, row in zip((None, *matrix.rows), matrix.rows, strict=False):
+        stack = "" if before and row.stack == before.stack else row.stack
+        verdict = rich.text.Text(row.verdict, LOOKS[row.verdict].style)
+        texts.append((stack, row.algorithm, row.called, verdict, row.what, _wall(row)))
+    title = f"every adapter and algorithm, by {by}"
+    console.print(console_table(_HEADER, texts, _HEADER[-1:], fold=True, title=title))
     console.print(_RATE, soft_wrap=True)
 
 

@@ -1,6 +1,5 @@
 """Show the results of `conformance scenario` in a terminal."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import rich.console
@@ -9,7 +8,7 @@ import rich.table
 from conformance.model.judging.verdict import Verdict
 from conformance.model.metrics.table import METRICS
 from conformance.model.rounding import told
-from conformance.support.console import count
+from conformance.support.console import count, table
 
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
     from conformance.commands.scenario import PointRan, ScenarioList, ScenarioResults, Shown
@@ -28,7 +27,9 @@ def show_ran(ran: "ScenarioResults", console: rich.console.Console) -> None:
         if at.figures:
             console.print(_table(ran, at))
         for state, times in at.triggered.items():
-            console.print(f"{state} began at {_times(times)} s", soft_wrap=True)
+            # One time, or the earliest and the latest of several.
+            ends = " to ".join(f"{time:.3f}" for time in dict.fromkeys((min(times), max(times))))
+            console.print(f"{state} began at {ends} s", soft_wrap=True)
         for verdict in at.verdicts:
             console.print(_verdict(verdict), style="red" if verdict.status.against else "", soft_wrap=True)
         for message in at.messages:
@@ -36,25 +37,18 @@ def show_ran(ran: "ScenarioResults", console: rich.console.Console) -> None:
     console.print(f"results: {ran.results}", soft_wrap=True)
 
 
-def _times(times: Sequence[float]) -> str:
-    """Return one time, or the earliest and the latest of several."""
-    return " to ".join(f"{time:.3f}" for time in dict.fromkeys((min(times), max(times))))
-
-
 def _table(ran: "ScenarioResults", at: "PointRan") -> rich.table.Table:
-    table = rich.table.Table()
     groups = list(dict.fromkeys(figure.group for figure in at.figures))
-    table.add_column("median")
-    for group in groups:
-        table.add_column(group or "transfer", justify="right")
+    rows = []
     for name in dict.fromkeys(figure.metric for figure in at.figures):
         metric = METRICS[name]
         values = [at.median(group, name) for group in groups]
-        table.add_row(metric.title, *("" if value is None else metric.text(value) for value in values))
+        rows.append((metric.title, *("" if value is None else metric.text(value) for value in values)))
     harms = dict(ran.harms(at)) if at is not ran.alone else {}
     if harms:
-        table.add_row("harm", *(f"{harms[group]:.2f}" if group in harms else "" for group in groups))
-    return table
+        rows.append(("harm", *(f"{harms[group]:.2f}" if group in harms else "" for group in groups)))
+    numbers = [group or "transfer" for group in groups]
+    return table(("median", *numbers), rows, numbers)
 
 
 def _verdict(verdict: Verdict) -> str:
@@ -67,10 +61,8 @@ def _verdict(verdict: Verdict) -> str:
 
 def show_listed(listed: "ScenarioList", console: rich.console.Console) -> None:
     """Show the names and titles of scenarios."""
-    table = rich.table.Table(box=None, show_header=False)
-    for scenario in listed.scenarios:
-        table.add_row(scenario.name, scenario.title)
-    console.print(table)
+    rows = ((scenario.name, scenario.title) for scenario in listed.scenarios)
+    console.print(table((), rows, box=None, show_header=False))
 
 
 def show_shown(shown: "Shown", console: rich.console.Console) -> None:

@@ -12,7 +12,7 @@ from conformance.model.metrics.table import METRICS
 from conformance.reporting import heatmaps, naming, rerun
 from conformance.reporting.html import heatmap_table
 from conformance.reporting.marks import LOOKS
-from conformance.support.console import one_line
+from conformance.support.console import one_line, table
 
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
     from conformance.commands.run import MeasuredGrid
@@ -26,7 +26,7 @@ def show(all_series: Sequence[heatmaps.Series], console: rich.console.Console) -
     for series in all_series:
         heatmap = series.utilization
         console.print()
-        about = one_line(f"  {heatmap.settings}; {heatmap.stack_version}")
+        about = one_line(f"  {heatmap.settings}; {heatmap.scheme.stack_version}")
         console.print(rich.text.Text.assemble((one_line(names[series.scheme]), "bold"), about))
         for bandwidth in sorted({cell.bandwidth_mbps for cell in heatmap.results}):
             console.print(_table(heatmap, bandwidth))
@@ -80,14 +80,12 @@ def _table(heatmap: heatmaps.Heatmap, bandwidth: float) -> rich.table.Table:
     results = {c: r for c, r in heatmap.results.items() if c.bandwidth_mbps == bandwidth}
     losses = sorted({cell.loss_pct for cell in results})
     trials = naming.trials_words(result.n for result in results.values())
-    table = rich.table.Table(title=f"{bandwidth:g} Mbit/s, median utilization of {trials}", title_justify="left")
-    table.add_column("delay \\ loss", justify="right")
-    for loss in losses:
-        table.add_column(f"{loss:g} %", justify="right")
+    rows = []
     for delay in sorted({cell.one_way_delay_ms for cell in results}):
         row = {c.loss_pct: r for c, r in results.items() if c.one_way_delay_ms == delay}
-        table.add_row(f"{delay:g} ms", *(_text(heatmap.metric, row.get(loss)) for loss in losses))
-    return table
+        rows.append((f"{delay:g} ms", *(_text(heatmap.metric, row.get(loss)) for loss in losses)))
+    header = ("delay \\ loss", *(f"{loss:g} %" for loss in losses))
+    return table(header, rows, header, title=f"{bandwidth:g} Mbit/s, median utilization of {trials}")
 
 
 def _text(metric: str, result: heatmaps.CellResult | None) -> str | rich.text.Text:

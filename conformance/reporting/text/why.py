@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 import rich.console
-import rich.table
-import rich.text
 
 from conformance.model.diagnosis import feature_table, features, flow
 from conformance.model.diagnosis.ranking import Evidence, Suspect
 from conformance.model.diagnosis.samples import Samples
 from conformance.reporting.text import clause, markdown
-from conformance.support.console import printable
+from conformance.support.console import printable, table
 
 if TYPE_CHECKING:
     from conformance.commands.tracing import Traced
@@ -43,13 +41,9 @@ def show(report: "Report", console: rich.console.Console) -> None:
     if not report.suspects:
         console.print(f"{title}: {_nothing(report)}", soft_wrap=True)
     else:
-        table = rich.table.Table(title=title, title_justify="left", show_lines=True)
-        table.add_column("suspect", no_wrap=True)
-        table.add_column("weight", justify="right", no_wrap=True)
-        table.add_column("evidence")
-        for suspect in report.suspects:
-            table.add_row(suspect.label, f"{suspect.weight:.1f}", "\n".join(_evidence(report, suspect)))
-        console.print(table)
+        rows = ((of.label, f"{of.weight:.1f}", "\n".join(_evidence(report, of))) for of in report.suspects)
+        header = ("suspect", "weight", "evidence")
+        console.print(table(header, rows, ("weight",), whole=header[:2], title=title, show_lines=True))
     if text := _blamed(report):
         console.print(text, soft_wrap=True)
     for text in _unexplained(report):
