@@ -7,7 +7,7 @@ from. A cell's front trial (the one nearest to the median) also keeps what the c
 import collections
 import dataclasses
 import pathlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from conformance.model.errors import UserError
@@ -42,7 +42,7 @@ def write(read: source.Source, target: pathlib.Path) -> list[pathlib.Path]:
             for result in series.utilization.results.values()
             for m in result.measurements
         ]
-    return [_write(_path(target, stack), measurements) for stack, measurements in sorted(by_stack.items())]
+    return _write(target, by_stack, lambda m: m.trial.scheme.algorithm)
 
 
 def write_scenarios(read: source.Source, target: pathlib.Path) -> list[pathlib.Path]:
@@ -55,27 +55,7 @@ def write_scenarios(read: source.Source, target: pathlib.Path) -> list[pathlib.P
     for measurement in read.measurements:
         if not measurement.trial.setting.of_profile and measurement.metrics:
             by_stack[measurement.trial.scheme.stack].append(_bare(measurement))
-    paths = []
-    for stack, measurements in sorted(by_stack.items()):
-        path = _path(target / "scenarios", stack)
-        new = {_scenario_of(measurement) for measurement in measurements}
-        if path.exists():
-            measurements += [measurement for measurement in store.read(path) if _scenario_of(measurement) not in new]
-        lines = b"".join(
-            store.dumps(measurement)
-            for measurement in sorted(measurements, key=lambda measurement: merge.order(measurement.trial))
-        )
-        paths.append(files.write(path, compressed.compress(lines), "choose another --out"))
-    return paths
-
-
-def _path(folder: pathlib.Path, stack: str) -> pathlib.Path:
-    """Return the file for a stack's results. It is in the folder, whatever name a results file gives the stack."""
-    return folder / f"{slugs.of_name(stack)}.jsonl.xz"
-
-
-def _scenario_of(measurement: Measurement) -> tuple[str, str]:
-    return measurement.trial.scheme.id, measurement.trial.setting.profile
+    return _write(target / "scenarios", by_stack, lambda m: (m.trial.scheme.id, m.trial.setting.profile))
 
 
 def write_study(study: Study, measurements: Iterable[Measurement], target: pathlib.Path) -> pathlib.Path:
@@ -145,12 +125,21 @@ def _rounded_series(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]
     ]
 
 
-def _write(path: pathlib.Path, measurements: list[Measurement]) -> pathlib.Path:
-    new = {m.trial.scheme.algorithm for m in measurements}
-    if path.exists():
-        measurements = measurements + [m for m in store.read(path) if m.trial.scheme.algorithm not in new]
-    lines = b"".join(store.dumps(m) for m in sorted(measurements, key=lambda m: merge.order(m.trial)))
-    return files.write(path, compressed.compress(lines), "choose another --out")
+def _write(
+    folder: pathlib.Path, by_stack: Mapping[str, Sequence[Measurement]], of: Callable[[Measurement], object]
+) -> list[pathlib.Path]:
+    """Write a file for each stack; lines of an existing one stay if `of` returns for them what it does for no new one.
+
+    The files are in the folder, whatever names a results file gives the stacks.
+    """
+    written = []
+    for stack, measurements in sorted(by_stack.items()):
+        path = folder / f"{slugs.of_name(stack)}.jsonl.xz"
+        new = set(map(of, measurements))
+        kept = [m for m in store.read(path) if of(m) not in new] if path.exists() else []
+        lines = b"".join(store.dumps(m) for m in sorted([*measurements, *kept], key=lambda m: merge.order(m.trial)))
+        written.append(files.write(path, compressed.compress(lines), "choose another --out"))
+    return written
 
 
 def _lean(measurement: Measurement, whole: Measurement, front: bool) -> Measurement:
