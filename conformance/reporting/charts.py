@@ -62,7 +62,8 @@ def heatmap(drawn: Heatmap) -> altair.VConcatChart:
         differences = {"scale": _scale(colours.PUOR, (-full, full)), "title": f"difference{of.suffix}"}
         panels.append(_panel(data, "reference", "Permissible zone: low and high, coloured by the reference", values))
         panels.append(_panel(data, "difference", "Difference: measured minus reference", differences))
-    title = altair.TitleParams(drawn.scheme_id, subtitle=_lines(drawn), anchor="start")
+    lines = [*textwrap.wrap(drawn.scheme.stack_version, 80), drawn.settings]
+    title = altair.TitleParams(drawn.scheme.id, subtitle=lines, anchor="start")
     chart: altair.VConcatChart = (
         altair.vconcat(*panels, spacing=18, title=title)
         .resolve_scale(color="independent")
@@ -70,10 +71,6 @@ def heatmap(drawn: Heatmap) -> altair.VConcatChart:
         .configure_title(offset=12)
     )
     return chart
-
-
-def _lines(drawn: Heatmap) -> list[str]:
-    return [*textwrap.wrap(drawn.stack_version, 80), drawn.settings]
 
 
 def _scale(anchors: Sequence[str], domain: tuple[float, float]) -> altair.Scale:

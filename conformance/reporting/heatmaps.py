@@ -113,22 +113,6 @@ class Heatmap:
     kinds: tuple[Verdict, ...] = ()
 
     @property
-    def algorithm(self) -> str:
-        return self.scheme.algorithm
-
-    @property
-    def scheme_id(self) -> str:
-        return self.scheme.id
-
-    @property
-    def stack_version(self) -> str:
-        return self.scheme.stack_version
-
-    @property
-    def profile(self) -> str:
-        return self.setting.profile
-
-    @property
     def settings(self) -> str:
         return naming.settings(self.setting)
 
