@@ -8,6 +8,7 @@ from typing import Any
 
 from conformance.catalogue import scenarios
 from conformance.model.errors import UserError
+from conformance.model.groups import grouped
 from conformance.model.judging import grid
 from conformance.model.judging import zone as zones
 from conformance.model.metrics.table import METRICS
@@ -133,9 +134,7 @@ def metric_of(kind: str) -> str:
 
 def markers() -> dict[str, str]:
     """Return {marker of `pytest -m` for kinds of zones: what these are about}."""
-    titles_of: dict[str, list[str]] = {}
-    for kind in all_kinds():
-        titles_of.setdefault(marker(kind), []).append(METRICS[metric_of(kind)].title)
+    titles_of = grouped((marker(kind), METRICS[metric_of(kind)].title) for kind in all_kinds())
     return {name: " and ".join(dict.fromkeys(titles)) for name, titles in titles_of.items()}
 
 

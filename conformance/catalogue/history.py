@@ -1,6 +1,5 @@
 """Read and write reports/published/history.json: what was measured of each release of a stack, in order of version."""
 
-import collections
 import json
 import pathlib
 import re
@@ -8,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from conformance.model.groups import grouped
 from conformance.model.judging.verdict import Status, Verdict
 from conformance.model.judging.zone import kind_of
 from conformance.support import files, paths
@@ -86,10 +86,8 @@ def by_kind(verdicts: Iterable[tuple[Verdict, str]]) -> dict[str, Status]:
 
     What is not judged is left out.
     """
-    of_kind: dict[str, list[Status]] = collections.defaultdict(list)
-    for verdict, metric in verdicts:
-        if verdict.status is not Status.NOT_JUDGED:
-            of_kind[f"{verdict.zone_id}: {kind_of(verdict.place, metric)}"].append(verdict.status)
+    judged = ((of, metric) for of, metric in verdicts if of.status is not Status.NOT_JUDGED)
+    of_kind = grouped((f"{of.zone_id}: {kind_of(of.place, metric)}", of.status) for of, metric in judged)
     worst = list(Status)  # it has the worst first
     return {kind: min(statuses, key=worst.index) for kind, statuses in sorted(of_kind.items())}
 

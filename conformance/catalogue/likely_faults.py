@@ -18,6 +18,7 @@ from conformance.model import digest as digests
 from conformance.model.clauses import faults
 from conformance.model.clauses.document import Clause
 from conformance.model.clauses.faults import Shares
+from conformance.model.groups import grouped
 from conformance.model.judging import statistics
 from conformance.support import paths, record
 from conformance.support.record import KeptDocument
@@ -145,9 +146,7 @@ def ranked(measured: Mapping[str, float]) -> list[faults.Explanation]:
 
 def by_chapter(measured: Mapping[str, float]) -> list[LikelyFaults]:
     """Return the same by the draft's chapters, with the first three faults of each. Raises UserError."""
-    by: dict[str, list[faults.Explanation]] = {}
-    for explanation in ranked(measured):
-        by.setdefault(chapter(sections()[explanation.fault]), []).append(explanation)
+    by = grouped((chapter(sections()[explanation.fault]), explanation) for explanation in ranked(measured))
     return [
         LikelyFaults(
             chapter=of, names=tuple(explanation.fault for explanation in explanations[:_MOST]),

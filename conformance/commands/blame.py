@@ -21,6 +21,7 @@ from conformance.model.diagnosis.blame import Blame, FlowTraits, NotAttributed, 
 from conformance.model.diagnosis.feature_table import FEW, is_bbr
 from conformance.model.diagnosis.flow import Flow
 from conformance.model.errors import UserError
+from conformance.model.groups import grouped
 from conformance.model.judging.zone import Zone
 from conformance.model.networks.place import CellPath, Point
 from conformance.model.networks.setting import Setting
@@ -102,9 +103,7 @@ def of_violations(
 
 def choose(violations: Iterable[Violation]) -> list[Violation]:
     """Return the few violations to examine: the zones take turns, each with its cheapest violations first."""
-    by_zone: dict[str, list[Violation]] = {}
-    for violation in violations:
-        by_zone.setdefault(violation.zone.id, []).append(violation)
+    by_zone = grouped((violation.zone.id, violation) for violation in violations)
     ranked = [
         sorted(of, key=lambda violation: (violation.setting.transfer_bytes, violation.place)) for of in by_zone.values()
     ]

@@ -12,6 +12,7 @@ from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
 from conformance.lab.room import ROOM
 from conformance.model.errors import UserError
+from conformance.model.groups import grouped
 from conformance.model.judging.question import Key
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement, Scheme, family_of
@@ -95,11 +96,8 @@ class Results:
 
     def measured(self, algorithm: str) -> dict[Key, list[Measurement]]:
         """Return {(algorithm, setting): measurements in order of seed}."""
-        measurements: dict[Key, list[Measurement]] = {}
-        for m in sorted(self.measurements, key=lambda m: m.trial.seed):
-            if m.trial.scheme.algorithm == algorithm:
-                measurements.setdefault((algorithm, m.trial.setting), []).append(m)
-        return measurements
+        in_order = sorted(self.measurements, key=lambda m: m.trial.seed)
+        return grouped(((algorithm, m.trial.setting), m) for m in in_order if m.trial.scheme.algorithm == algorithm)
 
     def traits(self, algorithm: str) -> compare_features.Side:
         """Return the features of an algorithm's traced trials."""

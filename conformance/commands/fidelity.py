@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from conformance.catalogue import documents
 from conformance.commands.result import Result
 from conformance.model.errors import UserError
+from conformance.model.groups import grouped
 from conformance.model.judging.statistics import bias_and_rms
 from conformance.model.networks.place import Cell
 from conformance.model.trials.trial import Measurement, Outcome
@@ -151,23 +152,22 @@ class Fidelity(Result):
     @property
     def limits(self) -> list[Limit]:
         """What `make fidelity` promises: the limits of the schemes that have any, each over all cells of the scheme."""
-        exceeded = []
-        for line in self.lines:
-            if line.bandwidth_mbps is None and line.scheme in LIMITS:
-                for name, value, limit in zip(("rms", "bias"), (line.rms, line.bias), LIMITS[line.scheme], strict=True):
-                    if limit is not None:
-                        exceeded.append(
-                            Limit(scheme=line.scheme, cells=line.cells, name=name, value=value, limit=limit)
-                        )
-        return exceeded
+        return [
+            Limit(scheme=line.scheme, cells=line.cells, name=name, value=value, limit=limit)
+            for line in self.lines
+            if line.bandwidth_mbps is None and line.scheme in LIMITS
+            for name, value, limit in zip(("rms", "bias"), (line.rms, line.bias), LIMITS[line.scheme], strict=True)
+            if limit is not None
+        ]
 
 
 def table(rows: Iterable[Row]) -> list[FidelityLine]:
     """Return a FidelityLine for each scheme and bandwidth, and one for all of the scheme's cells."""
-    groups: dict[tuple[str, float | None], list[tuple[Cell, float]]] = collections.defaultdict(list)
-    for algorithm, cell, ours, theirs in rows:
-        for bandwidth in (cell.bandwidth_mbps, None):
-            groups[algorithm, bandwidth].append((cell, ours - theirs))
+    groups = grouped(
+        ((algorithm, bandwidth), (cell, ours - theirs))
+        for algorithm, cell, ours, theirs in rows
+        for bandwidth in (cell.bandwidth_mbps, None)
+    )
     lines = []
     for (algorithm, bandwidth), differences in sorted(groups.items(), key=lambda g: (g[0][0], g[0][1] or 1e9)):
         bias, rms = bias_and_rms([difference for _, difference in differences])

@@ -3,7 +3,6 @@
 Points that have zones are judged by them, all in one family.
 """
 
-import collections
 import dataclasses
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from conformance.engine import benches
 from conformance.engine.benches import Choice, Means
 from conformance.lab import job
 from conformance.model.errors import UserError
+from conformance.model.groups import grouped
 from conformance.model.judging.question import Question
 from conformance.model.judging.session import Answer, Finding, Session, plan
 from conformance.model.judging.verdict import Status, Verdict, ask
@@ -174,11 +174,8 @@ def run(
     )  # fmt: skip
     events = list(Session(plan=planned, confirms=False).events(source(bench, means)))
     measured = {event.setting: event.measurements for event in events if isinstance(event, Answer)}
-    verdicts: dict[Point, list[Verdict]] = collections.defaultdict(list)
-    for event in events:
-        if isinstance(event, Finding):
-            verdicts[event.verdict.place].append(event.verdict)
-    ran = {point: _ran(point, measured[setting], verdicts[setting.point]) for point, setting in settings.items()}
+    verdicts = grouped((event.verdict.place, event.verdict) for event in events if isinstance(event, Finding))
+    ran = {point: _ran(point, measured[at], verdicts.get(at.point, ())) for point, at in settings.items()}
     return ScenarioResults(
         scenario=scenario.name,
         scheme=bench.scheme(algorithm).id,

@@ -15,6 +15,7 @@ from conformance.engine.benches import Bench, Choice, Means
 from conformance.kernel import store as kernels
 from conformance.lab import job, kernel_variant
 from conformance.model.errors import UserError
+from conformance.model.groups import grouped
 from conformance.model.judging.question import Key
 from conformance.model.judging.session import plan
 from conformance.model.networks.scenario import Scenario
@@ -134,10 +135,8 @@ def run(what: str, tier: str, means: Means, *, trials: int | None, first_seed: i
     why_not: dict[StudyPoint, str] = {}
     measured: dict[StudyPoint, Sequence[Measurement]] = {}
     schemes: dict[str, None] = {}
-    benched: dict[tuple[Choice, int], list[StudyPoint]] = {}
-    for point in chosen:
-        choice = Choice(stack=point.stack, client=point.client, kernel=point.kernel)
-        benched.setdefault((choice, trials or study.trials_at(point, tier)), []).append(point)
+    choices = [(Choice(stack=point.stack, client=point.client, kernel=point.kernel), point) for point in chosen]
+    benched = grouped(((choice, trials or study.trials_at(point, tier)), point) for choice, point in choices)
     for (choice, number), study_points in benched.items():
         try:
             _make_variant(study, choice.kernel, means.notes)
@@ -188,10 +187,7 @@ def _how(name: str, variant: Variant) -> str:
 
 def _work(study: Study, points: Iterable[StudyPoint]) -> Mapping[Key, list[StudyPoint]]:
     """Return {(algorithm, setting): points}; several points may have the same setting."""
-    study_points: dict[Key, list[StudyPoint]] = {}
-    for point in points:
-        study_points.setdefault((point.algorithm, study.setting(point)), []).append(point)
-    return study_points
+    return grouped(((point.algorithm, study.setting(point)), point) for point in points)
 
 
 def _too_large(study: Study, points: Iterable[StudyPoint]) -> dict[StudyPoint, str]:

@@ -14,6 +14,7 @@ from conformance.catalogue.kept_margins import KeptFactor, KeptSpread
 from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus
 from conformance.model.errors import UserError
+from conformance.model.groups import grouped
 from conformance.model.judging import kinds, power, verdict
 from conformance.model.judging.margins import Median, Spread, TransportFactor, factors, spreads
 from conformance.model.judging.power import Told
@@ -344,21 +345,16 @@ def _medians(held: Iterable[Measurement], algorithm: str, stack: str, zone: Zone
 
     Raise UserError if they are of several builds, kernels, rooms or lab versions.
     """
-    by_place: dict[Point, list[Measurement]] = collections.defaultdict(list)
-    for m in held:
-        setting = m.trial.setting
-        if (m.trial.scheme.stack, m.trial.scheme.algorithm, m.outcome) != (stack, algorithm, Outcome.OK):
-            continue
-        if not setting.segments and judges(zone, setting, place := setting.point):
-            by_place[place].append(m)
+    by_place = grouped(
+        (m.setting.point, m)
+        for m in held
+        if (m.trial.scheme.stack, m.trial.scheme.algorithm, m.outcome) == (stack, algorithm, Outcome.OK)
+        if not m.setting.segments and judges(zone, m.setting, m.setting.point)
+    )
     if len({m.trial.run for measurements in by_place.values() for m in measurements}) > 1:
         raise UserError(f"results of {stack}'s {algorithm} are from runs that differ", "give results of one run")
-    medians: dict[Point, Median] = {}
-    for place, measurements in by_place.items():
-        values = [value for m in measurements if (value := zone.value(m)) is not None]
-        if values:
-            medians[place] = statistics.median(values), packet_bytes(measurements)
-    return medians
+    values = {at: [value for m in of if (value := zone.value(m)) is not None] for at, of in by_place.items()}
+    return {at: (statistics.median(of), packet_bytes(by_place[at])) for at, of in values.items() if of}
 
 
 #: how much lower the utilization of a made-up, slower stack is in every cell, as a share

@@ -1,16 +1,15 @@
 """Two functions of the package's public interface: load a zone by name, and judge existing measurements by it."""
 
-import collections
 import pathlib
 from collections.abc import Iterable
 
 from conformance.catalogue import documents
 from conformance.catalogue.questions import zone_questions
 from conformance.model.errors import UserError
+from conformance.model.groups import grouped
 from conformance.model.judging.session import by_zone, stored
 from conformance.model.judging.verdict import ZoneVerdict
 from conformance.model.judging.zone import Zone, judges
-from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement
 
 
@@ -25,11 +24,7 @@ def judge(zone: Zone, measurements: Iterable[Measurement]) -> ZoneVerdict:
 
     Raise UserError if there is nothing to judge, and for measurements of more than one scheme or another profile.
     """
-    measured: dict[Setting, list[Measurement]] = collections.defaultdict(list)
-    for measurement in measurements:
-        setting = measurement.trial.setting
-        if judges(zone, setting, setting.point):
-            measured[setting].append(measurement)
+    measured = grouped((m.setting, m) for m in measurements if judges(zone, m.setting, m.setting.point))
     if not measured:
         raise UserError(f"no measurement is of a {zone.noun} of zone {zone.id} under its profile {zone.profile}")
     questions = zone_questions(zone, measured)

@@ -4,7 +4,6 @@ They run as the user of the suite, who must trust them as much as any build. The
 and all their processes are killed at the end, even those that left the session.
 """
 
-import collections
 import contextlib
 import dataclasses
 import os
@@ -15,6 +14,8 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO
+
+from conformance.model.groups import grouped
 
 #: variable in the environment of every process of a run; a process that leaves the session keeps it
 _MARK = "CC_OUTSIDE"
@@ -98,12 +99,10 @@ def processes() -> Iterator[HostProcess]:
 
 def _descendants(of: int) -> list[int]:
     """Return the descendants of a process, as far as their parents are alive."""
-    children: dict[int, list[int]] = collections.defaultdict(list)
-    for process in processes():
-        children[process.parent].append(process.pid)
-    pids = list(children[of])
+    children = grouped((process.parent, process.pid) for process in processes())
+    pids = list(children.get(of, ()))
     for pid in pids:  # the list grows meanwhile
-        pids += children[pid]
+        pids += children.get(pid, ())
     return pids
 
 

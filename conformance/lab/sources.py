@@ -23,6 +23,7 @@ from typing import Any, Protocol
 from conformance.lab import manifest, registry, stand_ins
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
+from conformance.model.groups import grouped
 from conformance.support import paths, trees
 from conformance.support.trees import Tree
 
@@ -266,10 +267,7 @@ def _taken(about: SourceTaker, name: str) -> tuple[str, Kind]:
     taken |= {name: kind for name, _, kind in _locked(about.folder)}
     if name in taken:
         return name, taken[name]
-    ends: dict[str, list[str]] = {}
-    for path in taken:
-        for end in {short(path), path.replace("_", "-")}:
-            ends.setdefault(end, []).append(path)
+    ends = grouped((end, path) for path in taken for end in {short(path), path.replace("_", "-")})
     if name in ends:
         full, *further = ends[name]
         if further:

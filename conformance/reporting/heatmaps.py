@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from conformance.catalogue import documents
 from conformance.model import digest
 from conformance.model.errors import UserError
+from conformance.model.groups import grouped
 from conformance.model.judging import seeds, statistics
 from conformance.model.judging.session import by_zone
 from conformance.model.judging.verdict import CONFIDENCE, Status, Verdict, ZoneVerdict, counts, false_alarms, overall
@@ -26,8 +27,6 @@ from conformance.support.console import count
 _FEWEST = next(n for n in itertools.count(1) if 1 - 2 / 2**n >= CONFIDENCE)
 
 
-#: what trials of one series have in common: the run, and the profile's digest
-_Group = tuple[points.Run, str]
 #: {(metric, algorithm, profile's digest): Zone}
 _Zones = Mapping[tuple[str, str, str], Zone]
 
@@ -232,9 +231,7 @@ def heatmap(measurements: Sequence[Measurement], zone: Zone | None, metric: str,
     """Return the Heatmap of measurements that differ in nothing but cell and seed; `whole`: the zone's verdict."""
     first = measurements[0].trial
     metric = zone.metric if zone else metric
-    by_cell: dict[Cell, list[Measurement]] = collections.defaultdict(list)
-    for measurement in measurements:
-        by_cell[measurement.trial.setting.cell].append(measurement)
+    by_cell = grouped((measurement.trial.setting.cell, measurement) for measurement in measurements)
     verdicts: Mapping[Point, Verdict] = whole.verdicts if whole else {}
     return Heatmap(
         scheme=first.scheme,
@@ -312,10 +309,8 @@ def _series(
     known: Iterable[Measurement], judged: Mapping[points.Run, Mapping[str, ZoneVerdict]], zones: _Zones
 ) -> list[Series]:
     """Return the Series of cells. Paths of two segments, and flows that share a network, are no cells."""
-    groups: dict[_Group, list[Measurement]] = collections.defaultdict(list)
-    for m in known:
-        if isinstance(m.trial.setting.point, Cell):
-            groups[m.trial.run, m.trial.setting.profile_digest].append(m)
+    cells = (m for m in known if isinstance(m.trial.setting.point, Cell))
+    groups = grouped(((m.trial.run, m.trial.setting.profile_digest), m) for m in cells)
     several = []
     for (run, profile_digest), measurements in groups.items():
 

@@ -3,6 +3,7 @@
 import collections
 from collections.abc import Iterable, Mapping
 
+from conformance.model.groups import grouped
 from conformance.model.judging.zone import Interval
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import SHORT_DIGEST, Scheme
@@ -14,9 +15,7 @@ _MOST_PLACES = 4
 
 def margins(permitted: Mapping[str, Interval], noun: str = "cell") -> list[str]:
     """Return each margin in words, with the places that have it, the margin of most places first."""
-    places_of: dict[str, list[str]] = {}
-    for place, interval in permitted.items():
-        places_of.setdefault(interval.margin.words, []).append(place)
+    places_of = grouped((interval.margin.words, place) for place, interval in permitted.items())
     return [
         f"{', '.join(places) if len(places) <= _MOST_PLACES else count(len(places), noun)}: {words}"
         for words, places in sorted(places_of.items(), key=lambda pair: -len(pair[1]))

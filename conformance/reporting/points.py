@@ -5,6 +5,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 
 from conformance.catalogue.questions import zone_questions
+from conformance.model.groups import grouped
 from conformance.model.judging.question import Measured, Named, Question
 from conformance.model.judging.session import Finding, stored
 from conformance.model.judging.verdict import Status, Verdict, ask
@@ -62,16 +63,11 @@ def findings(measurements: Iterable[Measurement], zones: Iterable[Zone]) -> dict
     If a zone judges kinds of cells (kinds.py), the kinds are members of the family, and their findings come last. Its
     cells are then details outside of the family, which are judged at least as strictly. Raises UserError.
     """
-    by_setting: dict[tuple[Run, Setting], list[Measurement]] = collections.defaultdict(list)
-    for m in measurements:
-        if not m.trial.setting.segments:
-            by_setting[m.trial.run, m.trial.setting].append(m)
+    by_setting = grouped(((m.trial.run, m.trial.setting), m) for m in measurements if not m.trial.setting.segments)
     by_run: dict[Run, dict[str, tuple[Zone, dict[Setting, list[Measurement]]]]] = collections.defaultdict(dict)
-    by_algorithm: dict[str, list[Zone]] = collections.defaultdict(list)
-    for zone in zones:
-        by_algorithm[zone.algorithm].append(zone)
+    by_algorithm = grouped((zone.algorithm, zone) for zone in zones)
     for (run, setting), of_setting in by_setting.items():
-        for zone in by_algorithm[run[0].algorithm]:
+        for zone in by_algorithm.get(run[0].algorithm, ()):
             if not judges(zone, setting, setting.point):
                 continue
             # Lines that were published for a study lack evidence, from which some metrics are computed.

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from conformance.model.errors import UserError
+from conformance.model.groups import grouped
 from conformance.model.studies import study_results
 from conformance.model.studies.study import Study
 from conformance.model.studies.study_point import StudyPoint
@@ -51,10 +52,8 @@ def write_scenarios(read: source.Source, target: pathlib.Path) -> list[pathlib.P
     Evidence is left out, and per-second rates are rounded. An existing file keeps its results of schemes and scenarios
     that were not measured this time. Raises UserError.
     """
-    by_stack: dict[str, list[Measurement]] = collections.defaultdict(list)
-    for measurement in read.measurements:
-        if not measurement.trial.setting.of_profile and measurement.metrics:
-            by_stack[measurement.trial.scheme.stack].append(_bare(measurement))
+    shared = (m for m in read.measurements if not m.trial.setting.of_profile and m.metrics)
+    by_stack = grouped((m.trial.scheme.stack, _bare(m)) for m in shared)
     return _write(target / "scenarios", by_stack, lambda m: (m.trial.scheme.id, m.trial.setting.profile))
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import altair
 import vl_convert
 
+from conformance.model.groups import grouped
 from conformance.reporting import charts
 from conformance.support import files
 
@@ -19,10 +20,7 @@ _ERROR_SHOWN = 0.3
 
 def write(compared: "Iterable[ComparedPanel]", folder: pathlib.Path) -> Iterator[pathlib.Path]:
     """Write split-accuracy-SCHEME.svg and .png for each scheme; yield the path of each SVG. Raises UserError."""
-    schemes: dict[str, list[ComparedPanel]] = {}
-    for accuracy in compared:
-        schemes.setdefault(accuracy.algorithm, []).append(accuracy)
-    for scheme, panels in schemes.items():
+    for scheme, panels in grouped((accuracy.algorithm, accuracy) for accuracy in compared).items():
         drawn = charts.specified(chart(panels))
         name = f"split-accuracy-{scheme.replace('/', '-')}"
         mend = "choose another --out"

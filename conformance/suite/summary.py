@@ -15,6 +15,7 @@ import pytest
 from conformance.catalogue import clauses
 from conformance.model.clauses.verdict import ClauseRule
 from conformance.model.errors import UserError
+from conformance.model.groups import grouped
 from conformance.model.judging import session as judging
 from conformance.model.judging.session import Finding
 from conformance.model.judging.verdict import Status, Verdict, false_alarms
@@ -102,9 +103,7 @@ class Zones:
         If no test says anything, yield all reasons once, at the end.
         """
         upgraded = self._upgraded()
-        groups: dict[tuple[str, str], list[Finding]] = collections.defaultdict(list)
-        for finding in self.settled():
-            groups[finding.group, finding.noun].append(finding)
+        groups = grouped(((finding.group, finding.noun), finding) for finding in self.settled())
         # Clauses come before zones, also in the alphabet.
         for (group, noun), findings in sorted(groups.items(), key=lambda pair: (pair[0][1], pair[0][0])):
             here = [finding for finding in findings if finding in upgraded]

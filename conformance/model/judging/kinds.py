@@ -19,6 +19,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from conformance.model import digest
+from conformance.model.groups import grouped
 from conformance.model.judging import statistics as judging_statistics
 from conformance.model.judging import verdict as verdicts
 from conformance.model.judging import words
@@ -309,9 +310,7 @@ _KINDS = (NO_LOSS, AT_1_MS, SOME_LOSS, MUCH_LOSS, SPACED, SPACED_NEAR)
 
 def by_kind(zone: Zone, cells: Iterable[Point]) -> dict[str, tuple[Point, ...]]:
     """Return {kind: its cells} of cells of a zone, in order."""
-    kinds: dict[str, list[Point]] = {}
-    for cell in cells:
-        kinds.setdefault(kind_of(cell, zone.metric), []).append(cell)
+    kinds = grouped((kind_of(cell, zone.metric), cell) for cell in cells)
     return {kind: tuple(of_kind) for kind, of_kind in kinds.items()}
 
 

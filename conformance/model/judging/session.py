@@ -41,6 +41,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from typing import TypeVar
 
 from conformance.model.errors import UserError
+from conformance.model.groups import grouped
 from conformance.model.judging import expectation, failing, seeds
 from conformance.model.judging.expectation import Expected, Known, Surprise
 from conformance.model.judging.question import Key, Measured, Question
@@ -372,9 +373,7 @@ class Plan:
 
     def together(self, judged: Iterable[Judged]) -> list[Settled]:
         """Apply Holm's procedure, family by family, to questions that were judged one by one. Raise UserError."""
-        by_family: dict[Hashable, list[Judged]] = collections.defaultdict(list)
-        for answer in judged:
-            by_family[self._family_of(answer.question)].append(answer)
+        by_family = grouped((self._family_of(answer.question), answer) for answer in judged)
         settled = []
         for group in by_family.values():
             family = last_step([judged.verdict.p for judged in group], self.families[group[0].question])
@@ -410,10 +409,7 @@ class Plan:
 
     def refuse_blind(self) -> None:
         """Raise UserError if the plan has too few trials to ever show a violation: the session could only pass."""
-        by_rule: dict[str, list[Question]] = collections.defaultdict(list)
-        for question in self.questions:
-            if question.rule.judgeable:
-                by_rule[question.id].append(question)
+        by_rule = grouped((question.id, question) for question in self.questions if question.rule.judgeable)
         most = self.looks[-1]
         for group in by_rule.values():
             family, named = self.families[group[0]], group[0].rule.named
@@ -454,13 +450,8 @@ def plan(
     deviations. `urgent`: see Plan. Raise UserError.
     """
     unique = tuple(dict.fromkeys(questions))
-    planned: dict[Hashable, list[Question]] = collections.defaultdict(list)
-    about: dict[Key, list[Question]] = collections.defaultdict(list)
-    for question in unique:
-        if len(question.settings) == 1:
-            about[question.key].append(question)
-    for question in dict.fromkeys((*unique, *beside)):
-        planned[family(question)].append(question)
+    about = grouped((question.key, question) for question in unique if len(question.settings) == 1)
+    planned = grouped((family(question), question) for question in dict.fromkeys((*unique, *beside)))
     sizes = {key: max(len(_members(group)), 1) for key, group in planned.items()}
     keys = [key for question in unique if question.rule.judgeable for key in question.keys]
     check_trials(trials)

@@ -9,7 +9,7 @@ import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from conformance.model.networks.setting import Setting
+from conformance.model.groups import grouped
 from conformance.model.studies.study import Study
 from conformance.model.studies.study_point import CLIENT, OWN, StudyPoint
 from conformance.model.trials.trial import Measurement
@@ -66,9 +66,9 @@ def of(study: Study, measurements: Iterable[Measurement]) -> Found:
     name count. A trial on a kernel that other points of the algorithm ask for counts for no point that asks for none.
     """
     named = {(point.algorithm, point.kernel) for point in study.points["full"] if point.kernel not in (None, _USUAL)}
-    points: dict[tuple[str, str, str, Setting], list[StudyPoint]] = collections.defaultdict(list)
-    for point in study.points["full"]:
-        points[point.stack, point.client, point.algorithm, study.setting(point)].append(point)
+    points = grouped(
+        ((point.stack, point.client, point.algorithm, study.setting(point)), point) for point in study.points["full"]
+    )
     with_client = {(point.stack, point.client) for point in study.points["full"]}
     by_build: dict[Of, dict[Build, dict[StudyPoint, list[Measurement]]]] = collections.defaultdict(dict)
     for measurement in measurements:

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Iterable, Sequence
 
+from conformance.model.groups import grouped
 from conformance.model.judging.zone import Interval
 from conformance.model.metrics.table import UTILIZATION
 from conformance.model.networks.place import Cell
@@ -53,9 +54,7 @@ class ComparedSection:
 
 def sections(all_series: Iterable[Series]) -> list[ComparedSection]:
     """Return one ComparedSection for each profile's digest, in order of appearance."""
-    by_profile: dict[str, list[Series]] = {}
-    for series in all_series:
-        by_profile.setdefault(series.setting.profile_digest, []).append(series)
+    by_profile = grouped((series.setting.profile_digest, series) for series in all_series)
     return [_section(series) for series in by_profile.values()]
 
 

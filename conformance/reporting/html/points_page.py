@@ -3,8 +3,9 @@
 import dataclasses
 from collections.abc import Iterable, Iterator
 
+from conformance.model.groups import grouped
 from conformance.model.networks.place import Point
-from conformance.model.trials.trial import Measurement, Scheme
+from conformance.model.trials.trial import Scheme
 from conformance.reporting import rerun
 from conformance.reporting.html import traces
 from conformance.reporting.points import PointRow
@@ -29,10 +30,7 @@ class PointDrawn:
 
 def drawn(rows: Iterable[PointRow], source: Source) -> Iterator[PointDrawn]:
     """Yield each point of these rows once, up to _MOST of them. Raises UserError."""
-    by_place: dict[tuple[Scheme, str, Point], list[Measurement]] = {}
-    for measurement in source.measurements:
-        trial = measurement.trial
-        by_place.setdefault((trial.scheme, trial.setting.profile, trial.setting.point), []).append(measurement)
+    by_place = grouped(((m.trial.scheme, m.setting.profile, m.setting.point), m) for m in source.measurements)
     taken: set[tuple[Scheme, str, Point]] = set()
     for row in rows:
         key, middle = (row.scheme, row.zone.profile, row.verdict.place), row.verdict.value

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import rich.console
 
 from conformance.catalogue import clauses
+from conformance.model.groups import grouped
 from conformance.reporting.text import clause_table
 from conformance.support.console import table
 
@@ -91,9 +92,7 @@ def show_ran(ran: "ClauseVerdicts", console: rich.console.Console) -> None:
         )
         for title, text in rule.lines(verdict):
             console.print(f"  {title:10} {text}", soft_wrap=True)
-    by_algorithm: dict[str, list[Clause]] = {}
-    for finding in ran.against:
-        by_algorithm.setdefault(finding.algorithm, []).append(clauses.rule(finding).clause)
+    by_algorithm = grouped((finding.algorithm, clauses.rule(finding).clause) for finding in ran.against)
     for algorithm, (first, *others) in by_algorithm.items():
         if later := [clause.id for clause in others if clause.stage > first.stage]:
             also = f"the same fault may cause {', '.join(later)}, too"

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from conformance.catalogue.clause_record import ClauseEntry
 from conformance.model.clauses.document import Clause, Specification
+from conformance.model.groups import grouped
 from conformance.reporting import recorded
 from conformance.reporting.text import markdown
 
@@ -95,9 +96,7 @@ def _who(clause: Clause, entries: Sequence[ClauseEntry], *verdicts: str) -> str:
 
 def _names(clause: Clause, entries: Iterable[ClauseEntry]) -> str:
     """Return the mutants and stacks of these entries, each stack with its algorithms unless they are the clause's."""
-    algorithms: dict[str, list[str]] = {}
-    for entry in entries:
-        algorithms.setdefault(_who_is(entry)[0], []).append(entry.algorithm)
+    algorithms = grouped((_who_is(entry)[0], entry.algorithm) for entry in entries)
     return ", ".join(
         who if who.startswith("`") or set(names) == set(clause.algorithms) else f"{who} ({', '.join(names)})"
         for who, names in algorithms.items()

@@ -7,6 +7,7 @@ import rich.console
 import rich.text
 
 from conformance.catalogue.bugs import ABSOLUTE, EntryRun
+from conformance.model.groups import grouped
 from conformance.model.judging.verdict import Status, counts, false_alarms, overall
 from conformance.reporting.marks import LOOKS
 from conformance.support.console import count, duration, one_line, table
@@ -214,10 +215,7 @@ def _not_measured(benchmark: "Benchmark") -> Iterator[str]:
     """Yield a line for each cell that failed, then one for all stacks that could not be tried."""
     cell_costs = [row for row in benchmark.rows if row.trouble and row.cell]
     yield from (f"{row.algorithm} on {row.stack} at {row.cell and row.cell.id}: {row.trouble}" for row in cell_costs)
-    why: dict[str, list[str]] = {}
-    for row in benchmark.rows:
-        if row.trouble and not row.cell:
-            why.setdefault(row.trouble, []).append(row.stack)
+    why = grouped((row.trouble, row.stack) for row in benchmark.rows if row.trouble and not row.cell)
     if why:
         yield "not measured: " + "; ".join(f"{', '.join(stacks)} ({trouble})" for trouble, stacks in why.items())
 

@@ -93,8 +93,8 @@ def as_markdown(report: "StudyState") -> str:
     rows = []
     for claim, judged in report.judgment.claims:
         part = f" ({judged.part})" if judged.part else ""
-        rows.append((claim.id, claim.says, claim.published, " / ".join(_seen(judged)), f"{judged.verdict}{part}",
-                     _remark(claim, judged)))  # fmt: skip
+        shown = " / ".join(findings(judged) if judged.verdict is not ClaimVerdict.NOT_JUDGED else ())
+        rows.append((claim.id, claim.says, claim.published, shown, f"{judged.verdict}{part}", _remark(claim, judged)))
     header = ("claim", "says", "published", "seen", "verdict", "remark")
     title, source, results = map(markdown.plain, (report.study.title, _source(report), summary(report)))
     lines = [f"### {title}", "", source, "", results, ""]
@@ -103,10 +103,6 @@ def as_markdown(report: "StudyState") -> str:
         for scaling in report.study.scaled
     ]
     return "\n".join([*lines, "", *markdown.table(header, rows)]) + "\n"
-
-
-def _seen(judged: JudgedClaim) -> list[str]:
-    return [] if judged.verdict is ClaimVerdict.NOT_JUDGED else list(findings(judged))
 
 
 def _remark(claim: Claim, judged: JudgedClaim) -> str:

@@ -4,17 +4,16 @@ Text from stacks and files is escaped as the runner's own toolkit does it (GitHu
 neither ends a line nor begins another command.
 """
 
-import collections
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from conformance.model.groups import grouped
 from conformance.model.judging.expectation import Surprise
 from conformance.support.console import count, printable
 
 if TYPE_CHECKING:
     from conformance.commands.gate import GateResult
     from conformance.commands.why import Report
-    from conformance.model.judging.session import Finding
 
 #: how many annotations of a step GitHub shows
 _MOST = 10
@@ -37,9 +36,7 @@ def _errors(outcome: "GateResult", reports: Mapping[str, "Report"]) -> Iterator[
         yield error(
             f"{quantity.algorithm}: {quantity.label} moved", f"{moved.before:.4g} to {moved.after:.4g}; {sentence}"
         )
-    by_zone: dict[str, list[Finding]] = collections.defaultdict(list)
-    for finding in outcome.surprises:
-        by_zone[finding.verdict.zone_id].append(finding)
+    by_zone = grouped((finding.verdict.zone_id, finding) for finding in outcome.surprises)
     algorithms = {judged.zone.id: judged.zone.algorithm for judged in outcome.judged}
     for zone_id, findings in by_zone.items():
         first = findings[0].verdict
