@@ -12,7 +12,7 @@ from conformance.commands.result import Item, Made
 from conformance.commands.status import ExitStatus
 from conformance.lab import adapter, manifest, sources
 from conformance.model.errors import UserError
-from conformance.support import paths, schema
+from conformance.support import files, paths, schema
 from conformance.support.console import duration
 from conformance.support.notes import Notes
 
@@ -45,14 +45,12 @@ def new(name: str, language: str, into: str | pathlib.Path = ".", transport: str
     home = pathlib.Path(into, name)
     if os.path.lexists(home):
         raise UserError(f"{home} already exists", "choose another name, or another folder with --into")
-    try:
-        # The folder is made elsewhere and renamed, so that it appears complete or not at all.
-        with tempfile.TemporaryDirectory(dir=into, prefix=f".{name}.") as temporary:
-            scaffold = pathlib.Path(temporary, name)
-            _fill(scaffold, name, _SCAFFOLD / transport / language)
-            scaffold.rename(home)
-    except OSError as error:
-        raise UserError(f"cannot write {home}: {error.strerror}", "name another folder with --into") from None
+    # The folder is made elsewhere and renamed, so that it appears complete or not at all.
+    aside, mend = f".{name}.", "name another folder with --into"
+    with files.errors(home, mend), tempfile.TemporaryDirectory(dir=into, prefix=aside) as temporary:
+        scaffold = pathlib.Path(temporary, name)
+        _fill(scaffold, name, _SCAFFOLD / transport / language)
+        scaffold.rename(home)
     return home / "adapter.json"
 
 

@@ -204,21 +204,19 @@ def _nearest_package() -> str:
 
 def _fetched(package: str, say: Say) -> pathlib.Path:
     """Fetch a package, or the newer one that replaced it, and return its tarball. Raises UserError."""
+    sources = paths.cache("sources")
     if not _apt_knows(package) and not suites.mirror() and (program := container_program()):
         say(f"fetching {package} in a Debian container with {program} (this takes some minutes)")
-        try:
-            paths.cache("sources").mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserError(f"cannot write {paths.cache('sources')}: {error.strerror}", "free space there") from None
-        fetch_in_container(package, program, paths.cache("sources"))
+        with files.errors(sources, "free space there"):
+            sources.mkdir(parents=True, exist_ok=True)
+        fetch_in_container(package, program, sources)
         if fetched := _unpacked(package):
             return fetched
         raise UserError(f"{program} did not fetch {package}", "give a kernel source with --source")
     for tool in ("apt-get", "apt-cache", "dpkg-deb"):
         if not shutil.which(tool):
             raise UserError(f"{tool} is needed to fetch {package}", "give a kernel source with --source")
-    sources = paths.cache("sources")
-    try:
+    with files.errors(sources, "free space there"):
         sources.mkdir(parents=True, exist_ok=True)
         # Download to a temporary folder and move it into place: an interrupted download must not pass for a source.
         with tempfile.TemporaryDirectory(dir=sources) as folder:
@@ -234,8 +232,6 @@ def _fetched(package: str, say: Say) -> pathlib.Path:
                 (temporary / "unpacked").replace(sources / taken)
             if taken != package:
                 files.write(sources / package / _REPLACED_BY, taken + "\n")
-    except OSError as error:
-        raise UserError(f"cannot write {sources}: {error.strerror or error}", "free space there") from None
     unpacked = _unpacked(package)
     if not unpacked:
         raise UserError(f"{taken} contains no source tarball", "give a kernel source with --source")

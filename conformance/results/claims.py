@@ -12,7 +12,7 @@ import pathlib
 import struct
 from collections.abc import Iterator
 
-from conformance.model.errors import UserError
+from conformance.support.files import of_files
 
 #: format of struct flock on 64-bit Linux: type, whence, start, length, process
 _FLOCK = "hhxxxxqqixxxx"
@@ -42,10 +42,8 @@ def claim(path: pathlib.Path, key: str) -> Iterator[bool]:
     A file system without such locks grants every claim, so two runs then measure the same trials twice. A results file
     that was removed is created again. Raises UserError if it cannot be opened.
     """
-    try:
+    with of_files(f"cannot open results {path}", "choose another --results"):
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        raise UserError(f"cannot open results {path}: {error.strerror}", "choose another --results") from None
     _held.add(fd)
     try:
         try:

@@ -91,15 +91,11 @@ def _lines(path: pathlib.Path) -> Iterator[TrialFeatures | None]:
     """Yield the features in each complete line; None for a line of another reader."""
     if not path.exists():
         return
-    try:
-        with open(path, "rb") as f:
-            for number, line in lines.each(f, path):
-                # A line without a newline is still being written. The trial of a line that was cut short is traced
-                # again.
-                if line.endswith(b"\n") and line.strip() and not lines.cut_short(line, _BEGINNING):
-                    yield _parse(line, f"{path}:{number}")
-    except OSError as error:
-        raise UserError(f"cannot read features {path}: {error.strerror}") from None
+    with files.of_files(f"cannot read features {path}"), open(path, "rb") as f:
+        for number, line in lines.each(f, path):
+            # A line without a newline is still being written. The trial of a line that was cut short is traced again.
+            if line.endswith(b"\n") and line.strip() and not lines.cut_short(line, _BEGINNING):
+                yield _parse(line, f"{path}:{number}")
 
 
 def _parse(line: bytes, where: str) -> TrialFeatures | None:
@@ -156,11 +152,7 @@ class Features:
         """Append one line. Raise UserError if it cannot be written."""
         line = dumps(trial_features)
         with self._lock:
-            try:
+            with files.of_files(f"cannot write features to {self.path}", "choose another --results"):
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 lines.append(self.path, line)
-            except OSError as error:
-                raise UserError(
-                    f"cannot write features to {self.path}: {error.strerror}", "choose another --results"
-                ) from None
             self._known[trial_features.trial.key] = trial_features

@@ -20,6 +20,7 @@ from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement, Outcome, Scheme, Trial, is_version
 from conformance.results import compressed, lines
 from conformance.support import schema
+from conformance.support.files import of_files
 
 #: what lines that are alike have in common; the schema is checked once for them
 Kind = tuple[Scheme, Setting, str, Outcome]
@@ -60,28 +61,22 @@ def scan(
     `say` is told which. Raises UserError naming file and line.
     """
     known: set[Kind] = set()
-    try:
-        with compressed.open_plain(path) as f:
-            at = 0
-            for number, line in lines.each(f, path):
-                # A line without a newline is still being written, or was cut short.
-                if not line.endswith(b"\n") or lines.cut_short(line, _BEGINNING):
-                    say(f"{path}:{number}: left out because it was cut short: its trial has to be run again")
-                elif line.strip():
-                    yield number, at, _parse(line, f"{path}:{number}", known)
-                at += len(line)
-    except OSError as error:
-        raise UserError(f"cannot read results {path}: {error.strerror}") from None
+    with of_files(f"cannot read results {path}"), compressed.open_plain(path) as f:
+        at = 0
+        for number, line in lines.each(f, path):
+            # A line without a newline is still being written, or was cut short.
+            if not line.endswith(b"\n") or lines.cut_short(line, _BEGINNING):
+                say(f"{path}:{number}: left out because it was cut short: its trial has to be run again")
+            elif line.strip():
+                yield number, at, _parse(line, f"{path}:{number}", known)
+            at += len(line)
 
 
 def read_at(path: pathlib.Path | str, at: int) -> Measurement:
     """Return the Measurement whose line begins at an offset, as scan() yields it. Raises UserError."""
-    try:
-        with compressed.open_plain(path) as f:
-            f.seek(at)
-            return _parse(f.readline(lines.LONGEST), f"{path}: byte {at}", set())
-    except OSError as error:
-        raise UserError(f"cannot read results {path}: {error.strerror}") from None
+    with of_files(f"cannot read results {path}"), compressed.open_plain(path) as f:
+        f.seek(at)
+        return _parse(f.readline(lines.LONGEST), f"{path}: byte {at}", set())
 
 
 def _parse(line: bytes, where: str, known: set[Kind]) -> Measurement:
@@ -181,13 +176,9 @@ class Store:
         self._known: set[Kind] = set()
         self._read_up_to = self._lines = self.without_version = 0
         self._last_line = b""
-        try:
+        with of_files(f"cannot write results to {self.path}", "choose another --results"):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.open("ab").close()
-        except OSError as error:
-            raise UserError(
-                f"cannot write results to {self.path}: {error.strerror}", "choose another --results"
-            ) from None
         tail = self._catch_up()
         # An incomplete last line must be one of ours. Adding lines after anything else would spoil a file.
         if tail.strip() and not lines.is_beginning(tail, _BEGINNING):
@@ -241,15 +232,13 @@ class Store:
             return self._settled.get(trial.key)
 
     def _catch_up_if_grown(self) -> None:
-        try:
+        with of_files(f"cannot read results {self.path}"):
             size = self.path.stat().st_size if self.path.exists() else 0
             if size < self._read_up_to:
                 # The file was removed and created again. Its earlier results are still known.
                 self._read_up_to = self._lines = self.without_version = 0
             if size > self._read_up_to:
                 self._catch_up()
-        except OSError as error:
-            raise UserError(f"cannot read results {self.path}: {error.strerror}") from None
 
     def settled(self) -> list[Measurement]:
         """Return every settled measurement that the file held when it was last read, and those added since."""
@@ -265,12 +254,8 @@ class Store:
         # A line that its readers refuse would make the whole file unreadable.
         _parse(line, f"measurement {measurement.trial.key}", set())
         with self._lock:
-            try:
+            with of_files(f"cannot write results to {self.path}", "free space and run again: it resumes"):
                 lines.append(self.path, line)
-            except OSError as error:
-                raise UserError(
-                    f"cannot write results to {self.path}: {error.strerror}", "free space and run again: it resumes"
-                ) from None
             if measurement.settled:
                 self._settled[measurement.trial.key] = measurement
 

@@ -132,11 +132,16 @@ def check_writable(target: pathlib.Path | str, mend: str | None = None) -> None:
 
 
 @contextlib.contextmanager
-def errors(target: pathlib.Path | str, mend: str | None = None) -> Iterator[None]:
-    """Raise OSErrors of the block as UserErrors, because the user has to fix their causes."""
+def of_files(what: object, mend: str | None = None) -> Iterator[None]:
+    """Raise OSErrors of the block as UserErrors that begin with `what`, because the user has to fix their causes."""
     try:
         yield
     except OSError as error:
         # shutil.Error, about a whole tree, has no message of its own but a list [(from, to, why), ...].
         why = error.args[0][0][2] if isinstance(error, shutil.Error) else error.strerror or error
-        raise UserError(f"cannot write {target}: {why}", mend) from None
+        raise UserError(f"{what}: {why}", mend) from None
+
+
+def errors(target: pathlib.Path | str, mend: str | None = None) -> contextlib.AbstractContextManager[None]:
+    """Raise OSErrors of the block as UserErrors about `target`."""
+    return of_files(f"cannot write {target}", mend)
