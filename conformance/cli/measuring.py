@@ -283,28 +283,15 @@ def bench(choice: Choice, algorithm: str, stacks: bool, figures: bool, whole: bo
     from conformance.commands import bench
     from conformance.reporting.text import dev
 
-    _refuse_ignored(stacks=stacks, figures=figures or whole)
+    if stacks and (figures or whole):
+        raise UserError("--stacks and --figures measure different things", "give one of them")
     if figures or whole:
+        refuse_given("--figures does not use it", "algorithm", "trials")
         finish(bench.compute_figures(choice, whole), form, dev.show_figures)
     if stacks:
+        refuse_given("--stacks does not use it", "algorithm", "stack", "source")
         finish(bench.compute_stacks(choice, trials), form, dev.show_costs)
     finish(bench.compute(algorithm, choice, trials), form, dev.show_costs)
-
-
-#: {option that says what `dev bench` measures: parameters that it has no use for}
-_BENCH_IGNORES = {
-    "stacks": ("algorithm", "stack", "source"),
-    "figures": ("algorithm", "trials"),
-}
-
-
-def _refuse_ignored(**ways: bool) -> None:
-    """Raise UserError if two of these options of `bench` are given, or one with a parameter that it has no use for."""
-    given = [way for way, wanted in ways.items() if wanted]
-    if len(given) > 1:
-        raise UserError(f"--{given[0]} and --{given[1]} measure different things", "give one of them")
-    for way in given:
-        refuse_given(f"--{way} does not use it", *_BENCH_IGNORES[way])
 
 
 @click.command()

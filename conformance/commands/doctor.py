@@ -138,25 +138,23 @@ def _processor() -> Check:
     )
 
 
-def _python() -> Check:
+def _printed(program: str) -> str:
+    """Return what a program prints that the system's Python runs; "" if it fails."""
     try:
-        done = subprocess.run(
-            ["/usr/bin/python3", "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, text=True
-        )
-        version = tuple(int(x) for x in done.stdout.split())
+        done = subprocess.run(["/usr/bin/python3", "-I", "-c", program], capture_output=True, text=True)
     except OSError:
-        version = ()
-    shown = ".".join(str(x) for x in version) or "not found"
+        return ""
+    return done.stdout.strip()
+
+
+def _python() -> Check:
+    version = tuple(map(int, _printed("import sys; print(*sys.version_info[:2])").split()))
+    shown = ".".join(map(str, version)) or "not found"
     return Check(version >= (3, 11), f"the system's Python: {shown}", "apt-get install python3 (3.11 or later)")
 
 
 def _mininet() -> Check:
-    program = "import mininet.net; print(mininet.net.VERSION)"
-    try:
-        done = subprocess.run(["/usr/bin/python3", "-I", "-c", program], capture_output=True, text=True)
-        version = done.stdout.strip()
-    except OSError:
-        version = ""
+    version = _printed("import mininet.net; print(mininet.net.VERSION)")
     shown = version or "cannot be imported by /usr/bin/python3"
     return Check(bool(version), f"Mininet: {shown}", "apt-get install --no-install-recommends mininet")
 

@@ -157,8 +157,9 @@ def run(
     chosen = list(_chosen(scenario, points, grid))
     compared = _point(scenario, [alone]) if alone is not None else None
     settings = {point: scenario.setting(point) for point in dict.fromkeys((*chosen, *([compared] if compared else [])))}
-    for setting in settings.values():
-        _check_memory(setting, choice.interop_rootfs or choice.stack)
+    if (free_mb := limits.free_memory_mb()) is not None:
+        for setting in settings.values():
+            job.check_memory(setting, choice.interop_rootfs or choice.stack, free_mb)
     bench = benches.find(choice)
     common.require_offered(bench, algorithm)
     for setting in settings.values():
@@ -210,13 +211,6 @@ def _chosen(scenario: Scenario, points: Sequence[str], grid: str | None) -> Iter
 
 def _point(scenario: Scenario, texts: Sequence[str]) -> Point:
     return scenario.parse(",".join(texts))
-
-
-def _check_memory(setting: Setting, stack: str) -> None:
-    """Raise UserError if the guest of a network would not fit into this machine's free memory."""
-    free_mb = limits.free_memory_mb()
-    if free_mb is not None:
-        job.check_memory(setting, stack, free_mb)
 
 
 def _ran(point: Point, measurements: Sequence[Measurement], verdicts: Sequence[Verdict]) -> PointRan:

@@ -201,20 +201,14 @@ def compute(
     else:
         bandwidth = None if grid == "full" else min(path.bandwidth_mbps for path in among)
         drawn = [path for path in split_paths.representative_paths(bandwidth).values() if path in set(among)]
-        analysis = _tables(analysis, rates, among, grid)
+        began = time.perf_counter()
+        everything = {scheme: [split_rates.predict(p, of) for p in among] for scheme, of in rates.items()}
+        tables = (PredictionTable(where=f"grid {grid}", predictions=everything),)
+        analysis = dataclasses.replace(analysis, took_s=time.perf_counter() - began, tables=tables)
     if interpolated:
         analysis = dataclasses.replace(analysis, interpolation=tuple(_interpolation_errors(rates)))
     predictions = {path: {scheme: predict(path, of, interpolated) for scheme, of in rates.items()} for path in drawn}
     return dataclasses.replace(analysis, predictions=predictions)
-
-
-def _tables(analysis: Analysis, rates: Mapping[str, Rates], among: Sequence[Path], grid: str) -> Analysis:
-    began = time.perf_counter()
-    everything = {scheme: [split_rates.predict(p, of) for p in among] for scheme, of in rates.items()}
-    took_s = time.perf_counter() - began
-    return dataclasses.replace(
-        analysis, took_s=took_s, tables=(PredictionTable(where=f"grid {grid}", predictions=everything),)
-    )
 
 
 def _interpolation_errors(rates: Mapping[str, Rates]) -> list[InterpolationError]:

@@ -179,14 +179,11 @@ def take(
         killed = limits.killed_for_memory()
         for event in virtual.events(guest, scratch, _WALL_TIMEOUT_S * len(batches)):
             for measurement in reader.feed(event, {}):
-                match event:
-                    case protocol.TrialDone(facts=facts):
-                        captured = facts.captured
-                    case _:
-                        yield measurement, {}, None
-                        continue
+                if not isinstance(event, protocol.TrialDone):
+                    yield measurement, {}, None
+                    continue
                 folder = scratch / "trace" / f"{event.index}-{event.facts.seed}"
-                yield measurement, captured, folder if folder.exists() else None
+                yield measurement, event.facts.captured, folder if folder.exists() else None
                 shutil.rmtree(folder, ignore_errors=True)
         while reader.owed:
             for measurement in reader.give_up(endings.why_it_ended(guest.exit_status, scratch, killed), {}):
