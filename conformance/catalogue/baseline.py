@@ -25,8 +25,8 @@ def zones_of(measurements: Sequence[Measurement], profile: str) -> list[tuple[st
     baseline.
     """
     kinds_and_zones = []
-    for algorithm in sorted({m.trial.scheme.algorithm for m in measurements}):
-        of_algorithm = [m for m in measurements if m.trial.scheme.algorithm == algorithm]
+    for algorithm in sorted({m.scheme.algorithm for m in measurements}):
+        of_algorithm = [m for m in measurements if m.scheme.algorithm == algorithm]
         for kind, under in documents.kinds(profile).items():
             held = _judged(of_algorithm, under, documents.metric_of(kind))
             if under != profile:
@@ -50,15 +50,15 @@ def _judged(measurements: Iterable[Measurement], under: str, metric: str) -> lis
     Trials of clauses are under a profile with another length, say, and some points have no zone. A metric may lack a
     value, too: a client that reports no handshake has no startup.
     """
-    held = _as_judged([m for m in measurements if m.trial.setting.profile == under])
-    lacking = {m.trial.setting for m in held if own_kind.value(m, metric) is None}
-    return [m for m in held if m.trial.setting not in lacking]
+    held = _as_judged([m for m in measurements if m.setting.profile == under])
+    lacking = {m.setting for m in held if own_kind.value(m, metric) is None}
+    return [m for m in held if m.setting not in lacking]
 
 
 def _as_judged(measurements: Sequence[Measurement]) -> list[Measurement]:
     """Return the measurements of settings that are as this version of the suite measures them."""
-    judged = {setting: _is_judged(setting) for setting in {m.trial.setting for m in measurements}}
-    return [m for m in measurements if judged[m.trial.setting]]
+    judged = {setting: _is_judged(setting) for setting in {m.setting for m in measurements}}
+    return [m for m in measurements if judged[m.setting]]
 
 
 def _is_judged(setting: Setting) -> bool:
@@ -72,8 +72,8 @@ def _enough(measurements: Sequence[Measurement]) -> list[Measurement]:
     """Return the measurements of settings that have enough trials. `identify` makes fewer: its trials neither make a
     baseline nor prevent one.
     """
-    trials = collections.Counter(m.trial.setting for m in measurements)
-    return [m for m in measurements if trials[m.trial.setting] >= derive.MIN_TRIALS]
+    trials = collections.Counter(m.setting for m in measurements)
+    return [m for m in measurements if trials[m.setting] >= derive.MIN_TRIALS]
 
 
 def read(path: pathlib.Path | str, stack: str, profile: str) -> list[tuple[str, zones.Zone]]:
@@ -84,17 +84,17 @@ def read(path: pathlib.Path | str, stack: str, profile: str) -> list[tuple[str, 
     measurements = [
         m
         for m in store.read(path)
-        if m.trial.scheme.stack == stack and m.trial.setting.profile in profiles and not m.trial.setting.segments
+        if m.scheme.stack == stack and m.setting.profile in profiles and not m.setting.segments
     ]
     measured = [m for m in measurements if m.outcome is Outcome.OK]
-    if not _as_judged([m for m in measured if m.trial.setting.profile == profile]):
+    if not _as_judged([m for m in measured if m.setting.profile == profile]):
         raise UserError(
             f"{path} has no measurements of stack {stack} under profile {profile} as it is now", "measure it first"
         )
     # Trials that were unsupported or an error then make no baseline, nor does any cell that has one of them.
-    bad = {(m.trial.scheme.algorithm, m.trial.setting) for m in measurements if m.outcome is not Outcome.OK}
+    bad = {(m.scheme.algorithm, m.setting) for m in measurements if m.outcome is not Outcome.OK}
     with located(path):
-        return zones_of([m for m in measured if (m.trial.scheme.algorithm, m.trial.setting) not in bad], profile)
+        return zones_of([m for m in measured if (m.scheme.algorithm, m.setting) not in bad], profile)
 
 
 def kernel_notes(

@@ -202,7 +202,7 @@ def _beside(
     """
     ours = _own(measurements, algorithm, profile)
     if alone:
-        ours = [m for m in ours if m.trial.setting in alone]
+        ours = [m for m in ours if m.setting in alone]
         if not ours:
             raise UserError(
                 f"trials of another implementation are at no point of {algorithm}'s reference", "measure it there"
@@ -217,10 +217,10 @@ def _own(measurements: Sequence[Measurement], algorithm: str, profile: str) -> l
     ours = [
         m
         for m in measurements
-        if m.trial.scheme.algorithm == algorithm and m.trial.setting.profile == profile and not m.trial.setting.segments
+        if m.scheme.algorithm == algorithm and m.setting.profile == profile and not m.setting.segments
     ]
     if not ours:
-        trials = [m.trial for m in measurements if not m.trial.setting.segments]
+        trials = [m.trial for m in measurements if not m.setting.segments]
         held = sorted({f"{trial.scheme.algorithm} under {trial.setting.profile}" for trial in trials})
         options = sorted(
             f"--{'profile' if isinstance(setting.point, Cell) else 'scenario'} {setting.profile}"
@@ -241,8 +241,8 @@ def one_run(
     `alone`: what the other flows get beside their own kind in each setting, for a metric that compares with that.
     Raises UserError if the trials are of unlike runs, too few of a setting, or not all completed.
     """
-    first = measurements[0].trial.scheme
-    kinds = {(m.trial.scheme, _profile_digest(m.trial.setting), m.trial.room, m.trial.lab_digest) for m in measurements}
+    first = measurements[0].scheme
+    kinds = {(m.scheme, _profile_digest(m.setting), m.trial.room, m.trial.lab_digest) for m in measurements}
     if len(kinds) > 1:
         names = ("build or kernel", "profile", "room", "lab")
         unlike = [name for name, of_kind in zip(names, zip(*kinds, strict=True), strict=True) if len(set(of_kind)) > 1]
@@ -254,14 +254,14 @@ def one_run(
         )
     values: dict[Setting, list[float]] = collections.defaultdict(list)
     for m in measurements:
-        where = f"{'path' if m.trial.setting.segments else 'cell'} {m.trial.setting.id}"
+        where = f"{'path' if m.setting.segments else 'cell'} {m.setting.id}"
         if m.outcome is not Outcome.OK:
             raise UserError(f"a reference trial in {where} has outcome {m.outcome}: {m.message or 'no message'}")
-        own_kind_mbps = alone[m.trial.setting].mbps if alone else None
+        own_kind_mbps = alone[m.setting].mbps if alone else None
         value = METRICS[metric].value(m, own_kind_mbps)
         if value is None:
             raise UserError(f"a reference trial in {where} has no {metric}")
-        values[m.trial.setting].append(value)
+        values[m.setting].append(value)
     few = [setting.id for setting, of_trials in values.items() if len(of_trials) < MIN_TRIALS]
     if few:
         raise UserError(f"{few[0]} has fewer than {MIN_TRIALS} reference trials", "measure it more often")

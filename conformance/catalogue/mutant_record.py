@@ -89,7 +89,7 @@ def measured(mutant_id: str, measurements: Sequence[Measurement]) -> MutantTrial
     """Return the MutantTrials of a mutant's measurements of one cell; None if any trial failed."""
     if any(m.outcome not in (Outcome.OK, Outcome.TIMEOUT) for m in measurements):
         return None
-    setting = measurements[0].trial.setting
+    setting = measurements[0].setting
     values = {
         metric: [round(v, _DIGITS) for m in measurements if (v := own_kind.value(m, metric)) is not None]
         for metric in METRICS

@@ -28,8 +28,8 @@ def measured(measurements: Iterable[Measurement], setting: Setting, kernel_diges
     trials = [
         m
         for m in measurements
-        if m.trial.setting == setting and m.outcome is Outcome.OK and m.trial.scheme.kernel_digest == kernel_digest
-        if m.trial.scheme.in_kernel and _of_one_kind(m)
+        if m.setting == setting and m.outcome is Outcome.OK and m.scheme.kernel_digest == kernel_digest
+        if m.scheme.in_kernel and _of_one_kind(m)
     ]
     rates = [rate for m in trials if (rate := group_metrics.others_mbps(m, None)) is not None]
     if len(rates) < _LEAST_TRIALS:
@@ -61,9 +61,7 @@ def of_reference(
     if METRICS[metric].against is None:
         return {}
     schemes = {
-        m.trial.setting: m.trial.scheme
-        for m in measurements
-        if m.trial.scheme.algorithm == algorithm and m.trial.setting.profile == profile
+        m.setting: m.scheme for m in measurements if m.scheme.algorithm == algorithm and m.setting.profile == profile
     }
     by_setting = {}
     for setting, scheme in schemes.items():
@@ -99,5 +97,5 @@ def value(measurement: Measurement, metric: str) -> float | None:
     row = METRICS[metric]
     if row.against is None:
         return row.value(measurement)
-    beside = known(measurement.trial.setting, measurement.trial.scheme.algorithm)
+    beside = known(measurement.setting, measurement.scheme.algorithm)
     return row.value(measurement, beside.mbps if beside else None)

@@ -121,7 +121,7 @@ def _report(result: "GateResult", options: "GateOptions", console: Console, mean
     if target:
         drawn = gate_text.write(result, printed(result), result.measurements, target)
         if options.features:
-            schemes = {m.trial.scheme for m in result.measurements}
+            schemes = {m.scheme for m in result.measurements}
             features.copy(means.results, target / "results.jsonl", schemes)
         console.print(f"reports: {target}", soft_wrap=True)
     reports: dict[str, Any] = {}

@@ -43,7 +43,7 @@ class LeftOut:
     """A cell or point that is not compared because a trial of one side ended in an error, or cannot be made."""
 
     SHOWN = (
-        "side", "algorithm=measurement.trial.scheme.algorithm", "profile=measurement.setting.profile",
+        "side", "algorithm=measurement.scheme.algorithm", "profile=measurement.setting.profile",
         "cell=measurement.setting.point", "outcome=measurement.outcome", "message=measurement.message",
     )  # fmt: skip
 

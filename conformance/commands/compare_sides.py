@@ -67,14 +67,14 @@ class Results:
 
     def algorithms(self) -> list[str]:
         """Return the algorithms that the file has measurements of."""
-        return list(dict.fromkeys(m.trial.scheme.algorithm for m in self.measurements))
+        return list(dict.fromkeys(m.scheme.algorithm for m in self.measurements))
 
     def scheme(self, algorithm: str) -> Scheme:
         """Return the one scheme that the file has of an algorithm.
 
         Raises UserError if there is none, if there are several, or if its trials were made in several labs.
         """
-        held_schemes = [m.trial.scheme for m in self.measurements] + [f.trial.scheme for f in self.features]
+        held_schemes = [m.scheme for m in self.measurements] + [f.trial.scheme for f in self.features]
         schemes = list(
             {(s.stack, s.stack_digest, s.kernel_digest): s for s in held_schemes if s.algorithm == algorithm}.values()
         )
@@ -97,7 +97,7 @@ class Results:
     def measured(self, algorithm: str) -> dict[Key, list[Measurement]]:
         """Return {(algorithm, setting): measurements in order of seed}."""
         in_order = sorted(self.measurements, key=lambda m: m.trial.seed)
-        return grouped(((algorithm, m.trial.setting), m) for m in in_order if m.trial.scheme.algorithm == algorithm)
+        return grouped(((algorithm, m.setting), m) for m in in_order if m.scheme.algorithm == algorithm)
 
     def traits(self, algorithm: str) -> compare_features.Side:
         """Return the features of an algorithm's traced trials."""
@@ -156,7 +156,7 @@ def baseline(path: str, stack: str, algorithms: Sequence[str]) -> Results:
         )
     builds = {f.trial.scheme for f in held}
     kept_lines = store.read(path) if pathlib.Path(path).exists() else []
-    events = [m for m in kept_lines if compare_clauses.is_change(m.trial.setting) and m.trial.scheme in builds]
+    events = [m for m in kept_lines if compare_clauses.is_change(m.setting) and m.scheme in builds]
     return Results(given=path, measurements=events, features=held)
 
 

@@ -97,7 +97,7 @@ def _plays(executable: pathlib.Path, words: Sequence[str]) -> list[dict[str, Any
 def _measured(measurements: Iterable[Measurement]) -> Mapping[Cell, float]:
     values_of: dict[Cell, list[float]] = {}
     for measurement in measurements:
-        scheme, point = measurement.trial.scheme, measurement.trial.setting.point
+        scheme, point = measurement.scheme, measurement.setting.point
         if scheme.stack == STACK and scheme.algorithm == ALGORITHM and isinstance(point, Cell) and measurement.metrics:
             values_of.setdefault(point, []).append(measurement.metrics["utilization"])
     return {cell: statistics.median(values) for cell, values in values_of.items()}

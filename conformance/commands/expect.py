@@ -109,7 +109,7 @@ def runs(stack: str, results: Sequence[pathlib.Path | str]) -> dict[Run, dict[Se
     first: dict[tuple[str, str, str], Scheme] = {}
     unbuilt = 0
     for m in store.read(*results):
-        scheme = m.trial.scheme
+        scheme = m.scheme
         if scheme.stack != stack:
             continue
         if not scheme.kernel_digest:

@@ -167,7 +167,7 @@ def _row(
     about: Manifest, algorithm: str, findings: Sequence[Finding], by_key: Mapping[Key, Sequence[Measurement]]
 ) -> MatrixRow:
     measurements = [m for measurements in by_key.values() for m in measurements]
-    cells = [m for m in measurements if not m.trial.setting.packets]
+    cells = [m for m in measurements if not m.setting.packets]
     walls = [m.host["wall_s"] for m in cells if "wall_s" in m.host]
     wall_s = statistics.median(walls) if walls else None
 

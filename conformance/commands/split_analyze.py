@@ -32,7 +32,7 @@ class Selection:
     transfer_s: float | None = None
 
     def __contains__(self, measurement: Measurement) -> bool:
-        setting, scheme = measurement.trial.setting, measurement.trial.scheme
+        setting, scheme = measurement.setting, measurement.scheme
         return (
             isinstance(setting.point, Cell)
             and not setting.rival
@@ -53,7 +53,7 @@ def load(results: Sequence[str | pathlib.Path], chosen: Selection = Selection())
     everything = store.read(*results)
     measurements = [m for m in everything if m in chosen]
     if not measurements:
-        there = sorted({f"{m.trial.scheme.id} under {m.trial.setting.profile}" for m in everything})
+        there = sorted({f"{m.scheme.id} under {m.setting.profile}" for m in everything})
         raise UserError(
             f"no matching results in {', '.join(map(str, results))}", f"available: {', '.join(there) or 'none'}"
         )
@@ -195,7 +195,7 @@ def compute(
         }
     rates = {scheme: Rates.medians(cells, timeouts) for scheme, cells in measured.items()}
     first = next(iter(next(iter(measured.values())).values()))[0]
-    analysis = Analysis(measured=measured, transfer_s=first.trial.setting.transfer_s, predictions={})
+    analysis = Analysis(measured=measured, transfer_s=first.setting.transfer_s, predictions={})
     if chosen_path is not None:
         drawn = [chosen_path]
     else:

@@ -62,7 +62,7 @@ class KeptTrace(Result):
 
     SCHEMA = "trace"
     SHOWN = (
-        "scheme=measurement.trial.scheme",
+        "scheme=measurement.scheme",
         #: The cell, or the point of a scenario.
         "cell=measurement.setting.id",
         #: The profile, or the scenario.

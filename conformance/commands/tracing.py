@@ -164,7 +164,7 @@ def traced(
         for measurement, captured, folder in traces:
             if stop and stop.is_set():
                 break
-            setting, seed = measurement.trial.setting, measurement.trial.seed
+            setting, seed = measurement.setting, measurement.trial.seed
             if measurement.outcome is Outcome.UNSUPPORTED:
                 under_way.unsupported = f"unsupported: {measurement.message}"
                 break

@@ -445,7 +445,5 @@ def seen(bench: Bench, algorithm: str, seeds: range, means: Means) -> Changed:
                 sightings.setdefault(names[setting], {})[measurement.trial.seed] = View.of(measurement)
             except Invisible as why:
                 said = f"{measurement.outcome}: {measurement.message}" if measurement.message else str(why)
-                problems.append(
-                    f"{measurement.trial.scheme.id} at {names[setting]}, seed {measurement.trial.seed}: {said}"
-                )
+                problems.append(f"{measurement.scheme.id} at {names[setting]}, seed {measurement.trial.seed}: {said}")
     return Changed(views=sightings, problems=tuple(problems))

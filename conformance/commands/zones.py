@@ -348,7 +348,7 @@ def _medians(held: Iterable[Measurement], algorithm: str, stack: str, zone: Zone
     by_place = grouped(
         (m.setting.point, m)
         for m in held
-        if (m.trial.scheme.stack, m.trial.scheme.algorithm, m.outcome) == (stack, algorithm, Outcome.OK)
+        if (m.scheme.stack, m.scheme.algorithm, m.outcome) == (stack, algorithm, Outcome.OK)
         if not m.setting.segments and judges(zone, m.setting, m.setting.point)
     )
     if len({m.trial.run for measurements in by_place.values() for m in measurements}) > 1:

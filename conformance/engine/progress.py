@@ -48,7 +48,7 @@ class Progress:
 
     def one_more(self, measurement: Measurement, fresh: bool) -> None:
         """Count a measurement as done; one that is not `fresh` took no time."""
-        key = measurement.trial.scheme.algorithm, measurement.trial.setting
+        key = measurement.scheme.algorithm, measurement.setting
         with self._lock:
             self.done += 1
             self.fresh += fresh

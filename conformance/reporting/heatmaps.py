@@ -231,7 +231,7 @@ def heatmap(measurements: Sequence[Measurement], zone: Zone | None, metric: str,
     """Return the Heatmap of measurements that differ in nothing but cell and seed; `whole`: the zone's verdict."""
     first = measurements[0].trial
     metric = zone.metric if zone else metric
-    by_cell = grouped((measurement.trial.setting.cell, measurement) for measurement in measurements)
+    by_cell = grouped((measurement.setting.cell, measurement) for measurement in measurements)
     verdicts: Mapping[Point, Verdict] = whole.verdicts if whole else {}
     return Heatmap(
         scheme=first.scheme,
@@ -288,7 +288,7 @@ def drawn(measurements: Iterable[Measurement], or_none: bool = False) -> Drawn:
     zones = _zones()
     findings = points.findings(known, zones.values())
     judged = {run: by_zone(finding for _, finding in of_run) for run, of_run in findings.items()}
-    if not or_none and all(m.trial.setting.segments for m in known):
+    if not or_none and all(m.setting.segments for m in known):
         raise UserError("these results are only of paths with two segments", "use `conformance split`")
     return Drawn(series=_series(known, judged, zones), rows=points.rows(findings))
 
@@ -309,8 +309,8 @@ def _series(
     known: Iterable[Measurement], judged: Mapping[points.Run, Mapping[str, ZoneVerdict]], zones: _Zones
 ) -> list[Series]:
     """Return the Series of cells. Paths of two segments, and flows that share a network, are no cells."""
-    cells = (m for m in known if isinstance(m.trial.setting.point, Cell))
-    groups = grouped(((m.trial.run, m.trial.setting.profile_digest), m) for m in cells)
+    cells = (m for m in known if isinstance(m.setting.point, Cell))
+    groups = grouped(((m.trial.run, m.setting.profile_digest), m) for m in cells)
     several = []
     for (run, profile_digest), measurements in groups.items():
 
@@ -326,12 +326,12 @@ def _series(
 def _with_evidence(measurements: Iterable[Measurement]) -> list[Measurement]:
     """Leave out what a study published (without evidence, with a reference's seeds) if others have evidence."""
     known = list(measurements)
-    cells = [m for m in known if isinstance(m.trial.setting.point, Cell)]
-    better = {(m.trial.run, m.trial.setting.profile_digest) for m in cells if m.evidence}
+    cells = [m for m in known if isinstance(m.setting.point, Cell)]
+    better = {(m.trial.run, m.setting.profile_digest) for m in cells if m.evidence}
     left_out = {
         id(m)
         for m in cells
-        if not m.evidence and m.outcome is Outcome.OK and (m.trial.run, m.trial.setting.profile_digest) in better
+        if not m.evidence and m.outcome is Outcome.OK and (m.trial.run, m.setting.profile_digest) in better
     }
     return [m for m in known if id(m) not in left_out]
 

@@ -43,7 +43,7 @@ def write(read: source.Source, target: pathlib.Path) -> list[pathlib.Path]:
             for result in series.utilization.results.values()
             for m in result.measurements
         ]
-    return _write(target, by_stack, lambda m: m.trial.scheme.algorithm)
+    return _write(target, by_stack, lambda m: m.scheme.algorithm)
 
 
 def write_scenarios(read: source.Source, target: pathlib.Path) -> list[pathlib.Path]:
@@ -52,9 +52,9 @@ def write_scenarios(read: source.Source, target: pathlib.Path) -> list[pathlib.P
     Evidence is left out, and per-second rates are rounded. An existing file keeps its results of schemes and scenarios
     that were not measured this time. Raises UserError.
     """
-    shared = (m for m in read.measurements if not m.trial.setting.of_profile and m.metrics)
-    by_stack = grouped((m.trial.scheme.stack, _bare(m)) for m in shared)
-    return _write(target / "scenarios", by_stack, lambda m: (m.trial.scheme.id, m.trial.setting.profile))
+    shared = (m for m in read.measurements if not m.setting.of_profile and m.metrics)
+    by_stack = grouped((m.scheme.stack, _bare(m)) for m in shared)
+    return _write(target / "scenarios", by_stack, lambda m: (m.scheme.id, m.setting.profile))
 
 
 def write_study(study: Study, measurements: Iterable[Measurement], target: pathlib.Path) -> pathlib.Path:

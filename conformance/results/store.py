@@ -216,7 +216,7 @@ class Store:
                     return line
                 if line.strip() and not lines.cut_short(line, _BEGINNING):
                     measurement = _parse(line, f"{self.path}:{number}", self._known)
-                    if not is_version(measurement.trial.scheme.stack_version):
+                    if not is_version(measurement.scheme.stack_version):
                         self.without_version += 1
                     elif measurement.settled:
                         self._settled[measurement.trial.key] = measurement

@@ -505,7 +505,7 @@ class Session:
         at, values = rule.witness(judged.measured) or (None, ())
         return Finding(
             verdict=judged.verdict, expected=self.expected(question), again=None if again is None else again.verdict,
-            algorithm=question.algorithm, scheme=measurements[0].trial.scheme.id if measurements else "",
+            algorithm=question.algorithm, scheme=measurements[0].scheme.id if measurements else "",
             profile=question.setting.profile, group=rule.group, noun=rule.noun, family=self.plan.families[question],
             values=values, at=at, timeouts=sum(m.outcome is Outcome.TIMEOUT for m in measurements),
         )  # fmt: skip

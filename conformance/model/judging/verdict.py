@@ -255,7 +255,7 @@ def obstacle(
     `digest_at` returns the digest that settings must have, under the profile or scenario `under`, to be judged by what
     is called `name`. Raises UserError if they have another, or are of more than one scheme.
     """
-    settings = {m.trial.setting: m.trial.setting.point for m in measurements}
+    settings = {m.setting: m.setting.point for m in measurements}
     # The digest differs from point to point of a scenario; the one that a point must have is checked below.
     profiles = {setting.profile_digest for setting in settings if setting.of_profile}
     runs = {m.trial.run for m in measurements}
@@ -401,7 +401,7 @@ def _assess(zone: Zone, place: Point, measurements: Sequence[Measurement], more:
 
     if not measurements:
         return verdict(Status.ERROR, "nothing was measured")
-    if {m.trial.setting.point for m in measurements} != {place}:
+    if {m.setting.point for m in measurements} != {place}:
         raise UserError(f"measurements of {zone.noun}s other than {place.id}", f"judge each {zone.noun} by itself")
     in_the_way = obstacle(f"zone {zone.id}", zone.profile, zone.digest_at, measurements)
     if in_the_way:

@@ -92,7 +92,7 @@ def cut_off(measurements: Iterable[Measurement], timeout_s: float) -> Iterator[M
     for m in measurements:
         if m.outcome is Outcome.OK and m.metrics["completion_s"] > timeout_s:
             # How much had arrived by then is not known, but it was less than everything.
-            reached = min(1.0, m.trial.setting.transfer_s / timeout_s)
+            reached = min(1.0, m.setting.transfer_s / timeout_s)
             m = dataclasses.replace(m, outcome=Outcome.TIMEOUT, metrics={**m.metrics, "utilization": reached})
         yield m
 
@@ -101,7 +101,7 @@ def trial_rates(measurements: Sequence[Measurement]) -> tuple[list[float], list[
     """Return (least, greatest) possible goodput of each trial in Mbit/s, as two lists; None if it was not measured."""
     if not measurements or any(m.outcome not in (Outcome.OK, Outcome.TIMEOUT) for m in measurements):
         return None
-    most = [(m.utilization or 0.0) * m.trial.setting.cell.bandwidth_mbps for m in measurements]
+    most = [(m.utilization or 0.0) * m.setting.cell.bandwidth_mbps for m in measurements]
     least = [0.0 if m.outcome is Outcome.TIMEOUT else rate for m, rate in zip(measurements, most, strict=True)]
     return least, most
 

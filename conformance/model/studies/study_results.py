@@ -72,7 +72,7 @@ def of(study: Study, measurements: Iterable[Measurement]) -> Found:
     with_client = {(point.stack, point.client) for point in study.points["full"]}
     by_build: dict[Of, dict[Build, dict[StudyPoint, list[Measurement]]]] = collections.defaultdict(dict)
     for measurement in measurements:
-        scheme, trial = measurement.trial.scheme, measurement.trial
+        scheme, trial = measurement.scheme, measurement.trial
         client = scheme.client or OWN
         # A client that no experiment names is the common one, whichever that was.
         client = client if (scheme.stack, client) in with_client else CLIENT

@@ -21,19 +21,19 @@ def by_scheme(measurements: Iterable[Measurement]) -> dict[str, dict[Cell, list[
         lambda: collections.defaultdict(list)
     )
     for m in measurements:
-        scheme_id = m.trial.scheme.id
+        scheme_id = m.scheme.id
         difference = _difference(firsts.setdefault(scheme_id, m.trial), m.trial)
         if difference:
             what, first, other, mend = difference
             raise UserError(f"results of {scheme_id} are mixed: {what} {first} and {other}", mend)
-        by_scheme_id[scheme_id][m.trial.setting.cell].append(m)
+        by_scheme_id[scheme_id][m.setting.cell].append(m)
     return {scheme_id: dict(cells) for scheme_id, cells in by_scheme_id.items()}
 
 
 def _one_length(measurements: Iterable[Measurement]) -> None:
     lengths: dict[float, str] = {}
     for m in measurements:
-        setting = m.trial.setting
+        setting = m.setting
         lengths.setdefault(setting.transfer_s, setting.profile)
         if len(lengths) > 1:
             (length_s, its), (other, others) = lengths.items()

@@ -288,6 +288,10 @@ class Measurement:
         return self.trial.setting
 
     @property
+    def scheme(self) -> Scheme:
+        return self.trial.scheme
+
+    @property
     def packet_bytes(self) -> float | None:
         """Mean payload of the packets that reached the client, in bytes; None if packets were not counted."""
         interfaces = self.evidence.get("interfaces")

@@ -30,7 +30,7 @@ class PointDrawn:
 
 def drawn(rows: Iterable[PointRow], source: Source) -> Iterator[PointDrawn]:
     """Yield each point of these rows once, up to _MOST of them. Raises UserError."""
-    by_place = grouped(((m.trial.scheme, m.setting.profile, m.setting.point), m) for m in source.measurements)
+    by_place = grouped(((m.scheme, m.setting.profile, m.setting.point), m) for m in source.measurements)
     taken: set[tuple[Scheme, str, Point]] = set()
     for row in rows:
         key, middle = (row.scheme, row.zone.profile, row.verdict.place), row.verdict.value

@@ -106,9 +106,9 @@ Runs = Mapping[tuple[Scheme, str], Mapping[Point, Sequence[Measurement]]]
 def _runs(measurements: Iterable[Measurement]) -> Runs:
     by_run: dict[tuple[Scheme, str], dict[Point, list[Measurement]]] = collections.defaultdict(dict)
     for measurement in measurements:
-        setting = measurement.trial.setting
+        setting = measurement.setting
         if not setting.of_profile and measurement.metrics:
-            by_run[measurement.trial.scheme, setting.profile].setdefault(setting.point, []).append(measurement)
+            by_run[measurement.scheme, setting.profile].setdefault(setting.point, []).append(measurement)
     return by_run
 
 
@@ -137,7 +137,7 @@ def _span(
     """Return the span of a metric's medians at the points, as text: of judged flows, or of the `others`."""
     metric, medians = METRICS[name], []
     for measured in of_points.values():
-        network = measured[0].trial.setting.network
+        network = measured[0].setting.network
         if not criterion.network(network):
             continue
         if not others:

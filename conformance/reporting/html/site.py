@@ -71,7 +71,7 @@ class _Site:
         algorithms = dict.fromkeys(s.scheme.algorithm for s in series)
         self._algorithms = sorted(algorithms, key=lambda name: (name not in judged, _place(name)))
         main = [name for name in self._algorithms if name in judged] or self._algorithms
-        stacks = {m.trial.scheme.stack for m in source.measurements}
+        stacks = {m.scheme.stack for m in source.measurements}
         self._documents, self._clauses = clause_pages.of(stacks)
         self._bugs = defect_pages.bench(stacks)
         self._history = history_page.all_stacks() if with_history else []
@@ -85,7 +85,7 @@ class _Site:
             finalize=_shown,
         )
         self._predicted = split_page.of_series(series)
-        self._names = naming.labels([*(s.scheme for s in series), *(m.trial.scheme for m in source.measurements)])
+        self._names = naming.labels([*(s.scheme for s in series), *(m.scheme for m in source.measurements)])
         self._environment.globals |= {
             "algorithms": self._algorithms,
             "main_algorithms": main,

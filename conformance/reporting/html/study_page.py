@@ -108,7 +108,7 @@ def pages(measurements: Sequence[Measurement]) -> list[Page]:
     So cells of a grid that happen to be points of a study make no page, and if there are pages, no claim is left out.
     Raises UserError.
     """
-    measured_under = {measurement.trial.setting.profile for measurement in measurements}
+    measured_under = {measurement.setting.profile for measurement in measurements}
     by_name = {study.name: (study, study_results.of(study, measurements)) for study in studies.about(measured_under)}
     if not any(_is_there(study, held.measured) for study, held in by_name.values()):
         return []

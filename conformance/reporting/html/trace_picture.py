@@ -17,7 +17,7 @@ def svg(measurement: Measurement) -> bytes | None:
     if not trace:
         return None
     end = traces.end_s([trace])
-    panels = traces.panels({"median": trace}, end, measurement.trial.setting.cell.bandwidth_mbps)
+    panels = traces.panels({"median": trace}, end, measurement.setting.cell.bandwidth_mbps)
     size = {"width": str(_WIDTH + 2 * _LEFT), "height": str(_ROW * len(panels))}
     root = xml.Element("svg", {
         "xmlns": "http://www.w3.org/2000/svg", **size, "viewBox": f"0 0 {size['width']} {size['height']}",

@@ -119,7 +119,7 @@ def notes(comparison: "Comparison") -> Iterator[str]:
         yield f"{quantity.algorithm}: {title(quantity)} at {quantity.place.id} was seen on {side} only: unclear"
     for left in comparison.left_out:
         m = left.measurement
-        yield f"left out {m.trial.scheme.algorithm} at {left.place.id}: {left.side}: {m.outcome}: {m.message}"
+        yield f"left out {m.scheme.algorithm} at {left.place.id}: {left.side}: {m.outcome}: {m.message}"
     for late, why in (
         (comparison.late, " and not compared"),
         (comparison.rest if comparison.identical else (), _NEED_NOT_BE),
