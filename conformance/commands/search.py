@@ -247,8 +247,8 @@ class _Hunt:
         repeats: dict[str, Sides | None] = {}
         with self._notes.bar("repeating with fresh seeds", total=len(documents), unit="scenarios") as bar:
             for name, document in documents.items():
-                fewest = comparison.fewest_trials_of_shares if GOALS[name].is_share else comparison.fewest_trials
-                (repeats[name],) = self._tried([document], fewest(family), _REPEATED, None, bar)
+                fewest = comparison.fewest_trials(family, GOALS[name].is_share)
+                (repeats[name],) = self._tried([document], fewest, _REPEATED, None, bar)
         values: dict[Quantity, tuple[Values, Values]] = {}
         for name, sides in repeats.items():
             assert sides is not None  # there is no budget here

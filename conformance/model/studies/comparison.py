@@ -239,16 +239,11 @@ def smallest_p(n: int) -> float:
     return 2 / math.comb(2 * n, n)
 
 
-def fewest_trials(family: int, alpha: float = ALPHA) -> int:
-    """Return how many trials each side needs to show that one of `family` quantities moved."""
-    return next(n for n in itertools.count(1) if smallest_p(n) * max(family, 1) <= alpha)
-
-
-def fewest_trials_of_shares(family: int, alpha: float = ALPHA) -> int:
-    """Return how many trials each side needs to show that one of `family` shares moved from none to a half."""
-    return next(
-        n for n in itertools.count(2, 2) if rank_sum_p([0.0] * n, [0.0, 1.0] * (n // 2)) * max(family, 1) <= alpha
-    )
+def fewest_trials(family: int, is_share: bool = False) -> int:
+    """Return how many trials each side needs to show that one of `family` quantities moved; shares, from 0 to 1/2."""
+    numbers = itertools.count(2, 2) if is_share else itertools.count(1)
+    least = ((n, rank_sum_p([0.0] * n, [0.0, 1.0] * (n // 2)) if is_share else smallest_p(n)) for n in numbers)
+    return next(n for n, p in least if p * max(family, 1) <= ALPHA)
 
 
 def trials_that_decide(compared: Compared, planned: int, most: int) -> int | None:

@@ -150,7 +150,7 @@ def test_more_trials_are_proposed_until_the_rank_sum_can_tell_as_well():
 
 @pytest.mark.parametrize(("family", "trials"), [(1, 14), (4, 16)])
 def test_a_share_of_half_of_the_trials_takes_more_of_them(family, trials):
-    assert comparison.fewest_trials_of_shares(family) == trials > comparison.fewest_trials(family)
+    assert comparison.fewest_trials(family, is_share=True) == trials > comparison.fewest_trials(family)
 
 
 VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=7)
