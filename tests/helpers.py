@@ -205,7 +205,7 @@ def shared_measurement(trial, value=types.MappingProxyType({})):
 
 
 def zone(low=0.4, high=0.6, cell=CELL, **changes):
-    basis = Basis(reference="r", n=20, median=(low + high) / 2, min=low, max=high)
+    basis = Basis.of("r", [low + (high - low) * at / 19 for at in range(20)])
     permitted = Interval(low=low, high=high, bases=(basis,), margin=Margin(relative=0.0, absolute=0.0))
     fields = {
         "id": "cubic/heatmap", "algorithm": "cubic", "metric": "utilization", "profile": "atc25",

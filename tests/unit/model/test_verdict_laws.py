@@ -67,7 +67,7 @@ def test_a_wider_zone_never_turns_conforms_into_violates(found, bounds, more, en
     measured = trials(found, ended)
 
     def status(least, most):
-        basis = Basis(reference="r", n=reference_n, median=(low + high) / 2, min=low, max=high)
+        basis = Basis.of("r", [low + (high - low) * at / (reference_n - 1) for at in range(reference_n)])
         permitted = Interval(low=least, high=most, bases=(basis,), margin=Margin(relative=0.0, absolute=0.0))
         return judge(zone(intervals={CELL: permitted}), CELL, measured, family).status
 
