@@ -34,9 +34,6 @@ def kernel_build(name: str, source: str | None, patches: Sequence[str], jobs: in
     from conformance.kernel import build
     from conformance.reporting.text import progress
 
-    def note(line: str) -> None:
-        err.print(line, soft_wrap=True)
-
     with progress.bar(err, f"kernel {name}") as bar:
 
         def show(done: int, total: int, what: str) -> None:
@@ -44,7 +41,7 @@ def kernel_build(name: str, source: str | None, patches: Sequence[str], jobs: in
             if total:
                 bar.reached(done, total)
 
-        built = build.build(name, source, patches, show, jobs, note)
+        built = build.build(name, source, patches, show, jobs, progress.ConsoleNotes(err).say)
     words = f"kernel {built.name}: Linux {built.release}, {built.digest}, {built.binary}"
     item = Item(name=built.name, words=words, path=str(built.binary), digest=built.digest)
     finish_made("kernel build", [item], form)

@@ -15,7 +15,6 @@ from typing import TypeVar
 from conformance.catalogue import bugs, clauses
 from conformance.catalogue.bugs import Bug, Build, EntryRun, Tally, Tier
 from conformance.commands import clause, compare, gate
-from conformance.commands.compare_result import Comparison
 from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches
@@ -182,11 +181,8 @@ def _compare(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, mea
         place = compared.quantity.profile, compared.quantity.place.id
         places[place] = max(places[place], sum(compared.n))
     moved = [c.quantity.label or c.quantity.name for c in comparison.of(Movement.MOVED)]
-    return list(dict.fromkeys(moved)), _first(comparison), places.total(), len(comparison.late)
-
-
-def _first(comparison: Comparison) -> str:
-    return next(compare_text.sentences(comparison), compare_text.summary(comparison))
+    first = next(compare_text.sentences(comparison), compare_text.summary(comparison))
+    return list(dict.fromkeys(moved)), first, places.total(), len(comparison.late)
 
 
 def _smoke_clauses(bug: Bug, options: BugsOptions) -> tuple[str, ...]:

@@ -167,16 +167,11 @@ def _changes(
     before, after = {part.key: part for part in old}, {part.key: part for part in new}
     for part in new:
         was = before.get(part.key)
-        if was is None:
-            yield ChangeRecord(
-                section=part.section, name=part.name, what="new", cited_by=cites.get(part.name or "", ())
-            )
-        elif was.digest != part.digest:
-            yield ChangeRecord(
-                section=part.section, name=part.name, what="changed", cited_by=cites.get(part.name or was.section, ())
-            )
+        about = cites.get(part.name or (was.section if was else ""), ())
+        if was is None or was.digest != part.digest:
+            what = "changed" if was else "new"
+            yield ChangeRecord(section=part.section, name=part.name, what=what, cited_by=about)
         elif was.section != part.section and not part.name:
-            about = cites.get(was.section, ())
             yield ChangeRecord(section=was.section, name=None, what=f"now {part.section}", cited_by=about)
     for part in old:
         if part.key not in after:

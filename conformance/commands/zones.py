@@ -188,27 +188,26 @@ def diff(first: str, second: str) -> ZoneDifference:
     before, after = first_zone.profile_digest, second_zone.profile_digest
     profile = ZoneChange(what=f"profile {first_zone.profile}", before=f"digest {before}", after=f"digest {after}")
     rules = [profile] if before != after else []
-    rules += [
-        ZoneChange(
-            what=f"margin rule, {rule}",
-            before=str(first_zone.margin_rule.get(rule)),
-            after=str(second_zone.margin_rule.get(rule)),
-        )
-        for rule in {**first_zone.margin_rule, **second_zone.margin_rule}
-        if first_zone.margin_rule.get(rule) != second_zone.margin_rule.get(rule)
-    ]
+    rules += _changes("margin rule,", first_zone.margin_rule, second_zone.margin_rule, "None")
     schemes = [{name: about["scheme"] for name, about in zone.references.items()} for zone in (first_zone, second_zone)]
-    references = [
-        ZoneChange(what=f"reference {name}", before=schemes[0].get(name, "none"), after=schemes[1].get(name, "none"))
-        for name in {**first_zone.references, **second_zone.references}
-        if schemes[0].get(name) != schemes[1].get(name)
-    ]
+    references = _changes("reference", schemes[0], schemes[1], "none")
     mine, theirs = first_zone.smoke, second_zone.smoke
     return ZoneDifference(
         names=(str(first), str(second)), zones=(first_zone, second_zone), intervals=tuple(changed), rules=tuple(rules),
         references=tuple(references), smoke_removed=tuple(cell for cell in mine if cell not in theirs),
         smoke_added=tuple(cell for cell in theirs if cell not in mine),
     )  # fmt: skip
+
+
+def _changes(what: str, before: Mapping[str, Any], after: Mapping[str, Any], lacking: str) -> list[ZoneChange]:
+    """Return a ZoneChange of each name whose value differs; `lacking` stands for a value that a side has not."""
+    return [
+        ZoneChange(
+            what=f"{what} {name}", before=str(before.get(name, lacking)), after=str(after.get(name, lacking))
+        )
+        for name in {**before, **after}
+        if before.get(name) != after.get(name)
+    ]  # fmt: skip
 
 
 class GapRecord(Record):

@@ -46,9 +46,13 @@ def rows(figure: Figure, measured: Measured, look: claims.Look | None = None) ->
     ]
     there = {row["panel"] for row in points}
     if figure.draws == "curves":
-        published = (
-            {**_published(point), "panel": _panel(figure, point.get("panel", ()))} for point in figure.published
-        )
+        published = [
+            {
+                "x": point["x"], "line": str(point.get("line", "")), "median": point["value"], "kind": "published",
+                "panel": _panel(figure, point.get("panel", ())),
+            }
+            for point in figure.published
+        ]  # fmt: skip
         points += [point for point in published if point["panel"] in there]
     return points
 
@@ -86,10 +90,6 @@ def valued(coordinate: str, value: Value) -> str:
 def titled(coordinate: str | None) -> str:
     """Return a coordinate as the title of an axis, such as "buffer, BDP"."""
     return ", ".join(filter(None, _in_words(coordinate or "")))
-
-
-def _published(point: Any) -> Row:
-    return {"x": point["x"], "line": str(point.get("line", "")), "median": point["value"], "kind": "published"}
 
 
 def _line(figure: Figure, point: StudyPoint, group: str | None = None) -> str:

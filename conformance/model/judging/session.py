@@ -334,7 +334,7 @@ class Plan:
             )
 
         judged = until(self.is_settled)
-        if ends and judged.status.passes and not judged.verdict.sure and until(_is_sure).verdict.sure:
+        if ends and judged.status.passes and not judged.verdict.sure and until(lambda of: of.verdict.sure).verdict.sure:
             # A known deviation gets more trials, to be sure of it. Trials that the verdict does not need may not change
             # it.
             judged = dataclasses.replace(judged, verdict=dataclasses.replace(judged.verdict, sure=True))
@@ -423,10 +423,6 @@ class Plan:
 
 def _unclear(judged: Judged) -> Collection[Setting]:
     return judged.question.rule.unclear(judged.verdict, judged.measured)
-
-
-def _is_sure(judged: Judged) -> bool:
-    return judged.verdict.sure
 
 
 def plan(

@@ -219,7 +219,6 @@ class ShareCheck(SplitCheck):
     @functools.cached_property
     def permitted(self) -> Mapping[str, Interval]:
         """{path class: Interval}, by the trials that the bases of the grid's cells record."""
-        pass  # numpy takes a while to import, and only this needs it
 
         bases = [self.heatmap.intervals[cell].basis for cell in self.cells]
         n = min(basis.n for basis in bases)

@@ -113,18 +113,15 @@ def _page(defect: Defect, series: Sequence[Series], recorded: Part) -> Iterator[
         if (heatmap.scheme.stack, heatmap.scheme.algorithm) != (defect.stack, defect.algorithm) or shows.place is None:
             continue
         cell = heatmap.results.get(Cell.parse(shows.place))
-        if cell and cell.verdict and cell.permitted and cell.verdict.zone_id == shows.zone and _wrong(cell.status):
+        # Transfers that never end are errors.
+        wrong = cell and (cell.status.against or cell.status is Status.ERROR)
+        if cell and cell.verdict and cell.permitted and cell.verdict.zone_id == shows.zone and wrong:
             number = functools.partial(heatmap_table.number, heatmap.metric)
             yield DefectPage(
                 defect=defect, scheme=heatmap.scheme.id, where=f"Zone {shows.zone} at {shows.place}",
                 measured=f"{METRICS[heatmap.metric].title} {number(cell.value)}",
                 permitted=f"{number(cell.permitted.low)} to {number(cell.permitted.high)}",
             )  # fmt: skip
-
-
-def _wrong(status: Status) -> bool:
-    # Transfers that never end are errors.
-    return status.against or status is Status.ERROR
 
 
 def bench(stacks: set[str]) -> Tally | None:

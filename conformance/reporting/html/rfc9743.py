@@ -156,20 +156,16 @@ def _of_clauses(criterion: Criterion, record: Sequence[ClauseEntry], schemes: Se
     Other recorded schemes are left out, since a report is only about what was measured for it. Mutants are left out, as
     they are no stacks.
     """
-    rows: list[tuple[SchemeRow, Mapping[str, str]]] = []
     by_id = {clause.id: clause for clause in clauses.all_clauses()}
-    for clause_id in criterion.clauses:
-        clause = by_id[clause_id]
-        for entry in record:
-            if entry.clause != clause_id or entry.scheme not in schemes or entry.is_of_mutant:
-                continue
-            rows.append(
-                (
-                    SchemeRow(scheme=entry.scheme, where=f"{clause.id} ({clause.source})", texts=()),
-                    {
-                        "observable": clause.observable.title, "measured": recorded.value(clause, entry),
-                        "permitted": entry.about.permitted, "recorded verdict": str(entry.verdict),
-                    },
-                )
-            )  # fmt: skip
-    return _table(rows)
+    return _table([
+        (
+            SchemeRow(scheme=entry.scheme, where=f"{clause.id} ({clause.source})", texts=()),
+            {
+                "observable": clause.observable.title, "measured": recorded.value(clause, entry),
+                "permitted": entry.about.permitted, "recorded verdict": str(entry.verdict),
+            },
+        )
+        for clause in map(by_id.__getitem__, criterion.clauses)
+        for entry in record
+        if entry.clause == clause.id and entry.scheme in schemes and not entry.is_of_mutant
+    ])  # fmt: skip

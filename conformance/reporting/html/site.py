@@ -231,14 +231,9 @@ class _Site:
         return dict(sorted(by_stack.items()))
 
     def _scheme(self, series: Series) -> bytes:
+        href = functools.partial(_href, series)
         panels = [
-            (
-                heatmap,
-                [
-                    (b, heatmap_table.of_bandwidth(heatmap, b, functools.partial(_href, series)))
-                    for b in series.bandwidths
-                ],
-            )
+            (heatmap, [(b, heatmap_table.of_bandwidth(heatmap, b, href)) for b in series.bandwidths])
             for heatmap in series.heatmaps
         ]
         return self._render(

@@ -1,10 +1,8 @@
 """Predict each series' gain from a connection-splitting proxy: counts of paths by class, and example paths."""
 
 import dataclasses
-import functools
 from collections.abc import Iterable, Mapping, Sequence
 
-from conformance.model.networks.place import Cell
 from conformance.model.split import split_paths, split_rates
 from conformance.reporting.heatmaps import Series
 
@@ -54,13 +52,8 @@ def of_series(all_series: Iterable[Series]) -> list[Predicted]:
     return [predicted for predicted in predictions if predicted is not None]
 
 
-@functools.lru_cache(maxsize=16)
-def _paths(cells: tuple[Cell, ...]) -> tuple[split_paths.Path, ...]:
-    return split_paths.paths(cells)
-
-
 def _predicted(series: Series) -> Predicted | None:
-    paths = _paths(series.cells)
+    paths = split_paths.paths(series.cells)
     # A handful of cells may make a few paths by accident; their counts would say nothing about a class.
     if len({path.path_class for path in paths}) < len(split_paths.PathClass):
         return None

@@ -71,15 +71,10 @@ def _row(clause: Clause, entries: Sequence[ClauseEntry], proven: bool) -> list[s
     return [
         f"{clause.id}<br>{clause.section}, {clause.level}",
         clause.text + ("" if clause.algorithms == _USUAL else f"<br>({', '.join(clause.algorithms)})"),
-        f"{clause.observable.title}: {_permitted(clause)}",
+        f"{clause.observable.title}: {clause.permitted.replace('at most ', '≤').replace('at least ', '≥')}",
         _who(clause, conform, "conforms") if proven else _names(clause, conform),
         *(_who(clause, entries, *verdicts) for verdicts in (("violates",), _OPEN)),
     ]
-
-
-def _permitted(clause: Clause) -> str:
-    """Return what is permitted as briefly as a table needs it."""
-    return clause.permitted.replace("at most ", "≤").replace("at least ", "≥")
 
 
 def _who(clause: Clause, entries: Sequence[ClauseEntry], *verdicts: str) -> str:

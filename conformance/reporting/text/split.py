@@ -100,14 +100,12 @@ def show(analysis: "Analysis", console: rich.console.Console) -> None:
     """Show paths by class and filter, and bars of the paths to be drawn."""
     show_measured(analysis.measured, console)
     if analysis.tables:
-        first, *others = analysis.tables
+        (first,) = analysis.tables
         n, schemes = len(next(iter(first.predictions.values()))), len(first.predictions)
         console.print(
             f"{count(n, 'path')} x {count(schemes, 'scheme')} predicted in {analysis.took_s:.2f} s", soft_wrap=True
         )
         show_table(first.predictions, analysis.transfer_s, console, first.where)
-        for further in others:
-            show_table(further.predictions, analysis.transfer_s, console, further.where)
     if analysis.interpolation is not None:
         show_errors(analysis.interpolation, console)
     show_bars(analysis.predictions, analysis.transfer_s, console)
