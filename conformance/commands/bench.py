@@ -112,11 +112,9 @@ def compute_stacks(choice: Choice, trials: int) -> Benchmark:
             continue
         try:
             bench = benches.find(dataclasses.replace(choice, stack=about.name, source=()))
-        except building.NotBuilt:
-            rows.append(CellCost(stack=about.name, trouble="not built"))
-            continue
         except UserError as error:
-            rows.append(CellCost(stack=about.name, trouble=str(error.cause)))
+            trouble = "not built" if isinstance(error, building.NotBuilt) else str(error.cause)
+            rows.append(CellCost(stack=about.name, trouble=trouble))
             continue
         rows += _costs(bench, "cubic" if "cubic" in offered else offered[0], _STACK_CELLS, trials)
     return Benchmark(rows=tuple(rows), by_stack=True, cores=cores())
@@ -323,32 +321,23 @@ def _whole(choice: Choice) -> Iterator[BenchFigure]:
     yield _pytest(_CLAUSES, "bbr_draft", dataclasses.replace(choice, stack="ngtcp2-1.11"))
 
 
-class _FirstEstimate:
-    """The first estimate of the time that is left, and when it was made."""
+#: estimates of the time that is left, or None, and when they were made
+_Estimates = list[tuple[float | None, float]]
 
-    def __init__(self) -> None:
-        self.left_s: float | None = None
-        self._at_s = 0.0
 
-    def hear(self, left_s: float | None) -> None:
-        """Note an estimate, if it is the first."""
-        if self.left_s is None and left_s is not None:
-            self.left_s, self._at_s = left_s, time.monotonic()
-
-    def beside(self, figure: BenchFigure, ended_s: float) -> BenchFigure:
-        """Return the figure with the estimate and the time that was really left; the work ended at `ended_s`."""
-        if self.left_s is None:
-            return figure
-        return dataclasses.replace(figure, estimate_s=self.left_s, left_s=ended_s - self._at_s)
+def _with_first(heard: _Estimates, figure: BenchFigure, ended_s: float) -> BenchFigure:
+    """Return the figure with the first estimate and the time that was really left; the work ended at `ended_s`."""
+    first = next(((left_s, at_s) for left_s, at_s in heard if left_s is not None), None)
+    return dataclasses.replace(figure, estimate_s=first[0], left_s=ended_s - first[1]) if first else figure
 
 
 def _timed(name: str, bench: Bench, work: Sequence[Key], trials: int, target_s: float) -> BenchFigure:
     """Measure a whole run, and how good the first estimate of its progress line is."""
-    first, began = _FirstEstimate(), time.monotonic()
-    with _run(bench, work, trials, on_trial=lambda progress: first.hear(progress.remaining_s())) as run:
+    heard, began = _Estimates(), time.monotonic()
+    with _run(bench, work, trials, on_trial=lambda p: heard.append((p.remaining_s(), time.monotonic()))) as run:
         run.wait()
     ended = time.monotonic()
-    return first.beside(BenchFigure(name=name, seconds=ended - began, target_s=target_s), ended)
+    return _with_first(heard, BenchFigure(name=name, seconds=ended - began, target_s=target_s), ended)
 
 
 @contextlib.contextmanager
@@ -373,7 +362,7 @@ def _mean(measurements: Sequence[Measurement], name: str) -> float:
 
 def _pytest(name: str, marks: str, choice: Choice) -> BenchFigure:
     """Measure a whole session of pytest, as a user sees it, with a results file of its own."""
-    first, printed = _FirstEstimate(), list[str]()
+    heard, printed = _Estimates(), list[str]()
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as errors:
         began = time.monotonic()
         command = _session(marks, f"{folder}/results.jsonl", choice)
@@ -381,12 +370,12 @@ def _pytest(name: str, marks: str, choice: Choice) -> BenchFigure:
             for line in session.stdout or ():
                 printed.append(line)
                 if left := _LEFT.search(line):
-                    first.hear(seconds_of(left[1]))
+                    heard.append((seconds_of(left[1]), time.monotonic()))
         ended = time.monotonic()
         errors.seek(0)
         trouble = errors.read().strip()
     if session.returncode in _MEASURED:
-        return first.beside(_aimed(name, ended - began), ended)
+        return _with_first(heard, _aimed(name, ended - began), ended)
     words = (trouble or "".join(printed).strip() or "it printed nothing").splitlines()[-1]
     return _aimed(name, trouble=words)
 
