@@ -93,12 +93,12 @@ def _clause_cases(option: Options, stack: str) -> Iterator[QuestionCase]:
     smoke = clauses.smoke()
     for clause, algorithm in dict.fromkeys(about_clauses):
         question = clauses.question(clause, about, algorithm, twice=option.confirm)
-        yield QuestionCase(
-            name=f"{CLAUSE}[{clause.id}-{algorithm}-{stack}]",
-            kind=CLAUSE,
-            question=question,
-            markers=(algorithm, *clause.markers, "full", *(("smoke",) if clause.id in smoke else ())),
-        )
+        tiers = ("full", "smoke") if clause.id in smoke else ("full",)
+        yield _case(CLAUSE, f"{clause.id}-{algorithm}", stack, question, algorithm, *clause.markers, *tiers)
+
+
+def _case(kind: str, about: str, stack: str, question: Question, *markers: str) -> QuestionCase:
+    return QuestionCase(name=f"{kind}[{about}-{stack}]", kind=kind, question=question, markers=markers)
 
 
 def _asked_of(option: Options, kind: str, zone: Zone) -> Zone:
@@ -169,8 +169,7 @@ def _kind_cases(zones: list[tuple[str, Zone]], grid: str, stack: str, option: Op
         cells = [cell for cell in grids.within(grid, zone.places) if not is_smoke or cell in zone.smoke]
         tiers = ("full", "smoke") if is_smoke else ("full",)
         for question in zone_questions(zone, [scenarios.setting(zone.profile, cell) for cell in cells]):
-            name = f"{kind}[{zone.algorithm}-{question.place.id}-{stack}]"
-            yield QuestionCase(name=name, kind=kind, question=question, markers=(*markers, *tiers))
+            yield _case(kind, f"{zone.algorithm}-{question.place.id}", stack, question, *markers, *tiers)
 
 
 def _asks(option: Options, markers: Iterable[str]) -> bool:
@@ -188,13 +187,9 @@ def _cell_cases(zones: list[tuple[str, Zone]], grid: str, stack: str) -> Iterato
             if profile not in (None, zone.profile):
                 continue
             tiers = ("full", "smoke") if place in zone.smoke else ("full",)
+            markers = (zone.algorithm, documents.marker(kind), *tiers)
             for question in cell_questions(zone, [place]):
-                yield QuestionCase(
-                    name=f"{kind}[{zone.algorithm}-{place.id}-{stack}]",
-                    kind=kind,
-                    question=question,
-                    markers=(zone.algorithm, documents.marker(kind), *tiers),
-                )
+                yield _case(kind, f"{zone.algorithm}-{place.id}", stack, question, *markers)
 
 
 def _split_cases(checks: Iterable[SplitCheck], option: Options, stack: str) -> Iterator[QuestionCase]:
@@ -207,12 +202,8 @@ def _split_cases(checks: Iterable[SplitCheck], option: Options, stack: str) -> I
     if words and option.grid is None and SPLIT not in words:
         checks = [check for check in checks if check.rests_on_judged]
     for question in split_questions(checks, points):
-        yield QuestionCase(
-            name=f"{SPLIT}[{question.algorithm}-{question.place.id}-{stack}]",
-            kind=SPLIT,
-            question=question,
-            markers=(question.algorithm, SPLIT, "full"),
-        )
+        about = f"{question.algorithm}-{question.place.id}"
+        yield _case(SPLIT, about, stack, question, question.algorithm, SPLIT, "full")
 
 
 def kinds() -> list[str]:
