@@ -6,7 +6,7 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated
 
 from conformance.commands.result import Result
@@ -90,7 +90,8 @@ def checks(kernel_name: str = kernels.DEFAULT_NAME) -> Iterator[Check]:
     try:
         kernel = kernels.find(kernel_name)
     except UserError as error:
-        yield _kernel_tools()
+        lacking = build.missing_tools()
+        yield _tools("a kernel", lacking, lacking)
         yield Check(
             False,
             f"guest kernel {kernel_name}: not built",
@@ -164,17 +165,12 @@ def _builds(stack: str) -> Check:
     about = manifest.read(stack)
     if adapter.is_built(about):
         return Check(True, f"{stack}: built")
-    lacking = building.missing(about.build or {})
-    what = f"tools to build {stack}: {', '.join(lacking) + ' missing' if lacking else 'all found'}"
-    return Check(not lacking, what, f"apt-get install {' '.join(about.packages)}")
+    return _tools(stack, building.missing(about.build or {}), about.packages)
 
 
-def _kernel_tools() -> Check:
-    lacking = build.missing_tools()
-    return Check(
-        not lacking, f"tools to build a kernel: {', '.join(lacking) + ' missing' if lacking else 'all found'}",
-        f"apt-get install {' '.join(lacking)}",
-    )  # fmt: skip
+def _tools(to_build: str, lacking: Sequence[str], packages: Sequence[str]) -> Check:
+    what = f"tools to build {to_build}: {', '.join(lacking) + ' missing' if lacking else 'all found'}"
+    return Check(not lacking, what, f"apt-get install {' '.join(packages)}")
 
 
 def _temp_folder() -> Check:
