@@ -40,7 +40,6 @@ from conformance.model.metrics.metric import Metric
 from conformance.model.metrics.table import METRICS, named
 from conformance.model.networks import events
 from conformance.model.networks.place import Cell, Point
-from conformance.model.networks.setting import Setting
 from conformance.model.studies import comparison
 from conformance.model.studies.comparison import Compared, Movement, Quantity, Values
 from conformance.model.trials.trial import Measurement, Scheme
@@ -278,15 +277,10 @@ def _held(both: Sequence[Stack | Results], algorithm: str, grid: str, profile: s
     if grid not in (grids.SMOKE, grids.FULL):
         # Cells match under any profile that the files hold.
         wanted = {(None if isinstance(place, Cell) else named, place) for named, place in _named(grid, "")}
-        keys = [key for key in keys if _place_of(key[1]) in wanted]
+        keys = [k for k in keys if (None if isinstance(at := k[1].point, Cell) else k[1].profile, at) in wanted]
     if profile is not None:
         keys = [key for key in keys if key[1].profile == profile]
     return ComparedSettings(keys=keys, lacking=lacking)
-
-
-def _place_of(setting: Setting) -> tuple[str | None, Point]:
-    place = setting.point
-    return None if isinstance(place, Cell) else setting.profile, place
 
 
 def _named(grid: str, profile: str) -> list[tuple[str, Point]]:

@@ -16,13 +16,11 @@ from conformance.model.judging import seeds
 from conformance.model.judging.session import Answer, Finding, Session, by_zone, plan
 from conformance.model.judging.verdict import Status, ask
 from conformance.model.judging.zone import Zone
-from conformance.model.networks.place import Cell
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement, Outcome
 from conformance.reporting import heatmaps
 from conformance.reporting.heatmaps import CellResult, Series
 from conformance.reporting.tools import export
-from conformance.support.notes import Notes
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +87,9 @@ def compute(
     for event in session.events(source(bench, means)):
         if isinstance(event, Answer):
             measured[event.setting] = event.measurements
-            _complain(means.notes, event.setting.cell, event.measurements)
+            failed = (m for m in event.measurements if m.outcome in (Outcome.ERROR, Outcome.FAILED))
+            for message in sorted({str(m.message) for m in failed}):
+                means.notes.error(f"{event.setting.cell.id}: {message}")
         elif isinstance(event, Finding):
             findings.append(event)
     measurements = [m for setting in settings for m in measured[setting]]
@@ -107,11 +107,6 @@ def _zones(algorithm: str, setting: Setting) -> tuple[list[Zone], str | None]:
         return [], f"zone {zone_id} was measured under other settings"
     except UserError as error:
         return [], str(error)
-
-
-def _complain(notes: Notes, cell: Cell, measurements: Sequence[Measurement]) -> None:
-    for message in sorted({str(m.message) for m in measurements if m.outcome in (Outcome.ERROR, Outcome.FAILED)}):
-        notes.error(f"{cell.id}: {message}")
 
 
 def exit_status(results: Iterable[CellResult]) -> ExitStatus:

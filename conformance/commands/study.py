@@ -2,7 +2,7 @@
 
 import dataclasses
 import pathlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated
 
 from conformance.catalogue import references, studies
@@ -11,12 +11,11 @@ from conformance.commands.measuring import answers
 from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus, of_outcomes, worst
 from conformance.engine import benches
-from conformance.engine.benches import Bench, Choice, Means
+from conformance.engine.benches import Choice, Means
 from conformance.kernel import store as kernels
 from conformance.lab import job, kernel_variant
 from conformance.model.errors import UserError
 from conformance.model.groups import grouped
-from conformance.model.judging.question import Key
 from conformance.model.judging.session import plan
 from conformance.model.networks.scenario import Scenario
 from conformance.model.studies import outcome, study_results
@@ -145,11 +144,13 @@ def run(what: str, tier: str, means: Means, *, trials: int | None, first_seed: i
             why_not |= dict.fromkeys(study_points, str(error))
             continue
         why_not |= _too_large(study, study_points)
-        work = _work(study, [point for point in study_points if point not in why_not])
+        # Several points may have the same setting.
+        work = grouped(((p.algorithm, study.setting(p)), p) for p in study_points if p not in why_not)
         planned = plan(trials=number, first_seed=first_seed, work=work)
         for answer in answers(planned, bench, means):
             measured |= dict.fromkeys(work[answer.key], answer.measurements)
-        schemes |= dict.fromkeys(_schemes(bench, work))
+        here = (a for a in dict.fromkeys(a for a, _ in work) if bench.place(a).room is not None)
+        schemes |= dict.fromkeys(bench.scheme(algorithm).id for algorithm in here)
     failed = of_outcomes(measurement.outcome for measurements in measured.values() for measurement in measurements)
     known = references.of(study)
     return StudyState(
@@ -185,11 +186,6 @@ def _how(name: str, variant: Variant) -> str:
     return f"conformance kernel variant {name} --of {variant.of} {given}"
 
 
-def _work(study: Study, points: Iterable[StudyPoint]) -> Mapping[Key, list[StudyPoint]]:
-    """Return {(algorithm, setting): points}; several points may have the same setting."""
-    return grouped(((point.algorithm, study.setting(point)), point) for point in points)
-
-
 def _too_large(study: Study, points: Iterable[StudyPoint]) -> dict[StudyPoint, str]:
     """Return {point: why not} for the points whose guest would not fit into this machine's free memory."""
     free_mb = limits.free_memory_mb()
@@ -199,12 +195,6 @@ def _too_large(study: Study, points: Iterable[StudyPoint]) -> dict[StudyPoint, s
         if free_mb is not None and needed > free_mb:
             too_large[point] = f"its guest needs {needed} MB, but only {free_mb} MB are free"
     return too_large
-
-
-def _schemes(bench: Bench, work: Iterable[Key]) -> Iterator[str]:
-    for algorithm in dict.fromkeys(algorithm for algorithm, _ in work):
-        if bench.place(algorithm).room is not None:
-            yield bench.scheme(algorithm).id
 
 
 def show(what: str, results: Sequence[str | pathlib.Path]) -> StudyState:

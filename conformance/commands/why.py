@@ -325,10 +325,8 @@ class Report(Result):
         """Yield the rates of lone flows that violate a zone, beside its basis."""
         for violation in self.violations:
             if violation.zone.metric == UTILIZATION.name and violation.why_not is None:
-                ours, theirs = (
-                    statistics.median(violation.values),
-                    violation.zone.intervals[violation.place].basis.median,
-                )
+                ours = statistics.median(violation.values)
+                theirs = violation.zone.intervals[violation.place].basis.median
                 yield self._difference(violation.setting.cell, violation.setting.transfer_s, ours, theirs)
 
     def _traced(self) -> Iterator[Difference]:

@@ -290,9 +290,10 @@ def margins(results: Iterable[pathlib.Path], record: bool = False) -> Margins:
     held = store.read(*results)
     spreads_of: dict[str, tuple[Spread, ...]] = {}
     kinds: dict[str, set[str]] = {}
+    of_scenarios = [zone for zone in map(documents.zone, documents.judging_files()) if not zone.of_cells]
     for algorithm, honest in kept.honest.items():
         grids = [documents.zone_of(algorithm, kind, _PROFILE) for kind in documents.KINDS]
-        for zone in [*grids, *_of_scenarios(algorithm)]:
+        for zone in [*grids, *(zone for zone in of_scenarios if zone.algorithm == algorithm)]:
             faults = {stack: about.kinds for stack, about in kept.faults.get(algorithm, {}).items()}
             medians = {
                 stack: of_stack
@@ -331,12 +332,6 @@ def _transport(held: Iterable[Measurement], stacks: Iterable[str]) -> tuple[Tran
 def _honest(medians: Mapping[Point, Median], zone: Zone, faults: Collection[str]) -> dict[Point, Median]:
     """Return the medians without places of the kinds in which the stack is known to depart from the document."""
     return {place: median for place, median in medians.items() if kind_of(place, zone.metric) not in faults}
-
-
-def _of_scenarios(algorithm: str) -> list[Zone]:
-    """Return the zones of an algorithm over points of scenarios."""
-    zones = map(documents.zone, documents.judging_files())
-    return [zone for zone in zones if not zone.of_cells and zone.algorithm == algorithm]
 
 
 def _medians(held: Iterable[Measurement], algorithm: str, stack: str, zone: Zone) -> dict[Point, Median]:

@@ -162,10 +162,10 @@ def judge(
     status, reason, p = compare(clause.bound, values, family, more, rule.twice, clause.observable.independent)
     if status.against and clause.only_shows:
         status, reason, p = Status.NOT_JUDGED, f"{reason}, which {clause.document} leaves open", None
-    value = statistics.median(values)
+    value, (low, high) = statistics.median(values), statistics.median_interval(values, SURE)
     return found(
         status, reason, samples=len(values), value=value, interval=statistics.median_interval(values, CONFIDENCE), p=p,
-        evidence=tuple(_evidence(clause.bound, value, shown)), sure=_inside(clause.bound, values, SURE),
+        evidence=tuple(_evidence(clause.bound, value, shown)), sure=permitted.low <= low and high <= permitted.high,
     )  # fmt: skip
 
 
@@ -247,11 +247,6 @@ def _chance(once: float, n: int, twice: bool, pooled: bool = False) -> float:
         return once
     coarse = n in USUAL_LOOKS and not pooled
     return min(1.0, (1 if coarse else verdicts.LOOKS) * once**2)
-
-
-def _inside(bound: Bound, values: Sequence[float], confidence: float) -> bool:
-    low, high = statistics.median_interval(values, confidence)
-    return bound.low <= low and high <= bound.high
 
 
 def _evidence(bound: Bound, value: float, shown: Shown) -> Iterator[Sample]:

@@ -273,7 +273,7 @@ class Evenness(KindRule):
             return verdict(Status.CONFORMS, "even", sure=True)
         if unevenness <= UNEVEN:
             return verdict(*verdicts.undecided_inside(False))
-        return verdict(*verdicts.undecided_outside())
+        return verdict(Status.INCONCLUSIVE, "outside, but not clear of its bound: more trials needed")
 
     def _far(self, ratios: Mapping[Point, float], cell: Point) -> float:
         return abs(math.log(ratios[cell]) - statistics.median(map(math.log, ratios.values())))

@@ -439,20 +439,13 @@ def packet_bytes(measurements: Iterable[Measurement]) -> float | None:
 
 def violates(zone: Zone, place: Point, values: Sequence[float], timed_out: Sequence[bool], family: int) -> bool:
     """Say whether judge() would call these values of the zone's metric a violation, in trials of full packets."""
-    return status_of(zone, place, values, family, timed_out) is Status.VIOLATES
-
-
-def status_of(
-    zone: Zone, place: Point, values: Sequence[float], family: int, timed_out: Sequence[bool] | None = None
-) -> Status:
-    """Return what judge() would say of trials of full packets that gave these values, if no more trials follow."""
-    return status_in(zone.metric, zone.intervals[place], values, family, timed_out)
+    return status_in(zone.metric, zone.intervals[place], values, family, timed_out) is Status.VIOLATES
 
 
 def status_in(
     metric: str, permitted: Interval, values: Sequence[float], family: int, timed_out: Sequence[bool] | None = None
 ) -> Status:
-    """Return the same of values of a metric, and of what is permitted."""
+    """Return what judge() would say of trials of full packets that gave these values, if no more trials follow."""
     if not permitted.counted:
         return Status.NOT_JUDGED
     figures = _compare(metric, permitted, values, timed_out or [False] * len(values))
@@ -499,7 +492,8 @@ def compare_medians(
     if any(timed_out) and METRICS[metric].timeout is Timeout.UNKNOWN:
         return found(Status.INCONCLUSIVE, f"a transfer timed out, so its {metric} covers only a part of it")
     if permitted.low <= interval[0] and interval[1] <= permitted.high:
-        return {**found(Status.CONFORMS, "inside the zone"), "sure": _is_sure(permitted, lowest, highest)}
+        low, high = statistics.median_interval(lowest, SURE)[0], statistics.median_interval(highest, SURE)[1]
+        return {**found(Status.CONFORMS, "inside the zone"), "sure": permitted.low <= low and high <= permitted.high}
     where = f"{'below' if value < permitted.low else 'above'} the zone"
     if interval[1] < permitted.low or interval[0] > permitted.high:
         below = interval[1] < permitted.low
@@ -512,16 +506,6 @@ def compare_medians(
     if value in permitted:
         return found(*undecided_inside(more))
     return found(Status.INCONCLUSIVE, f"{where}, but not clear of its bounds: more trials needed")
-
-
-def undecided_outside() -> tuple[Status, str]:
-    """Return (Status, reason) of a value outside what is permitted whose interval is not."""
-    return Status.INCONCLUSIVE, "outside, but not clear of its bound: more trials needed"
-
-
-def _is_sure(permitted: Interval, lowest: Sequence[float], highest: Sequence[float]) -> bool:
-    low, high = statistics.median_interval(lowest, SURE)[0], statistics.median_interval(highest, SURE)[1]
-    return permitted.low <= low and high <= permitted.high
 
 
 def undecided_inside(more: bool) -> tuple[Status, str]:

@@ -6,6 +6,7 @@ Metrics of downloads are as vendors of stacks report them: goodput without hands
 """
 
 import math
+import operator
 
 from conformance.model.metrics.group_metrics import Measured, OfGroup, Record, bottleneck, flows_of
 from conformance.model.metrics.metric import Metric
@@ -49,11 +50,8 @@ def bulk_goodput_mbps(measured: Measured, group: str | None) -> float | None:
     If several bodies are the largest, the last one counts.
     """
     by_flow = _of_flows(measured, group)
-    return _mean([_goodput_mbps(max(requests, key=_size)) for requests in by_flow or ()])
-
-
-def _size(request: Record) -> tuple[int, float]:
-    return request["bytes"], request["start_s"]
+    size = operator.itemgetter("bytes", "start_s")
+    return _mean([_goodput_mbps(max(requests, key=size)) for requests in by_flow or ()])
 
 
 def _goodput_mbps(request: Record) -> float:

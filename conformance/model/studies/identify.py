@@ -97,7 +97,7 @@ def scores(
                 if missed := miss(zone, cell, value, permitted):
                     misses.append(missed)
         unranked.append(IdentifyScore(algorithm=algorithm, features=features, visible=visible, misses=tuple(misses)))
-    return sorted(unranked, key=lambda score: (-score.share, not _is_called(score.algorithm, called), score.algorithm))
+    return sorted(unranked, key=lambda s: (-s.share, called not in (s.algorithm, _family(s.algorithm)), s.algorithm))
 
 
 def miss(zone: Zone, cell: Cell, value: float, permitted: Interval) -> Miss | None:
@@ -147,10 +147,6 @@ def contradicts(called: str, conclusion: str, known: Iterable[str]) -> bool:
     if _family(called) not in {_family(name) for name in known}:
         return False
     return _family(conclusion) != called if _family(called) == called else conclusion != called
-
-
-def _is_called(algorithm: str, called: str) -> bool:
-    return called in (algorithm, _family(algorithm))
 
 
 def _family(name: str) -> str:

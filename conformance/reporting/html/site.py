@@ -15,6 +15,7 @@ import markupsafe
 
 from conformance import __version__
 from conformance.catalogue import clauses
+from conformance.model.groups import grouped
 from conformance.model.judging.verdict import Status
 from conformance.model.metrics.table import METRICS
 from conformance.model.networks.place import Cell, Point, exact
@@ -225,10 +226,8 @@ class _Site:
 
     def _overview(self) -> dict[str, dict[str, list[Series]]]:
         """Return {stack: {algorithm: [series]}}: the table on the front page."""
-        by_stack: dict[str, dict[str, list[Series]]] = {}
-        for series in self._series:
-            by_stack.setdefault(series.scheme.stack, {}).setdefault(series.scheme.algorithm, []).append(series)
-        return dict(sorted(by_stack.items()))
+        by_stack = grouped((series.scheme.stack, series) for series in self._series)
+        return {s: grouped((series.scheme.algorithm, series) for series in of) for s, of in sorted(by_stack.items())}
 
     def _scheme(self, series: Series) -> bytes:
         href = functools.partial(_href, series)

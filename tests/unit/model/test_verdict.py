@@ -19,7 +19,7 @@ from conformance.model.judging.verdict import (
     judge,
     looks,
     overall,
-    status_of,
+    status_in,
 )
 from conformance.model.judging.zone import Basis
 from conformance.model.networks.place import Cell
@@ -200,7 +200,7 @@ def test_a_cell_that_is_not_counted_is_not_judged_whatever_was_measured(values):
     assert "margin 2,796 % " in not_judged.reason and "quinn" in not_judged.reason
     assert (found.status, found.family) == (Status.CONFORMS, 1)
     assert judge_zones([(judged, {other: beside})])[0].status is Status.NOT_JUDGED
-    assert status_of(judged, other, values, family=1) is Status.NOT_JUDGED
+    assert status_in(judged.metric, judged.intervals[other], values, family=1) is Status.NOT_JUDGED
 
 
 def test_a_failed_trial_is_named_where_nothing_is_judged():
