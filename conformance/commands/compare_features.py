@@ -16,6 +16,7 @@ from conformance.engine.benches import Bench, Means
 from conformance.model.diagnosis import by_trial
 from conformance.model.diagnosis.feature_table import CELLS, FEW, cells
 from conformance.model.diagnosis.flow import Flow
+from conformance.model.groups import grouped
 from conformance.model.networks.setting import Setting
 from conformance.model.studies import comparison
 from conformance.model.trials.trial import Trial
@@ -144,10 +145,8 @@ def _trials(bench: Bench, algorithm: str, plan: Mapping[str, Sequence[int]], und
 
 def side_of(trial_features: Sequence[TrialFeatures]) -> Side:
     """Return the features that a file holds of one scheme, as a Side."""
-    side: Side = {}
-    for trial in trial_features:
-        side.setdefault(trial.cell, {})[trial.trial.seed] = trial.sampled
-    return side
+    by_cell = grouped((features.cell, (features.trial.seed, features.sampled)) for features in trial_features)
+    return {cell: dict(sampled) for cell, sampled in by_cell.items()}
 
 
 def record(bench: Bench, algorithm: str, means: Means, budget_s: float | None, first_seed: int) -> None:

@@ -21,6 +21,7 @@ from conformance.lab import manifest
 from conformance.lab.manifest import Manifest
 from conformance.model.clauses.verdict import ClauseRule
 from conformance.model.errors import UserError
+from conformance.model.groups import grouped
 from conformance.model.judging import grid as grids
 from conformance.model.judging import seeds
 from conformance.model.judging.question import Key, Question
@@ -113,15 +114,12 @@ def _rows(
     means.notes.say(f"{about.name}: {count(len(about.offered()), 'algorithm')}, {count(len(plan.work), 'cell')}")
     known = expectations.of(bench)
     session = Session(plan=plan, known=known)
-    measured: dict[str, dict[Key, Sequence[Measurement]]] = collections.defaultdict(dict)
-    findings: dict[str, list[Finding]] = collections.defaultdict(list)
-    for event in session.events(source(bench, means, new=session.is_new)):
-        if isinstance(event, Answer):
-            measured[event.algorithm][event.key] = event.measurements
-        elif isinstance(event, Finding):
-            findings[event.algorithm].append(event)
+    events = list(session.events(source(bench, means, new=session.is_new)))
+    findings = grouped((event.algorithm, event) for event in events if isinstance(event, Finding))
     for algorithm in about.offered():
-        yield _row(about, algorithm, findings[algorithm], measured[algorithm])
+        answers = (event for event in events if isinstance(event, Answer) and event.algorithm == algorithm)
+        measured = {answer.key: answer.measurements for answer in answers}
+        yield _row(about, algorithm, findings.get(algorithm, []), measured)
 
 
 def _plan(

@@ -1,6 +1,5 @@
 """Name schemes, settings and numbers of trials as reports show them."""
 
-import collections
 from collections.abc import Iterable, Mapping
 
 from conformance.model.groups import grouped
@@ -28,15 +27,13 @@ def labels(schemes: Iterable[Scheme]) -> dict[Scheme, str]:
     These are the digest of the stack if several builds have the same id, and that of the kernel if one build ran on
     several kernels of one release.
     """
-    builds: dict[str, set[str]] = collections.defaultdict(set)
-    kernels: dict[tuple[str, str], set[str]] = collections.defaultdict(set)
-    for scheme in (every := dict.fromkeys(schemes)):
-        builds[scheme.id].add(scheme.stack_digest)
-        kernels[scheme.id, scheme.stack_digest].add(scheme.kernel_digest)
+    every = dict.fromkeys(schemes)
+    builds = grouped((scheme.id, scheme.stack_digest) for scheme in every)
+    kernels = grouped(((scheme.id, scheme.stack_digest), scheme.kernel_digest) for scheme in every)
 
     def label(scheme: Scheme) -> str:
-        digests = [scheme.stack_digest[:SHORT_DIGEST]] if len(builds[scheme.id]) > 1 else []
-        if len(kernels[scheme.id, scheme.stack_digest]) > 1:
+        digests = [scheme.stack_digest[:SHORT_DIGEST]] if len({*builds[scheme.id]}) > 1 else []
+        if len({*kernels[scheme.id, scheme.stack_digest]}) > 1:
             digests.append(f"kernel {scheme.kernel_digest[:SHORT_DIGEST]}")
         return f"{scheme.id} ({', '.join(digests)})" if digests else scheme.id
 

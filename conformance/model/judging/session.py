@@ -618,12 +618,10 @@ def stored(lines: Mapping[Question, Measured], family: int = 1) -> list[Finding]
 
 def by_zone(findings: Iterable[Finding]) -> dict[str, ZoneVerdict]:
     """Return {zone's id: ZoneVerdict} of findings; a violation that its repeat takes back is inconclusive."""
-    by_zone_id: dict[str, dict[Point, Verdict]] = collections.defaultdict(dict)
-    families: dict[str, int] = {}
-    for finding in findings:
-        by_zone_id[finding.verdict.zone_id][finding.verdict.place] = finding.confirmed
-        families[finding.verdict.zone_id] = finding.family
+    by_zone_id = grouped((finding.verdict.zone_id, finding) for finding in findings)
     return {
-        zone_id: ZoneVerdict(zone_id=zone_id, verdicts=verdicts, family=families[zone_id])
-        for zone_id, verdicts in by_zone_id.items()
+        zone_id: ZoneVerdict(
+            zone_id=zone_id, verdicts={finding.verdict.place: finding.confirmed for finding in of}, family=of[-1].family
+        )
+        for zone_id, of in by_zone_id.items()
     }

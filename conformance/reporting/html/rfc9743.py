@@ -6,12 +6,12 @@ of flows that share a scenario's network, and of clauses whose verdicts are reco
 cannot be measured, and why.
 """
 
-import collections
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence, Set
 
 from conformance.catalogue import clause_record, clauses, own_kind
 from conformance.catalogue.clause_record import ClauseEntry
+from conformance.model.groups import grouped
 from conformance.model.judging import statistics
 from conformance.model.metrics.table import METRICS
 from conformance.model.networks.place import Point
@@ -104,12 +104,9 @@ Runs = Mapping[tuple[Scheme, str], Mapping[Point, Sequence[Measurement]]]
 
 
 def _runs(measurements: Iterable[Measurement]) -> Runs:
-    by_run: dict[tuple[Scheme, str], dict[Point, list[Measurement]]] = collections.defaultdict(dict)
-    for measurement in measurements:
-        setting = measurement.setting
-        if not setting.of_profile and measurement.metrics:
-            by_run[measurement.scheme, setting.profile].setdefault(setting.point, []).append(measurement)
-    return by_run
+    ran = (m for m in measurements if not m.setting.of_profile and m.metrics)
+    by_run = grouped(((m.scheme, m.setting.profile), m) for m in ran)
+    return {run: grouped((m.setting.point, m) for m in of_run) for run, of_run in by_run.items()}
 
 
 def _of_scenarios(criterion: Criterion, runs: Runs, names: Names) -> CriterionTable:

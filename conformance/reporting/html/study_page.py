@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import markupsafe
 
 from conformance.catalogue import references, studies
+from conformance.model.groups import grouped
 from conformance.model.studies import claims, outcome, study_results
 from conformance.model.studies.claims import ClaimVerdict, JudgedClaim, Look, Seen
 from conformance.model.studies.figure import Figure
@@ -147,10 +148,9 @@ def _page(study: Study, held: study_results.Found) -> Page:
 
 def _is_there(study: Study, measured: outcome.Measured) -> bool:
     """Return whether all points of the smoke tier were measured for at least one algorithm."""
-    tiers: dict[tuple[str, str], list[bool]] = {}
-    for point in study.points["smoke"]:
-        known = study_results.anything_known(measured.get(point, ()))
-        tiers.setdefault((point.stack, point.algorithm), []).append(known)
+    tiers = grouped(
+        ((p.stack, p.algorithm), study_results.anything_known(measured.get(p, ()))) for p in study.points["smoke"]
+    )
     return any(map(all, tiers.values()))
 
 

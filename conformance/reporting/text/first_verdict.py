@@ -4,11 +4,11 @@ First what of the document is not kept, then what is off beside the reference, t
 run next.
 """
 
-import collections
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from conformance.catalogue import clauses, likely_faults
 from conformance.model.clauses.document import Clause, Specification
+from conformance.model.groups import grouped
 from conformance.model.judging import verdict as verdicts
 from conformance.model.judging.kinds import KindRule
 from conformance.model.judging.session import Finding
@@ -58,13 +58,9 @@ def _zones(findings: Sequence[Finding]) -> Iterator[str]:
         return
     counted = verdicts.counts(finding.verdict.status for finding in findings)
     yield f"beside the reference, {len(findings)} questions: {counted}"
-    kinds: list[str] = []
-    by_zone: dict[str, list[Finding]] = collections.defaultdict(list)
-    for finding in filter(_violates, findings):
-        if finding.noun == KindRule.noun:
-            kinds.append(_kind(finding))
-        else:
-            by_zone[finding.verdict.zone_id].append(finding)
+    violating = list(filter(_violates, findings))
+    kinds = [_kind(finding) for finding in violating if finding.noun == KindRule.noun]
+    by_zone = grouped((finding.verdict.zone_id, finding) for finding in violating if finding.noun != KindRule.noun)
     off = kinds + [f"  {zone_id}: {', '.join(map(_place, of_zone))}" for zone_id, of_zone in by_zone.items()]
     yield from off[:_MOST_ZONES]
     if len(off) > _MOST_ZONES:
