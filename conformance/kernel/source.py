@@ -191,11 +191,7 @@ def _package(source: str | None, note: Say) -> str:
 
 def _nearest_package() -> str:
     """Return the distribution's linux-source package nearest to DEFAULT's series; newer ones are preferred."""
-    listed = subprocess.run(
-        ["apt-cache", "search", "--names-only", "^linux-source-[0-9.]+$"], capture_output=True, text=True
-    ).stdout
-    names = (line.split()[0] for line in listed.splitlines() if line.strip())
-    packages = {known: name for name in names if (known := suites.series(name)) and known >= OLDEST}
+    packages = {known: name for name in suites.listed() if (known := suites.series(name)) and known >= OLDEST}
     if not packages:
         raise UserError("apt knows no linux-source package of 6.1 or later", "run `apt-get update`, or give --source")
     newer = [known for known in packages if known >= (suites.series(DEFAULT) or OLDEST)]

@@ -52,8 +52,7 @@ def find(package: str, folder: pathlib.Path) -> tuple[str, list[str]]:
         if done.returncode != 0:
             failures.append(f"{suite}: {_last_line(done)}")
             continue
-        listed = _run(["apt-cache", *options, "search", "--names-only", "^linux-source-[0-9.]+$"]).stdout
-        for name in _names(listed):
+        for name in listed(*options):
             held.setdefault(name, options)
         if package in held:
             return package, held[package]
@@ -81,10 +80,10 @@ def newest(held: Mapping[str, object], package: str) -> str | None:
     return newer[max(newer)] if newer else None
 
 
-def _names(listed: str) -> list[str]:
-    """Return the linux-source packages in the output of `apt-cache search`."""
-    words = (line.split()[0] for line in listed.splitlines() if line.strip())
-    return [word for word in words if series(word)]
+def listed(*options: str) -> list[str]:
+    """Return the linux-source packages that apt knows with these options."""
+    lines = _run(["apt-cache", *options, "search", "--names-only", "^linux-source-[0-9.]+$"]).stdout.splitlines()
+    return [name for line in lines if line.strip() and series(name := line.split()[0])]
 
 
 def mirror() -> str | None:
