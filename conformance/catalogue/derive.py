@@ -30,7 +30,6 @@ from conformance.model.networks.scenario import Scenario
 from conformance.model.networks.setting import Setting
 from conformance.model.rounding import rounded_outward
 from conformance.model.trials.trial import Measurement, Outcome
-from conformance.results import store
 from conformance.support import files, paths, schema
 
 #: Least and usual number of the reference's trials in a cell. With 30 of them, five trials of a stack can violate in a
@@ -322,25 +321,8 @@ def tells_enough(permitted: Interval, metric: str, documented: bool) -> bool:
     return power.told(permitted, metric, power.TRIALS, verdict.level(power.QUESTIONS)).enough
 
 
-def derive_file(
-    results: pathlib.Path,
-    algorithm: str,
-    version_text: str,
-    target: pathlib.Path,
-    metric: str = UTILIZATION.name,
-    profile: str = "atc25",
-    beside: Iterable[pathlib.Path] = (),
-) -> Zone:
-    """Write the zone document derived from a results file, without smoke cells; return the Zone. Raise UserError.
-
-    `beside`: results files of other implementations, each a further basis.
-    """
-    further = [store.read(path) for path in beside]
-    document = derive(store.read(results), algorithm, version_text, metric, profile, target.stem, beside=further)
-    return write(document, target)
-
-
 def write(document: Mapping[str, Any], target: pathlib.Path) -> Zone:
+    """Write a zone document, with its version; return the Zone. Raise UserError."""
     schema.check("zone", document, target)
     checked = zone.from_json(document, target)
     files.write(target, dumps({**document, "version": version(checked, target)}))

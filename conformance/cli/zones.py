@@ -141,8 +141,11 @@ def zones_derive(
     implementations given by --beside, and documents.
     """
     from conformance.catalogue import derive
+    from conformance.results import store
 
-    zone = derive.derive_file(results, algorithm, version_text, target, metric, profile, beside)
+    further = [store.read(path) for path in beside]
+    document = derive.derive(store.read(results), algorithm, version_text, metric, profile, target.stem, beside=further)
+    zone = derive.write(document, target)
     fewest = min(i.basis.n for i in zone.intervals.values())
     if fewest < derive.USUAL_TRIALS:
         said = f"some {zone.noun}s have only {fewest} trials: the fewer, the less they detect; zones that ship have"
