@@ -195,7 +195,7 @@ def _cell_cases(zones: list[tuple[str, Zone]], grid: str, stack: str) -> Iterato
 def _split_cases(checks: Iterable[SplitCheck], option: Options, stack: str) -> Iterator[QuestionCase]:
     """Yield the cases of those checks of a zone's split part that are within the grid.
 
-    Without a grid, markers other than `split` leave out those that rest on cells that are shown and not judged.
+    Without a grid, markers other than `split` leave out those that rest on what is shown and not judged.
     """
     points = grids.places(split_zone.GRIDS[0] if option.grid is None else option.grid)
     words = _words(option)

@@ -1,17 +1,19 @@
 """Judge what a connection-splitting proxy may gain for an algorithm, as its heatmap's zone predicts it.
 
 All that is permitted follows from that zone when it is judged. A PathCheck has a representative path, and the
-permissible utilization of the split and of the end-to-end connection: what the ends of its cells' intervals predict. So
-a stack that is inside the heatmap's zone in these cells is inside here, too. A ShareCheck has a grid, a filter such as
-"gains more than 3 times", and the permissible share of each class's paths that pass the filter (see below). Transfers
-of another length are another profile, so they are never judged by the same zone.
+permissible utilization of the split connection: what the ends of its segments' intervals predict. A ShareCheck has a
+grid, a filter such as "gains more than 3 times", and the permissible share of each class's paths that pass the filter
+(see below). Transfers of another length are another profile, so they are never judged by the same zone.
+
+What follows from cells accuses no stack that its cells do not: what the ends of all intervals predict is permitted, and
+a check violates only if one of its cells does.
 
 Connections that are really split are judged at the points of scenarios/split.json, by zones of their own.
 
 The shares follow from the reference's trials in each cell. The interval of a share reaches from the smallest to the
-largest of bootstrap replicates. A replicate draws as many trials of each cell as a run makes by default, with
-replacement, and takes their median. The filter's limits are moved by the relative margin to either side, so that a gain
-has the margin that a rate has in the heatmap.
+largest of bootstrap replicates, or as far as the intervals of the cells predict, if that is farther. A replicate draws
+as many trials of each cell as a run makes by default, with replacement, and takes their median. The filter's limits are
+moved by the widest margin of the cells to either side, so that a gain has the margin that a rate has in the heatmap.
 """
 
 import abc
@@ -19,7 +21,7 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy
 import numpy.typing
@@ -33,13 +35,10 @@ from conformance.model.judging.zone import (
     REFERENCE_PACKET_BYTES,
     Basis,
     Interval,
-    Margin,
     Zone,
     kind_of,
     size_factor,
 )
-from conformance.model.metrics.metric import RELATIVE_MARGIN
-from conformance.model.metrics.table import UTILIZATION
 from conformance.model.networks.place import Cell
 from conformance.model.networks.setting import Setting
 from conformance.model.rounding import rounded_outward
@@ -48,14 +47,12 @@ from conformance.model.split.split_paths import Path, PathClass
 from conformance.model.split.split_rates import FILTERS, Bounds, Filter
 from conformance.model.trials.trial import Measurement
 
-#: {what a path is judged by, as documents call it: as people call it}
-PREDICTIONS = {"split": "split, predicted", "end_to_end": "end-to-end, predicted"}
+#: what people call that by which a path is judged. Its end-to-end connection is a cell, which the heatmap judges.
+_PREDICTED = {"split": "split, predicted"}
 #: grids of shares. The first is the default: it takes minutes, and is all that stacks over UDP have zones for.
 GRIDS = ("10mbps", "full")
 #: what is permitted if nothing can be said
 _ANYTHING = Interval(low=-math.inf, high=math.inf, bases=(), margin=NO_MARGIN)
-_MARGIN = Margin(relative=RELATIVE_MARGIN, absolute=UTILIZATION.margin)
-_PREDICT = {"split": split_paths.predict_split, "end_to_end": split_paths.predict_end_to_end}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -82,9 +79,9 @@ class SplitCheck(Rule):
         """The cells that it needs."""
 
     @property
+    @abc.abstractmethod
     def rests_on_judged(self) -> bool:
-        """Whether its heatmap judges the kinds of all cells that it needs, and only shows none of them."""
-        return not any(kind_of(cell, self.heatmap.metric) in self.heatmap.shown for cell in self.cells)
+        """Whether its heatmap judges what it follows from, so that it can tell something."""
 
     @property
     @abc.abstractmethod
@@ -140,7 +137,7 @@ def _by_cell(measured: Measured) -> dict[Cell, Sequence[Measurement]]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PathCheck(SplitCheck):
-    """A representative path: its utilization, split and end-to-end."""
+    """A representative path, and its utilization if it is split. All of its cells have the path's bandwidth."""
 
     path: split_paths.Path
 
@@ -154,7 +151,11 @@ class PathCheck(SplitCheck):
 
     @property
     def cells(self) -> tuple[Cell, ...]:
-        return tuple(dict.fromkeys(cell for cell in self.path.cells if cell is not None))
+        return tuple(dict.fromkeys(self.path.segments))
+
+    @property
+    def rests_on_judged(self) -> bool:
+        return all(self.heatmap.intervals[cell].counted for cell in self.cells)
 
     @property
     def selection(self) -> tuple[str, str]:
@@ -162,30 +163,14 @@ class PathCheck(SplitCheck):
 
     @functools.cached_property
     def permitted(self) -> Mapping[str, Interval]:
-        """{name of a prediction: Interval}, from the ends of the intervals of the path's cells."""
-        return {of: self._interval(of) for of in PREDICTIONS}
-
-    def _interval(self, of: str) -> Interval:
-        by_cell = self.heatmap.intervals
-
-        def predicted(utilization: Callable[[Interval], float]) -> float:
-            rate = _PREDICT[of](self.path, {c: utilization(by_cell[c]) * c.bandwidth_mbps for c in self.cells})
-            assert rate is not None  # all of its cells are there
-            return rate / self.path.bandwidth_mbps
-
-        low, high = rounded_outward(predicted(lambda cell: cell.low), predicted(lambda cell: cell.high))
-        basis = Basis(
-            reference=by_cell[self.cells[0]].basis.reference,
-            n=min(by_cell[cell].basis.n for cell in self.cells),
-            median=round(predicted(lambda cell: cell.basis.median), 4),
-            min=round(predicted(lambda cell: cell.basis.min), 4),
-            max=round(predicted(lambda cell: cell.basis.max), 4),
-        )
-        return Interval(low=low, high=high, bases=(basis,), margin=_MARGIN)
+        """{"split": Interval}, from the ends of the segments' intervals, and with the bases of the slower segment."""
+        segments = [self.heatmap.intervals[cell] for cell in self.cells]
+        slower = min(segments, key=lambda segment: segment.basis.median)
+        low, high = (min(getattr(segment, end) for segment in segments) for end in ("low", "high"))
+        return {"split": Interval(low=low, high=high, bases=slower.bases, margin=slower.margin)}
 
     def predicted(self, rates: split_rates.Rates) -> dict[str, Bounds | None]:
-        prediction = split_rates.predict(self.path, rates)
-        return {name: prediction.utilization(name) for name in PREDICTIONS}
+        return {"split": split_rates.predict(self.path, rates).utilization("split")}
 
     def in_doubt(self, what: str, rates: split_rates.Rates) -> set[Cell]:
         return split_rates.predict(self.path, rates).rests_on(what, rates)
@@ -216,22 +201,32 @@ class ShareCheck(SplitCheck):
     def cells(self) -> tuple[Cell, ...]:
         return grid.cells(self.grid)
 
+    @property
+    def rests_on_judged(self) -> bool:
+        # One cell of a grid that is not counted decides few of its paths.
+        return not any(kind_of(cell, self.heatmap.metric) in self.heatmap.shown for cell in self.cells)
+
     @functools.cached_property
     def permitted(self) -> Mapping[str, Interval]:
-        """{path class: Interval}, by the trials that the bases of the grid's cells record."""
-
-        bases = [self.heatmap.intervals[cell].basis for cell in self.cells]
+        """{path class: Interval}, by the intervals of the grid's cells and by the trials that their bases record."""
+        by_cell = {cell: self.heatmap.intervals[cell] for cell in self.cells}
+        bases = [interval.basis for interval in by_cell.values()]
         n = min(basis.n for basis in bases)
-        by_class = permitted_shares(self.grid, tuple(basis.values for basis in bases))[self.filter]
-        return {
-            path_class: Interval(
-                low=share.low,
-                high=share.high,
-                bases=(Basis(reference=bases[0].reference, n=n, median=share.median, min=share.min, max=share.max),),
-                margin=_MARGIN,
+        margin = max((interval.margin for interval in by_cell.values()), key=lambda margin: margin.relative)
+        by_class = permitted_shares(self.grid, tuple(basis.values for basis in bases), margin.relative)[self.filter]
+        low, high = (
+            {cell: getattr(interval, end) * cell.bandwidth_mbps for cell, interval in by_cell.items()}
+            for end in ("low", "high")
+        )
+        ends = self.predicted(split_rates.Rates(low=low, high=high))
+        permitted = {}
+        for path_class, share in by_class.items():
+            least, most = rounded_outward(*(ends[path_class] or (share.low, share.high)))
+            basis = Basis(reference=bases[0].reference, n=n, median=share.median, min=share.min, max=share.max)
+            permitted[path_class] = Interval(
+                low=min(share.low, least), high=max(share.high, most), bases=(basis,), margin=margin
             )
-            for path_class, share in by_class.items()
-        }
+        return permitted
 
     def predicted(self, rates: split_rates.Rates) -> dict[str, Bounds | None]:
         predictions = [split_rates.predict(path, rates) for path in split_paths.paths(self.cells)]
@@ -272,11 +267,12 @@ def judge(
 
     The verdict is the worst of those on its values, which are its parts. A prediction conforms if all values are inside
     that the cells' confidence intervals at CONFIDENCE allow. It violates if all values are outside that wider intervals
-    allow. At most verdict.ALPHA of runs have any wrong violation in a family: each look at each setting has the same
-    share of that. This holds for any number of predictions, because as long as the intervals of all cells contain the
-    medians, the intervals of all predictions contain the true predictions. Raises UserError for unlike runs.
+    allow, and one of its cells violates, too: so chance in the reference's trials accuses no stack. At most
+    verdict.ALPHA of runs have any wrong violation in a family: each look at each setting has the same share of that.
+    This holds for any number of predictions, because as long as the intervals of all cells contain the medians, the
+    intervals of all predictions contain the true predictions. Raises UserError for unlike runs.
     """
-    given = {cell: measured.get(cell, ()) for cell in check.cells}
+    heatmap, given = check.heatmap, {cell: measured.get(cell, ()) for cell in check.cells}
     missing = [cell.id for cell, measurements in given.items() if not measurements]
     n = max(map(len, given.values()))
 
@@ -288,7 +284,7 @@ def judge(
 
     if missing:
         return found(Status.ERROR, f"nothing was measured in {', '.join(missing[:3])}")
-    heatmap, everything = check.heatmap, [m for measurements in given.values() for m in measurements]
+    everything = [m for measurements in given.values() for m in measurements]
     obstacle = verdicts.obstacle(f"zone {check.id}", heatmap.profile, lambda _: heatmap.profile_digest, everything)
     if obstacle:
         return found(*obstacle)
@@ -297,8 +293,18 @@ def judge(
     values = check.predicted(split_rates.Rates.medians(measured).over(sizes))
     likely = check.predicted(split_rates.Rates.intervals(measured, verdicts.CONFIDENCE).over(sizes))
     intervals = check.predicted(split_rates.Rates.intervals(measured, confidence).over(sizes))
+    accused = functools.cache(
+        lambda: any(verdicts.judge(heatmap, cell, of, family, more).status.against for cell, of in given.items())
+    )
+
+    def alone(value: Bounds, inner: Bounds, interval: Bounds, permitted: Interval) -> Verdict:
+        status, reason = _compare(value, inner, interval, permitted, more)
+        if status.against and not accused():
+            return found(Status.INCONCLUSIVE, f"{reason}, but chance explains each of its cells: more trials needed")
+        return found(status, reason)
+
     parts = tuple(
-        _part(found(*_compare(value, inner, interval, permitted, more)), what, value, interval, confidence, permitted)
+        _part(alone(value, inner, interval, permitted), what, value, interval, confidence, permitted)
         for what, permitted in check.permitted.items()
         if (value := values[what]) is not None
         and (inner := likely[what]) is not None
@@ -334,7 +340,7 @@ def unclear(check: SplitCheck, verdict: Verdict, measured: Mapping[Cell, Sequenc
 
 def called(what: str) -> str:
     """Return what people call a value of a check."""
-    return PREDICTIONS.get(what) or f"class {what}"
+    return _PREDICTED.get(what) or f"class {what}"
 
 
 def _part(
@@ -384,8 +390,11 @@ class Share:
 
 
 @functools.lru_cache(maxsize=64)  # the full grid takes two seconds
-def permitted_shares(name: str, values: Values) -> Mapping[Filter, Mapping[PathClass, Share]]:
-    """Return {filter: {class: Share}} of a grid; `values` are the reference's trials in each of its cells."""
+def permitted_shares(name: str, values: Values, margin: float) -> Mapping[Filter, Mapping[PathClass, Share]]:
+    """Return {filter: {class: Share}} of a grid; `values` are the reference's trials in each of its cells.
+
+    `margin`: by what share the filter's limits are moved to either side.
+    """
     cells = grid.cells(name)
     paths = split_paths.paths(cells)
     by_cell = list(zip(cells, values, strict=True))
@@ -395,8 +404,8 @@ def permitted_shares(name: str, values: Values) -> Mapping[Filter, Mapping[PathC
 
     def share(among: Sequence[Path], filter_: Filter) -> Share:
         drawn = shares(among, cells, replicates, filter_)
-        strict = shares(among, cells, replicates, filter_.scaled(1 + RELATIVE_MARGIN))
-        lenient = shares(among, cells, replicates, filter_.scaled(1 - RELATIVE_MARGIN))
+        strict = shares(among, cells, replicates, filter_.scaled(1 + margin))
+        lenient = shares(among, cells, replicates, filter_.scaled(1 - margin))
         low, high = rounded_outward(float(strict.min()), float(lenient.max()))
         (median,) = shares(among, cells, medians, filter_)
         return Share(low=low, high=high, median=float(median), min=float(drawn.min()), max=float(drawn.max()))

@@ -114,12 +114,12 @@ def test_a_plan_whose_split_checks_could_never_fail_is_refused():
     """Only intervals of medians at the family's level can violate."""
     check = SPLIT[0]
     (predicted,) = split_questions([check], check.cells)
-    for trials in (5, 11):
-        with pytest.raises(UserError, match=f"{trials} trials can never show that it is violated, as one of 3 "):
+    for trials in (5, 10):
+        with pytest.raises(UserError, match=f"{trials} trials can never show that it is violated, as one of 2 "):
             plan([predicted], trials=trials).refuse_blind()
-    plan([predicted], trials=12).refuse_blind()
-    assert split_zone.judge(check, _all_at(check, 0.01, 12), family=3).status is Status.VIOLATES
-    assert split_zone.judge(check, _all_at(check, 0.01, 11), family=3).status is not Status.VIOLATES
+    plan([predicted], trials=11).refuse_blind()
+    assert split_zone.judge(check, _all_at(check, 0.01, 11), family=2).status is Status.VIOLATES
+    assert split_zone.judge(check, _all_at(check, 0.01, 10), family=2).status is not Status.VIOLATES
 
 
 def _all_at(check, utilization, n):

@@ -13,24 +13,24 @@ from conformance.catalogue import documents
 from conformance.model import digest
 from conformance.model.errors import UserError
 from conformance.model.judging import grid
+from conformance.model.judging import verdict as verdicts
 from conformance.model.judging.verdict import ALPHA, LOOKS, Status
-from conformance.model.split import split_paths, split_zone
+from conformance.model.split import split_paths, split_rates, split_zone
 from conformance.model.trials.trial import Outcome
 
 ALGORITHMS = ("bbrv1", "bbrv2", "bbrv3", "cubic", "reno")
-#: digests of all intervals: those of paths are what zone files held until these went, to the last digit; of BBRv2 and
-#: BBRv3 over UDP, times what QUIC has beside TCP
+#: digests of all intervals
 PERMITTED = {
-    "bbrv1/split": "a2131ff200d58dba",
-    "bbrv1/split-packets": "94cdf0715170e2b0",
-    "bbrv2/split": "86c7c55e13482ea2",
-    "bbrv2/split-packets": "ed6b799ea2744530",
-    "bbrv3/split": "2ae1437b640e2fdc",
-    "bbrv3/split-packets": "7aba94f961f0e88c",
-    "cubic/split": "0de26fc0d8ad056c",
-    "cubic/split-packets": "796850edb20f449d",
-    "reno/split": "109a63d6ebcb6212",
-    "reno/split-packets": "28b94238368da910",
+    "bbrv1/split": "0427cff99213dc85",
+    "bbrv1/split-packets": "ca7a441ea4ca53bc",
+    "bbrv2/split": "ef87ec50a6e815d2",
+    "bbrv2/split-packets": "f7be46a60787dbee",
+    "bbrv3/split": "f41aaeb1149de3fd",
+    "bbrv3/split-packets": "f9fe5598cc674e1a",
+    "cubic/split": "1ad70813a6e0e493",
+    "cubic/split-packets": "6bae7f25ef216143",
+    "reno/split": "d75b7185e01910dd",
+    "reno/split-packets": "31dbc16e8d20af3f",
 }
 
 
@@ -86,7 +86,44 @@ def test_checks_are_a_path_of_each_class_and_shares_of_grids(algorithm, profile)
         # A stack inside the heatmap's zone in these cells is inside here, too.
         low = min(intervals[cell].low for cell in check.path.segments)
         high = min(intervals[cell].high for cell in check.path.segments)
-        assert (check.permitted["split"].low, check.permitted["split"].high) == pytest.approx((low, high), abs=2e-3)
+        assert (check.permitted["split"].low, check.permitted["split"].high) == (low, high)
+
+
+@pytest.mark.parametrize("profile", ["atc25", "packets"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_what_cells_permit_is_permitted(algorithm, profile):
+    """Gains are ratios of cells, so the margin of one cell is not enough: of 100 such stacks 15 were outside a share."""
+    draw = random.Random(3)
+    checks = within(zone(algorithm, profile), grid.cells("10mbps"))
+    intervals = checks[0].heatmap.intervals
+    for _ in range(20):
+        ends = draw.choice([(0.0, 1.0), (0.0,), (1.0,), (0.2, 0.5, 0.8)])
+        rates = {
+            cell: (intervals[cell].low + draw.choice(ends) * (intervals[cell].high - intervals[cell].low))
+            * cell.bandwidth_mbps
+            for cell in grid.cells("10mbps")
+        }
+        for check in checks:
+            for what, value in check.predicted(split_rates.Rates.exactly(rates)).items():
+                if value is not None:
+                    assert check.permitted[what].low - 1e-9 <= value[0] <= check.permitted[what].high + 1e-9
+
+
+def test_a_check_violates_only_if_one_of_its_cells_does():
+    """A steady stack is clear of the interval, but the reference's 20 trials spread: chance explains it."""
+    own, statuses = zone("bbrv3"), collections.Counter()
+    paths, intervals = [check for check in own if isinstance(check, split_zone.PathCheck)], own[0].heatmap.intervals
+    for factor in (0.88, 1.12):
+        for check in paths:
+            measured = {
+                cell: measurements([intervals[cell].basis.median * factor] * 20, cell=cell, algorithm="bbrv3")
+                for cell in check.cells
+            }
+            found = split_zone.judge(check, measured, family=36)
+            bad = [verdicts.judge(own[0].heatmap, cell, measured[cell], 36).status.against for cell in check.cells]
+            assert found.status.against <= any(bad)
+            statuses[found.status, "chance explains" in found.reason] += 1
+    assert statuses[Status.VIOLATES, False] and statuses[Status.INCONCLUSIVE, True]
 
 
 @pytest.mark.slow
@@ -194,10 +231,10 @@ def test_too_few_trials_never_violate_and_a_timeout_is_a_bound():
             assert (found.status, found.n) == (status, n), family
         # A conforming stack passes from the start.
         assert split_zone.judge(check, like("cubic", check.cells, 5), family=family).status.passes
-    timed_out = {**like("cubic", check.cells), **like("cubic", [check.path.end_to_end], outcome=Outcome.TIMEOUT)}
+    timed_out = {**like("cubic", check.cells), **like("cubic", check.cells[:1], outcome=Outcome.TIMEOUT)}
     found = split_zone.judge(check, timed_out)
     assert found.status is Status.INCONCLUSIVE
-    assert found.reason == "end-to-end, predicted: a transfer timed out, so only a bound is known"
+    assert found.reason == "split, predicted: a transfer timed out, so only a bound is known"
 
 
 def spread(cells, generator, n=5):
