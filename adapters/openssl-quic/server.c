@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { CONNECTIONS = 16, STREAMS = 16, REQUEST_BYTES = 16 << 10, PATH_BYTES = 256, FORCED_WAIT_MS = 1000 };
+enum { CONNECTIONS = 64, STREAMS = 16, REQUEST_BYTES = 16 << 10, PATH_BYTES = 256, FORCED_WAIT_MS = 1000 };
 
 /* A stream that the client opened. An answer is its head, then its body. */
 struct stream {
@@ -152,8 +152,11 @@ static void respond(struct stream *stream)
     while (stream->sent < all) {
         int is_head = stream->sent < stream->head_bytes;
         const uint8_t *from = is_head ? stream->head + stream->sent : stream->body + stream->sent - stream->head_bytes;
-        if (!SSL_write_ex(stream->quic, from, (is_head ? stream->head_bytes : all) - stream->sent, &put))
+        if (!SSL_write_ex(stream->quic, from, (is_head ? stream->head_bytes : all) - stream->sent, &put)) {
+            /* The client may have stopped it, or gone. */
+            stream->is_done = SSL_get_stream_write_state(stream->quic) != SSL_STREAM_STATE_OK;
             return;
+        }
         stream->sent += put;
     }
     SSL_stream_conclude(stream->quic, 0);
@@ -201,14 +204,19 @@ static void open_control(struct connection *connection)
         fail("cannot send settings");
 }
 
+static void forget_stream(struct stream **stream)
+{
+    SSL_free((*stream)->quic);
+    free((*stream)->body);
+    free(*stream);
+    *stream = NULL;
+}
+
 static void forget(struct connection *connection)
 {
     for (int n = 0; n < STREAMS; n++)
-        if (connection->streams[n]) {
-            SSL_free(connection->streams[n]->quic);
-            free(connection->streams[n]->body);
-            free(connection->streams[n]);
-        }
+        if (connection->streams[n])
+            forget_stream(&connection->streams[n]);
     SSL_free(connection->control);
     SSL_free(connection->quic);
     memset(connection, 0, sizeof *connection);
@@ -225,6 +233,9 @@ static void serve(struct connection *connection)
             receive(stream);
         if (stream && stream->is_answered && !stream->is_done)
             respond(stream);
+        /* Its slot is for the next request; OpenSSL goes on sending what it took. */
+        if (stream && stream->is_done)
+            forget_stream(&connection->streams[n]);
     }
     if (SSL_get_conn_close_info(connection->quic, &closed, sizeof closed))
         forget(connection);
