@@ -12,7 +12,7 @@ use smoltcp::socket::tcp::CongestionControl;
 use crate::tunnel::{self, PORT, SERVER, Tunnel};
 
 /// How many clients may be there at a time; of those, some have gone without a word.
-const CONNECTIONS: usize = 4;
+const CONNECTIONS: usize = 32;
 const HEAD_BYTES: usize = 1 << 12;
 
 /// A socket that listens or is connected, and what is said on it.
