@@ -160,6 +160,14 @@ def dpkg_query(*packages):
     return "\n".join(("shift 3", *each))
 
 
+def test_kwik_reads_the_version_of_any_java(describe):
+    parts, _ = parts_of("kwik")
+    other = describe("kwik", {**parts, "bin/java": """echo 'java version "21.0.9" 2025-10-21 LTS' >&2"""})
+    assert other == "kwik-0.10.8, flupke-0.9.4, Java 21.0.9"
+    with pytest.raises(UserError, match=r"java does not say its version: something else"):
+        describe("kwik", {**parts, "bin/java": "echo something else >&2"})
+
+
 def test_ngtcp2_refuses_a_server_in_which_algorithms_are_called_otherwise(describe):
     """From 1.0 on, --cc=bbr is what 0.12 calls bbr2, or version 3."""
     newer = ("libgnutls30t64 3.8.9", "libnghttp3-9 1.8.0", "libngtcp2-16 1.11.0", "ngtcp2-server 1.11.0-1+deb13u1")
