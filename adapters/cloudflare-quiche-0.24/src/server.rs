@@ -12,11 +12,13 @@ use std::net::{SocketAddr, UdpSocket};
 use std::process::exit;
 use std::time::Instant;
 
-/// A connection that answers: with each body, its stream and how much of it is written.
+/// A connection that answers: with each body, its stream and how much of it is written. Requests wait while the window
+/// has no room for the head of an answer.
 struct Peer {
     quic: Connection,
     http: Option<h3::Connection>,
     outbox: Outbox,
+    waiting: Vec<(u64, Vec<Header>)>,
     bodies: Vec<(u64, Mmap, usize)>,
 }
 
@@ -65,7 +67,7 @@ fn accept(
     }
     let mut quic = quiche::accept(&new_id()?, None, local, from, config)?;
     log(&mut quic)?;
-    Ok(Some(Peer { quic, http: None, outbox: Outbox::default(), bodies: Vec::new() }))
+    Ok(Some(Peer { quic, http: None, outbox: Outbox::default(), waiting: Vec::new(), bodies: Vec::new() }))
 }
 
 impl Peer {
@@ -84,8 +86,11 @@ impl Peer {
             // An error is the connection's or the stream's end, and quiche has told the client.
             while let Ok((stream, event)) = http.poll(&mut self.quic) {
                 if let h3::Event::Headers { list, .. } = event {
-                    self.answer(&mut http, stream, &list);
+                    self.waiting.push((stream, list));
                 }
+            }
+            for (stream, request) in std::mem::take(&mut self.waiting) {
+                self.answer(&mut http, stream, request);
             }
             self.write_bodies(&mut http);
             self.http = Some(http);
@@ -93,13 +98,15 @@ impl Peer {
         Ok(self.outbox.flush(&mut self.quic, socket)?)
     }
 
-    fn answer(&mut self, http: &mut h3::Connection, stream: u64, request: &[Header]) {
-        let file = find(request);
+    fn answer(&mut self, http: &mut h3::Connection, stream: u64, request: Vec<Header>) {
+        let file = find(&request);
         let length = file.as_ref().map_or(0, |file| file.len()).to_string();
         let status = if file.is_some() { b"200" } else { b"404" };
         let headers = [Header::new(b":status", status), Header::new(b"content-length", length.as_bytes())];
-        if http.send_response(&mut self.quic, stream, &headers, file.is_none()).is_ok() {
-            self.bodies.extend(file.map(|file| (stream, file, 0)));
+        match http.send_response(&mut self.quic, stream, &headers, file.is_none()) {
+            Ok(()) => self.bodies.extend(file.map(|file| (stream, file, 0))),
+            Err(h3::Error::StreamBlocked) => self.waiting.push((stream, request)),
+            Err(_) => {} // the client has closed the stream
         }
     }
 
