@@ -52,7 +52,7 @@ pub fn config() -> Result<Config, Failure> {
     config.set_max_send_udp_payload_size(DATAGRAM_BYTES);
     config.set_max_recv_udp_payload_size(socket::DATAGRAM_BYTES);
     config.set_max_idle_timeout(IDLE_MS);
-    config.set_initial_max_streams_bidi(16);
+    config.set_initial_max_streams_bidi(100); // as Cloudflare's own programs
     config.set_initial_max_streams_uni(16);
     config.set_disable_active_migration(true);
     if std::env::var_os("SSLKEYLOGFILE").is_some() {
