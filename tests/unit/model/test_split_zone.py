@@ -92,7 +92,7 @@ def test_checks_are_a_path_of_each_class_and_shares_of_grids(algorithm, profile)
 @pytest.mark.parametrize("profile", ["atc25", "packets"])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_what_cells_permit_is_permitted(algorithm, profile):
-    """Gains are ratios of cells, so the margin of one cell is not enough: of 100 such stacks 15 were outside a share."""
+    """Gains are ratios of cells, so one margin was not enough: of 100 such stacks 15 were outside a share."""
     draw = random.Random(3)
     checks = within(zone(algorithm, profile), grid.cells("10mbps"))
     intervals = checks[0].heatmap.intervals
