@@ -67,7 +67,8 @@ def split() -> None:
 )
 @click.option(
     "--timeouts", type=click.Choice(["bound", "zero"]), default="bound", show_default=True,
-    help="Count a transfer that timed out at its upper bound, or as zero, as the published study does.",
+    help="Count transfers that timed out at their upper bound; or, as the published study does, only if a cell has no "
+    "others, as zero.",
 )  # fmt: skip
 @click.option("--timeout-s", type=SECONDS, help="Treat longer transfers as if they had timed out after this long.")
 @out_path("Also draw the bars: FILE.svg or .png.")

@@ -21,14 +21,14 @@ from typing import Self
 from conformance.model.errors import UserError
 from conformance.model.judging import statistics
 from conformance.model.networks.place import Cell
-from conformance.model.split import split_paths
+from conformance.model.split import accuracy, split_paths
 from conformance.model.trials.trial import Measurement, Outcome
 
 #: (low, high): a value is known to lie between these
 Bounds = tuple[float, float]
 ByCell = Mapping[Cell, Sequence[Measurement]]
-#: ways to count transfers that timed out. bound: their cell's rate is between 0 and what they reached. zero: as in the
-#: published study, one such trial makes the cell's rate 0, and the gain over a rate of 0 is infinite.
+#: ways to count transfers that timed out. bound: their rate is between 0 and what they reached. zero: as in the
+#: ATC'25 study's artifact, they are left out, a cell of only such trials has the rate 0, and a gain over 0 is infinite.
 TIMEOUTS = ("bound", "zero")
 
 
@@ -61,8 +61,9 @@ class Rates:
             if rates is None:
                 continue
             low[cell], high[cell] = (statistics.median(values) for values in rates)
-            if timeouts == "zero" and any(m.outcome is Outcome.TIMEOUT for m in measurements):
-                low[cell] = high[cell] = 0.0
+            if timeouts == "zero":
+                completed = (rate for rate, m in zip(rates[1], measurements, strict=True) if m.outcome is Outcome.OK)
+                low[cell] = high[cell] = accuracy.p50(completed) or 0.0
         return cls(low=low, high=high, zero_is_infinite_gain=timeouts == "zero")
 
     @classmethod

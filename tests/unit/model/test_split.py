@@ -167,6 +167,10 @@ def test_a_timeout_is_a_bound_and_as_published_zero():
     assert (bounded.gains(3), bounded.gains(6)) == (True, None)
     zero = split_rates.predict(path, Rates.medians(by_cell, "zero"))
     assert zero.gains(1000) is True
+    for values, middle in (([0.2, 0.3, 0.4, 0.5], 0.4), ([0.2, 0.3, 0.4], 0.3)):
+        late = of(path.end_to_end, [0.1] * 2, Outcome.TIMEOUT)
+        rates = Rates.medians({path.end_to_end: [*late, *of(path.end_to_end, values)]}, "zero")
+        assert rates.low[path.end_to_end] == rates.high[path.end_to_end] == 10 * middle
     with pytest.raises(UserError, match="timeouts 'none'"):
         Rates.medians(by_cell, "none")
 
