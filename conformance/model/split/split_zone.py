@@ -219,7 +219,7 @@ class ShareCheck(SplitCheck):
             for end in ("low", "high")
         )
         ends = self.predicted(split_rates.Rates(low=low, high=high))
-        permitted = {}
+        permitted: dict[str, Interval] = {}
         for path_class, share in by_class.items():
             least, most = rounded_outward(*(ends[path_class] or (share.low, share.high)))
             basis = Basis(reference=bases[0].reference, n=n, median=share.median, min=share.min, max=share.max)
