@@ -148,6 +148,15 @@ def _ended_as_interrupted() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+#: in a context's `meta`: whether its command keeps what it has done, so that it resumes if it is run again
+_RESUMES = "conformance.resumes"
+
+
+def resumes() -> None:
+    """Note that the present command, if it is interrupted, goes on where it was when it is run again."""
+    click.get_current_context().meta[_RESUMES] = True
+
+
 #: errors of writing to standard output: disk full, quota, broken device; errors of other files name the file
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 #: how much of an unexpected error's message is printed; its log has all of it
@@ -178,7 +187,8 @@ class CommandGroup(click.Group):
         except UserError as error:
             _refuse(ctx, error)
         except KeyboardInterrupt:
-            err.print("conformance: interrupted; run the same command again to resume")
+            remedy = "; run the same command again to resume" if ctx.meta.get(_RESUMES) else ""
+            err.print(f"conformance: interrupted{remedy}")
             ctx.exit(ExitStatus.INTERRUPTED)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise  # click has an exit status for each of these

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import click
 
-from conformance.cli.base import FORMAT, err, finish, finish_made, progress_console
+from conformance.cli.base import FORMAT, err, finish, finish_made, progress_console, resumes
 from conformance.cli.measuring import SOURCE
 from conformance.commands.result import Item
 
@@ -164,6 +164,8 @@ def adapter_build(stacks: Sequence[str], source: tuple[str, ...], again: bool, f
     from conformance.commands import adapter_new
     from conformance.reporting.text.progress import ConsoleNotes
 
+    if not again:
+        resumes()
     # Each build is reported as soon as it is done, as some take minutes.
     finish(adapter_new.build(stacks, again, ConsoleNotes(err), source), form, lambda built, console: None)
 

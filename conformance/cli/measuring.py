@@ -8,7 +8,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from conformance.cli.base import FORMAT, SECONDS, SEED, TRIALS, finish, notes, out_folder, out_path
+from conformance.cli.base import FORMAT, SECONDS, SEED, TRIALS, finish, notes, out_folder, out_path, resumes
 from conformance.engine.benches import Choice, Means
 from conformance.model.errors import UserError
 from conformance.model.judging import seeds
@@ -140,6 +140,7 @@ def with_means(*names: str, results: str = DEFAULT_RESULTS) -> Callable[[_Comman
     def decorate(function: _Command) -> _Command:
         @functools.wraps(function)
         def command(**given: Any) -> Any:
+            resumes()
             means = Means(notes=notes(given["form"]), **{name: given.pop(name) for name in chosen})
             return function(means=means, **given)
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from conformance.cli import measuring
-from conformance.cli.base import FORMAT, SEED, TRIALS, finish, notes, out_folder, out_path
+from conformance.cli.base import FORMAT, SEED, TRIALS, finish, notes, out_folder, out_path, resumes
 from conformance.engine.benches import Choice, Means
 from conformance.model.errors import UserError
 from conformance.model.networks.proxy import PEPSAL, SPLITTER
@@ -57,6 +57,7 @@ def mutants(
     3 after errors. --record needs all mutants, or the references, and the zones that ship, so leave out IDS, --zone
     and --grid.
     """
+    resumes()
     from conformance.catalogue import mutant_record
     from conformance.commands import false_alarms
     from conformance.commands import mutants as mutants_command

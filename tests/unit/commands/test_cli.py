@@ -11,7 +11,9 @@ from helpers import measurements, stored
 
 from conformance.catalogue import documents, lint, mutant_record
 from conformance.cli import main
-from conformance.results import store
+from conformance.commands import run as run_command
+from conformance.commands import zones as zones_command
+from conformance.results import source, store
 from conformance.support import paths
 
 
@@ -240,6 +242,30 @@ def test_a_number_of_trials_that_was_asked_for_is_not_exceeded(run, monkeypatch,
     monkeypatch.setattr(command, "compute", compute)
     assert run("run", "cubic", *options).exit_code == 0
     assert asked == [numbers]
+
+
+@pytest.mark.parametrize(
+    "arguments", [("report", "results.jsonl"), ("export", "csv", "results.jsonl"), ("zones", "check")]
+)
+def test_a_command_that_keeps_nothing_does_not_offer_to_resume(run, results, monkeypatch, arguments):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(source.Source, "__init__", interrupted)
+    monkeypatch.setattr(zones_command, "check", interrupted)
+    ended = run(*arguments)
+    assert ended.exit_code == 130
+    assert ended.stderr == "conformance: interrupted\n"
+
+
+def test_a_command_that_measures_offers_to_resume(run, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run_command, "compute", interrupted)
+    ended = run("run", "cubic")
+    assert ended.exit_code == 130
+    assert ended.stderr == "conformance: interrupted; run the same command again to resume\n"
 
 
 def test_a_crash_of_the_suite_is_an_error_and_names_its_log(run, results, monkeypatch, tmp_path):
