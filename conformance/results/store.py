@@ -19,7 +19,7 @@ from conformance.model.errors import UserError, located
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement, Outcome, Scheme, Trial, is_version
 from conformance.results import compressed, lines
-from conformance.support import schema
+from conformance.support import characters, schema
 from conformance.support.files import of_files
 
 #: what lines that are alike have in common; the schema is checked once for them
@@ -123,10 +123,10 @@ def _stripped(value: Any) -> Any:
     may print them to a terminal.
     """
     if isinstance(value, dict):
-        return {schema.CONTROL.sub(" ", name): _stripped(part) for name, part in value.items()}
+        return {characters.without_control(name): _stripped(part) for name, part in value.items()}
     if isinstance(value, list):
         return list(map(_stripped, value))
-    return schema.CONTROL.sub(" ", value) if isinstance(value, str) else value
+    return characters.without_control(value) if isinstance(value, str) else value
 
 
 def _check_values(measurement: Measurement) -> None:

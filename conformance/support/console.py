@@ -12,6 +12,7 @@ import rich.table
 import rich.text
 
 from conformance.model.errors import UserError
+from conformance.support.characters import is_shown
 
 
 class Console(rich.console.Console):
@@ -68,9 +69,7 @@ def printable(text: str) -> str:
     r"""Return text with control characters (except newlines), characters that switch the direction of text, and lone
     surrogates written as \x1b or \ud800.
     """
-    return "".join(
-        c if c.isprintable() or c in "\n\N{NO-BREAK SPACE}" else c.encode("unicode_escape").decode() for c in text
-    )
+    return "".join(c if is_shown(c) or c == "\n" else c.encode("unicode_escape").decode() for c in text)
 
 
 def count(n: int, noun: str, plural: str | None = None) -> str:

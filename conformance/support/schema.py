@@ -8,12 +8,11 @@ import functools
 import itertools
 import json
 import pathlib
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from conformance.model.errors import UserError
-from conformance.support import paths
+from conformance.support import characters, paths
 
 #: the names and indexes that lead to a value in a document
 Place = tuple[str | int, ...]
@@ -25,8 +24,6 @@ _MOST_BYTES, MOST_TRACE_BYTES = 4_000_000, 8_000_000
 _DEEPEST = 50
 #: how many errors each keyword of a schema finds in a value: an error takes 3 kB, and one is shown
 _MOST_ERRORS = 10
-#: control characters except tab, and characters that switch the direction of text
-CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 @functools.cache
@@ -173,7 +170,7 @@ def _why_not(parts: Place, value: object) -> str | None:
         text.encode("utf-8")
     except UnicodeEncodeError:
         return "half of a character (a lone surrogate) is not text"  # JSON can escape that: RFC 8259, section 8.2
-    return "control characters are not text" if CONTROL.search(text) else None
+    return "control characters are not text" if characters.has_control(text) else None
 
 
 def _pointer(parts: Sequence[str | int]) -> str:

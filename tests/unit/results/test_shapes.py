@@ -62,7 +62,7 @@ def test_what_a_record_lacks_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["stack", "stack_version", "kernel_release", "algorithm"])
-@pytest.mark.parametrize("character", ["\x1b", "\n", "\u202e", "\x9b"])
+@pytest.mark.parametrize("character", ["\x1b", "\n", "\u202e", "\x9b", "\u061c", "\u2028", "\u2029"])
 def test_a_scheme_has_no_control_characters(tmp_path, name, character):
     made = measurement()
     scheme = dataclasses.replace(made.trial.scheme, **{name: f"x{character}y"})

@@ -336,7 +336,7 @@ def test_a_number_that_no_float_holds_is_named_with_file_and_line(path):
             read(path)
 
 
-@pytest.mark.parametrize("character", ["\x1b", "\x9b", "\x07", "\n", "\u202e"])
+@pytest.mark.parametrize("character", ["\x1b", "\x9b", "\x07", "\n", "\u202e", "\u061c", "\u2028", "\u2029"])
 @pytest.mark.parametrize("escaped", [True, False])
 def test_control_characters_of_others_results_are_stripped(path, character, escaped):
     found = dataclasses.replace(

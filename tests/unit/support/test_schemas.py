@@ -35,6 +35,9 @@ def test_the_schemas_of_what_commands_print_are_those_of_their_records(name):
         ('{"a": 1, "b": {"c": 1, "d": 2, "c": 3}}', "/b/c: the name appears twice"),
         ('["\\u001b[31m"]', "/0: control characters are not text"),
         ('{"\\u202e": 1}', "control characters are not text"),
+        ('["\\u061c"]', "/0: control characters are not text"),
+        ('["\\u2028"]', "/0: control characters are not text"),
+        ('["\\u2029"]', "/0: control characters are not text"),
         ('["a\\n"]', "/0: control characters are not text"),
     ],
 )
