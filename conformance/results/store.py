@@ -267,6 +267,9 @@ _NUMBERS = (*_COUNTS, "_s", "_ms", "_pct", "index")
 _SERIES, _PER_SECOND, _TABLES = "series_", ("_series_mbps",), ("rtt_ms", "queue_delay_ms")
 #: up to this, floats represent all integers exactly
 _MOST_INTEGER = 2**53
+#: the most utilization in a cell, where what a bottleneck lets pass at once may add to its rate, and in a network,
+#: whose rate may change between the least and the greatest that links can have
+_MOST_OF_CELL, _MOST_OF_NETWORK = 10.0, 1e5
 #: types of the values in the evidence, by name
 _EVIDENCE: Mapping[str, type] = {
     "changes": list, "interfaces": dict, "kernel_release": str, "qdiscs": list, "snmp": dict, "tcp_info": dict,
@@ -288,6 +291,9 @@ def check(measurement: Measurement) -> None:
     """Raise ValueError, with the JSON pointer, if a value is not of the type that its name says."""
     for name, value in measurement.metrics.items():
         _check_number(value, f"/metrics/{name}", least=0)
+    most = _MOST_OF_NETWORK if measurement.flows else _MOST_OF_CELL
+    if (measurement.utilization or 0) > most:
+        raise ValueError(f"/metrics/utilization is {measurement.utilization!r:.40}, more than {most:g}")
     for kind, records in (("flows", measurement.flows), ("links", measurement.links)):
         for at, record in enumerate(records):
             for key, of_type in _RECORDS[kind].items():
