@@ -114,7 +114,8 @@ def _parse(line: bytes, where: str) -> TrialFeatures | None:
             trial = Trial.from_json(held.trial)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UserError(
-            f"{where}: {type(error).__name__}: {error}", "remove the file: traces are then taken again"
+            f"{where}: /trial: not in the format of result lines: {error}",
+            "remove the file: traces are then taken again",
         ) from None
     return TrialFeatures(trial=trial, cell=held.cell, sampled=held.features)
 

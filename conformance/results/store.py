@@ -115,7 +115,8 @@ def _parse(line: bytes, where: str, known: set[Kind]) -> Measurement:
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         schema.check_values(data, where)
         schema.check("measurement", data, where)
-        raise UserError(f"{where}: {type(error).__name__}: {error}") from None
+        why = str(error) if isinstance(error, ValueError) else f"not in the format of result lines: {error}"
+        raise UserError(f"{where}: {why}") from None
 
 
 def _stripped(value: Any) -> Any:
@@ -283,7 +284,9 @@ _RECORDS: Mapping[str, Mapping[str, type]] = {
     },
     "links": {"link": str, "direction": str, "rate_mbps": object, "out_bytes": object, "dropped_packets": object},
 }  # fmt: skip
-_KINDS: Mapping[type, str] = {list: "a list", dict: "an object", str: "text"}
+_KINDS: Mapping[type, str] = {
+    list: "a list", dict: "an object", str: "text", int: "an integer", bool: "true or false",
+}  # fmt: skip
 _OF_A_COLUMN = frozenset((int, float, type(None)))
 
 
@@ -300,7 +303,7 @@ def check(measurement: Measurement) -> None:
                 if key not in record:
                     raise ValueError(f"/{kind}/{at}/{key} is missing")
                 if not isinstance(record[key], of_type):
-                    raise ValueError(f"/{kind}/{at}/{key} is {record[key]!r:.40}, not {of_type.__name__}")
+                    raise ValueError(f"/{kind}/{at}/{key} is {record[key]!r:.40}, not {_KINDS[of_type]}")
             _check(record, kind, f"/{kind}/{at}")
     _check(measurement.host, "host", "/host")
     for name, value in measurement.evidence.items():

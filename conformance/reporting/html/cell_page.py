@@ -77,7 +77,7 @@ def of_cell(series: Series, cell: Cell, source: Source) -> CellDetail:
     try:
         facts = tuple(_facts(full["median"])) if full else ()
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
-        where, why = source.where(full["median"]), f"{type(error).__name__}: {error}"
+        where, why = source.where(full["median"]), str(error)
         raise UserError(f"{where}: /evidence: not in the format of result lines: {why}") from None
     styles = {measurement.trial.seed: style for style, measurement in named.items()}
     command, why_not = rerun.cell(utilization.measurements)

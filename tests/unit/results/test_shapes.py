@@ -30,6 +30,7 @@ def read(tmp_path, first, changed):
     [
         ("/flows/0/goodput_mbps", "x", "/flows/0/goodput_mbps is 'x', not a number"),
         ("/flows/0/goodput_mbps", -5, "/flows/0/goodput_mbps is -5, less than zero"),
+        ("/metrics/bytes", -1, "/metrics/bytes is -1, less than zero"),
         ("/flows/0/bytes", [1], "/flows/0/bytes is .1., not a number"),
         ("/flows/0/group", 7, "/flows/0/group: 7 is not of type 'string'"),
         ("/flows/0/rtt_ms", {"p50": "x"}, "/flows/0/rtt_ms/p50 is 'x', not a number"),
@@ -51,8 +52,9 @@ def test_a_value_that_is_not_what_its_name_says_is_named(tmp_path, pointer, valu
     if words is None:
         assert len(read(tmp_path, first, changed)) == 2
         return
-    with pytest.raises(UserError, match=rf"results\.jsonl:2: .*{words}"):
+    with pytest.raises(UserError, match=rf"results\.jsonl:2: .*{words}") as refused:
         read(tmp_path, first, changed)
+    assert "Error: " not in str(refused.value)
 
 
 def test_what_a_record_lacks_is_named(tmp_path):
