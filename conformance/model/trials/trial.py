@@ -24,8 +24,11 @@ _OTHER_CLIENT = re.compile(rf"{CLIENT}(\S+)(?: \(|$)")
 WITH_TREES = "; with "
 #: the name of the adapter of the kernel's own TCP; its variants are linux-tcp-h2, ...
 KERNEL_STACK = "linux-tcp"
-#: what counts as a version in a stack's own text: 0.11.19, v1.40, 1.1.1w; not the 9 of libngtcp2-9
-_VERSION = re.compile(r"(?<![\w.+~-])v?(\d{1,10}(?:\.\d{1,10}){1,3}[a-z0-9]{0,8})(?![\w.])")
+#: what counts as a version in a stack's own text: 0.11.19, v1.40, 1.1.1w, that of kwik-0.10.8; not the 9 of libngtcp2-9
+_VERSION = re.compile(
+    r"(?<![\w.+~-])(?:(?P<name>[A-Za-z]\w*(?:-[A-Za-z]\w*)*)-)?"
+    r"v?(?P<version>\d{1,10}(?:\.\d{1,10}){1,3}[a-z0-9]{0,8})(?![\w.])"
+)
 _WORD = re.compile(r"[A-Za-z]{3,}")
 #: digits of a digest that are enough to tell a few builds apart
 SHORT_DIGEST = 8
@@ -93,7 +96,8 @@ class Scheme:
         if self.in_kernel:
             return self.kernel_release
         stated = self.stack_version.split(CLIENT)[0].split(WITH_TREES)[0]
-        versions = [(match.group(1), stated[: match.start()].lower()) for match in _VERSION.finditer(stated)]
+        matches = _VERSION.finditer(stated)
+        versions = [(m["version"], (stated[: m.start()] + (m["name"] or "")).lower()) for m in matches]
         names = [word.lower() for word in _WORD.findall(self.stack)]
         behind = [(version, (before.split(",")[-1].split() or [""])[-1]) for version, before in versions]
         by_name = [version for version, word in behind if word in (*names, self.stack)]
@@ -119,7 +123,7 @@ class Scheme:
             return None
         stated = self.stack_version.rpartition(f"{CLIENT}{self.client or ''}")[2].split(", ")
         versions = (_VERSION.search(part) for part in stated if "ngtcp2" in part)
-        return " ".join((self.client or "own", *(version[1] for version in versions if version)))
+        return " ".join((self.client or "own", *(version["version"] for version in versions if version)))
 
     @property
     def trees(self) -> tuple[str, ...]:

@@ -32,6 +32,62 @@ def test_a_scheme_is_called_by_the_version_of_what_is_under_test(stack, said, ve
     assert scheme(stack=stack, stack_version=said).id == f"cubic/{stack}/{version}"
 
 
+#: {adapter: what it says of itself, without a client's, and the version in published ids}
+_PUBLISHED = (
+    ("aioquic", "aioquic 1.7.2", "1.7.2"),
+    ("cloudflare-quiche", "tokio-quiche 0.20.1, quiche 0.30.0", "0.30.0"),
+    ("cloudflare-quiche-0.24", "quiche 0.24.6", "0.24.6"),
+    ("dquic", "dquic 0.8.1, qconnection 0.9.0, qtransport 0.1.0, qcongestion 0.7.0, qudp 0.8.1, tokio 1.54.1", "0.8.1"),
+    ("google-quiche", "QUICHE of Envoy 1.40.0", "1.40.0"),
+    ("google-quiche-options", "QUICHE of Envoy 1.40.0", "1.40.0"),
+    ("gvisor-tcp", "gVisor v0.0.0-20250503011706-39ed1f5ac29c, go1.26.8", "0.0.0"),
+    ("haproxy", "haproxy 3.0.11-1+deb13u3, libc6 2.41-12+deb13u4, libssl3t64 3.5.7-1~deb13u2", "3.0.11"),
+    ("kwik", "kwik-0.10.8, flupke-0.9.4, Java 17.0.15", "0.10.8"),
+    ("lsquic", "lsquic 4.9.3 (build fa10e450)", "4.9.3"),
+    ("msquic", "msquic 2.5.1 (crate msquic 2.5.1-beta)", "2.5.1"),
+    ("neqo", "neqo 0.30.1 (build b2904ebf), NSS 3.124", "0.30.1"),
+    ("nginx-quic", "nginx 1.26.3-3+deb13u10, libssl3t64 3.5.9-1~deb13u1, libc6 2.41-12+deb13u5", "1.26.3"),
+    (
+        "ngtcp2",
+        "libgnutls30 3.7.9-2+deb12u6, libnghttp3-3 0.8.0-2, "
+        "libngtcp2-9 0.12.1+dfsg-1+deb12u1, ngtcp2-server 0.12.1+dfsg-1+deb12u1",
+        "0.12.1",
+    ),
+    (
+        "ngtcp2-1.11",
+        "ngtcp2-server 1.11.0-1~bpo12+1, libngtcp2-crypto-gnutls8 1.11.0-1~bpo12+1, "
+        "libngtcp2-16 1.11.0-1~bpo12+1, libnghttp3-9 1.8.0-1~bpo12+1, libgnutls30 3.7.9-2+deb12u6",
+        "1.11.0",
+    ),
+    ("noq", "noq 1.4.0, noq-proto 1.4.0, noq-udp 1.4.0, rustls 0.23.46, tokio 1.54.1", "1.4.0"),
+    ("openssl-quic", "libssl3t64 3.5.7-1~deb13u2, libc6 2.41-12+deb13u4", "3.5.7"),
+    ("picoquic", "picoquic 1.1.52.0 (build 9a277490); with picoquic@beee45", "1.1.52.0+picoquic@beee45"),
+    ("picoquic", "picoquic 1.1.52.0 (build 9e7985d1)", "1.1.52.0"),
+    ("picoquic", "picoquic 1.1.52.0 (build ff66b795); with picoquic@d95cf8", "1.1.52.0+picoquic@d95cf8"),
+    ("quic-go", "quic-go v0.65.0, go1.26.8", "0.65.0"),
+    ("quicly", "quicly of h2o 2.3.0-DEV (build 82825138)", "2.3.0"),
+    (
+        "quinn",
+        "quinn 0.11.12, quinn-proto 0.11.19, quinn-udp 0.5.16, h3 0.0.8, rustls 0.23.46, tokio 1.54.1",
+        "0.11.12",
+    ),
+    (
+        "s2n-quic",
+        "s2n-quic 1.91.0, s2n-quic-core 0.91.0, s2n-quic-transport 0.91.0, "
+        "s2n-quic-platform 0.91.0, rustls 0.23.46, tokio 1.54.1",
+        "1.91.0",
+    ),
+    ("smoltcp", "smoltcp 0.14.0, rustls 0.23.46", "0.14.0"),
+    ("tquic", "tquic 1.6.0", "1.6.0"),
+    ("x-net-quic", "golang.org/x/net/quic v0.62.0, go1.26.8", "0.62.0"),
+)
+
+
+@pytest.mark.parametrize(("stack", "said", "version"), _PUBLISHED)
+def test_the_ids_of_published_schemes_stay(stack, said, version):
+    assert scheme(stack=stack, stack_version=said).id == f"cubic/{stack}/{version}"
+
+
 @pytest.mark.parametrize(
     ("said", "client"),
     [
