@@ -136,6 +136,10 @@ def _check_values(measurement: Measurement) -> None:
     texts = trial.lab_digest, measurement.message or ""
     if type(trial.seed) is not int or not all(type(text) is str for text in texts):
         raise TypeError("not of the schema's types")
+    if len(trial.lab_digest) > _LONGEST_NAME or len(measurement.message or "") > _LONGEST_MESSAGE:
+        raise ValueError(
+            f"more than {_LONGEST_NAME} characters of /trial/lab_digest, or {_LONGEST_MESSAGE} of /message"
+        )
     check(measurement)
     if measurement.outcome is Outcome.OK and measurement.utilization is None:
         raise ValueError("/metrics/utilization is missing")
@@ -268,6 +272,8 @@ _NUMBERS = (*_COUNTS, "_s", "_ms", "_pct", "index")
 _SERIES, _PER_SECOND, _TABLES = "series_", ("_series_mbps",), ("rtt_ms", "queue_delay_ms")
 #: up to this, floats represent all integers exactly
 _MOST_INTEGER = 2**53
+#: the most characters of names and of messages, as the schema has it
+_LONGEST_NAME, _LONGEST_MESSAGE = 1000, 10_000
 #: the most utilization in a cell, where what a bottleneck lets pass at once may add to its rate, and in a network,
 #: whose rate may change between the least and the greatest that links can have
 _MOST_OF_CELL, _MOST_OF_NETWORK = 10.0, 1e5

@@ -81,3 +81,23 @@ def test_what_is_as_it_should_be_is_read(tmp_path):
 def test_a_cell_is_not_used_beyond_what_it_can_carry(tmp_path):
     with pytest.raises(UserError, match=r"results\.jsonl:2: /metrics/utilization is 11\.5, more than 10$"):
         read(tmp_path, measurement(0.5, 1).to_json(), measurement(11.5, 2).to_json())
+
+
+@pytest.mark.parametrize("name", ["stack", "stack_version", "kernel_release", "algorithm"])
+def test_a_scheme_has_no_name_without_end(tmp_path, name):
+    made = measurement()
+    scheme = dataclasses.replace(made.trial.scheme, **{name: "x" * 200_000})
+    line = dataclasses.replace(made, trial=dataclasses.replace(made.trial, scheme=scheme)).to_json()
+    with pytest.raises(UserError, match=rf"results\.jsonl:1: /trial/scheme/{name}: .* is too long") as refused:
+        read(tmp_path, line, line)
+    assert len(str(refused.value)) < 500
+
+
+@pytest.mark.parametrize("pointer", ["/message", "/trial/lab_digest"])
+@pytest.mark.parametrize("second", [False, True])
+def test_no_text_is_without_end(tmp_path, pointer, second):
+    good = measurement(seed=1).to_json()
+    bad = replaced(measurement(seed=2).to_json(), pointer.split("/")[1:], "x" * 200_000)
+    with pytest.raises(UserError, match=rf"{pointer}") as refused:
+        read(tmp_path, good if second else bad, bad)
+    assert len(str(refused.value)) < 500
