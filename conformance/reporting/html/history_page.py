@@ -30,9 +30,20 @@ class StackHistory:
 
     @property
     def kept(self) -> list[tuple[int, int]]:
-        """(how many clauses and kinds nothing speaks against, how many are decided) of each release."""
-        decided = [[status for status in of.verdicts.values() if status.decided] for of in self.releases]
-        return [(sum(status.passes for status in statuses), len(statuses)) for statuses in decided]
+        """(how many clauses and kinds nothing speaks against, of how many) of each release.
+
+        Only those that are decided on every release count, since newer releases may have been asked more.
+        """
+        decided = [{rule for rule, status in of.verdicts.items() if status.decided} for of in self.releases]
+        shared = set.intersection(*decided)
+        return [(sum(of.verdicts[rule].passes for rule in shared), len(shared)) for of in self.releases]
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """{version: how it is named}: with the part that it is a version of, unless that has the stack's name."""
+        return {
+            of.version: of.version if of.part in ("", self.stack) else f"{of.part} {of.version}" for of in self.releases
+        }
 
     @property
     def changes(self) -> list[tuple[Release, Release, int, list[VerdictChange]]]:

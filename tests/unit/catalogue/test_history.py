@@ -61,11 +61,13 @@ def test_a_kind_has_the_worst_verdict_of_its_cells():
 
 def test_the_page_says_what_changed_and_which_verdicts_speak_against_a_release(kept):
     history.add(release("0.9.1", CL001="conforms", CL002="conforms"))
-    history.add(release("0.10.0", CL001="violates", CL002="conforms"))
+    history.add(release("0.10.0", CL001="violates", CL002="conforms", CL003="conforms"))
     helpers.results_file(kept / "r.jsonl")
     site.write(Source([kept / "r.jsonl"]), kept / "site", with_history=True)
     page = (kept / "site" / "history.html").read_text()
-    assert "<strong>0.10.0</strong>, since 0.9.1: CL001 conforms, now violates" in page
+    assert "<strong>made 0.10.0</strong>, since 0.9.1: CL001 conforms, now violates" in page
+    assert "made 0.10.0<br><small>measured on 2026-11-28</small>" in page
+    assert "<td>2 of 2</td><td>1 of 2</td>" in page  # the older release was not asked CL003
     assert "CL002" not in page and "History</a>" in (kept / "site" / "index.html").read_text()
     site.write(Source([kept / "r.jsonl"]), kept / "plain")
     assert not (kept / "plain" / "history.html").exists()
