@@ -55,6 +55,8 @@ class CellDetail:
     command: str | None
     why_no_command: str | None
     trace_command: str | None
+    #: which trial the trace command repeats
+    traced: str
 
 
 def anchor(cell: Cell) -> str:
@@ -96,6 +98,7 @@ def of_cell(series: Series, cell: Cell, source: Source) -> CellDetail:
         command=command,
         why_no_command=why_not,
         trace_command=rerun.trial(shown),
+        traced=f"{_words('median', telling.metric) if chosen else 'first trial'} (seed {shown.trial.seed})",
     )
 
 

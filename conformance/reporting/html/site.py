@@ -251,7 +251,10 @@ class _Site:
             columns=cell_page.columns(),
             cells=shown,
             with_extremes=any(
-                line.style == "lowest" for detail in shown for panel in detail.panels for line in panel.lines
+                line.style in ("lowest", "highest")
+                for detail in shown
+                for panel in detail.panels
+                for line in panel.lines
             ),
         )
 

@@ -178,6 +178,8 @@ def test_a_cell_shows_its_trials_and_how_to_make_them_again(built):
     assert run in text
     assert "conformance trace cubic 10mbps-20ms-1pct --seed 1" in text
     assert "median trial (seed 1)" in text and "lowest utilization (seed 5)" in text
+    assert "The median trial (seed 1), with packets" in text
+    assert re.search(r"10mbps-20ms-1pct \S+ utilization: ", text)
     for value in ("0.4200", "0.4100", "0.4300", "0.4400", "0.4000"):
         assert value in text
 
