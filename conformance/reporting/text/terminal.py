@@ -1,6 +1,6 @@
 """Show heatmaps in a terminal: a table of utilization for each bandwidth, by delay and loss, and all verdicts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import rich.console
@@ -9,6 +9,7 @@ import rich.text
 
 from conformance.model.judging.verdict import Status
 from conformance.model.metrics.table import METRICS
+from conformance.model.trials.trial import Scheme
 from conformance.reporting import heatmaps, naming, rerun
 from conformance.reporting.html import heatmap_table
 from conformance.reporting.marks import LOOKS
@@ -19,10 +20,33 @@ if TYPE_CHECKING:  # for annotations only: a renderer may name a command's resul
 
 #: most cells that do not conform and are named, for each metric
 _MOST_NAMED = 4
+#: most schemes whose heatmaps are drawn; of more, each has a line
+_MOST_DRAWN = 5
+#: what the marks beside numbers mean
+_MEANINGS = {
+    Status.VIOLATES: "violates: the median is outside the zone",
+    Status.FAILS: "fails: the stack does not get through",
+    Status.ERROR: "error: the emulator failed, and nothing is known of the stack",
+    Status.INCONCLUSIVE: "inconclusive: more trials would be needed",
+    Status.UNSUPPORTED: "unsupported: the stack does not offer this",
+    Status.COMPATIBLE: "compatible: the median is inside, but trials spread too widely to say more",
+}
 
 
 def show(all_series: Sequence[heatmaps.Series], console: rich.console.Console) -> None:
     names = naming.labels(series.scheme for series in all_series)
+    if len(all_series) > _MOST_DRAWN:
+        for series in all_series:
+            verdicts = "; ".join(map(summary, series.judged)) or summary(series.utilization)
+            console.print(one_line(f"{names[series.scheme]}: {verdicts}"), soft_wrap=True, markup=False)
+        return
+    _draw(all_series, names, console)
+    marked = {r.status for series in all_series for r in series.utilization.results.values() if r.verdict}
+    if meanings := [f"{LOOKS[status].mark} {words}" for status, words in _MEANINGS.items() if status in marked]:
+        console.print("; ".join(meanings), soft_wrap=True, markup=False)
+
+
+def _draw(all_series: Sequence[heatmaps.Series], names: Mapping[Scheme, str], console: rich.console.Console) -> None:
     for series in all_series:
         heatmap = series.utilization
         console.print()

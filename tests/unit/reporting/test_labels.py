@@ -74,3 +74,17 @@ def test_builds_with_working_trees_are_called_after_them():
     command, _ = rerun.cell(builds[1])
     assert "--stack quinn --source quinn-proto=path/to/quinn-proto --source h3=path/to/h3" in command
     assert "--source" not in rerun.cell(quinn(ONE))[0]
+
+
+def test_of_many_schemes_the_terminal_has_a_line_each():
+    made = [m for n in range(6) for m in quinn(f"{n}" * 16)]
+    text = io.StringIO()
+    terminal.show(heatmaps.all_series(made), rich.console.Console(file=text, width=200))
+    assert text.getvalue().count("\n") == 6 == text.getvalue().count("cubic/quinn/0.11.12 (")
+
+
+def test_the_terminal_says_what_its_marks_mean():
+    text = io.StringIO()
+    terminal.show(heatmaps.all_series(measurements([0.05] * 5)), rich.console.Console(file=text, width=200))
+    assert "✗ violates: the median is outside the zone" in text.getvalue()
+    assert "compatible:" not in text.getvalue()
