@@ -21,6 +21,7 @@ from conformance.support.console import printable
 FORMATS = ("svg", "png", "pdf")
 Chart = altair.VConcatChart | altair.FacetChart
 _CELL_PX, _CELL_HEIGHT = 48, 34
+_DIFFERENCE = ["Difference", "colour: share of the way to the zone's bound; number: measured - reference"]
 FONT = "DejaVu Sans, sans-serif"
 #: colours of Okabe and Ito (2008), the most distinct ones first; SHAPES say the same without colour
 SERIES_COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#999999"]
@@ -44,7 +45,8 @@ def rows(drawn: Heatmap) -> Iterator[dict[str, Any]]:
             "reference_ink": colours.ink_of(colours.value_step(metric, result.reference)),
             "difference": result.difference,
             "difference_text": heatmap_table.signed(metric, result.difference),
-            "difference_ink": colours.ink_of(colours.difference_step(metric, result.difference)),
+            "difference_ink": colours.ink_of(heatmap_table.distance_step(result)),
+            "distance": heatmap_table.distance(result),
             "verdict": str(result.status),
             "mark": LOOKS[result.status].mark,
         }
@@ -58,11 +60,14 @@ def heatmap(drawn: Heatmap) -> altair.VConcatChart:
     values = {"scale": _scale(colours.VIRIDIS, (0, of.full_scale)), "title": f"{of.title}{of.suffix}"}
     panels = [_panel(data, "measured", f"Measured: median of {drawn.trials_words}", values)]
     if drawn.zone is not None:
-        full = of.full_difference
-        differences = {"scale": _scale(colours.PUOR, (-full, full)), "title": f"difference{of.suffix}"}
+        full = colours.FULL_DISTANCE
+        distances = {"scale": _scale(colours.PUOR, (-full, full)), "title": ["share of the way", "to the zone's bound"]}
         panels.append(_panel(data, "reference", "Permissible zone: low and high, coloured by the reference", values))
-        panels.append(_panel(data, "difference", "Difference: measured minus reference", differences))
+        panels.append(_panel(data, "difference", _DIFFERENCE, distances, "distance"))
     lines = [*textwrap.wrap(drawn.scheme.stack_version, 80), drawn.settings]
+    shown = {result.status for result in drawn.results.values()}
+    marks = [f"{look.mark} {status}" for status, look in LOOKS.items() if status in shown and look.mark]
+    lines += ["; ".join(marks)] if marks else []
     title = altair.TitleParams(drawn.scheme.id, subtitle=lines, anchor="start")
     chart: altair.VConcatChart = (
         altair.vconcat(*panels, spacing=18, title=title)
@@ -82,13 +87,19 @@ def _even(domain: tuple[float, float], count: int) -> list[float]:
     return [low + (high - low) * at / (count - 1) for at in range(count)]
 
 
-def _panel(data: Sequence[Mapping[str, Any]], value: str, title: str, color: Mapping[str, Any]) -> altair.FacetChart:
+def _panel(
+    data: Sequence[Mapping[str, Any]], value: str, title: str | list[str], color: Mapping[str, Any],
+    coloured_by: str = "",
+) -> altair.FacetChart:  # fmt: skip
+    """Draw the texts of `value`, coloured by it or by the numbers of another name."""
     base = altair.Chart(altair.Data(values=data)).encode(
         x=altair.X("loss_pct:O", title="loss, %", axis=altair.Axis(labelAngle=0)),
         y=altair.Y("delay_ms:O", title="one-way delay, ms"),
     )
     boxes = base.mark_rect(stroke="white").encode(
-        color=altair.Color(f"{value}:Q", scale=color["scale"], legend=altair.Legend(title=color["title"])),
+        color=altair.Color(
+            f"{coloured_by or value}:Q", scale=color["scale"], legend=altair.Legend(title=color["title"])
+        ),
     )
     ink = altair.condition(f"datum.{value}_ink == 'white'", altair.value("white"), altair.value("black"))
     two_lines = value == "reference"

@@ -29,10 +29,9 @@ class Metric:
     after a value, "" for a share.
     digits: decimal places in texts for people. least, most: the bounds of possible values; `most` is None if there is
     no upper bound. margin: the absolute margin of zones, in the metric's unit. only_above: a smaller value than the
-    references' is no fault; only_below: a greater one is none. full_scale, full_difference: the ends of the colour
-    scales of values (from 0) and of differences (either sign), usually a third. missing: why trials of a stack may have
-    no value, or None if a missing value is a fault of the lab. column: the prefix of its further columns in exports,
-    usually the name.
+    references' is no fault; only_below: a greater one is none. full_scale: the end of the colour scale of values,
+    which is from 0. missing: why trials of a stack may have no value, or None if a missing value is a fault of the lab.
+    column: the prefix of its further columns in exports, usually the name.
     against: for a metric that compares with what other flows have beside their own kind (Zone.own_kind), the function
     of a measurement and of that goodput; `of` is then None of every measurement.
     of: its value in a measurement, of one group of flows or, with None, of those that are judged; None if it was not
@@ -53,7 +52,6 @@ class Metric:
     only_above: bool = False
     only_below: bool = False
     full_scale: float
-    full_difference: float = 0.0
     timeout: Timeout = Timeout.UNKNOWN
     missing: str | None = None
     column: str = ""
@@ -61,7 +59,7 @@ class Metric:
     against: Callable[[Measured, float], float | None] | None = None
 
     def __post_init__(self) -> None:
-        usual = {"noun": self.title, "column": self.name, "full_difference": self.full_scale / 3}
+        usual = {"noun": self.title, "column": self.name}
         for name, content in usual.items():
             object.__setattr__(self, name, getattr(self, name) or content)
 

@@ -27,20 +27,20 @@ def _marked_pct(measured: group_metrics.Measured, group: str | None) -> float | 
 UTILIZATION = Metric(
     "utilization", "utilization", "Utilization: goodput over bandwidth",
     of_transfer(lambda measured: measured.metrics.get("utilization")), of_transfer=True, digits=2, most=1.0,
-    margin=0.0005, full_scale=1.0, full_difference=0.3, timeout=Timeout.UPPER_BOUND,
+    margin=0.0005, full_scale=1.0, timeout=Timeout.UPPER_BOUND,
 )  # fmt: skip
 #: margin: one lost burst of a short transfer
 LOST_PCT = Metric(
     "lost_pct", "lost", "Lost: share of the sender's bytes that never arrived, %",
     of_transfer(transfer_metrics.lost_pct), of_transfer=True, noun="loss", column="lost", unit="%", most=100.0,
-    margin=0.3, full_scale=8.0, full_difference=3.0,
+    margin=0.3, full_scale=8.0,
 )  # fmt: skip
 #: margin: one more packet, if two acknowledgements come together
 BACK_TO_BACK = Metric(
     "back_to_back_packets", "sent at once",
     "Packets sent back to back: 99 % of them left in bursts no longer than this",
     of_transfer(lambda measured: measured.metrics.get("back_to_back_packets")), of_transfer=True, noun="burst",
-    column="at_once", unit="packets", least=1.0, margin=1.0, only_above=True, full_scale=20.0, full_difference=10.0,
+    column="at_once", unit="packets", least=1.0, margin=1.0, only_above=True, full_scale=20.0,
 )  # fmt: skip
 #: {name: Metric}, in the order of reports; every report shows the first two, and others only if a zone judges them
 METRICS: Mapping[str, Metric] = {
@@ -51,12 +51,12 @@ METRICS: Mapping[str, Metric] = {
         Metric(  # margin: a queue that is nearly empty may hold one packet or two
             "queue_mean_bdp", "mean queue", "Mean queue at the bottleneck, in bandwidth-delay products",
             of_transfer(transfer_metrics.queue_mean_bdp), of_transfer=True, column="queue", unit="BDP", digits=2,
-            margin=0.02, full_scale=1.0, full_difference=0.3,
+            margin=0.02, full_scale=1.0,
         ),
         Metric(  # margin: pacing spreads a window over part of a round trip
             "transfer_rtts", "transfer", "Length of the transfer, in round trips",
             of_transfer(transfer_metrics.transfer_rtts), of_transfer=True, noun="length", column="transfer",
-            unit="round trips", margin=0.3, full_scale=10.0, full_difference=3.0,
+            unit="round trips", margin=0.3, full_scale=10.0,
             missing="its client does not say when the handshake ended",
         ),
         BACK_TO_BACK,
@@ -64,7 +64,7 @@ METRICS: Mapping[str, Metric] = {
             "loss_events_per_min", "loss events",
             "Loss events a minute: how often the bottleneck's queue overflows after slow start",
             of_transfer(transfer_metrics.loss_events_per_min), of_transfer=True, noun="rate of loss events",
-            column="loss_events", unit="a minute", margin=0.3, full_scale=30.0, full_difference=10.0,
+            column="loss_events", unit="a minute", margin=0.3, full_scale=30.0,
         ),
         Metric(
             "group_goodput_mbps", "goodput", "Goodput of all flows of a group together", group_metrics.goodput_mbps,

@@ -23,26 +23,25 @@ def value_step(metric: str, value: float | None) -> str:
     return "none" if value is None else f"u{_step(value / METRICS[metric].full_scale)}"
 
 
-def difference_step(metric: str, difference: float | None) -> str:
-    """Return the CSS class of a difference; "none" if it is missing."""
-    return "none" if difference is None else f"d{_step(0.5 + difference / METRICS[metric].full_difference / 2)}"
-
-
 #: the distance from the reference at which a cell's colour is strongest; the zone's bound is at 1
 FULL_DISTANCE = 2.0
 
 
-def distance_step(value: float | None, reference: float, low: float, high: float) -> str:
-    """Return the CSS class of a value by its distance from the reference, where 1 is the distance of the zone's bound.
+def distance(value: float, reference: float, low: float, high: float) -> float:
+    """Return how far a value is from the reference, where 1 is the distance of the zone's bound.
 
     The widths of permitted intervals differ by a factor of 100 between cells: if all differences were on one scale, the
     worst violations at high loss would be white.
     """
+    room = high - reference if value > reference else reference - low
+    return (value - reference) / room if room > 0 else float((value > reference) - (value < reference))
+
+
+def distance_step(value: float | None, reference: float, low: float, high: float) -> str:
+    """Return the CSS class of a value by its distance(); "none" if it is missing."""
     if value is None:
         return "none"
-    room = high - reference if value > reference else reference - low
-    distance = (value - reference) / room if room > 0 else (value > reference) - (value < reference)
-    return f"d{_step(0.5 + distance / FULL_DISTANCE / 2)}"
+    return f"d{_step(0.5 + distance(value, reference, low, high) / FULL_DISTANCE / 2)}"
 
 
 def _step(share: float) -> int:

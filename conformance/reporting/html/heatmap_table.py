@@ -128,7 +128,7 @@ def of_bandwidth(heatmap: Heatmap, bandwidth_mbps: float, href: Callable[[Cell],
     value = _grid("Measured", results, lambda r: judged(r, value_text(metric, r), colours.value_step(metric, r.value)))
     if not any(r.permitted for r in results.values()):
         return [value]
-    difference = _grid("Difference", results, lambda r: judged(r, signed(metric, r.difference), _distance_step(r)))
+    difference = _grid("Difference", results, lambda r: judged(r, signed(metric, r.difference), distance_step(r)))
     return [value, _grid("Permitted", results, permitted), difference]
 
 
@@ -140,7 +140,15 @@ def _grid(title: str, results: Mapping[Cell, CellResult], box: Callable[[CellRes
     return Grid(title=title, delays=delays, losses=losses, rows=rows)
 
 
-def _distance_step(result: CellResult) -> str:
+def distance(result: CellResult) -> float | None:
+    """Return how far a median is from the reference, where 1 is the zone's bound; None if that is not known."""
+    if result.permitted is None or result.reference is None or result.value is None:
+        return None
+    return colours.distance(result.value, result.reference, result.permitted.low, result.permitted.high)
+
+
+def distance_step(result: CellResult) -> str:
+    """Return the CSS class of distance()."""
     if result.permitted is None or result.reference is None:
         return "none"
     return colours.distance_step(result.value, result.reference, result.permitted.low, result.permitted.high)

@@ -38,7 +38,6 @@ WASTE = Metric(
     most=100.0,
     margin=1.0,
     full_scale=100.0,
-    full_difference=30.0,
     column="waste",
     of=lambda measured, group: 100 * (1 - measured.metrics["utilization"]) if measured.metrics else None,
     of_transfer=True,

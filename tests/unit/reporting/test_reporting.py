@@ -237,7 +237,6 @@ def test_values_are_told_apart_in_print_and_differences_have_two_ends():
 
 def test_steps_stay_on_their_scale():
     assert [colours.value_step("utilization", v) for v in (-1, 0, 1, 7, None)] == ["u0", "u0", "u20", "u20", "none"]
-    assert [colours.difference_step("lost_pct", v) for v in (-9, 0, 9)] == ["d0", "d10", "d20"]
 
 
 def test_badges_are_readable():
