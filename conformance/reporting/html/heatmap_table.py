@@ -163,7 +163,7 @@ def how_far(result: CellResult) -> str:
     share = abs(result.value / bound - 1) if bound else 0
     if not share:
         return ""
-    return f"{result.value / bound:.3g} times" if share >= 1 else f"{share:.0%} {'above' if above else 'below'}"
+    return f"{result.value / bound:.3g} times" if share >= 1 else f"{100 * share:.0f} % {'above' if above else 'below'}"
 
 
 #: side of a cell in a small heatmap, and gap between bandwidths, in units of the drawing

@@ -78,7 +78,7 @@ def _count(predictions: Sequence[split_rates.Prediction], filter_: split_rates.F
     passed = sum(c.passed for c in counts.values())
     unknown = sum(c.unknown for c in counts.values())
     known = len(predictions) - unknown
-    share = f"{passed / known:.1%}" if known else "not known"
+    share = f"{100 * passed / known:.1f} %" if known else "not known"
     return filter_.title, tuple(counts[c].passed for c in split_paths.PathClass), passed, share, unknown
 
 

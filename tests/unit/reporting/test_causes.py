@@ -51,8 +51,8 @@ def far(values):
 def test_how_far_outside_is_of_the_bound_that_is_crossed():
     _, permitted = far([0.35] * 5)
     assert far([permitted.low] * 5)[0] == far([permitted.high] * 5)[0] == ""
-    assert far([permitted.low * 0.75] * 5)[0] == "25% below"
-    assert far([permitted.high * 1.1] * 5)[0] == "10% above"
+    assert far([permitted.low * 0.75] * 5)[0] == "25 % below"
+    assert far([permitted.high * 1.1] * 5)[0] == "10 % above"
     assert far([permitted.high * 2.2] * 5)[0] == "2.2 times"
 
 
