@@ -79,7 +79,7 @@ def of_cell(series: Series, cell: Cell, source: Source) -> CellDetail:
     try:
         facts = tuple(_facts(full["median"])) if full else ()
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
-        where, why = source.where(full["median"]), str(error)
+        where, why = source.where(full["median"]), f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise UserError(f"{where}: /evidence: not in the format of result lines: {why}") from None
     styles = {measurement.trial.seed: style for style, measurement in named.items()}
     command, why_not = rerun.cell(utilization.measurements)

@@ -126,7 +126,9 @@ def test_evidence_that_a_page_cannot_show_is_named_and_leaves_no_half_of_a_site(
     for line in lines:
         line["evidence"]["calibration"] = [{"rate_mbps": 10**400, "loss_sent": 1, "loss_lost": 0, "delays_ms": []}]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    with pytest.raises(UserError, match=r"results\.jsonl:\d+: /evidence: not in the format of result lines: Overflow"):
+    with pytest.raises(
+        UserError, match=r"results\.jsonl:\d+: /evidence: not in the format of result lines: int too large"
+    ):
         site.write(Source([path]), tmp_path / "site")
     for line in lines:
         line["evidence"]["calibration"] = [{"rate_mbps": 10}]
