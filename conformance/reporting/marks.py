@@ -21,7 +21,7 @@ LOOKS = {
     Status.UNSUPPORTED: Look("-", "dim", "#57606a"),
     Status.COMPATIBLE: Look("≈", "", "#00664a"),
     Status.CONFORMS: Look("", "", "#00664a"),
-    Status.NOT_JUDGED: Look("", "dim", "#57606a"),
+    Status.NOT_JUDGED: Look("·", "dim", "#57606a"),
 }
-#: {status: its mark where there is more room, and every status has one}
-SYMBOLS = {status: look.mark for status, look in LOOKS.items()} | {Status.CONFORMS: "✓", Status.NOT_JUDGED: "·"}
+#: {status: its mark where there is more room, and that which conforms has one, too}
+SYMBOLS = {status: look.mark for status, look in LOOKS.items()} | {Status.CONFORMS: "✓"}
