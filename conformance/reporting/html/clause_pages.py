@@ -78,6 +78,11 @@ class Part:
         return next((status for status in _DECIDED if count[status]), next(iter(count)))
 
     @property
+    def decided(self) -> list[Status]:
+        """The verdicts that say what a stack does."""
+        return [Status(row.status) for row in self.rows if row.status in _DECIDED]
+
+    @property
     def words(self) -> str:
         """How many of the decided verdicts are violations, or conform: "violates 8/52"."""
         count, worst = self.count, self.worst

@@ -5,6 +5,7 @@ its bandwidths with all of its cells: 1,500 pages of one cell each would be as l
 """
 
 import collections
+import dataclasses
 import functools
 import pathlib
 import types
@@ -16,10 +17,10 @@ import markupsafe
 from conformance import __version__
 from conformance.catalogue import clauses
 from conformance.model.groups import grouped
-from conformance.model.judging.verdict import Status
+from conformance.model.judging.verdict import Status, worst
 from conformance.model.metrics.table import METRICS
 from conformance.model.networks.place import Cell, Point, exact
-from conformance.model.trials.trial import CLIENT, Scheme
+from conformance.model.trials.trial import CLIENT, Scheme, is_in_kernel
 from conformance.reporting import heatmaps, marks, naming, recorded, rerun
 from conformance.reporting.heatmaps import CellResult, Series
 from conformance.reporting.html import (
@@ -91,6 +92,9 @@ class _Site:
             "algorithms": self._algorithms,
             "main_algorithms": main,
             "judged": [s for s in series if s.verdict is not Status.NOT_JUDGED],
+            "tally": self._tally(references=False),
+            "references": self._tally(references=True),
+            "violated_by": lambda scheme: len(self._violated(scheme).rows),
             "clauses": self._clauses,
             "documents": self._documents,
             "document_page": clause_pages.of_document,
@@ -137,6 +141,27 @@ class _Site:
         if (first := clauses.first_for(scheme.algorithm)) is None:
             return clause_pages.Part(rows=())
         return self._clauses.of(stack=scheme.stack, algorithm=scheme.algorithm, specification=first)
+
+    def _violated(self, scheme: Scheme) -> clause_pages.Part:
+        """Return the clauses on record that a scheme violates."""
+        return self._clauses.of(stack=scheme.stack, algorithm=scheme.algorithm, status=Status.VIOLATES)
+
+    def _tally(self, *, references: bool) -> "_Tally":
+        """Count the series that zones judge, either those of Linux's own TCP or all others.
+
+        As in docs/matrix.md, a clause counts as zones do if its document judges the algorithm before zones do.
+        """
+        counted = [
+            s for s in self._series if s.verdict is not Status.NOT_JUDGED and is_in_kernel(s.scheme.stack) is references
+        ]
+        worst_of = {id(s): worst([s.verdict, *self._first_for(s.scheme).decided]) for s in counted}
+        passing = [s for s in counted if worst_of[id(s)].passes]
+        return _Tally(
+            all=len(counted),
+            passing=len(passing),
+            breaking=sum(bool(self._violated(s.scheme).rows) for s in passing),
+            violating=sum(status.against for status in worst_of.values()),
+        )
 
     def _causes(self, series: Series) -> list[defect_pages.CauseLine]:
         first = self._first_for(series.scheme)
@@ -261,6 +286,16 @@ class _Site:
     def _compare(self, algorithm: str, series: Sequence[Series]) -> bytes:
         sections = [(section, _figures(section)) for section in compare.sections(series)]
         return self._render("compare.html", algorithm=algorithm, sections=sections, href=_href)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Tally:
+    """How many series violate, how many surely do not, and how many of these violate a clause (`breaking`)."""
+
+    all: int
+    passing: int
+    breaking: int
+    violating: int
 
 
 def _shown(value: object) -> object:

@@ -108,6 +108,23 @@ def test_a_front_page_groups_by_algorithm_and_counts(built):
     assert "No zone judges this algorithm." in text  # for prague and newalgo
 
 
+def test_a_count_of_those_without_violations_takes_in_clauses_and_counts_linux_apart(tmp_path):
+    lines = [
+        *measurements([0.42] * 8),
+        *measurements([0.42] * 8, stack="other"),
+        *measurements([0.42] * 8, stack="quinn"),
+    ]
+    folder = site.write(Source([stored(tmp_path / "results.jsonl", lines)]), tmp_path / "site").parent
+    text = (folder / "index.html").read_text()
+    assert (
+        "Zones judge 2 implementations: 2 without a violation or doubt, of which 1 violates a clause on record" in text
+    )
+    assert "counted apart: of 1, 1 without a violation or doubt, of which 1 violates a clause on record" in text
+    of = {stack: next(folder.glob(f"cubic-{stack}-????????.html")).read_text() for stack in ("linux-tcp", "other")}
+    assert "Zones find nothing against it" in of["linux-tcp"] and "clauses</a> of RFCs" in of["linux-tcp"]
+    assert "Nothing was found against it" in of["other"]
+
+
 def test_a_pill_says_what_it_counts_and_the_algorithms_people_look_for_come_first(built):
     text = (built / "index.html").read_text()
     table = text[text.index('<table class="overview">') :].partition("</table>")[0]
