@@ -42,6 +42,21 @@ class DefectPage:
         return self.defect.title + mended
 
     @property
+    def permitted_by(self) -> str:
+        """What permits: a clause is read from the document, but a zone is measured."""
+        if self.defect.shows.zone:
+            return "Permitted by our zone (its reference, plus margin)"
+        return "Permitted by our clause (our reading of the document)"
+
+    @property
+    def source(self) -> str:
+        """The document that says otherwise, and its section."""
+        document, _, section = (self.defect.source or "").partition(", ")
+        if not section[:1].isdigit():
+            return self.defect.source or ""
+        return f"{document}, section{'s' if ' and ' in section else ''} {section}"
+
+    @property
     def letter(self) -> str:
         """A text for the stack's maintainers, in Markdown."""
         d = self.defect
@@ -49,7 +64,8 @@ class DefectPage:
         parts = (
             f"# {d.title}",
             f"We measure congestion control in emulated networks, and found this in {self.scheme}.",
-            f"**What we measured.** {self.where}: {self.measured}. Permitted: {self.permitted} ({d.source}).",
+            f"**What we measured.** {self.where}: {self.measured}. {self.permitted_by}: {self.permitted}; "
+            f"contradicts {self.source}.",
             f"**What packets show.** {d.packets}",
             f"**Why.** `{d.where}`: {d.cause}",
             f"**What would mend it.** {d.mend}",
