@@ -232,7 +232,8 @@ class _Site:
         )
         others = collections.Counter(row.status for row in self._points if row.status not in verdicts)
         drawn = list(points_page.drawn(rows or self._points, self._source))
-        return self._render("shared.html", told=rows, others=others, drawn=drawn)
+        only_kernel = all(is_in_kernel(row.scheme.stack) for row in rows)
+        return self._render("shared.html", told=rows, others=others, drawn=drawn, only_kernel=only_kernel)
 
     def _clause_pages(self) -> Iterator[tuple[str, bytes]]:
         if not self._clauses.rows:

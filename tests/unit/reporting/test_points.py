@@ -100,8 +100,10 @@ def test_the_page_has_the_rows_with_a_verdict_and_counts_the_others(tmp_path):
     kept = helpers.stored(tmp_path / "results.jsonl", measured)
     page = (site.write(Source([kept]), tmp_path / "site").parent / "shared.html").read_text()
     assert "cubic/linux-tcp/" in page and "cubic/few/" not in page
-    assert "1 of 1 verdicts is a violation" in page and "5 of 6 rows have no verdict and are not shown" in page
+    assert "1 of 1 verdicts is a violation" in page and "5 of 6 rows have no verdict" in page
     assert "1 inconclusive" in page and "4 not judged" in page
     # The trial nearest to the median is drawn, with a line for each of its two flows.
     assert page.count("<polyline") == 2 and "Goodput of test, 2 flows, Mbit/s" in page
+    assert "solid: the first flow; dotted: the others" in page
+    assert "The verdict is on linux-tcp, Linux" in page
     assert "conformance trace cubic flows=2 --seed 1 --stack linux-tcp" in page
