@@ -68,7 +68,10 @@ def panels(traces: dict[str, Trace], end: float, bandwidth_mbps: float) -> tuple
 
 
 def of_flows(flows: Sequence[Mapping[str, object]]) -> tuple[tuple[TracePanel, ...], float]:
-    """Return a TracePanel for each group of a trial's flows, its first flow in front, and the end of the axis in s."""
+    """Return a TracePanel for each group of a trial's flows, its first flow in front, and the end of the axis in s.
+
+    All groups have one scale, as they stand side by side.
+    """
     series = [(str(flow["group"]), _numbers(flow["goodput_series_mbps"])) for flow in flows]
     end = float(max((len(values) for _, values in series), default=0))
     groups: dict[str, list[_Drawn]] = {}
@@ -79,7 +82,14 @@ def of_flows(flows: Sequence[Mapping[str, object]]) -> tuple[tuple[TracePanel, .
             times = [at + 0.5 for at in range(len(values))]
             of_group.append((style, times, values, f"flow {len(of_group)}"))
     titles = {group: f"Goodput of {group}, {len(of)} flow{'s' if len(of) > 1 else ''}" for group, of in groups.items()}
-    return tuple(_panel(titles[group], "Mbit/s", of[::-1], end) for group, of in groups.items()), end
+    top = max((_top(of) for of in groups.values()), default=1)
+    return tuple(
+        _panel(
+            titles[group], "Mbit/s", of[::-1], end, "solid: the first flow; dotted: the others" if len(of) > 1 else "",
+            top,
+        )
+        for group, of in groups.items()
+    ), end  # fmt: skip
 
 
 class _Columns:
@@ -163,8 +173,16 @@ def _losses(columns: Mapping[str, _Columns], end: float) -> TracePanel:
     return _panel("Losses so far", "packets", drawn, end, "dashed: dropped by the queue")
 
 
-def _panel(title: str, unit: str, drawn: Sequence[_Drawn], end: float, hint: str = "") -> TracePanel:
-    top = max((v for _, _, values, _ in drawn for v in values or () if v is not None), default=0) or 1
+def _top(drawn: Sequence[_Drawn]) -> float:
+    """Return the largest value that is drawn, where a scale ends."""
+    return max((v for _, _, values, _ in drawn for v in values or () if v is not None), default=0) or 1
+
+
+def _panel(
+    title: str, unit: str, drawn: Sequence[_Drawn], end: float, hint: str = "", top: float | None = None
+) -> TracePanel:
+    """Return the panel of lines, the front one last; `top`: where the scale ends, by default at the largest value."""
+    top = top or _top(drawn)
     lines = tuple(
         Line(style=style, label=label, pieces=tuple(_pieces(t, values, end, top)))
         for style, t, values, label in drawn

@@ -77,3 +77,10 @@ def test_a_slow_transfer_is_not_drawn_on_the_scale_of_a_fast_link():
     slow = goodput(0.05)
     assert [line.style for line in slow.lines] == ["median"]
     assert (slow.top, slow.hint) == ("0.5", "the link's rate is 10 Mbit/s")
+
+
+def test_groups_of_flows_that_stand_side_by_side_have_one_scale():
+    flows = [{"group": group, "goodput_series_mbps": [rate, rate]} for group, rate in (("test", 2.0), ("rival", 8.0))]
+    (first, second), end = traces.of_flows(flows)
+    assert (first.top, second.top, end) == ("8", "8", 2.0)
+    assert first.lines[0].pieces == ("250,75 750,75",)
