@@ -134,6 +134,14 @@ class LikelyFaults:
         alike = f", or {', '.join(others)}" if others else ""
         return f"{self.chapter}: {first}{alike}"
 
+    @property
+    def words(self) -> str:
+        """The chapter, and for each deviation which stack has or had it and what it does, as far as that is said."""
+        about = clauses.deviations()
+        return f"{self.chapter}, " + ", or ".join(
+            f"as {about[name].rpartition(': ')[0]} ({name})" for name in self.names
+        )
+
     def __str__(self) -> str:
         return f"{self.short}, as {clauses.deviations()[self.names[0]]} ({', '.join(self.clauses)})"
 

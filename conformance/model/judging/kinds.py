@@ -260,7 +260,7 @@ class Evenness(KindRule):
             return self._verdict(status, reason, permitted, n=n, value=unevenness, what="unevenness", **rest)
 
         if p <= 1 - CONFIDENCE:
-            uneven = f"uneven: {self.cells_in_words(trials)}"
+            uneven = f"uneven (measured / reference): {self.cells_in_words(trials)}"
             judged = verdicts.by_chance(verdict(Status.VIOLATES, uneven, p=p), family)
             # Further trials move the root of the spread along one direction only.
             moved = _MUCH * math.sqrt(_OF_MEDIAN * ours / degrees)

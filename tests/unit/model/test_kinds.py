@@ -69,7 +69,9 @@ def test_opposite_deviations_do_not_cancel():
     found = judged(opposite)
     assert found["up-to-2pct"].verdict.status is not Status.VIOLATES
     uneven = found["up-to-2pct-even"]
-    assert uneven.verdict.status is Status.VIOLATES and uneven.verdict.reason.startswith("uneven: ")
+    assert uneven.verdict.status is Status.VIOLATES and uneven.verdict.reason.startswith(
+        "uneven (measured / reference): "
+    )
     assert uneven.at in CELLS[LOSSY] and uneven.values
 
 

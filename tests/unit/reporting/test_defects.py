@@ -48,10 +48,18 @@ def test_a_violation_has_the_cause_that_was_read_or_the_likeliest_by_clauses_or_
         [], types.SimpleNamespace(stack="picoquic", algorithm="bbrv3"), violates=True
     )  # fmt: skip
     assert by_clauses.label == "Likeliest by clauses" and by_clauses.line.startswith("the draft's 5.")
+    assert ", as " in by_clauses.line and "http" not in by_clauses.line
     assert by_clauses.href == clause_pages.of_stack("picoquic")
     (noq,) = (defect for defect in DEFECTS if defect.stack == "noq")
     read = defect_pages.DefectPage(defect=noq, scheme="", where="", measured="", permitted="")
     assert labels([read], "noq", "bbrv3") == ["Likeliest cause"]
+
+
+def test_a_letter_does_not_say_that_a_document_permits_what_a_zone_permits():
+    (reno,) = (defect for defect in DEFECTS if defect.id == "DQUIC-RENO-LOSS")
+    page = defect_pages.DefectPage(defect=reno, scheme="s", where="there", measured="0.9", permitted="0.1 to 0.2")
+    permitted = "Permitted by our zone (its reference, plus margin): 0.1 to 0.2"
+    assert f"{permitted}; contradicts RFC 9002, sections 7.3.2 and 7.6." in page.letter
 
 
 def test_a_bare_cause_has_a_line_and_no_page():
