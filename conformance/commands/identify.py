@@ -11,8 +11,8 @@ from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus, of_outcomes, worst
 from conformance.engine import benches, runs
 from conformance.engine.benches import Choice, Means
-from conformance.model.diagnosis import ranking
-from conformance.model.diagnosis.feature_table import Feature, label_of
+from conformance.model.diagnosis import feature_table, ranking
+from conformance.model.diagnosis.feature_table import Feature
 from conformance.model.diagnosis.ranking import Reading
 from conformance.model.errors import UserError
 from conformance.model.judging.zone import Zone
@@ -22,6 +22,7 @@ from conformance.model.studies import identify as identify_model
 from conformance.model.studies.identify import IdentifyScore, Miss
 from conformance.model.studies.identify_rates import IdentificationRates, rates
 from conformance.model.trials.trial import Measurement, Outcome, Scheme
+from conformance.support.console import count
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,13 +128,20 @@ def of_flow(
 ) -> Identified:  # fmt: skip
     """Trace a flow at a point of a scenario, and each Linux algorithm in its place; score by features.
 
-    Raises UserError. `flow`: GROUP/N, None for the first flow of the judged group.
+    Raises UserError, also if traces at this point cannot show enough features to name an algorithm. `flow`: GROUP/N,
+    None for the first flow of the judged group.
     """
     where, of = tracing.at_point(profile, point, flow)
-    (setting,) = where.values()
+    ((cell, setting),) = where.items()
     bench, usual = benches.find(choice), benches.find(Choice())
     common.require_offered(bench, cca)
     known = {zone.algorithm for zone in zones()}
+    most = max(len(feature_table.readable(cell, name)) for name in known)
+    if most < identify_model.LEAST_FEATURES:
+        raise UserError(
+            f"{setting.id}: with this much random loss, a trace shows at most {count(most, 'feature')}, and naming an"
+            f" algorithm takes {identify_model.LEAST_FEATURES}", "choose a point without random loss",
+        )  # fmt: skip
     roles = {"": (bench, cca)} | {name: (usual, name) for name in sorted(known) if not tracing.why_not(usual, name)}
     plan = dict.fromkeys(where, runs.seeds(trials, first_seed))
     with means.notes.bar("tracing", total=trials * len(roles), unit="traces") as bar:
@@ -147,18 +155,19 @@ def of_flow(
         outcome = Outcome.UNSUPPORTED if stack.unsupported else Outcome.ERROR
         return dataclasses.replace(identified, trouble=common.Trouble(outcome=outcome, message=why_not))
     ours = ranking.readings(stack.flows)
-    scores = [_alike(name, setting, ours, reference) for name, reference in traced.items() if reference.flows]
+    scores = [_alike(name, cell, setting, ours, reference) for name, reference in traced.items() if reference.flows]
     scores.sort(key=lambda score: (-score.share, score.algorithm != cca, score.algorithm))
     conclusion = identify_model.conclusion(scores) if scores else None
     return dataclasses.replace(identified, scores=tuple(scores), conclusion=conclusion)
 
 
 def _alike(
-    algorithm: str, setting: Setting, ours: Mapping[Feature, Reading], reference: tracing.Traced
+    algorithm: str, cell: str, setting: Setting, ours: Mapping[Feature, Reading], reference: tracing.Traced
 ) -> IdentifyScore:
-    """Return how many features of a flow are those of a reference in its place."""
+    """Return how many features of a flow are those of a reference in its place, of all that the cell may show."""
     theirs = ranking.readings(reference.flows)
-    both = [feature for feature in theirs if feature in ours and label_of(feature, algorithm)]
+    readable = feature_table.readable(cell, algorithm)
+    both = [feature for feature in readable if feature in ours and feature in theirs]
     misses = tuple(
         Miss(
             zone_id=reference.name, metric=feature.id, cell=setting.point, value=ours[feature].value,
@@ -167,7 +176,7 @@ def _alike(
         for feature in both
         if ranking.difference(feature, ours[feature], theirs[feature]) >= 1
     )  # fmt: skip
-    return IdentifyScore(algorithm=algorithm, features=len(both), visible=len(both), misses=misses)
+    return IdentifyScore(algorithm=algorithm, features=len(readable), visible=len(both), misses=misses)
 
 
 def _exported(measurement: Measurement) -> str | None:

@@ -76,6 +76,16 @@ def label_of(feature: Feature, algorithm: str) -> str | None:
     return feature.label[is_bbr(algorithm)]
 
 
+def readable(cell: str, algorithm: str) -> list[Feature]:
+    """Return the features of an algorithm that traces of one cell alone can show: not what divides by another cell's.
+
+    They divide by what isolated losses leave.
+    """
+    has_kept = any(feature.name == "kept" and feature.cell == cell for feature in FEATURES)
+    mine = (feature for feature in FEATURES if feature.cell == cell and label_of(feature, algorithm))
+    return [feature for feature in mine if has_kept or not feature.of_kept]
+
+
 def is_bbr(algorithm: str) -> bool:
     """Return whether an algorithm is a version of BBR: a model of the path, not losses, decides what it sends."""
     return algorithm.startswith("bbr")

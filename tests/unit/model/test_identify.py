@@ -138,3 +138,31 @@ def test_a_lead_of_just_enough_is_enough_whatever_its_fractions_add_up_to():
 
     assert identify.conclusion([score("cubic", 1), score("reno", 4)]) == "cubic"
     assert identify.conclusion([score("cubic", 1), score("reno", 3)]) is None
+
+
+@pytest.mark.parametrize(
+    ("features", "misses", "name"),
+    [
+        (1, (0, 1), None),
+        (7, (0, 7), None),
+        (8, (0, 8), "cubic"),
+        (12, (0, 2), "cubic"),
+        (12, (1, 2), None),
+        (8, (0, 1), None),
+    ],
+)
+def test_few_features_or_a_lead_of_fewer_than_two_name_nobody(features, misses, name):
+    miss = identify.Miss(zone_id="cubic/heatmap", metric="utilization", cell=CELLS[0], value=0.0, low=0.4, high=0.6)
+    scores = [
+        identify.IdentifyScore(algorithm=algorithm, visible=features, features=features, misses=(miss,) * count)
+        for algorithm, count in zip(("cubic", "reno"), misses, strict=True)
+    ]
+    assert identify.conclusion(scores) == name
+
+
+def test_a_lead_of_fifteen_points_that_is_less_than_two_features_names_nobody():
+    miss = identify.Miss(zone_id="cubic/heatmap", metric="utilization", cell=CELLS[0], value=0.0, low=0.4, high=0.6)
+    best = identify.IdentifyScore(algorithm="cubic", visible=10, features=10, misses=())
+    other = identify.IdentifyScore(algorithm="reno", visible=6, features=10, misses=(miss,))
+    assert best.share - other.share > identify.LEAD
+    assert identify.conclusion([best, other]) is None
