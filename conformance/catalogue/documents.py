@@ -132,6 +132,29 @@ def metric_of(kind: str) -> str:
     return _first_of(kind).metric
 
 
+def _by_name() -> dict[str, tuple[str, str]]:
+    """Return {name of files, without .json: (metric, profile or scenario)} of all zones that judge cells or points."""
+    grids = {stem(kind, under): (metric_of(kind), under) for kind in KINDS for under in PROFILES.values()}
+    further = {kind: _first_of(kind) for kind in all_kinds() if kind not in KINDS}
+    return grids | {kind: (first.metric, first.profile) for kind, first in further.items()}
+
+
+def refuse_name(name: str, metric: str, profile: str) -> None:
+    """Raise UserError if zones in files of this name have another metric or profile: zones are found by these names.
+
+    `name`: without .json.
+    """
+    by_name = _by_name()
+    wanted_metric, wanted_profile = by_name.get(name, (metric, profile))
+    fitting = [f"{other}.json" for other, of in by_name.items() if of == (metric, profile)]
+    mend = f"call the file {' or '.join(fitting) or 'otherwise'}"
+    if metric != wanted_metric:
+        raise UserError(f"/metric: {metric!r}, but zones called {name} are about {wanted_metric}", mend)
+    if profile != wanted_profile:
+        where = "profile" if profile in profile_names() else "scenario"
+        raise UserError(f"/{where}: {profile!r}, but zones called {name} are under {wanted_profile}", mend)
+
+
 def markers() -> dict[str, str]:
     """Return {marker of `pytest -m` for kinds of zones: what these are about}."""
     titles_of = grouped((marker(kind), METRICS[metric_of(kind)].title) for kind in all_kinds())

@@ -64,7 +64,9 @@ def check(path: pathlib.Path | str) -> Zone:
             raise UserError(f"{path}: /references/{reference}/scheme: {about['scheme']!r} is not {zone.algorithm}")
     if path.stem != name:
         raise UserError(f"{path}: /id: {zone.id!r} does not match the file's name", f"call the file {name}.json")
-    _check_kind(zone, path)
+    _setting(zone, path, next(iter(zone.intervals)))  # refuses a profile that is not known
+    with located(path):
+        documents.refuse_name(path.stem, zone.metric, zone.profile)
     _check_grid(zone, path)
     _check_rule(zone, path, derive.margin_rule(zone.metric, zone.id))
     if zone.transport != kept_margins.load().factor_figures(zone.id):
@@ -93,15 +95,6 @@ def _check_point(zone: Zone, pointer: str, place: Point, setting: Setting) -> No
     if setting.profile_digest != zone.digest_at(place):
         now = f"scenario {zone.profile} now has digest {setting.profile_digest} at this point"
         raise UserError(f"{pointer}/digest: {now}", "measure the reference in it and derive the zone again")
-
-
-def _check_kind(zone: Zone, path: pathlib.Path) -> None:
-    """Refuse a zone of another metric than its file's name says, because zones are found by these names."""
-    for profile in documents.PROFILES.values():
-        for kind in documents.all_kinds():
-            metric = documents.metric_of(kind)
-            if path.stem == documents.stem(kind, profile) and zone.metric != metric:
-                raise UserError(f"{path}: /metric: {zone.metric!r}, but zones called {path.stem} are about {metric}")
 
 
 def _check_rule(zone: Zone, path: pathlib.Path, rule: Mapping[str, Any]) -> None:

@@ -140,9 +140,12 @@ def zones_derive(
     A stack violates a zone only if it is outside of everything that the zone rests on: the reference, other
     implementations given by --beside, and documents.
     """
-    from conformance.catalogue import derive
+    from conformance.catalogue import derive, documents
+    from conformance.model.errors import located
     from conformance.results import store
 
+    with located(f"--out {target}"):
+        documents.refuse_name(target.stem, metric, profile)
     further = [store.read(path) for path in beside]
     document = derive.derive(store.read(results), algorithm, version_text, metric, profile, target.stem, beside=further)
     zone = derive.write(document, target)

@@ -91,6 +91,11 @@ def test_a_cell_with_a_margin_above_30_percent_is_not_counted(tmp_path):
         (with_cell(basis={"values": [0.171] * 61}), "/cells/8/bases/0: 61 trials, but its reference has 60 per cell"),
         (changed(smoke=[], cells=DOCUMENT["cells"][:1]), "/cells: cell 10mbps-1ms-1pct of the grid is missing"),
         (changed(metric="lost_pct"), "/metric: 'lost_pct', but zones called heatmap-packets are about utilization"),
+        (
+            changed(profile="atc25"),
+            "/profile: 'atc25', but zones called heatmap-packets are under packets; call the file heatmap.json",
+        ),
+        (changed(profile="startup"), "/profile: 'startup', but .* under packets; call the file otherwise"),
         (changed(profile="atc26"), "/profile: scenario 'atc26' is not known"),
         (changed(smoke=["x"]), "/smoke/0: cell 'x' is not of the form"),
         (with_cell(low=float("nan")), "/cells/8/low: nan is not between -1e"),

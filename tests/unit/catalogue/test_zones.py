@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 
 import click.testing
 import pytest
@@ -176,6 +177,22 @@ def test_derive_says_when_cells_have_few_trials(derived):
 
 def test_derive_raises_the_version_where_it_permits_other_values(derived):
     assert [derived([value] * 20)[1]["version"] for value in (0.5, 0.5, 0.6, 0.6, 0.5)] == [1, 1, 2, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("heatmap", ("--profile", "packets"), "/profile: 'packets', .* are under atc25; call the file heatmap-packets"),
+        ("startup", ("--metric", "transfer_rtts"), "/profile: 'atc25', .* startup are under startup; call the file"),
+        ("loss", (), "/metric: 'utilization', but zones called loss are about lost_pct; call the file heatmap.json"),
+    ],
+)
+def test_derive_refuses_a_name_of_zones_of_another_profile_or_metric(tmp_path, name, options, words):
+    target = tmp_path / f"{name}.json"
+    options = ["--version-text", "v", "--out", str(target), *options]
+    done = click.testing.CliRunner().invoke(cli.main, ["zones", "derive", "cubic", "none.jsonl", *options])
+    assert done.exit_code == 2 and re.search(f"--out .*{name}.json: {words}", " ".join(done.output.split()))
+    assert not target.exists()
 
 
 def test_a_grid_s_name_means_all_that_a_zone_has_there():
