@@ -110,7 +110,7 @@ def kernel_notes(
     for zone in zones:
         here = scheme_of(zone.algorithm)
         for source, about in zone.references.items():
-            digest, release = about["kernel_digest"], source.removeprefix("linux-")
+            digest, release = about["kernel_digest"], about.get("kernel_release", source.removeprefix("linux-"))
             if not here.kernel_digest or digest == here.kernel_digest:
                 continue
             by_digest = release == here.kernel_release  # one release may be built in many ways

@@ -29,7 +29,7 @@ from conformance.model.networks.place import Cell, Point
 from conformance.model.networks.scenario import Scenario
 from conformance.model.networks.setting import Setting
 from conformance.model.rounding import rounded_outward
-from conformance.model.trials.trial import Measurement, Outcome
+from conformance.model.trials.trial import Measurement, Outcome, Scheme
 from conformance.support import files, paths, schema
 
 #: Least and usual number of the reference's trials in a cell. With 30 of them, five trials of a stack can violate in a
@@ -86,7 +86,7 @@ def derive(
     by_reference = {source: values}
     for runs in beside:
         further, about = _beside(runs, algorithm, metric, profile, alone)
-        name = about["scheme"].partition("/")[2].replace("/", "-")
+        name = _name(next(m.scheme for m in runs if m.scheme.algorithm == algorithm and m.setting in further))
         if name in references:
             raise UserError(f"two of these results files are of {name}", "give one file for each implementation")
         references[name], by_reference[name] = about, further
@@ -183,8 +183,13 @@ def reference(
         "algorithm_version": version_text,
         "profile": first.setting.profile,
         "profile_digest": first.setting.profile_digest,
-        "references": {f"linux-{first.scheme.kernel_release}": about},
+        "references": {_name(first.scheme): about},
     }
+
+
+def _name(scheme: Scheme) -> str:
+    """Return the name of a scheme among a zone's references: linux-RELEASE, or STACK-VERSION of a stack of its own."""
+    return f"{'linux' if scheme.in_kernel else scheme.stack}-{scheme.version}"
 
 
 def _beside(
@@ -268,6 +273,7 @@ def one_run(
         "scheme": first.id,
         "stack_version": first.stack_version,
         "kernel_digest": first.kernel_digest,
+        **({} if first.in_kernel else {"kernel_release": first.kernel_release}),
         "trials": max(len(of_trials) for of_trials in values.values()),
         "what": what,
     }

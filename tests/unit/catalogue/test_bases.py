@@ -56,6 +56,18 @@ def test_the_zone_passes_its_own_check(zone_file):
     lint.check(zone_file)
 
 
+def test_a_reference_that_is_not_the_kernel_s_tcp_has_the_name_of_its_stack():
+    quinn = {"stack": "quinn", "stack_version": "quinn 0.11.12", "stack_digest": "9" * 16, "kernel_release": "7.2.11"}
+    for scheme, name in (
+        (quinn, "quinn-0.11.12"),
+        ({}, "linux-6.12.0"),
+        ({"stack": "linux-tcp-h2"}, "linux-6.12.0"),
+    ):
+        zone = derive.derive(run([0.5] * 20, **scheme), "reno", "Reno", profile="packets", name="mine", baseline=True)
+        assert list(zone["references"]) == [name]
+        assert {basis["reference"] for cell in zone["cells"] for basis in cell["bases"]} == {name}
+
+
 def test_two_results_of_one_implementation_are_one_line():
     with pytest.raises(UserError, match="two of these results files are of aioquic-99999999; give one file for each"):
         derive.derive(LINUX, "reno", "Reno", profile="packets", beside=[QUIC, QUIC])
