@@ -15,8 +15,7 @@ import functools
 import re
 from collections.abc import Iterable, Mapping
 
-from conformance.model.errors import UserError
-from conformance.model.networks.place import NUMBER, Cell, end_to_end
+from conformance.model.networks.place import NUMBER, Cell, end_to_end, parse_path
 
 
 def compose_on_grid(s1: Cell, s2: Cell) -> Cell | None:
@@ -95,27 +94,17 @@ class Path:
     def parse(cls, text: str) -> "Path":
         """Return the Path of two segments with `,` or `+` between them, such as 100ms-0pct-20mbps,1ms-4pct-20mbps.
 
-        Raises UserError for any other text.
+        The parts of a segment may be in any order. Raises UserError for any other text.
         """
-        parts = re.split(r"[,+]", text)
-        if len(parts) != 2:
-            raise UserError(
-                f"path {text!r} has {len(parts)} segments, not two", "write it as 100ms-0pct-20mbps,1ms-4pct-20mbps"
-            )
-        first, second = (_segment(part.strip()) for part in parts)
-        return cls(first, second)
+        return cls(*parse_path("+".join(map(_in_order, re.split(r"[,+]", text)))))
 
 
-def _segment(text: str) -> Cell:
-    """Return a Cell from its three parts, in any order: the units say which is which."""
-    parts = re.findall(rf"(?:^|-)({NUMBER})(mbps|ms|pct)(?=-|$)", text)
-    numbers = {unit: number for number, unit in parts}
-    try:
-        if len(parts) != 3 or "-".join(f"{number}{unit}" for number, unit in parts) != text:
-            raise ValueError
-        return Cell(float(numbers["mbps"]), float(numbers["ms"]), float(numbers["pct"]))
-    except (KeyError, ValueError):
-        raise UserError(f"segment {text!r} is not of the form 20mbps-100ms-0pct") from None
+def _in_order(segment: str) -> str:
+    """Return a segment's text with its three parts as in a cell's id: the units say which is which."""
+    parts = re.findall(rf"(?:^|-)({NUMBER}(mbps|ms|pct))(?=-|$)", segment.strip())
+    texts = {unit: part for part, unit in parts}
+    whole = len(texts) == len(parts) == 3 and "-".join(part for part, _ in parts) == segment.strip()
+    return "-".join(texts[unit] for unit in ("mbps", "ms", "pct")) if whole else segment
 
 
 def paths(cells: Iterable[Cell]) -> tuple[Path, ...]:

@@ -156,8 +156,8 @@ def test_our_model_says_of_the_published_cells_what_was_published():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--path", "1ms-4pct-20mbps"], "has 1 segments, not two"),
-        (["--path", "1ms,2ms"], "segment '1ms' is not of the form"),
+        (["--path", "1ms-4pct-20mbps"], "path '20mbps-1ms-4pct' is not of the form"),
+        (["--path", "1ms,2ms"], "cell '1ms' is not of the form"),
         (["--grid", "15mbps"], "grid '15mbps' is not known"),
         (["--grid", "10mbps-20ms-0pct"], "has no path of two segments"),
         (["--out", "bars.pdf"], "use a name that ends in .svg or .png"),
