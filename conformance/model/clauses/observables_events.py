@@ -197,21 +197,25 @@ def _late_in_outage(view: View) -> Samples:
 @ROWS.add("recovered", "share of the link's rate from two seconds after the event on", "", 2)
 def _recovered(view: View) -> Samples:
     """Return the share of the link's rate that arrived in up to three seconds, from two seconds after the event on."""
-    start_s = view.event.end_s + 2
-    return _share_arrived(view, start_s, start_s + 3, "the transfer was over too soon after the event")
+    event = view.event
+    start_s = event.end_s + 2
+    end_s = view.over_s - 0.2
+    if end_s - start_s < 0.5:
+        raise Invisible("the transfer was over too soon after the event")
+    end_s = min(end_s, start_s + 3)
+    inside = (view.out_s >= start_s) & (view.out_s < end_s)
+    return shown(
+        [(float(view.packets.bytes[inside].sum() / view.bytes_per_s / (end_s - start_s)), start_s)], "nothing arrived"
+    )
 
 
 @ROWS.add("during", "share of the link's rate while the event lasts", "", 2)
 def _during(view: View) -> Samples:
     """Return the share of the link's rate that arrived while the event lasted, without its first second."""
-    return _share_arrived(view, view.event.begin_s + 1, view.event.end_s, "the event was over too soon")
-
-
-def _share_arrived(view: View, start_s: float, end_s: float, too_short: str) -> Samples:
-    """Return the share of the link's rate that arrived from `start_s` to `end_s`, or to the transfer's end."""
-    end_s = min(end_s, view.over_s - 0.2)
+    event = view.event
+    start_s, end_s = event.begin_s + 1, min(event.end_s, view.over_s - 0.2)
     if end_s - start_s < 0.5:
-        raise Invisible(too_short)
+        raise Invisible("the event was over too soon")
     inside = (view.out_s >= start_s) & (view.out_s < end_s)
     return shown(
         [(float(view.packets.bytes[inside].sum() / view.bytes_per_s / (end_s - start_s)), start_s)], "nothing arrived"
