@@ -126,7 +126,7 @@ def test_a_run_that_is_recorded_is_not_made_again(made_up, console, tmp_path):
     assert [run["first_seed"] for run in kept["cubic"]["runs"]] == [1001, 1021]
     assert kept["cubic"]["runs"][1] == {
         "first_seed": 1021, "trials": 10, "status": "violates",
-        "nearest": {"zone": "cubic/heatmap", "cell": "10mbps-20ms-1pct", "ratio": 0.0301, "margin_used": 1.0},
+        "nearest": {"zone": "cubic/heatmap", "cell": "10mbps-20ms-1pct", "ratio": 0.0301, "margin_used": 4.0},
         "why": ["cubic/heatmap 10mbps-20ms-1pct: 0.900, permitted 0.400..0.600"],
     }  # fmt: skip
     again = count(5, console, record=True, results="nowhere/r.jsonl")
