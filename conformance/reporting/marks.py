@@ -6,20 +6,23 @@ from conformance.model.judging.verdict import Status
 
 
 class Look(NamedTuple):
-    """`mark` stands beside a number. `style` is of rich. White text on `colour` has a contrast of at least 4.5 to 1."""
+    """`mark` stands beside a number, and `meaning` says what it means. `style` is of rich. White text on `colour` has a
+    contrast of at least 4.5 to 1.
+    """
 
     mark: str
     style: str
     colour: str
+    meaning: str = ""
 
 
 LOOKS = {
-    Status.VIOLATES: Look("✗", "bold red", "#b33a00"),
-    Status.FAILS: Look("☠", "bold red", "#b33a00"),
-    Status.ERROR: Look("!", "bold magenta", "#8a2a6b"),
-    Status.INCONCLUSIVE: Look("?", "yellow", "#7a5200"),
-    Status.UNSUPPORTED: Look("-", "dim", "#57606a"),
-    Status.COMPATIBLE: Look("≈", "", "#00664a"),
+    Status.VIOLATES: Look("✗", "bold red", "#b33a00", "the median is outside the zone"),
+    Status.FAILS: Look("☠", "bold red", "#b33a00", "the stack does not get through"),
+    Status.ERROR: Look("!", "bold magenta", "#8a2a6b", "the emulator failed, and nothing is known of the stack"),
+    Status.INCONCLUSIVE: Look("?", "yellow", "#7a5200", "more trials would be needed"),
+    Status.UNSUPPORTED: Look("-", "dim", "#57606a", "the stack does not offer this"),
+    Status.COMPATIBLE: Look("≈", "", "#00664a", "the median is inside, but trials spread too widely to say more"),
     Status.CONFORMS: Look("", "", "#00664a"),
     Status.NOT_JUDGED: Look("·", "dim", "#57606a"),
 }

@@ -22,15 +22,6 @@ if TYPE_CHECKING:  # for annotations only: a renderer may name a command's resul
 _MOST_NAMED = 4
 #: most schemes whose heatmaps are drawn; of more, each has a line
 _MOST_DRAWN = 5
-#: what the marks beside numbers mean
-_MEANINGS = {
-    Status.VIOLATES: "violates: the median is outside the zone",
-    Status.FAILS: "fails: the stack does not get through",
-    Status.ERROR: "error: the emulator failed, and nothing is known of the stack",
-    Status.INCONCLUSIVE: "inconclusive: more trials would be needed",
-    Status.UNSUPPORTED: "unsupported: the stack does not offer this",
-    Status.COMPATIBLE: "compatible: the median is inside, but trials spread too widely to say more",
-}
 
 
 def show(all_series: Sequence[heatmaps.Series], console: rich.console.Console) -> None:
@@ -42,7 +33,8 @@ def show(all_series: Sequence[heatmaps.Series], console: rich.console.Console) -
         return
     _draw(all_series, names, console)
     marked = {r.status for series in all_series for r in series.utilization.results.values() if r.verdict}
-    if meanings := [f"{LOOKS[status].mark} {words}" for status, words in _MEANINGS.items() if status in marked]:
+    meanings = [f"{of.mark} {status}: {of.meaning}" for status, of in LOOKS.items() if status in marked and of.meaning]
+    if meanings:
         console.print("; ".join(meanings), soft_wrap=True, markup=False)
 
 

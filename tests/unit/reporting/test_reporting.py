@@ -133,7 +133,7 @@ def test_evidence_that_a_page_cannot_show_is_named_and_leaves_no_half_of_a_site(
     for line in lines:
         line["evidence"]["calibration"] = [{"rate_mbps": 10}]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    with pytest.raises(UserError, match=r"results\.jsonl:\d+: /evidence: not in the format of result lines: KeyError"):
+    with pytest.raises(UserError, match=r"results\.jsonl:\d+: /evidence: not in the format .*: 'loss_sent' is missing"):
         site.write(Source([path]), tmp_path / "site")
     assert not [p for p in (tmp_path / "site").rglob("*") if p.is_file()]
 
