@@ -107,12 +107,12 @@ def _table(heatmap: heatmaps.Heatmap, bandwidth: float) -> rich.table.Table:
 def _text(metric: str, result: heatmaps.CellResult | None) -> str | rich.text.Text:
     if result is None:
         return ""
-    mark, style, _ = LOOKS[result.status] if result.verdict else LOOKS[Status.CONFORMS]
-    mark = mark or " "
+    look = LOOKS[result.status if result.verdict else Status.CONFORMS]
+    mark = look.mark or " "
     if result.value is None:
-        return rich.text.Text(f"none {mark}", style=style or "dim")
+        return rich.text.Text(f"none {mark}", style=look.style or "dim")
     digits = heatmap_table.cell_digits(metric, result)
-    return rich.text.Text(f"{result.value:.{digits}f} {mark}", style=style or shade(result.value))
+    return rich.text.Text(f"{result.value:.{digits}f} {mark}", style=look.style or shade(result.value))
 
 
 def shade(value: float) -> str:
