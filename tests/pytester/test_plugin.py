@@ -630,11 +630,11 @@ def test_a_split_violation_says_all_that_is_needed(suite):
     where = "10mbps-100ms-0pct+10mbps-1ms-4pct (class I near)"
     result.stdout.fnmatch_lines(
         [
-            f"bbrv1/fake/55555555 violates zone bbrv1/split at {where}: split, predicted: below the zone; end-to-*",
-            "  measured   split, predicted 0.001 (99.99*% interval 0.001..0.001); end-to-end, predicted 0.001 *",
-            "  permitted  0.*..0.*; 0.*..0.*",
+            f"bbrv1/fake/55555555 violates zone bbrv1/split at {where}: split, predicted: below the zone",
+            "  measured   split, predicted 0.001 (99.99*% interval 0.001..0.001)",
+            "  permitted  0.*..0.*",
             "  basis      linux-7.2.*: median 0.*",
-            f'  {RERUN} -m "bbrv1 and split" --grid 10mbps-100ms-0pct,10mbps-1ms-4pct,10mbps-100ms-4pct --trials 20',
+            f'  {RERUN} -m "bbrv1 and split" --grid 10mbps-100ms-0pct,10mbps-1ms-4pct --trials 20',
         ]
     )
     result.stdout.fnmatch_lines([f'  {RERUN} -m "bbrv1 and split" --grid 10mbps --trials 20'])
@@ -644,10 +644,10 @@ def test_split_checks_get_the_trials_that_they_need_whatever_else_is_asked_about
     for name, expression in (("with", "bbrv1 and (heatmap or loss or split)"), ("alone", "bbrv1 and split")):
         options = "-m", expression, *PATH, "--results", f"{name}.jsonl", "--no-confirm"
         suite(*options, kind="bad")
-        assert len((pytester.path / f"{name}.jsonl").read_text().splitlines()) == 3 * 13
+        assert len((pytester.path / f"{name}.jsonl").read_text().splitlines()) == 2 * 13
 
 
-PATH = ("--grid", "10mbps-100ms-0pct,10mbps-1ms-4pct,10mbps-100ms-4pct")
+PATH = ("--grid", "10mbps-100ms-0pct,10mbps-1ms-4pct")
 
 
 def results(path):
