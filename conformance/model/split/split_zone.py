@@ -47,8 +47,6 @@ from conformance.model.split.split_paths import Path, PathClass
 from conformance.model.split.split_rates import FILTERS, Bounds, Filter
 from conformance.model.trials.trial import Measurement
 
-#: what people call that by which a path is judged. Its end-to-end connection is a cell, which the heatmap judges.
-_PREDICTED = {"split": "split, predicted"}
 #: grids of shares. The first is the default: it takes minutes, and is all that stacks over UDP have zones for.
 GRIDS = ("10mbps", "full")
 #: what is permitted if nothing can be said
@@ -137,7 +135,10 @@ def _by_cell(measured: Measured) -> dict[Cell, Sequence[Measurement]]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PathCheck(SplitCheck):
-    """A representative path, and its utilization if it is split. All of its cells have the path's bandwidth."""
+    """A representative path, and its utilization if it is split: end to end, it is a cell, which the heatmap judges.
+
+    All of its cells have the path's bandwidth.
+    """
 
     path: split_paths.Path
 
@@ -166,7 +167,7 @@ class PathCheck(SplitCheck):
         """{"split": Interval}, from the ends of the segments' intervals, and with the bases of the slower segment."""
         segments = [self.heatmap.intervals[cell] for cell in self.cells]
         slower = min(segments, key=lambda segment: segment.basis.median)
-        low, high = (min(getattr(segment, end) for segment in segments) for end in ("low", "high"))
+        low, high = min(segment.low for segment in segments), min(segment.high for segment in segments)
         return {"split": Interval(low=low, high=high, bases=slower.bases, margin=slower.margin)}
 
     def predicted(self, rates: split_rates.Rates) -> dict[str, Bounds | None]:
@@ -214,11 +215,12 @@ class ShareCheck(SplitCheck):
         n = min(basis.n for basis in bases)
         margin = max((interval.margin for interval in by_cell.values()), key=lambda margin: margin.relative)
         by_class = permitted_shares(self.grid, tuple(basis.values for basis in bases), margin.relative)[self.filter]
-        low, high = (
-            {cell: getattr(interval, end) * cell.bandwidth_mbps for cell, interval in by_cell.items()}
-            for end in ("low", "high")
+        ends = self.predicted(
+            split_rates.Rates(
+                low={cell: interval.low * cell.bandwidth_mbps for cell, interval in by_cell.items()},
+                high={cell: interval.high * cell.bandwidth_mbps for cell, interval in by_cell.items()},
+            )
         )
-        ends = self.predicted(split_rates.Rates(low=low, high=high))
         permitted: dict[str, Interval] = {}
         for path_class, share in by_class.items():
             least, most = rounded_outward(*(ends[path_class] or (share.low, share.high)))
@@ -293,23 +295,17 @@ def judge(
     values = check.predicted(split_rates.Rates.medians(measured).over(sizes))
     likely = check.predicted(split_rates.Rates.intervals(measured, verdicts.CONFIDENCE).over(sizes))
     intervals = check.predicted(split_rates.Rates.intervals(measured, confidence).over(sizes))
-    accused = functools.cache(
-        lambda: any(verdicts.judge(heatmap, cell, of, family, more).status.against for cell, of in given.items())
-    )
-
-    def alone(value: Bounds, inner: Bounds, interval: Bounds, permitted: Interval) -> Verdict:
-        status, reason = _compare(value, inner, interval, permitted, more)
-        if status.against and not accused():
-            return found(Status.INCONCLUSIVE, f"{reason}, but chance explains each of its cells: more trials needed")
-        return found(status, reason)
-
     parts = tuple(
-        _part(alone(value, inner, interval, permitted), what, value, interval, confidence, permitted)
+        _part(found(*_compare(value, inner, interval, permitted, more)), what, value, interval, confidence, permitted)
         for what, permitted in check.permitted.items()
         if (value := values[what]) is not None
         and (inner := likely[what]) is not None
         and (interval := intervals[what]) is not None
     )
+    if any(part.status.against for part in parts) and not any(
+        verdicts.judge(heatmap, cell, of, family, more).status.against for cell, of in given.items()
+    ):
+        parts = tuple(_excused(part) if part.status.against else part for part in parts)
     status = verdicts.overall(parts)
     reasons = "; ".join(f"{part.what}: {part.reason}" for part in parts if part.status is status)
     if sizes:
@@ -340,7 +336,7 @@ def unclear(check: SplitCheck, verdict: Verdict, measured: Mapping[Cell, Sequenc
 
 def called(what: str) -> str:
     """Return what people call a value of a check."""
-    return _PREDICTED.get(what) or f"class {what}"
+    return "split, predicted" if what == "split" else f"class {what}"
 
 
 def _part(
@@ -352,6 +348,12 @@ def _part(
         confidence=confidence, permitted=permitted,
         sure=alone.status is Status.CONFORMS and interval[0] in permitted and interval[1] in permitted,
     )  # fmt: skip
+
+
+def _excused(part: Verdict) -> Verdict:
+    """Return a violation as inconclusive, because none of the cells that it follows from violates."""
+    reason = f"{part.reason}, but chance explains each of its cells: more trials needed"
+    return dataclasses.replace(part, status=Status.INCONCLUSIVE, reason=reason)
 
 
 def _compare(value: Bounds, likely: Bounds, interval: Bounds, permitted: Interval, more: bool) -> tuple[Status, str]:
