@@ -241,9 +241,13 @@ def smallest_p(n: int) -> float:
 
 def fewest_trials(family: int, is_share: bool = False) -> int:
     """Return how many trials each side needs to show that one of `family` quantities moved; shares, from 0 to 1/2."""
-    numbers = itertools.count(2, 2) if is_share else itertools.count(1)
-    least = ((n, rank_sum_p([0.0] * n, [0.0, 1.0] * (n // 2)) if is_share else smallest_p(n)) for n in numbers)
-    return next(n for n, p in least if p * max(family, 1) <= ALPHA)
+    step, least_p = (2, _p_of_half) if is_share else (1, smallest_p)
+    return next(n for n in itertools.count(step, step) if least_p(n) * max(family, 1) <= ALPHA)
+
+
+def _p_of_half(n: int) -> float:
+    """Return the p of a share that is 0 in n trials of one side, and 1 in half of n trials of the other."""
+    return rank_sum_p([0.0] * n, [0.0, 1.0] * (n // 2))
 
 
 def trials_that_decide(compared: Compared, planned: int, most: int) -> int | None:
