@@ -275,12 +275,16 @@ def _held(both: Sequence[Stack | Results], algorithm: str, grid: str, profile: s
     if alone := sum(len(of) for of in held) - len(held) * len(everywhere):
         lacking.append(f"{algorithm}: {count(alone, 'place')} not compared, because only one file has results there")
     if grid not in (grids.SMOKE, grids.FULL):
-        # Cells match under any profile that the files hold.
-        wanted = {(None if isinstance(place, Cell) else named, place) for named, place in _named(grid, "")}
-        keys = [k for k in keys if (None if isinstance(at := k[1].point, Cell) else k[1].profile, at) in wanted]
+        wanted = {_under(named, place) for named, place in _named(grid, "")}
+        keys = [key for key in keys if _under(key[1].profile, key[1].point) in wanted]
     if profile is not None:
         keys = [key for key in keys if key[1].profile == profile]
     return ComparedSettings(keys=keys, lacking=lacking)
+
+
+def _under(profile: str, place: Point) -> tuple[str | None, Point]:
+    """Return a place under its scenario; a cell under None, as cells match under any profile that the files hold."""
+    return None if isinstance(place, Cell) else profile, place
 
 
 def _named(grid: str, profile: str) -> list[tuple[str, Point]]:
