@@ -20,7 +20,7 @@ from conformance.lab import sources as trees
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
 from conformance.support import paths
-from conformance.support.files import of_files
+from conformance.support.files import errors_as
 
 #: (done, total, line): how far a build is, if it says so, and the line that it printed last
 Progress = Callable[[int | None, int | None, str], object]
@@ -120,7 +120,7 @@ def ensure(
         other = f", or set {' or '.join(unset)} to what you built" if unset else ""
         raise NotBuilt(f"stack {name} is not built{what}", f"run `{command}`{other}")
     home = paths.cache("adapters", _built_here(name, files_digest))
-    with of_files(f"cannot build {name} in {home.parent}", "free space there, or make it writable"):
+    with errors_as(f"cannot build {name} in {home.parent}", "free space there, or make it writable"):
         paths.tag_cache()  # the cache may lie in a working tree
         home.parent.mkdir(parents=True, exist_ok=True)
         with open(home.parent / f"{name}.lock", "w") as lock:

@@ -12,7 +12,7 @@ import pathlib
 import struct
 from collections.abc import Iterator
 
-from conformance.support.files import of_files
+from conformance.support.files import errors_as
 
 #: format of struct flock on 64-bit Linux: type, whence, start, length, process
 _FLOCK = "hhxxxxqqixxxx"
@@ -42,7 +42,7 @@ def claim(path: pathlib.Path, key: str) -> Iterator[bool]:
     A file system without such locks grants every claim, so two runs then measure the same trials twice. A results file
     that was removed is created again. Raises UserError if it cannot be opened.
     """
-    with of_files(f"cannot open results {path}", "choose another --results"):
+    with errors_as(f"cannot open results {path}", "choose another --results"):
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     _held.add(fd)
     try:

@@ -91,7 +91,7 @@ def _lines(path: pathlib.Path) -> Iterator[TrialFeatures | None]:
     """Yield the features in each complete line; None for a line of another reader."""
     if not path.exists():
         return
-    with files.of_files(f"cannot read features {path}"), open(path, "rb") as f:
+    with files.errors_as(f"cannot read features {path}"), open(path, "rb") as f:
         for number, line in lines.each(f, path):
             # A line without a newline is still being written. The trial of a line that was cut short is traced again.
             if line.endswith(b"\n") and line.strip() and not lines.cut_short(line, _BEGINNING):
@@ -153,7 +153,7 @@ class Features:
         """Append one line. Raise UserError if it cannot be written."""
         line = dumps(trial_features)
         with self._lock:
-            with files.of_files(f"cannot write features to {self.path}", "choose another --results"):
+            with files.errors_as(f"cannot write features to {self.path}", "choose another --results"):
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 lines.append(self.path, line)
             self._known[trial_features.trial.key] = trial_features

@@ -20,7 +20,7 @@ from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement, Outcome, Scheme, Trial, is_version
 from conformance.results import compressed, lines
 from conformance.support import characters, schema
-from conformance.support.files import of_files
+from conformance.support.files import errors_as
 
 #: what lines that are alike have in common; the schema is checked once for them
 Kind = tuple[Scheme, Setting, str, Outcome]
@@ -61,7 +61,7 @@ def scan(
     `say` is told which. Raises UserError naming file and line.
     """
     known: set[Kind] = set()
-    with of_files(f"cannot read results {path}"), compressed.open_plain(path) as f:
+    with errors_as(f"cannot read results {path}"), compressed.open_plain(path) as f:
         at = 0
         for number, line in lines.each(f, path):
             # A line without a newline is still being written, or was cut short.
@@ -74,7 +74,7 @@ def scan(
 
 def read_at(path: pathlib.Path | str, at: int) -> Measurement:
     """Return the Measurement whose line begins at an offset, as scan() yields it. Raises UserError."""
-    with of_files(f"cannot read results {path}"), compressed.open_plain(path) as f:
+    with errors_as(f"cannot read results {path}"), compressed.open_plain(path) as f:
         f.seek(at)
         return _parse(f.readline(lines.LONGEST), f"{path}: byte {at}", set())
 
@@ -181,7 +181,7 @@ class Store:
         self._known: set[Kind] = set()
         self._read_up_to = self._lines = self.without_version = 0
         self._last_line = b""
-        with of_files(f"cannot write results to {self.path}", "choose another --results"):
+        with errors_as(f"cannot write results to {self.path}", "choose another --results"):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.open("ab").close()
         tail = self._catch_up()
@@ -237,7 +237,7 @@ class Store:
             return self._settled.get(trial.key)
 
     def _catch_up_if_grown(self) -> None:
-        with of_files(f"cannot read results {self.path}"):
+        with errors_as(f"cannot read results {self.path}"):
             size = self.path.stat().st_size if self.path.exists() else 0
             if size < self._read_up_to:
                 # The file was removed and created again. Its earlier results are still known.
@@ -259,7 +259,7 @@ class Store:
         # A line that its readers refuse would make the whole file unreadable.
         _parse(line, f"measurement {measurement.trial.key}", set())
         with self._lock:
-            with of_files(f"cannot write results to {self.path}", "free space and run again: it resumes"):
+            with errors_as(f"cannot write results to {self.path}", "free space and run again: it resumes"):
                 lines.append(self.path, line)
             if measurement.settled:
                 self._settled[measurement.trial.key] = measurement

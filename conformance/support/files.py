@@ -132,7 +132,7 @@ def check_writable(target: pathlib.Path | str, mend: str | None = None) -> None:
 
 
 @contextlib.contextmanager
-def of_files(what: object, mend: str | None = None) -> Iterator[None]:
+def errors_as(what: object, mend: str | None = None) -> Iterator[None]:
     """Raise OSErrors of the block as UserErrors that begin with `what`, because the user has to fix their causes."""
     try:
         yield
@@ -144,4 +144,4 @@ def of_files(what: object, mend: str | None = None) -> Iterator[None]:
 
 def errors(target: pathlib.Path | str, mend: str | None = None) -> contextlib.AbstractContextManager[None]:
     """Raise OSErrors of the block as UserErrors about `target`."""
-    return of_files(f"cannot write {target}", mend)
+    return errors_as(f"cannot write {target}", mend)
