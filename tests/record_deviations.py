@@ -15,7 +15,7 @@ import json
 import click
 import rich.console
 
-from conformance.catalogue import clauses, deviation_record
+from conformance.catalogue import clauses, deviation_record, deviations
 from conformance.commands import mutants
 from conformance.commands.measuring import answers
 from conformance.engine import benches
@@ -52,7 +52,7 @@ def measured(name, wanted, trials, results, notes, first_seed=FIRST_SEED):
 
 def write(recorded):
     """Write the record, a line for each deviation, as deviations.txt lists them."""
-    names = [deviation_record.HONEST, *clauses.deviations()]
+    names = [deviation_record.HONEST, *deviations.load()]
     ids = [clause.id for clause in DRAFT.clauses]
     ordered = {
         name: {of: recorded[name][of] for of in ids if of in recorded[name]} for name in names if name in recorded
@@ -80,7 +80,7 @@ def show(name, values, wanted):
 def main(names, trials, wanted, results, first_seed):
     notes = ConsoleNotes(rich.console.Console(stderr=True))
     recorded = {name: dict(values) for name, values in deviation_record.load().items()}
-    for name in names or [deviation_record.HONEST, *clauses.deviations()]:
+    for name in names or [deviation_record.HONEST, *deviations.load()]:
         told = {c.id for c in DRAFT.clauses if deviation_record.side(c, recorded.get(name, {}).get(c.id, ()))}
         chosen = set(wanted) or told or {clause.id for clause in DRAFT.clauses}
         if first_seed != FIRST_SEED:

@@ -17,7 +17,7 @@ import subprocess
 import click
 import numpy
 
-from conformance.catalogue import clauses, likely_faults
+from conformance.catalogue import clauses, deviations, likely_faults
 from conformance.catalogue.deviation_record import HONEST
 from conformance.commands import document_play
 from conformance.model.captures import states
@@ -211,7 +211,7 @@ def write(plays):
     ids = [clause.id for clause in DRAFT.clauses]
     honest = plays[HONEST]
     rows = []
-    for name in (HONEST, *clauses.deviations()):
+    for name in (HONEST, *deviations.load()):
         differs = {of: plays[name].get(of) for of in ids if name == HONEST or plays[name].get(of) != honest.get(of)}
         kept = {of: amount for of, amount in differs.items() if amount is not None or of in honest}
         rows.append(f"    {json.dumps(name)}: {json.dumps(kept)}")
@@ -224,7 +224,7 @@ def write(plays):
 @click.option("--program")
 def main(names, program):
     program = program or str(document_play.program())
-    names = names or [HONEST, *clauses.deviations()]
+    names = names or [HONEST, *deviations.load()]
     plays = dict(likely_faults.plays()) if likely_faults.path().exists() else {}
     plays |= {name: medians([played(program, name, seed) for seed in SEEDS]) for name in names}
     write(plays)

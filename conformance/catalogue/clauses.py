@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import pathlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from conformance.catalogue import documents, scenarios
 from conformance.lab.manifest import Manifest
@@ -121,25 +121,6 @@ def firsts(transport: str, algorithms: Iterable[str]) -> list[tuple[Clause, str]
 def first_for(algorithm: str) -> Specification | None:
     """Return the specification whose clauses judge an algorithm before zones do; None if zones are all."""
     return next((specification for specification in specifications() if algorithm in specification.first_for), None)
-
-
-@functools.cache
-def deviations() -> dict[str, str]:
-    """Return {deviation of the adapter `document`: which stack has or had it, and where that is said}."""
-    return {head.split()[0]: about for head, about in _deviations()}
-
-
-def switches() -> dict[str, tuple[str, ...]]:
-    """Return {deviation of the adapter `document`: what it switches}, which is its own name if nothing else is said."""
-    words = (head.split() for head, _ in _deviations())
-    return {name: tuple(switch.split("=")[0] for switch in switched) or (name,) for name, *switched in words}
-
-
-def _deviations() -> Iterator[tuple[str, str]]:
-    lines = paths.data("adapters", "document", "src", "deviations.txt").read_text(encoding="utf-8").splitlines()
-    for line in lines:
-        head, _, about = line.partition(" # ")
-        yield head, about
 
 
 def smoke() -> frozenset[str]:

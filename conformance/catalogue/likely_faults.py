@@ -12,7 +12,7 @@ import pathlib
 import re
 from collections.abc import Mapping
 
-from conformance.catalogue import clauses, deviation_record
+from conformance.catalogue import clauses, deviation_record, deviations
 from conformance.catalogue.deviation_record import HONEST
 from conformance.model import digest as digests
 from conformance.model.clauses import faults
@@ -58,7 +58,12 @@ def digest() -> str:
     """Return the digest of what is played: the sources, the networks, and what states and clauses read of packets."""
     model = paths.PACKAGE / "model"
     readers = [model / "captures" / "states.py", *sorted((model / "clauses").glob("observables*.py"))]
-    played = b"".join(file.read_bytes() for file in (*_sources(), *readers))
+    # What deviations.txt says about a deviation plays nothing.
+    listed = re.compile(rb" # .*")
+    played = b"".join(
+        listed.sub(b"", file.read_bytes()) if file.suffix == ".txt" else file.read_bytes()
+        for file in (*_sources(), *readers)
+    )
     networks = {
         of: [clause.observable.name, clauses.setting(clause.network).to_json()] for of, clause in _draft().items()
     }
@@ -111,7 +116,11 @@ def sections() -> Mapping[str, str]:
                 section = match[1]
             for switch in _SWITCH.findall(line) if section else ():
                 by_switch[switch] = min(by_switch.get(switch, section), section)
-    return {name: by_switch[switches[0]] for name, switches in clauses.switches().items() if switches[0] in by_switch}
+    return {
+        name: by_switch[deviation.switches[0]]
+        for name, deviation in deviations.load().items()
+        if deviation.switches[0] in by_switch
+    }
 
 
 def chapter(section: str) -> str:
@@ -127,23 +136,9 @@ class LikelyFaults:
     names: tuple[str, ...]
     clauses: tuple[str, ...]
 
-    @property
-    def short(self) -> str:
-        """The chapter and the deviations."""
-        first, *others = self.names
-        alike = f", or {', '.join(others)}" if others else ""
-        return f"{self.chapter}: {first}{alike}"
-
-    @property
-    def words(self) -> str:
-        """The chapter, and for each deviation which stack has or had it and what it does, as far as that is said."""
-        about = clauses.deviations()
-        return f"{self.chapter}, " + ", or ".join(
-            f"as {about[name].rpartition(': ')[0]} ({name})" for name in self.names
-        )
-
     def __str__(self) -> str:
-        return f"{self.short}, as {clauses.deviations()[self.names[0]]} ({', '.join(self.clauses)})"
+        each = deviations.load()
+        return f"{self.chapter}: {'; or '.join(str(each[name]) for name in self.names)}: {', '.join(self.clauses)}"
 
 
 def ranked(measured: Mapping[str, float]) -> list[faults.Explanation]:

@@ -1,5 +1,6 @@
 //! Deviations: faults that stacks have or had, as switches. `deviations.txt` lists them, a line each: a name, what it
-//! switches where that is not just its name, and after a `#` where it was seen. CC_CALLED names them: `bbrv3+loss-ignored`.
+//! switches where that is not just its name, and after a `#` what a sender with it does, who has or had it, and where that
+//! is said. CC_CALLED names them: `bbrv3+loss-ignored`.
 //! `versions.txt` has what older drafts and Linux's patch do otherwise, in the same form: `bbrv3+draft-05`.
 
 use std::sync::Arc;

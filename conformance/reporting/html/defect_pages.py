@@ -107,11 +107,8 @@ def causes(pages: Iterable[DefectPage], scheme: Scheme, *, violates: bool) -> li
     if clauses.first_for(scheme.algorithm):
         measured = clause_record.measured(scheme.stack, scheme.algorithm, newest=True)
         for fault in likely_faults.by_chapter(measured)[:1]:
-            line = f"the draft's {fault.words}"
-            return [
-                CauseLine(label="Likeliest by clauses", line=line, href=clause_pages.of_stack(scheme.stack)),
-                *listed,
-            ]
+            href = clause_pages.of_stack(scheme.stack)
+            return [CauseLine(label="Likeliest by clauses", line=f"the draft's {fault}", href=href), *listed]
     return [CauseLine(label="Cause not known"), *listed]
 
 

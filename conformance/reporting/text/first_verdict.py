@@ -92,7 +92,7 @@ def _faults(of_clauses: Mapping[Clause, Finding]) -> Iterator[str]:
     amounts = {clause.id: finding.verdict.value for clause, finding in newest.items()}
     likely = likely_faults.by_chapter({of: amount for of, amount in amounts.items() if amount is not None})
     if likely:
-        yield "likeliest faults, as stacks had them:"
+        yield "likeliest faults, by chapters of the draft, and what they explain:"
         yield from (f"  {faults}" for faults in likely[:_MOST_FAULTS])
 
 
