@@ -29,7 +29,7 @@ _Count = Annotated[int, Meta(ge=0)]
 
 
 class Build(Record, kw_only=True):
-    """How to get a build: by versions that registries have, or as a tree of a user's; else as the adapter pins it."""
+    """How to get a build: by versions that registries have, as a tree or a kernel of a user's; else as it is pinned."""
 
     #: Of crates, modules and packages that the adapter is built with.
     versions: Annotated[Mapping[str, str], Meta(min_length=1)] = msgspec.field(default_factory=dict)
@@ -41,12 +41,16 @@ class Build(Record, kw_only=True):
     without: Annotated[tuple[str, ...], Meta(min_length=1)] = ()
     #: What is changed by hand, in words.
     edit: str | None = None
+    #: The name of a guest kernel that the user built.
+    kernel: Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9._-]*$")] | None = None
 
 
+_KERNEL = {"required": ["kernel"]}
 _WAYS = (
     {"maxProperties": 0},
-    {"required": ["versions"], "not": {"required": ["tree"]}},
-    {"required": ["tree"], "anyOf": [{"required": ["commit"]}, {"required": ["edit"]}]},
+    {"required": ["versions"], "maxProperties": 1},
+    {"required": ["tree"], "not": _KERNEL, "anyOf": [{"required": ["commit"]}, {"required": ["edit"]}]},
+    {"required": ["kernel", "edit"], "maxProperties": 2},
 )
 _OneBuild = Annotated[Build, Meta(extra_json_schema={"oneOf": _WAYS})]
 

@@ -19,6 +19,7 @@ from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches
 from conformance.engine.benches import Choice, Means
+from conformance.kernel import store as kernels
 from conformance.lab import adapter
 from conformance.model.errors import UserError
 from conformance.model.judging import grid, seeds
@@ -111,7 +112,10 @@ def run(ids: Sequence[str], options: BugsOptions, means: Means) -> Ran:
             choices = _choices(bug, options.trees, means.notes)
             sides = [benches.find(choice) for choice in choices]
             schemes = [side.scheme(bug.algorithm) for side in sides]
-            builds = [(scheme.id, scheme.stack_digest) for scheme in schemes]
+            builds = [
+                (scheme.id, scheme.stack_digest if choice.kernel is None else scheme.kernel_digest)
+                for choice, scheme in zip(choices, schemes, strict=True)
+            ]
             known = before.get(bug.id)
             if known is None or known.builds != builds:
                 known = EntryRun(bug.id, builds, sides[0].lab_digest, list(_judged(bug, choices, options, means)))
@@ -128,11 +132,15 @@ def _choices(bug: Bug, trees: dict[str, str], notes: Notes) -> tuple[Choice, Cho
     """Return the Choices of the buggy and the fixed build, which are built now if necessary. Raises UserError."""
     if bug.unavailable:
         raise UserError(bug.unavailable)
-    sources = [_sources(bug, build, trees) for build in (bug.buggy, bug.fixed)]
-    for source in sources:
-        notes.say(f"{bug.id}: building {bug.stack} {' '.join(source)}".rstrip())
-        adapter.build(bug.stack, given=source)
-    buggy, fixed = (Choice(stack=bug.stack, source=source) for source in sources)
+    buggy, fixed = (
+        Choice(stack=bug.stack, source=_sources(bug, build, trees), kernel=build.kernel)
+        for build in (bug.buggy, bug.fixed)
+    )
+    for choice in (buggy, fixed):
+        if choice.kernel is not None:
+            kernels.find(choice.kernel)
+        notes.say(f"{bug.id}: building {bug.stack} {' '.join(choice.source)}".rstrip())
+        adapter.build(bug.stack, given=choice.source)
     return buggy, fixed
 
 
@@ -165,11 +173,15 @@ def _judged(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, mean
             return
 
 
+def _side(choice: Choice) -> str:
+    return choice.stack if choice.kernel is None else f"{choice.stack}@{choice.kernel}"
+
+
 def _compare(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, means: Means) -> Said:
     """Compare the fixed build with the buggy one, which is the change that a user would look at."""
     buggy, fixed = choices
     comparison = compare.compute(
-        bug.stack, bug.stack,
+        _side(fixed), _side(buggy),
         compare.CompareOptions(
             algorithms=[bug.algorithm], choice=buggy, base_source=fixed.source, grid=options.grid,
             budget_s=options.budget_s,

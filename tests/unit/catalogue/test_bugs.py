@@ -32,7 +32,7 @@ def test_an_entry_names_an_adapter_that_takes_its_builds(bug):
         assert bug.unavailable
         return
     about = STACKS[bug.stack]
-    assert bug.unavailable or bug.algorithm in about.algorithms
+    assert bug.unavailable or bug.algorithm in about.offered()
     locks = "".join(file.read_text() for file in about.folder.iterdir() if file.name.endswith((".lock", "go.mod")))
     for build in () if bug.unavailable else (bug.buggy, bug.fixed):
         if build.tree:

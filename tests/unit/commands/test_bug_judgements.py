@@ -9,6 +9,7 @@ from conformance.commands import bugs as command
 from conformance.commands.bugs import BugsOptions
 from conformance.commands.result import printed
 from conformance.engine.benches import Means
+from conformance.model.errors import UserError
 from conformance.support import schema
 
 (CUBIC,), (BBR,), (SHAM,) = (bugs.chosen([name]) for name in ("QUINN-FC", "NGTCP2-BBRFULL", "QUINN-SHAM"))
@@ -61,6 +62,17 @@ def test_an_entry_ends_with_the_command_that_names_it(judged):
 
 def test_a_sham_goes_through_every_judgement(judged):
     assert judged(SHAM, True, clauses=["CL001"]) == EVERY
+
+
+def test_a_build_may_be_a_kernel_that_the_user_built(monkeypatch):
+    (bug,) = bugs.chosen(["LINUX-CUBIC-IDLE"])
+    monkeypatch.setattr(command.adapter, "build", lambda stack, given: None)
+    with pytest.raises(UserError, match="no guest kernel named 'cubic-idle' is built"):
+        command._choices(bug, {}, Quiet())
+    monkeypatch.setattr(command.kernels, "find", str)
+    choices = command._choices(bug, {}, Quiet())
+    assert [choice.kernel for choice in choices] == ["cubic-idle", None]
+    assert [command._side(choice) for choice in reversed(choices)] == ["linux-tcp", "linux-tcp@cubic-idle"]
 
 
 def test_what_a_run_prints_satisfies_its_schema():
