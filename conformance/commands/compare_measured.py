@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from conformance.commands.measuring import answers
 from conformance.engine.benches import Bench, Means
 from conformance.engine.progress import Progress
-from conformance.model.clauses.seen import never_came
 from conformance.model.diagnosis.feature_table import FOLLOWS
 from conformance.model.judging.question import Key
 from conformance.model.judging.session import plan
@@ -75,7 +74,7 @@ def sorted_out(measurements: Mapping[Key, Sequence[Measurement]]) -> MeasuredSid
         key: [
             m
             for m in trials
-            if not never_came(m)
+            if not m.never_came
             and (m.outcome is Outcome.ERROR or (m.outcome is Outcome.UNSUPPORTED and not key[1].packets))
         ]
         for key, trials in measurements.items()

@@ -23,7 +23,6 @@ from conformance.engine.workers import Executor, Executors, WorkerRoom
 from conformance.lab import adapter as adapters
 from conformance.lab import manifest
 from conformance.lab.room import Batches
-from conformance.model.clauses.seen import never_came
 from conformance.model.errors import UserError
 from conformance.model.judging.question import Key
 from conformance.model.judging.session import check_trials
@@ -104,7 +103,7 @@ class Controls:
         # Packets need not be kept; a trial is the same without.
         trials: list[Trial] = bench.trials(algorithm, dataclasses.replace(setting, packets=False), seeds)
         measurements = room.run(bench.adapter, [trials], cancelled)
-        ended = {m.trial.seed: Outcome.OK if never_came(m) else m.outcome for m in measurements}
+        ended = {m.trial.seed: Outcome.OK if m.never_came else m.outcome for m in measurements}
         return {seed: outcome for seed, outcome in ended.items() if outcome in _TELLING}
 
 

@@ -21,11 +21,6 @@ from conformance.model.trials.trial import Measurement, Outcome
 _KNOWN_FIRST_S = 1e-6
 
 
-def never_came(measurement: Measurement) -> bool:
-    """Return whether the schedule waited for a state that never began: no error, but the trial shows nothing."""
-    return "never_came" in measurement.evidence
-
-
 class Event(NamedTuple):
     """The begin and the end of a change of the path; a change that lasts ends with the transfer."""
 
@@ -74,7 +69,7 @@ class View:
     @classmethod
     def of(cls, measurement: Measurement) -> "View":
         """Return the View of a measurement. Raises Invisible if it has no packets, and UserError for bad ones."""
-        if never_came(measurement):
+        if measurement.never_came:
             raise Invisible(str(measurement.message))
         if measurement.packets is None:
             raise Invisible("its packets were not kept")

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 import numpy
 
 from conformance.model.clauses.document import Bound, Clause
-from conformance.model.clauses.seen import Absent, Invisible, View, never_came
+from conformance.model.clauses.seen import Absent, Invisible, View
 from conformance.model.diagnosis.samples import Samples
 from conformance.model.errors import UserError
 from conformance.model.judging import statistics, words
@@ -144,7 +144,7 @@ def judge(
         return found(Status.NOT_JUDGED, clause.unasked)
     if not measurements:
         return found(Status.ERROR, "nothing was measured")
-    arrived = [measurement for measurement in measurements if not never_came(measurement)]
+    arrived = [measurement for measurement in measurements if not measurement.never_came]
     if obstacle := verdicts.obstacle(f"clause {clause.id}", setting.profile, lambda _: setting.profile_digest, arrived):
         return found(*obstacle)
     shown, why_not = _observe(clause, measurements)

@@ -283,8 +283,15 @@ class Measurement:
         return value
 
     @property
+    def never_came(self) -> bool:
+        """Whether the schedule waited for a state that never began: no error, but the trial shows nothing."""
+        return "never_came" in self.evidence
+
+    @property
     def settled(self) -> bool:
         """Whether the trial need not be made again: nothing went wrong but the stack, and another stack was tried."""
+        if self.never_came:
+            return True
         return self.outcome is not Outcome.ERROR and not (self.outcome is Outcome.FAILED and self.control is None)
 
     @property

@@ -329,6 +329,8 @@ def test_a_state_that_never_came_hides_a_clause_and_is_no_error():
     )
     found = judge(clause, [never] * 5)
     assert found.status is Status.INCONCLUSIVE and found.hidden and "probe_up never came" in found.reason
+    # The state would never come in another run of the same trial.
+    assert never.settled
 
 
 @pytest.mark.parametrize(
