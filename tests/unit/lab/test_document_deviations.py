@@ -2,12 +2,13 @@
 
 import re
 
+from conformance.catalogue import deviations
 from conformance.support import paths, schema
 
+#: what each is said to do, who has or had it, and where that is said
 DEVIATIONS = {
-    head.split()[0]: cited
-    for line in paths.data("adapters", "document", "src", "deviations.txt").read_text().splitlines()
-    for head, _, cited in [line.partition(" # ")]
+    name: ": ".join(filter(None, (deviation.does, deviation.stacks, deviation.source)))
+    for name, deviation in deviations.load().items()
 }
 
 
