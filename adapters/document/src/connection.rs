@@ -59,7 +59,7 @@ impl Connection {
             cwnd_limited_at: f64::NEG_INFINITY,
             cwnd: initial_cwnd, // 5.6.4.1
             pacing_rate: 0.0,
-            send_quantum: 2.0 * smss,
+            send_quantum: 2.0 * smss, // EVIDENCE 23
         }
     }
 

@@ -24,7 +24,7 @@ pub struct RateSample {
 }
 
 impl Connection {
-    /// 4.1.2.2 OnPacketSent: C.inflight is still without the packet.
+    /// 4.1.2.2 OnPacketSent: C.inflight is still without the packet (EVIDENCE 22).
     pub fn on_packet_sent(&mut self, packet_id: u64, bytes: Bytes) -> Packet {
         let send_time = self.now;
         if self.inflight == 0.0 {
@@ -45,8 +45,8 @@ impl Connection {
         }
     }
 
-    /// 4.1.2.3 UpdateRateSample and IsNewestPacket; what 2.3 defines and no step assigns (RS.rtt, RS.tx_in_flight,
-    /// RS.newly_acked, RS.lost) is taken here, too.
+    /// 4.1.2.3 UpdateRateSample and IsNewestPacket; RS.rtt (4.2), RS.tx_in_flight, RS.newly_acked and RS.lost (2.3) are
+    /// taken here, too: EVIDENCE 1.
     pub fn update_rate_sample(&mut self, rs: &mut RateSample, packet: &Packet) {
         self.delivered += packet.bytes;
         self.delivered_time = self.now;

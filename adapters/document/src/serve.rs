@@ -14,7 +14,7 @@ use cc_adapter::{Error, address, http3, tls};
 use noq_proto::crypto::rustls::QuicServerConfig;
 use noq_proto::{
     Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig, Event, FourTuple, PathId, ServerConfig,
-    StreamEvent, StreamId, Transmit, TransportConfig,
+    StreamEvent, StreamId, Transmit, TransportConfig, WriteError,
 };
 
 use crate::bbr::State;
@@ -179,7 +179,8 @@ impl Peer {
             scratch.clear();
             let most = NonZeroUsize::new((quantum as usize).clamp(1, MOST_AT_ONCE)).unwrap();
             let Some(transmit) = self.connection.poll_transmit(now, most, scratch) else {
-                self.has_unsent = self.shared.lock().is_window_in_the_way;
+                // 4.1.1.3.1: a receiver's limit is like the network's, not the application's.
+                self.has_unsent = self.shared.lock().is_window_in_the_way || !self.answers.is_empty();
                 return None;
             };
             send(socket, &transmit, scratch);
@@ -203,7 +204,7 @@ impl Peer {
                     }
                 }
                 Event::Stream(StreamEvent::Readable { id }) => self.read(id),
-                Event::Stream(StreamEvent::Writable { id }) => self.write(id),
+                Event::Stream(StreamEvent::Writable { id } | StreamEvent::Stopped { id, .. }) => self.write(id),
                 _ => {}
             }
         }
@@ -237,10 +238,11 @@ impl Peer {
         let Some(answer) = self.answers.get_mut(&stream) else { return };
         while answer.iter().any(|part| !part.is_empty()) {
             let mut rest = &mut answer[..];
-            if self.connection.send_stream(stream).write_chunks(&mut rest).is_err() {
-                return;
+            match self.connection.send_stream(stream).write_chunks(&mut rest) {
+                Ok(_) => self.has_unsent = true,
+                Err(WriteError::Blocked) => return,
+                Err(_) => break, // the peer wants no more of it
             }
-            self.has_unsent = true;
         }
         self.answers.remove(&stream);
         let _ = self.connection.send_stream(stream).finish();

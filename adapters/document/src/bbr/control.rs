@@ -113,7 +113,7 @@ impl Bbr {
         self.c.cwnd = self.c.cwnd.max(self.prior_cwnd);
     }
 
-    /// 5.6.4.5 ProbeRTTCwnd
+    /// 5.6.4.5 ProbeRTTCwnd: EVIDENCE 8 and 14
     pub(super) fn probe_rtt_cwnd(&mut self) -> Bytes {
         let gain = self.d.number("probe-rtt-gain", PROBE_RTT_CWND_GAIN);
         self.bdp_multiple(gain).max(self.min_pipe_cwnd())
@@ -139,7 +139,7 @@ impl Bbr {
         self.bound_cwnd_for_model();
     }
 
-    /// 5.6.4.7 BoundCwndForModel
+    /// 5.6.4.7 BoundCwndForModel: without inflight_longterm in Drain, EVIDENCE 22
     fn bound_cwnd_for_model(&mut self) {
         let mut cap = INFINITY;
         if self.is_in_a_probe_bw_state() && self.state != State::ProbeBwCruise {

@@ -44,7 +44,7 @@ enum AckPhase {
 const STARTUP_PACING_GAIN: f64 = 2.77;
 const DRAIN_PACING_GAIN: f64 = 0.5;
 const PACING_MARGIN_PERCENT: f64 = 1.0;
-/// 5.6.1, in the table alone
+/// 5.3.3.1, 5.3.3.5 and 5.6.1, without names
 const DOWN_PACING_GAIN: f64 = 0.9;
 const UP_PACING_GAIN: f64 = 1.25;
 const UP_CWND_GAIN: f64 = 2.25;
@@ -255,6 +255,10 @@ impl Bbr {
         self.on_losses(report);
         if !report.acked.is_empty() {
             self.update_on_ack(report);
+        } else if report.is_spurious {
+            // 5.2.3, "On every ACK": this one has no rate sample (EVIDENCE 3).
+            self.bound_bw_for_model();
+            self.update_control_parameters();
         }
     }
 

@@ -43,3 +43,20 @@ impl Bbr {
         self.undo_state = None;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 5.2.3: an ACK of nothing but packets that were taken for lost sets rate and window, too.
+    #[test]
+    fn an_undo_sets_the_rate_and_the_window_of_the_model_that_it_restores() {
+        let mut bbr = Bbr::new(Connection::new(0.0, 1000.0), Deviations::of("bbrv3").unwrap(), 1);
+        (bbr.full_bw_reached, bbr.state) = (true, State::ProbeBwCruise);
+        (bbr.pacing_gain, bbr.cwnd_gain) = (1.0, 2.0);
+        (bbr.max_bw, bbr.bw_shortterm, bbr.bw, bbr.min_rtt) = (1e6, 5e5, 5e5, 0.1);
+        (bbr.undo_bw_shortterm, bbr.prior_cwnd) = (INFINITY, 1e9);
+        bbr.on_report(&Report { is_spurious: true, ..Report::default() });
+        assert_eq!((bbr.bw, bbr.c.pacing_rate, bbr.c.cwnd), (1e6, 0.99e6, 2e5));
+    }
+}

@@ -217,18 +217,22 @@ fn the_rate_follows_the_path() {
     assert!(last.max_bw < 1.3 * RATE, "{}", last.max_bw / RATE);
 }
 
-/// 5.5.11.2
+/// 5.5.11.2, also where a packet was lost long before
 #[test]
 fn packets_that_come_late_in_up_do_not_end_it_for_good() {
-    let clean = run(&path(4.0), &bulk(), 6.0);
-    let at = stays(&clean, State::ProbeBwUp)[0].0 + RTT;
-    let window = Window { from: at, to: at + 0.01, some: 1, of: 1 };
-    let late = Path { late: vec![(window, 0.5 * RTT)], ..path(4.0) };
-    let outcome = run(&late, &bulk(), 6.0);
-    let ups = stays(&outcome, State::ProbeBwUp);
-    assert!(ups[0].1 < at + 3.0 * RTT && ups[1].0 - ups[0].1 < 4.0 * RTT, "{:?}", ups);
-    let without = deviating("bbrv3+no-undo", &late, &bulk(), 6.0);
-    assert!(stays(&without, State::ProbeBwUp)[1].0 - ups[0].1 > 1.0);
+    let once = Window { from: 0.1, to: 1.0, some: 1, of: 1_000_000 };
+    for path in [path(4.0), Path { drops: vec![once], ..path(4.0) }] {
+        let clean = run(&path, &bulk(), 6.0);
+        assert_eq!(clean.dropped, path.drops.len() as u64);
+        let at = stays(&clean, State::ProbeBwUp)[0].0 + RTT;
+        let window = Window { from: at, to: at + 0.01, some: 1, of: 1 };
+        let late = Path { late: vec![(window, 0.5 * RTT)], ..path };
+        let outcome = run(&late, &bulk(), 6.0);
+        let ups = stays(&outcome, State::ProbeBwUp);
+        assert!(ups[0].1 < at + 3.0 * RTT && ups[1].0 - ups[0].1 < 4.0 * RTT, "{:?}", ups);
+        let without = deviating("bbrv3+no-undo", &late, &bulk(), 6.0);
+        assert!(stays(&without, State::ProbeBwUp)[1].0 - ups[0].1 > 1.0);
+    }
 }
 
 /// 3.7, EVIDENCE 12

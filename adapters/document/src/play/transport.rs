@@ -84,7 +84,7 @@ struct Play {
     probes: u32,
     next_id: u64,
     sizes: BTreeMap<u64, (Seconds, Bytes)>,
-    declared_lost: BTreeMap<u64, Bytes>,
+    declared_lost: BTreeMap<u64, (Seconds, Bytes)>,
     largest_acked: Option<u64>,
     srtt: Option<Seconds>,
     rttvar: Seconds,
@@ -275,8 +275,8 @@ impl Play {
             self.newest = Some(id);
             self.newest_at = self.now;
         }
-        let bytes = self.sizes.get(&id).map(|(_, bytes)| *bytes).or_else(|| self.declared_lost.get(&id).copied());
-        if let Some(bytes) = bytes {
+        let bytes = self.sizes.get(&id).or_else(|| self.declared_lost.get(&id));
+        if let Some((_, bytes)) = bytes {
             self.received += bytes - (SMSS - PAYLOAD);
         }
         self.held.push(id);
@@ -309,7 +309,7 @@ impl Play {
         let mut newest: Option<(u64, Seconds)> = None;
         let had_lost = !self.declared_lost.is_empty();
         for id in ids {
-            if let Some(bytes) = self.declared_lost.remove(&id) {
+            if let Some((_, bytes)) = self.declared_lost.remove(&id) {
                 self.unsent = (self.unsent - bytes + SMSS - PAYLOAD).max(0.0); // it was there after all
                 if had_lost && self.declared_lost.is_empty() {
                     self.sender.spurious();
@@ -367,18 +367,16 @@ impl Play {
             .filter(|(id, (sent, _))| *id + 3 <= largest || *sent <= too_old)
             .map(|(id, (sent, bytes))| (*id, *sent, *bytes))
             .collect();
-        let two_pto = 2.0 * self.pto();
-        let now = self.now;
-        let sizes = &self.sizes;
-        self.declared_lost.retain(|id, _| sizes.get(id).is_none_or(|(sent, _)| now - sent <= two_pto));
-        for (id, _, bytes) in &lost {
+        // As noq-proto has it: what was sent more than two probe timeouts ago stays lost.
+        let (two_pto, now) = (2.0 * self.pto(), self.now);
+        self.declared_lost.retain(|_, (sent, _)| now - *sent <= two_pto);
+        for (id, sent, bytes) in &lost {
             self.sizes.remove(id);
-            self.declared_lost.insert(*id, *bytes);
+            self.declared_lost.insert(*id, (*sent, *bytes));
             self.sender.lost(*id, |_| true);
             self.unsent += bytes - (SMSS - PAYLOAD);
             self.outcome.lost += 1;
         }
-        // What stays declared lost for two probe timeouts stays so.
         while self.declared_lost.len() > 4096 {
             self.declared_lost.pop_first();
         }
