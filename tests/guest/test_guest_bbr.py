@@ -4,6 +4,8 @@ import threading
 
 import pytest
 import rich.console
+from helpers import line, setting
+from test_guest import go
 
 from conformance.catalogue import documents
 from conformance.commands import identify
@@ -26,6 +28,13 @@ def measure(algorithm, kernel=None, **overrides):
     batch = bench.trials(algorithm, documents.profile("atc25", Cell(10, 20, 1), **overrides), [1])
     (found,) = bench.place(algorithm).room.run(bench.adapter, [batch], threading.Event())
     return found
+
+
+def test_two_runs_of_the_drafts_stack_are_equal(bench_of):
+    bench = bench_of("document")
+    first, again = (go(bench, [setting(Cell(10, 40, 1), transfer_s=5)], algorithm="bbrv3") for _ in range(2))
+    assert list(map(line, first)) == list(map(line, again))
+    assert first[0].outcome is Outcome.OK, first[0].message
 
 
 @pytest.mark.parametrize(
