@@ -173,7 +173,7 @@ def _flow(trial: Trial, group: Flows, number: int, of: Facts, facts: Facts) -> d
     if report:
         # The client's report was checked; what the kernel counts includes TLS and HTTP.
         acked, end_s, handshake_s = report["bytes"], start_s + report["completion_s"], report["handshake_s"]
-    arrived = shown["arrived_bytes"] if acked is None else acked
+    arrived = _arrived_bytes(shown, end_s, elapsed_s) if acked is None else acked
     lasted_s = (elapsed_s if end_s is None else end_s) - start_s
     rtts = sorted(rtt for rtt in shown["looks"].get("rtt_ms") or () if rtt)
     return {
@@ -196,13 +196,30 @@ def _flow(trial: Trial, group: Flows, number: int, of: Facts, facts: Facts) -> d
     }
 
 
+def _arrived_bytes(shown: Facts, end_s: float | None, elapsed_s: float) -> int | None:
+    """Return the bytes that had arrived for a flow when it ended, interpolated between samples, as in _series().
+
+    More arrive for a client that the clock killed, until the trial ends.
+    """
+    most: int | None = shown["arrived_bytes"]
+    samples = _samples(shown["looks"], shown["start_s"])
+    if most is None or end_s is None or len(samples) <= 1:
+        return most
+    return round(_at([*samples, (elapsed_s, most)], end_s))
+
+
 def _series(looks: Facts, start_s: float, end_s: float) -> list[float]:
     """Return a flow's goodput in Mbit/s in each whole second of the trial's clock until the flow ends."""
-    times, acked = looks.get("t_s") or (), looks.get("acked_bytes") or ()
-    known = [(start_s, 0), *((t, n) for t, n in zip(times, acked, strict=True) if t > start_s)]
+    known = _samples(looks, start_s)
     edges = [second * SERIES_S for second in range(math.floor(end_s / SERIES_S) + 1)]
     values = [_at(known, edge) for edge in edges]
     return [round(8 * (b - a) / SERIES_S / 1e6, 4) for a, b in itertools.pairwise(values)]
+
+
+def _samples(looks: Facts, start_s: float) -> list[tuple[float, float]]:
+    """Return (time in s, bytes so far) of each sample of a flow, and of its start."""
+    times, acked = looks.get("t_s") or (), looks.get("acked_bytes") or ()
+    return [(start_s, 0), *((t, n) for t, n in zip(times, acked, strict=True) if t > start_s)]
 
 
 def _at(known: Sequence[tuple[float, float]], t_s: float) -> float:

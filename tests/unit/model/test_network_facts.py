@@ -227,6 +227,14 @@ def test_a_flow_to_which_nothing_ever_comes_fails(lasted_s):
     assert found.message == "linux-tcp transferred nothing in 30 s of virtual time"
 
 
+@pytest.mark.parametrize(("end_s", "arrived_bytes"), [(1.25, 1_250_000), (4.0, 3_500_000), (None, 4_000_000)])
+def test_what_arrives_after_the_clock_has_ended_a_flow_is_not_its_own(end_s, arrived_bytes):
+    looks = {"t_s": [0.0, 1.0, 2.0, 3.0], "acked_bytes": [0, 1_000_000, 2_000_000, 3_000_000]}
+    killed = flow(**{**UNFINISHED, "arrived_bytes": 4_000_000, "looks": looks}, end_s=end_s)
+    found = measured((("elapsed_s",), 5.0), (("groups", 0, "flows", 0), killed)).flows[0]
+    assert (found["bytes"], found["bytes_are"]) == (arrived_bytes, "arrived")
+
+
 def test_a_flow_that_had_no_time_or_whose_way_was_shut_may_get_nothing():
     brief = flow(**UNFINISHED, start_s=27.0, end_s=30.0)
     assert measured((("elapsed_s",), 30.0), (("groups", 0, "flows", 0), brief)).outcome is Outcome.OK
