@@ -249,13 +249,14 @@ def _link(network: Network, link: Link, way: str, shown: Facts, elapsed_s: float
     looks = shown["looks"]
     standing = looks.get("queue_bytes") or ()
     has_queue = direction.rate_mbps is not None
+    random_loss = any(each.loss_pct for each in (direction, *(change.direction for change in changes)))
     return {
         "link": link.name,
         "direction": way,
         "rate_mbps": _mean_rate_mbps(direction, changes, elapsed_s),
         "out_bytes": root.get("bytes"),
         "out_packets": root.get("packets"),
-        "dropped_packets": root.get("drops"),
+        "dropped_packets": queue_counts.dropped(queues, random_loss),
         "marked_packets": queue_counts.marked(queues, shown["hop"]) if has_queue else None,
         "queue_mean_bytes": _rounded(sum(standing) / len(standing), 1) if standing else None,
         "queue_peak_bytes": max(standing, default=None),

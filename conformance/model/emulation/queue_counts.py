@@ -3,10 +3,24 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from conformance.model.emulation.shaping import LIMITER_HANDLE
+
 
 def root(queues: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     """Return the root qdisc of an interface as tc shows it; empty if nothing is delayed, limited or lost there."""
     return next((queue for queue in queues if queue.get("root") and queue.get("kind") != "noqueue"), {})
+
+
+def dropped(queues: Sequence[Mapping[str, Any]], random_loss: bool) -> int | None:
+    """Return how many packets the queue of an interface dropped, without those that were lost at random.
+
+    The limiter counts all drops behind it, but not random losses, which netem makes before it. `random_loss`: whether
+    netem makes some. If netem limits the rate, too, it counts both as one, and the queue's drops are not known.
+    """
+    limiter = next((queue for queue in queues if queue.get("handle") == f"{LIMITER_HANDLE}:"), None)
+    if limiter is None and random_loss:
+        return None
+    return (root(queues) if limiter is None else limiter).get("drops")
 
 
 def less(delays_ms: Mapping[str, float] | None, delay_ms: float) -> dict[str, float] | None:

@@ -16,6 +16,8 @@ from conformance.model.networks.network import Network
 
 #: handle of the queue, in tc's hexadecimal notation
 QUEUE_HANDLE = "10"
+#: handle of the limiter, if it is not netem itself
+LIMITER_HANDLE = "5"
 FRAME_BYTES = 1514
 NO_LIMIT_PACKETS = 1_000_000
 #: the shortest delay that has an effect, in ns. A netem with this delay stands before a limiter even if the link has no
@@ -62,16 +64,17 @@ def tc_lines(
         # The limit is that of tbf's own FIFO, which the queue replaces.
         burst = direction.burst_bytes or FRAME_BYTES
         lines.append(
-            f"qdisc add dev {{dev}} parent 1: handle 5: tbf rate {rate} burst {burst} limit {burst + FRAME_BYTES}"
+            f"qdisc add dev {{dev}} parent 1: handle {LIMITER_HANDLE}: tbf rate {rate} burst {burst}"
+            f" limit {burst + FRAME_BYTES}"
         )
     else:
         twice = f"{direction.rate_mbps * 2:g}mbit"  # the policer is the limit, not its class
         lines += [
-            "qdisc add dev {dev} parent 1: handle 5: htb default 1",
-            f"class add dev {{dev}} parent 5: classid 5:1 htb rate {twice if queue.kind == 'policer' else rate}"
-            f" quantum {quantum(direction)}",
+            f"qdisc add dev {{dev}} parent 1: handle {LIMITER_HANDLE}: htb default 1",
+            f"class add dev {{dev}} parent {LIMITER_HANDLE}: classid {LIMITER_HANDLE}:1 htb"
+            f" rate {twice if queue.kind == 'policer' else rate} quantum {quantum(direction)}",
         ]
-    place = f"dev {{dev}} parent 5:1 handle {QUEUE_HANDLE}:"
+    place = f"dev {{dev}} parent {LIMITER_HANDLE}:1 handle {QUEUE_HANDLE}:"
     if held:
         # A plug is a FIFO of this many bytes that can be stopped.
         lines += [f"qdisc add {place} plug limit {limit_bytes(queue, bdp)}", f"qdisc change {place} plug {_RUN}"]
@@ -84,7 +87,7 @@ def tc_lines(
             math.floor(direction.rate_mbps * 1e6 / 8 * 0.010), 65_536 if network.offload else 3028
         )
         lines.append(
-            f"filter add dev {{dev}} parent 5: protocol all matchall"
+            f"filter add dev {{dev}} parent {LIMITER_HANDLE}: protocol all matchall"
             f" action police rate {rate} burst {burst} conform-exceed drop/ok"
         )
     return lines

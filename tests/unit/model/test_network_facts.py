@@ -51,7 +51,7 @@ def flow(**changes):
 def facts():
     chain = [
         {"kind": "netem", "root": True, "options": {"delay": {"delay": 0.01}}, "bytes": 9, "packets": 3, "drops": 2},
-        {"kind": "htb"}, {"kind": "bfifo"},
+        {"kind": "htb", "handle": "5:", "drops": 2}, {"kind": "bfifo"},
     ]  # fmt: skip
     looks = {"t_s": [0.0, 1.0, 2.0], "out_bytes": [0, 1_250_000, 2_500_000], "queue_bytes": [0, 3000, 6000]}
     kernels = flow(client=None, complete=False, connected_s=0.02, congestion_control=BBRV3, arrived_bytes=None)
@@ -115,6 +115,27 @@ def test_flows_and_links_are_told_apart():
     assert data["queue_delay_ms"]["min"] == 0
     assert (data["dropped_packets"], data["queue_peak_bytes"], acks["queue_delay_ms"]) == (2, 6000, None)
     assert found.utilization == 0.4
+
+
+@pytest.mark.parametrize(
+    ("limiter", "data", "change", "dropped"),
+    [
+        ("htb", {"loss_pct": 1}, {}, 2),
+        ("netem", {}, {}, 9),
+        ("netem", {"loss_pct": 1}, {}, None),
+        ("netem", {}, {"loss_pct": 100}, None),
+    ],
+)
+def test_random_losses_are_no_drops_of_the_queue(limiter, data, change, dropped):
+    link = helpers.link(delay_ms=10, acks={"delay_ms": 10})
+    link["data"] |= {**data, "limiter": limiter, "queue": {"kind": "bfifo" if limiter == "htb" else "pfifo", "size": 9}}
+    schedule = [{"at_s": 1, "link": "link", "set": change}] if change else []
+    network = Network.from_json({**NETWORK.to_json(), "links": [link], "schedule": schedule})
+    direction = facts()["links"][0][0]
+    root = {**direction["qdiscs"][0], "drops": 9}
+    chain = [root, *direction["qdiscs"][1:]] if limiter == "htb" else [root]
+    found = trial_facts._link(network, network.links[0], "data", {**direction, "qdiscs": chain}, 2.0)
+    assert found["dropped_packets"] == dropped
 
 
 def test_without_a_queue_nothing_is_counted_and_nothing_is_zero():
