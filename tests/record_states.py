@@ -43,7 +43,8 @@ def flow_of(rows, rate_mbps, rtt_ms):
     sent_s, rtt_s = numpy.cumsum(after_us) / 1e6, rtt_ms / 1e3
     out_s = numpy.where(travel_us < 0, numpy.nan, sent_s + travel_us / 1e6)
     request = numpy.array([1.5 * rtt_s]), numpy.array([REQUEST_BYTES])
-    flow = flows.of_arrays(sent_s, sizes, out_s, *request, one_way_s=rtt_s / 2, bytes_per_s=rate_mbps * 1e6 / 8)
+    path = {"forward_s": rtt_s / 2, "back_s": rtt_s / 2, "bytes_per_s": rate_mbps * 1e6 / 8}
+    flow = flows.of_arrays(sent_s, sizes, out_s, *request, **path)
     return flow, float(sent_s[0])
 
 

@@ -33,8 +33,12 @@ class Sender:
     full_bytes: int = FULL_BYTES
 
 
-def transfer(sender, *, one_way_s=0.02, bytes_per_s=1.25e6, queue_packets=33):
-    """Simulate a transfer; return (sent, came, asked) as pcap.packets() gives them."""
+def transfer(sender, *, one_way_s=0.02, bytes_per_s=1.25e6, queue_packets=33, back_s=None):
+    """Simulate a transfer; return (sent, came, asked) as pcap.packets() gives them.
+
+    `back_s`: the delay of acknowledgements, if it is not one_way_s.
+    """
+    back_s = one_way_s if back_s is None else back_s
     step_s = sender.full_bytes / bytes_per_s
     events, order = [], 0
     window, ssthresh = float(sender.initial_window), float(sender.ssthresh)
@@ -58,7 +62,7 @@ def transfer(sender, *, one_way_s=0.02, bytes_per_s=1.25e6, queue_packets=33):
             last_departure_s = max(arrives_s, last_departure_s + step_s)
             departures.append(last_departure_s)
             came.append(Packet(last_departure_s, sender.full_bytes, identity))
-            heapq.heappush(events, (last_departure_s + one_way_s, order, index))
+            heapq.heappush(events, (last_departure_s + back_s, order, index))
             order += 1
 
     send_all(now)
@@ -86,7 +90,7 @@ def transfer(sender, *, one_way_s=0.02, bytes_per_s=1.25e6, queue_packets=33):
 def flow(sender, one_way_s=0.02, bytes_per_s=1.25e6, queue_packets=33):
     """Return the Flow of a transfer."""
     found = transfer(sender, one_way_s=one_way_s, bytes_per_s=bytes_per_s, queue_packets=queue_packets)
-    return flows.flow(*found, one_way_s=one_way_s, bytes_per_s=bytes_per_s)
+    return flows.flow(*found, forward_s=one_way_s, back_s=one_way_s, bytes_per_s=bytes_per_s)
 
 
 def every(n, packets=6000, first=300):

@@ -31,9 +31,6 @@ Plan = Mapping[str, Sequence[int]]
 # of QUIC (short header, connection ID, packet number, the head of a STREAM frame, authentication tag: RFC 9000, 17.3.1;
 # RFC 9001, 5.3)
 _HEADER_BYTES = {6: 66, 17: 72}
-#: An acknowledgement arrives at the instant at which the packet that it releases is sent. It is taken to arrive this
-#: much earlier, so that rounding never decides which came first.
-_KNOWN_FIRST_NS = 1000
 
 
 def captures(under: Mapping[str, Setting] | None = None) -> Captures:
@@ -251,11 +248,15 @@ def _flow(
         sent, came, requested = ([p for p in packets if p.seconds <= until_s] for packets in (sent, came, requested))
     network = trial.setting.network
     group = network.tested if of is None else network.flows[of[0]]
-    off_ns = sum(job.delay_off_ns(trial.seed, network.links.index(link)) for link in network.route(group))
-    one_way_s = network.rtt_s(group) / 2 + (off_ns - _KNOWN_FIRST_NS) / 1e9
+    off_ns = sum(
+        job.delay_off_ns(trial.seed, network.links.index(link))
+        for link, way in network.towards_server(group)
+        if link.direction(way).delay_ms
+    )
+    forward_s, back_s = flows.delays_s(network, group, off_ns / 1e9)
     first_s, bytes_per_s = pcap.first_s(entered), (network.rate_mbps(group) or 0) * 1e6 / 8
     flow = flows.flow(
-        sent, came, requested, one_way_s=one_way_s, bytes_per_s=bytes_per_s, first_s=first_s,
+        sent, came, requested, forward_s=forward_s, back_s=back_s, bytes_per_s=bytes_per_s, first_s=first_s,
         header_bytes=_HEADER_BYTES[protocol],
     )  # fmt: skip
     return flow, until_s and until_s - first_s

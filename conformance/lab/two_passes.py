@@ -104,9 +104,11 @@ def times(trial: Trial, folder: pathlib.Path, transport: str, whole: bool) -> Ti
     came, _ = _captured(folder / f"{where.came}.pcap", protocol, where)
     if not tested.is_stack:
         sent, came = ([packet for packet in of if _is_first(packet)] for of in (sent, came))
-    rtt_s = network.rtt_s(tested)
+    rtt_s, back_s = network.rtt_s(tested), network.back_s(tested)
+    # Not by flows.delays_s(): a state found a microsecond later would be another trial.
     flow = flows.flow(
-        sent, came, answers, one_way_s=rtt_s / 2, bytes_per_s=(network.rate_mbps(tested) or 0) * 1e6 / 8
+        sent, came, answers, forward_s=rtt_s - back_s, back_s=back_s,
+        bytes_per_s=(network.rate_mbps(tested) or 0) * 1e6 / 8,
     )  # fmt: skip
     began = {state: states.BEGINS_S[state](flow) for state in network.states}
     if None in began.values() and not whole:

@@ -16,10 +16,6 @@ from conformance.model.networks.schedule import Entry, Occasion, resolved
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement, Outcome
 
-#: seconds by which acknowledgements are taken to arrive earlier: each arrives at the same time as the packet that it
-#: releases is sent, and rounding must not decide which came first
-_KNOWN_FIRST_S = 1e-6
-
 
 class Event(NamedTuple):
     """The begin and the end of a change of the path; a change that lasts ends with the transfer."""
@@ -130,12 +126,13 @@ class View:
         least_s = float((self.out_s[delivered] - self.sent_s[delivered]).min())
         # Each trial's delay differs from the setting's by some microseconds, in both directions alike: the fastest
         # packet's delay shows by how many.
-        off_s = least_s - self._forward_s
-        one_way_s = self.base_rtt_s / 2 + (off_s if abs(off_s) < 1e-4 else 0.0) - _KNOWN_FIRST_S
+        network = self.setting.network
+        off_s = least_s - (self.base_rtt_s - network.back_s(network.tested))
+        forward_s, back_s = flows.delays_s(network, network.tested, off_s if abs(off_s) < 1e-4 else 0.0)
         try:
             return flows.of_arrays(
                 self.sent_s, packets.bytes, self.out_s, packets.client_ns / 1e9, packets.client_bytes,
-                one_way_s=one_way_s, bytes_per_s=self.bytes_per_s,
+                forward_s=forward_s, back_s=back_s, bytes_per_s=self.bytes_per_s,
             )  # fmt: skip
         except UserError as why:
             raise Invisible(str(why)) from None
@@ -168,12 +165,6 @@ class View:
         if begin_s >= float(self.sent_s[-1]):
             raise Invisible("the transfer was over before anything happened to the path")
         return Event(max(begin_s, 0.0), self.over_s if self.entry.for_s is None else begin_s + self.entry.for_s)
-
-    @functools.cached_property
-    def _forward_s(self) -> float:
-        network = self.setting.network
-        ways = network.towards_client(network.tested)
-        return float(sum(link.direction(way).delay_ms for link, way in ways) / 1000)
 
 
 class _ByTrial:

@@ -352,7 +352,7 @@ def _bursts(flow: Flow, start_s: float, end_s: float) -> Samples:
 def _waits(flow: Flow, start_s: float, end_s: float) -> tuple[Floats, Floats]:
     """Return (times in the queue in base round trips, sending times) of delivered packets sent in [start_s, end_s)."""
     inside = (flow.sent_s >= start_s) & (flow.sent_s < end_s) & ~flow.lost
-    waits = flow.out_s[inside] - flow.sent_s[inside] - flow.one_way_s
+    waits = flow.out_s[inside] - flow.sent_s[inside] - flow.forward_s
     return waits / flow.base_rtt_s, flow.sent_s[inside]
 
 

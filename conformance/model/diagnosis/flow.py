@@ -5,10 +5,10 @@ where they leave the bottleneck's queue. The server's link has no delay, so the 
 sent, and acknowledgements when they arrive. As QUIC is encrypted, only times, sizes and identities of packets are read,
 for TCP as well: both are measured alike.
 
-A packet is delivered, or lost. The sender knows of a delivered packet when its acknowledgement can have come back, one
-one-way delay after the packet left the queue. It knows of a lost packet when three packets sent later are known to be
-delivered (RFC 5681, 3.2; RFC 9002, 6.1.1). Acknowledgements that are lost or delayed come later than that; the flight
-is exact whenever one arrives.
+A packet is delivered, or lost. The sender knows of a delivered packet when its acknowledgement can have come back, the
+delay of the way back after the packet left the queue. It knows of a lost packet when three packets sent later are known
+to be delivered (RFC 5681, 3.2; RFC 9002, 6.1.1). Acknowledgements that are lost or delayed come later than that; the
+flight is exact whenever one arrives.
 """
 
 import collections
@@ -21,12 +21,17 @@ import numpy.typing
 
 from conformance.model.diagnosis.pcap import Packet
 from conformance.model.errors import UserError
+from conformance.model.networks.flow_group import Flows
+from conformance.model.networks.network import Network
 
 Floats = numpy.typing.NDArray[Any]
 #: a packet counts as lost when this many packets sent later are delivered (QUIC's kPacketThreshold, duplicate ACKs)
 _REORDERING = 3
 #: a transfer has at least this many delivered packets
 _FEWEST_PACKETS = 20
+#: seconds by which acknowledgements are taken to arrive earlier: each arrives at the same time as the packet that it
+#: releases is sent, and rounding must not decide which came first
+_KNOWN_FIRST_S = 1e-6
 #: share of packets that may leave the queue without having entered it: with more, captures are not of one transfer
 _MOST_STRANGE = 0.001
 
@@ -50,7 +55,9 @@ class Flow:
     full_bytes: int
     #: when the server got the request for the transfer
     request_s: float
-    one_way_s: float
+    #: the delays of the empty path, from the server to the client and back
+    forward_s: float
+    back_s: float
     bytes_per_s: float
     #: when the first packet was sent, in seconds since the capture's first frame
     began_s: float
@@ -66,7 +73,12 @@ class Flow:
 
     @property
     def base_rtt_s(self) -> float:
-        return 2 * self.one_way_s
+        return self.forward_s + self.back_s
+
+    @property
+    def one_way_s(self) -> float:
+        """The delay of the way back, which tells a sender what became of a packet."""
+        return self.back_s
 
     @property
     def bdp_bytes(self) -> float:
@@ -85,6 +97,19 @@ class Flow:
         window = self.window(start_s, end_s)
         at = numpy.searchsorted(self.sent_s, end_s)
         return float(self.flight[at]) / self.full_bytes if numpy.isnan(window) and at < len(self.sent_s) else window
+
+
+def delays_s(network: Network, group: Flows, off_s: float) -> tuple[float, float]:
+    """Return the delays of a group's empty path, forward and back, for the Flow of a trial.
+
+    `off_s`: how much later than requested packets arrive in that trial, either way (job.delay_off_ns); where nothing is
+    delayed, they are as early as ever.
+    """
+    delayed = any(link.direction(way).delay_ms for link, way in network.towards_server(group))
+    back_s = network.back_s(group)
+    forward_s = network.rtt_s(group) - back_s
+    forward_s, back_s = (way_s + (off_s if delayed else 0.0) - _KNOWN_FIRST_S for way_s in (forward_s, back_s))
+    return forward_s, back_s
 
 
 def matched(sent: Sequence[Packet], came: Sequence[Packet]) -> tuple[Floats, int]:
@@ -108,7 +133,7 @@ def matched(sent: Sequence[Packet], came: Sequence[Packet]) -> tuple[Floats, int
     return out_s, strange
 
 
-def known(out_s: Floats, one_way_s: float) -> Floats:
+def known(out_s: Floats, back_s: float) -> Floats:
     """Return when the sender can have known what became of each packet; see the module's docstring.
 
     `out_s` is (n,), NaN where lost, and ends with a delivered packet. If fewer than three packets that were sent later
@@ -116,11 +141,11 @@ def known(out_s: Floats, one_way_s: float) -> Floats:
     """
     lost = numpy.isnan(out_s)
     delivered = numpy.flatnonzero(~lost)
-    back_s = out_s + one_way_s
+    acked_s = out_s + back_s
     # Packets may overtake each other in a queue that is not FIFO, but what the sender knows stays known.
-    in_order_s = numpy.maximum.accumulate(back_s[delivered])
+    in_order_s = numpy.maximum.accumulate(acked_s[delivered])
     later = numpy.searchsorted(delivered, numpy.flatnonzero(lost)) + _REORDERING - 1
-    known_s = back_s.copy()
+    known_s = acked_s.copy()
     known_s[lost] = in_order_s[numpy.minimum(later, len(delivered) - 1)]
     return known_s
 
@@ -140,16 +165,18 @@ def flow(
     came: Sequence[Packet],
     acknowledgements: Sequence[Packet],
     *,
-    one_way_s: float,
+    forward_s: float,
+    back_s: float,
     bytes_per_s: float,
     first_s: float = 0.0,
     header_bytes: int = 0,
 ) -> Flow:
     """Return the Flow of a transfer.
 
-    `sent`, `came`: the server's packets, before and after the queue; `asked`: the client's packets, as they reached the
-    server. These are lists of pcap.Packet. `first_s`: the time of the first captured frame. `header_bytes`: bytes of a
-    packet that are not payload. Raises UserError if the packets are not of one transfer.
+    `sent`, `came`: the server's packets, before and after the queue; `acknowledgements`: the client's packets, as they
+    reached the server. These are lists of pcap.Packet. `forward_s`, `back_s`: see Flow, and delays_s(). `first_s`: the
+    time of the first captured frame. `header_bytes`: bytes of a packet that are not payload. Raises UserError if the
+    packets are not of one transfer.
 
     Packets sent after the last delivered one are left out, as it is unknown what would have become of them.
     """
@@ -162,7 +189,7 @@ def flow(
         out_s,
         numpy.array([packet.seconds for packet in acknowledgements]),
         numpy.array([packet.bytes for packet in acknowledgements], dtype=numpy.int64),
-        one_way_s=one_way_s, bytes_per_s=bytes_per_s, first_s=first_s, header_bytes=header_bytes,
+        forward_s=forward_s, back_s=back_s, bytes_per_s=bytes_per_s, first_s=first_s, header_bytes=header_bytes,
     )  # fmt: skip
 
 
@@ -173,7 +200,8 @@ def of_arrays(
     client_s: Floats,
     client_bytes: Floats,
     *,
-    one_way_s: float,
+    forward_s: float,
+    back_s: float,
     bytes_per_s: float,
     first_s: float = 0.0,
     header_bytes: int = 0,
@@ -191,15 +219,15 @@ def of_arrays(
     sent_s, sizes, out_s = sent_s[:end] - began_s, sizes[:end], out_s[:end] - began_s
     if numpy.any(numpy.diff(sent_s) < 0) or numpy.any(out_s < sent_s):
         raise UserError("the captures' clocks disagree")
-    known_s = known(out_s, one_way_s)
+    known_s = known(out_s, back_s)
     travel_s = numpy.interp(sent_s, sent_s[delivered], (out_s - sent_s)[delivered])
     full_bytes = int(numpy.percentile(sizes, 99, method="lower"))
     return Flow(
         sent_s=sent_s, bytes=sizes, out_s=out_s, known_s=known_s, flight=in_flight(sent_s, sizes, known_s),
-        rtt_s=travel_s + one_way_s, full_bytes=full_bytes,
-        request_s=_request_s(sent_s, sizes, client_s - began_s, client_bytes), one_way_s=one_way_s,
-        bytes_per_s=bytes_per_s, began_s=float(began_s) - first_s, ack_ratio=len(client_s) / len(sent_s),
-        header_bytes=header_bytes,
+        rtt_s=travel_s + back_s, full_bytes=full_bytes,
+        request_s=_request_s(sent_s, sizes, client_s - began_s, client_bytes), forward_s=forward_s,
+        back_s=back_s, bytes_per_s=bytes_per_s, began_s=float(began_s) - first_s,
+        ack_ratio=len(client_s) / len(sent_s), header_bytes=header_bytes,
     )  # fmt: skip
 
 

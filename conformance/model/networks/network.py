@@ -223,11 +223,21 @@ class Network(Sparse):
             ways.append((link, name))
         return tuple(ways)
 
+    def towards_server(self, group: Flows) -> tuple[tuple[Link, str], ...]:
+        """Return each (link, "data" or "acks") that acknowledgements of a group's data go through."""
+        ways = self.towards_client(group)[: 1 if self.is_bonded(group) else None]
+        return tuple((link, "acks" if way == "data" else "data") for link, way in reversed(ways))
+
     def rtt_s(self, group: Flows) -> float:
         """Return the round-trip time of a group's empty path: its links' delays both ways, and its extra delay."""
         if self.is_bonded(group) and self.bond is not None:
             return self.bond.rtt_s(self.links) + group.extra_delay_ms / 1000
         ms = math.fsum(link.data.delay_ms + link.acks.delay_ms for link in self.route(group))
+        return (ms + group.extra_delay_ms) / 1000
+
+    def back_s(self, group: Flows) -> float:
+        """Return how much of rtt_s() acknowledgements take. A bond's two sides hold data alone."""
+        ms = math.fsum(link.direction(way).delay_ms for link, way in self.towards_server(group))
         return (ms + group.extra_delay_ms) / 1000
 
     def least_rtt_ms(self, group: Flows, until_s: float) -> float:

@@ -42,7 +42,7 @@ def constant(mbps, seconds, loss=0.0, burst=1, seed=1):
     known_s = out_s[~numpy.isnan(out_s)] + one_way_s
     return flow.of_arrays(
         sent_s, numpy.full(len(sent_s), full), out_s, known_s, numpy.full(len(known_s), 66),
-        one_way_s=one_way_s, bytes_per_s=link, header_bytes=66,
+        forward_s=one_way_s, back_s=one_way_s, bytes_per_s=link, header_bytes=66,
     )  # fmt: skip
 
 

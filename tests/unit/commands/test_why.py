@@ -116,7 +116,7 @@ def transfers(draw):
 @given(transfers())
 def test_packets_are_conserved_and_flight_is_never_negative(found):
     sent, came = found
-    of = flow.flow(sent, came, [], one_way_s=0.01, bytes_per_s=1e6)
+    of = flow.flow(sent, came, [], forward_s=0.01, back_s=0.01, bytes_per_s=1e6)
     assert (~of.lost).sum() == len(came)
     assert not of.lost[-1] and len(of.sent_s) <= len(sent)
     assert numpy.all(of.flight >= of.bytes)
@@ -130,7 +130,7 @@ def test_packets_are_conserved_and_flight_is_never_negative(found):
 def test_a_flow_does_not_depend_on_when_it_was(found, later_s):
     moved = [[p._replace(seconds=p.seconds + later_s) for p in packets] for packets in found]
     a, b = (
-        flow.flow(*packets, [], one_way_s=0.01, bytes_per_s=1e6, first_s=first_s)
+        flow.flow(*packets, [], forward_s=0.01, back_s=0.01, bytes_per_s=1e6, first_s=first_s)
         for packets, first_s in ((found, 0), (moved, later_s))
     )
     assert numpy.allclose(a.sent_s, b.sent_s) and numpy.array_equal(a.lost, b.lost)
@@ -172,11 +172,12 @@ def test_captures_of_two_transfers_are_an_error():
     packets = [Packet(k / 100, 100, bytes([k])) for k in range(60)]
     others = [p._replace(identity=p.identity + b"x") for p in packets]
     with pytest.raises(UserError, match="never entered"):
-        flow.flow(packets, others, [], one_way_s=0.01, bytes_per_s=1e6)
+        flow.flow(packets, others, [], forward_s=0.01, back_s=0.01, bytes_per_s=1e6)
     with pytest.raises(UserError, match="too few"):
-        flow.flow(packets, [], [], one_way_s=0.01, bytes_per_s=1e6)
+        flow.flow(packets, [], [], forward_s=0.01, back_s=0.01, bytes_per_s=1e6)
     with pytest.raises(UserError, match="clocks"):
-        flow.flow(packets, [p._replace(seconds=0.0) for p in packets], [], one_way_s=0.01, bytes_per_s=1e6)
+        early = [p._replace(seconds=0.0) for p in packets]
+        flow.flow(packets, early, [], forward_s=0.01, back_s=0.01, bytes_per_s=1e6)
 
 
 @pytest.mark.parametrize("beta", [0.25, 0.5, 0.7, 0.85])
@@ -226,7 +227,7 @@ def test_packets_that_grow_with_the_path_s_mtu_are_full_as_they_are():
     times = [0.01] * 10 + [0.09 + 0.002 * n for n in range(50)]
     sent = [Packet(t, size, bytes([at])) for at, (t, size) in enumerate(zip(times, sizes, strict=True))]
     came = [p._replace(seconds=p.seconds + 0.02) for p in sent]
-    of = flow.flow(sent, came, [], one_way_s=0.02, bytes_per_s=1e6)
+    of = flow.flow(sent, came, [], forward_s=0.02, back_s=0.02, bytes_per_s=1e6)
     (window,) = features.initial_window(of).values
     assert window == pytest.approx((328 + 1368 + 8 * 1242) / 1242)
 
@@ -244,7 +245,7 @@ def test_bursts_are_told_from_paced_packets():
     for together in (1, 5):
         sent = [Packet(at[k - k % together], 1250, k.to_bytes(4, "big")) for k in range(len(at))]
         came = [p._replace(seconds=max(p.seconds, t) + 0.03) for p, t in zip(sent, at, strict=True)]
-        of = flow.flow(sent, came, [], one_way_s=0.02, bytes_per_s=1.25e6)
+        of = flow.flow(sent, came, [], forward_s=0.02, back_s=0.02, bytes_per_s=1.25e6)
         assert features.burst(of).values[0] == pytest.approx(together, rel=0.01)
 
 
@@ -255,7 +256,7 @@ def test_no_flow_makes_a_feature_fail(n, pause_s):
     sent = [Packet(k // 7 * pause_s + k * 1e-4, 60 + 97 * (k % 16), k.to_bytes(2, "big")) for k in range(20 + n)]
     came = [p._replace(seconds=p.seconds + 0.02) for k, p in enumerate(sent) if k % n or k < 1 or n < 2]
     try:
-        of = flow.flow(sent, came, sent[:3], one_way_s=0.01, bytes_per_s=1.25e6)
+        of = flow.flow(sent, came, sent[:3], forward_s=0.01, back_s=0.01, bytes_per_s=1.25e6)
     except UserError:
         return
     for feature in feature_table.FEATURES:

@@ -25,7 +25,8 @@ def flow_of(sender, waits=(), **path):
     sent, came, asked = senders.transfer(sender, **{k: v for k, v in path.items()})
     for at_s, by_s in waits:
         sent, came = later(sent, at_s, by_s), later(came, at_s + path["one_way_s"], by_s)
-    known = {"one_way_s": path["one_way_s"], "bytes_per_s": path["bytes_per_s"], "header_bytes": HEADERS}
+    both = {"forward_s": path["one_way_s"], "back_s": path["one_way_s"]}
+    known = {**both, "bytes_per_s": path["bytes_per_s"], "header_bytes": HEADERS}
     return senders.flows.flow(sent, came, asked, **known)
 
 

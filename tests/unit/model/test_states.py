@@ -31,8 +31,8 @@ def flow(sent_s, lost=(), one_way_s=ONE_WAY_S):
     travel_s = numpy.interp(sent_s, sent_s[~numpy.isnan(out_s)], (out_s - sent_s)[~numpy.isnan(out_s)])
     return Flow(
         sent_s=sent_s, bytes=sizes, out_s=out_s, known_s=known_s, flight=in_flight(sent_s, sizes, known_s),
-        rtt_s=travel_s + one_way_s, full_bytes=FULL, request_s=0.0, one_way_s=one_way_s, bytes_per_s=RATE,
-        began_s=0.0, ack_ratio=0.5,
+        rtt_s=travel_s + one_way_s, full_bytes=FULL, request_s=0.0, forward_s=one_way_s,
+        back_s=one_way_s, bytes_per_s=RATE, began_s=0.0, ack_ratio=0.5,
     )  # fmt: skip
 
 
