@@ -7,9 +7,10 @@ from typing import Any
 
 from conformance.model.emulation import queue_counts, shaping
 from conformance.model.metrics.group_metrics import Measured
+from conformance.model.networks.network import Network
 
-#: the interface by which a lone transfer's data leave the bottleneck
-BOTTLENECK = "to_client"
+#: the interfaces by which a lone transfer's data leave its first and any other link (topologies/network.py)
+_EGRESSES = ("to_client", "down_to_router")
 #: round trips of the empty path within which drops belong to one loss event: a packet may stand in the queue for one of
 #: them, and a sender learns of a drop one round trip later
 _LOSS_EVENT_RTTS = 3
@@ -34,10 +35,16 @@ def marked_pct(measured: Measured) -> float | None:
     queues = [
         queue
         for queue in measured.evidence.get("qdiscs") or ()
-        if queue.get("handle") == f"{shaping.QUEUE_HANDLE}:" and queue.get("dev") == BOTTLENECK
+        if queue.get("handle") == f"{shaping.QUEUE_HANDLE}:" and queue.get("dev") in _EGRESSES
     ]
     packets = sum(queue.get("packets", 0) for queue in queues)
     return 100 * queue_counts.marked(queues, None) / packets if len(queues) == 1 and packets else None
+
+
+def bottleneck_egress(network: Network) -> str | None:
+    """Return the interface by which a lone transfer's data leave their bottleneck; None if nothing limits them."""
+    limit = network.bottleneck(network.tested)
+    return None if limit is None else _EGRESSES[min(network.links.index(limit[0]), 1)]
 
 
 def queue_mean_bdp(measured: Measured) -> float | None:

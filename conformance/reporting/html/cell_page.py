@@ -167,7 +167,8 @@ def _facts(measurement: Measurement) -> Iterator[tuple[str, str]]:
             "calibration",
             f"{calibration['rate_mbps']:.4g} Mbit/s; one-way delay {delays} ms; {lost} of {sent} packets lost",
         )
-    bottleneck = transfer_metrics.BOTTLENECK if measurement.setting.of_profile else None
+    setting = measurement.setting
+    bottleneck = transfer_metrics.bottleneck_egress(setting.network) if setting.of_profile else None
     for qdisc in evidence.get("qdiscs") or ():
         if qdisc.get("dev") == bottleneck and qdisc.get("kind") != "htb":
             count = f"{qdisc.get('packets')} packets, {qdisc.get('drops')} dropped"

@@ -141,13 +141,22 @@ def queue(dev="to_client", **counts):
         ([{**queue(), "kind": "cake", "tins": [{"ecn_mark": 5}]}], 0.5),
         ([queue(ecn_mark=0, ce_mark=0)], 0.0),
         ([{**queue(), "kind": "bfifo"}], 0.0),
-        ([queue(), queue()], None),
+        ([queue(ecn_mark=0), queue("down_to_router", ecn_mark=37)], None),
         ([], None),
     ],
 )
 def test_marks_of_a_lone_transfer_are_read_from_its_bottleneck(queues, marked):
     seen = dataclasses.replace(measurement(), evidence={"qdiscs": queues})
     assert METRICS["marked_pct"].value(seen) == marked
+
+
+@pytest.mark.parametrize(
+    ("client_mbps", "server_mbps", "egress"),
+    [(10, 20, "to_client"), (20, 10, "down_to_router"), (10, 10, "down_to_router")],
+)
+def test_the_bottleneck_of_two_links_is_the_slower_one(client_mbps, server_mbps, egress):
+    path = documents.path("atc25", (Cell(client_mbps, 20, 0), Cell(server_mbps, 5, 0)))
+    assert transfer_metrics.bottleneck_egress(path.network) == egress
 
 
 def test_a_path_without_delay_has_no_round_trips_to_count_in():
