@@ -31,11 +31,18 @@ def less(delays_ms: Mapping[str, float] | None, delay_ms: float) -> dict[str, fl
     return {name: round(max(value - delay_ms, 0.0), 6) for name, value in delays_ms.items()}
 
 
-def marked(queues: Sequence[Mapping[str, Any]], hop: Mapping[str, int] | None) -> int:
-    """Return how many packets were marked by the queues and by the hop behind them."""
-    return sum(map(_marks, queues)) + (hop["marked"] if hop else 0)
+def marked(queues: Sequence[Mapping[str, Any]], hop: Mapping[str, int] | None) -> int | None:
+    """Return how many packets were marked by the queues and by the hop behind them; None if that is not known."""
+    marks = [hop["marked"] if hop else 0, *map(_marks, queues)]
+    counted = [count for count in marks if count is not None]
+    return sum(counted) if len(counted) == len(marks) else None
 
 
-def _marks(queue: Mapping[str, Any]) -> int:
+def _marks(queue: Mapping[str, Any]) -> int | None:
+    options = queue.get("options") or {}
+    if options.get("ecn") and options.get("ce_threshold") is not None:
+        # CoDel counts a packet that it marks instead of dropping it, and counts it again if it stood longer than the
+        # threshold (include/net/codel_impl.h).
+        return None
     marks = sum(queue.get(name, 0) for name in ("ecn_mark", "ce_mark"))
     return int(marks + sum(tin.get("ecn_mark", 0) for tin in queue.get("tins", ())))

@@ -38,7 +38,8 @@ def marked_pct(measured: Measured) -> float | None:
         if queue.get("handle") == f"{shaping.QUEUE_HANDLE}:" and queue.get("dev") in _EGRESSES
     ]
     packets = sum(queue.get("packets", 0) for queue in queues)
-    return 100 * queue_counts.marked(queues, None) / packets if len(queues) == 1 and packets else None
+    marked = queue_counts.marked(queues, None)
+    return 100 * marked / packets if len(queues) == 1 and packets and marked is not None else None
 
 
 def bottleneck_egress(network: Network) -> str | None:

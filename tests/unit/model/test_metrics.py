@@ -140,6 +140,8 @@ def queue(dev="to_client", **counts):
         ([queue(ecn_mark=30), queue("to_server", ecn_mark=500)], 3.0),
         ([{**queue(), "kind": "cake", "tins": [{"ecn_mark": 5}]}], 0.5),
         ([queue(ecn_mark=0, ce_mark=0)], 0.0),
+        ([queue(ecn_mark=0, ce_mark=4, options={"ecn": False, "ce_threshold": 242})], 0.4),
+        ([queue(ecn_mark=3, ce_mark=4, options={"ecn": True, "ce_threshold": 242})], None),
         ([{**queue(), "kind": "bfifo"}], 0.0),
         ([queue(ecn_mark=0), queue("down_to_router", ecn_mark=37)], None),
         ([], None),
