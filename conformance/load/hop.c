@@ -8,8 +8,8 @@
  * random numbers come from SEED, the same number of them for each packet, so that what happens to one packet does not
  * depend on what happened to others.
  *
- * A packet's time is when it arrived at the interface, as the kernel recorded it. A packet that need not wait leaves 2
- * us later, which is what two system calls cost; a packet that waits leaves at its time. Frames that are not IPv4 pass
+ * A packet's time is when it arrived at the interface, as the kernel recorded it. A packet that need not wait leaves 1
+ * us later, which is what a system call costs; a packet that waits leaves at its time. Frames that are not IPv4 pass
  * unchanged.
  *
  * On SIGTERM `run` writes a line of JSON with what it counted. `simulate` reads lines "NS BYTES" (bytes of IP; each is
