@@ -139,8 +139,10 @@ class StackGroup:
             if number >= 0 and self._addresses.setdefault(number, address) == address:
                 self._infos[number] = info
                 self._algorithms[number].see(info)
-                if not self._rows[number] or self._rows[number][-1][0] != t_s:
-                    self._rows[number].append((t_s, info["acked_bytes"], info["rtt_ms"], info["cwnd_segments"]))
+                # Of several connections, the busiest comes last.
+                if self._rows[number] and self._rows[number][-1][0] == t_s:
+                    del self._rows[number][-1]
+                self._rows[number].append((t_s, info["acked_bytes"], info["rtt_ms"], info["cwnd_segments"]))
 
     def _arrived(self, host: Host) -> int:
         return sum(counters.rx_bytes for counters in netns.interface_counters(self._stage.node(host)).values())
