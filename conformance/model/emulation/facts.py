@@ -306,7 +306,7 @@ def _metrics(trial: Trial, flows: Sequence[Facts], links: Sequence[Facts], facts
     )
     return {
         "bytes": total,
-        "completion_s": _rounded(lasted_s),
+        "completion_s": None if facts["timed_out"] else _rounded(lasted_s),
         "goodput_mbps": _rounded(goodput),
         "utilization": _rounded(goodput / trial.setting.cell.bandwidth_mbps),
         "min_rtt_ms": min(rtts, default=None),

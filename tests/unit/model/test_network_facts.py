@@ -266,6 +266,13 @@ def test_a_flow_that_had_no_time_or_whose_way_was_shut_may_get_nothing():
     assert "transferred nothing" not in (found.message or "")
 
 
+def test_a_scenario_that_timed_out_has_no_completion_time():
+    unfinished = flow(complete=False, client=process(None), end_s=None, acked_bytes=900_000)
+    found = measured((("timed_out",), True), (("groups", 0, "flows", 0), unfinished))
+    assert found.outcome is Outcome.TIMEOUT
+    assert (found.metrics["completion_s"], found.metrics["utilization"]) == (None, 0.36)
+
+
 def test_what_a_bucket_lets_through_at_once_is_no_lie():
     link = NETWORK.links[0].to_json()
     bucket = {**link["data"], "limiter": "tbf", "burst_bytes": 1_000_000}
