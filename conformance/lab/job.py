@@ -442,10 +442,6 @@ def _both_lines(setting: Setting, off_ns: Sequence[int]) -> tuple[tuple[tuple[st
 
 def _lines(setting: Setting, link: Link, way: str, off_ns: int) -> tuple[str, ...]:
     network, direction = setting.network, link.direction(way)
-    bdp = None
-    if setting.segments and direction.queue is not None and direction.queue.rtt_ms is None:
-        # As in the published testbed, the BDP of a whole path sizes the queues of its segments.
-        bdp = setting.cell.bdp_bytes
     return tuple(
         shaping.tc_lines(
             network,
@@ -453,7 +449,7 @@ def _lines(setting: Setting, link: Link, way: str, off_ns: int) -> tuple[str, ..
             off_ns,
             changes=network.changes_delay(link, way),
             held=network.held(link, way),
-            bdp=bdp,
+            bdp=setting.bdp_bytes(direction),
         )
     )
 

@@ -24,6 +24,7 @@ from conformance.model.emulation import (
     moves,
     outages,
     queue_counts,
+    queue_options,
     request_facts,
     scheduled,
     shaping,
@@ -34,7 +35,7 @@ from conformance.model.networks.flow_group import Flows
 from conformance.model.networks.links import WAYS, Direction, Link
 from conformance.model.networks.network import Network
 from conformance.model.networks.schedule import Change, carried_bytes
-from conformance.model.networks.setting import SILENCE_S
+from conformance.model.networks.setting import SILENCE_S, Setting
 from conformance.model.trials.trial import Outcome, Trial
 
 #: the client's clock may start this much later, and stop this much earlier, than the harness's, in s, plus 2 %
@@ -51,6 +52,8 @@ _OFF_MS, _STAMP_MS = 0.025, 1.0
 #: a flow that lasts longer, in s, must have reached its server if its path neither changes nor does more to packets
 #: than lose some
 _LONG_ENOUGH_S = 5.0
+#: the share of watched packets that may lack the time when they entered the queue: more would change its quantiles
+_MOST_UNMATCHED = 0.01
 #: how many packets may leave a queue after the hop has ended, from connections that end
 _LAST_PACKETS = 64
 #: if the bytes on the wire, with headers and duplicates, exceed this multiple of the body, all of it may have arrived
@@ -178,7 +181,7 @@ def faults(trial: Trial, facts: Facts, network: Facts) -> Iterator[TrialFault]:
         yield from _of_server(trial, of, 0)
     if late:
         return
-    if problems := list(_link_problems(requested, facts)):
+    if problems := list(_link_problems(trial.setting, facts)):
         yield TrialFault(f"calibration: {'; '.join(problems)}")
     several = sum(len(of["flows"]) for _, of in of_stack) > 1
     for group, of in groups:
@@ -202,10 +205,11 @@ def faults(trial: Trial, facts: Facts, network: Facts) -> Iterator[TrialFault]:
 # --- links
 
 
-def _link_problems(network: Network, facts: Facts) -> Iterator[str]:
+def _link_problems(setting: Setting, facts: Facts) -> Iterator[str]:
+    network = setting.network
     for link, both in zip(network.links, facts["links"], strict=True):
         for way, direction in zip(WAYS, both, strict=True):
-            yield from _direction_problems(network, link, way, direction, facts)
+            yield from _direction_problems(setting, link, way, direction, facts)
     yield from scheduled.change_problems(facts)
     if network.bond is not None and facts["bond"] is not None:
         yield from bonded.problems(network.bond, network.links, facts["bond"])
@@ -227,12 +231,20 @@ def _connected(flow: Facts, detail: Facts | None) -> bool:
     return arrived >= _HANDSHAKE_BYTES
 
 
-def _direction_problems(network: Network, link: Link, way: str, shown: Facts, facts: Facts) -> Iterator[str]:
+def _direction_problems(setting: Setting, link: Link, way: str, shown: Facts, facts: Facts) -> Iterator[str]:
     """Yield sentences about what a link's direction did that was not requested."""
+    network = setting.network
     changes = network.changes(link, way, scheduled.looked_at_s(facts))
     last = changes[-1].direction if changes else link.direction(way)
+    # The size of a queue changes if a change says so, not with the rate.
+    resized = (change.direction for change in reversed(changes) if change.direction.queue != change.before.queue)
+    bdp = setting.bdp_bytes(next(resized, link.direction(way)))
+    lines = shaping.tc_lines(network, last, held=network.held(link, way), bdp=bdp)
     problems = [*shaping.problems(last, shown["qdiscs"], network.held(link, way))]
+    problems += queue_options.problems(lines, shown["qdiscs"])
     problems += _beyond_rate(link.direction(way), changes, shown)
+    if (unmatched := shown["unmatched"] or 0) > _MOST_UNMATCHED * (unmatched + (shown["delays"] or 0)):
+        problems.append(f"{unmatched} packets that left the queue were not seen to enter it")
     counts = scheduled.behind_changes(facts, network.links.index(link), WAYS.index(way))
     starts_s = [flow["start_s"] for of in facts["groups"] if of["server"] for flow in of["flows"]]
     problems += scheduled.problems(

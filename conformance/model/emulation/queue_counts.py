@@ -11,16 +11,24 @@ def root(queues: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     return next((queue for queue in queues if queue.get("root") and queue.get("kind") != "noqueue"), {})
 
 
+def limiter(queues: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return what limits the rate at an interface; empty if nothing does, or if netem does.
+
+    It counts all drops of the queue behind it, but not random losses, which netem makes before it.
+    """
+    return next((queue for queue in queues if queue.get("handle") == f"{LIMITER_HANDLE}:"), {})
+
+
 def dropped(queues: Sequence[Mapping[str, Any]], random_loss: bool) -> int | None:
     """Return how many packets the queue of an interface dropped, without those that were lost at random.
 
-    The limiter counts all drops behind it, but not random losses, which netem makes before it. `random_loss`: whether
-    netem makes some. If netem limits the rate, too, it counts both as one, and the queue's drops are not known.
+    `random_loss`: whether netem makes some. If it limits the rate, too, it counts both as one, and the queue's drops
+    are not known.
     """
-    limiter = next((queue for queue in queues if queue.get("handle") == f"{LIMITER_HANDLE}:"), None)
-    if limiter is None and random_loss:
+    limits = limiter(queues)
+    if not limits and random_loss:
         return None
-    return (root(queues) if limiter is None else limiter).get("drops")
+    return (limits or root(queues)).get("drops")
 
 
 def less(delays_ms: Mapping[str, float] | None, delay_ms: float) -> dict[str, float] | None:

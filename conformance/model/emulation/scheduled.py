@@ -96,7 +96,7 @@ def problems(
         if counts["at_ns"] in after:
             at_s = counts["at_ns"] / 1e9
             yield from (f"{why} from {at_s:g} s on" for why in _in_force(after[counts["at_ns"]], counts))
-    if _counts_losses(direction):
+    if _counts_losses(direction, bool(changes)):
         yield from _losses(direction, after, [*map(_counted, counted), _last(shown, elapsed_s)], offload)
     yield from _rates(direction, changes, shown, offload, starts_s)
 
@@ -124,11 +124,15 @@ def _in_force(requested: Direction, counts: Facts) -> Iterator[str]:
 # --- losses
 
 
-def _counts_losses(direction: Direction) -> bool:
-    """Return whether the kernel's counters tell random losses from a queue's drops."""
+def _counts_losses(direction: Direction, changed: bool) -> bool:
+    """Return whether the kernel's counters tell random losses from a queue's drops.
+
+    The limiter's count is read when the trial is over; after changes, the queue's is, which lacks what a policer drops.
+    """
     if direction.rate_mbps is None:
         return direction.delay_packets is None
-    return direction.limiter == "htb" and direction.queue is not None and direction.queue.kind in _PLAIN
+    known = not changed or (direction.queue is not None and direction.queue.kind in _PLAIN)
+    return direction.limiter == "htb" and known
 
 
 def _counted(counts: Facts) -> Counted | None:
@@ -145,8 +149,9 @@ def _last(shown: Facts, elapsed_s: float) -> Counted | None:
     """Return the counts that tc showed when the trial was over; None if some are missing."""
     queues: Sequence[Facts] = shown["qdiscs"]
     root = queue_counts.root(queues)
-    queue = next((queue for queue in queues if queue.get("kind") in (*_PLAIN, "plug")), {})
-    dropped = queue.get("drops", 0)
+    limiter = queue_counts.limiter(queues)
+    # Without a queue, all drops are random losses.
+    dropped: Any = limiter.get("drops") if limiter or len(queues) > 1 else 0
     counts = [dropped, *(root.get(name) for name in ("packets", "drops", "qlen"))]
     if root.get("kind") != "netem" or not all(isinstance(count, int) for count in counts):
         return None

@@ -14,6 +14,7 @@ from typing import Any, Self
 from conformance.model import digest
 from conformance.model.errors import UserError
 from conformance.model.networks import legacy
+from conformance.model.networks.links import Direction
 from conformance.model.networks.network import Network
 from conformance.model.networks.place import Cell, CellPath, Point
 
@@ -64,6 +65,14 @@ class Setting:
     def segments(self) -> tuple[Cell, ...]:
         """The cells of a path of two segments, the client's side first; none at other points."""
         return self.point.segments if isinstance(self.point, CellPath) else ()
+
+    def bdp_bytes(self, direction: Direction) -> float:
+        """Return the bandwidth-delay product that sizes a direction's queue.
+
+        As in the published testbed, that of a whole path sizes the queues of its segments.
+        """
+        whole = self.segments and direction.queue is not None and direction.queue.rtt_ms is None
+        return self.cell.bdp_bytes if whole else self.network.bdp_bytes(direction)
 
     @property
     def of_profile(self) -> bool:

@@ -266,6 +266,31 @@ def test_a_flow_that_had_no_time_or_whose_way_was_shut_may_get_nothing():
     assert "transferred nothing" not in (found.message or "")
 
 
+def test_the_size_of_a_queue_is_compared_in_each_trial():
+    chain = facts()["links"][0][0]["qdiscs"]
+    for limit, words in ((25_000, None), (1514, "calibration: a bfifo with limit 1514 instead of 25000 (link, data)")):
+        queue = {"kind": "bfifo", "handle": "10:", "options": {"limit": limit}}
+        assert measured((("links", 0, 0, "qdiscs"), [*chain[:2], queue])).message == words
+
+
+def test_a_queue_is_resized_by_a_change_and_not_by_a_rate():
+    rate = {"at_s": 0.5, "link": "link", "direction": "forward", "set": {"rate_mbps": 20}}
+    size = {**rate, "at_s": 1, "set": {"queue": {"kind": "bfifo", "size": 3}}}
+    chain, dropped = facts()["links"][0][0]["qdiscs"], (("links", 0, 0, "looks", "dropped_packets"), [0, 0, 2])
+    for schedule, limit in (([rate], 25_000), ([rate, size], 150_000), ([size, {**rate, "at_s": 1.5}], 75_000)):
+        network = Network.from_json({**NETWORK.to_json(), "schedule": schedule})
+        for shown, wrong in ((limit, False), (limit + 1, True)):
+            queue = {"kind": "bfifo", "handle": "10:", "options": {"limit": shown}}
+            found = measured((("links", 0, 0, "qdiscs"), [*chain[:2], queue]), dropped, flows=network)
+            assert (f"limit {shown} instead of {limit} (" in (found.message or "")) == wrong
+
+
+@pytest.mark.parametrize(("unmatched", "is_error"), [(9, False), (11, True)])
+def test_packets_that_a_watch_did_not_see_enter_the_queue_are_few(unmatched, is_error):
+    found = measured((("links", 0, 0, "delays"), 1000), (("links", 0, 0, "unmatched"), unmatched))
+    assert ("packets that left the queue were not seen to enter it" in (found.message or "")) == is_error
+
+
 def test_a_scenario_that_timed_out_has_no_completion_time():
     unfinished = flow(complete=False, client=process(None), end_s=None, acked_bytes=900_000)
     found = measured((("timed_out",), True), (("groups", 0, "flows", 0), unfinished))

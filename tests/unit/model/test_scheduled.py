@@ -29,7 +29,8 @@ def behind(at_s, out, dropped=0, standing=0, queue_dropped=None, delay_ms=20.0, 
 
 def shown(out, dropped=0, standing=0, queue_dropped=None, **looks):
     root = {"kind": "netem", "root": True, "packets": out, "drops": dropped, "qlen": standing}
-    queue = [] if queue_dropped is None else [{"kind": "htb"}, {"kind": "bfifo", "drops": queue_dropped}]
+    limiter = {"kind": "htb", "handle": "5:", "drops": queue_dropped}
+    queue = [] if queue_dropped is None else [limiter, {"kind": "bfifo"}]
     return {"qdiscs": [root, *queue], "looks": looks}
 
 
@@ -148,14 +149,25 @@ def test_nothing_leaves_while_the_rate_is_0():
 @pytest.mark.parametrize(
     "direction",
     [
-        Direction(rate_mbps=10, queue=Queue(kind="fq_codel")),
-        Direction(rate_mbps=10, queue=Queue(kind="policer")),
+        Direction(rate_mbps=10, limiter="tbf", queue=Queue(kind="fq_codel")),
         Direction(rate_mbps=10, limiter="netem", queue=Queue(kind="pfifo", size=10)),
         Direction(delay_ms=5, delay_packets=100),
     ],
 )
 def test_of_queues_that_drop_by_other_rules_losses_are_not_told_apart(direction):
     assert list(problems(direction, [], shown(900, dropped=50, queue_dropped=0), [], 20, False)) == []
+
+
+@pytest.mark.parametrize("kind", ["red", "fq_codel", "cake", "policer"])
+def test_of_any_queue_the_limiter_tells_losses_apart_if_nothing_changes(kind):
+    direction = Direction(rate_mbps=10, delay_ms=20, loss_pct=1, queue=Queue(kind=kind))
+    assert list(problems(direction, [], shown(9900, dropped=300, queue_dropped=200), [], 20, False)) == []
+    assert list(problems(direction, [], shown(9900, dropped=300, queue_dropped=300), [], 20, False)) == [
+        "0 of 10200 packets were lost from 0 to 20 s instead of 1 %"
+    ]
+    changed = [change(1, direction, delay_ms=30)]
+    counts = [behind(1, 9900, dropped=300, queue_dropped=0, loss_pct=1, delay_ms=30)]
+    assert list(problems(direction, changed, shown(9900, dropped=300, queue_dropped=300), counts, 20, False)) == []
 
 
 def test_a_kernel_that_counted_nothing_says_nothing():
