@@ -63,6 +63,13 @@ def dualpi2(node: Node, interface: str, handle: int) -> dict[str, Any]:
     return queue
 
 
+def class_rate(node: Node, interface: str) -> int | None:
+    """Return the rate of the rate limiter's class at an interface, in bytes per second. Raises RuntimeError."""
+    kind, handle, parent = _QUESTIONS[-1]
+    message = bytearray(struct.pack("=IHHIIBxxxiIII", 36, kind, _REQUEST_ECHO, 0, 0, 0, 0, handle, parent, 0))
+    return _rate(dict(attributes(_answer(node, interface, message)[36:])))
+
+
 def _answer(node: Node, interface: str, message: bytearray) -> bytes:
     """Return the kernel's answer to a message about an interface. Raises RuntimeError if it is an error."""
     answer = _exchange(node, interface, message)

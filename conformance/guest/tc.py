@@ -117,6 +117,14 @@ def read_qdiscs(node: Node, interfaces: Collection[str]) -> list[dict[str, objec
     return [_whole(node, q) for q in _of(node)(()) if q.get("dev") in interfaces]
 
 
+def read_chain(node: Node, interface: str) -> list[dict[str, object]]:
+    """Return read_qdiscs() of an interface. An htb has the rate of its class, too, in bytes per second."""
+    return [
+        {**shown, "class_bytes_per_s": rtnetlink.class_rate(node, interface)} if shown.get("kind") == "htb" else shown
+        for shown in read_qdiscs(node, [interface])
+    ]
+
+
 def _whole(node: Node, shown: dict[str, object]) -> dict[str, object]:
     """Return what tc shows of a queue, completed by rtnetlink if tc does not know its kind."""
     if shown.get("kind") != "dualpi2":

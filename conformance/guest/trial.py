@@ -207,7 +207,7 @@ def calibrated(stage: Stage, cell: CellJob) -> tuple[LinkSeen, ...]:
         queues = [
             queue
             for interface in (stage.place.directions[probe.link] if alike else (egress,))
-            for queue in tc.read_qdiscs(net[interface.node], [interface.name])
+            for queue in tc.read_chain(net[interface.node], interface.name)
         ]
         directions.append(dataclasses.replace(observed, qdiscs=tuple(queues)))
     return tuple(directions)

@@ -8,6 +8,7 @@ import pytest
 from helpers import line
 
 from conformance.catalogue import documents, scenarios
+from conformance.lab import job
 from conformance.model.metrics import table as metrics
 from conformance.model.networks.place import Cell, Point
 from conformance.model.networks.scenario import Scenario
@@ -134,6 +135,49 @@ def test_other_limiters_limit_as_well(bench, data):
     link = next(one for one in found.links if one["direction"] == "data")
     assert max(link["out_series_mbps"]) == pytest.approx(10, rel=0.02)
     assert 0.9 < found.utilization < 0.96
+
+
+QUEUES = (
+    {"kind": "pfifo", "size": 30}, {"kind": "red"}, {"kind": "cake"}, {"kind": "policer"}, {"kind": "dualpi2"},
+    {"kind": "fq_codel", "size": 500, "ecn": False}, {"kind": "fq_codel", "ecn": True, "ce_threshold_us": 242},
+    {"kind": "codel", "size": 100, "ecn": True, "ce_threshold_us": 1000}, {"kind": "pie"},
+    {"kind": "pie", "size": 60, "ecn": True},
+)  # fmt: skip
+
+
+def test_every_queue_is_as_requested_and_its_drops_are_no_random_losses(bench):
+    """In each trial, options are read back and losses are tested, both ways: a wrong one would be an error."""
+    sent = []
+    for queue in QUEUES:
+        data = {"rate_mbps": 10, "delay_ms": 10, "loss_pct": 1, "queue": queue}
+        link = {"name": "bottleneck", "ends": ["left", "right"], "data": data}
+        sent.append((network([kernels(2, seconds=3)], data, links=[link]), 1))
+    for queue, found in zip(QUEUES, measure(bench, *sent), strict=True):
+        shown = {each["handle"]: each for each in found.evidence["qdiscs"] if each["dev"] == "data0"}
+        (link,) = (each for each in found.links if each["direction"] == "data")
+        assert link["dropped_packets"] == shown["5:"]["drops"] < shown["1:"]["drops"], queue
+
+
+@pytest.mark.parametrize(
+    ("made", "why"),
+    [
+        ({"queue": {"kind": "bfifo", "size": 0.5}}, "a bfifo with limit 12500 instead of 25000"),
+        ({"rate_mbps": 5}, "acks0 has a rate of 5 Mbit/s instead of 10"),
+    ],
+)
+def test_a_link_that_is_made_otherwise_is_an_error(bench, monkeypatch, made, why):
+    plain, other = job._lines, network([kernels(1, seconds=1)], {**FIFO, **made})
+
+    def wrong(setting, link, way, off_ns):
+        is_other = way == "acks" if "rate_mbps" in made else way == "data"
+        return plain(other, other.network.links[0], "data", off_ns) if is_other else plain(setting, link, way, off_ns)
+
+    monkeypatch.setattr(job, "_lines", wrong)
+    link = {"name": "bottleneck", "ends": ["left", "right"], "data": FIFO}
+    setting = network([kernels(1, seconds=1)], FIFO, links=[link])
+    room = bench.place("cubic").room
+    (found,) = room.run(bench.adapter, [bench.trials("cubic", setting, [1])], threading.Event())
+    assert found.outcome is Outcome.ERROR and why in found.message
 
 
 def test_several_clients_of_a_stack_share_with_the_kernels_flows(bench):

@@ -27,6 +27,8 @@ NO_LIMIT_PACKETS = 1_000_000
 _LEAST_DELAY_NS = 1000
 #: the limiter's class that the queue belongs to (5:1), as the kernel writes it
 _CLASS = 0x50001
+#: the rate of a policer's class, in terms of the policer's, which is the limit
+_POLICED = 2
 #: far beyond any option of a queue: larger numbers are ignored
 _MOST = 1e15
 #: tc's option for a plug that holds nothing back
@@ -68,11 +70,11 @@ def tc_lines(
             f" limit {burst + FRAME_BYTES}"
         )
     else:
-        twice = f"{direction.rate_mbps * 2:g}mbit"  # the policer is the limit, not its class
+        beyond = f"{direction.rate_mbps * _POLICED:g}mbit"
         lines += [
             f"qdisc add dev {{dev}} parent 1: handle {LIMITER_HANDLE}: htb default 1",
             f"class add dev {{dev}} parent {LIMITER_HANDLE}: classid {LIMITER_HANDLE}:1 htb"
-            f" rate {twice if queue.kind == 'policer' else rate} quantum {quantum(direction)}",
+            f" rate {beyond if queue.kind == 'policer' else rate} quantum {quantum(direction)}",
         ]
     place = f"dev {{dev}} parent {LIMITER_HANDLE}:1 handle {QUEUE_HANDLE}:"
     if held:
@@ -178,6 +180,11 @@ def problems(direction: Direction, qdiscs: list[Mapping[str, Any]], held: bool =
             {"netem"} if direction.limiter == "netem" else {direction.limiter, "bfifo" if kind == "policer" else kind}
         )
         differences += [f"no {kind} qdisc" for kind in sorted(wanted - kinds)]
+        rate_mbps = direction.rate_mbps * (_POLICED if kind == "policer" else 1)
+        for rate in (8 * q["class_bytes_per_s"] / 1e6 for q in qdiscs if q.get("class_bytes_per_s") is not None):
+            # tc is given six digits of a rate.
+            if not math.isclose(rate, rate_mbps, rel_tol=1e-5, abs_tol=1e-5):
+                differences.append(f"a rate of {rate:g} Mbit/s instead of {rate_mbps:g}")
         if direction.queue is not None and direction.queue.kind == DUAL:
             differences += [
                 why for q in qdiscs if q.get("kind") == DUAL for why in dualpi2.problems(direction.queue, q)

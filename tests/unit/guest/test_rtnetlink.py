@@ -60,6 +60,16 @@ def test_a_discipline_that_is_not_there_is_refused_in_the_kernels_words(monkeypa
         rtnetlink.dualpi2(None, "data0", 0x100000)
 
 
+def test_the_rate_of_a_class_is_asked_for_and_read(monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        rtnetlink, "_exchange", lambda *about: asked.append(about) or bytes.fromhex(answer(HTB, 9, 0, 0))
+    )
+    assert rtnetlink.class_rate(None, "acks0") == 1_250_000
+    ((_, interface, message),) = asked
+    assert interface == "acks0" and struct.unpack_from("=IHHIIBxxxiIII", message)[7] == 0x50001
+
+
 def test_a_dualpi2_is_shown_as_a_newer_tc_shows_it(monkeypatch):
     options = attribute(1, struct.pack("=I", 10_000)) + attribute(8, struct.pack("=I", 1000)) + attribute(14, b"\1")
     counts = attribute(4, struct.pack("=8Ii3I", 0, 1, 2, 30, 40, 5, 6, 7, -8, 9, 10, 11))

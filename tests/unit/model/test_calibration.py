@@ -118,6 +118,22 @@ def test_what_a_link_of_a_network_does_not_deliver_is_named_with_its_direction()
     assert calibration.problems(both, [WITH_BFIFO]) == ["1 directions of links were calibrated instead of 2"]
 
 
+def test_the_rate_of_acks_that_are_as_data_is_read_back():
+    alike = network(DATA, DATA)
+    seen = [
+        {**queue, "class_bytes_per_s": 1_250_000} if queue["kind"] == "htb" else queue for queue in WITH_BFIFO["qdiscs"]
+    ]
+    for rate, problems in (
+        (1_250_000, []),
+        (125_000, ["acks0 has a rate of 1 Mbit/s instead of 10 (last-mile, data)"]),
+    ):
+        acks = [
+            {**queue, "dev": "acks0"} | ({"class_bytes_per_s": rate} if queue["kind"] == "htb" else {})
+            for queue in seen
+        ]
+        assert calibration.problems(alike, [{**WITH_BFIFO, "qdiscs": [*seen, *acks]}]) == problems
+
+
 def test_packets_may_wait_for_their_slot():
     slots = network(DATA, {"delay_ms": 20, "slot_ms": 15})
     assert calibration.problems(slots, [WITH_BFIFO, {**NO_RATE, "delays_ms": [34.0]}]) == []
