@@ -193,7 +193,8 @@ def test_an_emulator_that_does_not_deliver_is_an_error(bench, monkeypatch):
     )
     (found,) = go(bench, [short()])
     assert found.outcome is Outcome.ERROR
-    assert "calibration: the emulator delivered 12" in found.message
+    assert found.message.startswith("calibration: to_client has a rate of 12 Mbit/s instead of 10")
+    assert "the emulator delivered 12" in found.message
 
 
 def test_a_transfer_that_takes_too_long_is_a_timeout_with_a_bound(bench):
