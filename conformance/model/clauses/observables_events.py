@@ -45,7 +45,7 @@ def path_healed_s(view: View, event: Event) -> float:
     later = numpy.flatnonzero((view.sent_s >= event.begin_s) & ~numpy.isnan(view.out_s) & (view.out_s > event.end_s))
     if not len(later):
         raise Invisible("nothing arrived after the outage")
-    known_s = [float(at_s) + view.flow.one_way_s for at_s in view.out_s[later]]
+    known_s = [float(at_s) + view.flow.back_s for at_s in view.out_s[later]]
     return next((at_s for at_s in known_s if _sent(view, at_s, at_s + 0.95 * view.base_rtt_s)), known_s[0])
 
 
@@ -102,7 +102,7 @@ def _before_validation(view: View) -> Samples:
 
     What came is counted from the move on, which is earlier.
     """
-    known_s, end_s = view.event.begin_s + view.flow.one_way_s, _validated_s(view)
+    known_s, end_s = view.event.begin_s + view.flow.back_s, _validated_s(view)
     client_s = view.packets.client_ns / 1e9
     came = float(view.packets.client_bytes[(client_s >= view.event.begin_s) & (client_s < end_s)].sum())
     if not _arrived_bytes(view, known_s, view.over_s):
@@ -141,7 +141,7 @@ def _after_held_share(view: View) -> Samples:
     event = view.event
     flow, healed_s = view.flow, path_healed_s(view, event)
     travels_s = (flow.out_s - flow.sent_s)[flow.out_s < event.begin_s]
-    rtt_s = float(travels_s[-1]) + flow.one_way_s if len(travels_s) else view.base_rtt_s
+    rtt_s = float(travels_s[-1]) + flow.back_s if len(travels_s) else view.base_rtt_s
     known_s = flow.known_s[flow.lost]
     if numpy.any((known_s > event.begin_s - _QUIET_BEFORE * rtt_s) & (known_s < healed_s + 4 * rtt_s)):
         raise Invisible("packets were lost beside those that were held")

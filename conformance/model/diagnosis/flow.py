@@ -76,11 +76,6 @@ class Flow:
         return self.forward_s + self.back_s
 
     @property
-    def one_way_s(self) -> float:
-        """The delay of the way back, which tells a sender what became of a packet."""
-        return self.back_s
-
-    @property
     def bdp_bytes(self) -> float:
         return self.base_rtt_s * self.bytes_per_s
 
