@@ -183,8 +183,8 @@ def _compare(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, mea
     comparison = compare.compute(
         _side(fixed), _side(buggy),
         compare.CompareOptions(
-            algorithms=[bug.algorithm], choice=buggy, base_source=fixed.source, grid=options.grid,
-            budget_s=options.budget_s,
+            algorithms=[bug.algorithm], choice=dataclasses.replace(buggy, kernel=None), base_source=fixed.source,
+            grid=options.grid, budget_s=options.budget_s,
         ),
         means,
     )  # fmt: skip

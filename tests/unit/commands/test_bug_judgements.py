@@ -67,12 +67,23 @@ def test_a_sham_goes_through_every_judgement(judged):
 def test_a_build_may_be_a_kernel_that_the_user_built(monkeypatch):
     (bug,) = bugs.chosen(["LINUX-CUBIC-IDLE"])
     monkeypatch.setattr(command.adapter, "build", lambda stack, given: None)
-    with pytest.raises(UserError, match="no guest kernel named 'cubic-idle' is built"):
+    with monkeypatch.context() as patch, pytest.raises(UserError, match="no guest kernel named 'cubic-idle' is built"):
+        patch.setattr(command.kernels, "kernels", lambda: [])
         command._choices(bug, {}, Quiet())
     monkeypatch.setattr(command.kernels, "find", str)
     choices = command._choices(bug, {}, Quiet())
     assert [choice.kernel for choice in choices] == ["cubic-idle", None]
-    assert [command._side(choice) for choice in reversed(choices)] == ["linux-tcp", "linux-tcp@cubic-idle"]
+    compared = []
+
+    def compute(base, head, options, means):
+        compared.append((base, head, options.choice.kernel))
+        raise UserError("that is enough")
+
+    monkeypatch.setattr(command.compare, "compute", compute)
+    with pytest.raises(UserError, match="that is enough"):
+        command._compare(bug, choices, BugsOptions(trees={}, budget_s=None), Means(results="", notes=Quiet()))
+    # A kernel of the choice would be that of both sides.
+    assert compared == [("linux-tcp", "linux-tcp@cubic-idle", None)]
 
 
 def test_what_a_run_prints_satisfies_its_schema():
