@@ -9,10 +9,13 @@ import shutil
 import subprocess
 
 import click
+import click.testing
 import pytest
 
 from conformance.cli import main
+from conformance.commands import gate
 from conformance.lab import manifest
+from conformance.model.errors import UserError
 from conformance.support import paths, trees
 
 ROOT = paths.PACKAGE.parent
@@ -96,7 +99,7 @@ def test_a_verdict_within_a_budget_names_suspects(name):
     """With a budget, the gate looks for suspects only if asked to; a gate over a part of the cells has no verdict."""
     gates = [words for words in commands(name) if words[1] == "gate" and "--budget" in words]
     judging = [words for words in gates if "--out" in words]
-    assert judging and all("--why" in words for words in judging)
+    assert judging and all({"--why", "$why"} & set(words) for words in judging)
 
 
 @pytest.mark.parametrize("page", sorted((*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"))), ids=lambda page: page.name)
@@ -376,6 +379,27 @@ def test_a_comment_says_where_the_job_ended_before_there_was_a_verdict(tmp_path,
     checkout.run("Comment on the pull request")
     body = (checkout.temp / "cc-comment.md.whole").read_text()
     assert ("The job ended before the gate did" in body) == (ended == "before the gate")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("given", [{}, {"baseline": "before.jsonl"}])
+def test_the_gate_takes_what_its_step_gives_it_whatever_the_inputs(tmp_path, monkeypatch, given):
+    """With a baseline, the step gave --why, which the gate refuses there."""
+    flags = dict.fromkeys(("strict", "features", "clauses"), "true")
+    called, output = Checkout(tmp_path).run("Gate", algorithms="cubic reno", shard="1/2", **flags, **given)
+    taken = []
+
+    def compute(options, means):
+        taken.append(options)
+        raise UserError("nothing is measured")
+
+    monkeypatch.setattr(gate, "compute", compute)
+    (words,) = called
+    click.testing.CliRunner().invoke(main, words.split())
+    (options,) = taken
+    assert (options.baseline, options.why) == (given.get("baseline"), not given)
+    assert options.strict and options.features and options.clauses and options.annotations
+    assert list(options.algorithms) == ["cubic", "reno"] and output.read_text() == "status=0\n"
 
 
 @pytest.mark.slow
