@@ -112,10 +112,12 @@ class GateEvidence:
     Verdicts on places that do not count are left out.
     """
 
-    SHOWN = ("smoke", "asked=chosen", "decided")
+    SHOWN = ("smoke", "asked=chosen", "decided", "unknown_algorithms")
 
     smoke: bool
     chosen: int
+    #: The algorithms that were named, and of which no verdict is decided.
+    unknown_algorithms: tuple[str, ...] = ()
     #: the zones and places without a clear verdict
     undecided: tuple[tuple[Zone, Point], ...]
 
@@ -125,7 +127,12 @@ class GateEvidence:
 
     @property
     def enough(self) -> bool:
-        """Whether a gate may pass: at least half is decided."""
+        """Whether a gate may pass: at least half is decided, and something of each algorithm that was named."""
+        return self.half and not self.unknown_algorithms
+
+    @property
+    def half(self) -> bool:
+        """Whether at least half is decided."""
         return 0 < self.chosen <= 2 * self.decided
 
 
@@ -222,6 +229,8 @@ class GateResult(Result):
 
     judged: tuple[ZoneResult, ...]
     strict: bool
+    #: the algorithms that were named, each of which has to be known
+    named: Sequence[str] = ()
     #: Whether it judged by zones made from earlier results (`--baseline`), not by those that ship.
     baseline: bool = False
     #: the command that removes from the stack's expected.json what no longer happens
@@ -279,7 +288,7 @@ class GateResult(Result):
     @property
     def evidence(self) -> GateEvidence:
         """How many verdicts were asked for and are decided: those at smoke cells or, without any, all that count."""
-        return evidence(self.judged)
+        return evidence(self.judged, self.named)
 
     @property
     def ending(self) -> str:
@@ -393,6 +402,7 @@ def compute(options: GateOptions, means: Means) -> GateResult:
         blamed=blamed,
         family=planned.family,
         strict=options.strict,
+        named=options.algorithms,
         baseline=bool(options.baseline),
         gone=expectation.gone_command(options.choice.stack, str(means.results), options.choice.options("stack")),
         why_options=options.choice.options() if options.can_look and not options.why else None,
@@ -510,8 +520,8 @@ def _questions(zones: Iterable[Zone], work: Sequence[Key]) -> list[Question]:
     ]
 
 
-def evidence(results: Sequence[ZoneResult]) -> GateEvidence:
-    """Return the GateEvidence in these zones."""
+def evidence(results: Sequence[ZoneResult], named: Iterable[str] = ()) -> GateEvidence:
+    """Return the GateEvidence in these zones. `named`: the algorithms that need a decided verdict, if any counts."""
     smoke = {(r.zone.algorithm, r.zone.profile, place) for r in results for place in r.zone.smoke}
     every = [(r.zone, place, False) for r in results for place in r.unmeasured]
     every += [
@@ -523,7 +533,10 @@ def evidence(results: Sequence[ZoneResult]) -> GateEvidence:
     at_smoke = [suspect for suspect in every if (suspect[0].algorithm, suspect[0].profile, suspect[1]) in smoke]
     chosen = at_smoke or every
     undecided = tuple((zone, place) for zone, place, decided in chosen if not decided)
-    return GateEvidence(smoke=bool(at_smoke), chosen=len(chosen), undecided=undecided)
+    counted = {zone.algorithm for zone, _, _ in every}
+    known = {zone.algorithm for zone, _, decided in every if decided}
+    unknown = tuple(algorithm for algorithm in dict.fromkeys(named) if algorithm in counted - known)
+    return GateEvidence(smoke=bool(at_smoke), chosen=len(chosen), undecided=undecided, unknown_algorithms=unknown)
 
 
 def failing(results: Iterable[ZoneResult]) -> list[Violation]:

@@ -176,8 +176,10 @@ def _lines(outcome: "GateResult", quote: Callable[[str], str]) -> Iterator[str]:
         )
     if outcome.spent is not None:
         yield _spent(outcome.spent)
-    if outcome.exit_status == _UNKNOWN and not outcome.evidence.enough:
+    if outcome.exit_status == _UNKNOWN and not outcome.evidence.half:
         yield f"a gate passes only if half of its {_asked(outcome)} are decided{_needed(outcome)}"
+    elif outcome.exit_status == _UNKNOWN and outcome.evidence.unknown_algorithms:
+        yield "a gate passes only if a verdict on each algorithm that was named is decided"
     if outcome.why_options is not None:
         for algorithm in dict.fromkeys(zone.algorithm for zone, _ in outcome.violating):
             yield quote(f"to see what looks wrong: conformance why {algorithm}{outcome.why_options}")
@@ -227,6 +229,7 @@ def _ending(outcome: "GateResult") -> str:
     unconfirmed = len(outcome.unconfirmed)
     others = [f for f in findings if not f.as_expected]
     unexpected, known = len(outcome.surprises), sum(finding.as_expected for finding in findings)
+    unsupported = sum(f.status is Status.UNSUPPORTED for f in others)
     left = sum(len(judged.unmeasured) for judged in outcome.judged)
     of = f"of {count(len(findings), 'verdict')}"
     end = ENDS[outcome.exit_status]
@@ -236,8 +239,10 @@ def _ending(outcome: "GateResult") -> str:
     elif outcome.exit_status == _UNKNOWN:
         unknown = sum(f.status.says is Says.OPEN or f.unconfirmed for f in others)
         text = f"cannot tell: {unknown} unknown {of}"
-        if not outcome.evidence.enough:
+        if not outcome.evidence.half:
             text = f"cannot tell: {outcome.evidence.decided or 'none'} of {_asked(outcome)} decided"
+        elif outcome.evidence.unknown_algorithms:
+            text = f"cannot tell: no verdict on {', '.join(outcome.evidence.unknown_algorithms)} decided"
     elif outcome.clauses is not None and outcome.clauses.new:
         broken = f"{count(len(outcome.clauses.new), 'clause')} violated"
         text = f"{end}: {broken}, {unexpected or 'nothing'} unexpected {of}"
@@ -253,6 +258,7 @@ def _ending(outcome: "GateResult") -> str:
         *(["features unclear"] if outcome.features is not None and outcome.features.exit_status == _UNKNOWN else []),
         *(["no clause decided"] if outcome.clauses is not None and outcome.clauses.nothing else []),
         *([f"{known} as expected.json says"] if known else []),
+        *([f"{unsupported} unsupported"] if unsupported else []),
         *([f"{left} not measured in time"] if left else []),
     ]
     return f"{text} ({'; '.join(beside)})" if beside else text

@@ -252,6 +252,26 @@ def test_without_names_all_that_the_stack_offers_and_zones_exist_for(run):
     assert sum(" conforms" in line for line in said) == len(judged) - len(blind) < len(said) == len(judged)
 
 
+class LacksReno(fake_room.Room):
+    """A room of a stack that does not offer Reno."""
+
+    def made(self, trial):
+        return fake_room.made(trial, "unsupported" if trial.scheme.algorithm == "reno" else self.kind)
+
+
+def test_each_algorithm_that_was_named_has_to_be_known(run, tmp_path):
+    """With half of all verdicts decided, the gate passed, although nothing was known of one algorithm."""
+    named = run("cubic", "reno", "--grid", CELLS, "--out", "out", room=LacksReno)
+    assert named.exit_code == 4, named.output
+    last = [line for line in named.output.splitlines() if line.startswith("gate ")][-1]
+    assert last == "gate cannot tell: no verdict on reno decided (6 unsupported)"
+    assert "a gate passes only if a verdict on each algorithm that was named is decided" in named.output
+    evidence = schema.load("gate", tmp_path / "out" / "gate.json")["evidence"]
+    assert evidence["unknown_algorithms"] == ["reno"] and 2 * evidence["decided"] == evidence["asked"]
+    every = run("--grid", CELLS, room=LacksReno)
+    assert every.exit_code == 0 and "nothing unexpected in 12 verdicts (6 unsupported)" in every.output, every.output
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -539,7 +559,7 @@ def test_a_gate_says_how_much_more_time_its_smoke_verdicts_need():
         " the same command goes on from here",
     ]
     assert (printed(outcome)["evidence"], printed(outcome)["spent"]["needed_s"]) == (
-        {"smoke": True, "asked": 7, "decided": 0}, 95.0,
+        {"smoke": True, "asked": 7, "decided": 0, "unknown_algorithms": []}, 95.0,
     )  # fmt: skip
 
 
