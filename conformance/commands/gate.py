@@ -346,11 +346,12 @@ def compute(options: GateOptions, means: Means) -> GateResult:
     """Measure and judge a stack. Raises UserError."""
     budget = Budget(options.budget)
     notes = means.notes
+    if options.target:
+        _check_target(options.target, options, means)
+        gate_text.clear(options.target)  # however this run ends, no earlier verdict passes for its own
     bench = benches.find(options.choice)
     known = () if options.baseline else expectations.of(bench)
     planned, zones = _plan(options, bench, known)
-    if options.target:
-        _check_target(options.target, options, means)
     if options.keep_traces:
         files.check_writable(options.keep_traces, "name another folder with --keep-traces")
     if options.baseline:

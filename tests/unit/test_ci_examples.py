@@ -16,6 +16,7 @@ from conformance.cli import main
 from conformance.commands import gate
 from conformance.lab import manifest
 from conformance.model.errors import UserError
+from conformance.reporting.text.gate import VERDICT
 from conformance.support import paths, trees
 
 ROOT = paths.PACKAGE.parent
@@ -403,8 +404,12 @@ def test_the_gate_takes_what_its_step_gives_it_whatever_the_inputs(tmp_path, mon
 
 
 @pytest.mark.slow
-def test_later_steps_get_our_command_and_keep_their_python(tmp_path):
+def test_later_steps_get_our_command_and_keep_their_python_and_see_no_earlier_verdict(tmp_path):
     checkout = Checkout(tmp_path)
+    stale = [checkout.root / "conformance-report" / name for name in (*VERDICT, "compare/compare.md")]
+    stale[-1].parent.mkdir(parents=True)
+    for file in stale:
+        file.touch()
     action = tmp_path / "action"
     (action / ".venv" / "bin").mkdir(parents=True)
     for name in ("setup.sh", ".venv/bin/conformance", ".venv/bin/python"):
@@ -412,6 +417,7 @@ def test_later_steps_get_our_command_and_keep_their_python(tmp_path):
         (action / name).chmod(0o755)
     checkout.env |= {"GITHUB_ACTION_PATH": str(action), "GITHUB_PATH": str(tmp_path / "path")}
     checkout.run("Install the suite")
+    assert not any(file.exists() for file in stale)
     (folder,) = (tmp_path / "path").read_text().split()
     assert [path.name for path in pathlib.Path(folder).iterdir()] == ["conformance"]
     assert (pathlib.Path(folder) / "conformance").resolve() == action / ".venv" / "bin" / "conformance"

@@ -38,6 +38,8 @@ _MOST_UNMEASURED = 6
 _DIGITS = 3
 #: the indentation of a line that continues the one before
 _FURTHER = "    "
+#: the files that say how a gate ended
+VERDICT = ("summary.md", "gate.json", "summary.json", "badge.json", "bencher.json", "badge.svg", "junit.xml")
 #: the exit statuses ERROR and UNKNOWN (conformance/commands/status.py)
 _ERROR, _UNKNOWN = 3, 4
 ENDS = {0: "passes", 1: "fails", _ERROR: "cannot tell: error", _UNKNOWN: "cannot tell"}
@@ -58,11 +60,7 @@ def write(
     """
     drawn = heatmaps.Drawn()
     named: Sequence[source.File] = ()
-    with files.errors(target, files.OTHER_FOLDER):
-        for judged in outcome.judged:  # an earlier run's files would look like this run's
-            for stale in _why_files(target, judged.zone.algorithm):
-                stale.unlink(missing_ok=True)
-        (target / "site" / "index.html").unlink(missing_ok=True)
+    clear(target, (judged.zone.algorithm for judged in outcome.judged))
     lines = b"".join(map(store.dumps, sorted(measurements, key=lambda m: merge.order(m.trial))))
     results = files.write(target / "results.jsonl", lines, files.OTHER_FOLDER)
     if lines:
@@ -82,6 +80,14 @@ def write(
     for name, content in contents.items():
         files.write(target / name, content, files.OTHER_FOLDER)
     return drawn
+
+
+def clear(target: pathlib.Path, algorithms: Iterable[str] = ()) -> None:
+    """Remove an earlier run's verdict, and what looked wrong with these algorithms. Raises UserError."""
+    verdict = (target / name for name in (*VERDICT, "site/index.html"))
+    with files.errors(target, files.OTHER_FOLDER):
+        for stale in (*verdict, *(file for algorithm in algorithms for file in _why_files(target, algorithm))):
+            stale.unlink(missing_ok=True)
 
 
 def add_why(

@@ -486,6 +486,16 @@ def test_a_site_of_an_earlier_run_is_not_left_where_nothing_was_measured(run, tm
     assert not (tmp_path / "out" / "site" / "index.html").exists()
 
 
+@pytest.mark.parametrize("arguments", [("cubic", "--shard", "9/2"), ("cubic", "--stack", "missing")])
+def test_an_earlier_verdict_does_not_outlive_a_gate_that_ends_early(run, tmp_path, arguments):
+    assert run("cubic", "--grid", CELLS, "--out", "out").exit_code == 0
+    verdict = [tmp_path / "out" / name for name in (*shown.VERDICT, "site/index.html")]
+    assert all(file.exists() for file in verdict)
+    assert run(*arguments, "--out", "out").exit_code == 2
+    assert not any(file.exists() for file in verdict)
+    assert (tmp_path / "out" / "results.jsonl").exists()
+
+
 def verdict(kind, status, **changes):
     """Return (zone, a verdict on it) for a cell whose utilization is counted and whose loss is not."""
     zone, cell = documents.zone_of("cubic", kind), Cell.parse("10mbps-20ms-1pct")
