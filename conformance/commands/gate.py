@@ -32,7 +32,7 @@ from conformance.model.judging import grid as grids
 from conformance.model.judging.expectation import Expected, Known, Surprise
 from conformance.model.judging.question import Key, Question
 from conformance.model.judging.session import Answer, Event, Finding, Plan, Session, plan
-from conformance.model.judging.verdict import ALPHA, Status, last_look
+from conformance.model.judging.verdict import ALPHA, Status, ZoneSide, last_look
 from conformance.model.judging.zone import Zone
 from conformance.model.networks.place import Point
 from conformance.model.studies.comparison import Compared, Movement
@@ -178,6 +178,8 @@ class VerdictRecord(Record):
 
 class ExpectationRecord(Record):
     verdict: Known
+    #: Where the median is expected; null for either side.
+    side: ZoneSide | None
     reason: str
     link: str | None
 

@@ -144,7 +144,7 @@ class JudgedItem(pytest.Item):
             command = gone_command(option.stack, option.results, chosen(option).options("stack"))
             mend = f"remove it from expected.json: `{command}`"
             raise OutsideZone(f"{verdict.status}, but {one_line(expected.words)}; {mend}\n{explain(self)}")
-        if expected and expected.fits(verdict.status):
+        if expected and expected.fits(verdict):
             pytest.xfail(one_line(expected.words))
         if verdict.status is Status.UNSUPPORTED:
             pytest.skip(f"unsupported: {verdict.reason}")

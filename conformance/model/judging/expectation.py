@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from conformance.model.errors import UserError, located
+from conformance.model.groups import grouped
 from conformance.model.judging import kinds
 from conformance.model.judging.question import Named, Question
-from conformance.model.judging.verdict import Status, Verdict, ZoneVerdict
+from conformance.model.judging.verdict import Status, Verdict, ZoneSide, ZoneVerdict
 from conformance.model.judging.zone import SPLIT_KINDS, id_parts
 from conformance.model.networks.place import Point
 
@@ -52,21 +53,22 @@ class Known(enum.StrEnum):
 class Expected:
     """One entry: the verdict that is expected in these cells of a zone (None: in all), and the reason.
 
-    `cells` may be kinds of cells (kinds.py) or, for a split zone, the ids of its checks. `recorded`: it is a verdict on
-    record and on nobody's list, so that it may no longer happen.
+    `cells` may be kinds of cells (kinds.py) or, for a split zone, the ids of its checks. `side`: where medians lie;
+    None for either. `recorded`: it is a verdict on record and on nobody's list, so that it may no longer happen.
     """
 
     SHOWN = (
         "zone=zone_id",
         #: Ids of cells; null for all of the zone's.
         "cells=ids",
-        "verdict", "reason", "link",
+        "verdict", "side", "reason", "link",
     )  # fmt: skip
 
     zone_id: str
     cells: frozenset[Point] | None
     verdict: Known
     reason: str
+    side: ZoneSide | None = None
     link: str | None = None
     recorded: bool = False
 
@@ -81,11 +83,15 @@ class Expected:
     def words(self) -> str:
         """What the stack is known to do, and why, as the end of a sentence."""
         does = self.verdict.removesuffix("s") if self.verdict.against else f"be {self.verdict}"
-        return f"known to {does}: {self.reason}" + (f" ({self.link})" if self.link else "")
+        where = f" {self.side} what is permitted" if self.side else ""
+        return f"known to {does}{where}: {self.reason}" + (f" ({self.link})" if self.link else "")
 
-    def fits(self, status: Status) -> bool:
-        """Say whether a verdict is the deviation that this entry names."""
-        return status is Status.VIOLATES if self.verdict == Known.BORDERLINE else status == str(self.verdict)
+    def fits(self, verdict: Verdict) -> bool:
+        """Say whether a verdict is the deviation that this entry names, and not one to the other side."""
+        if self.side and verdict.side and self.side is not verdict.side:
+            return False
+        does = Status.VIOLATES if self.verdict == Known.BORDERLINE else str(self.verdict)
+        return verdict.status == does
 
     def covers(self, zone_id: str, cell: Point) -> bool:
         return self.zone_id == zone_id and (self.cells is None or cell in self.cells)
@@ -117,7 +123,7 @@ def compare(verdict: Verdict, expected: Expected | None, again: Verdict | None =
     and go by chance.
     """
     if expected is not None:
-        if expected.fits(verdict.status) or verdict.status in _NOT_KNOWN:
+        if expected.fits(verdict) or verdict.status in _NOT_KNOWN:
             return Surprise.NONE
         if expected.recorded and not verdict.status.against:
             return Surprise.NONE
@@ -169,7 +175,7 @@ def from_json(data: Mapping[str, Any], where: object) -> tuple[Expected, ...]:
         entries.append(
             Expected(
                 zone_id=entry["zone"], cells=cells, verdict=Known(entry["verdict"]), reason=entry["reason"],
-                link=entry.get("link"),
+                side=ZoneSide(entry["side"]) if "side" in entry else None, link=entry.get("link"),
             )
         )  # fmt: skip
     return tuple(entries)
@@ -185,6 +191,7 @@ def to_json(entries: Iterable[Expected]) -> dict[str, Any]:
                 "zone": entry.zone_id,
                 "cells": "all" if entry.cells is None else entry.ids,
                 "verdict": str(entry.verdict),
+                **({"side": str(entry.side)} if entry.side else {}),
                 "reason": entry.reason,
                 **({"link": entry.link} if entry.link else {}),
             }
@@ -193,11 +200,12 @@ def to_json(entries: Iterable[Expected]) -> dict[str, Any]:
     }
 
 
-def _new(verdict: Verdict) -> Known | None:
-    """Return what a new entry would say of this verdict; None if the verdict needs no entry."""
+def _new(verdict: Verdict) -> tuple[Known, ZoneSide | None] | None:
+    """Return what a new entry would say of this verdict, and its side; None if the verdict needs no entry."""
     if verdict.borderline:
-        return Known.BORDERLINE
-    return next((known for known in Known if known == str(verdict.status)), None)
+        return Known.BORDERLINE, verdict.side
+    known = next((known for known in Known if known == str(verdict.status)), None)
+    return None if known is None else (known, verdict.side if known is Known.VIOLATES else None)
 
 
 def _still(verdict: Verdict, entry: Expected) -> bool:
@@ -229,8 +237,10 @@ def update(
         elif still:
             kept.append(dataclasses.replace(entry, cells=still))
     for zone_id, verdicts in judged.items() if add else ():
-        for known in Known:
-            new = frozenset(c for c, v in verdicts.items() if _new(v) == known and not find(kept, zone_id, c))
-            if new:
-                kept.append(Expected(zone_id=zone_id, cells=new, verdict=known, reason=UNEXPLAINED))
+        unlisted = ((cell, verdict) for cell, verdict in verdicts.items() if not find(kept, zone_id, cell))
+        news = grouped((new, cell) for cell, verdict in unlisted if (new := _new(verdict)))
+        kept += [
+            Expected(zone_id=zone_id, cells=frozenset(cells), verdict=known, side=side, reason=UNEXPLAINED)
+            for (known, side), cells in news.items()
+        ]
     return tuple(kept)

@@ -133,12 +133,13 @@ class Finding:
     @property
     def as_expected(self) -> bool:
         """Whether the verdict is a known deviation."""
-        return self.expected is not None and self.expected.fits(self.verdict.status)
+        return self.expected is not None and self.expected.fits(self.verdict)
 
     @property
     def known(self) -> bool:
         """Whether a violation would be no surprise."""
-        return self.expected is not None and self.expected.verdict in (Known.VIOLATES, Known.FAILS, Known.BORDERLINE)
+        deviates = self.expected is not None and self.expected.verdict is not Known.UNSUPPORTED
+        return deviates and self.surprise is not Surprise.NEW
 
     @property
     def unconfirmed(self) -> bool:

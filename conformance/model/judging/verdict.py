@@ -102,6 +102,13 @@ class Status(enum.StrEnum):
         return self.says in (Says.FOR, Says.AGAINST)
 
 
+class ZoneSide(enum.StrEnum):
+    """On which side of what is permitted a median lies."""
+
+    BELOW = "below"
+    ABOVE = "above"
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
     """A sample: the trial's seed, seconds since its first packet, the number of the packet sent then, and the value."""
@@ -170,6 +177,13 @@ class Verdict:
     def values(self) -> tuple[float, ...]:
         """The ends of the range that holds the median: one value if the median is known, none if nothing is."""
         return tuple(value for value in (self.least, self.value) if value is not None)
+
+    @property
+    def side(self) -> ZoneSide | None:
+        """The side on which the median surely lies; None if it is inside, or not known."""
+        if self.values and max(self.values) < self.permitted.low:
+            return ZoneSide.BELOW
+        return ZoneSide.ABOVE if self.values and min(self.values) > self.permitted.high else None
 
     @property
     def borderline(self) -> bool:

@@ -9,16 +9,21 @@ from conformance.support.console import count, one_line
 
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
     from conformance.commands.expect import KnownDeviations, Update
+    from conformance.model.judging.expectation import Expected
 
 
 def show_known(known: "KnownDeviations", console: rich.console.Console) -> None:
     for entry in known.entries:
         cells = "all cells" if entry.ids is None else ", ".join(entry.ids)
         link = f" ({entry.link})" if entry.link else ""
-        words = f"{entry.zone_id}: {entry.verdict}: {one_line(entry.reason)}{one_line(link)}: {cells}"
+        words = f"{entry.zone_id}: {_deviation(entry)}: {one_line(entry.reason)}{one_line(link)}: {cells}"
         console.print(words, soft_wrap=True)
     if not known.entries:
         console.print(f"{known.stack} has no known deviations: every violation of a zone is a failure")
+
+
+def _deviation(entry: "Expected") -> str:
+    return f"{entry.verdict} ({entry.side})" if entry.side else entry.verdict
 
 
 def show(update: "Update", console: rich.console.Console) -> None:
@@ -38,7 +43,7 @@ def show(update: "Update", console: rich.console.Console) -> None:
     ):
         for entry in sorted(changed, key=lambda e: e.zone_id):
             n = "all cells" if entry.cells is None else count(len(entry.cells), "cell")
-            what = f"{entry.zone_id}, {n}: {entry.verdict}, {one_line(entry.reason)}"
+            what = f"{entry.zone_id}, {n}: {_deviation(entry)}, {one_line(entry.reason)}"
             console.print(f"{sign} {what}", soft_wrap=True)
     unexplained = any(entry.reason == UNEXPLAINED for entry in update.after)
     ask = f"; give a reason for each that is {UNEXPLAINED!r}" if unexplained else ""

@@ -276,8 +276,8 @@ def _told(outcome: "GateResult", finding: Finding) -> list[str]:
     text = f"{verdict.status} {verdict.zone_id} at {verdict.place.id}: {verdict.words}{_figures(verdict)}"
     if verdict.status is Status.INCONCLUSIVE:
         text += "; --max-trials allows more trials"
-    if finding.surprise is Surprise.GONE:
-        text += f"; but {finding.expected.words if finding.expected else ''}"
+    if finding.expected is not None and finding.surprise is not Surprise.NONE:
+        text += f"; but {finding.expected.words}"
     elif finding.expected is not None:
         text += f"; known: {finding.expected.reason}"
     parts = [text]

@@ -22,7 +22,7 @@ from conformance.model.judging import expectation, grid
 from conformance.model.judging.expectation import Expected, Surprise, compare
 from conformance.model.judging.question import Named
 from conformance.model.judging.seeds import FRESH
-from conformance.model.judging.verdict import Status, Verdict, ZoneVerdict
+from conformance.model.judging.verdict import Status, Verdict, ZoneSide, ZoneVerdict
 from conformance.model.networks.place import Cell, Point
 from conformance.model.trials.trial import Outcome
 from conformance.reporting.text import expect as showing
@@ -62,13 +62,45 @@ def test_strict_both_ways(status, entry, surprise):
     assert compare(verdict(status), entry) is surprise
 
 
+def violation(side):
+    permitted = zone().intervals[CELL]
+    value = permitted.low / 2 if side is ZoneSide.BELOW else permitted.high * 2
+    return dataclasses.replace(verdict(Status.VIOLATES), value=value)
+
+
+@pytest.mark.parametrize("known", [Status.VIOLATES, expectation.Known.BORDERLINE])
+def test_a_known_deviation_hides_no_deviation_to_the_other_side(known):
+    below, above = violation(ZoneSide.BELOW), violation(ZoneSide.ABOVE)
+    entry = dataclasses.replace(expected(status=known), side=ZoneSide.BELOW)
+    assert (compare(below, entry), compare(above, entry)) == (Surprise.NONE, Surprise.NEW)
+    assert compare(above, entry, again=verdict(Status.CONFORMS)) is Surprise.UNCONFIRMED
+    assert {compare(violation, expected(status=known)) for violation in (below, above)} == {Surprise.NONE}
+
+
+def test_an_update_records_the_side():
+    def verdicts(side):
+        return [ZoneVerdict(zone_id="cubic/heatmap", verdicts={CELL: violation(side)}, family=1)]
+
+    entries = update((), verdicts(ZoneSide.BELOW))
+    assert [(entry.verdict, entry.side) for entry in entries] == [("violates", ZoneSide.BELOW)]
+    document = json.loads(expectations.dumps(entries))
+    schema.check("expected", document, "here")
+    assert expectation.from_json(document, "here") == entries == update(entries, verdicts(ZoneSide.BELOW))
+    assert "known to violate below what is permitted: " in entries[0].words
+    explained = dataclasses.replace(entries[0], reason="beta is 0.5")
+    (other,) = update((explained,), verdicts(ZoneSide.ABOVE))
+    assert (other.side, other.reason) == (ZoneSide.ABOVE, expectation.UNEXPLAINED)
+    assert update((explained,), verdicts(ZoneSide.ABOVE), add=False) == ()
+    assert update((expected(),), verdicts(ZoneSide.ABOVE)) == (expected(),)
+
+
 def zone_verdict(**statuses):
     verdicts = {cell: verdict(statuses[name], cell) for name, cell in (("a", CELL), ("b", OTHER)) if name in statuses}
     return ZoneVerdict(zone_id="cubic/heatmap", verdicts=verdicts, family=len(verdicts))
 
 
-def update(entries, zone_verdicts):
-    return expectation.update(entries, zone_verdicts, lambda zone_id: {CELL, OTHER, UNMEASURED})
+def update(entries, zone_verdicts, add=True):
+    return expectation.update(entries, zone_verdicts, lambda zone_id: {CELL, OTHER, UNMEASURED}, add)
 
 
 def test_update_keeps_reasons_drops_what_is_gone_and_adds_what_is_new():
@@ -215,7 +247,7 @@ def test_a_stack_s_file_is_rewritten_from_its_results(tmp_path, monkeypatch):
     updated(console, stack, [results])
     entries = {entry.zone_id: entry for entry in expectations.load(stack)}
     assert entries["cubic/heatmap"].cells == {CELL}
-    assert "+ cubic/heatmap, 1 cell: violates, not explained yet" in console.file.getvalue()
+    assert "+ cubic/heatmap, 1 cell: violates (below), not explained yet" in console.file.getvalue()
     # A trial counts once, however many files hold it. Results that never judge the stack add no entry, which load()
     # would refuse.
     copy = tmp_path / "copy.jsonl"

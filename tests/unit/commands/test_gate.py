@@ -29,7 +29,7 @@ from conformance.model.errors import UserError
 from conformance.model.judging import expectation, grid
 from conformance.model.judging.expectation import Expected
 from conformance.model.judging.session import Finding, plan
-from conformance.model.judging.verdict import Status, Verdict
+from conformance.model.judging.verdict import Status, Verdict, ZoneSide
 from conformance.model.networks.place import Cell
 from conformance.model.trials import trial
 from conformance.reporting.text import gate as shown
@@ -71,9 +71,9 @@ def run(tmp_path, monkeypatch):
 def known(monkeypatch):
     """Return a function that makes these verdicts known deviations of the stack."""
 
-    def write(status, cells=None, reason="beta is 0.5"):
+    def write(status, cells=None, reason="beta is 0.5", side=None):
         entries = [
-            Expected(zone_id=zone, cells=cells, verdict=status, reason=reason)
+            Expected(zone_id=zone, cells=cells, verdict=status, reason=reason, side=side)
             for zone in ("cubic/heatmap", "cubic/loss")
         ]
         monkeypatch.setattr(gate.expectations, "load", lambda stack: tuple(entries))
@@ -173,6 +173,14 @@ def test_what_is_known_or_conforms_is_not_repeated(run, known, tmp_path):
     assert run("cubic", "--grid", CELLS, kind="bad").exit_code == 0
     assert len(store.read(tmp_path / "results/results.jsonl")) == 15
     assert run("cubic", "--grid", CELLS, "--results", "good.jsonl").exit_code == 1
+
+
+def test_a_violation_to_the_other_side_of_a_known_one_fails(run, known):
+    known(Status.VIOLATES, side=ZoneSide.BELOW)  # bad utilization is below its zone, and bad loss above
+    done = run("cubic", "--grid", CELLS, kind="bad")
+    assert done.exit_code == 1
+    assert "gate fails: 3 unexpected of 6 verdicts (3 as expected.json says)" in done.output
+    assert "; but known to violate below what is permitted: beta is 0.5" in done.output
 
 
 def test_a_known_deviation_is_gone_only_when_it_is_sure(run, known, tmp_path):
