@@ -7,6 +7,7 @@ neither ends a line nor begins another command.
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from conformance.catalogue import clauses
 from conformance.model.groups import grouped
 from conformance.model.judging.expectation import Surprise
 from conformance.support.console import count, printable
@@ -22,7 +23,9 @@ _PROPERTY = {**_DATA, ":": "%3A", ",": "%2C"}
 
 
 def annotations(outcome: "GateResult", reports: Mapping[str, "Report"]) -> Iterator[str]:
-    """Yield an error for each feature that moved, and for each zone with unexpected verdicts, with the first suspect.
+    """Yield an error for each feature that moved, clause that is newly violated, and zone with unexpected verdicts.
+
+    A zone's error names the first suspect.
 
     `reports`: {algorithm: what `conformance why` found}.
     """
@@ -36,6 +39,10 @@ def _errors(outcome: "GateResult", reports: Mapping[str, "Report"]) -> Iterator[
         yield error(
             f"{quantity.algorithm}: {quantity.label} moved", f"{moved.before:.4g} to {moved.after:.4g}; {sentence}"
         )
+    for finding in outcome.clauses.new if outcome.clauses else ():
+        violated = clauses.rule(finding)
+        title = f"{finding.algorithm}: {violated.clause.id} {finding.verdict.status}"
+        yield error(title, f"{finding.verdict.reason}: {violated.clause.text}")
     by_zone = grouped((finding.verdict.zone_id, finding) for finding in outcome.surprises)
     algorithms = {judged.zone.id: judged.zone.algorithm for judged in outcome.judged}
     for zone_id, findings in by_zone.items():

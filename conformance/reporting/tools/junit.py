@@ -29,13 +29,11 @@ def render(outcome: "GateResult", words: Callable[[Finding], str]) -> bytes:
             _property(case, "trials", str(finding.verdict.n))
             if finding.verdict.value is not None:
                 _property(case, judged.zone.metric, f"{finding.verdict.value:.6g}")
-            if cause := outcome.blamed.get((finding.verdict.zone_id, finding.verdict.place)):
+            if cause := outcome.blamed.get(finding.shown_at):
                 _property(case, "blame", cause.sentence)
             _say(case, finding, outcome.strict, words(finding))
         for cell in judged.unmeasured:
-            case = _case(suite, judged, cell)
-            kind = "failure" if outcome.strict else "skipped"
-            xml.SubElement(case, kind, type="not measured", message="not measured in time")
+            _leave_out(_case(suite, judged, cell), outcome.strict)
         _count(suite)
     if outcome.features is not None:
         _features(root, outcome.features.compared)
@@ -45,6 +43,9 @@ def render(outcome: "GateResult", words: Callable[[Finding], str]) -> bytes:
             clause = clauses.find(finding.verdict.zone_id)
             case = xml.SubElement(suite, "testcase", classname=f"{finding.algorithm}.clauses", name=clause.id)
             _say(case, finding, outcome.strict, f"{finding.verdict.reason}: {clause.text}")
+        for name in outcome.clauses.unmeasured:
+            case = xml.SubElement(suite, "testcase", classname="clauses", name=name)
+            _leave_out(case, outcome.strict)
         _count(suite)
     xml.indent(root)
     written: bytes = xml.tostring(root, encoding="utf-8", xml_declaration=True)
@@ -77,6 +78,12 @@ def _say(case: xml.Element, finding: Finding, strict: bool, words: str) -> None:
     _property(case, "verdict", status)
     if kind := _kind(finding, strict):
         xml.SubElement(case, kind, type=status, message=_xml(words))
+
+
+def _leave_out(case: xml.Element, strict: bool) -> None:
+    """Say that there was no time for a case."""
+    kind = "failure" if strict else "skipped"
+    xml.SubElement(case, kind, type="not measured", message="not measured in time")
 
 
 def _count(suite: xml.Element) -> None:

@@ -28,6 +28,7 @@ from conformance.model.diagnosis import feature_table
 from conformance.model.errors import UserError
 from conformance.model.judging import expectation, grid
 from conformance.model.judging.expectation import Expected
+from conformance.model.judging.question import Named
 from conformance.model.judging.session import Finding, plan
 from conformance.model.judging.verdict import Status, Verdict, ZoneSide
 from conformance.model.networks.place import Cell
@@ -536,6 +537,17 @@ def test_what_is_not_judged_fails_a_strict_gate_in_no_report():
     lacking = found((good, (Finding(verdict=one, expected=None),), (counted,)), strict=True)
     assert lacking.exit_status == 4
     assert len(list(xml.fromstring(tools_junit.render(lacking, lambda one: "")).iter("failure"))) == 1
+
+
+def test_junit_says_what_a_violation_in_a_kind_of_cells_is_due_to():
+    zone, violates = verdict("heatmap", Status.VIOLATES)
+    kind = dataclasses.replace(violates, place=Named("up-to-2pct"))
+    outcome = found((zone, (Finding(verdict=kind, expected=None, at=violates.place),), ()))
+    cause = model.NotAttributed("it is not a rate")
+    blamed = dataclasses.replace(outcome, blamed={(zone.id, violates.place): cause})
+    junit = xml.fromstring(tools_junit.render(blamed, lambda finding: ""))
+    (case,) = junit.iter("testcase")
+    assert case.find("properties/property[@name='blame']").get("value") == cause.sentence
 
 
 SMOKE = [place for place in documents.zone_of("cubic").smoke if place.bandwidth_mbps == 10]

@@ -73,8 +73,9 @@ def test_a_clause_that_is_kept_passes(run):
 
 
 def test_a_clause_that_is_violated_fails_and_is_shown_with_its_evidence(run, tmp_path):
-    done, _ = run("0.7")
+    done, _ = run("0.7", "--annotations")
     assert done.exit_code == 1, done.output
+    assert "::error title=reno%3A CL012 violates::above the document's bound: On a loss" in done.output
     assert "violates CL012 (RFC 9002, 7.3.2, MUST): above the document's bound" in done.output
     assert "clause     On a loss" in done.output and "seen       0.7" in done.output
     assert "gate fails: 1 clause violated, nothing unexpected of 4 verdicts" in done.output
@@ -92,11 +93,15 @@ def test_a_violation_on_record_of_the_stack_is_named_and_does_not_fail(run):
     assert found["judged"][0]["known"] is True
 
 
-def test_a_gate_that_had_no_time_for_any_clause_cannot_tell(run):
-    done, found = run("", "--budget", "2s")
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_gate_that_had_no_time_for_any_clause_cannot_tell(run, tmp_path, strict):
+    done, found = run("", "--budget", "2s", *(["--fail-inconclusive"] if strict else []))
     assert done.exit_code == 4, done.output
     assert found == {"judged": [], "not_measured": [HALVES]}
     assert "clauses: none measured, 1 not measured in time" in done.output and "no clause decided" in done.output
+    suites = xml.parse(tmp_path / "out" / "junit.xml").getroot()
+    (case,) = suites.findall("testsuite[@name='clauses']/testcase[@name='CL012']")
+    assert case.find("failure" if strict else "skipped").get("type") == "not measured"
 
 
 def test_a_repeat_that_the_budget_cuts_short_leaves_half_of_a_violation_open(run, monkeypatch):
