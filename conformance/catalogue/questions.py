@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from conformance.catalogue import documents, scenarios
+from conformance.model.errors import UserError
 from conformance.model.judging import kinds
 from conformance.model.judging.question import Question
 from conformance.model.judging.verdict import ask
@@ -12,9 +13,20 @@ from conformance.model.networks.setting import Setting
 from conformance.model.split.split_zone import SplitCheck
 
 
-def cell_questions(zone: Zone, at: Iterable[Point]) -> list[Question]:
-    """Return a zone's questions at those of the places `at` that it has, under its own profile. Raise UserError."""
-    return [ask(zone, scenarios.setting(zone.profile, place)) for place in at if place in zone.intervals]
+def cell_questions(zone: Zone, at: Iterable[Point | str]) -> list[Question]:
+    """Return a zone's questions at those of the places `at` that it has, under its own profile.
+
+    Raise UserError for a place that is given by an id and that the zone lacks.
+    """
+    places = [_place(zone, place) if isinstance(place, str) else place for place in at]
+    return [ask(zone, scenarios.setting(zone.profile, place)) for place in places if place in zone.intervals]
+
+
+def _place(zone: Zone, name: str) -> Point:
+    place = Point.parse(name)
+    if place not in zone.intervals:
+        raise UserError(f"zone {zone.id} has no {zone.noun} {name}", f"`conformance zones show {zone.id}` lists them")
+    return place
 
 
 def zone_questions(zone: Zone, settings: Iterable[Setting], algorithm: str | None = None) -> list[Question]:

@@ -16,7 +16,8 @@ from conformance.model.trials.trial import Measurement
 def load_zone(named: str | pathlib.Path) -> Zone:
     """Return a zone that ships, by an id such as cubic/heatmap, or the zone in a JSON file. Raise UserError."""
     path = pathlib.Path(named)
-    return documents.zone(path if path.suffix == ".json" else documents.shipped_path(str(named)))
+    in_file = isinstance(named, pathlib.Path) or path.suffix == ".json" or path.is_file()
+    return documents.zone(path if in_file else documents.shipped_path(str(named)))
 
 
 def judge(zone: Zone, measurements: Iterable[Measurement]) -> ZoneVerdict:

@@ -117,12 +117,16 @@ class Bench:
         ]
 
 
-def find(choice: Choice = Choice(), remembers: bool = True) -> Bench:
-    """Return the Bench of a Choice; one that does not remember calibrations makes them anew in every guest.
+def find(choice: Choice | str = Choice(), remembers: bool = True) -> Bench:
+    """Return the Bench of a Choice, or of a stack by its name.
+
+    One that does not remember calibrations makes them anew in every guest.
 
     Raise UserError if its stack or kernel is missing. If only the kernel that some algorithm asks for is missing,
     that algorithm is unsupported instead.
     """
+    if isinstance(choice, str):
+        choice = Choice(stack=choice)
     for name in ("stack", "client", "kernel", "interop_rootfs"):
         if getattr(choice, name) == "":
             raise UserError(f"--{name.replace('_', '-')} is empty", "give it a value, or leave it out")

@@ -10,6 +10,7 @@ import pytest
 from helpers import CELL, measurements, zone
 
 import conformance
+from conformance.engine import benches
 from conformance.model.errors import UserError
 from conformance.model.judging.verdict import Status
 from conformance.support import paths
@@ -46,9 +47,27 @@ def test_the_example_measures_and_judges(monkeypatch, tmp_path, capsys):
     vars(conformance).pop("find_bench", None)
 
 
-def test_zones_by_id_and_by_file():
+def test_a_zone_is_asked_about_cells_by_their_ids():
+    """Ids were no cells, so no question was asked."""
+    asked = conformance.cell_questions(zone(), [CELL.id])
+    assert asked == conformance.cell_questions(zone(), [CELL]) and len(asked) == 1
+    with pytest.raises(UserError, match="zone cubic/heatmap has no cell 10mbps-7ms-0pct"):
+        conformance.cell_questions(zone(), ["10mbps-7ms-0pct"])
+    with pytest.raises(UserError):
+        conformance.cell_questions(zone(), ["smoke"])
+
+
+def test_a_bench_is_found_by_the_stack_s_name():
+    with pytest.raises(UserError, match="stack 'missing' is not known"):
+        benches.find("missing")
+
+
+def test_zones_by_id_and_by_file(tmp_path):
     shipped = conformance.load_zone("cubic/heatmap")
     assert conformance.load_zone(paths.data("zones", "cubic", "heatmap.json")) == shipped
+    copy = tmp_path / "mine"
+    copy.write_bytes(paths.data("zones", "cubic", "heatmap.json").read_bytes())
+    assert conformance.load_zone(copy) == conformance.load_zone(str(copy)) == shipped
     with pytest.raises(UserError, match="there is no zone 'cubic'"):
         conformance.load_zone("cubic")
     with pytest.raises(UserError, match="cannot read"):
