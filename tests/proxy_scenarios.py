@@ -169,6 +169,43 @@ def resets(splitter):
         assert said["resets"] == 4
 
 
+def urgent_bytes(splitter):
+    """An urgent byte is passed on as one, in its place; it neither stops nor ends the bytes after it."""
+    with ProxyNetwork(splitter, ["-S", "65536", "-R", "65536"]) as network, network.listener() as listener:
+        for first in (0, 1):
+            ends = network.pair(listener)
+            sender, receiver = ends[first], ends[1 - first]
+            sender.sendall(b"before")
+            sender.sendall(b"!", socket.MSG_OOB)
+            sender.sendall(b"after")
+            assert wait(lambda receiver=receiver: queued(receiver) == len(b"before"))  # what precedes the mark
+            assert receive(receiver, len(b"before")) == b"before"
+            assert wait(lambda receiver=receiver: select.select([], [], [receiver], 0)[2])
+            assert receiver.recv(1, socket.MSG_OOB) == b"!"
+            rests(network)
+            sender.shutdown(socket.SHUT_WR)
+            assert receive(receiver) == b"after"
+        for first in (0, 1):
+            ends = network.pair(listener)
+            sender, receiver = ends[first], ends[1 - first]
+            receiver.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, 1)
+
+            def send(sender=sender):
+                for _ in range(4):
+                    sender.sendall(bytes(MB))
+                    sender.sendall(b"!", socket.MSG_OOB)
+                sender.shutdown(socket.SHUT_WR)
+
+            thread = threading.Thread(target=send)
+            thread.start()
+            time.sleep(0.3)  # all buffers are full
+            assert receive(receiver) == (bytes(MB) + b"!") * 4
+            thread.join()
+        said, _ = network.stop()
+        each = len(b"before!after") + 4 * (MB + 1)
+        assert (said["bytes_to_client"], said["bytes_to_server"]) == (each, each)
+
+
 def a_server_that_refuses(splitter):
     """If no server listens, the client, whose handshake the proxy has completed, is reset."""
     with ProxyNetwork(splitter) as network:
@@ -312,7 +349,7 @@ def asked_to_end(splitter):
 
 
 SCENARIOS = (
-    addresses, both_ways_at_once, half_closes, resets, a_server_that_refuses, the_router_itself,
+    addresses, both_ways_at_once, half_closes, resets, urgent_bytes, a_server_that_refuses, the_router_itself,
     a_receiver_that_does_not_read, back_pressure, congestion_control, a_thousand, more_than_there_may_be_files_for,
     asked_to_end,
 )  # fmt: skip

@@ -29,6 +29,8 @@ struct side {
     uint32_t events;    /* ... for these events */
     int pipe[2];        /* holds `held` bytes; -1 while there is no pipe */
     size_t held;
+    bool urgent;        /* what is held is one byte, not in the pipe but here, that the peer sent as urgent */
+    char urgent_byte;
     bool ended;         /* all that the peer sent has been read, and its FIN */
     bool passed_on;     /* that FIN has been sent on to the other side */
     bool paused;        /* not read until the other side's receiver acknowledges */
@@ -143,6 +145,26 @@ static size_t room(struct side *to)
     return left < PIPE_BYTES ? left : PIPE_BYTES;
 }
 
+/* Read at most so many bytes, as splice(2) does. That stops before an urgent byte, and then returns what it would return
+   if there were none: EAGAIN, or 0 after a FIN. So read this byte alone. */
+static ssize_t take(struct side *from, size_t most)
+{
+    int at_mark = 0;
+    ssize_t got = splice(from->fd, NULL, from->pipe[1], NULL, most, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+    if (got > 0 || (got < 0 && errno != EAGAIN) || ioctl(from->fd, SIOCATMARK, &at_mark) || !at_mark)
+        return got;
+    got = recv(from->fd, &from->urgent_byte, 1, MSG_DONTWAIT);
+    from->urgent = got > 0;
+    return got;
+}
+
+static ssize_t put(struct side *from, struct side *to)
+{
+    if (from->urgent)
+        return send(to->fd, &from->urgent_byte, 1, MSG_OOB | MSG_DONTWAIT);
+    return splice(from->pipe[0], NULL, to->fd, NULL, from->held, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+}
+
 /* Move what came in at `from` to the other side, as far as that accepts it. Return false if the pair must be reset. */
 static bool pump(struct side *from)
 {
@@ -157,7 +179,7 @@ static bool pump(struct side *from)
                 return true;
             if (from->pipe[0] < 0 && !take_pipe(from->pipe))
                 return false;
-            ssize_t got = splice(from->fd, NULL, from->pipe[1], NULL, most, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+            ssize_t got = take(from, most);
             if (got < 0 && errno != EAGAIN && errno != EINTR)
                 return false;
             from->ended = got == 0;
@@ -166,13 +188,14 @@ static bool pump(struct side *from)
             count.bytes[from == &from->pair->side[CLIENT] ? SERVER : CLIENT] += from->held;
         }
         if (from->held) {
-            ssize_t put = splice(from->pipe[0], NULL, to->fd, NULL, from->held, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
-            if (put < 0 && errno != EAGAIN && errno != EINTR)
+            ssize_t sent = put(from, to);
+            if (sent < 0 && errno != EAGAIN && errno != EINTR)
                 return false;
-            from->held -= put > 0 ? put : 0;
+            from->held -= sent > 0 ? sent : 0;
         }
         if (from->held)
             return true;
+        from->urgent = false;
         drop_pipe(from);
         if (from->ended) {
             if (shutdown(to->fd, SHUT_WR))

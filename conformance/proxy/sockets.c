@@ -27,6 +27,7 @@ const char *prepare(int fd, const char *congestion_control)
     if (congestion_control && setsockopt(fd, SOL_TCP, TCP_CONGESTION, congestion_control, strlen(congestion_control)))
         return congestion_control;
     if (!set(fd, SOL_SOCKET, SO_REUSEADDR, 1) || !set(fd, SOL_SOCKET, SO_KEEPALIVE, 1) || !set(fd, SOL_TCP, TCP_NODELAY, 1) ||
+        !set(fd, SOL_SOCKET, SO_OOBINLINE, 1) ||
         (option.send_bytes && !set(fd, SOL_SOCKET, SO_SNDBUF, option.send_bytes)) ||
         (option.receive_bytes && !set(fd, SOL_SOCKET, SO_RCVBUF, option.receive_bytes)) ||
         (option.unsent_bytes && !set(fd, SOL_TCP, TCP_NOTSENT_LOWAT, option.unsent_bytes)) ||
