@@ -161,7 +161,7 @@ def judged(case: Mapping[str, Any], observed: Mapping[str, Any]) -> tuple[str | 
             ]
         case "killed":
             noticed = observed["client_noticed_s"] is not None and observed["server_noticed_s"] is not None
-            whole = observed["client_how"] == "end"
+            whole = "end" in (observed["client_how"], observed["server_how"])
             must = "both ends notice, and do not take it for the normal end of the stream"
             return must, noticed and not whole and observed["right"]
         case "restarted":

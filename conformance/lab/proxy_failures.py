@@ -20,7 +20,7 @@ from typing import Any
 from conformance.lab.proxy_network import ProxyNetwork
 
 Case = Mapping[str, Any]
-#: bytes that the server sends in a tick, and the length of a tick in s: together a megabyte a second
+#: bytes that are sent in a tick, and the length of a tick in s: together a megabyte a second
 _TICK_BYTES, _TICK_S = 10_000, 0.01
 _BEFORE_S, _NOTICED_S, _RESUMED_S = 1.0, 20.0, 60.0
 #: for how long, and how often, a new connection is tried, in s
@@ -29,7 +29,7 @@ _STALLED_S = 0.5
 #: Buffers are full when nothing more was acknowledged for this long, in s: a packet that found no room comes again when
 #: TCP probes the closed window, after 0.2, 0.4 and 0.8 s.
 _FULL_S = 2.0
-#: the stream that the server sends: each byte is determined by its position
+#: the stream that is sent: each byte is determined by its position
 _PATTERN = bytes(range(251)) * 1000
 
 
@@ -97,10 +97,10 @@ def _network(case: Case) -> ProxyNetwork:
     return ProxyNetwork(case["command"], case["options"], hand_over=bool(case["command"]))
 
 
-def _stream(network: ProxyNetwork, listener: socket.socket) -> tuple[_SocketReader, _Sender]:
-    """Begin a stream, and let it run for a while."""
+def _stream(network: ProxyNetwork, listener: socket.socket, upload: bool = False) -> tuple[_SocketReader, _Sender]:
+    """Begin a stream from the server, or to it, and let it run for a while."""
     near, far = network.pair(listener)
-    reader, sender = _SocketReader(near), _Sender(far)
+    reader, sender = (_SocketReader(far), _Sender(near)) if upload else (_SocketReader(near), _Sender(far))
     reader.start()
     sender.start()
     time.sleep(_BEFORE_S)
@@ -108,18 +108,22 @@ def _stream(network: ProxyNetwork, listener: socket.socket) -> tuple[_SocketRead
 
 
 def killed(case: Case) -> dict[str, Any]:
-    """Kill the proxy in the middle of a stream; return how and when each end notices. Without a proxy, kill nothing."""
+    """Kill the proxy in the middle of a stream; return how and when each end notices. Without a proxy, kill nothing.
+
+    There is a stream to each end, on a connection of its own: whoever reads and sends may learn of a reset by either.
+    """
     with _network(case) as network, network.listener() as listener:
-        reader, sender = _stream(network, listener)
+        client, _ = _stream(network, listener)
+        server, _ = _stream(network, listener, upload=True)
         at_s = time.monotonic()
         if case["command"]:
             network.kill()
-        _wait_for_ends(case, reader, sender)
+        _wait_for_ends(case, client, server)
         return {
-            "goes_on": reader.ended is None and sender.ended is None and reader.times[-1] > at_s,
-            **{f"{name}_{what}": value for name, end in (("client", reader), ("server", sender))
+            "goes_on": all(end.ended is None and end.times[-1] > at_s for end in (client, server)),
+            **{f"{name}_{what}": value for name, end in (("client", client), ("server", server))
                for what, value in _end(end.ended, at_s).items()},
-            "right": reader.right,
+            "right": client.right and server.right,
         }  # fmt: skip
 
 

@@ -10,7 +10,7 @@
  * It has one thread, and uses level-triggered epoll, and splice(2) from socket to pipe to socket: payload is neither
  * inspected nor copied. Its memory is a pipe (64 KB) for each direction whose receiver is behind, and the kernel's
  * socket buffers. On SIGTERM it resets every connection, so that none of them looks complete, and prints a line of JSON
- * that says what went through. If it dies in another way, the kernel resets the connections with clients.
+ * that says what went through. If it dies in another way, the kernel resets them.
  *
  * -b BYTES is back-pressure: the bytes in the proxy and the bytes unacknowledged on its sending side (SIOCOUTQ) are no
  * more than BYTES together. The proxy reads more only as they are acknowledged, which the kernel reports by transmit
@@ -61,9 +61,6 @@ static int listening_socket(void)
     /* Make a socket now to see that this is possible, rather than when a client connects. */
     close(made_socket(option.to_server));
     int fd = made_socket(option.to_client);
-    /* Clients' connections inherit this from the listener: if this process dies, the kernel resets them, so that none
-       looks complete. A server's connection does not need it: the server learns of its client's end when it sends. */
-    reset_on_close(fd, true);
     if (bind(fd, (struct sockaddr *)&any, sizeof any) || listen(fd, SOMAXCONN))
         fail("cannot listen");
     return fd;

@@ -74,13 +74,11 @@ static void pause_side(struct side *side, bool yes)
     side->paused = yes;
 }
 
-/* Close a pair, with a reset unless both directions have ended. */
+/* Close what is still open of a pair: that resets it. `reset`: whether there is something. */
 static void end_pair(struct pair *pair, bool reset)
 {
     for (int i = 0; i < 2; i++) {
         struct side *side = &pair->side[i];
-        if (side->fd >= 0 && reset)
-            reset_on_close(side->fd, true);
         if (side->fd >= 0)
             close(side->fd);
         side->fd = -1;
@@ -212,9 +210,7 @@ static void settle(struct pair *pair)
     for (int i = 0; i < 2; i++) {
         struct side *side = &pair->side[i];
         if (side->fd >= 0 && side->passed_on && other(side)->passed_on) {
-            /* Clients' sockets inherit the reset on close from the listener. */
-            if (i == CLIENT)
-                reset_on_close(side->fd, false);
+            reset_on_close(side->fd, false);
             close(side->fd);
             side->fd = -1;
         }
@@ -283,7 +279,6 @@ static void welcome(void)
         size = sizeof server;
         if (!pair || getsockname(fd, (struct sockaddr *)&server, &size) || is_ours(server)) {
             count.refused++;
-            reset_on_close(fd, true);
             close(fd);
             free(pair);
             continue;

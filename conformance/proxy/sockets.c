@@ -33,6 +33,7 @@ const char *prepare(int fd, const char *congestion_control)
         (option.unsent_bytes && !set(fd, SOL_TCP, TCP_NOTSENT_LOWAT, option.unsent_bytes)) ||
         (option.back_pressure_bytes && !set(fd, SOL_SOCKET, SO_TIMESTAMPING, notes)))
         return "cannot set a socket's options";
+    reset_on_close(fd, true);
     return NULL;
 }
 

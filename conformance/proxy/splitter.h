@@ -17,8 +17,8 @@ void fail(const char *what);
 
 /* --- sockets.c */
 
-/* Set a socket's options. Return what failed, or NULL. Accepted connections inherit all options from the
-   listener. */
+/* Set a socket's options. Return what failed, or NULL. Accepted connections inherit all options from the listener. One
+   is to reset on close: if this process dies, the kernel resets its connections, so that none looks complete. */
 const char *prepare(int fd, const char *congestion_control);
 /* Return a socket that is connecting to `to` with `from`, another host's address; -1 if that is impossible. */
 int connected_socket(const struct sockaddr_in *from, const struct sockaddr_in *to);

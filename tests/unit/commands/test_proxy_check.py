@@ -28,6 +28,7 @@ BOUNDED = {"case": "undelivered", "most": 3000}
     [
         ({"case": "killed"}, KILLED, True),
         ({"case": "killed"}, {**KILLED, "client_how": "end"}, False),
+        ({"case": "killed"}, {**KILLED, "server_how": "end"}, False),
         ({"case": "killed"}, {**KILLED, "server_noticed_s": None}, False),
         ({"case": "killed"}, {**KILLED, "right": False}, False),
         ({"case": "killed", "via": END_TO_END}, {"goes_on": True, "right": True}, True),
