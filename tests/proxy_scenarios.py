@@ -153,7 +153,7 @@ def half_closes(splitter):
 
 
 def resets(splitter):
-    """A reset of one side resets the other, also while data are queued between them."""
+    """A reset of one side resets the other, also while data are queued between them, and after a half-close."""
     with ProxyNetwork(splitter) as network, network.listener() as listener:
         for first in (0, 1):
             ends = network.pair(listener)
@@ -164,9 +164,21 @@ def resets(splitter):
             fill(ends[1 - first])
             reset(ends[first])
             assert is_reset(ends[1 - first])
+        for first in (0, 1):
+            ends = network.pair(listener)
+            ends[1 - first].shutdown(socket.SHUT_WR)
+            assert receive(ends[first]) == b""
+            fill(ends[first])
+            rests(network)
+            reset(ends[first])
+            # The receiver notices although it reads nothing, which would let the proxy go on.
+            notices = select.poll()
+            notices.register(ends[1 - first], 0)
+            assert notices.poll(5000)
+            assert is_reset(ends[1 - first])
         rests(network)
         said, _ = network.stop()
-        assert said["resets"] == 4
+        assert said["resets"] == 6
 
 
 def urgent_bytes(splitter):

@@ -7,7 +7,7 @@
  * the server when the client's handshake is done, so that a refusal reaches the client as a reset. Ends of data (FIN)
  * and resets are passed on as they come, each direction for itself.
  *
- * It has one thread, and uses level-triggered epoll, and splice(2) from socket to pipe to socket: payload is neither
+ * It has one thread, and uses epoll, and splice(2) from socket to pipe to socket: payload is neither
  * inspected nor copied. Its memory is a pipe (64 KB) for each direction whose receiver is behind, and the kernel's
  * socket buffers. On SIGTERM it resets every connection, so that none of them looks complete, and prints a line of JSON
  * that says what went through. If it dies in another way, the kernel resets them.

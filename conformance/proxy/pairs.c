@@ -2,8 +2,7 @@
  *
  * The directions of a pair are independent: bytes go from one socket into a pipe and on to the other socket by
  * splice(2), neither inspected nor copied. An end of data (FIN) is passed on after all bytes before it; a reset ends
- * both sockets with resets. Events are level-triggered: a socket is watched for what can be done with it now, and for
- * nothing else.
+ * both sockets with resets. A socket is watched for what can be done with it now, and for a reset.
  */
 #define _GNU_SOURCE
 #include "splitter.h"
@@ -107,7 +106,7 @@ void bury(void)
 
 /* Tell epoll what to report about this socket. It always reports a socket that is reset or closed in both directions.
    It would go on reporting the latter for a socket that is shut for writing, but not read because its data have nowhere
-   to go yet. */
+   to go yet: such a socket is watched edge-triggered, for a reset. */
 static void watch(struct side *side)
 {
     struct side *to = other(side);
@@ -118,14 +117,14 @@ static void watch(struct side *side)
         wanted = side == &side->pair->side[SERVER] ? EPOLLOUT : 0;
     else
         wanted = (!side->ended && !side->held && !side->paused ? EPOLLIN : 0) | (to->held ? EPOLLOUT : 0);
-    bool on = wanted || !to->passed_on;
+    if (!wanted && to->passed_on)
+        wanted = EPOLLET;
     struct epoll_event event = {.events = wanted, .data.ptr = side};
-    if (on == side->watched && wanted == side->events)
+    if (side->watched && wanted == side->events)
         return;
-    int change = !on ? EPOLL_CTL_DEL : side->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
-    if ((on || side->watched) && epoll_ctl(poller, change, side->fd, &event))
+    if (epoll_ctl(poller, side->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, side->fd, &event))
         fail("epoll_ctl");
-    side->watched = on;
+    side->watched = true;
     side->events = wanted;
 }
 
