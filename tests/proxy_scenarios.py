@@ -1,5 +1,6 @@
 """Scenarios that the splitting proxy must pass: `proxy_scenarios.py SPLITTER NAME` runs one in its own namespaces."""
 
+import contextlib
 import fcntl
 import hashlib
 import pathlib
@@ -282,6 +283,36 @@ def back_pressure(splitter):
         assert held <= taken <= held + limit, (held, taken)
 
 
+def back_pressure_while_others_are_active(splitter):
+    """With full buffers the kernel drops its notes of acknowledgements; the proxy goes on, whatever else it does."""
+    with ProxyNetwork(splitter, ["-b", "3000"]) as network, network.listener() as listener:
+        near, far = network.pair(listener)
+        for _ in range(5):  # in about half of these the last note is dropped
+            ends = network.pair(listener)
+            sent, received = [0, 0], [0, 0]
+            for end in ends:
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                end.setblocking(False)
+            # Small packets fill receive buffers to the last byte.
+            until = time.monotonic() + 2
+            while time.monotonic() < until:
+                for i in (0, 1):
+                    with contextlib.suppress(BlockingIOError):
+                        sent[i] += ends[i].send(bytes(7))
+
+            # Without notes it is slow, so wait only for whether it goes on.
+            began = last = time.monotonic()
+            while received != sent and time.monotonic() < began + 8:
+                near.sendall(b"x")
+                assert far.recv(1) == b"x"
+                time.sleep(0.02)
+                for i in (0, 1):
+                    with contextlib.suppress(BlockingIOError):
+                        received[1 - i] += len(ends[i].recv(1 << 20))
+                        last = time.monotonic()
+                assert time.monotonic() < last + 4, (received, sent)
+
+
 def congestion_control(splitter):
     """The proxy uses one algorithm towards clients and another towards servers."""
     with ProxyNetwork(splitter, ["-c", "cubic", "-s", "reno"]) as network, network.listener() as listener:
@@ -362,8 +393,8 @@ def asked_to_end(splitter):
 
 SCENARIOS = (
     addresses, both_ways_at_once, half_closes, resets, urgent_bytes, a_server_that_refuses, the_router_itself,
-    a_receiver_that_does_not_read, back_pressure, congestion_control, a_thousand, more_than_there_may_be_files_for,
-    asked_to_end,
+    a_receiver_that_does_not_read, back_pressure, back_pressure_while_others_are_active, congestion_control, a_thousand,
+    more_than_there_may_be_files_for, asked_to_end,
 )  # fmt: skip
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { EVENTS = 256, RETRY_MS = 100, FDS_A_PAIR = 6, FDS_WANTED = 1 << 16, FDS_OF_OURS = 256 };
@@ -61,6 +62,7 @@ static int listening_socket(void)
     /* Make a socket now to see that this is possible, rather than when a client connects. */
     close(made_socket(option.to_server));
     int fd = made_socket(option.to_client);
+    prepare_ends(fd);
     if (bind(fd, (struct sockaddr *)&any, sizeof any) || listen(fd, SOMAXCONN))
         fail("cannot listen");
     return fd;
@@ -80,6 +82,8 @@ static long raise_limits(void)
         errno = EMFILE;
         fail("RLIMIT_NOFILE");
     }
+    if (limit.rlim_cur < FDS_WANTED)
+        fprintf(stderr, "splitter: RLIMIT_NOFILE is below %d: at most %ld connections at a time\n", FDS_WANTED, most);
     return most;
 }
 
@@ -130,6 +134,13 @@ static void read_options(int argc, char **argv)
         option.receive_bytes = option.back_pressure_bytes;
 }
 
+static long long now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+}
+
 int main(int argc, char **argv)
 {
     static struct epoll_event events[EVENTS];
@@ -147,8 +158,9 @@ int main(int argc, char **argv)
         fail("epoll");
     begin(poller, listening_socket(), most_pairs);
     give_up_rights();
-    for (;;) {
-        int n = epoll_wait(poller, events, EVENTS, waits() ? RETRY_MS : -1);
+    for (long long since_ms = 0;;) {
+        bool waited = waits();
+        int n = epoll_wait(poller, events, EVENTS, waited ? RETRY_MS : -1);
         if (n < 0 && errno != EINTR)
             fail("epoll_wait");
         for (int i = 0; i < n; i++) {
@@ -158,8 +170,12 @@ int main(int argc, char **argv)
             }
             happened(events[i].data.ptr, events[i].events);
         }
-        if (n == 0)
-            retry();
+        /* Events of other pairs may come all the time. */
+        bool due = waited && (n == 0 || now_ms() - since_ms >= RETRY_MS);
+        if (due)
+            retry(n == 0);
+        if (due || !waited)
+            since_ms = now_ms();
         bury();
     }
 }

@@ -26,6 +26,7 @@ struct side {
     int fd;             /* -1 when closed */
     bool watched;       /* epoll has it ... */
     uint32_t events;    /* ... for these events */
+    uint32_t reported;  /* by epoll, when it last reported this socket */
     int pipe[2];        /* holds `held` bytes; -1 while there is no pipe */
     size_t held;
     bool urgent;        /* what is held is one byte, not in the pipe but here, that the peer sent as urgent */
@@ -33,6 +34,7 @@ struct side {
     bool ended;         /* all that the peer sent has been read, and its FIN */
     bool passed_on;     /* that FIN has been sent on to the other side */
     bool paused;        /* not read until the other side's receiver acknowledges */
+    bool overdue;       /* paused at the last retry(), and not tried since */
 };
 
 struct pair {
@@ -73,11 +75,13 @@ static void pause_side(struct side *side, bool yes)
     side->paused = yes;
 }
 
-/* Close what is still open of a pair: that resets it. `reset`: whether there is something. */
+/* Close a pair, with a reset unless both directions have ended. */
 static void end_pair(struct pair *pair, bool reset)
 {
     for (int i = 0; i < 2; i++) {
         struct side *side = &pair->side[i];
+        if (side->fd >= 0 && reset)
+            reset_on_close(side->fd, true);
         if (side->fd >= 0)
             close(side->fd);
         side->fd = -1;
@@ -116,7 +120,7 @@ static void watch(struct side *side)
     if (!side->pair->connected)
         wanted = side == &side->pair->side[SERVER] ? EPOLLOUT : 0;
     else
-        wanted = (!side->ended && !side->held && !side->paused ? EPOLLIN : 0) | (to->held ? EPOLLOUT : 0);
+        wanted = (!side->ended && !side->held && !side->paused ? EPOLLIN | EPOLLPRI | EPOLLRDHUP : 0) | (to->held ? EPOLLOUT : 0);
     if (!wanted && to->passed_on)
         wanted = EPOLLET;
     struct epoll_event event = {.events = wanted, .data.ptr = side};
@@ -143,15 +147,21 @@ static size_t room(struct side *to)
 }
 
 /* Read at most so many bytes, as splice(2) does. That stops before an urgent byte, and then returns what it would return
-   if there were none: EAGAIN, or 0 after a FIN. So read this byte alone. */
+   if there were none: EAGAIN, or 0 after a FIN. So read this byte alone, and believe in an end that epoll has reported
+   without an urgent byte. */
 static ssize_t take(struct side *from, size_t most)
 {
     int at_mark = 0;
     ssize_t got = splice(from->fd, NULL, from->pipe[1], NULL, most, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
-    if (got > 0 || (got < 0 && errno != EAGAIN) || ioctl(from->fd, SIOCATMARK, &at_mark) || !at_mark)
+    if (got > 0 || (got < 0 && errno != EAGAIN))
         return got;
-    got = recv(from->fd, &from->urgent_byte, 1, MSG_DONTWAIT);
-    from->urgent = got > 0;
+    if (from->reported & EPOLLPRI && ioctl(from->fd, SIOCATMARK, &at_mark) == 0 && at_mark) {
+        got = recv(from->fd, &from->urgent_byte, 1, MSG_DONTWAIT);
+        from->urgent = got > 0;
+    } else if (got == 0 && !(from->reported & EPOLLRDHUP)) {
+        got = -1;
+        errno = EAGAIN;
+    }
     return got;
 }
 
@@ -167,6 +177,7 @@ static bool pump(struct side *from)
 {
     struct side *to = other(from);
     bool more = true;
+    from->overdue = false;
     for (int turn = 0; more && turn < TURNS && !from->passed_on; turn++) {
         more = false;
         if (!from->held && !from->ended) {
@@ -225,6 +236,8 @@ static void something_happened(struct side *side, uint32_t events)
     struct side *back = other(side);
     if (pair->dead)
         return;
+    if (events)
+        side->reported = events;
     if (events & EPOLLERR && option.back_pressure_bytes)
         read_notes(side->fd);
     if ((events & EPOLLERR || !pair->connected) && error_of(side->fd)) {
@@ -234,7 +247,7 @@ static void something_happened(struct side *side, uint32_t events)
     if (!pair->connected)
         pair->connected = side == &pair->side[SERVER] && events & EPOLLOUT;
     bool well = true;
-    if (pair->connected && (events & (EPOLLIN | EPOLLHUP) || side->paused))
+    if (pair->connected && (events & (EPOLLIN | EPOLLPRI | EPOLLHUP) || side->paused))
         well = pump(side);
     if (pair->connected && well && (events & EPOLLOUT || back->paused))
         well = pump(back);
@@ -250,15 +263,18 @@ bool waits(void)
 }
 
 /* Try again without an event: under memory pressure, the kernel refuses connections and drops its notifications. */
-void retry(void)
+void retry(bool all_of_them)
 {
     if (open_pairs < most_pairs)
         listen_again(true);
     for (struct pair *pair = all.next, *next; pair != &all; pair = next) {
         next = pair->next;
-        for (int i = 0; i < 2; i++)
-            if (!pair->dead && pair->side[i].paused)
-                something_happened(&pair->side[i], 0);
+        for (int i = 0; i < 2; i++) {
+            struct side *side = &pair->side[i];
+            if (side->paused && (all_of_them || side->overdue))
+                something_happened(side, 0);
+            side->overdue = side->paused;
+        }
     }
 }
 

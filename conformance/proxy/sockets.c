@@ -27,14 +27,18 @@ const char *prepare(int fd, const char *congestion_control)
     if (congestion_control && setsockopt(fd, SOL_TCP, TCP_CONGESTION, congestion_control, strlen(congestion_control)))
         return congestion_control;
     if (!set(fd, SOL_SOCKET, SO_REUSEADDR, 1) || !set(fd, SOL_SOCKET, SO_KEEPALIVE, 1) || !set(fd, SOL_TCP, TCP_NODELAY, 1) ||
-        !set(fd, SOL_SOCKET, SO_OOBINLINE, 1) ||
         (option.send_bytes && !set(fd, SOL_SOCKET, SO_SNDBUF, option.send_bytes)) ||
         (option.receive_bytes && !set(fd, SOL_SOCKET, SO_RCVBUF, option.receive_bytes)) ||
         (option.unsent_bytes && !set(fd, SOL_TCP, TCP_NOTSENT_LOWAT, option.unsent_bytes)) ||
         (option.back_pressure_bytes && !set(fd, SOL_SOCKET, SO_TIMESTAMPING, notes)))
         return "cannot set a socket's options";
-    reset_on_close(fd, true);
     return NULL;
+}
+
+void prepare_ends(int fd)
+{
+    reset_on_close(fd, true);
+    set(fd, SOL_SOCKET, SO_OOBINLINE, 1);
 }
 
 int connected_socket(const struct sockaddr_in *from, const struct sockaddr_in *to)
@@ -43,8 +47,10 @@ int connected_socket(const struct sockaddr_in *from, const struct sockaddr_in *t
     if (fd < 0)
         return -1;
     if (!prepare(fd, option.to_server) && bind(fd, (const struct sockaddr *)from, sizeof *from) == 0 &&
-        (connect(fd, (const struct sockaddr *)to, sizeof *to) == 0 || errno == EINPROGRESS))
+        (connect(fd, (const struct sockaddr *)to, sizeof *to) == 0 || errno == EINPROGRESS)) {
+        prepare_ends(fd);
         return fd;
+    }
     close(fd);
     return -1;
 }

@@ -17,9 +17,12 @@ void fail(const char *what);
 
 /* --- sockets.c */
 
-/* Set a socket's options. Return what failed, or NULL. Accepted connections inherit all options from the listener. One
-   is to reset on close: if this process dies, the kernel resets its connections, so that none looks complete. */
+/* Set a socket's options. Return what failed, or NULL. Accepted connections inherit all options from the
+   listener. */
 const char *prepare(int fd, const char *congestion_control);
+/* Let the kernel reset a connection when this process dies, so that it does not look complete; and keep urgent bytes in
+   line. Called while the handshake lasts, so that it takes no time from it. */
+void prepare_ends(int fd);
 /* Return a socket that is connecting to `to` with `from`, another host's address; -1 if that is impossible. */
 int connected_socket(const struct sockaddr_in *from, const struct sockaddr_in *to);
 /* Return whether this address is this machine's own: a connection to it would come back to the splitter, forever. */
@@ -41,7 +44,8 @@ void happened(void *what, uint32_t events);
 void bury(void);
 /* Return whether something waits that no event may announce, so that retry() should be called now and then. */
 bool waits(void);
-void retry(void);
+/* Try what waits: all of it, or only what had no event since the last call. */
+void retry(bool all);
 /* Reset all connections and print what went through, as a line of JSON. */
 void end_all(void);
 

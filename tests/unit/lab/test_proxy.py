@@ -47,6 +47,12 @@ def test_wrong_options_are_said_at_once(splitter, options, status, words):
     assert words in done.stderr
 
 
+def test_it_says_how_many_connections_few_files_allow(splitter):
+    few = ["prlimit", "--nofile=300:300", splitter, "-p", "443", "-c", "nosuchcc"]
+    done = subprocess.run([*proxy_network.UNSHARE, *few], capture_output=True, text=True, timeout=20)
+    assert "splitter: RLIMIT_NOFILE is below 65536: at most 7 connections at a time" in done.stderr
+
+
 def test_without_the_right_to_be_transparent_it_says_which_is_missing(splitter):
     no_rights = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--reuid=65534", "--clear-groups"]
     done = subprocess.run([*no_rights, splitter, "-p", "4433"], capture_output=True, text=True, timeout=20)
