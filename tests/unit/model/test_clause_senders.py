@@ -207,7 +207,9 @@ def test_probe_rtt_comes_each_five_seconds_is_half_deep_and_short():
     for clause in ("BBR10", "BBR110", "BBR210"):
         assert permitted(clause, paced, dipping(5.0, 3))
     assert not permitted("BBR10", paced, dipping(10.0, 3))
-    assert not permitted("BBR110", paced, dipping(5.0, 3, [(0.01, 0.25)]))
+    # The draft says in two places that ProbeRTT leaves four packets.
+    assert permitted("BBR110", paced, dipping(5.0, 3, [(0.01, 0.25)]))
+    assert not permitted("BBR110", paced, dipping(5.0, 3, [(0.75, 0.25)]))
     assert not permitted("BBR210", paced, dipping(5.0, 3, [(0.5, 0.8)]))
 
 
