@@ -60,6 +60,7 @@ def run(tmp_path, monkeypatch):
         fake_room.install(beta, room)
         options = "--grid", CELLS, "--clauses", "--no-why", "--out", "out", *arguments
         done = click.testing.CliRunner().invoke(main, ["gate", "reno", *options])
+        assert (tmp_path / "out" / "gate.json").exists(), done.output
         schema.load("gate", tmp_path / "out" / "gate.json")
         return done, json.loads((tmp_path / "out" / "gate.json").read_text())["clauses"]
 
