@@ -122,7 +122,7 @@ def test_zones(run, tmp_path):
 
 def test_known_deviations(run):
     data = run("expect", "show", "quic-go")
-    assert data["entries"] and {"zone", "cells", "verdict", "reason", "link"} == set(data["entries"][0])
+    assert data["entries"] and {"zone", "cells", "verdict", "side", "reason", "link"} == set(data["entries"][0])
 
 
 def test_kernels(run, monkeypatch, tmp_path):
