@@ -7,7 +7,7 @@ from helpers import CELL, measurements, zone
 
 from conformance.model.judging.expectation import Expected, Known, Surprise, compare, update
 from conformance.model.judging.session import at_first_clear
-from conformance.model.judging.verdict import USUAL_LOOKS, Status, ZoneVerdict, judge
+from conformance.model.judging.verdict import USUAL_LOOKS, Status, ZoneSide, ZoneVerdict, judge
 from conformance.model.judging.zone import Basis, Interval, Margin, hull
 
 pytestmark = pytest.mark.slow
@@ -105,7 +105,11 @@ def test_what_is_borderline_is_listed_as_such_and_leaves_the_list_when_it_is_sur
     found = ZoneVerdict(zone_id=made.id, verdicts={CELL: unclear}, family=1)
     (entry,) = update((), [found], lambda _: ())
     assert entry == Expected(
-        zone_id=made.id, cells=frozenset({CELL}), verdict=Known.BORDERLINE, reason="not explained yet"
+        zone_id=made.id,
+        cells=frozenset({CELL}),
+        verdict=Known.BORDERLINE,
+        side=ZoneSide.ABOVE,
+        reason="not explained yet",
     )
     for values, kept in (([0.9] * 8, 1), ([0.5] * 5, 1), ([0.5] * 8, 0)):
         now = ZoneVerdict(zone_id=made.id, verdicts={CELL: judge(made, CELL, measurements(values))}, family=1)
