@@ -23,6 +23,9 @@ from conformance.reporting import charts, heatmaps
 from conformance.reporting.html import clause_pages, compare, site, split_page
 from conformance.results.source import Source
 
+#: where a bug of Linux was mended: a link, of which nothing is fetched
+_FIX = re.compile(r"https://git\.kernel\.org/linus/\w+")
+
 
 class Page(html.parser.HTMLParser):
     """The ids, links and elements of a page, and its visible text."""
@@ -56,7 +59,7 @@ def test_every_link_leads_to_a_place_in_the_folder(built):
     for path, page in found.items():
         assert len(page.ids) == len(set(page.ids)), path
         for link in page.links:
-            if link == "data:,":
+            if link == "data:," or (_FIX.fullmatch(link) and path.name == "bugs.html"):
                 continue
             file, _, anchor = urllib.parse.unquote(link).partition("#")
             target = built / file if file else path
@@ -69,6 +72,7 @@ def test_pages_ask_nothing_of_a_network_and_run_nothing(built):
         if path.suffix in (".html", ".css", ".svg"):
             text = path.read_text()
             rest = re.sub(r"http://www\.w3\.org/\d+/(svg|xlink)", "", text)
+            rest = _FIX.sub("", rest) if path.name == "bugs.html" else rest
             assert "http:" not in rest and "https:" not in rest and "url(" not in rest, path
             assert "<script" not in text and "javascript:" not in text, path
     for page in pages(built).values():
