@@ -2,10 +2,9 @@
 
 import functools
 import json
-import shutil
-import textwrap
 
 import click.testing
+import kernel_stack
 import pytest
 
 from conformance.catalogue import bugs
@@ -13,47 +12,26 @@ from conformance.catalogue.bugs import Bug, Build
 from conformance.cli import main
 from conformance.commands import compare_clauses
 from conformance.model.clauses import changes
-from conformance.support import paths
 
 pytestmark = pytest.mark.guest
 
 
-#: the kernel's TCP under a program that breaks off after so many seconds without an acknowledgement as a tree says
-SERVER = """\
-    #!/usr/bin/python3 -ISB
-    import json, os, socket, sys
-    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-    import good
-
+#: a program that breaks off after so many seconds without an acknowledgement as a tree says
+BODY = """
     def body(connection, size):
         with open(os.environ["CC_BUILD"] + "/patience_s") as patience_s:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * int(patience_s.read()))
         good.zeros(connection, size)
-
-    if sys.argv[1] == "describe":
-        print(json.dumps({"version": "1.0"}))
-    elif sys.argv[1] == "server":
-        good.serve(body=body)
-    else:
-        good.good()
 """
-ABOUT = {
-    "contract": 1, "name": "toy", "title": "Toy", "program": "serve", "transport": "tcp",
-    "build": {"program": "build"}, "kernel_algorithms": {"reno": "reno"},
-}  # fmt: skip
 
 
 @pytest.fixture
 def catalogue(tmp_path, monkeypatch):
     """Make a stack whose patience is what a tree says, trees, and a catalogue; return the trees' folder."""
     here = tmp_path / "toy"
-    here.mkdir()
-    shutil.copy(paths.PACKAGE.parent / "tests" / "faults" / "good.py", here)
-    programs = {"serve": textwrap.dedent(SERVER), "build": '#!/bin/sh\ncp "$TOY_HOME/patience_s" "$CC_BUILD"\n'}
-    for name, text in programs.items():
-        (here / name).write_text(text)
-        (here / name).chmod(0o755)
-    (here / "adapter.json").write_text(json.dumps(ABOUT))
+    kernel_stack.adapter(here, BODY, "reno", build={"program": "build"})
+    (here / "build").write_text('#!/bin/sh\ncp "$TOY_HOME/patience_s" "$CC_BUILD"\n')
+    (here / "build").chmod(0o755)
     for name, patience_s in (("good", 900), ("same", 900), ("bad", 5)):
         tree = tmp_path / "trees" / name
         tree.mkdir(parents=True)

@@ -1,10 +1,8 @@
 """Stacks that fail in guests: one exits, one falls silent, one resets the connection; a sound one does not fail."""
 
 import dataclasses
-import json
-import shutil
-import textwrap
 
+import kernel_stack
 import pytest
 
 from conformance.catalogue import documents
@@ -17,19 +15,12 @@ from conformance.model.networks.place import Cell
 from conformance.model.trials.trial import Outcome
 from conformance.reporting.text.progress import ConsoleNotes
 from conformance.results import store
-from conformance.support import paths
 from conformance.support.console import Console
 
 pytestmark = pytest.mark.guest
 
-GOOD = paths.PACKAGE.parent / "tests" / "faults" / "good.py"
 PLACE = Cell(10, 20, 0)
-SERVER = """\
-    #!/usr/bin/python3 -ISB
-    import json, os, socket, struct, sys, time
-    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-    import good
-
+BODY = """
     def body(connection, size):
         if {kind!r} == "sound" or size < 1_000_000:  # the guest's first transfer
             return good.zeros(connection, size)
@@ -42,13 +33,6 @@ SERVER = """\
             time.sleep(1e6)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         os.close(connection.detach())
-
-    if sys.argv[1] == "describe":
-        print(json.dumps({{"version": "1.0"}}))
-    elif sys.argv[1] == "server":
-        good.serve(body=body)
-    else:
-        good.good()
 """
 
 
@@ -57,17 +41,8 @@ def findings(tmp_path):
     """Return a function that judges a stack of a kind in one cell, and what the results file then holds."""
 
     def judge(kind):
-        folder = tmp_path / kind
-        folder.mkdir()
-        shutil.copy(GOOD, folder)
-        (folder / "serve").write_text(textwrap.dedent(SERVER.format(kind=kind)))
-        (folder / "serve").chmod(0o755)
-        about = {
-            "contract": 1, "name": kind, "title": kind, "program": "serve", "transport": "tcp",
-            "kernel_algorithms": {"cubic": "cubic"},
-        }  # fmt: skip
-        (folder / "adapter.json").write_text(json.dumps(about))
-        bench = benches.find(benches.Choice(stack=str(folder / "adapter.json")))
+        stack = kernel_stack.adapter(tmp_path / kind, BODY.format(kind=kind))
+        bench = benches.find(benches.Choice(stack=str(stack)))
         zone = documents.zone_of("cubic", profile="atc25")
         session = Session(plan=plan([ask(zone, documents.profile("atc25", PLACE))], trials=5, most_trials=20))
         kept = tmp_path / f"{kind}.jsonl"

@@ -1,54 +1,31 @@
 """The whole of `dev search` in guests: it finds and shrinks what a bad stack does, and nothing in the reference."""
 
 import json
-import shutil
-import textwrap
 
 import click.testing
+import kernel_stack
 import pytest
 
 from conformance.cli import main
-from conformance.support import paths, schema
+from conformance.support import schema
 
 pytestmark = pytest.mark.guest
 
-#: the kernel's TCP under a program that stops for 20 s whenever the path has taken nothing for most of a second
-SERVER = """\
-    #!/usr/bin/python3 -ISB
-    import json, os, select, socket, sys, time
-    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-    import good
-
+#: a program that stops for 20 s whenever the path has taken nothing for most of a second
+BODY = """
     def body(connection, size):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 20_000)
         while size > 0:
             if not select.select([], [connection], [], 0.8)[1]:
                 time.sleep(20)
             size -= connection.send(bytes(min(size, 4096)))
-
-    if sys.argv[1] == "describe":
-        print(json.dumps({"version": "1.0"}))
-    elif sys.argv[1] == "server":
-        good.serve(body=body)
-    else:
-        good.good()
 """
 
 
 @pytest.fixture
 def standing(tmp_path):
     """Make the adapter of a stack that stands still after an outage; return its path."""
-    folder = tmp_path / "standing"
-    folder.mkdir()
-    shutil.copy(paths.PACKAGE.parent / "tests" / "faults" / "good.py", folder)
-    (folder / "serve").write_text(textwrap.dedent(SERVER))
-    (folder / "serve").chmod(0o755)
-    about = {
-        "contract": 1, "name": "standing", "title": "standing", "program": "serve", "transport": "tcp",
-        "kernel_algorithms": {"cubic": "cubic"},
-    }  # fmt: skip
-    (folder / "adapter.json").write_text(json.dumps(about))
-    return folder / "adapter.json"
+    return kernel_stack.adapter(tmp_path / "standing", BODY)
 
 
 def searched(stack, tmp_path, *more, status):
