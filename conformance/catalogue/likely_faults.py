@@ -25,6 +25,8 @@ from conformance.support.record import KeptDocument
 
 #: a section of the draft in the comment above a function; a switch in a function's body
 _SECTION, _SWITCH = re.compile(r"\s*///.*?(?<![\w.])(\d+(?:\.\d+)+)"), re.compile(r'"([a-z0-9.-]+)"')
+#: what a line of a list says beside names
+_SAID = re.compile(rb" # .*")
 #: numbers of a section that are its chapter: 5.3.3 is ProbeBW, of which 5.3.3.9 has the code
 _CHAPTER = 3
 #: the most faults that a line names
@@ -58,10 +60,9 @@ def digest() -> str:
     """Return the digest of what is played: the sources, the networks, and what states and clauses read of packets."""
     model = paths.PACKAGE / "model"
     readers = [model / "captures" / "states.py", *sorted((model / "clauses").glob("observables*.py"))]
-    # What deviations.txt says about a deviation plays nothing.
-    listed = re.compile(rb" # .*")
+    # What a list says about a deviation or a version plays nothing.
     played = b"".join(
-        listed.sub(b"", file.read_bytes()) if file.suffix == ".txt" else file.read_bytes()
+        _SAID.sub(b"", file.read_bytes()) if file.suffix == ".txt" else file.read_bytes()
         for file in (*_sources(), *readers)
     )
     networks = {

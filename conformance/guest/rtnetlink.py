@@ -47,9 +47,7 @@ def send(node: Node, interface: str, text: str) -> None:
 
 def dualpi2(node: Node, interface: str, handle: int) -> dict[str, Any]:
     """Return options and counters of the dualpi2 qdisc `handle`, as a newer tc shows them. Raises RuntimeError."""
-    body = struct.pack("=BxxxiIII", 0, 0, handle, 0, 0)
-    message = bytearray(struct.pack("=IHHII", 16 + len(body), _RTM_GETQDISC, _REQUEST_ECHO, 0, 0) + body)
-    answer = _answer(node, interface, message)
+    answer = _answer(node, interface, bytearray(_question(_RTM_GETQDISC, handle, 0)))
     queue: dict[str, Any] = {"options": {}}
     for kind, nested in attributes(answer[36:]):
         if kind == _TCA_OPTIONS:
@@ -65,9 +63,8 @@ def dualpi2(node: Node, interface: str, handle: int) -> dict[str, Any]:
 
 def class_rate(node: Node, interface: str) -> int | None:
     """Return the rate of the rate limiter's class at an interface, in bytes per second. Raises RuntimeError."""
-    kind, handle, parent = _QUESTIONS[-1]
-    message = bytearray(struct.pack("=IHHIIBxxxiIII", 36, kind, _REQUEST_ECHO, 0, 0, 0, 0, handle, parent, 0))
-    return _rate(dict(attributes(_answer(node, interface, message)[36:])))
+    answer = _answer(node, interface, bytearray(_question(*_QUESTIONS[-1])))
+    return _rate(dict(attributes(answer[36:])))
 
 
 def _answer(node: Node, interface: str, message: bytearray) -> bytes:
@@ -94,8 +91,13 @@ def questions(indices: Sequence[int]) -> bytes:
     for index in indices:
         for kind, handle, parent in _QUESTIONS:
             number += 1
-            messages += struct.pack("=IHHIIBxxxiIII", 36, kind, _REQUEST_ECHO, number, 0, 0, index, handle, parent, 0)
+            messages += _question(kind, handle, parent, number, index)
     return messages
+
+
+def _question(kind: int, handle: int, parent: int, number: int = 0, index: int = 0) -> bytes:
+    """Return a message that queries a qdisc or class of an interface: struct nlmsghdr and struct tcmsg."""
+    return struct.pack("=IHHIIBxxxiIII", 36, kind, _REQUEST_ECHO, number, 0, 0, index, handle, parent, 0)
 
 
 def counted(answers: Sequence[str]) -> list[dict[str, int | None]]:

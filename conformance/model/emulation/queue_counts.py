@@ -42,8 +42,7 @@ def less(delays_ms: Mapping[str, float] | None, delay_ms: float) -> dict[str, fl
 def marked(queues: Sequence[Mapping[str, Any]], hop: Mapping[str, int] | None) -> int | None:
     """Return how many packets were marked by the queues and by the hop behind them; None if that is not known."""
     marks = [hop["marked"] if hop else 0, *map(_marks, queues)]
-    counted = [count for count in marks if count is not None]
-    return sum(counted) if len(counted) == len(marks) else None
+    return None if None in marks else sum(filter(None, marks))
 
 
 def _marks(queue: Mapping[str, Any]) -> int | None:

@@ -290,9 +290,8 @@ class Measurement:
     @property
     def settled(self) -> bool:
         """Whether the trial need not be made again: nothing went wrong but the stack, and another stack was tried."""
-        if self.never_came:
-            return True
-        return self.outcome is not Outcome.ERROR and not (self.outcome is Outcome.FAILED and self.control is None)
+        is_made_again = self.outcome is Outcome.ERROR or (self.outcome is Outcome.FAILED and self.control is None)
+        return self.never_came or not is_made_again
 
     @property
     def setting(self) -> Setting:
