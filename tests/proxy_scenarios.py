@@ -300,9 +300,10 @@ def back_pressure_while_others_are_active(splitter):
                     with contextlib.suppress(BlockingIOError):
                         sent[i] += ends[i].send(bytes(7))
 
-            # Without notes it is slow, so wait only for whether it goes on.
+            # Without notes it is slow, so wait only for whether it still goes on after 8 s. A packet that found the
+            # buffer full is sent again after a timeout that doubles, so a pause of seconds is TCP's own.
             began = last = time.monotonic()
-            while received != sent and time.monotonic() < began + 8:
+            while received != sent and last < began + 8:
                 near.sendall(b"x")
                 assert far.recv(1) == b"x"
                 time.sleep(0.02)
@@ -310,7 +311,7 @@ def back_pressure_while_others_are_active(splitter):
                     with contextlib.suppress(BlockingIOError):
                         received[1 - i] += len(ends[i].recv(1 << 20))
                         last = time.monotonic()
-                assert time.monotonic() < last + 4, (received, sent)
+                assert time.monotonic() < last + 30, (received, sent)
 
 
 def congestion_control(splitter):
