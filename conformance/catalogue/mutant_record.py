@@ -28,13 +28,22 @@ GRID = "10mbps"
 _DIGITS = 6
 
 
+def _counted(zone: Zone) -> set[Point]:
+    """Return the cells or points that a zone judges; others are shown only."""
+    return {place for place, permitted in zone.intervals.items() if permitted.counted}
+
+
 def path() -> pathlib.Path:
     return paths.PACKAGE.parent / "mutants" / "detected.json"
 
 
+def _over_grid(zone: Zone) -> bool:
+    return id_parts(zone.id)[1] in documents.GRID_ZONES
+
+
 def limited(zone: Zone, to: str = GRID) -> Zone:
     """Return the part of a zone that mutants are judged by. Raises UserError if there is no such grid."""
-    if id_parts(zone.id)[1] not in documents.GRID_ZONES:
+    if not _over_grid(zone):
         return zone
     cells = grid.cells(to)
     return dataclasses.replace(zone, intervals={c: i for c, i in zone.intervals.items() if c in cells})
@@ -60,26 +69,18 @@ class MutantTrials:
         return self.mutant.partition("-")[0]
 
     def outside(self, zone: Zone) -> bool | None:
-        """Return whether a limited() zone's interval rejects it, with the trials that there are; None if the zone has
-        no such interval.
-
-        A cell that is not counted is judged, too: its interval is shown, and must not permit everything.
+        """Return whether a limited() zone's interval rejects it, with the trials that there are; None if the zone does
+        not count such an interval.
         """
         judged = self.profile_digest == zone.digest_at(self.cell) and zone.metric in self.values
-        if not judged or self.cell not in zone.intervals:
+        if not judged or self.cell not in _counted(zone):
             return None
-        counted = dataclasses.replace(zone.intervals[self.cell], counted=True)
-        limited_zone = dataclasses.replace(zone, intervals={self.cell: counted})
+        limited_zone = dataclasses.replace(zone, intervals={self.cell: zone.intervals[self.cell]})
         return verdict.violates(limited_zone, self.cell, self.values[zone.metric], self.timed_out, len(zone.intervals))
 
     def violates(self, zone: Zone) -> bool | None:
-        """Return whether it violates a limited() zone of the algorithm that it claims to be, in a cell that is counted;
-        None for other zones.
-        """
-        if self.algorithm != zone.algorithm:
-            return None
-        outside = self.outside(zone)
-        return outside and zone.intervals[self.cell].counted
+        """Return whether it violates a limited() zone of the algorithm that it claims to be; None for other zones."""
+        return self.outside(zone) if self.algorithm == zone.algorithm else None
 
     def to_json(self) -> dict[str, Any]:
         return {**dataclasses.asdict(self), "cell": self.cell.id}
@@ -158,12 +159,14 @@ def check(whole: Zone, file: object, anew: bool = False) -> str:
     keep() was called.
     """
     zone = limited(whole)
+    if not _counted(zone):
+        if zone.of_cells:
+            raise UserError(f"{file}: no cell counts, so it accepts every mutant", "give it cells that tell enough")
+        return "judges nothing"
     rejected, cells, of_algorithm = _rejected(zone)
     if not cells:
         return "tried on no mutants"
-    if not zone.of_cells and not rejected and not any(permitted.counted for permitted in zone.intervals.values()):
-        return "counts no points and rejects no mutants"
-    accepted = {mutant for mutant, n in cells.items() if n == len(zone.intervals)} - rejected
+    accepted = {mutant for mutant, n in cells.items() if n == len(_counted(zone))} - rejected
     if not rejected:
         raise UserError(
             f"{file}: it accepts every mutant{'' if of_algorithm else ' of any algorithm'} that it was tried on"
@@ -209,13 +212,13 @@ def _rejected(zone: Zone) -> tuple[set[str], collections.Counter[str], bool]:
     mutants of its own algorithm).
 
     A zone is tried on the mutants of its own algorithm if any were measured in its cells, else on all mutants. Those of
-    other algorithms are just as wrong: a CUBIC with a bug is no BBRv3. Points of a scenario have several zones, each of
-    one metric, and what a mutant does may show only in another metric. So if a zone over points rejects no mutant of
-    its own, it is tried on all, too.
+    other algorithms are just as wrong: a CUBIC with a bug is no BBRv3. Other zones judge the points of a scenario, or
+    look at other cells than the few of this one, and what a mutant does may show only there. So if a zone that is not
+    over a grid rejects no mutant of its own, it is tried on all, too.
     """
     tried = [(trials, outside) for trials in load() if (outside := trials.outside(zone)) is not None]
     of_algorithm = [(trials.mutant, outside) for trials, outside in tried if trials.algorithm == zone.algorithm]
-    if not zone.of_cells and not any(outside for _, outside in of_algorithm):
+    if not _over_grid(zone) and not any(outside for _, outside in of_algorithm):
         of_algorithm = []
     judged = of_algorithm or [(trials.mutant, outside) for trials, outside in tried]
     cells = collections.Counter(mutant for mutant, _ in judged)

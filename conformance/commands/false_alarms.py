@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import json
 import pathlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import msgspec
@@ -27,7 +27,8 @@ from conformance.model.judging.approach import approach
 from conformance.model.judging.question import Key
 from conformance.model.judging.session import Plan
 from conformance.model.judging.verdict import ALPHA, CONFIDENCE, LOOKS, Status, Verdict, looks, overall
-from conformance.model.judging.zone import Zone
+from conformance.model.judging.zone import Margin, Zone
+from conformance.model.networks.place import Point
 from conformance.model.studies import mutants as mutants_model
 from conformance.model.trials.trial import Measurement
 from conformance.reporting.text import scores
@@ -253,20 +254,29 @@ def _block(
 def _about(bench: Bench, algorithm: str, zones: Sequence[Zone], options: MutantOptions) -> dict[str, Any]:
     """Return what a run depends on besides its seeds: kernel, looks, digests of what is measured and what judges it."""
     settings = [setting for _, setting in mutants.work(algorithm, mutants_model.order(zones))]
-    judged_by = {
-        zone.id: {
-            "metric": zone.metric,
-            "permitted": {place.id: dataclasses.asdict(permitted) for place, permitted in zone.intervals.items()},
-            "own kind": {place.id: dataclasses.asdict(beside) for place, beside in zone.own_kind.items()},
-        }
-        for zone in zones
-    }
     return {
         "kernel": bench.scheme(algorithm).kernel_release,
         "looks": list(looks(options.trials, options.max_trials)),
         "measured": digests.of_value([bench.trials(algorithm, setting, [1])[0].key for setting in settings]),
-        "judged": digests.of_value([judged_by, ALPHA, LOOKS, CONFIDENCE]),
+        "judged": judging_digest(zones),
     }
+
+
+def judging_digest(zones: Iterable[Zone]) -> str:
+    """Return the digest of all that judges a run: the zones' numbers, without their words, and the rates of errors."""
+    words = {field.name for field in dataclasses.fields(Margin) if not field.compare}
+
+    def numbers(intervals: Mapping[Point, Any]) -> dict[str, Any]:
+        def kept(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+            return {name: value for name, value in fields if name not in words}
+
+        return {place.id: dataclasses.asdict(interval, dict_factory=kept) for place, interval in intervals.items()}
+
+    judged_by = {
+        zone.id: {"metric": zone.metric, "permitted": numbers(zone.intervals), "own kind": numbers(zone.own_kind)}
+        for zone in zones
+    }
+    return digests.of_value([judged_by, ALPHA, LOOKS, CONFIDENCE])
 
 
 def _reference_runs(

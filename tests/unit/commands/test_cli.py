@@ -172,7 +172,7 @@ def test_a_zone_that_accepts_every_mutant_fails_the_check(run, tmp_path, monkeyp
     monkeypatch.setattr(mutant_record, "load", lambda: tried)
     result = run("zones", "check", path)
     assert result.exit_code == 2
-    assert "accepts every mutant that it was tried on" in result.output
+    assert "no cell counts, so it accepts every mutant" in result.output
 
 
 @pytest.mark.parametrize(

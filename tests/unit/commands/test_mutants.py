@@ -484,10 +484,20 @@ def test_a_zone_that_counts_no_point_is_asked_to_reject_none(recorded):
     of_points, of_cells = (zone(intervals=dict.fromkeys(places, blind)) for places in (POINTS, (A, B)))
     recorded(*(did("cubic-a", A_CELL, 0.5, cell=point) for point in POINTS))
     of_points = dataclasses.replace(of_points, id="cubic/fairness-jain")
-    assert mutant_record.check(of_points, "z.json") == "counts no points and rejects no mutants"
-    recorded(did("cubic-a", A, 0.5), did("cubic-a", B, 0.5))
-    with pytest.raises(UserError, match="accepts every mutant"):
+    assert mutant_record.check(of_points, "z.json") == "judges nothing"
+    recorded(did("cubic-a", A, 0.1), did("cubic-a", B, 0.1))
+    with pytest.raises(UserError, match="no cell counts, so it accepts every mutant"):
         mutant_record.check(of_cells, "z.json")
+
+
+def test_what_is_only_shown_rejects_no_mutant(recorded):
+    interval = zone().intervals[A_CELL]
+    made = zone(intervals={A: interval, B: dataclasses.replace(interval, counted=False)})
+    recorded(did("cubic-a", A, 0.5), did("cubic-a", B, 0.9))
+    with pytest.raises(UserError, match="accepts every mutant"):
+        mutant_record.check(made, "z.json")
+    recorded(did("cubic-a", A, 0.9), did("cubic-a", B, 0.5))
+    assert mutant_record.check(made, "z.json") == "rejects 1 of 1 mutants"
 
 
 def test_a_zone_of_an_algorithm_without_mutants_is_tried_on_all_others(recorded):
@@ -607,7 +617,10 @@ def test_the_record_is_of_the_mutants_there_are_and_of_every_zone_of_their_algor
         if said == "tried on no mutants":
             assert not shipped.of_cells, path
             continue
-        others = "" if own and shipped.of_cells else "(, none of them of its own algorithm)?"
+        if said == "judges nothing":
+            assert not any(permitted.counted for permitted in shipped.intervals.values())
+            continue
+        others = "" if own and path.stem in documents.GRID_ZONES else "(, none of them of its own algorithm)?"
         assert re.fullmatch(f"rejects [1-9].* mutants{others}", said), f"{path}: `make mutants-record`"
     now = {one.id: mutant_record._rejected(one)[0] for one in mutant_record.shipped()}
     assert mutant_record._kept() == now, "`conformance zones check --record`"

@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import json
 import re
 import statistics
 
@@ -64,6 +65,14 @@ def test_the_false_alarms_are_those_recorded():
     assert f"**False alarms: {alarms or 'none'} in {len(runs)} runs**" in text
     assert f"in at most {100 * mutants.upper_bound(alarms, len(runs)):.1f} % of runs" in text
     assert f"{sum(run.trials for run in runs):,} trials" in text
+
+
+@pytest.mark.parametrize("algorithm", false_alarms.REFERENCES)
+def test_the_runs_without_a_false_alarm_were_judged_by_the_zones_that_ship(algorithm):
+    options = testing.MutantOptions(profile=None, trials=5, max_trials=20, first_seed=1, results="", workers=1)
+    zones = testing.zones_of(algorithm, documents.PROFILES["tcp"], options)
+    recorded = json.loads(false_alarms.path().read_text(encoding="utf-8"))[algorithm]["about"]
+    assert recorded["judged"] == false_alarms.judging_digest(zones)
 
 
 def test_the_score_of_why_is_that_of_what_was_read_of_the_mutants_traces():
