@@ -26,7 +26,7 @@ from conformance.model.metrics import table as metrics
 from conformance.model.networks.place import Cell, Point, parse_values
 from conformance.model.networks.scenario import Scenario
 from conformance.model.networks.setting import Setting
-from conformance.model.trials.trial import Measurement, Outcome
+from conformance.model.trials.trial import KERNEL_STACK, Measurement, Outcome
 from conformance.support import limits
 from conformance.support.record import At, Record, Text
 
@@ -163,6 +163,11 @@ def run(
     bench = benches.find(choice)
     common.require_offered(bench, algorithm)
     for setting in settings.values():
+        if bench.adapter.name != KERNEL_STACK and not any(group.is_stack for group in setting.network.flows):
+            raise UserError(
+                f"/flows: all flows are of the guest's kernel, and none is of {bench.adapter.name}",
+                "leave --stack out: linux-tcp is the kernel's TCP",
+            )
         if why_not := job.why_not(setting, bench.adapter):
             if job.lacks_tcp(setting, bench.adapter):
                 raise UserError(f"/boxes: {why_not}", "choose a stack over TCP")

@@ -91,11 +91,15 @@ def _undelivered(
 
 
 def probed(network: Network) -> Iterator[tuple[int, str, Direction]]:
-    """Yield (link, way, what is requested) of each direction to calibrate: of acks only where they differ from data."""
+    """Yield (link, way, what is requested) of each direction to calibrate: of acks only where they differ from data.
+
+    What is requested is made by the same qdiscs unless the rate or the delay of only one of them ever changes.
+    """
     for at, link in enumerate(network.links):
         data, acks = (dataclasses.replace(direction, impairments=None) for _, direction in link.directions)
         yield at, "data", data
-        if acks != data:
+        made = [[network.held(link, way), network.changes_delay(link, way)] for way, _ in link.directions]
+        if acks != data or made[0] != made[1]:
             yield at, "acks", acks
 
 

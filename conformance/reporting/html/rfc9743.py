@@ -124,7 +124,9 @@ def _of_scenarios(criterion: Criterion, runs: Runs, names: Names) -> CriterionTa
             },
         }
         if texts:
-            rows.append((SchemeRow(scheme=names[scheme], where=scenario, texts=()), texts))
+            judged = next(iter(of_points.values()))[0].setting.network.tested
+            where = scenario if judged.algorithm is None else f"{scenario} (flows of {judged.algorithm})"
+            rows.append((SchemeRow(scheme=names[scheme], where=where, texts=()), texts))
     return _table(rows)
 
 

@@ -56,6 +56,7 @@ def test_a_hundred_flows_need_memory(monkeypatch):
     ("name", "transport", "contract", "words"),
     [
         ("three-sections", "udp", 2, "/boxes: a splitter splits TCP, but mine serves over udp; choose a stack over"),
+        ("ten-flows", "udp", 2, "/flows: all flows are of the guest's kernel, and none is of mine; leave --stack out"),
         ("short-bodies", "tcp", 1, "/flows: mine serves only one body on a connection (contract 1 in its manifest)"),
     ],
 )

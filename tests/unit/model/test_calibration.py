@@ -1,5 +1,6 @@
 """A wrong emulator must be noticed, and a right one must pass."""
 
+import dataclasses
 import math
 
 import pytest
@@ -11,6 +12,7 @@ from conformance.model.emulation import calibration
 from conformance.model.networks.links import Direction, Queue
 from conformance.model.networks.network import Network
 from conformance.model.networks.place import Cell
+from conformance.model.networks.schedule import Entry
 
 CELL = Cell(10, 20, 1)
 QDISCS = [
@@ -103,6 +105,9 @@ WITH_BFIFO = {**GOOD, "qdiscs": [*QDISCS[:2], {"kind": "bfifo", "dev": "to_clien
 
 
 def test_acks_are_calibrated_where_they_differ_from_data():
+    held = {"at_s": 1, "link": "last-mile", "direction": "forward", "set": {"rate_mbps": 0}, "for_s": 1}
+    made = dataclasses.replace(network(DATA, DATA), schedule=(Entry.from_json(held),))
+    assert [way for _, way, _ in calibration.probed(made)] == ["data", "acks"]
     ways = [way for _, way, _ in calibration.probed(network(DATA, {"delay_ms": 20}))]
     assert ways == ["data", "acks"]
     assert [way for _, way, _ in calibration.probed(network(DATA, DATA))] == ["data"]

@@ -45,7 +45,7 @@ from conformance.reporting.text import markdown, scores, studies
 from conformance.reporting.tools import badge, export
 from conformance.results import store
 from conformance.results.source import Source
-from conformance.support import schema
+from conformance.support import paths, schema
 
 
 @pytest.fixture(scope="module")
@@ -390,6 +390,14 @@ def test_criteria_without_measurements_say_so(series):
     assert answers["7.1"].status == "measured in part" and answers["7.1"].tables
     wired = {row.scheme: row.texts for row in answers["6.3"].tables[0].rows}
     assert wired == {"cubic/linux-tcp/6.12.0": ("0.95 (1 cell)",)}
+
+
+def test_figures_of_another_sender_are_not_a_stacks():
+    """What the kernel's DCTCP did is told by its name, whatever algorithm the run was of."""
+    published = paths.PACKAGE.parent / "reports" / "published" / "scenarios" / "linux-tcp.jsonl.xz"
+    made = [m for m in Source([published]).measurements if m.setting.profile == "l4s-dctcp"]
+    answers = {a.criterion.section: a for a in rfc9743.answers([], naming.labels(m.scheme for m in made), made)}
+    assert [row.where for row in answers["7.1"].tables[0].rows] == ["l4s-dctcp (flows of dctcp)"] * 2
 
 
 @pytest.mark.parametrize(("rival", "own"), [("cubic", True), ("reno", False)])
