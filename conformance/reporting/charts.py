@@ -129,9 +129,8 @@ def comparison(section: compare.ComparedSection) -> altair.FacetChart:
     for row in section.rows:
         results = [series.utilization.results.get(row.cell) for series in section.series]
         place = {**_place(row.cell.bandwidth_mbps, row.cell.one_way_delay_ms), "loss_pct": row.cell.loss_pct}
-        permitted = next((r.permitted for r in results if r is not None and r.permitted), None)
-        if permitted:
-            zone.append({**place, "low": permitted.low, "high": permitted.high})
+        if row.permitted:
+            zone.append({**place, "low": row.permitted.low, "high": row.permitted.high})
         for name, result in zip(section.names, results, strict=True):
             if result is not None and result.value is not None:
                 points.append({**place, "scheme": name, "utilization": result.value})

@@ -21,10 +21,11 @@ Value = tuple[str, str, str, str, str]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ComparedRow:
-    """A cell: what its zone permits, a Value or None for each series, and the span of their medians."""
+    """A cell: what its zone permits full packets, and in words; a Value or None for each series; their medians' span."""
 
     cell: Cell
-    permitted: str
+    permitted: Interval | None
+    words: str
     values: tuple[Value | None, ...]
     span: str
 
@@ -60,11 +61,14 @@ def sections(all_series: Iterable[Series]) -> list[ComparedSection]:
 
 def _section(sides: Sequence[Series]) -> ComparedSection:
     cells = sorted({cell for series in sides for cell in series.cells})
+    # A verdict's own interval is scaled to its stack's packets, so that of one stack would be false for the others.
+    zone = sides[0].utilization.zone
+    permitted = zone.intervals if zone else {}
     return ComparedSection(
         settings=sides[0].utilization.settings,
         series=tuple(sides),
         names=tuple(_names(sides)),
-        rows=tuple(_row(cell, sides) for cell in cells),
+        rows=tuple(_row(cell, sides, permitted.get(cell)) for cell in cells),
     )
 
 
@@ -80,13 +84,13 @@ def _names(series: Sequence[Series]) -> list[str]:
     return names
 
 
-def _row(cell: Cell, sides: Sequence[Series]) -> ComparedRow:
+def _row(cell: Cell, sides: Sequence[Series], permitted: Interval | None) -> ComparedRow:
     results = [series.utilization.results.get(cell) for series in sides]
     medians = [r.value for r in results if r is not None and r.value is not None]
-    permitted = next((r.permitted for r in results if r is not None and r.permitted), None)
     return ComparedRow(
         cell=cell,
-        permitted=_bounds(permitted, medians) if permitted else "",
+        permitted=permitted,
+        words=_bounds(permitted, medians) if permitted else "",
         values=tuple(_value(r) for r in results),
         span=f"{max(medians) - min(medians):.2f}" if len(medians) > 1 else "",
     )

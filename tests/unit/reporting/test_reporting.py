@@ -38,7 +38,7 @@ from conformance.model.metrics.table import lone
 from conformance.model.networks.place import Cell, end_to_end
 from conformance.model.studies.identify import Miss
 from conformance.model.trials.trial import Outcome
-from conformance.reporting import heatmaps, naming, rerun
+from conformance.reporting import charts, heatmaps, naming, rerun
 from conformance.reporting.html import colours, compare, heatmap_table, rfc9743, site, slugs
 from conformance.reporting.marks import LOOKS
 from conformance.reporting.text import markdown, scores, studies
@@ -352,6 +352,22 @@ def test_comparison_is_of_one_profile_and_every_cell(series):
     assert sum(value is not None for value in lonely.values) == 1 and lonely.span == ""
 
 
+def test_a_comparison_shows_the_zone_of_full_packets_whatever_the_first_stack_sends():
+    under = documents.profile("packets", CELL)
+
+    def sent(stack, payload):
+        interfaces = counted(under.transfer_bytes, under.transfer_bytes / payload * 1514)
+        made = [of_trial(m, setting=under) for m in measurements([0.3] * 5, stack=stack)]
+        return [dataclasses.replace(m, evidence={"interfaces": interfaces}) for m in made]
+
+    made = heatmaps.all_series([*sent("small", 1200), *sent("tall", 1448)])
+    (section,) = compare.sections(made)
+    small, full = (series.utilization.results[CELL].permitted for series in made)
+    assert small.high < full.high == pytest.approx(section.rows[0].permitted.high, rel=1e-3)
+    (band,) = [row for row in charts.comparison(section).data.values if row["kind"] == "zone"]
+    assert (band["low"], band["high"]) == (section.rows[0].permitted.low, section.rows[0].permitted.high)
+
+
 def test_a_comparison_draws_few_series_in_a_chart():
     made = [m for at in range(14) for m in measurements([0.4] * 5, stack=f"stack-{at:02}")]
     (section,) = compare.sections(heatmaps.all_series(made))
@@ -367,8 +383,10 @@ def test_what_rounding_would_hide_of_a_violation_is_seen_in_sentences_and_compar
     (result,) = results.values()
     permitted = dataclasses.replace(result.permitted, low=0.0579, high=0.0951)
     results[CELL] = dataclasses.replace(result, value=0.0574, permitted=permitted)
+    zone = dataclasses.replace(made.utilization.zone, intervals={CELL: permitted})
+    made = dataclasses.replace(made, utilization=dataclasses.replace(made.utilization, zone=zone))
     (row,) = compare.sections([made])[0].rows
-    assert (row.values[0][0], row.permitted) == ("0.057", "0.058 to 0.095")
+    assert (row.values[0][0], row.words) == ("0.057", "0.058 to 0.095")
     verdict = dataclasses.replace(result.verdict, value=0.05782, permitted=permitted)
     assert scores.words(verdict) == "cubic/heatmap 10mbps-20ms-1pct: 0.0578, permitted 0.0579..0.0951"
     miss = Miss(zone_id="x", metric="utilization", cell=CELL, value=0.05782, low=0.0579, high=0.0951)
