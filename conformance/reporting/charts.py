@@ -12,6 +12,7 @@ import altair
 import vl_convert
 
 from conformance.model.errors import UserError
+from conformance.model.judging.verdict import Status
 from conformance.model.metrics.table import METRICS
 from conformance.reporting.heatmaps import Heatmap, Series
 from conformance.reporting.html import colours, compare, heatmap_table, slugs
@@ -49,6 +50,7 @@ def rows(drawn: Heatmap) -> Iterator[dict[str, Any]]:
             "distance": heatmap_table.distance(result),
             "verdict": str(result.status),
             "mark": LOOKS[result.status].mark,
+            "framed": result.status.against or result.status is Status.ERROR,
         }
 
 
@@ -108,7 +110,7 @@ def _panel(
     if not two_lines:
         width, height = _CELL_PX - 5, _CELL_HEIGHT - 5
         frame: dict[str, Any] = {"filled": False, "fillOpacity": 0, "width": width, "height": height, "strokeWidth": 2}
-        bad = base.transform_filter("datum.verdict == 'violates' || datum.verdict == 'error'").mark_rect(**frame)
+        bad = base.transform_filter("datum.framed").mark_rect(**frame)
         unclear = base.transform_filter("datum.verdict == 'inconclusive'").mark_rect(**frame, strokeDash=[4, 3])
         layers += [bad.encode(stroke=ink), unclear.encode(stroke=ink)]
         # A frame says that a cell does not conform; the mark in its corner says which verdict it is.

@@ -189,8 +189,8 @@ class Small:
 def small(heatmap: Heatmap) -> Small:
     """Draw a whole heatmap small.
 
-    Marks are drawn, not text: a cross for violates, a stroke for inconclusive, a frame for error, a dot for
-    unsupported.
+    Marks are drawn, not text: a cross for violates, a plus for fails, a stroke for inconclusive, a frame for error, a
+    dash for unsupported.
     """
     by_class: dict[str, list[str]] = {}
     left = height = 0

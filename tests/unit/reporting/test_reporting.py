@@ -248,6 +248,26 @@ def test_badges_are_readable():
         assert colours.contrast(rgb, (255, 255, 255)) >= 4.5
 
 
+def test_every_verdict_is_explained_and_what_is_against_a_stack_is_framed():
+    """In pages and in figures. Of the words, only those that say nothing have the colour of plain text."""
+    templates = paths.data("reports", "templates")
+    style, legend = ((templates / name).read_text() for name in ("style.css", "parts.html"))
+    for status in Status:
+        assert f'chip("{status}", "{status}: ' in legend
+        if status.decided or status is Status.ERROR:
+            assert f".chip.{status}" in style
+        if status.against or status is Status.ERROR:
+            assert f"td.{status} a" in style
+    (made,) = heatmaps.all_series(measurements([0.9] * 8))
+    results = made.utilization.results
+    for status in Status:
+        results[CELL] = dataclasses.replace(
+            results[CELL], verdict=dataclasses.replace(results[CELL].verdict, status=status)
+        )
+        (row,) = charts.rows(made.utilization)
+        assert row["framed"] == (status.against or status is Status.ERROR)
+
+
 # Commands
 
 
