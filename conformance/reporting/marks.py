@@ -19,7 +19,12 @@ class Look(NamedTuple):
 LOOKS = {
     Status.VIOLATES: Look("✗", "bold red", "#b33a00", "the median is outside the zone"),
     Status.FAILS: Look("☠", "bold red", "#b33a00", "the stack does not get through"),
-    Status.ERROR: Look("!", "bold magenta", "#8a2a6b", "the emulator failed, and nothing is known of the stack"),
+    Status.ERROR: Look(
+        "!",
+        "bold magenta",
+        "#8a2a6b",
+        "emulator, guest or adapter failed, or the stack where no other is known to get through",
+    ),
     Status.INCONCLUSIVE: Look("?", "yellow", "#7a5200", "more trials would be needed"),
     Status.UNSUPPORTED: Look("-", "dim", "#57606a", "the stack does not offer this"),
     Status.COMPATIBLE: Look("≈", "", "#00664a", "the median is inside, but trials spread too widely to say more"),
