@@ -161,6 +161,17 @@ def test_tables_of_verdicts_are_not_cut(open_page, viewport, name):
     assert page.locator(".scroll").count() and page.evaluate(wider) == 0
 
 
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_a_long_margin_widens_no_page(open_page, built, viewport):
+    """The longest that zones have, in each row of a scheme's verdicts."""
+    (name,) = (p.name for p in built.glob("cubic-linux-tcp-*.html") if "mbps" not in p.name)
+    page = open_page(name, viewport)
+    page.evaluate("""document.querySelectorAll(".verdicts td small").forEach(small => { small.textContent =
+        "(margin 10 % and 0.3 percentage points to reach the farthest of aioquic, cloudflare-quiche, ngtcp2, quinn)" })""")
+    assert page.locator(".verdicts td small").count()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
 @pytest.mark.parametrize("viewport", WHOLE, ids=["1400 px", "400 px"])
 def test_the_zone_stays_beside_whatever_stack_is_in_view(open_page, viewport):
     page = open_page("compare-cubic.html", viewport)
