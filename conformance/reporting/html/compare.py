@@ -21,7 +21,7 @@ Value = tuple[str, str, str, str, str]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ComparedRow:
-    """A cell: what its zone permits full packets, and in words; a Value or None for each series; their medians' span."""
+    """A cell: what its zone permits full packets, and `words` of it; a Value or None for each series; the span."""
 
     cell: Cell
     permitted: Interval | None
