@@ -9,9 +9,6 @@ from conformance.reporting.heatmaps import Series
 #: a filter's title; how many paths pass it in each class, and in all; the share of these; how many are not known
 Counted = tuple[str, tuple[int, ...], int, str, int]
 
-#: the most telling filter: splitting multiplies the rate, and the resulting rate is worth having
-_TELLING = split_rates.FILTERS[-1]
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PredictedBar:
@@ -24,7 +21,7 @@ class PredictedBar:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Example:
-    """A path with both predictions; one is None if a cell it needs was not measured."""
+    """A path with both predictions; one is None if a cell it needs was not measured, or failed."""
 
     path_class: str
     path_id: str
@@ -34,7 +31,7 @@ class Example:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Predicted:
-    """The predictions from one series. `counts`: one for each filter."""
+    """The predictions from one series. `counts`: one for each filter; `telling` and `unknown` are of the last."""
 
     series: Series
     paths: int
@@ -42,6 +39,7 @@ class Predicted:
     sizes: tuple[int, ...]
     counts: tuple[Counted, ...]
     telling: str
+    unknown: int
     largest: str
     examples: tuple[Example, ...]
 
@@ -67,7 +65,8 @@ def _predicted(series: Series) -> Predicted | None:
         classes=tuple(str(c) for c in split_paths.PathClass),
         sizes=tuple(sizes[c].paths for c in split_paths.PathClass),
         counts=counts,
-        telling=next(share for title, _, _, share, _ in counts if title == _TELLING.title),
+        telling=counts[-1][3],
+        unknown=counts[-1][4],
         largest=_largest(predictions),
         examples=tuple(_example(c, path, rates) for c, path in _examples(paths).items()),
     )

@@ -235,7 +235,14 @@ def test_a_grid_of_cells_has_a_page_of_predictions_for_proxies(tmp_path):
     assert found.paths == len(predictions) == 315
     assert found.counts[0][:3] == (split_rates.FILTERS[0].title, found.counts[0][1], passed)
     assert sum(found.counts[0][1]) == passed > 0
+    assert found.unknown == 0
+    result = series.utilization.results[Cell(10, 1, 4)]
+    failed = tuple(dataclasses.replace(m, outcome=Outcome.FAILED) for m in result.measurements)
+    series.utilization.results[Cell(10, 1, 4)] = dataclasses.replace(result, measurements=failed)
+    found = split_page.of_series([series])[0]
+    assert 0 < found.unknown <= sum(Cell(10, 1, 4) in p.cells for p in split_paths.paths(series.cells))
     page = Page(folder / "split.html")
+    assert re.search(r"paths</th><th[^>]*>unknown<", (folder / "split.html").read_text())
     assert f"{passed}" in page.text and "II" in page.text
     assert "split.html" in Page(folder / "index.html").links
 
