@@ -190,7 +190,7 @@ def small(heatmap: Heatmap) -> Small:
     """Draw a whole heatmap small.
 
     Marks are drawn, not text: a cross for violates, a plus for fails, a stroke for inconclusive, a frame for error, a
-    dash for unsupported.
+    dash for unsupported. Where kinds of cells are judged, single cells do not count, and have none.
     """
     by_class: dict[str, list[str]] = {}
     left = height = 0
@@ -203,7 +203,7 @@ def small(heatmap: Heatmap) -> Small:
             y = delays.index(cell.one_way_delay_ms) * _SIDE
             step = colours.value_step(heatmap.metric, result.value)
             by_class.setdefault(step, []).append(f"M{x} {y}h{_SIDE}v{_SIDE}h-{_SIDE}z")
-            if result.status in _STROKES:
+            if result.status in _STROKES and not heatmap.kinds:
                 name = f"mark {result.status} {_on(heatmap.metric, result.value)}"
                 by_class.setdefault(name, []).append(_STROKES[result.status].format(x=x, y=y))
         left += len(losses) * _SIDE + _GAP

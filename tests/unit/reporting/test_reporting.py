@@ -214,11 +214,14 @@ def test_differences_have_a_sign_unless_they_are_none(difference, text):
 
 
 def test_small_heatmaps_mark_what_does_not_conform_without_colour(series):
-    picture = heatmap_table.small(of(series).utilization)
+    drawn = of(series).utilization
+    picture = heatmap_table.small(drawn)
     classes = " ".join(name for name, _ in picture.paths)
     for status in ("violates", "inconclusive", "error"):
         assert f"mark {status}" in classes
     assert "1 violates, 1 error, 3 inconclusive, 1 conforms" in picture.about
+    by_kind = heatmap_table.small(dataclasses.replace(drawn, kinds=(drawn.results[CELL].verdict,)))
+    assert not any(name.startswith("mark") for name, _ in by_kind.paths), "its cells do not count"
 
 
 # Colours
