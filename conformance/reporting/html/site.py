@@ -149,18 +149,20 @@ class _Site:
     def _tally(self, *, references: bool) -> "_Tally":
         """Count the series that zones judge, either those of Linux's own TCP or all others.
 
-        As in docs/matrix.md, a clause counts as zones do if its document judges the algorithm before zones do.
+        As in docs/matrix.md, a clause of a document that judges the algorithm before zones do counts as they do.
         """
         counted = [
             s for s in self._series if s.verdict is not Status.NOT_JUDGED and is_in_kernel(s.scheme.stack) is references
         ]
         worst_of = {id(s): worst([s.verdict, *self._first_for(s.scheme).decided]) for s in counted}
         passing = [s for s in counted if worst_of[id(s)].passes]
+        violating = sum(s.verdict.against for s in counted)
         return _Tally(
             all=len(counted),
             passing=len(passing),
             breaking=sum(bool(self._violated(s.scheme).rows) for s in passing),
-            violating=sum(status.against for status in worst_of.values()),
+            violating=violating,
+            by_clauses=sum(status.against for status in worst_of.values()) - violating,
         )
 
     def _causes(self, series: Series) -> list[defect_pages.CauseLine]:
@@ -291,12 +293,15 @@ class _Site:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Tally:
-    """How many series violate, how many surely do not, and how many of these violate a clause (`breaking`)."""
+    """How many series violate zones, how many only clauses, how many surely neither, and of these how many break other
+    clauses (`breaking`).
+    """
 
     all: int
     passing: int
     breaking: int
     violating: int
+    by_clauses: int
 
 
 def _shown(value: object) -> object:

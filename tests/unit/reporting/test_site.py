@@ -129,6 +129,14 @@ def test_a_count_of_those_without_violations_takes_in_clauses_and_counts_linux_a
     assert "Nothing was found against it" in of["other"]
 
 
+def test_a_violation_of_clauses_alone_is_counted_apart(tmp_path):
+    """The draft judges BBRv3 before zones do; this stack violates clauses on record, and not this cell."""
+    lines = measurements([0.85] * 8, algorithm="bbrv3", stack="ngtcp2-1.11")
+    front = site.write(Source([stored(tmp_path / "results.jsonl", lines)]), tmp_path / "site").read_text()
+    text = " ".join(front.split())
+    assert "0 with a violation, 1 that only clauses find in violation, and 0 undecided" in text
+
+
 def test_a_pill_says_what_it_counts_and_the_algorithms_people_look_for_come_first(built):
     text = (built / "index.html").read_text()
     table = text[text.index('<table class="overview">') :].partition("</table>")[0]
