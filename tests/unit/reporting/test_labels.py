@@ -38,14 +38,15 @@ def test_builds_of_one_version_are_labelled_by_their_stack_s_digest(tmp_path):
         assert digest[:8] in (tmp_path / "site" / "index.html").read_text()
 
 
-def test_kernels_of_one_release_are_labelled_by_their_digests():
-    series = heatmaps.all_series(
-        [*measurements([0.4] * 5, kernel_digest=ONE), *measurements([0.4] * 5, kernel_digest=OTHER)]
-    )
+def test_kernels_of_one_release_are_labelled_by_their_digests(tmp_path):
+    measured = [*measurements([0.4] * 5, kernel_digest=ONE), *measurements([0.4] * 5, kernel_digest=OTHER)]
+    series = heatmaps.all_series(measured)
     found = {"cubic/linux-tcp/6.12.0 (kernel a1b2c3d4)", "cubic/linux-tcp/6.12.0 (kernel e5f6a7b8)"}
     assert set(naming.labels(one.scheme for one in series).values()) == found
     summary = markdown.render(series)
     assert all(label in summary for label in found)
+    front = site.write(source.Source([stored(tmp_path / "results.jsonl", measured)]), tmp_path / "site").read_text()
+    assert all(f"v1 (kernel {digest[:8]}); Linux 6.12.0" in front for digest in (ONE, OTHER))
 
 
 def test_builds_of_one_digest_are_told_apart_by_what_else_differs():
