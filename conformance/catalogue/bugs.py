@@ -5,7 +5,6 @@ run`: what told the two builds of an entry apart.
 """
 
 import dataclasses
-import json
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Literal, Self
@@ -14,7 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from conformance.model.errors import UserError
-from conformance.support import files, paths, spelling
+from conformance.support import paths, spelling
 from conformance.support import record as records
 from conformance.support.record import KeptDocument, Record
 
@@ -262,8 +261,4 @@ def runs() -> dict[str, EntryRun]:
 def record(new: Iterable[EntryRun]) -> pathlib.Path:
     """Replace what the record has of these entries; return its path. Raises UserError."""
     kept = runs() | {run.id: run for run in new}
-    lines = ",\n".join(
-        "    " + json.dumps(msgspec.to_builtins(kept[name]), ensure_ascii=False) for name in sorted(kept)
-    )
-    head = '{\n  "$schema": "../conformance/schemas/bug-record.json",\n  "runs": [\n'
-    return files.write(folder() / "record.json", f"{head}{lines}\n  ]\n}}\n", files.OTHER_FOLDER)
+    return records.write(BugRecord(runs=[kept[name] for name in sorted(kept)]), folder() / "record.json")

@@ -1,6 +1,5 @@
 """Read and write clauses/record.json: the verdicts on clauses for each stack and each mutant, as they were measured."""
 
-import json
 import pathlib
 from collections.abc import Iterable, Sequence
 from typing import Annotated
@@ -16,7 +15,7 @@ from conformance.model.judging.expectation import Expected, Known
 from conformance.model.judging.question import Named
 from conformance.model.judging.session import Finding
 from conformance.model.judging.verdict import Status
-from conformance.support import files, paths
+from conformance.support import paths
 from conformance.support import record as records
 from conformance.support.record import KeptDocument, Record
 
@@ -160,6 +159,4 @@ def _key(recorded: ClauseEntry) -> tuple[str, str, str]:
 def write(entries: Iterable[ClauseEntry]) -> pathlib.Path:
     """Write the record, one entry per line, sorted by clause and then by stack or mutant."""
     ordered = sorted(entries, key=lambda entry: (entry.clause, entry.is_of_mutant, entry.who, entry.scheme))
-    lines = ",\n".join("    " + json.dumps(msgspec.to_builtins(listed), ensure_ascii=False) for listed in ordered)
-    head = '{\n  "$schema": "../conformance/schemas/clause-record.json",\n  "record": [\n'
-    return files.write(path(), f"{head}{lines}\n  ]\n}}\n", files.OTHER_FOLDER)
+    return records.write(ClauseRecords(record=ordered), path())

@@ -1,16 +1,13 @@
 """Read and write reports/published/history.json: what was measured of each release of a stack, in order of version."""
 
-import json
 import pathlib
 import re
 from collections.abc import Iterable, Sequence
 
-import msgspec
-
 from conformance.model.groups import grouped
 from conformance.model.judging.verdict import Status, Verdict
 from conformance.model.judging.zone import kind_of
-from conformance.support import files, paths
+from conformance.support import paths
 from conformance.support import record as records
 from conformance.support.record import KeptDocument, Record
 
@@ -71,9 +68,7 @@ def load() -> list[Release]:
 def add(release: Release) -> None:
     """Add a release to the history, in place of what it has of the same version. Raises UserError."""
     kept = {other.order: other for other in (*load(), release)}
-    lines = ",\n".join("    " + json.dumps(msgspec.to_builtins(kept[order])) for order in sorted(kept))
-    head = '{\n  "$schema": "../../conformance/schemas/history.json",\n  "releases": [\n'
-    files.write(path(), f"{head}{lines}\n  ]\n}}\n", files.OTHER_FOLDER)
+    records.write(History(releases=[kept[order] for order in sorted(kept)]), path())
 
 
 def parts() -> dict[str, str]:

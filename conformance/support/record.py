@@ -7,7 +7,9 @@ document has the same fields needs no Record beside it: record_of() makes one.
 
 import dataclasses
 import functools
+import json
 import math
+import os
 import pathlib
 import types
 import typing
@@ -16,7 +18,7 @@ from typing import Annotated, Any, ClassVar, TypeVar
 
 import msgspec
 
-from conformance.support import schema
+from conformance.support import files, paths, schema
 
 
 class Text(str):
@@ -56,6 +58,16 @@ _K = TypeVar("_K", bound=KeptDocument)
 def read(kind: type[_K], path: pathlib.Path) -> _K:
     """Return the document at `path`, checked against its schema. Raises UserError."""
     return msgspec.convert(schema.load(kind.SCHEMA, path), kind)
+
+
+def write(document: KeptDocument, path: pathlib.Path) -> pathlib.Path:
+    """Write a document of one list, a line for each of its entries; return `path`. Raises UserError."""
+    (name,) = document.__struct_fields__
+    schema_path = pathlib.Path(os.path.relpath(paths.PACKAGE / "schemas" / f"{document.SCHEMA}.json", path.parent))
+    head = f'{{\n  "$schema": "{schema_path.as_posix()}",\n  "{name}": [\n'
+    entries = (json.dumps(msgspec.to_builtins(entry), ensure_ascii=False) for entry in getattr(document, name))
+    lines = ",\n".join(f"    {entry}" for entry in entries)
+    return files.write(path, f"{head}{lines}\n  ]\n}}\n", "make the file writable, in a checkout of the suite")
 
 
 @functools.cache
