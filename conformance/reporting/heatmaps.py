@@ -264,7 +264,7 @@ def _cell(cell: Cell, measurements: Sequence[Measurement], verdict: Verdict | No
         interval=interval if interval[0] > float("-inf") and not late else None,
         late=late,
         message=next((m.message for m in measurements if m.message), None),
-        unsupported=any(m.outcome is Outcome.UNSUPPORTED for m in measurements),
+        unsupported=all(m.outcome is Outcome.UNSUPPORTED for m in measurements),
         verdict=verdict,
         permitted=verdict.permitted if verdict else None,
         measurements=tuple(sorted(measurements, key=lambda m: m.trial.seed)),

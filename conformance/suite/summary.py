@@ -89,9 +89,13 @@ class Zones:
             for finding in judging.settle(self._findings.values())
         ]
 
+    def _changed(self) -> list[Finding]:
+        """Return what is judged otherwise now that all verdicts are known."""
+        return [f for f in self.settled() if f.verdict != self._findings[f.name].verdict]
+
     def _upgraded(self) -> list[Finding]:
         """Return what violates only now that all verdicts are known, unless its repeat takes that back."""
-        return [f for f in self.settled() if f.verdict != self._findings[f.name].verdict and not f.unconfirmed]
+        return [f for f in self._changed() if f.verdict.status.against and not f.unconfirmed]
 
     def _new(self) -> list[Finding]:
         """Return what is _upgraded(), and not known to violate."""
@@ -141,7 +145,8 @@ class Zones:
         complete = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
         if complete and not (session.shouldfail or session.shouldstop):  # as after -x
             self._repeat()
-        if self._new() and session.exitstatus == pytest.ExitCode.OK:
+        wrong = self._new() or any(f.verdict.status is Status.ERROR for f in self._changed())
+        if wrong and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         said = self._ran or any(_label(finding) in _SAYING for finding in self._findings.values())
         if self._findings and not said and session.exitstatus == pytest.ExitCode.OK:

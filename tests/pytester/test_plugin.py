@@ -408,7 +408,7 @@ def test_junit_holds_what_a_person_reads(suite):
         assert said == {"verdict": "conforms", "trials": "5"}
 
 
-def report(cell, status, p, known, family=67):
+def report(cell, status, p, known, family=67, offers=None):
     """Return the report of a test of a cell."""
     permitted = documents.zone_of("cubic").intervals[Cell(10, 20, 1)]
     verdict = Verdict(
@@ -416,8 +416,9 @@ def report(cell, status, p, known, family=67):
     )
     entry = Expected(zone_id="cubic/heatmap", cells=None, verdict=Known.VIOLATES, reason="it is so")
     found = Finding(
-        verdict=verdict, expected=entry if known else None, algorithm="cubic", group="cubic/heatmap", family=family
-    )
+        verdict=verdict, expected=entry if known else None, algorithm="cubic", group="cubic/heatmap", family=family,
+        offers=offers,
+    )  # fmt: skip
     return types.SimpleNamespace(when="setup", **{summary.FINDING: summary.pack(found)})
 
 
@@ -484,6 +485,16 @@ def test_a_cell_that_only_holm_finds_in_violation_fails_the_session_unless_it_is
     session = ended()
     zones.pytest_sessionfinish(session)
     assert session.exitstatus == (0 if known else 1)
+
+
+def test_status_127_in_some_cells_alone_is_an_error_of_the_session():
+    zones = summary.Zones(lambda found: pytest.fail("an error is not repeated"))
+    zones.pytest_runtest_logreport(report("a", "unsupported", None, False, offers=False))
+    zones.pytest_runtest_logreport(report("b", "conforms", None, False, offers=True))
+    session = ended()
+    zones.pytest_sessionfinish(session)
+    assert session.exitstatus == 1
+    assert next(zones.lines()) == "zone cubic/heatmap: 1 error, 1 conforms"
 
 
 LATE = ("cubic", "cubic/heatmap", Named("b"))

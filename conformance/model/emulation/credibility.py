@@ -305,8 +305,7 @@ def _of_server(trial: Trial, of: Facts, crossed: int) -> Iterator[TrialFault]:
             how = f"ended with status {NOT_OFFERED} during the transfer"
             yield _failure(f"the {role} of {stack} {how}{said(process)}", process)
         else:
-            why = f"{stack} does not offer {trial.scheme.algorithm}{said(process)}"
-            yield TrialFault(why, Outcome.UNSUPPORTED)
+            yield TrialFault(f"{trial.scheme.not_offered}{said(process)}", Outcome.UNSUPPORTED)
     if server["exit_status"] is not None:
         died = "died with {} during the transfer" if of["ready"] else "ended with {} before it was ready"
         why = f"the server of {stack} {died.format(status(server))}{said(server)}"

@@ -9,6 +9,9 @@ most half of the question's share of ALPHA of all runs (Fisher's exact test, one
 Methods for Research Workers, 5th edition, 1934). The other half of the share is for the question itself, which the
 other trials answer as before; they let the stack pass only if few failed. What failed in both stacks, or where there is
 no other stack, is an error, because nothing is known about the stack then.
+
+What a stack supports in one trial, it supports in all. So a trial that says it does not, beside others that ran, is an
+error: a stack that knows its cell could leave a bad one that way.
 """
 
 import collections
@@ -24,11 +27,16 @@ from conformance.model.trials.trial import Measurement, Outcome
 _TESTS = 2
 #: a stack of whose trials a larger share failed does not pass by the others alone
 _MOST_FAILED = 1 / 8
+ELSEWHERE = "although it does in other trials"
 _NO_OTHER = "whether another stack gets through there is not known: none is built, or its trial failed in the lab"
 
 
-def judge(rule: Rule, measured: Measured, family: int, more: bool) -> Verdict:
-    """Judge a rule by the trials that did not fail, and the stack by those that did; see Rule.judge()."""
+def judge(rule: Rule, measured: Measured, family: int, more: bool, ran: bool = False) -> Verdict:
+    """Judge a rule by the trials that did not fail, and the stack by those that did; see Rule.judge().
+
+    `ran`: whether other trials of these settings are known to have run.
+    """
+    measured = _believed(measured, ran)
     everything = [m for measurements in measured.values() for m in measurements]
     failed = [m for m in everything if m.outcome is Outcome.FAILED]
     if not failed or not rule.judgeable:
@@ -61,6 +69,22 @@ def judge(rule: Rule, measured: Measured, family: int, more: bool) -> Verdict:
         rest, status=Status.INCONCLUSIVE, reason=reason, n=len(everything), p=min(p, otherwise), hidden=False,
         absent=False, leaning=Status.FAILS if p <= otherwise else Status.VIOLATES,
     )  # fmt: skip
+
+
+def _believed(measured: Measured, ran: bool) -> Measured:
+    """Return the trials, those as errors that say a stack lacks what it has in others."""
+    outcomes = {m.outcome for of in measured.values() for m in of}
+    if Outcome.UNSUPPORTED not in outcomes or not (ran or outcomes - {Outcome.UNSUPPORTED, Outcome.ERROR}):
+        return measured
+    return {
+        setting: [
+            dataclasses.replace(m, outcome=Outcome.ERROR, message=f"{m.message}, {ELSEWHERE}")
+            if m.outcome is Outcome.UNSUPPORTED
+            else m
+            for m in of
+        ]
+        for setting, of in measured.items()
+    }
 
 
 def words(failed: Sequence[Measurement], of: int) -> str:

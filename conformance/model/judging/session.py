@@ -22,6 +22,9 @@ whose repeat was cut short stands, but for one that must be shown twice. One tha
 **Failures.** Trials in which the stack failed are set aside, and say by themselves whether it *fails* (failing.py). The
 other trials answer the question.
 
+**What is not offered.** A verdict is unsupported if programs ended with status 127 in all of its trials. If others of
+the session ran with the same algorithm, it is an error: else that status would be a way out of a cell that goes badly.
+
 **Known deviation.** A verdict that the stack's list or the record of clauses names is no surprise, and a listed one
 that surely no longer happens is (expectation.py).
 
@@ -115,6 +118,8 @@ class Finding:
     at: Point | None = None
     #: how many transfers timed out
     timeouts: int = 0
+    #: whether the stack offers the algorithm: True if any trial ran, False if programs ended with status 127
+    offers: bool | None = None
 
     @property
     def name(self) -> tuple[str, str, Point]:
@@ -323,7 +328,7 @@ class Plan:
             first = {
                 setting: measurements[:n] for (setting, measurements), n in zip(ordered.items(), numbers, strict=True)
             }
-            verdict = failing.judge(question.rule, first, self.families[question], more)
+            verdict = failing.judge(question.rule, first, self.families[question], more, ran=self.repeats)
             return Judged(question=question, verdict=verdict, measured=first)
 
         def at(numbers: Mapping[Setting, int], more: bool) -> Judged:
@@ -505,6 +510,7 @@ class Session:
             algorithm=question.algorithm, scheme=measurements[0].scheme.id if measurements else "",
             profile=question.setting.profile, group=rule.group, noun=rule.noun, family=self.plan.families[question],
             values=values, at=at, timeouts=sum(m.outcome is Outcome.TIMEOUT for m in measurements),
+            offers=max((m.offers for m in measurements if m.offers is not None), default=None),
         )  # fmt: skip
 
     def events(self, source: Source) -> Iterator[Event]:
@@ -530,10 +536,8 @@ class Session:
             for repeated in repeats(self.plan, new, source):
                 again[repeated.question] = repeated
                 yield repeated
-        for answer in settled:
-            if answer.question in new and answer.question not in again:
-                answer = _half(answer)
-            yield self.finding(answer, again.get(answer.question))
+        halved = (_half(a) if a.question in new and a.question not in again else a for a in settled)
+        yield from _believed([self.finding(answer, again.get(answer.question)) for answer in halved])
 
     def findings(self, source: Source) -> list[Finding]:
         """Return the Finding of each question that was measured. Raise UserError."""
@@ -561,7 +565,7 @@ def settle(findings: Iterable[Finding]) -> list[Finding]:
 
     The tests of a pytest session are such: each was judged alone, perhaps by another process.
     """
-    alone = list(findings)
+    alone = _believed(list(findings))
     family = max((finding.family for finding in alone), default=0)
     strictest = level(last_step([finding.verdict.p for finding in alone], family))
 
@@ -574,6 +578,20 @@ def settle(findings: Iterable[Finding]) -> list[Finding]:
         else finding
         for finding in alone
     ]
+
+
+def _believed(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings, those as errors whose trials were not offered an algorithm with which others ran."""
+    ran = {finding.algorithm for finding in findings if finding.offers}
+
+    def believed(finding: Finding) -> Finding:
+        verdict = finding.verdict
+        if finding.offers is not False or finding.algorithm not in ran or verdict.status is not Status.UNSUPPORTED:
+            return finding
+        reason = f"{verdict.reason}, {failing.ELSEWHERE}"
+        return dataclasses.replace(finding, verdict=dataclasses.replace(verdict, status=Status.ERROR, reason=reason))
+
+    return list(map(believed, findings))
 
 
 def _refuse_unlike(judged: Iterable[Judged]) -> None:

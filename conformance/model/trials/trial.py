@@ -126,6 +126,11 @@ class Scheme:
         return " ".join((self.client or "own", *(version["version"] for version in versions if version)))
 
     @property
+    def not_offered(self) -> str:
+        """How the message begins of a trial in which a program ended with status 127."""
+        return f"{self.stack} does not offer {self.algorithm}"
+
+    @property
     def trees(self) -> tuple[str, ...]:
         """The working trees that the stack was built with, such as quinn-proto@1a2b3c; none if it is a release."""
         trees = self.stack_version.split(CLIENT)[0].partition(WITH_TREES)[2]
@@ -292,6 +297,13 @@ class Measurement:
         """Whether the trial need not be made again: nothing went wrong but the stack, and another stack was tried."""
         is_made_again = self.outcome is Outcome.ERROR or (self.outcome is Outcome.FAILED and self.control is None)
         return self.never_came or not is_made_again
+
+    @property
+    def offers(self) -> bool | None:
+        """Whether the stack offers the algorithm, as far as this trial tells."""
+        if self.outcome is Outcome.UNSUPPORTED and (self.message or "").startswith(self.scheme.not_offered):
+            return False
+        return None if self.outcome in (Outcome.UNSUPPORTED, Outcome.ERROR) else True
 
     @property
     def setting(self) -> Setting:

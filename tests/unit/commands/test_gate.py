@@ -261,6 +261,21 @@ def test_without_names_all_that_the_stack_offers_and_zones_exist_for(run):
     assert sum(" conforms" in line for line in said) == len(judged) - len(blind) < len(said) == len(judged)
 
 
+class LeavesBadCells(fake_room.Room):
+    """A room of a stack that says in cells which go badly that it lacks the algorithm."""
+
+    def made(self, trial):
+        if trial.setting.cell.id not in CELLS.split(",")[:2]:
+            return dataclasses.replace(fake_room.made(trial, "unsupported"), message=trial.scheme.not_offered)
+        return super().made(trial)
+
+
+def test_status_127_is_no_way_out_of_a_cell_that_goes_badly(run):
+    done = run("cubic", "--grid", CELLS, room=LeavesBadCells)
+    assert done.exit_code == 3, done.output
+    assert "fake does not offer cubic (5 of 5 trials), although it does in other trials" in done.output
+
+
 class LacksReno(fake_room.Room):
     """A room of a stack that does not offer Reno."""
 

@@ -10,6 +10,7 @@ from conformance.model.judging.expectation import Expected, Known, Surprise, com
 from conformance.model.judging.session import Finding, Session, plan, settle
 from conformance.model.judging.verdict import LOOKS, ZoneAt, ask, level
 from conformance.model.judging.verdict import Status as S
+from conformance.model.networks.place import Cell
 from conformance.model.trials.trial import Control, Measurement, Outcome
 from conformance.support import schema
 
@@ -187,3 +188,35 @@ def test_an_error_of_the_emulator_takes_no_violation_back():
     assert (outside.status, error.status, clear.status) == (S.VIOLATES, S.ERROR, S.CONFORMS)
     assert Finding(verdict=outside, again=error).confirmed is outside
     assert Finding(verdict=outside, again=clear).confirmed.status is S.INCONCLUSIVE
+
+
+def test_what_is_offered_in_one_trial_is_offered_in_all():
+    """Status 127 in one trial of a bad cell made the whole cell unsupported."""
+    lacks = dataclasses.replace(measurement(seed=5, outcome=Outcome.UNSUPPORTED, message="not offered"), metrics={})
+    found = judge([*measurements([0.1] * 4), lacks])
+    assert found.status is S.ERROR
+    assert found.reason == "not offered, although it does in other trials (1 of 5 trials)"
+    assert judge([failed(1, control([1])), lacks]).status is S.ERROR
+    assert judge([lacks]).status is S.UNSUPPORTED
+    # A repeat's first trials violated, so they ran.
+    assert plan([QUESTION], trials=1).repeating([QUESTION]).judge(QUESTION, {setting(): [lacks]}).status is S.ERROR
+
+
+@pytest.mark.parametrize(
+    ("message", "status"), [("linux-tcp does not offer cubic: no", S.ERROR), ("may not migrate", S.UNSUPPORTED)]
+)
+def test_what_is_offered_in_one_cell_is_offered_in_all(message, status):
+    elsewhere = Cell(10, 40, 1)
+    lacks = [
+        dataclasses.replace(m, outcome=Outcome.UNSUPPORTED, message=message, metrics={})
+        for m in measurements([0.5] * 5, cell=elsewhere)
+    ]
+    measured = {setting(): measurements([0.5] * 5), setting(elsewhere): lacks}
+    asked = plan([ask(zone(cell=at.cell), at) for at in measured], trials=5)
+    session = Session(plan=asked)
+    alone = [session.finding(asked.judge(question, measured)) for question in asked.questions]
+    assert [finding.verdict.status for finding in alone] == [S.CONFORMS, S.UNSUPPORTED]
+    assert [finding.verdict.status for finding in settle(alone)] == [S.CONFORMS, status]
+    found = session.findings(lambda planned: [planned.judge(question, measured) for question in planned.questions])
+    assert [finding.verdict.status for finding in found] == [S.CONFORMS, status]
+    assert settle(alone[1:])[0].verdict.status is S.UNSUPPORTED
