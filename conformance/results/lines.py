@@ -1,5 +1,6 @@
 """Append lines to files that several processes share, and recognize lines that a crash or a full disk cut short."""
 
+import contextlib
 import errno
 import fcntl
 import json
@@ -18,7 +19,8 @@ def append(path: pathlib.Path, line: bytes) -> None:
     """Append a line, after a newline if the last line was cut short. Raises OSError, leaving what was there intact."""
     fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
+        with contextlib.suppress(OSError):  # some file systems have no locks
+            fcntl.flock(fd, fcntl.LOCK_EX)
         size = os.fstat(fd).st_size
         if size and os.pread(fd, 1, size - 1) != b"\n":
             line = b"\n" + line

@@ -1,8 +1,11 @@
 import dataclasses
+import errno
+import fcntl
 import gzip
 import json
 import lzma
 import math
+import os
 import pathlib
 import re
 import resource
@@ -173,6 +176,15 @@ def test_threads_do_not_mix_lines(path):
     kept = store.Store(path)
     at_once(*(lambda s=s: [kept.add(measurement(0.5, s * 100 + i)) for i in range(20)] for s in range(8)))
     assert len(store.read(path)) == 160
+
+
+def test_a_file_system_without_locks_keeps_results(path, monkeypatch):
+    def no_locks(*_):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    store.Store(path).add(measurement(0.5, 1))
+    assert [m.trial.seed for m in store.read(path)] == [1]
 
 
 def test_a_full_disk_is_one_clear_error_and_loses_nothing(path):
