@@ -1,5 +1,17 @@
-"""Run the `conformance` command, as `python -m conformance`."""
+"""Run the `conformance` command, also as `python -m conformance`."""
 
-from conformance.cli import main
+import sys
 
-main()
+
+def main() -> None:
+    """Run the command. Importing it takes a moment, in which Ctrl-C ends in one line, too."""
+    try:
+        from conformance.cli import main as command
+    except KeyboardInterrupt:
+        sys.stderr.write("conformance: interrupted\n")
+        sys.exit(130)
+    command()
+
+
+if __name__ == "__main__":
+    main()

@@ -110,7 +110,7 @@ def test_metadata_of_the_suite(suite):
     assert {"figures", "parquet", "allure"} <= set(about.get_all("Provides-Extra"))
     with zipfile.ZipFile(suite) as archive:
         (points,) = [archive.read(name).decode() for name in archive.namelist() if name.endswith("entry_points.txt")]
-    assert "conformance = conformance.cli:main" in points
+    assert "conformance = conformance.__main__:main" in points
     assert "conformance = conformance.suite.plugin" in points
 
 

@@ -1,5 +1,6 @@
 """Every command, and the errors for users' mistakes: one line with the cause and the remedy."""
 
+import importlib.abc
 import json
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import click.testing
 import pytest
 from helpers import measurements, stored
 
+from conformance import __main__
 from conformance.catalogue import documents, lint, mutant_record
 from conformance.cli import main
 from conformance.commands import run as run_command
@@ -31,6 +33,19 @@ def run(tmp_path, monkeypatch):
 def results(tmp_path):
     path = tmp_path / "results.jsonl"
     return stored(path, measurements([0.42, 0.41, 0.43, 0.44, 0.40]))
+
+
+def test_an_interrupt_while_the_command_is_imported_is_one_line(monkeypatch, capsys):
+    class Interrupted(importlib.abc.MetaPathFinder):
+        def find_spec(self, name, path, target=None):
+            if name == "conformance.cli":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "conformance.cli")
+    monkeypatch.setattr(sys, "meta_path", [Interrupted(), *sys.meta_path])
+    with pytest.raises(SystemExit) as ended:
+        __main__.main()
+    assert (ended.value.code, capsys.readouterr().err) == (130, "conformance: interrupted\n")
 
 
 @pytest.mark.parametrize(
