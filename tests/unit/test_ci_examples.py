@@ -475,6 +475,13 @@ def test_the_image_is_built_and_then_tested_by_the_tests_of_images():
     assert steps[-1]["env"] == {"CC_TEST_IMAGE": "localhost/cc-conformance"}
 
 
+def test_the_image_is_built_for_every_change_of_what_goes_into_it():
+    paths = load(".github/workflows/image.yml")[True]["pull_request"]["paths"]  # YAML takes the key `on` for true
+    parts = [line[1:] for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines() if line[0] == "!"]
+    parts += [".dockerignore", "Containerfile", "Makefile"]
+    assert {f"{part}/**" if (ROOT / part).is_dir() else part for part in parts} < set(paths)
+
+
 def test_parts_of_a_pipeline_hand_on_what_they_measured_though_it_has_errors():
     measure = load("docs/gitlab-ci.yml")["measure"]
     assert measure["artifacts"]["when"] == "always"
