@@ -39,7 +39,8 @@ def ensure() -> pathlib.Path:
                 # The files are made in another folder, which is moved into place as a whole.
                 with tempfile.TemporaryDirectory(dir=home.parent) as temporary:
                     temporary_pki = pathlib.Path(temporary, "pki")
-                    temporary_pki.mkdir(mode=0o755)
+                    temporary_pki.mkdir()
+                    temporary_pki.chmod(0o755)  # whatever the umask is: stacks run as the user nobody
                     _make(temporary_pki)
                     temporary_pki.rename(home)
     except OSError as error:
