@@ -110,6 +110,7 @@ def checks(kernel_name: str = kernels.DEFAULT_NAME) -> Iterator[Check]:
 def _cache() -> Check:
     """Check that builds can be kept in the cache."""
     try:
+        paths.refuse_spaces(paths.cache(), "set CC_CONFORMANCE_CACHE to another folder")
         files.check_writable(paths.cache(), "set CC_CONFORMANCE_CACHE to another folder")
         return Check(True, f"cache: {paths.cache()}")
     except UserError as error:

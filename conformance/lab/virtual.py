@@ -154,6 +154,12 @@ def _lives(group: int) -> bool:
     return any(process.group == group and process.state not in "ZX" for process in host_process.processes())
 
 
+def _refuse_unusable(adapter: Adapter) -> None:
+    """Raise UserError if a guest cannot be told of a folder."""
+    for folder in adapter.folders().values():
+        paths.refuse_spaces(folder, "move it, or set CC_CONFORMANCE_CACHE to another folder")
+
+
 def boot(
     kernel: Kernel,
     scratch: pathlib.Path,
@@ -167,6 +173,8 @@ def boot(
         raise endings.too_few_processes()
     paths.refuse_spaces(scratch.parent, "set TMPDIR to another folder")
     paths.refuse_spaces(paths.PACKAGE.parent, "move it")
+    if adapter is not None:
+        _refuse_unusable(adapter)
     (scratch / "uml").mkdir()
     place = memory_file.folder(kernel)
     # HOME also serves the kernel itself: Linux 7.2 takes the top of its address space from the place of its

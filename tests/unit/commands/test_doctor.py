@@ -34,6 +34,12 @@ def test_no_temp_folder_is_a_finding(monkeypatch):
     assert "--tmpfs /tmp" in found.mend
 
 
+def test_a_cache_that_guests_cannot_be_told_of_is_a_finding(monkeypatch, tmp_path):
+    monkeypatch.setenv("CC_CONFORMANCE_CACHE", str(tmp_path / "my cache"))
+    found = doctor._cache()
+    assert not found.ok and found.what.endswith("my cache: guests cannot use folders with spaces in their paths")
+
+
 def test_what_a_guests_memory_lacks_is_a_finding(monkeypatch):
     def none(kernel):
         raise UserError("no folder can hold a guest's memory: /dev/shm is mounted noexec", "set TMPDIR")

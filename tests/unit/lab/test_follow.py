@@ -1,5 +1,6 @@
 """Following the events of a guest that cannot go on."""
 
+import dataclasses
 import subprocess
 import threading
 import types
@@ -7,7 +8,8 @@ import types
 import pytest
 
 from conformance.kernel.store import Kernel
-from conformance.lab import virtual
+from conformance.lab import manifest, virtual
+from conformance.lab.adapter import Adapter
 from conformance.model.errors import UserError
 from conformance.support import limits
 
@@ -35,6 +37,26 @@ def test_a_guest_is_told_of_no_folder_with_a_space(tmp_path):
     scratch = tmp_path / "my files" / "scratch"
     with pytest.raises(UserError, match="my files: guests cannot use folders with spaces in their paths; set"):
         virtual.boot(nothing, scratch, 0)
+
+
+@pytest.fixture
+def offered(tmp_path):
+    """Return an adapter whose folders lie in a temporary one; its program is `stack`."""
+    folder = tmp_path / "mine"
+    folder.mkdir(mode=0o755)
+    (folder / "adapter.json").write_text(
+        '{"contract": 1, "name": "mine", "title": "t", "program": "stack", "transport": "tcp"}'
+    )
+    (folder / "stack").touch(mode=0o755)
+    about = manifest.read(str(folder))
+    return Adapter(manifest=about, client=None, build=None, version="1", has=None, digest="5" * 16)
+
+
+def test_a_guest_is_told_of_no_build_in_a_folder_with_a_space(tmp_path, offered):
+    nothing = Kernel(name="k", digest="", release="", source="", patches=(), binary=tmp_path / "linux")
+    built = dataclasses.replace(offered, build=tmp_path / "my cache" / "build")
+    with pytest.raises(UserError, match=r"my cache/build: guests cannot use .*; move it, or set CC_CONFORMANCE_CACHE"):
+        virtual.boot(nothing, tmp_path, 0, built)
 
 
 def test_a_guest_does_not_outlive_a_last_will_that_cannot_start(tmp_path, monkeypatch):
