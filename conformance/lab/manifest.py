@@ -221,9 +221,4 @@ def read(stack: str) -> Manifest:
         if not (stat.S_ISREG(_mode(manifest.folder / source)) or stat.S_ISDIR(_mode(manifest.folder / source))):
             raise UserError(f"{path}: /sources/{at}: {manifest.folder / source} is neither a file nor a folder")
     paths.refuse_spaces(manifest.folder, "move it")
-    for readable in (manifest.folder, manifest.folder / manifest.program):
-        if readable.stat().st_mode & 0o005 != 0o005:
-            raise UserError(
-                f"{readable}: stacks run as the user nobody, which may not read it", f"run `chmod o+rx {readable}`"
-            )
     return manifest

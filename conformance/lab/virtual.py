@@ -8,6 +8,7 @@ import contextlib
 import ctypes
 import os
 import pathlib
+import shlex
 import signal
 import subprocess
 import threading
@@ -155,9 +156,15 @@ def _lives(group: int) -> bool:
 
 
 def _refuse_unusable(adapter: Adapter) -> None:
-    """Raise UserError if a guest cannot be told of a folder."""
+    """Raise UserError if a guest cannot be told of a folder, or the user nobody may not read it."""
     for folder in adapter.folders().values():
         paths.refuse_spaces(folder, "move it, or set CC_CONFORMANCE_CACHE to another folder")
+    for about in (adapter.manifest, (adapter.client or adapter).manifest):
+        if any(path.stat().st_mode & 0o005 != 0o005 for path in (about.folder, about.folder / about.program)):
+            raise UserError(
+                f"{about.folder}: stacks run as the user nobody, which may not read all of it",
+                f"run `chmod -R o+rX {shlex.quote(str(about.folder))}`",
+            )
 
 
 def boot(

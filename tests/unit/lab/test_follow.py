@@ -1,6 +1,7 @@
 """Following the events of a guest that cannot go on."""
 
 import dataclasses
+import re
 import subprocess
 import threading
 import types
@@ -57,6 +58,17 @@ def test_a_guest_is_told_of_no_build_in_a_folder_with_a_space(tmp_path, offered)
     built = dataclasses.replace(offered, build=tmp_path / "my cache" / "build")
     with pytest.raises(UserError, match=r"my cache/build: guests cannot use .*; move it, or set CC_CONFORMANCE_CACHE"):
         virtual.boot(nothing, tmp_path, 0, built)
+
+
+@pytest.mark.parametrize("private", [".", "stack"])
+def test_a_stack_that_nobody_may_read_is_known_but_not_run(tmp_path, offered, private):
+    nothing = Kernel(name="k", digest="", release="", source="", patches=(), binary=tmp_path / "linux")
+    folder = offered.manifest.folder
+    (folder / private).chmod(0o750)
+    manifest.read(str(folder))
+    mend = re.escape(f"run `chmod -R o+rX {folder}`")
+    with pytest.raises(UserError, match=rf"mine: stacks run as the user nobody, which may not read all of it; {mend}"):
+        virtual.boot(nothing, tmp_path, 0, offered)
 
 
 def test_a_guest_does_not_outlive_a_last_will_that_cannot_start(tmp_path, monkeypatch):
