@@ -72,6 +72,5 @@ def _locked(place: str) -> tuple[pathlib.Path, int]:
             with contextlib.suppress(OSError):  # without locks, no process deletes another's folder
                 fcntl.flock(lock, fcntl.LOCK_EX)
             if path.exists():
-                path.chmod(0o755)
                 return path, lock
             os.close(lock)
