@@ -344,6 +344,18 @@ def test_the_command_that_is_shown_makes_the_same_setting(changes):
     )  # fmt: skip
 
 
+def test_an_adapter_that_cannot_be_read_breaks_no_report(monkeypatch):
+    def broken(stack):
+        raise UserError("adapter.json: not JSON", "mend it")
+
+    monkeypatch.setattr(rerun.manifest, "read", broken)
+    rerun._usual_client.cache_clear()
+    try:
+        assert rerun.cell(measurements([0.5]))[0].startswith("conformance run cubic ")
+    finally:
+        rerun._usual_client.cache_clear()
+
+
 def test_one_trial_is_traced_by_its_seed():
     made = measurement(seed=107)
     params, found = parsed(rerun.trial(made))
