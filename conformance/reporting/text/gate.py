@@ -67,7 +67,6 @@ def write(
         read = source.Source([results])
         drawn = heatmaps.drawn(read.measurements)
         named = read.files
-        site.write(read, target / "site", {at: blamed.sentence for at, blamed in outcome.blamed.items()})
     contents: dict[str, str | bytes] = {
         "summary.md": summary(outcome, drawn),
         "gate.json": json.dumps(document, indent=1, sort_keys=True, allow_nan=False) + "\n",
@@ -79,6 +78,9 @@ def write(
     }
     for name, content in contents.items():
         files.write(target / name, content, files.OTHER_FOLDER)
+    if lines:
+        # The site comes last: it takes seconds, in which CI may end the command.
+        site.write(read, target / "site", {at: blamed.sentence for at, blamed in outcome.blamed.items()})
     return drawn
 
 

@@ -502,6 +502,17 @@ def test_reports_are_of_this_run_alone(run, tmp_path):
     assert {m.trial.scheme.algorithm for m in store.read(tmp_path / "out" / "results.jsonl")} == {"cubic"}
 
 
+def test_the_verdict_is_written_before_the_site(run, tmp_path, monkeypatch):
+    """A site takes seconds, in which CI may end the command."""
+
+    def terminated(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(shown.site, "write", terminated)
+    run("cubic", "--grid", CELLS, "--out", "out")
+    assert all((tmp_path / "out" / name).exists() for name in shown.VERDICT)
+
+
 def test_a_site_of_an_earlier_run_is_not_left_where_nothing_was_measured(run, tmp_path):
     run("cubic", "--grid", CELLS, "--out", "out")
     assert (tmp_path / "out" / "site" / "index.html").exists()
