@@ -164,7 +164,7 @@ def adapter_build(stacks: Sequence[str], source: tuple[str, ...], again: bool, f
     from conformance.commands import adapter_new
     from conformance.reporting.text.progress import ConsoleNotes
 
-    if not again:
+    if len(stacks) > 1 and not again:  # what is half built is removed
         resumes()
     # Each build is reported as soon as it is done, as some take minutes.
     finish(adapter_new.build(stacks, again, ConsoleNotes(err), source), form, lambda built, console: None)

@@ -197,19 +197,22 @@ def test_a_build_that_takes_too_long_is_ended_with_all_its_processes(stack, monk
     assert ends(int((tmp_path / "pid").read_text()))
 
 
-def test_a_build_whose_command_is_terminated_ends_with_all_its_processes(stack, tmp_path):
-    """CI ends cancelled commands by SIGTERM."""
+@pytest.mark.parametrize(("stacks", "mend"), [(1, ""), (2, "; run the same command again to resume")])
+def test_a_build_whose_command_is_terminated_ends_with_all_its_processes(stack, tmp_path, stacks, mend):
+    """CI ends cancelled commands by SIGTERM. What is half built is removed; stacks before it need no second build."""
     seen = tmp_path / "pid"
     manifest = stack(f"setsid sleep 600 & echo $! > {seen}.part; mv {seen}.part {seen}; wait")
     command = subprocess.Popen(
-        [sys.executable, "-m", "conformance", "adapter", "build", manifest], stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "conformance", "adapter", "build", *[manifest] * stacks],
+        stderr=subprocess.PIPE,
+        text=True,
     )
     while not seen.exists() and command.poll() is None:
         time.sleep(0.01)
     command.terminate()
     _, said = command.communicate()
     assert command.returncode == 130
-    assert said.endswith("conformance: interrupted; run the same command again to resume\n")
+    assert said.endswith(f"conformance: interrupted{mend}\n")
     assert ends(int(seen.read_text()))
 
 
