@@ -134,16 +134,15 @@ def ensure(
 
 def _say_now_and_then(name: str) -> Progress:
     """Return a function that says, in a line now and then, how far a build is."""
-    said_s = 0.0
+    said_s, said = 0.0, ""
 
     def say(done: int | None, total: int | None, line: str) -> None:
-        nonlocal said_s
-        if time.monotonic() - said_s >= _SAY_EVERY_S:
-            said_s = time.monotonic()
-            how_far = f" {done} of {total} steps" if total else ""
-            Unasked.say(
-                f"building {name}, which is kept for the next time (some minutes):{how_far} {line}".rstrip(" :")
-            )
+        nonlocal said_s, said
+        how_far = f" {done} of {total} steps" if total and f"{done}/{total}" not in line else ""
+        words = f"building {name}, which is kept for the next time (some minutes):{how_far} {line}".rstrip(" :")
+        if words != said and time.monotonic() - said_s >= _SAY_EVERY_S:
+            said_s, said = time.monotonic(), words
+            Unasked.say(words)
 
     return say
 

@@ -245,6 +245,17 @@ def test_a_build_that_need_not_be_asked_for_says_that_it_takes_a_while(stack, ow
     assert said == ["building built, which is kept for the next time (some minutes)"]
 
 
+def test_a_build_that_need_not_be_asked_for_repeats_nothing(monkeypatch):
+    said = []
+    monkeypatch.setattr(building.Unasked, "say", lambda line: said.append(line.partition("): ")[2]))
+    monkeypatch.setattr(building, "_SAY_EVERY_S", 0)
+    say = building._say_now_and_then("built")
+    for _ in range(3):
+        say(3, 12, "3/12 a.c")
+    say(3, 12, "warning: x")
+    assert said == ["3/12 a.c", "3 of 12 steps warning: x"]
+
+
 def test_a_build_takes_what_another_adapter_built_and_is_another_stack_if_that_changes(
     stack, own_cache, tmp_path, monkeypatch
 ):
