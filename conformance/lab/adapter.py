@@ -20,6 +20,7 @@ from conformance.support import files, paths, schema
 _DESCRIBE_TIMEOUT_S = 20
 _DESCRIBE_BYTES = 64 << 10
 _VERSION_CHARACTERS = 200
+_DESCRIPTION = 'make it print {"version": "...", "algorithms": [...]} and end with status 0'
 #: which client fetches: the one that the manifest names, the same for all servers; or the stack's own
 COMMON, OWN = "common", "own"
 #: what a manifest says of the draft that a stack claims to keep, which is no part of what the stack is
@@ -226,19 +227,18 @@ def _describe(program: pathlib.Path, build: pathlib.Path | None) -> tuple[str, f
                 environment=environment,
             )  # fmt: skip
         except host_process.Ended as why:
-            raise UserError(f"`{program} describe` {why}") from None
-        except OSError as error:
-            raise UserError(f"cannot run {program}: {error.strerror}") from None
+            raise UserError(f"`{program} describe` {why}", _DESCRIPTION) from None
         said, complained = _head(out), _head(err)
     if status != 0:
-        last = _printable((complained.strip().splitlines() or ["it printed nothing"])[-1])
-        raise UserError(f"`{program} describe` ended with status {status}: {last}")
+        lines = complained.strip().splitlines()
+        last = _printable(lines[-1]) if lines else "it printed nothing"
+        raise UserError(f"`{program} describe` ended with status {status}: {last}", None if lines else _DESCRIPTION)
     try:
         data = json.loads(said)
     except (ValueError, RecursionError):
         raise UserError(
             f"`{program} describe` did not print a JSON object, but {_printable(said)!r}",
-            'make it print {"version": "...", "algorithms": [...]}',
+            _DESCRIPTION,
         ) from None
     schema.check("description", data, f"`{program} describe`")
     version, names = _printable(data["version"]), data.get("algorithms")

@@ -6,6 +6,7 @@ and all their processes are killed at the end, even those that left the session.
 
 import contextlib
 import dataclasses
+import errno
 import os
 import pathlib
 import secrets
@@ -15,11 +16,17 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO
 
+from conformance.model.errors import UserError
 from conformance.model.groups import grouped
 
 #: variable in the environment of every process of a run; a process that leaves the session keeps it
 _MARK = "CC_OUTSIDE"
 _ROUNDS = 50
+#: {error with which an executable file is not started: (what it means, what mends it)}
+_NOT_STARTED = {
+    errno.ENOENT: ("the interpreter in its first line is not there", "correct that line, and end it in LF without CR"),
+    errno.ENOEXEC: ("it is no program for this machine", "begin a script with `#!` and its interpreter"),
+}
 
 
 class Ended(Exception):
@@ -39,17 +46,21 @@ def run(
 ) -> int:
     """Run a program and return its exit status. `streams`: files for its stdout and, if there are two, its stderr.
 
-    `look()` is called every `every_s` seconds. Raises Ended, and OSError if the program cannot be started.
+    `look()` is called every `every_s` seconds. Raises Ended, and UserError if the program cannot be started.
     """
     token = secrets.token_hex(16)
     deadline = time.monotonic() + timeout_s
     process: subprocess.Popen[bytes] | None = None
     try:
         # An interruption may come before we know which process was started; the process has the mark all the same.
-        process = subprocess.Popen(
-            command, cwd=folder, env={**environment, _MARK: token}, stdin=subprocess.DEVNULL,
-            stdout=streams[0], stderr=streams[-1], start_new_session=True,
-        )  # fmt: skip
+        try:
+            process = subprocess.Popen(
+                command, cwd=folder, env={**environment, _MARK: token}, stdin=subprocess.DEVNULL,
+                stdout=streams[0], stderr=streams[-1], start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            why, mend = _NOT_STARTED.get(error.errno or 0, (error.strerror, None))
+            raise UserError(f"cannot run {command[0]}: {why}", mend) from None
         while True:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 return process.wait(every_s)

@@ -326,7 +326,7 @@ def test_progress_is_read_from_what_builds_print(stack, printed, done, total):
         ("version 1", "did not print a JSON object, but 'version 1'"),
         ("{}", "'version' is a required property"),
         ('{"version": "1", "algorithms": "cubic"}', "/algorithms: 'cubic' is not of type 'array'"),
-        ("", "did not print a JSON object, but ''"),
+        ("", "did not print a JSON object, but ''; make it print {"),
     ],
 )
 def test_a_description_that_is_none_says_what_is_wrong(tmp_path, stack, printed, words):

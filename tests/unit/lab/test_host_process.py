@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from conformance.lab import adapter, building
+from conformance.lab import adapter, building, host_process
 from conformance.model.errors import UserError
 
 #: a shell command that starts a daemon, whose parent ends and which has a session of its own
@@ -44,11 +44,11 @@ def wait_until_gone(pid_file):
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ("sleep 1000", "did not end within 0.5 s"),
+        ("sleep 1000", "did not end within 0.5 s; make it print {"),
         ("trap '' TERM; while :; do sleep 1; done", "did not end within 0.5 s"),
         ("yes", "printed more than 64 kB"),
         ("yes >&2", "printed more than 64 kB"),
-        ("exit 127", "ended with status 127: it printed nothing"),
+        ("exit 127", "ended with status 127: it printed nothing; make it print {"),
         ("printf 'no \\033[31mred\\n' >&2; exit 3", r"ended with status 3: no \[31mred"),
         ("kill -9 $$", "ended with status -9"),
     ],
@@ -57,6 +57,22 @@ def test_a_describe_that_misbehaves_is_named(described, monkeypatch, command, wo
     monkeypatch.setattr(adapter, "_DESCRIBE_TIMEOUT_S", 0.5)
     with pytest.raises(UserError, match=words):
         described(command)
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("#!/nowhere/python3\n", "the interpreter in its first line is not there; correct that line"),
+        ("#!/bin/sh\r\ntrue\r\n", "the interpreter in its first line is not there; .* without CR"),
+        ("true\n", "it is no program for this machine; begin a script with `#!`"),
+    ],
+)
+def test_a_program_that_cannot_be_started_says_what_to_correct(tmp_path, program, words):
+    path = tmp_path / "program"
+    path.write_bytes(program.encode())
+    path.chmod(0o755)
+    with open(tmp_path / "out", "wb") as out, pytest.raises(UserError, match=f"^cannot run {path}: {words}"):
+        host_process.run([str(path)], [out], timeout_s=5, most_bytes=1000, environment={})
 
 
 @pytest.mark.parametrize(
