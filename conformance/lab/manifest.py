@@ -104,12 +104,17 @@ class Manifest:
             )
 
     def mend(self, lacking: Sequence[str]) -> str:
-        """Return how to install programs and header files that are missing to run or build the stack."""
+        """Return how to install programs and header files that are missing to run or build the stack.
+
+        Names the manifest's packages if none is known to have what is missing, but those of programs that are there.
+        """
         if toolchains := [_TOOLCHAINS[tool] for tool in lacking if tool in _TOOLCHAINS]:
             return f"install {' and '.join(toolchains)}"
         named = [PACKAGES.get(tool, tool) for tool in lacking]
-        packages = named if set(named) <= set(self.packages) else self.packages
-        return f"run `apt-get install {' '.join(packages)}`" if packages else "install what is missing"
+        if not set(named) <= set(self.packages):
+            there = {PACKAGES.get(tool, tool) for tool in self.needs if which(tool)}
+            named = [package for package in self.packages if package not in there]
+        return f"run `apt-get install {' '.join(named)}`" if named else "install what is missing"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

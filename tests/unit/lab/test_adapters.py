@@ -1,5 +1,6 @@
 """The manifests that ship, without building or running anything of theirs."""
 
+import dataclasses
 import os
 import subprocess
 
@@ -159,13 +160,21 @@ def test_packages_of_debian_are_refused_elsewhere_in_one_line(tmp_path):
     [
         ("linux-tcp", ["nginx"], "run `apt-get install nginx-light`"),
         ("linux-tcp-h2", ["curl", "nginx"], "run `apt-get install curl nginx-light`"),
-        ("linux-tcp", ["cc"], "run `apt-get install gcc libc6-dev libssl-dev nginx-light`"),
+        ("linux-tcp", ["cc"], "run `apt-get install gcc libc6-dev libssl-dev`"),
         ("quinn", ["cargo", "cc"], "install Rust 1.88 or later, with rustup"),
     ],
 )
-def test_only_the_packages_of_what_is_missing_are_named_where_they_are_known(name, lacking, mend):
+def test_only_the_packages_of_what_is_missing_are_named_where_they_are_known(monkeypatch, name, lacking, mend):
     """Who installed a wheel needs no compiler, which other packages of a manifest are for."""
+    monkeypatch.setattr(manifest, "which", lambda tool: None if tool in lacking else f"/usr/bin/{tool}")
     assert manifest.read(name).mend(lacking) == mend
+
+
+def test_a_package_of_a_program_that_is_there_mends_nothing(monkeypatch):
+    monkeypatch.setattr(manifest, "which", lambda tool: "/usr/bin/nginx" if tool == "nginx" else None)
+    about = dataclasses.replace(manifest.read("linux-tcp"), needs=("nginx", "frobnicate"), packages=("nginx-light",))
+    with pytest.raises(UserError, match="linux-tcp needs frobnicate on PATH; install what is missing; "):
+        about.require()
 
 
 def test_a_stack_that_cannot_run_leads_to_the_check_of_everything(tmp_path, monkeypatch):
