@@ -94,10 +94,11 @@ def build(stacks: Iterable[str], again: bool, notes: Notes, source: Sequence[str
 def _build_client(stack: str, notes: Notes) -> None:
     """Build the client that fetches from a stack, and warn if that fails.
 
-    It takes a second, so that the warning comes before minutes of compiling. The failure does not end the command,
-    because a later one may name another client, or the stack's own.
+    It comes first, so that the warning comes before minutes of compiling. The failure does not end the command, because
+    a later one may name another client, or the stack's own. Raises UserError if the manifest names a client that is
+    not known, or cannot fetch from the stack.
     """
-    client = manifest.read(stack).client
+    client = adapter.fetcher(manifest.read(stack))
     if client is None:
         return
     try:

@@ -103,21 +103,9 @@ def load(stack: str, client: str = COMMON, given: Sequence[str] = ()) -> Adapter
     about = manifest.read(stack)
     about.require()
     trees = sources.find(about, given)
-    named: str | None = {COMMON: about.client, OWN: None}.get(client, client)
-    other = None
+    named = fetcher(about, client)
     # The other adapter's choice of a client does not count: its own client is the one to fetch.
-    if named is not None and manifest.read(named).path.resolve() != about.path.resolve():
-        if about.client_chooses:
-            raise UserError(
-                f"{about.name}'s own client requests the algorithm, and {named}'s client does not",
-                "leave out --client",
-            )
-        other = load(named, OWN)
-        if other.manifest.transport != about.transport:
-            raise UserError(
-                f"{named}'s client speaks {other.manifest.transport}, but {about.name} serves over {about.transport}",
-                "choose another with --client",
-            )
+    other = load(named, OWN) if named else None
     own_digest = files_digest(about)
     build_dir = building.ensure(about, own_digest, sources=trees, taken=_taken(about)) if about.build else None
     version, has = _describe(about.folder / about.program, build_dir)
@@ -143,6 +131,29 @@ def load(stack: str, client: str = COMMON, given: Sequence[str] = ()) -> Adapter
             ]
         ),
     )
+
+
+def fetcher(about: manifest.Manifest, client: str = COMMON) -> str | None:
+    """Return the name or path of the adapter whose client fetches from a stack; None if its own does.
+
+    `client`: see load(). Builds nothing. Raises UserError if that client cannot fetch from the stack.
+    """
+    named: str | None = {COMMON: about.client, OWN: None}.get(client, client)
+    if named is None:
+        return None
+    other = manifest.read(named)
+    if other.path.resolve() == about.path.resolve():
+        return None
+    if about.client_chooses:
+        raise UserError(
+            f"{about.name}'s own client requests the algorithm, and {named}'s client does not", "leave out --client"
+        )
+    if other.transport != about.transport:
+        raise UserError(
+            f"{named}'s client speaks {other.transport}, but {about.name} serves over {about.transport}",
+            f"correct `client` or `transport` in {about.path}" if client == COMMON else "choose another with --client",
+        )
+    return named
 
 
 def load_interop(folder: str) -> Adapter:

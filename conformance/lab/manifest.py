@@ -175,10 +175,6 @@ def _mode(file: pathlib.Path) -> int:
         return 0
 
 
-def _is_program(file: pathlib.Path) -> bool:
-    return stat.S_ISREG(_mode(file)) and bool(_mode(file) & 0o111)
-
-
 def read(stack: str) -> Manifest:
     """Return the manifest of a name in adapters/, or of a path to an adapter.json. Raises UserError."""
     if re.fullmatch(r"[a-z0-9][a-z0-9.-]{0,99}", stack) and not stack.endswith(".json"):
@@ -209,14 +205,20 @@ def read(stack: str) -> Manifest:
         raise UserError(
             f"{path}: /client: its own client has to request the algorithm", "remove client, or client_chooses"
         )
+    if manifest.algorithms is not None and manifest.kernel_algorithms is not None:
+        raise UserError(
+            f"{path}: /kernel_algorithms: the stack has algorithms of its own, too", "leave out one of the two lists"
+        )
     programs = {
         "/program": manifest.program,
         **({"/build/program": manifest.build["program"]} if manifest.build else {}),
     }
     for pointer, program in programs.items():
         file = manifest.folder / program
-        if not _is_program(file):
-            raise UserError(f"{path}: {pointer}: {file} is not an executable file")
+        if not stat.S_ISREG(_mode(file)):
+            raise UserError(f"{path}: {pointer}: {file} is not a file", "name one in the adapter's folder")
+        if not _mode(file) & 0o111:
+            raise UserError(f"{path}: {pointer}: {file} is not executable", f"run `chmod a+rx {file}`")
     for at, place in enumerate(manifest.places()[1:]):
         if not (stat.S_ISREG(_mode(place)) or stat.S_ISDIR(_mode(place))):
             raise UserError(f"{path}: /shares/{at}: {place} is neither a file nor a folder")

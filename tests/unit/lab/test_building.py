@@ -186,7 +186,7 @@ def test_what_is_lacking_is_named_first(stack, monkeypatch):
     monkeypatch.setenv("LIBELSEWHERE_PATH", "/opt/elsewhere")
     with pytest.raises(UserError, match=r"needs nosuchtool, nosuch/header\.h, libnosuch(?!,)"):
         adapter.load(stack("true", **needed))
-    with pytest.raises(UserError, match=r"/build/program: .* is not an executable file"):
+    with pytest.raises(UserError, match=r"/build/program: (.*) is not executable; run `chmod a\+rx \1`"):
         adapter.load(stack("true", mode=0o644))
 
 
@@ -375,7 +375,7 @@ def test_who_fetches_is_the_users_choice(stack, tmp_path):
 
 def test_what_the_client_of_a_stack_lacks_is_told_before_the_stack_is_built(stack, own_cache, monkeypatch):
     path = pathlib.Path(stack('echo 1 > "$CC_BUILD/made"'))
-    path.write_text(json.dumps({**json.loads(path.read_text()), "client": "h3-client"}))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "client": "h3-client", "transport": "udp"}))
     monkeypatch.setattr(building, "missing", lambda recipe: list(recipe.get("needs", ()))[:1])
     out = io.StringIO()
     made = adapter_new.build([str(path)], False, ConsoleNotes(rich.console.Console(file=out, width=500)))
@@ -385,8 +385,36 @@ def test_what_the_client_of_a_stack_lacks_is_told_before_the_stack_is_built(stac
     assert "run `apt-get install" in lacking and built.startswith(f"{path}: 1; built")
 
 
+def test_a_client_of_another_transport_is_refused_before_anything_is_built(stack, own_cache, monkeypatch):
+    """The common client, which speaks UDP, takes minutes to build."""
+    monkeypatch.setattr(building, "ensure", lambda *arguments, **options: pytest.fail("something is built"))
+    path = pathlib.Path(stack("true"))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "client": "h3-client"}))
+    with pytest.raises(UserError, match=r"speaks udp, but built serves over tcp; correct `client` or `transport` in /"):
+        adapter.load(str(path))
+
+
+@pytest.mark.parametrize(
+    ("client", "words"), [("h3-client", "client speaks udp"), ("nope", "stack 'nope' is not known")]
+)
+def test_a_manifest_with_a_client_that_cannot_fetch_is_not_built(stack, own_cache, client, words):
+    path = pathlib.Path(stack("true"))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "client": client}))
+    out = io.StringIO()
+    made = adapter_new.build([str(path)], False, ConsoleNotes(rich.console.Console(file=out, width=500)))
+    assert (made.exit_status, made.items) == (2, ())
+    assert words in out.getvalue() and out.getvalue().count("\n") == 1
+
+
+def test_algorithms_are_the_stacks_or_the_kernels(stack):
+    path = pathlib.Path(stack("true"))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "kernel_algorithms": {"cubic": "cubic"}}))
+    with pytest.raises(UserError, match=r"adapter\.json: /kernel_algorithms: .*; leave out one of the two lists"):
+        read(str(path))
+
+
 def test_a_program_whose_name_no_file_can_have_is_no_program(stack):
-    for name, why in (("a\0b", "control characters are not text"), ("a" * 300, ".* is not an executable file")):
+    for name, why in (("a\0b", "control characters are not text"), ("a" * 300, ".* is not a file")):
         path = pathlib.Path(stack("true"))
         about = json.loads(path.read_text())
         path.write_text(json.dumps({**about, "program": name}))
