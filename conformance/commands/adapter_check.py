@@ -25,7 +25,7 @@ _WALL_TIMEOUT_S = 300
 
 class ContractClauseRecord(Record):
     clause: Annotated[str, At("name")]
-    #: Null if it was not tried.
+    #: Null if it was not tried, or does not apply.
     kept: bool | None
     seen: Annotated[str, At("what")]
 

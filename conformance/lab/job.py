@@ -20,10 +20,9 @@ from conformance.model.networks.impairments import Impairments
 from conformance.model.networks.links import WAYS, Link
 from conformance.model.networks.network import Network
 from conformance.model.networks.proxy import SPLITTER, Proxy
-from conformance.model.networks.setting import SILENCE_S, Setting
+from conformance.model.networks.setting import READY_S, SILENCE_S, Setting
 from conformance.model.trials.trial import KERNEL_STACK, Trial, is_in_kernel
 
-_READY_TIMEOUT_S = 30
 #: limits of a stack: the address space is as large as runtimes like to reserve; threads count as processes, too
 _LIMITS = protocol.Limits(memory_bytes=1 << 36, file_bytes=1 << 30, processes=256)
 PROBING = protocol.Probing(loss_packets=2000, seed=1)
@@ -103,7 +102,7 @@ def write(
         pki="/run/scratch/pki",
         work_dir="/run/work",
         limits=_LIMITS,
-        ready_timeout_s=_READY_TIMEOUT_S,
+        ready_timeout_s=READY_S,
         timeout_s=setting.timeout_s,
         silence_s=SILENCE_S,
         sysctls=dict(setting.sysctls),

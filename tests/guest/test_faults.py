@@ -70,8 +70,8 @@ GROUPS = {
         "127-half-way-client": (FAILED, "the client of hostile ended with status 127 during the transfer"),
     },
     "ports": {
-        "never-binds": (ERROR, "the server of hostile was never ready"),
-        "another-port": (ERROR, "the server of hostile was never ready"),
+        "never-binds": (ERROR, "the server of hostile did not bind CC_PORT within 30 s"),
+        "another-port": (ERROR, "the server of hostile did not bind CC_PORT within 30 s"),
         "binds-and-exits": (FAILED, "the server of hostile died with status 0 during the transfer"),
         "exits-at-once": (ERROR, "the server of hostile ended with status 3 before it was ready"),
         "daemonises": (ERROR, "the server of hostile ended with status 0 before it was ready"),

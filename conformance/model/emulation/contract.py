@@ -22,7 +22,10 @@ _CLIENT_ERROR = 400
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ContractClause:
-    """The judgment of a clause. `kept` is None if the clause could not be tried or does not apply; `what` says why."""
+    """The judgment of a clause. `kept` is None if that is left open, as the clause was not tried or does not apply.
+
+    `what` says what was seen, or why it is left open.
+    """
 
     name: str
     kept: bool | None
@@ -56,7 +59,7 @@ def _unknown(facts: Facts, own_algorithms: bool) -> ContractClause:
     statuses = [process["exit_status"] for process in (facts.get("server"), facts.get("client")) if process]
     if _UNSUPPORTED in statuses:
         return ContractClause(name=name, kept=True, what="127")
-    how = "it was ready to serve" if facts["ready"] else "statuses"
+    how = "it was ready to serve" if facts["ready"] else "it was never ready to serve"
     return ContractClause(name=name, kept=False, what=f"{how}: {', '.join(map(_status, statuses))}")
 
 
@@ -117,11 +120,18 @@ def _visits(facts: Facts) -> Iterator[ContractClause]:
         kept=None if dotted is None else dotted >= _CLIENT_ERROR,
         what="tried only if the server answers HTTP/1.1" if dotted is None else f"it was answered with {dotted}",
     )
-    kept = whole["exit_status"] == 0 and _claims_a_result(whole["stdout"])
-    yield ContractClause(name=names[2], kept=kept, what=_status(whole["exit_status"]))
-    both = facts["side_by_side"]
-    kept = len(both) > 1 and all(visit["exit_status"] == 0 and _claims_a_result(visit["stdout"]) for visit in both)
-    yield ContractClause(name=names[3], kept=kept, what=" and ".join(_status(visit["exit_status"]) for visit in both))
+    yield _must_work(names[2], whole)
+    yield _must_work(names[3], *facts["side_by_side"])
+
+
+def _must_work(name: str, *visits: Facts) -> ContractClause:
+    claims = [_claims_a_result(visit["stdout"]) for visit in visits]
+    ends = [visit["exit_status"] for visit in visits]
+    said = [
+        _status(end) + ("" if claimed or end != 0 else " without a result line")
+        for end, claimed in zip(ends, claims, strict=True)
+    ]
+    return ContractClause(name=name, kept=all(claims) and set(ends) == {0}, what=" and ".join(said))
 
 
 def _claims_a_result(text: str) -> bool:

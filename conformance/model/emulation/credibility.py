@@ -35,7 +35,7 @@ from conformance.model.networks.flow_group import Flows
 from conformance.model.networks.links import WAYS, Direction, Link
 from conformance.model.networks.network import Network
 from conformance.model.networks.schedule import Change, carried_bytes
-from conformance.model.networks.setting import SILENCE_S, Setting
+from conformance.model.networks.setting import READY_S, SILENCE_S, Setting
 from conformance.model.trials.trial import Outcome, Trial
 
 #: the client's clock may start this much later, and stop this much earlier, than the harness's, in s, plus 2 %
@@ -311,7 +311,7 @@ def _of_server(trial: Trial, of: Facts, crossed: int) -> Iterator[TrialFault]:
         why = f"the server of {stack} {died.format(status(server))}{said(server)}"
         yield _failure(why, server) if of["ready"] else TrialFault(why)
     elif not of["ready"]:
-        yield TrialFault(f"the server of {stack} was never ready{said(server)}")
+        yield TrialFault(f"the server of {stack} did not bind CC_PORT within {READY_S} s{said(server)}")
 
 
 def _beside_connections(trial: Trial, groups: Sequence[Flows], facts: Facts) -> Iterator[TrialFault]:

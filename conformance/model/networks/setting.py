@@ -21,6 +21,8 @@ from conformance.model.networks.place import Cell, CellPath, Point
 #: a trial that is recorded in detail ends once so many seconds have passed without a packet: the kernel's TCP waits no
 #: longer before it sends again
 SILENCE_S = 120
+#: how long a server may take, in s, until its port is bound (docs/contract.md)
+READY_S = 30
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

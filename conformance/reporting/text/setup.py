@@ -57,7 +57,7 @@ def show_clauses(checked_adapter: "CheckedAdapter", console: rich.console.Consol
     scheme = checked_adapter.scheme
     rows = []
     for clause in checked_adapter.clauses:
-        mark = {True: ("yes", "green"), False: ("NO", "red"), None: ("not tried", "yellow")}[clause.kept]
+        mark = {True: ("yes", "green"), False: ("NO", "red"), None: ("left open", "yellow")}[clause.kept]
         rows.append((clause.name, rich.text.Text(*mark), clause.what))
     title = f"{scheme.stack} ({scheme.stack_version}), {scheme.algorithm}"
     console.print(table(("clause", "kept", "seen"), rows, title=title))

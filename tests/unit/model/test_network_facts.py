@@ -160,7 +160,7 @@ def test_without_a_queue_nothing_is_counted_and_nothing_is_zero():
         (("sent", 0, "segments"), 20, "error", "the server of linux-tcp sent beside its connection: 710"),
         (("sent", 0, "opened"), 1, "error", "the server of linux-tcp opened connections itself (1)"),
         (("groups", 0, "server"), process(127), "failed", "ended with status 127 during the transfer"),
-        (("groups", 0, "ready"), False, "error", "the server of linux-tcp was never ready"),
+        (("groups", 0, "ready"), False, "error", "the server of linux-tcp did not bind CC_PORT within 30 s"),
         (("groups", 1, "flows", 0, "congestion_control"), BBRV1, "unsupported", "group other: bbrv3 was asked for"),
         (("links", 0, 0, "qdiscs"), [], "error", "calibration: a delay of 0 ms instead of 10 (link, data)"),
         (("links", 0, 0, "looks", "out_bytes"), [0, 1, 3_500_000], "error", "left the queue in 2 s, at 10 Mbit/s"),
@@ -175,7 +175,7 @@ def test_what_cannot_be_believed_is_no_result(place, value, outcome, words):
 
 def test_a_server_that_never_served_is_named_before_links_that_carried_nothing():
     found = measured((("groups", 0, "ready"), False), (("links", 0, 0, "qdiscs"), []))
-    assert found.message.startswith("the server of linux-tcp was never ready")
+    assert found.message.startswith("the server of linux-tcp did not bind CC_PORT within 30 s")
 
 
 ASKING = Network.from_json(
