@@ -3,7 +3,7 @@
 Bases are the reference's trials and, where they exist, the trials of other implementations and what the algorithm's
 document says (bases.py). A cell's interval reaches from the least to the greatest median of its bases, widened on both
 sides by a relative and an absolute margin: by as much as another honest implementation, kernel or server may differ.
-zones/README.md gives reasons for the numbers.
+docs/why-these-zones.md gives reasons for the numbers.
 """
 
 import collections

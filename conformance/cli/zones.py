@@ -151,8 +151,9 @@ def zones_derive(
     zone = derive.write(document, target)
     fewest = min(i.basis.n for i in zone.intervals.values())
     if fewest < derive.USUAL_TRIALS:
-        said = f"some {zone.noun}s have only {fewest} trials: the fewer, the less they detect; zones that ship have"
-        progress_console(form).print(f"{said} {derive.USUAL_TRIALS} a {zone.noun}", style="yellow", soft_wrap=True)
+        said = f"some {zone.noun}s have only {fewest} trials: the fewer, the less they detect"
+        enough = f"{derive.USUAL_TRIALS} are enough for a session of 400 questions"
+        progress_console(form).print(f"{said}; {enough}", style="yellow", soft_wrap=True)
     item = Item(name=zone.id, words=f"zone {zone.summary}, {target}", path=str(target))
     finish_made("zones derive", [item], form)
 
