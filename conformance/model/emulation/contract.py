@@ -157,7 +157,8 @@ def _several(facts: Facts, version: int) -> ContractClause:
         lie = request_facts.lie(Flows(name="several", ends=("client", "server"), requests=requests), report)
         problem = f"the client {lie}" if lie else ""
     if not problem:
-        return ContractClause(name=name, kept=True, what=f"{len(requests)} bodies, with a pause of a second")
+        beyond = f"; contract {_WITH_REQUESTS} asks for no more" if version < _WITH_REQUESTS else ""
+        return ContractClause(name=name, kept=True, what=f"{len(requests)} bodies, with a pause of a second{beyond}")
     if version < _WITH_REQUESTS:
         return ContractClause(name=name, kept=None, what=f"contract {version} does not require it: {problem}")
     return ContractClause(name=name, kept=False, what=problem)

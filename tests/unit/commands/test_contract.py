@@ -103,6 +103,8 @@ def test_the_first_version_of_the_contract_asks_for_one_body_only():
     several = found["several requests on one connection are answered"]
     assert several.kept is None
     assert several.what.startswith("contract 1 does not require it: the client reports one body")
+    assert "contract 2 asks for no more" in judged(version=1)[-2].what
+    assert "contract 2" not in judged(version=2)[-2].what
 
 
 @pytest.mark.parametrize(
