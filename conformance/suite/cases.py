@@ -21,6 +21,7 @@ from conformance.model.split import split_zone
 from conformance.model.split.split_zone import SplitCheck
 from conformance.suite import options
 from conformance.suite.options import Options
+from conformance.support import spelling
 
 #: the kind of tests, and of zone files, that are about paths and not about cells
 SPLIT = "split"
@@ -218,8 +219,11 @@ def check_mark_expression(expression: str, known: Iterable[str]) -> None:
         if word not in words:
             algorithms = sorted(documents.algorithms())
             metrics = dict.fromkeys(documents.marker(kind) for kind in kinds())
-            raise UserError(
-                f"-m {word}: no such algorithm, metric, document or tier",
+            choices = (
                 f"algorithms: {', '.join(algorithms)}; metrics: {', '.join(metrics)};"
-                f" documents: {', '.join(clauses.markers())}; tiers: smoke, full",
+                f" documents: {', '.join(clauses.markers())}; tiers: smoke, full"
+            )
+            close_to = [*algorithms, *metrics, *clauses.markers(), "smoke", "full"]
+            raise UserError(
+                f"-m {word}: no such algorithm, metric, document or tier", spelling.mend(word, close_to, choices)
             )

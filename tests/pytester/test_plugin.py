@@ -709,7 +709,7 @@ def test_the_last_lines_of_a_build_that_failed_are_shown(process, more):
     [
         (
             ("-m", "cubik"),
-            "-m cubik: no such algorithm, metric, document or tier; algorithms: bbrv1, bbrv2, bbrv3, cubic",
+            "-m cubik: no such algorithm, metric, document or tier; did you mean cubic? algorithms: bbrv1, bbrv2",
         ),
         (("-m", "cubic", "--grid", "15mbps"), "grid '15mbps' is not known"),
         (("-m", "cubic", "--grid="), "grid '' is not known"),
