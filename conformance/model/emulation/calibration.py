@@ -98,8 +98,8 @@ def probed(network: Network) -> Iterator[tuple[int, str, Direction]]:
     for at, link in enumerate(network.links):
         data, acks = (dataclasses.replace(direction, impairments=None) for _, direction in link.directions)
         yield at, "data", data
-        made = [[network.held(link, way), network.changes_delay(link, way)] for way, _ in link.directions]
-        if acks != data or made[0] != made[1]:
+        qdiscs = {(network.held(link, way), network.changes_delay(link, way)) for way, _ in link.directions}
+        if acks != data or len(qdiscs) > 1:
             yield at, "acks", acks
 
 
