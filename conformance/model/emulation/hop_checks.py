@@ -44,11 +44,11 @@ def _problems(impairments: Impairments, sizes: Sequence[int], observed: Seen) ->
     newest = impairments.slots is not None and impairments.slots.keep == NEWEST
     lost = [n for n in missing if n not in too_long and n not in chosen and not (newest and bytes_of[n] <= _ACK_BYTES)]
     yield from _losses(impairments, len(others), len(lost))
-    yield from _share(
-        "arrived twice", impairments.duplicate_pct, sum(copies.values()) - len(copies), _in_order(impairments, copies)
-    )
+    held = _numbers(impairments.hold, bytes_of, missing)
+    twice, once = sum(copies.values()) - len(copies), _in_order(impairments, len(copies) - len(held))
+    yield from _share("arrived twice", impairments.duplicate_pct, twice, once)
     yield from _marks(impairments, observed["ecn"])
-    yield from _times(impairments, bytes_of, observed)
+    yield from _times(impairments, held, observed)
 
 
 def _numbers(chosen: Chosen | None, bytes_of: Sequence[int], without: set[int]) -> set[int]:
@@ -60,12 +60,15 @@ def _numbers(chosen: Chosen | None, bytes_of: Sequence[int], without: set[int]) 
     return {n for at, n in enumerate(among) if at % (chosen.every or 1) < chosen.of}
 
 
-def _in_order(impairments: Impairments, copies: Mapping[int, int]) -> int:
-    """Return how many packets could have come twice: those not displaced, estimated if they are drawn at random."""
+def _in_order(impairments: Impairments, came: int) -> int:
+    """Return how many of the packets that came, and were not held, could have come twice: those not displaced.
+
+    If they are drawn at random, this is an estimate.
+    """
     share = (impairments.reorder.share_pct or 0) / 100 if impairments.reorder else 0
     if impairments.reorder and impairments.reorder.every:
         share = 1 / impairments.reorder.every
-    return round(len(copies) * (1 - share))
+    return round(came * (1 - share))
 
 
 def _share(what: str, percent: float, hits: int, of: int) -> Iterator[str]:
@@ -102,7 +105,7 @@ def _marks(impairments: Impairments, ecn: Sequence[int]) -> Iterator[str]:
         yield from _share("were marked", impairments.mark_pct, fields[_CE], len(ecn))
 
 
-def _times(impairments: Impairments, bytes_of: Sequence[int], observed: Seen) -> Iterator[str]:
+def _times(impairments: Impairments, held: set[int], observed: Seen) -> Iterator[str]:
     """Yield what is wrong with the times and the order in which packets arrived."""
     sent: Sequence[int] = observed["sent_ns"]
     arrived: dict[int, int] = {}
@@ -115,28 +118,28 @@ def _times(impairments: Impairments, bytes_of: Sequence[int], observed: Seen) ->
     if any(value < 0 for value in late.values()):
         yield "packets arrived before they were sent"
         return
-    held = _numbers(impairments.hold, bytes_of, {n for n in range(len(sent)) if n not in arrived})
     if impairments.hold is not None:
         hold_ns = (impairments.hold.by_ms or 0) * 1e6
         if wrong := [n for n in held if not hold_ns <= late[n] <= hold_ns + _waits_ns(impairments) + _LATE_NS]:
             yield f"{len(wrong)} of {len(held)} packets were not held for {impairments.hold.by_ms:g} ms"
+    order = [n for n in order if n not in held]
     passed_by = _passed_by(order)
-    moved = {n for n in order if passed_by[n] and n not in held}
-    yield from _displaced(impairments, moved, passed_by, late, len(order) - len(held))
-    # The last packets do not count: too few packets follow them to pass one that is held back.
-    followed = len(sent)
-    if impairments.reorder:
-        gap_ms = (sent[-1] - sent[0]) / 1e6 / max(len(sent) - 1, 1)
-        followed -= math.ceil(impairments.reorder.by_packets or (impairments.reorder.by_ms or 0) / gap_ms)
-    rest = [late[n] for n in order if n not in moved and n not in held and n < followed]
-    most_ns = _waits_ns(impairments)
+    moved = {n for n in order if passed_by[n]}
+    most_ns, followed, reorder = _waits_ns(impairments), len(sent), impairments.reorder
+    if reorder and reorder.by_ms is not None:
+        # Others pass only those that are held until the next one comes.
+        moved = {n for n in order if late[n] >= reorder.by_ms * 1e6}
+    elif reorder and reorder.by_packets is not None:
+        followed -= reorder.by_packets  # too few packets follow the last ones to pass one that is held back
+    yield from _displaced(impairments, moved, passed_by, late)
+    rest = [late[n] for n in order if n not in moved and n < followed]
     if rest and max(rest) > most_ns + _LATE_NS + _EACH_NS * 100:
         yield f"a packet was {max(rest) / 1e6:g} ms late, but none should be later than {most_ns / 1e6:g}"
     if impairments.jitter_ms and rest and max(rest) < 0.8 * impairments.jitter_ms * 1e6:
         wanted_ms = impairments.jitter_ms
         yield f"no packet was later than {max(rest) / 1e6:g} ms, although up to {wanted_ms:g} were requested"
     if impairments.slots is not None:
-        yield from _slots(impairments.slots.every_ms, [arrived[n] for n in order if n not in moved and n not in held])
+        yield from _slots(impairments.slots.every_ms, [arrived[n] for n in order if n not in moved])
 
 
 def _waits_ns(impairments: Impairments) -> float:
@@ -156,25 +159,24 @@ def _passed_by(order: Sequence[int]) -> Mapping[int, int]:
 
 
 def _displaced(
-    impairments: Impairments, moved: set[int], passed_by: Mapping[int, int], late: Mapping[int, int], of: int
+    impairments: Impairments, moved: set[int], passed_by: Mapping[int, int], late: Mapping[int, int]
 ) -> Iterator[str]:
+    """Yield what is wrong with the packets that `moved`, of all that arrived and were not held (`passed_by`)."""
     reorder = impairments.reorder
     if reorder is None:
         if moved:
             yield f"{len(moved)} packets were passed by others, and none should have been"
         return
-    if reorder.by_packets is not None:
-        if wrong := [n for n in moved if passed_by[n] != reorder.by_packets and late[n] < _GIVE_UP_NS]:
-            yield f"{len(wrong)} of {len(moved)} packets were not passed by {reorder.by_packets} others"
-        shifted = len(moved)
-    else:
-        requested_ns = (reorder.by_ms or 0) * 1e6
-        shifted = sum(requested_ns <= value for value in late.values()) if not _waits_ns(impairments) else len(moved)
+    if reorder.by_packets is not None and (
+        wrong := [n for n in moved if passed_by[n] != reorder.by_packets and late[n] < _GIVE_UP_NS]
+    ):
+        yield f"{len(wrong)} of {len(moved)} packets were not passed by {reorder.by_packets} others"
     if reorder.every is not None:
-        if abs(shifted - of // reorder.every) > max(2, 0.02 * of / reorder.every) and not impairments.burst_loss:
-            yield f"{shifted} of {of} packets were displaced instead of every {reorder.every}th"
-    elif not impairments.hold:
-        yield from _share("were displaced", reorder.share_pct or 0, shifted, of)
+        due = sum((n + 1) % reorder.every == 0 for n in passed_by)
+        if abs(len(moved) - due) > max(2, 0.02 * due):
+            yield f"{len(moved)} packets were displaced instead of {due}, every {reorder.every}th"
+    else:
+        yield from _share("were displaced", reorder.share_pct or 0, len(moved), len(passed_by))
 
 
 def _slots(every_ms: float, arrived: Sequence[int]) -> Iterator[str]:

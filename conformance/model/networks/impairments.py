@@ -127,6 +127,11 @@ class Impairments(Sparse):
         """Yield (JSON pointer from these impairments, what is wrong)."""
         if self.reorder is not None:
             yield from ((f"/reorder{where}", why) for where, why in self.reorder.problems())
+            # It could not be checked: which packets are held longer does not show among packets that all wait.
+            if self.reorder.by_ms is not None and (self.jitter_ms or self.slots is not None):
+                yield "/reorder/by_ms", "packets with jitter or slots are displaced by packets; give by_packets"
+            if self.slots is not None and self.slots.keep == NEWEST:
+                yield "/slots/keep", "packets that pass others might be dropped by it; leave out reorder"
         for name, chosen in (("lose", self.lose), ("hold", self.hold)):
             if chosen is not None:
                 yield from ((f"/{name}{where}", why) for where, why in chosen.problems())

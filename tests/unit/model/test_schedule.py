@@ -148,6 +148,20 @@ def test_a_pattern_that_makes_no_sense_is_refused(pattern, words):
 
 
 @pytest.mark.parametrize(
+    ("reorder", "beside", "place"),
+    [
+        ({"every": 9, "by_ms": 3}, {"jitter_ms": 5}, "/reorder/by_ms"),
+        ({"every": 9, "by_ms": 3}, {"slots": {"every_ms": 5}}, "/reorder/by_ms"),
+        ({"every": 9, "by_packets": 3}, {"slots": {"every_ms": 5, "keep": "newest"}}, "/slots/keep"),
+        ({"every": 9, "by_packets": 3}, {"slots": {"every_ms": 5}}, None),
+    ],
+)
+def test_reordering_that_could_not_be_checked_is_refused(reorder, beside, place):
+    found = [where for where, _ in Impairments.from_json({"reorder": reorder, **beside}).problems()]
+    assert found == [place] * (place is not None)
+
+
+@pytest.mark.parametrize(
     ("entry", "words"),
     [
         ({"at_s": 10, "set": {"loss_pct": 1}}, "/schedule/0/at_s: it takes effect at 10 s, but the trial ends by 10"),
