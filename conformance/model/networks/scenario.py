@@ -5,6 +5,7 @@ put into the document itself, at the JSON pointers that its axes name, before th
 anything.
 """
 
+import contextlib
 import copy
 import dataclasses
 import functools
@@ -233,10 +234,11 @@ class Scenario:
             )
         setting = Setting(profile=self.name, point=point, network=network, timeout_s=self.timeout_s)
         # Results of such networks have always been those of a cell, or of a path if there is a box on its router.
-        if not network.schedule and len(network.links) == 1 + len(boxes) and (known := legacy.at_cells(network)):
-            as_cell = dataclasses.replace(setting, point=known[0], network=known[1])
-            if as_cell.cell_form is not None:
-                return as_cell
+        with contextlib.suppress(UserError):  # a profile cannot say it
+            if not network.schedule and len(network.links) == 1 + len(boxes) and (known := legacy.at_cells(network)):
+                as_cell = dataclasses.replace(setting, point=known[0], network=known[1])
+                if as_cell.cell_form is not None:
+                    return as_cell
         if network.bursts and setting.cell_form is None:
             raise UserError("/bursts: packets sent at once are counted only for a flow that is alone", "leave it out")
         return setting

@@ -179,6 +179,15 @@ def test_a_size_that_names_would_round_is_kept_as_it_is(kind, size):
     assert found.network.links[0].data.queue.size == size
 
 
+@pytest.mark.parametrize(
+    "queue", [{"kind": "dualpi2"}, {"kind": "fq_codel", "size": 100}, {"kind": "pie", "size": 100}]
+)
+def test_a_lone_flow_may_have_a_queue_that_no_profile_can_name(queue):
+    alone = {**document("/links/0/data/queue", queue), "flows": [{"name": "test", "seconds_at_rate": 5}]}
+    found = scenario_of({**alone, "axes": [], "grids": {}}).setting(Point(()))
+    assert (found.profile, found.point) == ("s", Point(()))
+
+
 def test_a_thousand_flows_are_enough():
     many = [{"name": f"g{at}", "sender": "kernel", "count": 501, "bytes": 1} for at in (1, 2)]
     with pytest.raises(UserError, match=r"^/flows: there are more than 1000 flows"):
