@@ -1,8 +1,8 @@
 """Describe a schedule of changes to a network during a trial, and compute how it changes each direction of a link.
 
 An entry holds from its time on, or for a while. If several hold at the same time, the one that began last takes effect,
-and if they began together, the later one in the document. A field that an entry does not name is as it would be without
-the entry.
+and if they began together, the later one in the document. A trace begins once, and not again with each of its rates. A
+field that an entry does not name is as it would be without the entry.
 """
 
 import dataclasses
@@ -108,28 +108,28 @@ class Change:
 
 def changes(schedule: Sequence[Entry], link: Link, way: str, until_s: float) -> list[Change]:
     """Return the changes of a link's direction before `until_s`, in order, without those that wait for a state."""
-    begin: list[tuple[int, int, dict[str, Any]]] = []
-    ends: dict[int, list[int]] = {}
+    begin: list[tuple[int, tuple[int, int], dict[str, Any]]] = []
+    ends: dict[int, list[tuple[int, int]]] = {}
     for entry in schedule:
         if entry.on(link.name, way) and not isinstance(entry.at_s, Occasion):
             for start_s, end_s, fields in _spans(entry, entry.at_s, until_s):
                 if start_s >= until_s:
                     continue
-                number = len(begin)
-                begin.append((_ns(start_s), number, fields))
+                # All steps of a trace began with their entry, so what began after it takes effect while it holds.
+                rank = (_ns(entry.at_s), len(begin))
+                begin.append((_ns(start_s), rank, fields))
                 if end_s < until_s:
-                    ends.setdefault(_ns(end_s), []).append(number)
+                    ends.setdefault(_ns(end_s), []).append(rank)
     waiting = sorted(begin, key=lambda span: span[:2])
     active: dict[tuple[int, int], dict[str, Any]] = {}
-    key = {number: (at_ns, number) for at_ns, number, _ in begin}
     base = now = link.direction(way)
     steps, at = [], 0
     for at_ns in sorted({span[0] for span in begin} | ends.keys()):
         while at < len(waiting) and waiting[at][0] <= at_ns:
-            active[waiting[at][:2]] = waiting[at][2]
+            active[waiting[at][1]] = waiting[at][2]
             at += 1
-        for number in ends.get(at_ns, ()):
-            active.pop(key[number], None)
+        for rank in ends.get(at_ns, ()):
+            active.pop(rank, None)
         fields = {name: value for _, set_to in sorted(active.items()) for name, value in set_to.items()}
         after = dataclasses.replace(base, **fields)
         if after != now:

@@ -74,6 +74,17 @@ def test_what_began_last_wins_and_what_it_hides_comes_back():
     ]  # fmt: skip
 
 
+def test_an_outage_holds_over_a_trace_that_began_before_it():
+    found = changes(
+        {"at_s": 0, "trace": {"file": "t", "format": "steps"}},
+        {"at_s": 1.5, "set": {"rate_mbps": 0}, "for_s": 2},
+        load=lambda name: b"20\n19\n18\n17\n16\n15\n",
+    )
+    assert [(one.at_ns / 1e9, one.direction.rate_mbps) for one in found][:5] == [
+        (0, 20), (1, 19), (1.5, 0), (3.5, 17), (4, 16),
+    ]  # fmt: skip
+
+
 ENTRIES = st.lists(
     st.builds(
         schedule.Entry,
