@@ -52,4 +52,5 @@ def _read(kind: Any, content: Any) -> Any:
             return part.from_json(content)
         if isinstance(content, list | tuple) and typing.get_origin(part) is tuple:
             return tuple(_read(typing.get_args(part)[0], of) for of in content)
-    return content
+    # JSON has one kind of number: a schema's integer may be written as 2.0.
+    return int(content) if isinstance(content, float) and content.is_integer() else content
