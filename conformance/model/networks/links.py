@@ -31,8 +31,8 @@ QUEUES: Mapping[str, tuple[str, ...]] = {
 }
 #: disciplines that must have a size
 _SIZED = ("bfifo", "pfifo")
-#: disciplines that can be told to mark packets that allow ECN instead of dropping them; cake always does so
-_MARKING = ("fq_codel", "codel", "pie", "cake")
+#: disciplines that can be told to mark packets that allow ECN instead of dropping them; cake and dualpi2 always do so
+_MARKING = ("fq_codel", "codel", "pie")
 #: disciplines that can mark packets that stood in them for longer than a fixed time
 _THRESHOLD = ("fq_codel", "codel", "dualpi2")
 #: the largest size of a queue, in packets or bytes, that the kernel can count
@@ -105,7 +105,7 @@ class Queue(Sparse):
         if self.in_packets and self.size is not None and not float(self.size).is_integer():
             yield "/size", "the size in packets must be a whole number"
         if self.ecn is not None and self.kind not in _MARKING:
-            yield "/ecn", f"a {self.kind} does not mark; choose one of {', '.join(_MARKING)}"
+            yield "/ecn", f"a {self.kind} cannot be told to mark or not; choose one of {', '.join(_MARKING)}"
         if self.ce_threshold_us is not None and self.kind not in _THRESHOLD:
             yield "/ce_threshold_us", f"a {self.kind} has no threshold; choose {' or '.join(_THRESHOLD)}"
         if self.any_ect is not None and self.kind != DUAL:

@@ -128,7 +128,8 @@ def test_points_that_share_a_guest_differ_in_values_only():
         ("/links/0/data/limiter", "tbf", "/links/0/data/burst_bytes: a tbf needs a burst"),
         ("/links/0/data/burst_bytes", 5000, "/links/0/data/burst_bytes: only a tbf or a policer has a burst"),
         ("/links/0/data/queue/unit", "packets", "/links/0/data/queue/unit: a bfifo has no size in packets; choose"),
-        ("/links/0/data/queue/ecn", True, "/links/0/data/queue/ecn: a bfifo does not mark"),
+        ("/links/0/data/queue/ecn", True, "/links/0/data/queue/ecn: a bfifo cannot be told to mark"),
+        ("/links/0/data/queue", {"kind": "cake", "ecn": False}, "/links/0/data/queue/ecn: a cake cannot be told to"),
         ("/links/0/data/delay_packets", 10, "/links/0/data/delay_packets: it would also count"),
         ("/links/0/ends", ["left", "left"], "/links/0/ends: links form a loop"),
         ("/flows/0/ends", ["left", "nowhere"], "/flows/0/ends: no links lead from nowhere to left"),
@@ -186,6 +187,19 @@ def test_a_lone_flow_may_have_a_queue_that_no_profile_can_name(queue):
     alone = {**document("/links/0/data/queue", queue), "flows": [{"name": "test", "seconds_at_rate": 5}]}
     found = scenario_of({**alone, "axes": [], "grids": {}}).setting(Point(()))
     assert (found.profile, found.point) == ("s", Point(()))
+
+
+def test_a_whole_number_may_be_written_as_a_float():
+    def network(number):
+        requests = [{"bytes": number(9), "every_s": 1, "times": number(3)}]
+        flows = [{"name": "test", "count": number(2), "requests": requests}]
+        queue = {"kind": "pfifo", "size": number(30)}
+        impairments = {"largest_bytes": number(1400), "reorder": {"every": number(20), "by_packets": number(3)}}
+        data = {**LINK["data"], "queue": queue, "impairments": impairments}
+        found = {**document(), "axes": [], "grids": {}, "links": [{**LINK, "data": data}], "flows": flows}
+        return scenario_of(found).network(Point(()))
+
+    assert repr(network(float)) == repr(network(int))
 
 
 def test_a_thousand_flows_are_enough():
