@@ -5,7 +5,7 @@ other flows start or end.
 """
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from conformance.model.networks.flow_group import Flows
@@ -37,18 +37,21 @@ def spans(network: Network, elapsed_s: float) -> list[tuple[float, float]]:
 def of_flow(network: Network, group: Flows, flow_facts: Facts, facts: Facts) -> dict[str, Any]:
     """Return, for each phase in which a flow runs, its share, its goodput, and when it first reached its share.
 
-    Its share is an equal part of its bottleneck's rate among all flows that run in the phase, less 5 % for headers. It
-    has reached its share once its goodput over half a second is 90 % of that. Empty if there are no phases.
+    Of each link that its data cross, a flow's share is an equal part of the rate among all flows whose data cross it
+    when the phase begins, less 5 % for headers; the least of these is its share. It has reached that once its goodput
+    over half a second is 90 % of it. Empty if there are no phases.
     """
-    looks, limit = flow_facts["looks"], network.bottleneck(group)
+    looks = flow_facts["looks"]
     known = list(zip(looks.get("t_s") or (), looks.get("acked_bytes") or (), strict=True))
     phases = []
     for from_s, to_s in spans(network, facts["elapsed_s"]):
         inside = [(t_s, count) for t_s, count in known if from_s <= t_s <= to_s]
-        if limit is None or not _runs(flow_facts, from_s) or len(inside) <= 1:
+        if not _runs(flow_facts, from_s) or len(inside) <= 1:
             continue
-        flows = sum(_runs(flow, from_s) for group in facts["groups"] for flow in group["flows"])
-        share_mbps = PAYLOAD * _rate_mbps(network, *limit, from_s) / flows
+        shares = list(_shares_mbps(network, group, facts, from_s))
+        if not shares:
+            continue
+        share_mbps = PAYLOAD * min(shares)
         phases.append(
             {
                 "from_s": from_s,
@@ -59,6 +62,19 @@ def of_flow(network: Network, group: Flows, flow_facts: Facts, facts: Facts) -> 
             }
         )
     return {"phases": phases} if phases else {}
+
+
+def _shares_mbps(network: Network, group: Flows, facts: Facts, at_s: float) -> Iterator[float]:
+    """Yield the equal part, in Mbit/s, of each limited link that the data of a group of running flows cross."""
+    for link, way in network.towards_client(group):
+        if link.direction(way).rate_mbps:
+            flows = sum(
+                _runs(flow, at_s)
+                for other, of in zip(network.flows, facts["groups"], strict=True)
+                if (link, way) in network.towards_client(other)
+                for flow in of["flows"]
+            )
+            yield _rate_mbps(network, link, way, at_s) / flows
 
 
 def of_link(network: Network, link: Link, way: str, way_facts: Facts, facts: Facts) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from conformance.model.networks.flow_group import Flows
+from conformance.model.networks.links import Link
 from conformance.model.networks.network import Network
 from conformance.model.networks.schedule import Occasion, carried_bytes
 from conformance.model.networks.setting import Setting
@@ -173,10 +174,20 @@ def bottleneck(measured: Measured, group: str | None) -> Record | None:
     """Return the record of the link that limits a group; None if nothing does."""
     network = measured.setting.network
     limit = network.bottleneck(_group_of(network, group))
-    if limit is None:
-        return None
-    name, way = limit[0].name, limit[1]
-    return next((record for record in measured.links if (record["link"], record["direction"]) == (name, way)), None)
+    return None if limit is None else _record(measured, *limit)
+
+
+def limited(measured: Measured, group: str | None) -> list[Record]:
+    """Return the records of all links that could limit a group, in order from the sender."""
+    network = measured.setting.network
+    ways = network.towards_client(_group_of(network, group))
+    found = [_record(measured, link, way) for link, way in ways if link.direction(way).rate_mbps]
+    return [record for record in found if record is not None]
+
+
+def _record(measured: Measured, link: Link, way: str) -> Record | None:
+    name = (link.name, way)
+    return next((record for record in measured.links if (record["link"], record["direction"]) == name), None)
 
 
 def retransmitted_pct(measured: Measured, group: str | None) -> float | None:
@@ -245,27 +256,33 @@ def unequal_pct(measured: Measured, group: str | None) -> float | None:
 def others_mbps(measured: Measured, group: str | None) -> float | None:
     """Return the goodput of all flows outside a group together: the mean of the seconds in which all run."""
     flows = flows_of(measured, group)
-    others = _others(measured, flows)
+    return _beside_mbps(flows, [flow for flow in measured.flows if flow not in flows])
+
+
+def _beside_mbps(flows: Sequence[Record], others: Sequence[Record]) -> float | None:
+    """Return the goodput of other flows together: the mean of the seconds in which they and `flows` all run."""
     seconds = _side_by_side([*flows, *others])
     if not flows or not others or not seconds:
         return None
     return math.fsum(math.fsum(goodputs[len(flows) :]) for goodputs in seconds) / len(seconds)
 
 
-def _others(measured: Measured, flows: Sequence[Record]) -> list[Record]:
-    return [flow for flow in measured.flows if flow not in flows]
-
-
 def below_equal_pct(measured: Measured, group: str | None) -> float | None:
-    """Return how much less than an equal share of their bottleneck's rate other flows have while all run, in percent.
+    """Return how much less than an equal share of the bottleneck's rate other flows over it have, in percent.
 
-    It is 0 if they have more. Headers alone take 5 % of the rate.
+    It is about the seconds in which all run, and 0 if they have more. Headers alone take 5 % of the rate.
     """
-    theirs_mbps, link = others_mbps(measured, group), bottleneck(measured, group)
-    if theirs_mbps is None or link is None or not link["rate_mbps"]:
+    network, link = measured.setting.network, bottleneck(measured, group)
+    limit = network.bottleneck(_group_of(network, group))
+    if link is None or not link["rate_mbps"]:
         return None
-    others = len(_others(measured, flows_of(measured, group)))
-    equal: float = link["rate_mbps"] * others / len(measured.flows)
+    over = {each.name for each in network.flows if limit in network.towards_client(each)}
+    flows = flows_of(measured, group)
+    others = [flow for flow in measured.flows if flow not in flows and flow["group"] in over]
+    theirs_mbps = _beside_mbps(flows, others)
+    if theirs_mbps is None:
+        return None
+    equal: float = link["rate_mbps"] * len(others) / (len(flows) + len(others))
     return 100 * (harm(equal, theirs_mbps) or 0.0)
 
 

@@ -5,7 +5,7 @@ They are about the last phase (emulation/phases.py): from the last instant of th
 
 import math
 
-from conformance.model.metrics.group_metrics import Measured, Record, bottleneck, flows_of
+from conformance.model.metrics.group_metrics import Measured, Record, flows_of, limited
 from conformance.model.metrics.metric import Metric
 from conformance.model.networks.flow_group import Flows
 
@@ -13,9 +13,17 @@ NO_MOVE = "its client does not move, or it is not known how long its flows shoul
 
 
 def _last(record: Record | None) -> Record | None:
+    """Return the last phase of a flow or a link; None if nothing had changed when it began."""
     phases = (record or {}).get("phases")
-    phase: Record | None = phases[-1] if phases and len(phases) > 1 else None
+    phase: Record | None = phases[-1] if phases and phases[-1]["from_s"] > 0 else None
     return phase
+
+
+def _bottleneck(measured: Measured, group: str | None) -> Record | None:
+    """Return the record of the link that limits a group after the last change; None if nothing does or changed."""
+    changed = [(phase, link) for link in limited(measured, group) if (phase := _last(link)) is not None]
+    # A rate of 0 is null in records.
+    return min(changed, key=lambda each: each[0].get("rate_mbps") or 0, default=(None, None))[1]
 
 
 def recovery_s(measured: Measured, group: str | None) -> float | None:
@@ -38,7 +46,7 @@ def recovery_s(measured: Measured, group: str | None) -> float | None:
 
 def recovery_lost_pct(measured: Measured, group: str | None) -> float | None:
     """Return the percentage of packets dropped by the bottleneck's queue, of all that came after the last change."""
-    link = bottleneck(measured, group)
+    link = _bottleneck(measured, group)
     phase = _last(link)
     if link is None or phase is None or not link["out_bytes"] or not link["out_packets"]:
         return None
@@ -49,7 +57,7 @@ def recovery_lost_pct(measured: Measured, group: str | None) -> float | None:
 
 def recovery_queue_ms(measured: Measured, group: str | None) -> float | None:
     """Return how long the bottleneck takes to send its longest queue after the last change."""
-    phase = _last(bottleneck(measured, group))
+    phase = _last(_bottleneck(measured, group))
     if phase is None or not phase.get("rate_mbps"):
         return None
     value: float = 8 * phase["queue_peak_bytes"] / phase["rate_mbps"] / 1000
@@ -58,7 +66,7 @@ def recovery_queue_ms(measured: Measured, group: str | None) -> float | None:
 
 def later_utilization(measured: Measured, group: str | None) -> float | None:
     """Return what the bottleneck sent after the last change, relative to what it could have sent at its rate."""
-    phase = _last(bottleneck(measured, group))
+    phase = _last(_bottleneck(measured, group))
     if phase is None or not phase.get("rate_mbps"):
         return None
     could_bytes = phase["rate_mbps"] * 1e6 / 8 * (phase["to_s"] - phase["from_s"])

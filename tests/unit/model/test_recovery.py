@@ -56,6 +56,25 @@ def test_the_share_follows_the_rate_and_the_flows():
     assert [one["reached_s"] for one in found] == [None, 0, None]
 
 
+def two_links(*schedule, ends=(("a", "b"), ("b", "c"))):
+    links = [
+        {"name": name, "ends": between, "data": {**LINK["data"], "rate_mbps": rate}}
+        for name, between, rate in (("near", ["a", "b"], 20), ("far", ["b", "c"], 30))
+    ]
+    flows = [{"name": f"f{at}", "seconds": 10, "ends": list(each)} for at, each in enumerate(ends)]
+    return Network.from_json({"links": links, "flows": flows, "schedule": list(schedule)})
+
+
+LATER = {"at_s": 4, "link": "far", "direction": "forward", "set": {"rate_mbps": 5}}
+
+
+def test_a_share_is_of_the_link_that_leaves_the_least_to_those_that_cross_it():
+    apart = two_links(LATER)
+    assert [one["share_mbps"] for one in of_flow(apart, seen([5] * 10), seen([5] * 10))] == [19, 19]
+    through = two_links(LATER, ends=(("a", "c"), ("b", "c")))
+    assert [one["share_mbps"] for one in of_flow(through, seen([5] * 10), seen([5] * 10))] == [14.25, 2.375]
+
+
 @pytest.mark.parametrize(
     "entry",
     [
@@ -110,6 +129,7 @@ def test_metrics_are_of_the_last_phase():
     assert value("recovery_s", Measured([phase(), phase(5, 12, 1.5)], [phase(), phase(5, 12, 0.5)])) == 1.0
     assert value("recovery_s", Measured([phase(), phase(5, 12)])) == 7  # never reached: the length of the phase
     assert value("recovery_s", Measured([phase(reached_s=1)])) is None  # nothing changed
+    assert value("recovery_s", Measured([phase(4, 12, 1.5)])) == 1.5  # it started after the trial began
     assert value("recovery_s", Measured(None)) is None
 
 
@@ -132,7 +152,19 @@ def test_what_was_used_after_the_change_is_of_the_last_phase():
     last = phase(4, 20, rate_mbps=10, out_bytes=15_000_000, dropped_packets=0, queue_peak_bytes=0)
     first = phase(0, 4, rate_mbps=10, out_bytes=1, dropped_packets=0, queue_peak_bytes=0)
     assert value("later_utilization", Measured(None, link_phases=[first, last])) == pytest.approx(0.75)
-    assert value("later_utilization", Measured(None, link_phases=[last])) is None  # nothing changed
+    assert value("later_utilization", Measured(None, link_phases=[first])) is None  # nothing changed
+
+
+def test_the_bottleneck_after_a_change_may_be_another_link():
+    found = Measured(None)
+    found.setting.network = two_links(LATER, ends=(("a", "c"),))
+    about = {"out_bytes": 9_000_000, "dropped_packets": 0, "queue_peak_bytes": 12_500}
+    found.links = [
+        {"link": name, "direction": "data", "phases": [phase(0, 4), phase(4, 20, rate_mbps=rate, **about)]}
+        for name, rate in (("near", 20), ("far", 5))
+    ]
+    assert value("recovery_queue_ms", found) == 20
+    assert value("later_utilization", found) == pytest.approx(0.9)
 
 
 def test_each_event_of_the_scenario_ends_in_a_phase_of_its_own():

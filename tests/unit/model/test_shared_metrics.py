@@ -131,6 +131,14 @@ def test_others_are_compared_with_their_own_kind_or_with_equal_shares():
     assert group_metrics.below_equal_pct(measured(one, two, rate_mbps=None), None) is None
 
 
+def test_equal_shares_are_among_the_flows_that_cross_the_bottleneck():
+    document = NETWORK.to_json()
+    document["flows"].append({**document["flows"][1], "name": "away", "ends": ["left", "middle"]})
+    found = measured(flow(goodput=6), flow("two", goodput=3), flow("away", goodput=50), rate_mbps=10)
+    found.setting.network = Network.from_json(document)
+    assert group_metrics.below_equal_pct(found, None) == pytest.approx(40)
+
+
 def test_harm_has_no_value_but_against_what_others_have_beside_their_own_kind():
     found = measured(flow(), flow("two"), rate_mbps=10)
     harm = metrics.METRICS["harm_pct"]
