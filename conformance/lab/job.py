@@ -460,9 +460,11 @@ def _changes(trial: Trial, network: Network, off_ns: Sequence[int]) -> Iterator[
     numbers, and later draws, such as BBR's of the phase that its cycle begins with, must be the same.
     """
     timeout_s = trial.setting.timeout_s
+    # A trace would go on changing the network for as long as a trial may last.
+    end_s = min(timeout_s, network.latest_end_s + 1)
     for at, link in enumerate(network.links):
         for number, way in enumerate(WAYS):
-            changes = network.changes(link, way, timeout_s)
+            changes = network.changes(link, way, end_s)
             for change in (*changes, *network.waiting_changes(link, way, timeout_s + _TOO_LATE_S)):
                 seed = random.Random(f"change {at} {way} {change.at_ns} {trial.seed}").getrandbits(63)
                 requests = rtnl.messages(network, change.direction, change.before, off_ns[at], seed)

@@ -162,6 +162,20 @@ def test_a_first_pass_prepares_the_changes_of_the_second_and_makes_none(entries)
     assert {change.at_ns for change in in_time} == {3 * 10**9 for entry in entries if entry.get("at_s") == 3}
 
 
+def test_a_trace_changes_nothing_after_the_flows_have_ended():
+    trace = {"file": "f", "digest": "d", "rates_mbps": [10, 5], "step_s": 1}
+    way = {"rate_mbps": 10, "delay_ms": 20, "queue": {"kind": "bfifo", "size": 1}}
+    scenario = Scenario.from_json(
+        {
+            "name": "s", "title": "a test", "timeout_s": 3600, "flows": [{"name": "test", "seconds": 5}],
+            "links": [{"name": "bottleneck", "ends": ["left", "right"], "data": way, "acks": {"delay_ms": 20}}],
+            "schedule": [{"at_s": 0, "link": "bottleneck", "direction": "forward", "trace": trace}],
+        }
+    )  # fmt: skip
+    made = job._trial(helpers.trial_at(scenario.setting(scenario.point({}))), None, None).changes
+    assert [change.at_ns // 10**9 for change in made] == [1, 2, 3, 4, 5]
+
+
 def stack(name, contract, client=None):
     about = types.SimpleNamespace(name=name, contract=contract)
     return types.SimpleNamespace(name=name, manifest=about, client=client)
