@@ -78,17 +78,26 @@ def show_shown(shown: "Shown", console: rich.console.Console) -> None:
     network = shown.setting.network
     for link in network.links:
         for way, direction in link.directions:
-            console.print(f"  link {link.name}, {way}: {_words(direction.to_json())}", soft_wrap=True)
+            ends = " to ".join(link.ends[:: -1 if way == "data" else 1])
+            console.print(f"  link {link.name}, {way} ({ends}): {_words(direction.to_json())}", soft_wrap=True)
     if network.bond is not None:
         counts = " and ".join(
             f"{n} by {name}" for n, name in zip(network.bond.packets(network.links), network.bond.links, strict=True)
         )
         about = {key: value for key, value in network.bond.to_json().items() if key not in ("links", "ends")}
         console.print(f"  bond: of every {network.bond.batch} packets, {counts}; {_words(about)}", soft_wrap=True)
+    for splitter in network.splitters:
+        about = {key: value for key, value in splitter.to_json().items() if key != "node"}
+        console.print(f"  splitter at {splitter.node}: {_words(about)}", soft_wrap=True)
     for group in network.flows:
         about = {key: value for key, value in group.to_json().items() if key not in ("name", "ends")}
         rtt_ms = 1000 * network.rtt_s(group)
         console.print(f"  flows {group.name}: {_words(about)}; round trip {rtt_ms:g} ms", soft_wrap=True)
+    for entry in network.schedule:
+        about = entry.to_json()
+        if entry.trace is not None:
+            about["trace"] = f"{entry.trace.file}, {count(len(entry.trace.rates_mbps), 'rate')}"
+        console.print(f"  schedule: {_words(about)}", soft_wrap=True)
     console.print(f"  a guest of {shown.memory_mb} MB", soft_wrap=True)
 
 

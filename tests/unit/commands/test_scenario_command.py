@@ -76,6 +76,24 @@ def test_documents_keep_their_schemas():
         schema.check(document["schema"].partition("/")[0], document, "test")
 
 
+@pytest.mark.parametrize(
+    ("scenario_point", "lines"),
+    [
+        (("recovery", "event=outage"), ["schedule: at_s 8, link bottleneck, set loss_pct 100, for_s 1"]),
+        (("rate-trace", "buffer_bytes=75000"), ["trace traces/lte-like.mahimahi, 120 rates"]),
+        (
+            ("three-sections", "boxes=split"),
+            ["link wan, data (far-gateway to near-gateway): rate_mbps 10", "splitter at far-gateway: to_client bbr"],
+        ),
+    ],
+)
+def test_what_changes_and_what_stands_between_links_is_shown(scenario_point, lines):
+    name, at = scenario_point
+    printed_text = invoke("show", name, "--point", at).stdout
+    for line in lines:
+        assert line in printed_text
+
+
 def point(name, goodput):
     figures = (
         GroupFigure(group="test", metric="group_goodput_mbps", values=(goodput, goodput + 1, goodput + 2)),
