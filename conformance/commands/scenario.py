@@ -23,7 +23,7 @@ from conformance.model.judging.session import Answer, Finding, Session, plan
 from conformance.model.judging.verdict import Status, Verdict, ask
 from conformance.model.metrics import group_metrics
 from conformance.model.metrics import table as metrics
-from conformance.model.networks.place import Cell, Point, parse_values
+from conformance.model.networks.place import Cell, Point
 from conformance.model.networks.scenario import Scenario
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import KERNEL_STACK, Measurement, Outcome
@@ -206,7 +206,7 @@ def _chosen(scenario: Scenario, points: Sequence[str], grid: str | None) -> Iter
     """Return the points to run: one point, or those points of `grid` that have the given values. Raise UserError."""
     if grid is None:
         return [_point(scenario, points)]
-    given = parse_values(",".join(points))
+    given = scenario.given(",".join(points))
     scenario.point(given)
     matching = [point for point in scenario.grid(grid) if given.items() <= scenario.values(point).items()]
     if not matching:

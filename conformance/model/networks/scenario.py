@@ -54,6 +54,10 @@ class Axis:
         """Say whether the ids of points with this value name the axis."""
         return not self.later or value != self.values[0]
 
+    def read(self, value: Value) -> Value:
+        """Return a value that was read from text as the axis has it: names are text, even if they look like numbers."""
+        return written(value) if written(value) in self.means else value
+
     def meaning(self, value: Value, pointer: str) -> Any:
         """Return what a value puts at a place. Raises UserError for a name without a meaning."""
         if not self.means:
@@ -110,8 +114,13 @@ class Scenario:
             for number, pointer in enumerate(axis.sets):
                 with located(f"{where}/sets/{number}"):
                     _place(base, pointer)
+                    if pointer in [set_ for other in axes[:at] for set_ in other.sets]:
+                        raise UserError("an axis before sets it, too", "leave it to one of them")
             if len(set(axis.values)) < len(axis.values):
                 raise UserError(f"{where}/values: the list contains a value twice")
+            for number, value in enumerate(axis.values):
+                if not _is_read_back(axis, value):
+                    raise UserError(f"{where}/values/{number}: {value!r} cannot stand in an id", "give a plain word")
         scenario = cls(
             name=document["name"], title=document["title"], axes=axes, grids={}, timeout_s=document["timeout_s"],
             base=base, check=check, load=load,
@@ -153,7 +162,13 @@ class Scenario:
 
     def parse(self, text: str) -> Point:
         """Return the Point of an id, or of some of its parts. Raises UserError."""
-        return self.point(parse_values(text))
+        return self.point(self.given(text))
+
+    def given(self, text: str) -> dict[str, Value]:
+        """Return {axis: value} of an id, or of some of its parts. Raises UserError."""
+        values = parse_values(text)
+        self._check_names(values)
+        return {axis.name: axis.read(values[axis.name]) for axis in self.axes if axis.name in values}
 
     def grid(self, name: str) -> tuple[Point, ...]:
         """Return the points of a grid by its name. Raises UserError."""
@@ -242,6 +257,15 @@ class Scenario:
         if network.bursts and setting.cell_form is None:
             raise UserError("/bursts: packets sent at once are counted only for a flow that is alone", "leave it out")
         return setting
+
+
+def _is_read_back(axis: Axis, value: Value) -> bool:
+    """Return whether the id of a point with this value is read back as the same: not so if the value is 'a,b'."""
+    try:
+        found = parse_values(f"{axis.name}={written(value)}")
+    except UserError:
+        return False
+    return found.keys() == {axis.name} and axis.read(found[axis.name]) == value
 
 
 #: fields of a document that describe its network

@@ -202,6 +202,25 @@ def test_a_whole_number_may_be_written_as_a_float():
     assert repr(network(float)) == repr(network(int))
 
 
+@pytest.mark.parametrize("value", ["1.0", "a,b", " a"])
+def test_a_value_that_an_id_cannot_hold_is_refused(value):
+    kinds = {"name": "kind", "sets": ["/links/0/data/queue/kind"], "values": ["fifo", value]}
+    kinds["means"] = dict.fromkeys(kinds["values"], "bfifo")
+    words = f"/axes/0/values/1: {value!r} cannot stand in an id; give a plain word"
+    assert words in helpers.refusal(Scenario.from_json, {**document(), "grids": {}, "axes": [kinds]})
+
+
+def test_a_name_may_look_like_a_number():
+    acks = scenarios.find("ack-policy")
+    assert dict(acks.parse("acks=1").values)["acks"] == "1"
+
+
+def test_two_axes_that_set_one_place_are_refused():
+    again = {"name": "again", "sets": ["/flows/0/bytes", "/flows/0/count"], "values": [2, 3]}
+    words = "/axes/3/sets/1: an axis before sets it, too; leave it to one of them"
+    assert words in helpers.refusal(Scenario.from_json, {**document(), "axes": [*DOCUMENT["axes"], again]})
+
+
 def test_a_thousand_flows_are_enough():
     many = [{"name": f"g{at}", "sender": "kernel", "count": 501, "bytes": 1} for at in (1, 2)]
     with pytest.raises(UserError, match=r"^/flows: there are more than 1000 flows"):
