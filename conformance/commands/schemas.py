@@ -5,6 +5,7 @@
 
 import ast
 import dataclasses
+import functools
 import importlib
 import inspect
 import itertools
@@ -156,8 +157,9 @@ def _held(kind: Any, kinds: dict[type, None]) -> dict[type, None]:
     return kinds
 
 
-def _comments(kind: type) -> Iterator[tuple[str, str]]:
-    """Yield (field, words) of each property, and of each field that has a comment which begins with `#:` above it, or
+@functools.cache
+def _comments(kind: type) -> tuple[tuple[str, str], ...]:
+    """Return (field, words) of each property, and of each field that has a comment which begins with `#:` above it, or
     above its name in SHOWN.
     """
     lines = inspect.getsource(kind).splitlines()
@@ -167,16 +169,18 @@ def _comments(kind: type) -> Iterator[tuple[str, str]]:
         comment = itertools.takewhile(lambda text: text.startswith("#:"), map(str.strip, lines[line - 2 :: -1]))
         return " ".join(reversed([text.removeprefix("#:").strip() for text in comment]))
 
+    found = []
     body = node.body if isinstance(node, ast.ClassDef) else ()
     for field in sorted(body, key=lambda field: isinstance(field, ast.Assign)):  # what SHOWN says counts, so it is last
         if isinstance(field, ast.FunctionDef) and (words_of := ast.get_docstring(field)):
-            yield field.name, words_of.splitlines()[0]
+            found.append((field.name, words_of.splitlines()[0]))
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and (words := above(field.lineno)):
-            yield field.target.id, words
+            found.append((field.target.id, words))
         shown = field.value.elts if isinstance(field, ast.Assign) and isinstance(field.value, ast.Tuple) else ()
         for name in shown:
             if isinstance(name, ast.Constant) and (words := above(name.lineno)):
-                yield str(name.value), words
+                found.append((str(name.value), words))
+    return tuple(found)
 
 
 def render(schema: dict[str, Any]) -> str:
