@@ -2,6 +2,7 @@
 
 import json
 import re
+import types
 
 import click.testing
 import fake_room
@@ -14,6 +15,7 @@ from conformance.commands.result import printed
 from conformance.engine import benches
 from conformance.lab import building, manifest
 from conformance.model.errors import UserError
+from conformance.model.judging import grid
 from conformance.model.networks.place import Cell
 from conformance.reporting.text import dev
 from conformance.support import schema
@@ -21,8 +23,9 @@ from conformance.support import schema
 
 @pytest.fixture
 def run(monkeypatch):
-    """Return a function that runs `bench` with options and returns what it prints."""
+    """Return a function that runs `bench` with options, on three cells of each grid, and returns what it prints."""
     fake_room.install("good")
+    monkeypatch.setattr(command, "grid", types.SimpleNamespace(cells=lambda name: grid.cells(name)[:3]))
     sessions = []
 
     def session(name, marks, choice):
@@ -60,6 +63,10 @@ def test_whole_commands_are_measured_where_that_is_asked_for(run):
     text, sessions = run("--whole")
     assert sessions[1:] == [("cubic", "linux-tcp"), ("bbr_draft", "ngtcp2-1.11")]
     assert re.search(r"CUBIC, 150 cells x .* 365 .* 220 ", text) and "not measured" not in text
+
+
+def test_grids_have_as_many_cells_as_figures_say():
+    assert (len(grid.cells("full")), len(grid.cells("10mbps"))) == (command.GRID_CELLS, 30)
 
 
 def test_what_is_not_measured_is_a_row_with_its_aim(run):
