@@ -5,6 +5,7 @@ Others write documents, too, so size and depth are bounded (docs/security.md), a
 
 import collections
 import functools
+import hashlib
 import itertools
 import json
 import pathlib
@@ -24,6 +25,8 @@ _MOST_BYTES, MOST_TRACE_BYTES = 4_000_000, 8_000_000
 _DEEPEST = 50
 #: how many errors each keyword of a schema finds in a value: an error takes 3 kB, and one is shown
 _MOST_ERRORS = 10
+#: (schema, digest of the content) of each document that satisfied it: commands read what ships several times
+_SATISFIED: set[tuple[str, bytes]] = set()
 
 
 @functools.cache
@@ -74,8 +77,13 @@ def check(name: str, data: Any, where: object, field: str | None = None) -> None
 
 def load(name: str, path: pathlib.Path) -> Any:
     """Return the JSON document at `path`, checked against schema `name`. Raises UserError."""
-    data = read(path)
-    check(name, data, path)
+    text = _text(path)
+    key = name, hashlib.sha256(text.encode()).digest()
+    data = _parsed(text, path)
+    if key not in _SATISFIED:
+        check_values(data, path)
+        check(name, data, path)
+        _SATISFIED.add(key)
     return data
 
 
@@ -100,18 +108,25 @@ def ordered(name: str, data: Any) -> Any:
 
 def read(path: pathlib.Path) -> Any:
     """Return the JSON document at `path`, whatever it holds. Raises UserError."""
+    data = _parsed(_text(path), path)
+    check_values(data, path)
+    return data
+
+
+def _text(path: pathlib.Path) -> str:
     try:
-        text = read_bytes(path, _MOST_BYTES).decode("utf-8")
+        return read_bytes(path, _MOST_BYTES).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _parsed(text: str, path: pathlib.Path) -> Any:
     try:
-        data = json.loads(text, object_pairs_hook=_object)
+        return json.loads(text, object_pairs_hook=_object)
     except ValueError as error:
         raise UserError(f"{path}: not JSON: {error}") from None
     except RecursionError:
         raise UserError(f"{path}: /: nested too deeply") from None
-    check_values(data, path)
-    return data
 
 
 def read_bytes(path: pathlib.Path, most: int) -> bytes:

@@ -64,6 +64,23 @@ def test_of_many_errors_few_are_made(monkeypatch, items):
     assert len(made) < 1000
 
 
+def test_a_document_that_was_read_before_is_not_checked_again_and_one_that_changed_is(tmp_path, monkeypatch):
+    asked = []
+    check = schema.check
+    monkeypatch.setattr(schema, "check", lambda name, *of: asked.append(name) or check(name, *of))
+    path = tmp_path / "expected.json"
+    path.write_text('{"version": 1, "expected": []}\n')
+    first = schema.load("expected", path)
+    first["expected"].append("a caller's own")
+    assert schema.load("expected", path) == {"version": 1, "expected": []} and asked == ["expected"]
+    for name in ("zone", "zone"):  # what is wrong is found again, and what satisfies one schema may break another
+        with pytest.raises(UserError, match=f"{path}: /"):
+            schema.load(name, path)
+    path.write_text('{"version": 1, "expected": 17}\n')
+    with pytest.raises(UserError, match="/expected: 17 is not of type 'array'"):
+        schema.load("expected", path)
+
+
 def test_items_that_are_alike_are_refused():
     entry = {"zone": "a/b", "cells": ["x", "x"], "verdict": "violates", "reason": "x"}
     with pytest.raises(UserError, match="an item appears twice"):
