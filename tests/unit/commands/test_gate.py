@@ -55,7 +55,7 @@ class Hangs(fake_room.Room):
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
+def run_with_site(tmp_path, monkeypatch):
     """Return a function that runs the command with a room of the given `kind`."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(why, "of_violations", lambda *_: {})
@@ -66,6 +66,12 @@ def run(tmp_path, monkeypatch):
         return click.testing.CliRunner().invoke(main, ["gate", *map(str, arguments)])
 
     return call
+
+
+@pytest.fixture
+def run(run_with_site, front_page):
+    """Return the same, but no page of a site is written except the first, which is empty."""
+    return run_with_site
 
 
 @pytest.fixture
@@ -461,9 +467,9 @@ def test_what_was_seen_of_an_unclear_cell_in_time_is_inconclusive(run):
     assert "3 inconclusive" in done.output and "not measured" not in done.output
 
 
-def test_what_it_writes(run, tmp_path, known):
+def test_what_it_writes(run_with_site, tmp_path, known):
     known(Status.VIOLATES, frozenset(grid.cells("10mbps-20ms-4pct")), reason=EVIL + "|`")
-    assert run("cubic", "--grid", CELLS, "--out", "out", kind="bad").exit_code == 1
+    assert run_with_site("cubic", "--grid", CELLS, "--out", "out", kind="bad").exit_code == 1
     out = tmp_path / "out"
     suites = xml.parse(out / "junit.xml").getroot()
     assert [dict(suite.attrib) for suite in suites] == [
@@ -848,7 +854,7 @@ def test_what_looks_wrong_stands_in_the_folder_of_this_run_alone(run, monkeypatc
     assert {path.name for path in (out / "why").iterdir()} == {"v1.2", "why.json"}
 
 
-def test_a_violation_says_what_it_is_due_to_unless_told_not_to(run, monkeypatch, tmp_path):
+def test_a_violation_says_what_it_is_due_to_unless_told_not_to(run_with_site, monkeypatch, tmp_path):
     def of_violations(violations, choice, notes, workers, budget_s):
         asked.append([(one.zone.id, len(one.values)) for one in violations])
         first = violations[0]
@@ -866,8 +872,8 @@ def test_a_violation_says_what_it_is_due_to_unless_told_not_to(run, monkeypatch,
 
     asked = []
     monkeypatch.setattr(blame, "of_violations", of_violations)
-    options = "cubic", "--grid", CELLS, "--results", "bad.jsonl", "--out", "out"
-    done = run(*options, kind="bad")
+    options = "cubic", "--grid", CELLS, "--results", "bad.jsonl"
+    done = run_with_site(*options, "--out", "out", kind="bad")
     assert "\n    by congestion control: 0.01 of the reference's rate = recovery 1.00 x packet size 0.48" in done.output
     assert "\n    not attributed: lost_pct is not a rate" in done.output
     assert len(asked) == 1 and len(asked[0]) == 6
@@ -879,11 +885,11 @@ def test_a_violation_says_what_it_is_due_to_unless_told_not_to(run, monkeypatch,
     assert "lost_pct is not a rate" in [cell["not_attributed"] for zone in document["zones"] for cell in zone["cells"]]
     junit = xml.parse(tmp_path / "out" / "junit.xml").getroot()
     assert len([p for p in junit.iter("property") if p.get("name") == "blame"]) == 2
-    run(*options, "--no-blame", kind="bad")
-    run(*options, "--no-why", kind="bad")
-    run(*options, "--budget", "10m", kind="bad")
+    run_with_site(*options, "--no-blame", kind="bad")
+    run_with_site(*options, "--no-why", kind="bad")
+    run_with_site(*options, "--budget", "10m", kind="bad")
     assert len(asked) == 1
-    run(*options, "--budget", "10m", "--blame", kind="bad")
+    run_with_site(*options, "--budget", "10m", "--blame", kind="bad")
     assert len(asked) == 2
 
 

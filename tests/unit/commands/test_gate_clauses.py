@@ -50,7 +50,7 @@ class CutShort(Both):
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
+def run(tmp_path, monkeypatch, front_page):
     """Return a function that runs the gate with one clause, and returns what it did and its gate.json."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(command, "_chosen", lambda what: [clauses.find(HALVES)])
