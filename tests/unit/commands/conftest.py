@@ -7,10 +7,11 @@ from conformance.reporting.html import site
 
 @pytest.fixture
 def front_page(monkeypatch):
-    """Let gates write the front page of their sites alone: a site costs more than all else that they do."""
+    """Let commands write an empty front page for a site, which costs more than all else that they do."""
 
-    def write(source, target, *_):
+    def write(source, target, *_, **__):
         target.mkdir(parents=True, exist_ok=True)
         (target / "index.html").touch()
+        return target / "index.html"
 
     monkeypatch.setattr(site, "write", write)

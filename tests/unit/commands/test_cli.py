@@ -135,7 +135,7 @@ def test_exports(run, results, tmp_path, form):
     assert "cannot write" in run("export", form, results, "--out", tmp_path / "made" / "x").output
 
 
-def test_published_lines_are_compressed_and_read_like_any_other(run, results, tmp_path):
+def test_published_lines_are_compressed_and_read_like_any_other(run, results, tmp_path, front_page):
     folder = tmp_path / "published"
     assert run("publish", results, "--out", folder).exit_code == 0
     (packed,) = folder.iterdir()
@@ -306,7 +306,7 @@ def test_a_crash_whose_log_cannot_be_written_prints_its_traceback(run, results, 
 
 
 @pytest.mark.parametrize(("command", "more"), [("report", ("--no-terminal",)), ("export", ("csv", "--out", "-"))])
-def test_a_line_that_was_cut_short_is_named(run, results, command, more):
+def test_a_line_that_was_cut_short_is_named(run, results, front_page, command, more):
     results.write_bytes(results.read_bytes()[:-40])
     found = run(command, *more, results)
     assert found.exit_code == 0

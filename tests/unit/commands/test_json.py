@@ -93,7 +93,7 @@ def test_run(run):
     assert data["not_judged"] is None
 
 
-def test_what_commands_make(run, tmp_path):
+def test_what_commands_make(run, tmp_path, front_page):
     helpers.results_file(tmp_path / "r.jsonl")
     (site,) = run("report", "r.jsonl", "--out", "site")["made"]
     assert site["path"] == str(tmp_path / "site" / "index.html")
