@@ -30,16 +30,17 @@ help:  ## list what make can do here
 quick: lint  ## lint, then the tests of model, engine and documents (half a minute)
 	$(PYTEST) $(QUICK) -q -m "not slow and not guest" -n auto
 
-#: guests wait for their cores, so one more process than there are cores keeps these busy
-AT_ONCE = $(shell expr $$(nproc) + 1)
-
+# -k: what boots guests is tested even if something else fails
 test: lint kernel  ## the suite's own tests: lint, those that boot nothing, then those that boot guests (eight minutes)
 	./setup.sh quic
-	$(PYTEST) tests -q -m "not thorough" -n $(AT_ONCE)
+	$(MAKE) -k fast guests
 
 # Commands look a kernel up before they do anything, so their tests need one, although they boot none.
 fast: kernel  ## the tests that boot no guest
 	$(PYTEST) tests -q -m "not guest and not thorough" -n auto
+
+#: guests wait for their cores, so one more process than there are cores keeps these busy
+AT_ONCE = $(shell expr $$(nproc) + 1)
 
 guests: kernel  ## the tests that boot guests; one at a time on each core
 	./setup.sh quic
