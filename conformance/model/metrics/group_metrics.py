@@ -181,8 +181,8 @@ def limited(measured: Measured, group: str | None) -> list[Record]:
     """Return the records of all links that could limit a group, in order from the sender."""
     network = measured.setting.network
     ways = network.towards_client(_group_of(network, group))
-    found = [_record(measured, link, way) for link, way in ways if link.direction(way).rate_mbps]
-    return [record for record in found if record is not None]
+    records = [_record(measured, link, way) for link, way in ways if link.direction(way).rate_mbps]
+    return [record for record in records if record is not None]
 
 
 def _record(measured: Measured, link: Link, way: str) -> Record | None:

@@ -262,10 +262,10 @@ class Scenario:
 def _is_read_back(axis: Axis, value: Value) -> bool:
     """Return whether the id of a point with this value is read back as the same: not so if the value is 'a,b'."""
     try:
-        found = parse_values(f"{axis.name}={written(value)}")
+        values = parse_values(f"{axis.name}={written(value)}")
     except UserError:
         return False
-    return found.keys() == {axis.name} and axis.read(found[axis.name]) == value
+    return values.keys() == {axis.name} and axis.read(values[axis.name]) == value
 
 
 #: fields of a document that describe its network
