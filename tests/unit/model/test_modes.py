@@ -3,6 +3,7 @@ import random
 import statistics
 
 import pytest
+import scipy.stats
 from helpers import CELL, measurements, zone
 from hypothesis import given
 from hypothesis import strategies as st
@@ -75,6 +76,13 @@ def test_a_stack_that_is_always_low_is_told_by_60_trials_of_the_reference():
     assert modes.share_p(always, of_60) == pytest.approx(2.6e-5, rel=0.3)
     assert modes.share_p(always, of_20) == pytest.approx(4e-4, rel=0.3)
     assert modes.share_p(of_20, of_60) == 1.0
+
+
+@given(st.integers(1, 60), st.integers(1, 60), st.data())
+def test_shares_are_compared_by_fishers_exact_test(n, others, data):
+    ours, reference = (modes.Modes(threshold=0.5, low=data.draw(st.integers(0, of)), n=of) for of in (n, others))
+    table = [[ours.low, ours.n - ours.low], [reference.low, reference.n - reference.low]]
+    assert modes.share_p(ours, reference) == pytest.approx(scipy.stats.fisher_exact(table).pvalue)
 
 
 def test_a_share_that_is_the_same_is_rarely_told_apart():
