@@ -169,18 +169,18 @@ def _comments(kind: type) -> tuple[tuple[str, str], ...]:
         comment = itertools.takewhile(lambda text: text.startswith("#:"), map(str.strip, lines[line - 2 :: -1]))
         return " ".join(reversed([text.removeprefix("#:").strip() for text in comment]))
 
-    found = []
+    comments = []
     body = node.body if isinstance(node, ast.ClassDef) else ()
     for field in sorted(body, key=lambda field: isinstance(field, ast.Assign)):  # what SHOWN says counts, so it is last
         if isinstance(field, ast.FunctionDef) and (words_of := ast.get_docstring(field)):
-            found.append((field.name, words_of.splitlines()[0]))
+            comments.append((field.name, words_of.splitlines()[0]))
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and (words := above(field.lineno)):
-            found.append((field.target.id, words))
+            comments.append((field.target.id, words))
         shown = field.value.elts if isinstance(field, ast.Assign) and isinstance(field.value, ast.Tuple) else ()
         for name in shown:
             if isinstance(name, ast.Constant) and (words := above(name.lineno)):
-                found.append((str(name.value), words))
-    return tuple(found)
+                comments.append((str(name.value), words))
+    return tuple(comments)
 
 
 def render(schema: dict[str, Any]) -> str:
