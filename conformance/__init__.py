@@ -20,15 +20,12 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from conformance.catalogue.questions import cell_questions as cell_questions
-    from conformance.engine.api import judge as judge
-    from conformance.engine.api import load_zone as load_zone
-    from conformance.engine.benches import Choice as Choice
-    from conformance.engine.benches import find as find_bench
+    from conformance.engine.api import judge as judge, load_zone as load_zone
+    from conformance.engine.benches import Choice as Choice, find as find_bench
     from conformance.engine.execute import execute as execute
     from conformance.model.errors import UserError as UserError
     from conformance.model.judging.session import plan as plan
-    from conformance.results.store import Store as Store
-    from conformance.results.store import read as read_results
+    from conformance.results.store import Store as Store, read as read_results
 
 #: name -> where it is defined
 _EXPORTS = {

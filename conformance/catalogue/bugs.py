@@ -13,8 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from conformance.model.errors import UserError
-from conformance.support import paths, spelling
-from conformance.support import record as records
+from conformance.support import paths, record as records, spelling
 from conformance.support.record import KeptDocument, Record
 
 #: the judgements of a build by itself; `compare` judges two

@@ -15,8 +15,7 @@ from conformance.model.judging.expectation import Expected, Known
 from conformance.model.judging.question import Named
 from conformance.model.judging.session import Finding
 from conformance.model.judging.verdict import Status
-from conformance.support import paths
-from conformance.support import record as records
+from conformance.support import paths, record as records
 from conformance.support.record import KeptDocument, Record
 
 _DIGITS = 4

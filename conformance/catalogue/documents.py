@@ -9,8 +9,7 @@ from typing import Any
 from conformance.catalogue import scenarios
 from conformance.model.errors import UserError
 from conformance.model.groups import grouped
-from conformance.model.judging import grid
-from conformance.model.judging import zone as zones
+from conformance.model.judging import grid, zone as zones
 from conformance.model.metrics.table import METRICS
 from conformance.model.networks.legacy import CellForm
 from conformance.model.networks.place import Cell, end_to_end

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from conformance.model.groups import grouped
 from conformance.model.judging.verdict import Status, Verdict
 from conformance.model.judging.zone import kind_of
-from conformance.support import paths
-from conformance.support import record as records
+from conformance.support import paths, record as records
 from conformance.support.record import KeptDocument, Record
 
 

@@ -10,8 +10,7 @@ from typing import Any
 
 from conformance.catalogue import bases, derive, documents, kept_margins, scenarios
 from conformance.model.errors import UserError, located
-from conformance.model.judging import grid
-from conformance.model.judging import zone as zones
+from conformance.model.judging import grid, zone as zones
 from conformance.model.judging.power import MUST_TELL
 from conformance.model.judging.zone import Basis, Interval, Zone, differing, id_parts, kind_of
 from conformance.model.metrics.table import METRICS

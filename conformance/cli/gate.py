@@ -109,8 +109,7 @@ def gate(
 
 def _report(result: "GateResult", options: "GateOptions", console: Console, means: Means) -> None:
     """Write reports, say what looks wrong and keep traces, each if it was asked for. Raises UserError."""
-    from conformance.commands import gate as gate_command
-    from conformance.commands import trace
+    from conformance.commands import gate as gate_command, trace
     from conformance.commands.result import printed
     from conformance.reporting.text import gate as gate_text
     from conformance.reporting.text.trace import show as show_trace

@@ -59,8 +59,7 @@ def mutants(
     """
     resumes()
     from conformance.catalogue import mutant_record
-    from conformance.commands import false_alarms
-    from conformance.commands import mutants as mutants_command
+    from conformance.commands import false_alarms, mutants as mutants_command
     from conformance.reporting.text import scores
 
     if n and (ids or target or options["whole"]):
@@ -105,8 +104,7 @@ def bugs_run(means: Means, ids: Sequence[str], trees: Sequence[str], budget: str
 
     Exit statuses: 0 if each was caught and no sham moved; 1 if not; 4 if none was run.
     """
-    from conformance.commands import bugs as bugs_command
-    from conformance.commands import gate_budget
+    from conformance.commands import bugs as bugs_command, gate_budget
     from conformance.lab import sources
     from conformance.reporting.text import dev
 
@@ -153,8 +151,7 @@ def search(
     What it finds is shrunk, repeated with fresh seeds, and written to --out as scenarios that `trace` and `why` take.
     Exit statuses: 0 if it finds nothing; 1 if it does.
     """
-    from conformance.commands import gate_budget
-    from conformance.commands import search as search_command
+    from conformance.commands import gate_budget, search as search_command
     from conformance.model.search.goals import GOALS
     from conformance.reporting.text import dev
 

@@ -18,16 +18,14 @@ from conformance.commands.result import Result
 from conformance.engine import benches, runs
 from conformance.engine.benches import Bench, Choice
 from conformance.engine.progress import Progress
-from conformance.lab import building, manifest, virtual
-from conformance.lab import cores as cores_of_guests
+from conformance.lab import building, cores as cores_of_guests, manifest, virtual
 from conformance.model.errors import UserError
 from conformance.model.judging import grid
 from conformance.model.judging.question import Key
 from conformance.model.networks.place import Cell
 from conformance.model.trials.trial import Measurement, Outcome
 from conformance.results import store
-from conformance.support import files, limits
-from conformance.support import scratch as scratch_place
+from conformance.support import files, limits, scratch as scratch_place
 from conformance.support.console import seconds_of
 
 _BANDWIDTHS, _DELAYS, _LOSSES = (10, 30, 50), (1, 20, 100), (0, 1, 4)

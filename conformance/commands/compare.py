@@ -33,8 +33,7 @@ from conformance.engine import runs
 from conformance.engine.benches import Choice, Means
 from conformance.model.diagnosis import by_trial, feature_table
 from conformance.model.errors import UserError
-from conformance.model.judging import grid as grids
-from conformance.model.judging import seeds
+from conformance.model.judging import grid as grids, seeds
 from conformance.model.judging.question import Key
 from conformance.model.metrics.metric import Metric
 from conformance.model.metrics.table import METRICS, named

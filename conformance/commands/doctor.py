@@ -11,12 +11,10 @@ from typing import Annotated
 
 from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus
-from conformance.kernel import build
-from conformance.kernel import store as kernels
+from conformance.kernel import build, store as kernels
 from conformance.lab import adapter, building, endings, manifest, memory, pki, virtual
 from conformance.model.errors import UserError
-from conformance.support import files, limits, paths
-from conformance.support import scratch as scratch_place
+from conformance.support import files, limits, paths, scratch as scratch_place
 from conformance.support.record import At, Record
 
 _PROGRAMS = ("tc", "ip", "ifconfig", "bash", "mnexec", "nginx", "openssl")

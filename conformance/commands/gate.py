@@ -11,9 +11,13 @@ import pathlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
-from conformance.catalogue import baseline as baselines
-from conformance.catalogue import clause_record, documents, expectations
-from conformance.catalogue import clauses as clause_documents
+from conformance.catalogue import (
+    baseline as baselines,
+    clause_record,
+    clauses as clause_documents,
+    documents,
+    expectations,
+)
 from conformance.catalogue.questions import zone_questions
 from conformance.commands import blame, compare, compare_features, compare_sides, gate_order, tracing
 from conformance.commands.blame import Violation
@@ -27,8 +31,7 @@ from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice, Means
 from conformance.model.diagnosis.blame import Blame, NotAttributed
 from conformance.model.errors import UserError
-from conformance.model.judging import expectation, seeds
-from conformance.model.judging import grid as grids
+from conformance.model.judging import expectation, grid as grids, seeds
 from conformance.model.judging.expectation import Expected, Known, Surprise
 from conformance.model.judging.question import Key, Question
 from conformance.model.judging.session import Answer, Event, Finding, Plan, Session, plan

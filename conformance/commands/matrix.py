@@ -22,8 +22,7 @@ from conformance.lab.manifest import Manifest
 from conformance.model.clauses.verdict import ClauseRule
 from conformance.model.errors import UserError
 from conformance.model.groups import grouped
-from conformance.model.judging import grid as grids
-from conformance.model.judging import seeds
+from conformance.model.judging import grid as grids, seeds
 from conformance.model.judging.question import Key, Question
 from conformance.model.judging.session import Answer, Finding, Plan, Session, plan
 from conformance.model.judging.verdict import ALPHA, Status, overall

@@ -22,9 +22,7 @@ from conformance.engine import benches, unused
 from conformance.engine.benches import Bench
 from conformance.engine.execute import execute
 from conformance.engine.progress import Progress
-from conformance.kernel import build
-from conformance.kernel import source as sources
-from conformance.kernel import store as kernels
+from conformance.kernel import build, source as sources, store as kernels
 from conformance.lab import adapter, kernel_variant, manifest
 from conformance.model.errors import UserError
 from conformance.model.judging import grid as grids

@@ -21,8 +21,7 @@ from conformance.model.groups import grouped
 from conformance.model.judging.question import Question
 from conformance.model.judging.session import Answer, Finding, Session, plan
 from conformance.model.judging.verdict import Status, Verdict, ask
-from conformance.model.metrics import group_metrics
-from conformance.model.metrics import table as metrics
+from conformance.model.metrics import group_metrics, table as metrics
 from conformance.model.networks.place import Cell, Point
 from conformance.model.networks.scenario import Scenario
 from conformance.model.networks.setting import Setting

@@ -20,8 +20,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from conformance import commands
-from conformance.commands.result import Result
-from conformance.commands.result import record as of_result
+from conformance.commands.result import Result, record as of_result
 from conformance.reporting.tools import export
 from conformance.support import paths
 from conformance.support.record import KeptDocument, Record, Text, type_at

@@ -14,11 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from conformance.catalogue import documents
 from conformance.commands import trace
 from conformance.engine.benches import Bench
-from conformance.lab import captures as captured_at
-from conformance.lab import job, virtual
+from conformance.lab import captures as captured_at, job, virtual
 from conformance.lab.captures import PROTOCOLS, Captures
-from conformance.model.diagnosis import feature_table, pcap
-from conformance.model.diagnosis import flow as flows
+from conformance.model.diagnosis import feature_table, flow as flows, pcap
 from conformance.model.errors import UserError
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement, Outcome, Scheme, Trial

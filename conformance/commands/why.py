@@ -33,8 +33,7 @@ from conformance.lab import job
 from conformance.model.clauses import changes as clause_changes
 from conformance.model.clauses.changes import NETWORKS, Changed
 from conformance.model.clauses.seen import Invisible, View
-from conformance.model.diagnosis import blame as _blame
-from conformance.model.diagnosis import explaining, feature_table, features, ranking
+from conformance.model.diagnosis import blame as _blame, explaining, feature_table, features, ranking
 from conformance.model.diagnosis.blame import Blame
 from conformance.model.diagnosis.explaining import Difference
 from conformance.model.diagnosis.feature_table import FEW, MANY

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from conformance.catalogue import documents
 from conformance.kernel import store as kernels
-from conformance.lab import adapter as adapters
-from conformance.lab import version
+from conformance.lab import adapter as adapters, version
 from conformance.lab.room import ROOM, Room
 from conformance.model.errors import UserError
 from conformance.model.networks.setting import Setting

@@ -20,8 +20,7 @@ from conformance.engine.benches import Bench, Choice
 from conformance.engine.progress import FIXED_BYTES, Progress
 from conformance.engine.work import Looks, Task, TaskGroup, Work
 from conformance.engine.workers import Executor, Executors, WorkerRoom
-from conformance.lab import adapter as adapters
-from conformance.lab import manifest
+from conformance.lab import adapter as adapters, manifest
 from conformance.lab.room import Batches
 from conformance.model.errors import UserError
 from conformance.model.judging.question import Key

@@ -14,8 +14,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
-from conformance.kernel import source as sources
-from conformance.kernel import store, suites
+from conformance.kernel import source as sources, store, suites
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
 from conformance.support import limits, paths

@@ -14,9 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from conformance.lab import host_process
-from conformance.lab import manifest as manifests
-from conformance.lab import sources as trees
+from conformance.lab import host_process, manifest as manifests, sources as trees
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
 from conformance.support import paths

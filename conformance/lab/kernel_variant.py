@@ -11,8 +11,7 @@ from collections.abc import Iterable, Mapping
 from conformance.kernel import store
 from conformance.lab import allowance, cores, virtual
 from conformance.model.errors import UserError
-from conformance.support import limits
-from conformance.support import scratch as scratch_place
+from conformance.support import limits, scratch as scratch_place
 
 _WALL_TIMEOUT_S = 60
 _MARK = "parameters: "

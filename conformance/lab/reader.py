@@ -11,8 +11,7 @@ from conformance.guest.network_job import CellJob
 from conformance.lab import calibrations, captures, job, two_passes
 from conformance.lab.adapter import Adapter
 from conformance.lab.room import Batches
-from conformance.model.emulation import calibration, congestion
-from conformance.model.emulation import facts as trial_facts
+from conformance.model.emulation import calibration, congestion, facts as trial_facts
 from conformance.model.errors import UserError
 from conformance.model.trials.trial import Measurement, Outcome, Trial
 

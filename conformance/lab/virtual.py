@@ -18,15 +18,13 @@ from typing import IO
 
 from conformance.guest import protocol, wire
 from conformance.kernel.store import Kernel
-from conformance.lab import allowance, cores, endings, host_process, job, two_passes
-from conformance.lab import memory as memory_file
+from conformance.lab import allowance, cores, endings, host_process, job, memory as memory_file, two_passes
 from conformance.lab.adapter import Adapter
 from conformance.lab.reader import Reader
 from conformance.lab.room import Batches, Supply
 from conformance.model.errors import UserError
 from conformance.model.trials.trial import Measurement, Outcome, Trial
-from conformance.support import limits, paths
-from conformance.support import scratch as scratch_place
+from conformance.support import limits, paths, scratch as scratch_place
 
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)

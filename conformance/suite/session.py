@@ -7,8 +7,7 @@ from conformance.engine import benches, unused
 from conformance.engine.benches import Bench
 from conformance.engine.execute import Execution
 from conformance.model.errors import UserError
-from conformance.model.judging import expectation
-from conformance.model.judging import session as judging
+from conformance.model.judging import expectation, session as judging
 from conformance.model.judging.expectation import Expected
 from conformance.model.judging.question import Question
 from conformance.model.judging.session import Judged, Plan, plan

@@ -9,8 +9,7 @@ import pytest
 from _pytest.junitxml import xml_key
 
 from conformance.catalogue import clauses, documents
-from conformance.commands import blame, trace
-from conformance.commands import clause as failing_clauses
+from conformance.commands import blame, clause as failing_clauses, trace
 from conformance.engine import benches
 from conformance.model.clauses.verdict import ClauseRule
 from conformance.model.errors import UserError

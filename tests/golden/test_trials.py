@@ -5,8 +5,7 @@ import json
 import attest
 import pytest
 import trials
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 DOCUMENTS = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=4),

@@ -20,8 +20,7 @@ from conformance.lab.adapter import load
 from conformance.model.networks.place import Cell
 from conformance.model.trials.trial import Outcome
 from conformance.results import store
-from conformance.support import paths
-from conformance.support import scratch as scratch_place
+from conformance.support import paths, scratch as scratch_place
 
 pytestmark = pytest.mark.guest
 

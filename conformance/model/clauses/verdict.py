@@ -22,8 +22,7 @@ from conformance.model.clauses.document import Bound, Clause
 from conformance.model.clauses.seen import Absent, Invisible, View
 from conformance.model.diagnosis.samples import Samples
 from conformance.model.errors import UserError
-from conformance.model.judging import statistics, words
-from conformance.model.judging import verdict as verdicts
+from conformance.model.judging import statistics, verdict as verdicts, words
 from conformance.model.judging.question import Measured, Named, Question, Rule
 from conformance.model.judging.verdict import CONFIDENCE, SURE, USUAL_LOOKS, Sample, Status, Verdict, level
 from conformance.model.judging.zone import NO_MARGIN, Interval

@@ -4,8 +4,7 @@ import dataclasses
 import json
 from collections.abc import Iterator, Mapping
 
-from conformance.model.emulation import client_report, request_facts
-from conformance.model.emulation import facts as trial_facts
+from conformance.model.emulation import client_report, facts as trial_facts, request_facts
 from conformance.model.emulation.credibility import Facts
 from conformance.model.networks.flow_group import Flows, Request
 from conformance.model.trials.trial import Outcome, Trial

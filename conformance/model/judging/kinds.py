@@ -20,9 +20,7 @@ from typing import Any, ClassVar
 
 from conformance.model import digest
 from conformance.model.groups import grouped
-from conformance.model.judging import statistics as judging_statistics
-from conformance.model.judging import verdict as verdicts
-from conformance.model.judging import words
+from conformance.model.judging import statistics as judging_statistics, verdict as verdicts, words
 from conformance.model.judging.question import Key, Measured, Named, Question, Rule, Witness
 from conformance.model.judging.verdict import CONFIDENCE, Status, Verdict
 from conformance.model.judging.zone import (

@@ -48,8 +48,15 @@ from conformance.model.groups import grouped
 from conformance.model.judging import expectation, failing, seeds
 from conformance.model.judging.expectation import Expected, Known, Surprise
 from conformance.model.judging.question import Key, Measured, Question
-from conformance.model.judging.verdict import MOST_TRIALS, USUAL_LOOKS, Status, Verdict, ZoneVerdict, level
-from conformance.model.judging.verdict import looks as looks_between
+from conformance.model.judging.verdict import (
+    MOST_TRIALS,
+    USUAL_LOOKS,
+    Status,
+    Verdict,
+    ZoneVerdict,
+    level,
+    looks as looks_between,
+)
 from conformance.model.networks.place import Point
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement, Outcome

@@ -11,8 +11,7 @@ import functools
 import itertools
 import math
 from collections.abc import Iterable, Sequence
-from statistics import NormalDist
-from statistics import median as median
+from statistics import NormalDist, median as median
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:

@@ -17,11 +17,9 @@ from conformance.model.errors import UserError, located
 from conformance.model.networks import legacy
 from conformance.model.networks.bond import Bond
 from conformance.model.networks.network import Network
-from conformance.model.networks.place import Point, Value, parse_values, plain
-from conformance.model.networks.place import text as written
+from conformance.model.networks.place import Point, Value, parse_values, plain, text as written
 from conformance.model.networks.proxy import Splitter
-from conformance.model.networks.schedule import problems as schedule_problems
-from conformance.model.networks.schedule import with_traces
+from conformance.model.networks.schedule import problems as schedule_problems, with_traces
 from conformance.model.networks.setting import Setting
 
 

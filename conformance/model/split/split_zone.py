@@ -26,8 +26,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import numpy
 import numpy.typing
 
-from conformance.model.judging import grid, statistics, words
-from conformance.model.judging import verdict as verdicts
+from conformance.model.judging import grid, statistics, verdict as verdicts, words
 from conformance.model.judging.question import Measured, Named, Rule
 from conformance.model.judging.verdict import Status, Verdict
 from conformance.model.judging.zone import (

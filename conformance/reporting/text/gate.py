@@ -20,8 +20,7 @@ from conformance.model.rounding import digits_to_tell
 from conformance.model.trials.trial import Measurement
 from conformance.reporting import heatmaps
 from conformance.reporting.html import site
-from conformance.reporting.text import compare as compare_text
-from conformance.reporting.text import markdown
+from conformance.reporting.text import compare as compare_text, markdown
 from conformance.reporting.tools import badge, bencher, export, junit
 from conformance.results import merge, source, store
 from conformance.support import files

@@ -9,8 +9,7 @@ import click.testing
 import pytest
 import rich.console
 from helpers import CELL, JSON, counted, measurements, scheme, trial, zone
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from conformance.catalogue import clause_record, clauses, documents, expectations
 from conformance.cli import main

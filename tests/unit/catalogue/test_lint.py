@@ -9,8 +9,7 @@ import re
 import pytest
 import rich.console
 from helpers import JSON, places, refusal, replaced
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from conformance.catalogue import derive, documents, lint
 from conformance.commands import zones

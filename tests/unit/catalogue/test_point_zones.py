@@ -11,8 +11,7 @@ import pytest
 from conformance.catalogue import baseline, derive, documents, expectations, lint, scenarios
 from conformance.catalogue.questions import cell_questions
 from conformance.model.errors import UserError
-from conformance.model.judging import expectation, grid
-from conformance.model.judging import zone as zones
+from conformance.model.judging import expectation, grid, zone as zones
 from conformance.model.judging.session import plan
 from conformance.model.networks.place import Cell, Point
 from conformance.suite import cases

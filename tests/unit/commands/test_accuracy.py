@@ -5,8 +5,7 @@ import io
 import pytest
 from click.testing import CliRunner
 from helpers import scheme, trial
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from rich.console import Console
 
 from conformance import cli

@@ -23,8 +23,7 @@ from conformance.model.clauses.verdict import ClauseRule
 from conformance.model.judging.session import Finding
 from conformance.model.judging.verdict import Status
 from conformance.model.trials.trial import Measurement, Outcome
-from conformance.reporting.text import clause as clause_text
-from conformance.reporting.text import clause_table
+from conformance.reporting.text import clause as clause_text, clause_table
 from conformance.support import paths, schema
 
 PAGES = {"findings-clauses.md": ["rfc9002", "rfc9000", "rfc9438", "rfc5681", "rfc9406"], "bbr-draft.md": ["bbr_draft"]}

@@ -13,8 +13,7 @@ from helpers import measurements, stored
 from conformance import __main__
 from conformance.catalogue import documents, lint, mutant_record
 from conformance.cli import main
-from conformance.commands import run as run_command
-from conformance.commands import zones as zones_command
+from conformance.commands import run as run_command, zones as zones_command
 from conformance.results import source, store
 from conformance.support import paths
 

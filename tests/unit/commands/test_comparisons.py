@@ -12,8 +12,7 @@ import senders
 from helpers import measurements_of, of_trial, refusal, scheme
 
 from conformance.catalogue import documents, scenarios
-from conformance.commands import compare, compare_sides, cross, identify
-from conformance.commands import compare_result as compared_in
+from conformance.commands import compare, compare_result as compared_in, compare_sides, cross, identify
 from conformance.commands.compare_shares import EVERYWHERE
 from conformance.commands.result import printed
 from conformance.engine import benches
@@ -24,8 +23,7 @@ from conformance.model.networks.place import Cell, Point
 from conformance.model.networks.setting import Setting
 from conformance.model.studies.comparison import Movement
 from conformance.model.trials.trial import Outcome
-from conformance.reporting.text import compare as compared
-from conformance.reporting.text import dev, studies
+from conformance.reporting.text import compare as compared, dev, studies
 from conformance.reporting.text.progress import ConsoleNotes
 from conformance.results import store
 from conformance.support import schema

@@ -15,16 +15,14 @@ import pytest
 import senders
 from helpers import EVIL
 
-from conformance.catalogue import documents, scenarios
-from conformance.catalogue import separation as apart
+from conformance.catalogue import documents, scenarios, separation as apart
 from conformance.cli import main
 from conformance.commands import blame, compare_clauses, gate, gate_budget, gate_order, trace, tracing, why
 from conformance.commands.gate import ZoneResult
 from conformance.commands.result import printed
 from conformance.engine import benches, execute
 from conformance.engine.progress import Progress
-from conformance.model.diagnosis import blame as model
-from conformance.model.diagnosis import feature_table
+from conformance.model.diagnosis import blame as model, feature_table
 from conformance.model.errors import UserError
 from conformance.model.judging import expectation, grid
 from conformance.model.judging.expectation import Expected
@@ -33,11 +31,9 @@ from conformance.model.judging.session import Finding, plan
 from conformance.model.judging.verdict import Status, Verdict, ZoneSide
 from conformance.model.networks.place import Cell
 from conformance.model.trials import trial
-from conformance.reporting.text import gate as shown
-from conformance.reporting.text import trace as trace_text
+from conformance.reporting.text import gate as shown, trace as trace_text
 from conformance.reporting.text.progress import ConsoleNotes
-from conformance.reporting.tools import github
-from conformance.reporting.tools import junit as tools_junit
+from conformance.reporting.tools import github, junit as tools_junit
 from conformance.results import merge, store
 from conformance.support import files, schema
 from conformance.support.console import Console

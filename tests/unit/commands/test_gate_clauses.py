@@ -11,8 +11,7 @@ from test_clause_command import HALVES, VIOLATED, Packets
 
 from conformance.catalogue import clause_record, clauses
 from conformance.cli import main
-from conformance.commands import clause as command
-from conformance.commands import gate_budget
+from conformance.commands import clause as command, gate_budget
 from conformance.model.judging import seeds
 from conformance.support import schema
 

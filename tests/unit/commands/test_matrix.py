@@ -10,8 +10,7 @@ import rich.console
 from helpers import measurement, scheme
 from test_comparisons import Room
 
-from conformance.commands import bench as benchmark
-from conformance.commands import matrix
+from conformance.commands import bench as benchmark, matrix
 from conformance.commands.result import printed
 from conformance.engine import benches
 from conformance.lab import adapter, manifest

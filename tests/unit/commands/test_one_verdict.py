@@ -11,8 +11,7 @@ from helpers import CELL, measurement, measurements, zone_on, zone_verdicts
 from conformance.catalogue import documents
 from conformance.catalogue.questions import cell_questions, split_questions
 from conformance.cli import main
-from conformance.commands import cross, gate
-from conformance.commands import run as running
+from conformance.commands import cross, gate, run as running
 from conformance.commands.gate import ZoneResult, by_zone
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches

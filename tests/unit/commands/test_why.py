@@ -12,8 +12,7 @@ import numpy
 import pytest
 import rich.console
 import senders
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from conformance.catalogue import documents, recorded_features
 from conformance.commands import blame, clause, identify, tracing, why

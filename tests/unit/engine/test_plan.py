@@ -5,8 +5,7 @@ import dataclasses
 import fake_room
 import pytest
 from helpers import measurements, setting, zone, zone_verdicts
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from conformance.catalogue import documents
 from conformance.catalogue.questions import cell_questions, split_questions

@@ -12,8 +12,7 @@ from typing import ClassVar
 import fake_room
 import pytest
 from helpers import measurement, setting
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from conformance.catalogue import scenarios
 from conformance.engine import benches, runs, work

@@ -15,8 +15,7 @@ import fake_room
 import hypothesis
 import pytest
 from helpers import measurement, setting
-from hypothesis import stateful
-from hypothesis import strategies as st
+from hypothesis import stateful, strategies as st
 
 from conformance.engine import runs
 from conformance.engine.work import Looks

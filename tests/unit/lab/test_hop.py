@@ -6,8 +6,7 @@ import random
 import subprocess
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from conformance.lab import load
 from conformance.model.emulation import impairing

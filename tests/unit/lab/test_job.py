@@ -7,8 +7,7 @@ import types
 
 import helpers
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from conformance.catalogue import documents, scenarios, studies
 from conformance.guest import kernel_flows, protocol, splitting, wire

@@ -8,8 +8,7 @@ import types
 
 import pytest
 from helpers import JSON, facts, trial
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from conformance.guest import protocol, seen, wire
 from conformance.lab.reader import Reader

@@ -5,8 +5,7 @@ import json
 
 import helpers
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from conformance.catalogue import scenarios
 from conformance.model.emulation import bonded

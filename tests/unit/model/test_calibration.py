@@ -5,8 +5,7 @@ import math
 
 import pytest
 from helpers import setting
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from conformance.model.emulation import calibration
 from conformance.model.networks.links import Direction, Queue

@@ -8,8 +8,7 @@ from helpers import line, measurement, measurements, setting, zone
 from conformance.model.judging import failing
 from conformance.model.judging.expectation import Expected, Known, Surprise, compare
 from conformance.model.judging.session import Finding, Session, plan, settle
-from conformance.model.judging.verdict import LOOKS, ZoneAt, ask, level
-from conformance.model.judging.verdict import Status as S
+from conformance.model.judging.verdict import LOOKS, Status as S, ZoneAt, ask, level
 from conformance.model.networks.place import Cell
 from conformance.model.trials.trial import Control, Measurement, Outcome
 from conformance.support import schema

@@ -5,8 +5,7 @@ import random
 
 import pytest
 from helpers import CELL, judge_zones, measurements, zone, zone_verdicts
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from conformance.catalogue.questions import cell_questions
 from conformance.model.judging import statistics

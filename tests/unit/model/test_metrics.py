@@ -6,13 +6,11 @@ import json
 
 import pytest
 from helpers import measurement, measurements, measurements_of
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from conformance.catalogue import bases, documents
 from conformance.model.errors import UserError
-from conformance.model.metrics import table as metrics
-from conformance.model.metrics import transfer_metrics
+from conformance.model.metrics import table as metrics, transfer_metrics
 from conformance.model.metrics.table import METRICS
 from conformance.model.networks.place import Cell
 from conformance.model.rounding import digits_to_tell

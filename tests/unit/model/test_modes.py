@@ -5,11 +5,9 @@ import statistics
 import pytest
 import scipy.stats
 from helpers import CELL, measurements, zone
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from conformance.model.judging import modes
-from conformance.model.judging import zone as zones
+from conformance.model.judging import modes, zone as zones
 from conformance.model.judging.approach import approach
 from conformance.model.judging.verdict import Status, judge
 from conformance.model.judging.zone import Basis, Interval, Margin

@@ -5,8 +5,7 @@ import copy
 
 import pytest
 from helpers import NETWORK, facts, scheme, setting, trial_at
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from test_calibration import GOOD, QDISCS
 from test_setting import cells as any_cell
 

@@ -5,8 +5,7 @@ import dataclasses
 import helpers
 import pytest
 from helpers import judge_zones
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from conformance.catalogue import documents, own_kind, scenarios
 from conformance.model.errors import UserError

@@ -6,8 +6,7 @@ import random
 import statistics
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from conformance.catalogue import bases, documents
 from conformance.model.judging import played

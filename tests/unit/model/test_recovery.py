@@ -5,8 +5,7 @@ import itertools
 
 import pytest
 from helpers import link
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from conformance.catalogue import documents, scenarios
 from conformance.model.emulation import phases

@@ -6,13 +6,11 @@ import json
 
 import helpers
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from conformance.model.emulation import request_facts
 from conformance.model.errors import UserError
-from conformance.model.metrics import request_metrics
-from conformance.model.metrics import table as metrics
+from conformance.model.metrics import request_metrics, table as metrics
 from conformance.model.networks.flow_group import Flows, Request
 from conformance.model.networks.scenario import Scenario
 from conformance.model.networks.setting import Setting

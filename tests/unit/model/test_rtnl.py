@@ -4,8 +4,7 @@ import dataclasses
 import struct
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from conformance.guest import rtnetlink
 from conformance.guest.netlink import attributes

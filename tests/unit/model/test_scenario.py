@@ -7,8 +7,7 @@ import math
 
 import helpers
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from conformance.catalogue import documents, scenarios
 from conformance.model.errors import UserError

@@ -4,8 +4,7 @@ import copy
 
 import helpers
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from conformance.catalogue import scenarios
 from conformance.model.errors import UserError

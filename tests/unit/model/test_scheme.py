@@ -4,8 +4,7 @@ import dataclasses
 
 import pytest
 from helpers import scheme, trial
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from conformance.model.trials.trial import Scheme
 

@@ -6,8 +6,7 @@ import random
 import types
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from conformance.catalogue import scenarios
 from conformance.model import digest

@@ -2,8 +2,7 @@ import math
 
 import pytest
 from helpers import setting
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from conformance.catalogue import documents
 from conformance.model.errors import UserError

@@ -4,11 +4,9 @@ import math
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from conformance.model.metrics import group_metrics, request_metrics
-from conformance.model.metrics import table as metrics
+from conformance.model.metrics import group_metrics, request_metrics, table as metrics
 from conformance.model.networks.network import Network
 
 NETWORK = Network.from_json(

@@ -5,8 +5,7 @@ import itertools
 
 import pytest
 from helpers import measurements
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from conformance.model.errors import UserError
 from conformance.model.judging import grid

@@ -12,8 +12,7 @@ from helpers import measurements
 from conformance.catalogue import documents
 from conformance.model import digest
 from conformance.model.errors import UserError
-from conformance.model.judging import grid
-from conformance.model.judging import verdict as verdicts
+from conformance.model.judging import grid, verdict as verdicts
 from conformance.model.judging.verdict import ALPHA, LOOKS, Status
 from conformance.model.split import split_paths, split_rates, split_zone
 from conformance.model.trials.trial import Outcome

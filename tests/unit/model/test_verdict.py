@@ -4,8 +4,7 @@ import statistics
 
 import pytest
 from helpers import CELL, judge_zones, measurement, measurements, measurements_of, setting, zone, zone_on
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from conformance.model.errors import UserError
 from conformance.model.judging import zone as zones

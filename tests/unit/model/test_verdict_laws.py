@@ -4,8 +4,7 @@ import dataclasses
 
 import pytest
 from helpers import CELL, judge_zones, measurements_of, zone, zone_on
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from conformance.model.judging.verdict import Status, judge, overall
 from conformance.model.judging.zone import Basis, Interval, Margin

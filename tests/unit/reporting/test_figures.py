@@ -10,8 +10,7 @@ import pytest
 import score_why
 
 from conformance.catalogue import documents, mutant_record, recorded_features, separation
-from conformance.commands import export, false_alarms
-from conformance.commands import mutants as testing
+from conformance.commands import export, false_alarms, mutants as testing
 from conformance.model.diagnosis import ranking
 from conformance.model.errors import UserError
 from conformance.model.judging.verdict import Status

@@ -6,8 +6,7 @@ import helpers
 import pytest
 
 from conformance.catalogue import studies
-from conformance.model.studies import figure as figures
-from conformance.model.studies import outcome
+from conformance.model.studies import figure as figures, outcome
 from conformance.model.studies.figure import Figure
 from conformance.model.studies.study_point import StudyQuantity
 from conformance.model.trials.trial import Measurement, Outcome

@@ -5,8 +5,7 @@ import itertools
 
 import pytest
 from helpers import measurement, measurements, of_trial
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from conformance.catalogue import documents
 from conformance.model.errors import UserError

@@ -16,8 +16,7 @@ import tempfile
 import helpers
 import pytest
 from helpers import JSON, at_once, counted, measurement, measurements, of_trial, places, refusal, replaced
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from conformance.catalogue import scenarios
 from conformance.model.errors import UserError

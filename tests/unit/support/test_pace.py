@@ -1,8 +1,7 @@
 """Pace: an estimate of remaining time that leaves out one-time costs."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from conformance.support.pace import Pace
 
