@@ -53,8 +53,9 @@ class Axis:
         return not self.later or value != self.values[0]
 
     def read(self, value: Value) -> Value:
-        """Return a value that was read from text as the axis has it: names are text, even if they look like numbers."""
-        return written(value) if written(value) in self.means else value
+        """Return a value that was read from text as the axis has it, which may be text that looks like a number."""
+        known = {written(other): other for other in (*self.means, *self.values)}
+        return known.get(written(value), value)
 
     def meaning(self, value: Value, pointer: str) -> Any:
         """Return what a value puts at a place. Raises UserError for a name without a meaning."""

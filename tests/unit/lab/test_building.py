@@ -222,13 +222,6 @@ def test_two_at_once_build_once(stack, tmp_path):
     assert (tmp_path / "count").read_text() == "x\n"
 
 
-def test_a_folder_that_stacks_may_not_read_is_named(stack):
-    manifest = pathlib.Path(stack("true"))
-    manifest.parent.chmod(0o700)
-    with pytest.raises(UserError, match="run `chmod o"):
-        adapter.load(str(manifest))
-
-
 def test_a_build_that_fetches_waits_until_it_is_asked_for(stack, own_cache):
     manifest = stack('echo 1 > "$CC_BUILD/made"', fetches=True)
     with pytest.raises(building.NotBuilt, match=r"not built; run `conformance adapter build /.*adapter\.json`"):
