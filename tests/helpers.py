@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import functools
 import json
 import math
 import threading
@@ -45,7 +46,12 @@ def zone_verdicts(asked, measured):
 
 
 def setting(cell=CELL, **overrides):
-    return documents.profile("atc25", cell, **overrides)
+    return documents.profile("atc25", cell, **overrides) if overrides else _usual(cell)
+
+
+@functools.cache  # tests make tens of thousands of measurements, and a setting takes a millisecond
+def _usual(cell):
+    return documents.profile("atc25", cell)
 
 
 def changed(setting, **changes):

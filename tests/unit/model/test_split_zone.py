@@ -265,7 +265,7 @@ def test_cells_that_are_not_in_doubt_could_not_make_a_verdict_clear(packet_bytes
             cells = split_zone.unclear(check, verdict, measured)
             assert cells and cells <= set(check.cells)
             exact = {
-                cell: measurements([statistics.median(m.metrics["utilization"] for m in found)] * 200, cell=cell)
+                cell: measurements([statistics.median(m.metrics["utilization"] for m in found)] * 60, cell=cell)
                 for cell, found in measured.items()
                 if cell not in cells
             }
