@@ -75,8 +75,7 @@ class MutantTrials:
         judged = self.profile_digest == zone.digest_at(self.cell) and zone.metric in self.values
         if not judged or self.cell not in _counted(zone):
             return None
-        limited_zone = dataclasses.replace(zone, intervals={self.cell: zone.intervals[self.cell]})
-        return verdict.violates(limited_zone, self.cell, self.values[zone.metric], self.timed_out, len(zone.intervals))
+        return verdict.violates(zone, self.cell, self.values[zone.metric], self.timed_out, len(zone.intervals))
 
     def violates(self, zone: Zone) -> bool | None:
         """Return whether it violates a limited() zone of the algorithm that it claims to be; None for other zones."""
