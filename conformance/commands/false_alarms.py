@@ -264,19 +264,21 @@ def _about(bench: Bench, algorithm: str, zones: Sequence[Zone], options: MutantO
 
 def judging_digest(zones: Iterable[Zone]) -> str:
     """Return the digest of all that judges a run: the zones' numbers, without their words, and the rates of errors."""
-    words = {field.name for field in dataclasses.fields(Margin) if not field.compare}
-
-    def numbers(intervals: Mapping[Point, Any]) -> dict[str, Any]:
-        def kept(fields: list[tuple[str, Any]]) -> dict[str, Any]:
-            return {name: value for name, value in fields if name not in words}
-
-        return {place.id: dataclasses.asdict(interval, dict_factory=kept) for place, interval in intervals.items()}
-
     judged_by = {
-        zone.id: {"metric": zone.metric, "permitted": numbers(zone.intervals), "own kind": numbers(zone.own_kind)}
+        zone.id: {"metric": zone.metric, "permitted": _numbers(zone.intervals), "own kind": _numbers(zone.own_kind)}
         for zone in zones
     }
     return digests.of_value([judged_by, ALPHA, LOOKS, CONFIDENCE])
+
+
+def _numbers(intervals: Mapping[Point, Any]) -> dict[str, dict[str, Any]]:
+    """Return {place: all fields of its interval}, but not the fields of margins that only words are made of."""
+    words = {field.name for field in dataclasses.fields(Margin) if not field.compare}
+
+    def kept(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+        return {name: value for name, value in fields if name not in words}
+
+    return {place.id: dataclasses.asdict(interval, dict_factory=kept) for place, interval in intervals.items()}
 
 
 def _reference_runs(
