@@ -93,7 +93,7 @@ def _undelivered(
 def probed(network: Network) -> Iterator[tuple[int, str, Direction]]:
     """Yield (link, way, what is requested) of each direction to calibrate: of acks only where they differ from data.
 
-    What is requested is made by the same qdiscs unless the rate or the delay of only one of them ever changes.
+    Both are made by the same qdiscs, unless the rate of only one ever becomes 0, or the delay of only one ever changes.
     """
     for at, link in enumerate(network.links):
         data, acks = (dataclasses.replace(direction, impairments=None) for _, direction in link.directions)

@@ -27,6 +27,7 @@ from conformance.model.trials.trial import Measurement, Outcome
 _TESTS = 2
 #: a stack of whose trials a larger share failed does not pass by the others alone
 _MOST_FAILED = 1 / 8
+#: what a message of one trial says, when others show that the stack does offer the algorithm
 ELSEWHERE = "although it does in other trials"
 _NO_OTHER = "whether another stack gets through there is not known: none is built, or its trial failed in the lab"
 

@@ -272,8 +272,9 @@ def below_equal_pct(measured: Measured, group: str | None) -> float | None:
 
     It is about the seconds in which all run, and 0 if they have more. Headers alone take 5 % of the rate.
     """
-    network, link = measured.setting.network, bottleneck(measured, group)
+    network = measured.setting.network
     limit = network.bottleneck(_group_of(network, group))
+    link = None if limit is None else _record(measured, *limit)
     if link is None or not link["rate_mbps"]:
         return None
     over = {each.name for each in network.flows if limit in network.towards_client(each)}
