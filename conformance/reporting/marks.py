@@ -23,7 +23,7 @@ LOOKS = {
         "!",
         "bold magenta",
         "#8a2a6b",
-        "emulator, guest or adapter failed, or the stack where no other is known to get through",
+        "emulator, guest or adapter failed; or the stack did, and no other is known to get through",
     ),
     Status.INCONCLUSIVE: Look("?", "yellow", "#7a5200", "more trials would be needed"),
     Status.UNSUPPORTED: Look("-", "dim", "#57606a", "the stack does not offer this"),
