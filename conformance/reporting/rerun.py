@@ -106,7 +106,10 @@ def _choice(trial: Trial) -> list[str]:
 
 @functools.cache
 def _usual_client(stack: str) -> str | None:
-    """Return the adapter whose client usually fetches from a stack that ships; None if that is the stack itself."""
+    """Return the adapter whose client usually fetches from a stack that ships.
+
+    None if that is the stack itself, or if the adapter cannot be read.
+    """
     try:
         about = manifest.read(stack)
         named = about.client and manifest.read(about.client).name
