@@ -47,15 +47,16 @@ def seen(clause_id, how, parts, **rest):
 
 def view(
     network, algorithm, how, parts, *,
-    lost=(), outage=None, ect=False, slower=None, requests=(), triggered=None, ended_s=None, answers=(),
+    lost=(), outage=None, ect=False, slower=None, requests=(), connections=(), triggered=None, ended_s=None,
+    answers=(),
 ):  # fmt: skip
     """Return what is seen of a sender on a ClauseNetwork.
 
     `how`: `paced`, `windows` or `timed`, which turns `parts` into the times of packets; `slower`: (second, factor of
     the link's rate from then on); `lost`: numbers of lost packets; `outage`: (second, second) between which all packets
     sent are lost; `ect`: True to send all packets with ECT(0), or another codepoint; `requests`: (second, bytes);
-    `triggered`: {state: second}; `ended_s`: when the client was done; `answers`: when its packets
-    came to the server, of 80 bytes, or (second, bytes).
+    `connections`: when the client could ask on each; `triggered`: {state: second}; `ended_s`: when the client was done;
+    `answers`: when its packets came to the server, of 80 bytes, or (second, bytes).
     """
     setting = clauses.setting(network)
     rate = setting.cell.bandwidth_mbps * 1e6 / 8
@@ -82,8 +83,8 @@ def view(
     )  # fmt: skip
     states = {state: at_s + BEGAN_NS / 1e9 for state, at_s in (triggered or {}).items()}
     return View(
-        packets=kept, setting=setting, algorithm=algorithm, requests=tuple(requests), triggered=states,
-        ended_s=ended_s,
+        packets=kept, setting=setting, algorithm=algorithm, requests=tuple(requests), connections=tuple(connections),
+        triggered=states, ended_s=ended_s,
     )  # fmt: skip
 
 

@@ -28,6 +28,10 @@ def _pause(before: str) -> ClauseNetwork:
     )
 
 
+def _bbr(case: str) -> ClauseNetwork:
+    return ClauseNetwork(scenario="bbr-cases", point=(("case", case),))
+
+
 OUTAGE, PROBES, IDLE, SLOW = "outage of 1.5 s", "outage of 5 s", "silence of 6 s", "little to send"
 MARKS, RATE_UP, RATE_DOWN = "marks", "rate times ten", "rate by ten"
 #: {name: the network that features are read in}; these are networks of clauses, so that results of clauses can be used
@@ -37,8 +41,8 @@ NETWORKS: Mapping[str, ClauseNetwork] = {
     IDLE: _pause("idle-6s"),
     SLOW: _pause("slow"),
     MARKS: _event("marks"),
-    RATE_UP: ClauseNetwork(scenario="bbr-cases", point=(("case", "rate-up"),)),
-    RATE_DOWN: ClauseNetwork(scenario="bbr-cases", point=(("case", "rate-down"),)),
+    RATE_UP: _bbr("rate-up"),
+    RATE_DOWN: _bbr("rate-down"),
 }
 ALL_MARKED, DISORDER = "marks on all packets", "packets five late"
 HELD, LATE = "held packets", "a late packet"
@@ -57,6 +61,10 @@ EARLY, SWAPPED, TAIL = "a late packet in start-up", "neighbours swapped", "last 
 ANSWER, SMALL, RARE_ACKS = "first answer lost", "small packets only", "an acknowledgement for 25 packets"
 NARROW, NEAR, WIDE = "0.5 Mbit/s", "a round trip of 0.5 ms", "a large window"
 MOVED = "another address"
+AGAIN, AT_ONCE = "a second connection", "four connections at once"
+RISING, LOSSY_START, HALF_RATE = "a rate that rises in start-up", "losses in start-up", "half of the rate"
+LOSSY_CRUISE, LATE_MANY, SPACED = "losses in CRUISE", "many late packets in CRUISE", "a loss each 50 packets"
+SHALLOW = "a queue of half a BDP"
 SLOW_LATER, LOSSES = "little to send after a loss", "losses now and then"
 
 
@@ -86,10 +94,19 @@ COMPARED_NETWORKS: Mapping[str, ClauseNetwork] = {
     SMALL: _condition("small-path"),
     WIDE: _condition("large-window"),
     MOVED: ClauseNetwork(scenario="migration", point=(("rebind", "address"),)),
+    AGAIN: ClauseNetwork(scenario="client-cases", point=(("case", "comes-again"),)),
+    AT_ONCE: ClauseNetwork(scenario="connections", point=(("connections", 4),)),
+    RISING: _bbr("rising"),
+    LOSSY_START: _bbr("limited-loss"),
+    HALF_RATE: _bbr("half-rate"),
+    LOSSY_CRUISE: _bbr("lossy-cruise"),
+    LATE_MANY: _bbr("late-many"),
+    SPACED: ClauseNetwork(scenario="spaced-losses", point=(("delay_ms", 80), ("every", 50))),
+    SHALLOW: ClauseNetwork(profile="identify", cell="10mbps-40ms-0pct", transfer_s=30, queue="bfifo:0.5"),
     **NETWORKS,
 }
 #: those of these networks that stay as they are while a transfer goes on
-STEADY = frozenset({LOSSES, RARE_ACKS, NARROW, NEAR, SMALL, WIDE})
+STEADY = frozenset({LOSSES, RARE_ACKS, NARROW, NEAR, SMALL, WIDE, AT_ONCE, SPACED, SHALLOW})
 # A tolerance is the distance from what a sender that keeps the clause does to the clause's bound.
 # fmt: off
 FEATURES = (
@@ -179,6 +196,16 @@ COMPARED = (
             weight=ALONE,
             says="to another address of the client it sent {value} times what it had sent first of all",
             above="a window that is kept where the address changes", below="a smaller window"),
+    Feature(name="next_connection_window", cell=AGAIN, label=("initial_window", "initial_window"), tolerance=1.6,
+            ratio=True, weight=ALONE,
+            says="a second connection began with {value} times what the first one had",
+            above="a window that one connection leaves to the next", below="a smaller window"),
+    Feature(name="later_throughput", cell=AT_ONCE, label=("growth", "gains"), tolerance=0.1, weight=LESS,
+            says="with four connections beside another client's one, these used {value} of the link's rate",
+            above="more of the rate", below="less of the rate"),
+    Feature(name="later_lost", cell=AT_ONCE, label=("growth", "gains"), tolerance=0.05, weight=LESS,
+            says="with four connections beside another client's one, {value} of their packets were lost",
+            above="more losses", below="fewer losses"),
     Feature(name="during", cell=SWAPPED, label=("disorder", "disorder"), tolerance=0.2,
             says="while neighbours were swapped, {value} of the link's rate arrived",
             above="more of the rate", below="less of the rate"),
@@ -216,6 +243,30 @@ COMPARED = (
     Feature(name="growth_after_loss", cell=WIDE, label=("growth", None), tolerance=1.4, ratio=True, digits=1,
             says="at 50 Mbit/s and 100 ms, its window grew by {value} packets in each round after a loss",
             above="a window that grows faster", below="a window that grows more slowly"),
+    Feature(name="early_throughput", cell=RISING, label=(None, "slow_start"), tolerance=0.25, ratio=True, weight=ALONE,
+            says="while the rate rose by a quarter within three rounds, it used {value} times the first one",
+            above="a start-up that less growth keeps up", below="a start-up that ends although the rate grows"),
+    Feature(name="bbr_bulk_rate", cell=LOSSY_START, label=(None, "slow_start"), tolerance=0.6, ratio=True,
+            says="after losses in start-up it sent up to {value} times the link's rate",
+            above="a start-up that losses do not end", below="a slower start"),
+    Feature(name="flight_later", cell=HALF_RATE, label=(None, "gains"), tolerance=0.25, ratio=True,
+            says="14 s after the rate was halved, it had {value} BDP in flight",
+            above="a bandwidth that is remembered longer", below="a bandwidth that is forgotten sooner"),
+    Feature(name="rate_left", cell=LOSSY_CRUISE, label=(None, "response"), tolerance=0.07,
+            says="a round of CRUISE in which most packets were lost left {value} of its rate",
+            above="less of a response to losses", below="more of a response to losses"),
+    Feature(name="flight_soon", cell=LATE_MANY, label=(None, "disorder"), tolerance=0.25, ratio=True,
+            says="after many packets came late in CRUISE, it had up to {value} BDP in flight",
+            above="another state after packets that were late", below="a reduction that stays"),
+    Feature(name="during", cell=SPACED, label=(None, "response"), tolerance=0.1,
+            says="while one of 50 packets was lost, it used {value} of the link's rate",
+            above="less of a response to losses", below="more of a response to losses"),
+    Feature(name="later_lost", cell=SHALLOW, label=(None, "gains"), tolerance=0.01,
+            says="behind a queue of half a BDP, it lost {value} of its packets",
+            above="probes that lose more", below="probes that lose less"),
+    Feature(name="bbr_probe_again", cell=SHALLOW, label=(None, "gains"), tolerance=0.6, ratio=True, digits=1,
+            says="behind a queue of half a BDP, the next probe came after {value} s at the least",
+            above="no second probe after one that lost", below="a second probe after one that lost"),
 )
 # fmt: on
 

@@ -16,6 +16,10 @@ _LARGE_BYTES = 1_000_000
 _SOON = 3
 #: round trips in which a window shows at the begin of a body, or at its end, of which a queue may take most
 _LATE = 8
+#: the share of a full packet from which on a packet carries a body, rather than a handshake's end
+_LARGE = 0.8
+#: packets of an initial window (RFC 9002, 7.2)
+_INITIAL_PACKETS = 10.0
 #: packets: a smaller window is used even if there is little to send
 _LEAST_WINDOW = 40
 
@@ -81,6 +85,31 @@ def _packets_after_pause(view: View) -> Samples:
     """
     _, bulk_s = _paused(view)
     return one(_first_round_packets(view.flow, bulk_s), bulk_s)
+
+
+@ROWS.add(
+    "next_connection_window",
+    "sent in the first round trip of a second connection, relative to that of the first, or to ten packets", "", 2,
+)  # fmt: skip
+def _next_connection_window(view: View) -> Samples:
+    """Return what the last connection's body began with, relative to the first connection's, or to ten packets.
+
+    Both are what was sent in 0.95 of a round trip from the first packet that is almost full. The first connection's is
+    the sender's own initial window; RFC 9002, 7.2, permits ten packets.
+    """
+    if len(view.connections) < 2:
+        raise Invisible("the client opened no second connection")
+    flow = view.flow
+    large = flow.bytes >= _LARGE * flow.full_bytes
+    began = []
+    for asked_s in (view.connections[0], view.connections[-1]):
+        # The client's request takes half of a round trip to arrive.
+        bodies = flow.sent_s[large & (flow.sent_s >= asked_s + flow.base_rtt_s / 2 - 1e-3)]
+        if not len(bodies):
+            raise Invisible("a connection carried no body")
+        began.append(float(bodies[0]))
+    first, last = (_first_round_packets(flow, at_s) for at_s in began)
+    return one(last / max(first, _INITIAL_PACKETS), began[1])
 
 
 @ROWS.add("window_after_pause", "flight soon after a silence, relative to that before it", "", 2)

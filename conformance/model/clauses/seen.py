@@ -56,6 +56,8 @@ class View:
     algorithm: str
     #: (time of the request, bytes) of each body, if the client asks for several
     requests: tuple[tuple[float, int], ...] = ()
+    #: when each connection could first ask for something, if the client opens several, in order of that
+    connections: tuple[float, ...] = ()
     #: {state that the schedule waited for: when it began, in seconds since the trial's begin}
     triggered: Mapping[str, float] = dataclasses.field(default_factory=dict)
     #: when the client was done, or was given no more time: a server may go on sending for long after that. None if the
@@ -84,6 +86,12 @@ class View:
             packets=packets if ended_s is None else until(packets, ended_s),
             setting=trial.setting, algorithm=trial.scheme.algorithm,
             requests=tuple((request["start_s"] - packets.began_ns / 1e9, request["bytes"]) for request in requests),
+            connections=tuple(
+                sorted(
+                    connection["handshake_s"] - packets.began_ns / 1e9
+                    for connection in judged.get("connections") or () if connection["handshake_s"] is not None
+                )
+            ),
             triggered=measurement.evidence.get("triggered", {}),
             ended_s=ended_s,
         )  # fmt: skip

@@ -1,7 +1,7 @@
 """Observables of the scenario `conditions`, by which builds are compared, with made-up senders."""
 
 import pytest
-from made_senders import paced, timed, view, windows
+from made_senders import paced, permitted, timed, view, windows
 
 from conformance.catalogue import clauses, scenarios
 from conformance.model.clauses import changes
@@ -86,3 +86,19 @@ def test_growth_in_a_large_window_is_in_packets_per_round(slope):
 
 def test_a_late_request_is_measured_in_round_trips():
     assert look("request_rtts", changes.ANSWER, paced, [(1, 1)]) == 0
+
+
+@pytest.mark.parametrize(("packets", "ratio", "kept"), [(10, 1.0, True), (7, 0.7, True), (40, 4.0, False)])
+def test_a_second_connection_begins_with_a_window_like_the_first(packets, ratio, kept):
+    first, second = ([at_s + 0.0001 * at for at in range(count)] for at_s, count in ((0.06, 10), (5.06, packets)))
+    handshakes, more = (0, 5.02), [0.1 + 0.002 * at for at in range(40)]
+    parts, sender = [*handshakes, *first, *more, *second], {"connections": (0.04, 5.04)}
+    assert look("next_connection_window", changes.AGAIN, timed, parts, **sender) == pytest.approx(ratio, abs=0.01)
+    assert permitted("CL117", timed, parts, **sender) == kept
+
+
+@pytest.mark.parametrize("connections", [(), (0.0,), (0.0, 9.0)])
+def test_where_no_second_connection_carries_a_body_nothing_is_said_of_it(connections):
+    parts = [0.02 + 0.002 * at for at in range(50)]
+    with pytest.raises(Invisible, match=r"no second connection|carried no body"):
+        look("next_connection_window", changes.AGAIN, timed, parts, connections=connections)
