@@ -4,7 +4,8 @@ One trial of a kind is a trial in each of its cells. Its value is the geometric 
 got relative to the reference's median there. So a kind has as many values as its cells have trials; a basis has as many
 as the cell in which it has the fewest. These are made of its trials at random, as trials in different cells have
 nothing in common. Medians and rank sums of these values decide as they do in a cell (verdict.py). Spreads of single
-cells average out, so a kind tells shifts that none of its cells does.
+cells average out, so a kind tells shifts that none of its cells does. How trials of a basis meet is chance, so they meet
+PAIRINGS times, and each time makes a basis: what violates does so by all of them.
 
 Opposite deviations would cancel in a mean. So a second question asks whether a kind is even: whether its cells' medians
 stand in the same ratio to the reference's. Honest stacks' ratios have a standard deviation of 0.04 (of their
@@ -13,6 +14,8 @@ squares, divided by what UNEVEN and the spread of trials make of it, then follow
 """
 
 import dataclasses
+import functools
+import itertools
 import math
 import statistics
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -42,6 +45,8 @@ from conformance.model.networks.place import Point
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement, Outcome
 
+#: how often a basis' trials in different cells are brought together at random
+PAIRINGS = 15
 #: the standard deviation of the logarithms of cells' ratios that is permitted
 UNEVEN = 0.06
 #: the fewest cells whose evenness is judged
@@ -165,27 +170,29 @@ class KindRule(Rule):
 class Amount(KindRule):
     """How much a scheme gets in cells of a kind."""
 
+    @functools.cached_property
     def permitted(self) -> Interval:
-        """Return what is permitted of the geometric mean."""
+        """What is permitted of the geometric mean."""
         margins = [self.zone.intervals[cell].margin for cell in self.cells]
         widest = max(margins, key=lambda margin: margin.relative)
         margin = Margin(relative=widest.relative, absolute=0.0, set_by=widest.set_by)
         names = [basis.reference for basis in self.zone.intervals[self.cells[0]].bases]
-        bases = tuple(basis for name in names if (basis := self._basis(name)) is not None)
+        pairs = itertools.product(names, range(PAIRINGS))
+        bases = tuple(basis for name, pairing in pairs if (basis := self._basis(name, pairing)) is not None)
         low, high = hull(bases, margin)
         return Interval(low=low, high=high, bases=bases, margin=margin)
 
     def in_units(self) -> Interval:
         """Return what is permitted of the geometric mean of the metric itself, not relative to the reference's."""
-        permitted = self.permitted()
+        permitted = self.permitted
         logs = (math.log(_floored(self.zone.intervals[cell].basis.median)) for cell in self.cells)
         mean = math.exp(statistics.fmean(logs))
         bases = tuple(basis.scaled(mean) for basis in permitted.bases)
         low, high = permitted.low * mean, permitted.high * mean
         return dataclasses.replace(permitted, low=low, high=high, bases=bases, counted=self.judgeable)
 
-    def _basis(self, name: str) -> Basis | None:
-        """Return one basis of all cells; None if it is not a basis of each."""
+    def _basis(self, name: str, pairing: int) -> Basis | None:
+        """Return one basis of all cells, by one pairing of its trials; None if it is not a basis of each."""
         rows: list[_Row] = []
         for cell in self.cells:
             permitted = self.zone.intervals[cell]
@@ -193,7 +200,7 @@ class Amount(KindRule):
             if not values:
                 return None
             # The values are sorted, and the least in one cell are not those of the least in another.
-            order = sorted(range(len(values)), key=lambda at: digest.of_value([name, cell.id, at]))
+            order = sorted(range(len(values)), key=lambda at: digest.of_value([name, cell.id, at, pairing]))
             drawn = [values[at] for at in order]
             rows.append([_floored(amount) / _floored(permitted.basis.median) for amount in drawn])
         return Basis.of(name, _means(rows, min(map(len, rows))))
@@ -208,14 +215,14 @@ class Amount(KindRule):
 
     def compare(self, rows: Sequence[_Row], late: Sequence[bool], family: int, more: bool) -> Verdict:
         """Return the verdict on trials' ratios to the reference's medians, a row for each cell; `late`: timed out."""
-        permitted = self.permitted()
+        permitted = self.permitted
         values = _means(rows, len(late))
         compared = verdicts.compare_medians(self.zone.metric, permitted, values, late, more)
         verdict = self._verdict(permitted=permitted, what=f"{self.zone.metric}, relative", **compared)
         return verdicts.by_chance(verdict, family)
 
     def fewest(self, family: int, least: int = 1) -> int:
-        return verdicts.fewest(self.permitted(), family, least)
+        return verdicts.fewest(self.permitted, family, least)
 
     def lines(self, verdict: Verdict, before: str | None = None) -> list[tuple[str, str]]:
         if verdict.value is None:
