@@ -48,7 +48,7 @@ def seen(clause_id, how, parts, **rest):
 def view(
     network, algorithm, how, parts, *,
     lost=(), outage=None, ect=False, slower=None, requests=(), connections=(), triggered=None, ended_s=None,
-    answers=(),
+    answers=(), sizes=None,
 ):  # fmt: skip
     """Return what is seen of a sender on a ClauseNetwork.
 
@@ -56,7 +56,8 @@ def view(
     the link's rate from then on); `lost`: numbers of lost packets; `outage`: (second, second) between which all packets
     sent are lost; `ect`: True to send all packets with ECT(0), or another codepoint; `requests`: (second, bytes);
     `connections`: when the client could ask on each; `triggered`: {state: second}; `ended_s`: when the client was done;
-    `answers`: when its packets came to the server, of 80 bytes, or (second, bytes).
+    `answers`: when its packets came to the server, of 80 bytes, or (second, bytes); `sizes`: {number of a packet: bytes},
+    1500 of the others.
     """
     setting = clauses.setting(network)
     rate = setting.cell.bandwidth_mbps * 1e6 / 8
@@ -75,7 +76,7 @@ def view(
     client_ns = numpy.array([round(at * 1e9) for at, _ in answers], dtype=int)
     kept = packets.Packets(
         began_ns=BEGAN_NS, sent_ns=numpy.array([round(at * 1e9) for at in sent_s]),
-        bytes=numpy.full(len(sent_s), FULL),
+        bytes=numpy.array([(sizes or {}).get(number, FULL) for number in range(len(sent_s))]),
         out_ns=numpy.array([packets.LOST if at is None else round(at * 1e9) for at in out_s]),
         ecn_sent=numpy.full(len(sent_s), packets.ECT_0 if ect is True else int(ect)),
         ecn_out=numpy.zeros(len(sent_s), int), client_ns=client_ns,

@@ -52,6 +52,10 @@ def _growth(case: str) -> ClauseNetwork:
     return ClauseNetwork(scenario="growth-cases", point=(("case", case),))
 
 
+def _client(case: str) -> ClauseNetwork:
+    return ClauseNetwork(scenario="client-cases", point=(("case", case),))
+
+
 def _condition(condition: str) -> ClauseNetwork:
     return ClauseNetwork(scenario="conditions", point=(("condition", condition),))
 
@@ -62,6 +66,12 @@ ANSWER, SMALL, RARE_ACKS = "first answer lost", "small packets only", "an acknow
 NARROW, NEAR, WIDE = "0.5 Mbit/s", "a round trip of 0.5 ms", "a large window"
 MOVED = "another address"
 AGAIN, AT_ONCE = "a second connection", "four connections at once"
+ANSWER_LOST, LONG_LOST = "an answer is lost", "a long packet is lost"
+LATE_ACKS = "an answer is lost, and acknowledgements are late"
+FIRST_LOST, HANDSHAKE_LOST = "first packet lost", "second and third packet lost"
+CLIENT_LOST = "client's second and third packet lost"
+LITTLE_CREDIT, SLOW_READER = "small windows of the client", "a client that reads slowly"
+SMALLER, NEW_PORT = "small packets only, later", "another port"
 RISING, LOSSY_START, HALF_RATE = "a rate that rises in start-up", "losses in start-up", "half of the rate"
 LOSSY_CRUISE, LATE_MANY, SPACED = "losses in CRUISE", "many late packets in CRUISE", "a loss each 50 packets"
 SHALLOW = "a queue of half a BDP"
@@ -86,6 +96,12 @@ COMPARED_NETWORKS: Mapping[str, ClauseNetwork] = {
     EARLY: _condition("late-in-start-up"),
     TAIL: _condition("last-packets-lost"),
     ANSWER: _condition("first-answer-lost"),
+    ANSWER_LOST: _condition("answer-lost"),
+    LONG_LOST: _condition("long-packet-lost"),
+    LATE_ACKS: _condition("answer-lost-slow-acks"),
+    FIRST_LOST: _condition("first-packet-lost"),
+    HANDSHAKE_LOST: _condition("handshake-lost"),
+    CLIENT_LOST: _condition("client-handshake-lost"),
     SWAPPED: _condition("swapped"),
     LONG: _condition("outage-20s"),
     RARE_ACKS: ClauseNetwork(scenario="ack-policy", point=(("acks", "25"),)),
@@ -94,7 +110,11 @@ COMPARED_NETWORKS: Mapping[str, ClauseNetwork] = {
     SMALL: _condition("small-path"),
     WIDE: _condition("large-window"),
     MOVED: ClauseNetwork(scenario="migration", point=(("rebind", "address"),)),
-    AGAIN: ClauseNetwork(scenario="client-cases", point=(("case", "comes-again"),)),
+    NEW_PORT: ClauseNetwork(scenario="migration", point=(("rebind", "port"),)),
+    SMALLER: ClauseNetwork(scenario="small-packets", point=(("largest_bytes", 1280),)),
+    LITTLE_CREDIT: _client("small-windows"),
+    SLOW_READER: _client("reads-slowly"),
+    AGAIN: _client("comes-again"),
     AT_ONCE: ClauseNetwork(scenario="connections", point=(("connections", 4),)),
     RISING: _bbr("rising"),
     LOSSY_START: _bbr("limited-loss"),
@@ -192,6 +212,41 @@ COMPARED = (
     Feature(name="request_rtts", cell=ANSWER, label=("backoff", "backoff"), tolerance=1.4, ratio=True, digits=1,
             says="when its first answer was lost, a request came {value} round trips later",
             above="probes of a handshake that come later", below="probes of a handshake that come sooner"),
+    Feature(name="first_probe_rtts", cell=ANSWER_LOST, label=("backoff", "backoff"), tolerance=1.2, ratio=True,
+            says="when an answer was lost on a path of 10 ms, it was silent for {value} round trips",
+            above="a probe that comes later", below="a probe that comes sooner"),
+    Feature(name="first_probe_rtts", cell=LONG_LOST, label=("loss_timer", "loss_timer"), tolerance=1.2, ratio=True,
+            says="when a packet before the end of an answer was lost, it was silent for {value} round trips",
+            above="a loss that is known later", below="a loss that is known sooner"),
+    Feature(name="first_probe_rtts", cell=LATE_ACKS, label=("backoff", "backoff"), tolerance=1.2, ratio=True,
+            says="when the client may acknowledge 200 ms late, it was silent for {value} round trips",
+            above="a probe that comes later", below="a probe that comes sooner"),
+    Feature(name="request_rtts", cell=FIRST_LOST, label=("backoff", "backoff"), tolerance=1.4, ratio=True, digits=1,
+            says="when its first packet was lost, a request came {value} round trips later",
+            above="probes of a handshake that come later", below="probes of a handshake that come sooner"),
+    Feature(name="request_rtts", cell=HANDSHAKE_LOST, label=("backoff", "backoff"), tolerance=1.4, ratio=True,
+            digits=1,
+            says="when its second and third packet were lost, a request came {value} round trips later",
+            above="probes of a handshake that come later", below="probes of a handshake that come sooner"),
+    Feature(name="request_rtts", cell=CLIENT_LOST, label=("backoff", "backoff"), tolerance=1.4, ratio=True, digits=1,
+            says="when the client's second and third packet were lost, a request came {value} round trips later",
+            above="probes of a handshake that come later", below="probes of a handshake that come sooner"),
+    Feature(name="handshake_ratio", cell=CLIENT_LOST, label=("amplification", "amplification"), tolerance=1.2,
+            ratio=True, digits=1,
+            says="before a client's second packet came it sent {value} times the first",
+            above="more to an address that is not validated", below="less to an address that is not validated"),
+    Feature(name="throughput", cell=LITTLE_CREDIT, label=("flow_control", "flow_control"), tolerance=1.2, ratio=True,
+            says="with windows of 20,000 bytes of the client it used {value} of the link's rate",
+            above="more of the rate", below="less of the rate"),
+    Feature(name="small_share", cell=SLOW_READER, label=("flow_control", "flow_control"), tolerance=0.3,
+            says="to a client that reads slowly it sent {value} small packets for each full one",
+            above="more packets without data", below="fewer packets without data"),
+    Feature(name="later_throughput", cell=SMALLER, label=("packet_size", "packet_size"), tolerance=0.1, weight=LESS,
+            says="once the path carried packets of 1280 bytes at most, it used {value} of the link's rate",
+            above="more of the rate", below="less of the rate"),
+    Feature(name="later_throughput", cell=NEW_PORT, label=("move", "move"), tolerance=0.1, weight=LESS,
+            says="with another port of the client, it used {value} of the link's rate",
+            above="more of the rate", below="less of the rate"),
     Feature(name="after_move", cell=MOVED, label=("move", "move"), tolerance=1.6, ratio=True, only_above=True,
             weight=ALONE,
             says="to another address of the client it sent {value} times what it had sent first of all",

@@ -4,11 +4,14 @@ import numpy
 
 from conformance.model.clauses.observables_events import path_healed_s
 from conformance.model.clauses.observables_growth import last_loss, rounds, rounds_after
+from conformance.model.clauses.observables_silence import ACKNOWLEDGEMENT_BYTES, answers
 from conformance.model.clauses.seen import Invisible, Rows, View
 from conformance.model.diagnosis.samples import Samples, one
 
 ROWS = Rows()
 
+#: bytes of a frame beside a UDP payload: Ethernet, IPv4 and UDP
+_HEADERS_BYTES = 42
 #: the fewest rounds that show a slope
 _LEAST_ROUNDS = 4
 #: the round after an outage whose window shows whether slow start began anew: four doublings
@@ -46,10 +49,13 @@ def _lost_at(view: View) -> int:
 
 @ROWS.add("first_probe_rtts", "silence after the end of a body was lost, in round trips", "round trips", 2)
 def _first_probe_rtts(view: View) -> Samples:
-    """Return the time from the last packet of a body whose end is lost to the first packet after it, in round trips."""
+    """Return the time from the last packet of a body whose end is lost to the first packet after it, in round trips.
+
+    The client's own probes may be acknowledged in between.
+    """
     lost_s = float(view.sent_s[_lost_at(view)])
     # What is under way when the end is lost is acknowledged within a round trip; a sender may answer that at once.
-    times = view.sent_s[view.sent_s >= lost_s]
+    times = view.sent_s[(view.sent_s >= lost_s) & ~answers(view)]
     gaps = numpy.diff(times)
     if not len(gaps):
         raise Invisible("nothing was sent after the end of a body was lost")
@@ -63,6 +69,24 @@ def _first_probe_rtts(view: View) -> Samples:
 def _request_rtts(view: View) -> Samples:
     """Return the time from the server's first packet to the request, in round trips: how long a handshake took."""
     return one(view.flow.request_s / view.base_rtt_s, 0.0)
+
+
+@ROWS.add("handshake_ratio", "sent before a second packet of the client came, relative to the first", "", 1)
+def _handshake_ratio(view: View) -> Samples:
+    """Return the ratio of the UDP payloads of what was sent before the client's second packet came to its first's."""
+    packets = view.packets
+    if len(packets.client_ns) < 2:
+        raise Invisible("the client sent fewer than two packets")
+    sent = packets.bytes[packets.sent_ns < packets.client_ns[1]]
+    return one(float((sent - _HEADERS_BYTES).sum()) / (packets.client_bytes[0] - _HEADERS_BYTES), 0.0)
+
+
+@ROWS.add("small_share", "packets that carry no data, relative to full ones", "", 2)
+def _small_share(view: View) -> Samples:
+    """Return the number of packets that are as small as a bare acknowledgement for each full one."""
+    sizes = view.packets.bytes
+    full = sizes >= view.flow.full_bytes
+    return one(float((sizes <= ACKNOWLEDGEMENT_BYTES).sum() / full.sum()), 0.0)
 
 
 @ROWS.add("kept_of_last", "share of the window that the last of two losses left", "", 2)

@@ -26,7 +26,7 @@ _TIME_THRESHOLD = 9 / 8
 #: more bytes than arrive in any handshake here, as a certificate is short
 _RESPONSE_BYTES = 6000
 #: the most bytes of a packet that has only an acknowledgement
-_ACKNOWLEDGEMENT_BYTES = 128
+ACKNOWLEDGEMENT_BYTES = 128
 #: seconds in which a server that acknowledges at once does so
 _REPLY_S = 0.002
 #: seconds by which a packet leaves after the timer that sends it
@@ -50,15 +50,15 @@ def _answered(view: View) -> numpy.typing.NDArray[numpy.bool_]:
 
 def _bare(view: View) -> numpy.typing.NDArray[numpy.bool_]:
     """Return whether each packet is a bare acknowledgement: it arrived, is small, and the client answered nothing."""
-    return ~numpy.isnan(view.out_s) & ~_answered(view) & (view.packets.bytes <= _ACKNOWLEDGEMENT_BYTES)
+    return ~numpy.isnan(view.out_s) & ~_answered(view) & (view.packets.bytes <= ACKNOWLEDGEMENT_BYTES)
 
 
-def _answers(view: View) -> numpy.typing.NDArray[numpy.bool_]:
+def answers(view: View) -> numpy.typing.NDArray[numpy.bool_]:
     """Return whether each packet acknowledges a probe of the client: it is small, and leaves as that comes."""
     client_s = numpy.concatenate(([-numpy.inf], view.packets.client_ns / 1e9))
     last_s = client_s[numpy.searchsorted(client_s, view.sent_s, side="right") - 1]
     answers: numpy.typing.NDArray[numpy.bool_] = view.sent_s <= last_s + _REPLY_S
-    return answers & (view.packets.bytes <= _ACKNOWLEDGEMENT_BYTES)
+    return answers & (view.packets.bytes <= ACKNOWLEDGEMENT_BYTES)
 
 
 def _settled_s(view: View) -> Floats:
@@ -121,7 +121,7 @@ def _silent_share(view: View) -> Samples:
     begin_s, end_s = view.event
     if view.over_s < end_s:
         raise Invisible("the transfer was over before the outage was")
-    sent_s = view.sent_s[~_answers(view)]
+    sent_s = view.sent_s[~answers(view)]
     inside = sent_s[(sent_s > begin_s) & (sent_s < end_s)]
     times = numpy.concatenate(([begin_s], inside, [end_s]))
     gaps = numpy.diff(times)

@@ -4,8 +4,8 @@ One trial of a kind is a trial in each of its cells. Its value is the geometric 
 got relative to the reference's median there. So a kind has as many values as its cells have trials; a basis has as many
 as the cell in which it has the fewest. These are made of its trials at random, as trials in different cells have
 nothing in common. Medians and rank sums of these values decide as they do in a cell (verdict.py). Spreads of single
-cells average out, so a kind tells shifts that none of its cells does. How trials of a basis meet is chance, so they meet
-PAIRINGS times, and each time makes a basis: what violates does so by all of them.
+cells average out, so a kind tells shifts that none of its cells does. Which trials of a basis meet is chance, so they
+meet PAIRINGS times, and each time makes a basis: what violates does so by all of them.
 
 Opposite deviations would cancel in a mean. So a second question asks whether a kind is even: whether its cells' medians
 stand in the same ratio to the reference's. Honest stacks' ratios have a standard deviation of 0.04 (of their

@@ -84,6 +84,30 @@ def test_growth_in_a_large_window_is_in_packets_per_round(slope):
         look("growth_after_loss", changes.WIDE, windows, parts[:5], lost={310}, triggered={"request": 0.0})
 
 
+def test_what_answers_the_clients_own_probe_is_no_probe():
+    # All of an answer is lost, so the client sends its request again, and the server acknowledges that.
+    sent = [*(0.1 * at for at in range(21)), 2.01, 2.21]
+    small = look("first_probe_rtts", changes.ANSWER_LOST, timed, sent, **ANSWERED, sizes={21: 80})
+    assert small == pytest.approx(21, abs=0.1)
+    assert look("first_probe_rtts", changes.ANSWER_LOST, timed, sent, **ANSWERED) == pytest.approx(1, abs=0.1)
+
+
+ANSWERED = {"lost": {20}, "triggered": {"request": 0.0}, "answers": [2.0095]}
+
+
+@pytest.mark.parametrize(("packets", "ratio", "kept"), [(2, 2.4, True), (3, 3.6, False)])
+def test_what_is_sent_before_a_clients_second_packet_is_measured_in_payloads(packets, ratio, kept):
+    sender = {"answers": [(-0.02, 1242), (1.0, 80)]}
+    parts = [*(0.001 * at for at in range(packets)), 1.5, 1.6]
+    assert look("handshake_ratio", changes.CLIENT_LOST, timed, parts, **sender) == pytest.approx(ratio, abs=0.05)
+    assert permitted("CL186", timed, parts, **sender) == kept
+
+
+def test_packets_without_data_are_counted_beside_full_ones():
+    sent = [0.01 * at for at in range(40)]
+    assert look("small_share", changes.SLOW_READER, timed, sent, sizes=dict.fromkeys(range(10, 20), 70)) == 10 / 30
+
+
 def test_a_late_request_is_measured_in_round_trips():
     assert look("request_rtts", changes.ANSWER, paced, [(1, 1)]) == 0
 
