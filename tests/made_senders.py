@@ -56,8 +56,8 @@ def view(
     the link's rate from then on); `lost`: numbers of lost packets; `outage`: (second, second) between which all packets
     sent are lost; `ect`: True to send all packets with ECT(0), or another codepoint; `requests`: (second, bytes);
     `connections`: when the client could ask on each; `triggered`: {state: second}; `ended_s`: when the client was done;
-    `answers`: when its packets came to the server, of 80 bytes, or (second, bytes); `sizes`: {number of a packet: bytes},
-    1500 of the others.
+    `answers`: when its packets came to the server, of 80 bytes, or (second, bytes); `sizes`: {number of a packet:
+    bytes}, 1500 of the others.
     """
     setting = clauses.setting(network)
     rate = setting.cell.bandwidth_mbps * 1e6 / 8
