@@ -402,7 +402,8 @@ class CellPowerRecord(Record):
     #: The nearest median below that is detected; null if there is none.
     low: Annotated[float | None, At("2.low")]
     high: Annotated[float | None, At("2.high")]
-    #: The same as a share of the reference's median.
+    #: The same as a share: of the reference's median, or, if that is less, of the value whose relative margin is the
+    #: absolute one.
     less: Annotated[float | None, At("2.down")]
     more: Annotated[float | None, At("2.up")]
 

@@ -13,6 +13,7 @@ import math
 from typing import TYPE_CHECKING
 
 from conformance.model.judging import statistics
+from conformance.model.judging.words import DIGITS
 from conformance.model.judging.zone import Interval
 from conformance.model.metrics.table import METRICS
 
@@ -40,22 +41,27 @@ _FACTORS = tuple(1.02**step for step in range(1, 106))
 class Told:
     """The nearest medians below and above the reference's that are told; None if none is.
 
-    `down` and `up` are the distances to them as shares of the reference's median: 0.2 for 20 % less or more. If the
-    absolute margin is more than the relative one, the median is next to nothing, and the shares are of the value at
-    which both margins are the same.
+    `down` and `up` are the distances to them as shares of the reference's median: 0.2 for 20 % less or more. Where the
+    absolute margin is more than the relative one, `of_median` is false, and they are shares of the value at which both
+    margins are the same.
     """
 
     low: float | None
     high: float | None
     down: float | None
     up: float | None
+    of_median: bool
 
     @property
     def words(self) -> str:
-        """What would have been detected, as a part of a sentence."""
-        shifts = ((self.down, "less"), (self.up, "more"))
-        shown = [f"{shift:.0%} {which}".replace("%", " %") for shift, which in shifts if shift is not None]
-        return " or ".join(shown) or "no shift"
+        """What would have been detected, as a part of a sentence: shifts, or medians if shares are not of a median."""
+        if self.of_median:
+            shifts = ((self.down, "less"), (self.up, "more"))
+            shown = [f"{shift:.0%} {which}".replace("%", " %") for shift, which in shifts if shift is not None]
+            return " or ".join(shown) or "no shift"
+        ends = (("at most", self.low), ("at least", self.high))
+        medians = " or ".join(f"{which} {end:.{DIGITS}f}" for which, end in ends if end is not None)
+        return f"a median of {medians}" if medians else "no shift"
 
     @property
     def enough(self) -> bool:
@@ -73,9 +79,10 @@ def told(permitted: Interval, metric: str, n: int, level: float) -> Told:
     of = METRICS[metric]
     median = reference.median
     even = margin.absolute / margin.relative if margin.relative else math.inf
+    of_median = median >= even
 
     def moved(factor: float, up: bool) -> "tuple[float, Rows]":
-        if median >= even:
+        if of_median:
             by = factor if up else 1 / factor
             return median * by, drawn * by
         add = even * (factor - 1) * (1 if up else -1)
@@ -99,6 +106,7 @@ def told(permitted: Interval, metric: str, n: int, level: float) -> Told:
         high=high,
         down=(median - low) / scale if low is not None else None,
         up=(high - median) / scale if high is not None else None,
+        of_median=of_median,
     )
 
 

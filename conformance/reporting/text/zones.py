@@ -148,7 +148,8 @@ def show_power(power: "Power", console: rich.console.Console) -> None:
     console.print(table(_POWER, power_rows(power), _POWER[1:], whole=_POWER, **_NARROW))
     console.print(
         f"less, more: shifts of the median that are detected in {POWER:.0%} of runs, in the median and in the worst of"
-        f" a zone's cells, with {power.trials} trials a cell and {power.questions} cells in all"
+        f" a zone's cells, with {power.trials} trials a cell and {power.questions} cells in all; as shares of the"
+        " reference's median, or, if that is less, of the value whose relative margin is the absolute one"
     )
     for zone in power.zones:
         if zone.not_counted:

@@ -113,6 +113,17 @@ def test_a_verdict_that_cannot_tell_says_what_it_could_have():
     assert verdict.words.endswith(f"; {verdict.detectable.words} would have been detected")
 
 
+def test_where_the_absolute_margin_is_the_larger_one_medians_are_named():
+    """The nearest told are shares of 3 then, and not of the reference's 0.05."""
+    lost = zone_on(Basis.of("r", [0.05 + 0.0001 * at for at in range(-15, 15)]), absolute=0.3)
+    told = power.told(lost.intervals[CELL], "lost_pct", 20, LEVEL)
+    assert told.enough and told.high == pytest.approx(0.05 + 3 * told.up, abs=0.001)
+    assert told.words == f"a median of at least {told.high:.3f}"
+    more = zone_on(Basis.of("r", [2 + 0.001 * at for at in range(-15, 15)]), absolute=0.3)
+    told = power.told(more.intervals[CELL], "lost_pct", 20, LEVEL)
+    assert told.words == f"a median of at most {told.low:.3f} or at least {told.high:.3f}"
+
+
 def test_a_stack_that_is_a_fifth_slower_never_plainly_conforms():
     """At a margin of 10 % and any spread, it violates, or the verdict says which shifts it would have detected."""
     rng = np.random.default_rng(5)
