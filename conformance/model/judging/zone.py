@@ -115,7 +115,7 @@ class Margin:
     @property
     def words(self) -> str:
         """How wide it is and what set it, as a part of a sentence."""
-        why = f"to reach the farthest of {', '.join(self.set_by)}" if self.set_by else "by the rule for all zones"
+        why = f"set by the farthest of {', '.join(self.set_by)}" if self.set_by else "by the rule for all zones"
         return f"margin {100 * self.relative:,.0f} % and {self.absolute:g}{self.unit} {why}"
 
     def below(self, value: float) -> float:

@@ -55,7 +55,7 @@ def test_a_cell_with_a_margin_above_30_percent_is_not_counted(tmp_path):
     (cell,) = [one for one in document["cells"] if (one["one_way_delay_ms"], one["loss_pct"]) == (80, 0)]
     assert not cell.pop("counted")
     path.write_text(json.dumps(document))
-    with pytest.raises(UserError, match=r"counted with margin 173 % .* to reach the farthest of aioquic.*; above 30"):
+    with pytest.raises(UserError, match=r"counted with margin 173 % .* set by the farthest of aioquic.*; above 30"):
         lint.check(path)
 
 

@@ -12,6 +12,7 @@ from conformance.commands.result import printed
 from conformance.model.errors import UserError
 from conformance.model.networks.place import Point
 from conformance.results import store
+from conformance.support import paths
 
 
 @pytest.fixture
@@ -71,3 +72,25 @@ def test_trials_of_two_builds_are_not_pooled(results, kept, tmp_path):
         more.add(dataclasses.replace(m, trial=dataclasses.replace(m.trial, scheme=scheme)))
     with pytest.raises(UserError, match="results of quinn's cubic are from runs that differ"):
         zones.margins([results, more.path])
+
+
+@pytest.mark.slow
+def test_of_the_published_lines_only_those_that_the_page_names_ask_for_other_margins():
+    """Margins stay when lines are published anew: docs/findings-zones.md says where they would be others, and why."""
+    kept = kept_margins.load()
+    names = {name for by_stack in kept.honest.values() for name in by_stack}
+    lines = paths.data("reports", "published")
+    found = zones.margins(lines / f"{name}.jsonl.xz" for name in sorted({*names, *kept.transport.stacks}))
+    asked = {
+        (zone, spread.kind): (kept.zones[zone][spread.kind].relative, spread.relative)
+        for zone, of_zone in found.zones.items()
+        for spread in of_zone
+    }
+    assert {at: pair for at, pair in asked.items() if pair[0] != pytest.approx(pair[1])} == {
+        ("reno/loss-packets", "10mbps-20ms-0pct"): (0.12, 0.27),
+        ("reno/loss-packets", "10mbps-100ms-0pct"): (0.61, 0.76),
+    }
+    of_zone = kept.transport.zones["bbrv3/heatmap-packets"]
+    assert {factor.kind: round(factor.factor, 3) for factor in found.transport} == {
+        kind: of.factor for kind, of in of_zone.items()
+    }

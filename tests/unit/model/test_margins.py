@@ -132,7 +132,7 @@ def test_a_margin_says_how_wide_it_is_and_what_set_it():
     rule = {"relative": 0.1, "absolute": 0.3, "kinds": kinds}
     words = [Margin.of(rule, cell, METRICS["lost_pct"]).words for cell in (Cell(10, 1, 0), Cell(10, 20, 2))]
     assert words == [
-        "margin 2,796 % and 0.3 percentage points to reach the farthest of aioquic, quinn",
+        "margin 2,796 % and 0.3 percentage points set by the farthest of aioquic, quinn",
         "margin 10 % and 0.3 percentage points by the rule for all zones",
     ]
 

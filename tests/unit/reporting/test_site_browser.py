@@ -166,7 +166,7 @@ def test_a_long_margin_widens_no_page(open_page, built, viewport):
     """The longest that zones have, in each row of a scheme's verdicts."""
     (name,) = (p.name for p in built.glob("cubic-linux-tcp-*.html") if "mbps" not in p.name)
     page = open_page(name, viewport)
-    long = "(margin 12 % and 0.3 percentage points to reach the farthest of aioquic, cloudflare-quiche, ngtcp2, quinn)"
+    long = "(margin 12 % and 0.3 percentage points set by the farthest of aioquic, cloudflare-quiche, ngtcp2, quinn)"
     page.evaluate(
         f"document.querySelectorAll('.verdicts td small').forEach(small => {{ small.textContent = '{long}' }})"
     )
