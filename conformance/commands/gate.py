@@ -291,6 +291,16 @@ class GateResult(Result):
         return [finding for finding in self.findings if finding.surprise is Surprise.UNCONFIRMED]
 
     @property
+    def perhaps_failing(self) -> list[Finding]:
+        """The verdicts that are open because trials failed, and that no entry of the stack's list expects to fail."""
+        return [
+            finding
+            for finding in self.findings
+            if (finding.status, finding.last.leaning) == (Status.INCONCLUSIVE, Status.FAILS)
+            and (finding.expected is None or finding.expected.verdict is not Known.FAILS)
+        ]
+
+    @property
     def evidence(self) -> GateEvidence:
         """How many verdicts were asked for and are decided: those at smoke cells or, without any, all that count."""
         return evidence(self.judged, self.named)
@@ -333,7 +343,9 @@ class GateResult(Result):
 
     @property
     def exit_status(self) -> ExitStatus:
-        """The exit status. A gate without enough evidence does not pass, even if it is not strict."""
+        """The exit status. Even if it is not strict, a gate does not pass without enough evidence, nor while transfers
+        that broke off leave a verdict open.
+        """
         clauses = self.clauses or Clauses(findings=(), unmeasured=())
         others = [f for f in (*self.findings, *clauses.findings) if not f.as_expected]
         if self.surprises or self.moved or clauses.new:
@@ -343,7 +355,7 @@ class GateResult(Result):
         known = of_verdicts({f.status for f in others}) is ExitStatus.DONE and not any(f.unconfirmed for f in others)
         known = known and not clauses.unmeasured and not any(judged.unmeasured for judged in self.judged)
         known = known and (self.features is None or self.features.exit_status is ExitStatus.DONE)
-        enough = self.evidence.enough and not clauses.nothing
+        enough = self.evidence.enough and not clauses.nothing and not self.perhaps_failing
         return ExitStatus.DONE if enough and (known or not self.strict) else ExitStatus.UNKNOWN
 
 

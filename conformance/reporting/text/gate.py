@@ -164,8 +164,8 @@ def _lines(outcome: "GateResult", quote: Callable[[str], str]) -> Iterator[str]:
         yield from (_FURTHER + quote(line) for line in further)
     others = [f for f in outcome.findings if f.surprise is not Surprise.UNCONFIRMED]
     failing = [f for f in others if f.surprise.fails or f.status is Status.ERROR]
-    if outcome.strict:
-        failing += [f for f in others if f.status is Status.INCONCLUSIVE]
+    open_ = [f for f in others if f.status is Status.INCONCLUSIVE]
+    failing += open_ if outcome.strict else [f for f in open_ if f in outcome.perhaps_failing]
     for finding in failing[:_MOST_NAMED]:
         first, *further = _told(outcome, finding)
         yield quote(first)
@@ -250,6 +250,8 @@ def _ending(outcome: "GateResult") -> str:
             text = f"cannot tell: {outcome.evidence.decided or 'none'} of {_asked(outcome)} decided"
         elif outcome.evidence.unknown_algorithms:
             text = f"cannot tell: no verdict on {', '.join(outcome.evidence.unknown_algorithms)} decided"
+        elif outcome.perhaps_failing:
+            text = f"cannot tell: {len(outcome.perhaps_failing)} {of} may fail"
     elif outcome.clauses is not None and outcome.clauses.new:
         broken = f"{count(len(outcome.clauses.new), 'clause')} violated"
         text = f"{end}: {broken}, {unexpected or 'nothing'} unexpected {of}"
