@@ -9,7 +9,7 @@ from conformance.catalogue import documents
 from conformance.lab import manifest
 from conformance.model.errors import UserError, located
 from conformance.model.judging import expectation, kinds
-from conformance.model.judging.expectation import Expected
+from conformance.model.judging.expectation import Expected, Known
 from conformance.model.judging.zone import id_parts
 from conformance.model.networks.place import Point
 from conformance.support import schema
@@ -34,6 +34,10 @@ def load(stack: str) -> tuple[Expected, ...]:
             _ = documents.split_part(entry.zone_id) or documents.shipped_path(entry.zone_id)
         if not documents.judges(entry.zone_id, documents.PROFILES[about.transport]):
             why = f"stacks over {about.transport} are not judged by zone {entry.zone_id!r}"
+            raise UserError(f"{path}: /expected/{at}/zone: {why}", "remove the entry")
+        algorithm, offered = id_parts(entry.zone_id)[0], about.offered()
+        if offered and algorithm not in offered and entry.verdict is not Known.UNSUPPORTED:
+            why = f"{about.name} does not offer {algorithm}"
             raise UserError(f"{path}: /expected/{at}/zone: {why}", "remove the entry")
         if strange := expectation.ordered((entry.cells or frozenset()) - places(entry.zone_id)):
             raise UserError(f"{path}: /expected/{at}/cells: zone {entry.zone_id} has no {strange[0].id}")

@@ -119,7 +119,7 @@ class GateEvidence:
 
     smoke: bool
     chosen: int
-    #: The algorithms that were named, and of which no verdict is decided.
+    #: The algorithms that have to be known, and of which no verdict is decided.
     unknown_algorithms: tuple[str, ...] = ()
     #: the zones and places without a clear verdict
     undecided: tuple[tuple[Zone, Point], ...]
@@ -130,7 +130,7 @@ class GateEvidence:
 
     @property
     def enough(self) -> bool:
-        """Whether a gate may pass: at least half is decided, and something of each algorithm that was named."""
+        """Whether a gate may pass: at least half is decided, and something of each algorithm that has to be known."""
         return self.half and not self.unknown_algorithms
 
     @property
@@ -234,8 +234,8 @@ class GateResult(Result):
 
     judged: tuple[ZoneResult, ...]
     strict: bool
-    #: the algorithms that were named, each of which has to be known
-    named: Sequence[str] = ()
+    #: the algorithms each of which has to be known
+    needed: Sequence[str] = ()
     #: Whether it judged by zones made from earlier results (`--baseline`), not by those that ship.
     baseline: bool = False
     #: the command that removes from the stack's expected.json what no longer happens
@@ -303,7 +303,7 @@ class GateResult(Result):
     @property
     def evidence(self) -> GateEvidence:
         """How many verdicts were asked for and are decided: those at smoke cells or, without any, all that count."""
-        return evidence(self.judged, self.named)
+        return evidence(self.judged, self.needed)
 
     @property
     def ending(self) -> str:
@@ -420,7 +420,7 @@ def compute(options: GateOptions, means: Means) -> GateResult:
         blamed=blamed,
         family=planned.family,
         strict=options.strict,
-        named=options.algorithms,
+        needed=_needed(options, planned, zones, bench),
         baseline=bool(options.baseline),
         gone=expectation.gone_command(options.choice.stack, str(means.results), options.choice.options("stack")),
         why_options=options.choice.options() if options.can_look and not options.why else None,
@@ -429,6 +429,18 @@ def compute(options: GateOptions, means: Means) -> GateResult:
         spent=spent,
         measurements=tuple(itertools.chain.from_iterable([*measured[False].values(), *measured[True].values()])),
     )
+
+
+def _needed(options: GateOptions, planned: Plan, algorithms: Iterable[str], bench: Bench) -> list[str]:
+    """Return the algorithms each of which has to be known: those that were named or, without names, that are listed.
+
+    Of these, a shard or a grid may ask nothing, and a kernel that is not built says nothing about the stack.
+    """
+    asked = {algorithm for algorithm, _ in planned.work}
+    if options.algorithms:
+        whole = gate_order.shares(options.shard)[1] == 1
+        return [algorithm for algorithm in algorithms if whole or algorithm in asked]
+    return [algorithm for algorithm in algorithms if algorithm in asked and bench.scheme(algorithm).kernel_digest]
 
 
 def _first(options: GateOptions, bench: Bench, algorithms: Iterable[str]) -> tuple[Sequence[str], Sequence[str]]:
@@ -511,13 +523,15 @@ def _plan(options: GateOptions, bench: Bench, known: Sequence[Expected]) -> tupl
 def _zones(options: GateOptions, bench: Bench, shipped: list[Zone]) -> dict[str, list[Zone]]:
     """Return {algorithm: its Zones}, by default of all algorithms that the stack offers and that have zones.
 
-    Raises UserError if an algorithm has none.
+    By default, a baseline asks for all that it has, whether or not the stack still offers it. Raises UserError if an
+    algorithm has no zone.
     """
     there = shipped
     if options.baseline:
         there = [zone for _, zone in baselines.read(options.baseline, bench.adapter.name, bench.profile)]
     known = sorted({zone.algorithm for zone in there})
-    wanted = options.algorithms or [a for a in bench.adapter.manifest.offered() if a in known]
+    offered = known if options.baseline else bench.adapter.manifest.offered()
+    wanted = options.algorithms or [algorithm for algorithm in offered if algorithm in known]
     if not wanted:
         raise UserError(f"{bench.adapter.name} lists no algorithm that a zone judges", "name the algorithms")
     for algorithm in wanted:
@@ -538,8 +552,8 @@ def _questions(zones: Iterable[Zone], work: Sequence[Key]) -> list[Question]:
     ]
 
 
-def evidence(results: Sequence[ZoneResult], named: Iterable[str] = ()) -> GateEvidence:
-    """Return the GateEvidence in these zones. `named`: the algorithms that need a decided verdict, if any counts."""
+def evidence(results: Sequence[ZoneResult], needed: Iterable[str] = ()) -> GateEvidence:
+    """Return the GateEvidence in these zones. `needed`: the algorithms that need a decided verdict."""
     smoke = {(r.zone.algorithm, r.zone.profile, place) for r in results for place in r.zone.smoke}
     every = [(r.zone, place, False) for r in results for place in r.unmeasured]
     every += [
@@ -551,9 +565,8 @@ def evidence(results: Sequence[ZoneResult], named: Iterable[str] = ()) -> GateEv
     at_smoke = [suspect for suspect in every if (suspect[0].algorithm, suspect[0].profile, suspect[1]) in smoke]
     chosen = at_smoke or every
     undecided = tuple((zone, place) for zone, place, decided in chosen if not decided)
-    counted = {zone.algorithm for zone, _, _ in every}
     known = {zone.algorithm for zone, _, decided in every if decided}
-    unknown = tuple(algorithm for algorithm in dict.fromkeys(named) if algorithm in counted - known)
+    unknown = tuple(algorithm for algorithm in needed if algorithm not in known)
     return GateEvidence(smoke=bool(at_smoke), chosen=len(chosen), undecided=undecided, unknown_algorithms=unknown)
 
 

@@ -186,7 +186,7 @@ def _lines(outcome: "GateResult", quote: Callable[[str], str]) -> Iterator[str]:
     if outcome.exit_status == _UNKNOWN and not outcome.evidence.half:
         yield f"a gate passes only if half of its {_asked(outcome)} are decided{_needed(outcome)}"
     elif outcome.exit_status == _UNKNOWN and outcome.evidence.unknown_algorithms:
-        yield "a gate passes only if a verdict on each algorithm that was named is decided"
+        yield "a gate passes only if a verdict on each algorithm is decided; name those that it is about"
     if outcome.why_options is not None:
         for algorithm in dict.fromkeys(zone.algorithm for zone, _ in outcome.violating):
             yield quote(f"to see what looks wrong: conformance why {algorithm}{outcome.why_options}")

@@ -174,6 +174,7 @@ def test_a_mistake_is_named_with_its_place(change, words):
             {"zone": "cubic/heatmap-packets"},
             "/expected/0/zone: stacks over tcp are not judged by zone",
         ),
+        ({"zone": "reno/heatmap"}, "/expected/0/zone: mine does not offer reno; remove the entry"),
         (
             {"zone": "vegas/identify-queue"},
             "/expected/0/zone: stacks over tcp are not judged by zone",
@@ -181,7 +182,8 @@ def test_a_mistake_is_named_with_its_place(change, words):
     ],
 )
 def test_what_is_never_judged_is_refused_as_it_would_never_be_missed(tmp_path, monkeypatch, entry, words):
-    monkeypatch.setattr(manifest, "read", lambda stack: types.SimpleNamespace(folder=tmp_path, transport="tcp"))
+    mine = types.SimpleNamespace(name="mine", folder=tmp_path, transport="tcp", offered=lambda: ["cubic"])
+    monkeypatch.setattr(manifest, "read", lambda stack: mine)
     document = expectation.to_json((expected(),))
     document["expected"][0].update(entry)
     (tmp_path / "expected.json").write_text(json.dumps(document))

@@ -285,17 +285,37 @@ class LacksReno(fake_room.Room):
         return fake_room.made(trial, "unsupported" if trial.scheme.algorithm == "reno" else self.kind)
 
 
-def test_each_algorithm_that_was_named_has_to_be_known(run, tmp_path):
+def test_each_algorithm_that_is_named_or_listed_has_to_be_known(run, tmp_path):
     """With half of all verdicts decided, the gate passed, although nothing was known of one algorithm."""
     named = run("cubic", "reno", "--grid", CELLS, "--out", "out", room=LacksReno)
     assert named.exit_code == 4, named.output
     last = [line for line in named.output.splitlines() if line.startswith("gate ")][-1]
     assert last == "gate cannot tell: no verdict on reno decided (6 unsupported)"
-    assert "a gate passes only if a verdict on each algorithm that was named is decided" in named.output
+    assert "a gate passes only if a verdict on each algorithm is decided" in named.output
     evidence = schema.load("gate", tmp_path / "out" / "gate.json")["evidence"]
     assert evidence["unknown_algorithms"] == ["reno"] and 2 * evidence["decided"] == evidence["asked"]
     every = run("--grid", CELLS, room=LacksReno)
-    assert every.exit_code == 0 and "nothing unexpected in 12 verdicts (6 unsupported)" in every.output, every.output
+    assert every.exit_code == 4 and "no verdict on reno decided (6 unsupported)" in every.output, every.output
+
+
+def test_an_algorithm_none_of_whose_cells_can_be_judged_is_not_known(run):
+    zones = [documents.zone_of(algorithm, kind) for algorithm in ("cubic", "bbrv2") for kind in ("heatmap", "loss")]
+    *cubic, bbr, bbr_loss = zones
+    blind = next(
+        cell.id
+        for cell in bbr.places
+        if not any(zone.intervals[cell].counted for zone in (bbr, bbr_loss))
+        and any(zone.intervals[cell].counted for zone in cubic)
+    )
+    done = run("cubic", "bbrv2", "--grid", blind)
+    assert done.exit_code == 4 and "no verdict on bbrv2 decided" in done.output, done.output
+    assert run("cubic", "bbrv2", "--grid", f"{CELLS},{blind}", "--shard", "1/2").exit_code in (0, 4)
+
+
+def test_an_algorithm_of_the_baseline_that_is_not_offered_any_more_does_not_pass(run):
+    run("cubic", "reno", "--grid", CELLS, "--trials", 20, "--results", "before.jsonl")
+    done = run("--grid", CELLS, "--baseline", "before.jsonl", "--results", "after.jsonl", room=LacksReno)
+    assert done.exit_code == 4 and "no verdict on reno decided" in done.output, done.output
 
 
 @pytest.mark.parametrize(
