@@ -14,10 +14,27 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from conformance.catalogue import derive, documents, own_kind, scenarios
 from conformance.model.errors import UserError, located
 from conformance.model.judging import zone as zones
+from conformance.model.judging.question import Key
+from conformance.model.networks.place import Point
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import SHORT_DIGEST, Measurement, Outcome, Scheme
 from conformance.results import store
 from conformance.support.console import one_line
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Baseline:
+    """[(kind, Zone)] of a results file, and (algorithm, setting) of what it measured in vain.
+
+    `lost` has no trials of use: one of them timed out, failed or ended in an error.
+    """
+
+    zones: list[tuple[str, zones.Zone]]
+    lost: frozenset[Key]
+
+    def lost_of(self, zone: zones.Zone) -> list[Point]:
+        """Return the places that a zone would judge if nothing were lost."""
+        return sorted(s.point for algorithm, s in self.lost if (algorithm, s.profile) == (zone.algorithm, zone.profile))
 
 
 def zones_of(measurements: Sequence[Measurement], profile: str) -> list[tuple[str, zones.Zone]]:
@@ -76,8 +93,8 @@ def _enough(measurements: Sequence[Measurement]) -> list[Measurement]:
     return [m for m in measurements if trials[m.setting] >= derive.MIN_TRIALS]
 
 
-def read(path: pathlib.Path | str, stack: str, profile: str) -> list[tuple[str, zones.Zone]]:
-    """Return [(kind, Zone)] of a results file's measurements of a stack that is judged under `profile`. Raises
+def read(path: pathlib.Path | str, stack: str, profile: str) -> Baseline:
+    """Return the Baseline of a results file's measurements of a stack that is judged under `profile`. Raises
     UserError.
     """
     profiles = set(documents.kinds(profile).values())
@@ -92,9 +109,16 @@ def read(path: pathlib.Path | str, stack: str, profile: str) -> list[tuple[str, 
             f"{path} has no measurements of stack {stack} under profile {profile} as it is now", "measure it first"
         )
     # Trials that were unsupported or an error then make no baseline, nor does any cell that has one of them.
-    bad = {(m.scheme.algorithm, m.setting) for m in measurements if m.outcome is not Outcome.OK}
+    bad = [m for m in measurements if m.outcome is not Outcome.OK]
+    lost = _keys(_as_judged([m for m in bad if m.outcome is not Outcome.UNSUPPORTED]))
+    unusable = _keys(bad)
     with located(path):
-        return zones_of([m for m in measured if (m.scheme.algorithm, m.setting) not in bad], profile)
+        made = zones_of([m for m in measured if (m.scheme.algorithm, m.setting) not in unusable], profile)
+    return Baseline(zones=made, lost=lost)
+
+
+def _keys(measurements: Iterable[Measurement]) -> frozenset[Key]:
+    return frozenset((m.scheme.algorithm, m.setting) for m in measurements)
 
 
 def kernel_notes(

@@ -8,7 +8,7 @@ import collections
 import dataclasses
 import itertools
 import pathlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from conformance.catalogue import (
@@ -18,6 +18,7 @@ from conformance.catalogue import (
     documents,
     expectations,
 )
+from conformance.catalogue.baseline import Baseline
 from conformance.catalogue.questions import zone_questions
 from conformance.commands import blame, compare, compare_features, compare_sides, gate_order, tracing
 from conformance.commands.blame import Violation
@@ -97,12 +98,16 @@ class GateOptions:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ZoneResult:
-    """A zone's cells of this run: those that were measured in time or cannot be judged, and those that were not."""
+    """A zone's cells of this run: those that were measured in time or cannot be judged, and those that were not.
+
+    `lost`: those of the grid that a baseline measured in vain, so that nothing judges them.
+    """
 
     zone: Zone
     scheme_id: str
     findings: tuple[Finding, ...]
     unmeasured: tuple[Point, ...]
+    lost: tuple[Point, ...] = ()
 
     def count(self) -> collections.Counter[Status]:
         return collections.Counter(finding.verdict.status for finding in self.findings)
@@ -218,6 +223,8 @@ class ZoneRecord(Record):
     count: dict[str, int]
     #: Cells that were not measured in time, and not judged.
     not_measured: list[str]
+    #: Cells that are not judged because a trial of the baseline timed out, failed or ended in an error there.
+    without_baseline: list[str]
     cells: list[GateCellRecord]
 
 
@@ -323,6 +330,7 @@ class GateResult(Result):
                 zone=judged.zone.id, metric=judged.zone.metric, profile=judged.zone.profile, scheme=judged.scheme_id,
                 count={str(status): n for status, n in judged.count().items()},
                 not_measured=[cell.id for cell in judged.unmeasured],
+                without_baseline=[cell.id for cell in judged.lost],
                 cells=[self._cell(finding) for finding in sorted(judged.findings, key=lambda f: f.verdict.place)],
             )
             for judged in self.judged
@@ -353,7 +361,7 @@ class GateResult(Result):
         if any(f.status is Status.ERROR for f in others):
             return ExitStatus.ERROR
         known = of_verdicts({f.status for f in others}) is ExitStatus.DONE and not any(f.unconfirmed for f in others)
-        known = known and not clauses.unmeasured and not any(judged.unmeasured for judged in self.judged)
+        known = known and not clauses.unmeasured and not any(judged.unmeasured or judged.lost for judged in self.judged)
         known = known and (self.features is None or self.features.exit_status is ExitStatus.DONE)
         enough = self.evidence.enough and not clauses.nothing and not self.perhaps_failing
         return ExitStatus.DONE if enough and (known or not self.strict) else ExitStatus.UNKNOWN
@@ -368,7 +376,8 @@ def compute(options: GateOptions, means: Means) -> GateResult:
         gate_text.clear(options.target)  # however this run ends, no earlier verdict passes for its own
     bench = benches.find(options.choice)
     known = () if options.baseline else expectations.of(bench)
-    planned, zones = _plan(options, bench, known)
+    before = _baseline(options, bench)
+    planned, zones = _plan(options, bench, known, before)
     if options.keep_traces:
         files.check_writable(options.keep_traces, "name another folder with --keep-traces")
     if options.baseline:
@@ -401,9 +410,10 @@ def compute(options: GateOptions, means: Means) -> GateResult:
             yield event
 
     findings = session.findings(measure)
-    results = tuple(
-        by_zone(planned, findings, itertools.chain(*zones.values()), {a: bench.scheme(a).id for a in zones})
-    )
+    schemes = {algorithm: bench.scheme(algorithm).id for algorithm in zones}
+    results = tuple(by_zone(planned, findings, itertools.chain(*zones.values()), schemes))
+    if before:
+        results = tuple(dataclasses.replace(of, lost=_lost(before, of.zone, options.grid, bench.profile)) for of in results)
     open_ = {(zone.id, place) for zone, place in evidence(results).undecided}
     needed_s = budget.needed_s(
         {key for question in planned.questions if (question.id, question.place) in open_ for key in question.keys}
@@ -420,7 +430,7 @@ def compute(options: GateOptions, means: Means) -> GateResult:
         blamed=blamed,
         family=planned.family,
         strict=options.strict,
-        needed=_needed(options, planned, zones, bench),
+        needed=_needed(options, planned, zones, bench, before),
         baseline=bool(options.baseline),
         gone=expectation.gone_command(options.choice.stack, str(means.results), options.choice.options("stack")),
         why_options=options.choice.options() if options.can_look and not options.why else None,
@@ -431,16 +441,37 @@ def compute(options: GateOptions, means: Means) -> GateResult:
     )
 
 
-def _needed(options: GateOptions, planned: Plan, algorithms: Iterable[str], bench: Bench) -> list[str]:
+def _baseline(options: GateOptions, bench: Bench) -> Baseline | None:
+    """Return the baseline that was asked for, if one was. Raises UserError."""
+    if options.baseline == "":
+        raise UserError("--baseline is empty", "name a results file, or leave it out")
+    return baselines.read(options.baseline, bench.adapter.name, bench.profile) if options.baseline else None
+
+
+def _lost(before: Baseline, zone: Zone, grid: str, profile: str) -> tuple[Point, ...]:
+    """Return the places of a grid that a zone lacks because the baseline measured them in vain."""
+    lost = before.lost_of(zone)
+    if grid != grids.SMOKE:
+        return grids.within(grid, lost)
+    alike = [of for _, of in documents.judging(profile) if (of.algorithm, of.profile) == (zone.algorithm, zone.profile)]
+    return tuple(place for place in lost if any(place in of.smoke for of in alike))
+
+
+def _needed(
+    options: GateOptions, planned: Plan, algorithms: Collection[str], bench: Bench, before: Baseline | None
+) -> list[str]:
     """Return the algorithms each of which has to be known: those that were named or, without names, that are listed.
 
-    Of these, a shard or a grid may ask nothing, and a kernel that is not built says nothing about the stack.
+    Of these, a shard or a grid may ask nothing, and a kernel that is not built says nothing about the stack. A baseline
+    may have lost all cells of one.
     """
     asked = {algorithm for algorithm, _ in planned.work}
     if options.algorithms:
         whole = gate_order.shares(options.shard)[1] == 1
         return [algorithm for algorithm in algorithms if whole or algorithm in asked]
-    return [algorithm for algorithm in algorithms if algorithm in asked and bench.scheme(algorithm).kernel_digest]
+    lost = [algorithm for algorithm, _ in before.lost if algorithm not in algorithms] if before else []
+    listed = [algorithm for algorithm in algorithms if algorithm in asked and bench.scheme(algorithm).kernel_digest]
+    return [*listed, *sorted(set(lost))]
 
 
 def _first(options: GateOptions, bench: Bench, algorithms: Iterable[str]) -> tuple[Sequence[str], Sequence[str]]:
@@ -492,13 +523,13 @@ def _features(
     return None
 
 
-def _plan(options: GateOptions, bench: Bench, known: Sequence[Expected]) -> tuple[Plan, dict[str, list[Zone]]]:
+def _plan(
+    options: GateOptions, bench: Bench, known: Sequence[Expected], before: Baseline | None
+) -> tuple[Plan, dict[str, list[Zone]]]:
     """Return the plan, and {algorithm: the zones that it is judged by}. Raises UserError."""
-    if options.baseline == "":
-        raise UserError("--baseline is empty", "name a results file, or leave it out")
     shard = gate_order.shares(options.shard)
     shipped = [zone for _, zone in documents.judging(bench.profile)]
-    zones = _zones(options, bench, shipped)
+    zones = _zones(options, bench, shipped, before)
     flat = list(itertools.chain.from_iterable(zones.values()))
     if options.grid != grids.SMOKE:
         grids.check(options.grid, flat, besides=[grids.SMOKE])
@@ -520,24 +551,24 @@ def _plan(options: GateOptions, bench: Bench, known: Sequence[Expected]) -> tupl
     return planned, zones
 
 
-def _zones(options: GateOptions, bench: Bench, shipped: list[Zone]) -> dict[str, list[Zone]]:
+def _zones(
+    options: GateOptions, bench: Bench, shipped: list[Zone], before: Baseline | None
+) -> dict[str, list[Zone]]:
     """Return {algorithm: its Zones}, by default of all algorithms that the stack offers and that have zones.
 
     By default, a baseline asks for all that it has, whether or not the stack still offers it. Raises UserError if an
     algorithm has no zone.
     """
-    there = shipped
-    if options.baseline:
-        there = [zone for _, zone in baselines.read(options.baseline, bench.adapter.name, bench.profile)]
+    there = [zone for _, zone in before.zones] if before else shipped
     known = sorted({zone.algorithm for zone in there})
-    offered = known if options.baseline else bench.adapter.manifest.offered()
+    offered = known if before else bench.adapter.manifest.offered()
     wanted = options.algorithms or [algorithm for algorithm in offered if algorithm in known]
     if not wanted:
         raise UserError(f"{bench.adapter.name} lists no algorithm that a zone judges", "name the algorithms")
     for algorithm in wanted:
         if algorithm not in known:
             raise UserError(
-                f"no {'baseline' if options.baseline else 'zone'} for algorithm {algorithm!r}",
+                f"no {'baseline' if before else 'zone'} for algorithm {algorithm!r}",
                 spelling.mend(algorithm, known, f"choose one of {', '.join(known)}"),
             )
     return {algorithm: [zone for zone in there if zone.algorithm == algorithm] for algorithm in dict.fromkeys(wanted)}

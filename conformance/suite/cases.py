@@ -48,7 +48,7 @@ def grid_and_zones(option: Options) -> tuple[str, list[tuple[str, Zone]]]:
     if option.baseline == "":
         raise UserError("--baseline is empty", "name a results file, or leave it out")
     if option.baseline:
-        zones = baseline.read(option.baseline, options.stack_name(option), profile)
+        zones = baseline.read(option.baseline, options.stack_name(option), profile).zones
     else:
         zones = documents.judging(profile)
     grids.check(grid, [zone for _, zone in zones])

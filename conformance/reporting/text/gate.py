@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # for annotations only: a renderer may name a command's resul
 #: most findings, and most unmeasured cells, that are named; the site has the others
 _MOST_NAMED = 20
 _MOST_UNMEASURED = 6
+_LOST = "without baseline, as a trial of it timed out, failed or ended in an error there"
 #: decimals of values and bounds in a sentence; there are more if these do not tell them apart
 _DIGITS = 3
 #: the indentation of a line that continues the one before
@@ -148,10 +149,11 @@ def _lines(outcome: "GateResult", quote: Callable[[str], str]) -> Iterator[str]:
         yield from map(quote, _clauses(outcome.clauses))
     for judged in outcome.judged:
         parts = [counts(finding.verdict.status for finding in judged.findings) or "nothing measured"]
-        if judged.unmeasured:
-            named = ", ".join(cell.id for cell in judged.unmeasured[:_MOST_UNMEASURED])
-            more = ", ..." if len(judged.unmeasured) > _MOST_UNMEASURED else ""
-            parts.append(f"{len(judged.unmeasured)} not measured in time ({named}{more})")
+        for places, what in ((judged.unmeasured, "not measured in time"), (judged.lost, _LOST)):
+            if places:
+                named = ", ".join(cell.id for cell in places[:_MOST_UNMEASURED])
+                more = ", ..." if len(places) > _MOST_UNMEASURED else ""
+                parts.append(f"{len(places)} {what} ({named}{more})")
         yield f"zone {judged.zone.id}, {quote(judged.scheme_id)}: {', '.join(parts)}"
     if any(f.verdict.status.decided or f.verdict.status is Status.INCONCLUSIVE for f in outcome.findings):
         yield f"the gate: {false_alarms(outcome.family)}"
@@ -238,6 +240,7 @@ def _ending(outcome: "GateResult") -> str:
     unexpected, known = len(outcome.surprises), sum(finding.as_expected for finding in findings)
     unsupported = sum(f.status is Status.UNSUPPORTED for f in others)
     left = sum(len(judged.unmeasured) for judged in outcome.judged)
+    lost = sum(len(judged.lost) for judged in outcome.judged)
     of = f"of {count(len(findings), 'verdict')}"
     end = ENDS[outcome.exit_status]
     if outcome.exit_status == _ERROR:
@@ -269,6 +272,7 @@ def _ending(outcome: "GateResult") -> str:
         *([f"{known} as expected.json says"] if known else []),
         *([f"{unsupported} unsupported"] if unsupported else []),
         *([f"{left} not measured in time"] if left else []),
+        *([f"{lost} without baseline"] if lost else []),
     ]
     return f"{text} ({'; '.join(beside)})" if beside else text
 

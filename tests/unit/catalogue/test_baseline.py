@@ -10,6 +10,7 @@ from conformance.model.errors import UserError
 from conformance.model.judging import verdict
 from conformance.model.judging.session import plan
 from conformance.model.networks.place import Cell
+from conformance.model.trials.trial import Outcome
 from conformance.results import store
 
 CELL = Cell(10, 40, 1)
@@ -101,6 +102,21 @@ def test_a_file_of_two_builds_is_named_with_what_differs(tmp_path):
     said = r"two\.jsonl: results hold 2 runs of reno that differ in build or kernel; give results of one run"
     with pytest.raises(UserError, match=said):
         baseline.read(path, "linux-tcp", "packets")
+
+
+@pytest.mark.parametrize("outcome", [Outcome.TIMEOUT, Outcome.FAILED, Outcome.ERROR, Outcome.UNSUPPORTED])
+def test_a_cell_with_a_trial_of_no_use_is_lost_and_that_is_known(tmp_path, outcome):
+    """It was left out without a word, and whatever happened there then passed."""
+    path, good, bad = tmp_path / "b.jsonl", under_packets([0.2] * 5), under_packets([0.2] * 5, algorithm="cubic")
+    bad[0] = dataclasses.replace(bad[0], outcome=outcome, message="as asked")
+    path.write_bytes(b"".join(map(store.dumps, [*good, *bad])))
+    before = baseline.read(path, "linux-tcp", "packets")
+    assert {zone.algorithm for _, zone in before.zones} == {"reno"}
+    lost = set() if outcome is Outcome.UNSUPPORTED else {("cubic", bad[0].trial.setting)}
+    assert before.lost == lost
+    zone = before.zones[0][1]
+    assert before.lost_of(zone) == []
+    assert before.lost_of(dataclasses.replace(zone, algorithm="cubic")) == [setting.point for _, setting in lost]
 
 
 HERE = {"kernel_release": "7.2.11", "kernel_digest": "a" * 16}

@@ -31,6 +31,7 @@ from conformance.model.judging.session import Finding, plan
 from conformance.model.judging.verdict import Status, Verdict, ZoneSide
 from conformance.model.networks.place import Cell
 from conformance.model.trials import trial
+from conformance.model.trials.trial import Outcome
 from conformance.reporting.text import gate as shown, trace as trace_text
 from conformance.reporting.text.progress import ConsoleNotes
 from conformance.reporting.tools import github, junit as tools_junit
@@ -310,6 +311,27 @@ def test_an_algorithm_none_of_whose_cells_can_be_judged_is_not_known(run):
     done = run("cubic", "bbrv2", "--grid", blind)
     assert done.exit_code == 4 and "no verdict on bbrv2 decided" in done.output, done.output
     assert run("cubic", "bbrv2", "--grid", f"{CELLS},{blind}", "--shard", "1/2").exit_code in (0, 4)
+
+
+def test_cells_that_the_baseline_lost_are_named_and_fail_a_strict_gate(run, tmp_path):
+    cells = CELLS.split(",")
+
+    class Late(fake_room.Room):
+        def made(self, trial):
+            made, late = super().made(trial), trial.setting.point.id == cells[0] and trial.seed == 1003
+            return dataclasses.replace(made, outcome=Outcome.TIMEOUT, message="late") if late else made
+
+    run("cubic", "--grid", CELLS, "--trials", 20, "--results", "before.jsonl", room=Late)
+    options = "cubic", "--baseline", "before.jsonl", "--results", "after.jsonl", "--out", "out"
+    done = run(*options)
+    assert done.exit_code == 0, done.output
+    assert f"2 conforms, 1 without baseline, as a trial of it timed out, failed or ended in an error there ({cells[0]})" in (
+        done.output
+    )
+    assert "(2 without baseline)" in done.output
+    zone, _ = schema.load("gate", tmp_path / "out" / "gate.json")["zones"]
+    assert zone["without_baseline"] == cells[:1]
+    assert run(*options, "--fail-inconclusive").exit_code == 4
 
 
 def test_an_algorithm_of_the_baseline_that_is_not_offered_any_more_does_not_pass(run):
