@@ -17,8 +17,8 @@ from conformance.support import files
 
 #: the sort key of results: scheme, profile, its digest, cell, segments, seed
 Order = tuple[str, str, str, Cell, tuple[Cell, ...], int]
-#: {(algorithm, stack, profile's digest): (what all its results must share, file and line of the first)}
-Runs = dict[tuple[str, str, str], tuple[dict[str, str], str]]
+#: {(algorithm, stack): (what all its results must share, file and line of the first)}
+Runs = dict[tuple[str, str], tuple[dict[str, str], str]]
 #: what must be equal in all lines of one trial
 _CONTENT = ("outcome", "message", "metrics", "evidence", "flows", "links", "packets")
 
@@ -82,7 +82,7 @@ def merge(
 
 def _check_alike(runs: Runs, measurement: Measurement, where: str) -> None:
     trial = measurement.trial
-    name = trial.scheme.algorithm, trial.scheme.stack, trial.setting.profile_digest
+    name = trial.scheme.algorithm, trial.scheme.stack
     run = {
         "stack digest": trial.scheme.stack_digest,
         "kernel digest": trial.scheme.kernel_digest,
@@ -94,8 +94,7 @@ def _check_alike(runs: Runs, measurement: Measurement, where: str) -> None:
         return
     differ = ", ".join(f"{what} {other[what]} and {run[what]}" for what in run if other[what] != run[what])
     raise UserError(
-        f"runs of {trial.scheme.algorithm}/{trial.scheme.stack} under profile {trial.setting.profile}"
-        f" in {first} and {where} differ: {differ}",
+        f"runs of {trial.scheme.algorithm}/{trial.scheme.stack} in {first} and {where} differ: {differ}",
         "merge results of the same stack, kernel and version of the suite",
     )
 

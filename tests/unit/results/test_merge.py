@@ -86,6 +86,11 @@ def test_unlike_runs_are_refused_with_their_digests_and_files(write, tmp_path, n
     with pytest.raises(UserError, match=words):
         merge.merge([one, other], tmp_path / "out")
     assert not (tmp_path / "out").exists()
+    # Each point of a scenario, and each profile, has a digest of its own; the run is the same.
+    made = measurement(cell=B, **{name: "f" * 16})
+    other = write("other", [of_trial(made, setting=documents.profile("startup", B))])
+    with pytest.raises(UserError, match=words):
+        merge.merge([one, other], tmp_path / "out")
 
 
 def test_other_algorithms_and_stacks_are_no_unlike_runs(write, tmp_path):
