@@ -239,6 +239,7 @@ def _ending(outcome: "GateResult") -> str:
     others = [f for f in findings if not f.as_expected]
     unexpected, known = len(outcome.surprises), sum(finding.as_expected for finding in findings)
     unsupported = sum(f.status is Status.UNSUPPORTED for f in others)
+    inconclusive = sum(f.status is Status.INCONCLUSIVE and not f.unconfirmed for f in others)
     left = sum(len(judged.unmeasured) for judged in outcome.judged)
     lost = sum(len(judged.lost) for judged in outcome.judged)
     of = f"of {count(len(findings), 'verdict')}"
@@ -270,6 +271,7 @@ def _ending(outcome: "GateResult") -> str:
         *(["features unclear"] if outcome.features is not None and outcome.features.exit_status == _UNKNOWN else []),
         *(["no clause decided"] if outcome.clauses is not None and outcome.clauses.nothing else []),
         *([f"{known} as expected.json says"] if known else []),
+        *([f"{inconclusive} inconclusive"] if inconclusive else []),
         *([f"{unsupported} unsupported"] if unsupported else []),
         *([f"{left} not measured in time"] if left else []),
         *([f"{lost} without baseline"] if lost else []),
