@@ -18,6 +18,7 @@ from conformance.engine import benches
 from conformance.model.errors import UserError
 from conformance.model.judging import seeds
 from conformance.model.trials.trial import Measurement, Outcome, Trial
+from conformance.support import paths
 
 STACK = "fake"
 #: documents.zone_of(), which reads each zone once and not for each trial
@@ -117,8 +118,9 @@ class Adapter:
     def __init__(self, name=None, manifest=None, offers=()):
         self.name, self._offers = name or self.name, offers
         self.manifest = manifest or types.SimpleNamespace(
-            transport="tcp", offered=lambda: ["cubic", "reno", "bbr"], draft=lambda algorithm: None
-        )
+            path=paths.data("adapters", STACK, "adapter.json"), transport="tcp",
+            offered=lambda: ["cubic", "reno", "bbr"], draft=lambda algorithm: None,
+        )  # fmt: skip
 
     def why_not(self, algorithm):
         return None if not self._offers or algorithm in self._offers else f"{self.name} does not offer {algorithm}"

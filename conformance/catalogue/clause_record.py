@@ -116,8 +116,13 @@ def measured(stack: str, algorithm: str, newest: bool = False) -> dict[str, floa
     }
 
 
-def expected(stack: str) -> tuple[Expected, ...]:
-    """Return what a stack does wrong, as the record says. Raises UserError."""
+def expected(stack: str, adapter: pathlib.Path) -> tuple[Expected, ...]:
+    """Return what a stack does wrong, as the record says of those that ship. Raises UserError.
+
+    `adapter`: the path of its adapter.json. Nothing is on record of one that does not ship, whatever its name.
+    """
+    if not adapter.resolve().is_relative_to(paths.data("adapters").resolve()):
+        return ()
     return tuple(
         Expected(
             zone_id=of_stack.clause, cells=frozenset([Named(of_stack.algorithm)]), verdict=Known(of_stack.verdict),

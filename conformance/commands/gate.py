@@ -647,7 +647,7 @@ def _clauses(
         questions, trials=options.trials, most_trials=most_trials, first_seed=options.first_seed, beside=every
     )
     means.notes.say(f"{count(len(questions), 'clause')} in {count(len(work), 'network')}")
-    session = Session(plan=planned, known=clause_record.expected(bench.adapter.name))
+    session = Session(plan=planned, known=clause_record.expected(bench.adapter.name, bench.adapter.manifest.path))
 
     def measure(plan: Plan) -> Iterable[Event]:
         kept = 0.0 if plan.repeats else _FOR_REPEATS

@@ -353,12 +353,17 @@ def test_what_nobody_can_see_is_not_compared(monkeypatch, kernel_digest, image, 
 
 
 def test_a_clause_on_record_is_known_and_may_be_repaired():
-    (entry, *_) = clause_record.expected("quinn")
+    (entry, *_) = clause_record.expected("quinn", paths.data("adapters", "quinn", "adapter.json"))
     assert clauses.find(entry.zone_id)
     for status in (Status(str(entry.verdict)), Status.CONFORMS, Status.UNSUPPORTED):
         assert compare(verdict(status), entry) is Surprise.NONE
     other = Status.FAILS if entry.verdict == "violates" else Status.VIOLATES
     assert compare(verdict(other), entry) is Surprise.NEW
+
+
+def test_no_clause_is_on_record_of_an_adapter_that_does_not_ship(tmp_path):
+    """A user's adapter of the same name had the shipped one's violations as an excuse."""
+    assert clause_record.expected("quinn", tmp_path / "quinn" / "adapter.json") == ()
 
 
 def test_checks_of_split_zones_are_known_by_their_ids():
