@@ -24,13 +24,22 @@ from conformance.support.console import one_line
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Baseline:
-    """[(kind, Zone)] of a results file, and (algorithm, setting) of what it measured in vain.
+    """[(kind, Zone)] of a results file, the schemes that it measured, and (algorithm, setting) of what it did in vain.
 
     `lost` has no trials of use: one of them timed out, failed or ended in an error.
     """
 
     zones: list[tuple[str, zones.Zone]]
     lost: frozenset[Key]
+    schemes: frozenset[Scheme]
+
+    def of_build(self, here: Scheme) -> bool:
+        """Return whether it measured an algorithm with the build of `here`; the kernel's TCP is built with the kernel."""
+        return any(
+            (was.algorithm, was.stack_digest) == (here.algorithm, here.stack_digest)
+            and (was.kernel_digest == here.kernel_digest or not here.in_kernel)
+            for was in self.schemes
+        )
 
     def lost_of(self, zone: zones.Zone) -> list[Point]:
         """Return the places that a zone would judge if nothing were lost."""
@@ -114,7 +123,7 @@ def read(path: pathlib.Path | str, stack: str, profile: str) -> Baseline:
     unusable = _keys(bad)
     with located(path):
         made = zones_of([m for m in measured if (m.scheme.algorithm, m.setting) not in unusable], profile)
-    return Baseline(zones=made, lost=lost)
+    return Baseline(zones=made, lost=lost, schemes=frozenset(m.scheme for m in measured))
 
 
 def _keys(measurements: Iterable[Measurement]) -> frozenset[Key]:

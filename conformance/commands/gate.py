@@ -380,7 +380,9 @@ def compute(options: GateOptions, means: Means) -> GateResult:
     planned, zones = _plan(options, bench, known, before)
     if options.keep_traces:
         files.check_writable(options.keep_traces, "name another folder with --keep-traces")
-    if options.baseline:
+    if before:
+        if all(before.of_build(bench.scheme(algorithm)) for algorithm in zones):
+            notes.say(f"baseline {options.baseline} is of the build that is tested: this cannot show a change")
         every_zone = itertools.chain.from_iterable(zones.values())
         for line in baselines.kernel_notes(options.baseline, every_zone, bench.scheme):
             notes.say(line)
@@ -413,7 +415,8 @@ def compute(options: GateOptions, means: Means) -> GateResult:
     schemes = {algorithm: bench.scheme(algorithm).id for algorithm in zones}
     results = tuple(by_zone(planned, findings, itertools.chain(*zones.values()), schemes))
     if before:
-        results = tuple(dataclasses.replace(of, lost=_lost(before, of.zone, options.grid, bench.profile)) for of in results)
+        lost = [_lost(before, of.zone, options.grid, bench.profile) for of in results]
+        results = tuple(dataclasses.replace(of, lost=places) for of, places in zip(results, lost, strict=True))
     open_ = {(zone.id, place) for zone, place in evidence(results).undecided}
     needed_s = budget.needed_s(
         {key for question in planned.questions if (question.id, question.place) in open_ for key in question.keys}

@@ -116,6 +116,9 @@ def test_a_cell_with_a_trial_of_no_use_is_lost_and_that_is_known(tmp_path, outco
     assert before.lost == lost
     zone = before.zones[0][1]
     assert before.lost_of(zone) == []
+    here = good[0].scheme
+    assert before.of_build(here) and not before.of_build(dataclasses.replace(here, stack_digest="f" * 16))
+    assert not before.of_build(dataclasses.replace(here, kernel_digest="f" * 16))
     assert before.lost_of(dataclasses.replace(zone, algorithm="cubic")) == [setting.point for _, setting in lost]
 
 

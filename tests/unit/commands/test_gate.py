@@ -325,9 +325,8 @@ def test_cells_that_the_baseline_lost_are_named_and_fail_a_strict_gate(run, tmp_
     options = "cubic", "--baseline", "before.jsonl", "--results", "after.jsonl", "--out", "out"
     done = run(*options)
     assert done.exit_code == 0, done.output
-    assert f"2 conforms, 1 without baseline, as a trial of it timed out, failed or ended in an error there ({cells[0]})" in (
-        done.output
-    )
+    lost = f"1 without baseline, as a trial of it timed out, failed or ended in an error there ({cells[0]})"
+    assert f"2 conforms, {lost}" in done.output
     assert "(2 without baseline)" in done.output
     zone, _ = schema.load("gate", tmp_path / "out" / "gate.json")["zones"]
     assert zone["without_baseline"] == cells[:1]
@@ -710,8 +709,11 @@ def test_a_baseline_takes_the_place_of_the_zones_and_of_what_is_known(run, known
     run("cubic", "--grid", CELLS, "--trials", 20, "--results", "before.jsonl", kind="bad")
     same = run("cubic", "--grid", CELLS, "--baseline", "before.jsonl", "--out", "out", kind="bad")
     assert same.exit_code == 0, same.output
+    assert "baseline before.jsonl is of the build that is tested: this cannot show a change" in same.output
     assert "judged by the baseline; below" in (tmp_path / "out" / "summary.md").read_text()
+    as_of_another_build(tmp_path / "before.jsonl")
     done = run("--grid", CELLS, "--baseline", "before.jsonl", "--results", "better.jsonl")
+    assert "of the build that is tested" not in done.output
     assert done.exit_code == 1 and "violates cubic/heatmap-baseline at" in done.output
     assert "no baseline for algorithm 'reno'" in run("reno", "--baseline", "before.jsonl").output
 
