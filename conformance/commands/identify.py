@@ -31,8 +31,8 @@ class Identified(Result):
 
     SCHEMA = "identify"
     SHOWN = (
-        "called", "scheme", "cells", "trials", "conclusion", "contradicted", "nearest", "scores", "exported", "trouble",
-        "rates",
+        "called", "scheme", "cells", "trials", "conclusion", "contradicted", "unchecked", "nearest", "scores",
+        "not_compared", "exported", "trouble", "rates",
     )  # fmt: skip
 
     #: The name by which it was requested.
@@ -43,6 +43,8 @@ class Identified(Result):
     trials: int
     #: Best first; none if trials failed or were not supported.
     scores: tuple[IdentifyScore, ...] = ()
+    #: Algorithms that it was not compared with, because they could not be traced here.
+    not_compared: tuple[str, ...] = ()
     #: The algorithm that it behaves like; null if none fits clearly better than the others.
     conclusion: str | None = None
     #: What the kernel says about its congestion control.
@@ -57,8 +59,15 @@ class Identified(Result):
     @property
     def contradicted(self) -> bool:
         """Whether it behaves unlike the algorithm that it is called."""
+        if self.conclusion is None or self.unchecked:
+            return False
+        return identify_model.contradicts(self.called, self.conclusion, [score.algorithm for score in self.scores])
+
+    @property
+    def unchecked(self) -> bool:
+        """Whether nothing shows how an algorithm of this name behaves, so that the name is not checked."""
         known = [score.algorithm for score in self.scores]
-        return self.conclusion is not None and identify_model.contradicts(self.called, self.conclusion, known)
+        return bool(known) and (self.called in self.not_compared or not identify_model.checkable(self.called, known))
 
     @property
     def nearest(self) -> list[str]:
@@ -67,10 +76,12 @@ class Identified(Result):
 
     @property
     def exit_status(self) -> ExitStatus:
-        """DONE if the stack behaves as its name says, VIOLATES if like another algorithm, UNKNOWN if none fits."""
+        """DONE if the stack behaves as its name says, VIOLATES if like another algorithm, UNKNOWN if none fits or
+        nothing is known of the name.
+        """
         if self.trouble:
             return of_outcomes([self.trouble.outcome])
-        if self.conclusion is None:
+        if self.conclusion is None or self.unchecked:
             return ExitStatus.UNKNOWN
         return ExitStatus.VIOLATES if self.contradicted else ExitStatus.DONE
 
@@ -158,7 +169,8 @@ def of_flow(
     scores = [_alike(name, cell, setting, ours, reference) for name, reference in traced.items() if reference.flows]
     scores.sort(key=lambda score: (-score.share, score.algorithm != cca, score.algorithm))
     conclusion = identify_model.conclusion(scores) if scores else None
-    return dataclasses.replace(identified, scores=tuple(scores), conclusion=conclusion)
+    missing = tuple(sorted(known - {score.algorithm for score in scores}))
+    return dataclasses.replace(identified, scores=tuple(scores), not_compared=missing, conclusion=conclusion)
 
 
 def _alike(

@@ -143,12 +143,17 @@ def nearest(scores: Sequence[IdentifyScore]) -> list[IdentifyScore]:
     return [score for score in scores if (best.share - score.share) * best.visible < _CLEAR_FEATURES - _SLACK]
 
 
+def checkable(called: str, known: Iterable[str]) -> bool:
+    """Return whether a scheme's name can be checked: whether its family is `known`."""
+    return _family(called) in {_family(name) for name in known}
+
+
 def contradicts(called: str, conclusion: str, known: Iterable[str]) -> bool:
     """Return whether the name of a scheme contradicts the algorithm that it was found to be.
 
     A name without a version ("bbr") fits every version. A name whose family is not `known` contradicts nothing.
     """
-    if _family(called) not in {_family(name) for name in known}:
+    if not checkable(called, known):
         return False
     return _family(conclusion) != called if _family(called) == called else conclusion != called
 

@@ -36,12 +36,17 @@ def show_identified(identified: "Identified", console: rich.console.Console) -> 
         console.print(f"the kernel reports: {', '.join(identified.exported)}")
     for rates in identified.rates:
         console.print(_rate(rates), soft_wrap=True)
+    if identified.not_compared:
+        missing = ", ".join(identified.not_compared)
+        console.print(f"not compared, as they cannot be traced here: {missing}", soft_wrap=True)
     if identified.conclusion is None:
         console.print(_inconclusive(identified), style="yellow", soft_wrap=True)
         return
     words = rich.text.Text.assemble(f"{identified.scheme.id} behaves like ", (identified.conclusion, "bold"))
     if identified.contradicted:
         words.append(f", although it is called {identified.called}", "red")
+    if identified.unchecked:
+        words.append(f"; nothing shows here how {identified.called} behaves, so that the name is not checked", "yellow")
     console.print(words, soft_wrap=True)
 
 

@@ -1,5 +1,6 @@
 """`identify ALGORITHM POINT` names an algorithm by enough features that can be read there, and never by fewer."""
 
+import dataclasses
 import json
 
 import numpy
@@ -13,6 +14,7 @@ from conformance.engine import benches
 from conformance.model.diagnosis import feature_table, flow, ranking
 from conformance.model.errors import UserError
 from conformance.model.studies.identify import LEAST_FEATURES
+from conformance.reporting.text import studies
 from conformance.reporting.text.progress import ConsoleNotes
 from conformance.support import paths
 
@@ -79,6 +81,19 @@ def test_whoever_behaves_as_a_recorded_reference_is_named(named, algorithm):
     assert found.conclusion == algorithm
     assert found.exit_status is (ExitStatus.DONE if algorithm == "cubic" else ExitStatus.VIOLATES)
     assert found.scores[0].visible == found.scores[0].features >= LEAST_FEATURES
+
+
+def test_a_name_of_which_nothing_is_known_is_not_as_it_behaves(named, monkeypatch):
+    """A COPA that behaves like CUBIC ended with 0, and an honest BBRv3 whose kernel is not built with 1."""
+    found = dataclasses.replace(named("cubic", REFERENCES["cubic"]), called="copa")
+    assert (found.conclusion, found.unchecked, found.exit_status) == ("cubic", True, ExitStatus.UNKNOWN)
+    monkeypatch.delitem(REFERENCES, "bbrv3")
+    found = named("bbrv3", REFERENCES["bbrv1"])
+    assert found.conclusion == "bbrv1" and "bbrv3" in found.not_compared
+    assert not found.contradicted and found.exit_status is ExitStatus.UNKNOWN
+    console = rich.console.Console(record=True, width=200)
+    studies.show_identified(found, console)
+    assert "so that the name is not checked" in console.export_text()
 
 
 def test_a_simulated_reno_is_named(named):
