@@ -87,8 +87,8 @@ class Expected:
         return f"known to {does}{where}: {self.reason}" + (f" ({self.link})" if self.link else "")
 
     def fits(self, verdict: Verdict) -> bool:
-        """Say whether a verdict is the deviation that this entry names, and not one to the other side."""
-        if self.side and verdict.side and self.side is not verdict.side:
+        """Say whether a verdict is the deviation that this entry names, and not one elsewhere than on its side."""
+        if self.side and self.side is not verdict.side:
             return False
         does = Status.VIOLATES if self.verdict == Known.BORDERLINE else str(self.verdict)
         return verdict.status == does

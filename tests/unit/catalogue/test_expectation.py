@@ -76,6 +76,15 @@ def test_a_known_deviation_hides_no_deviation_to_the_other_side(known):
     assert {compare(violation, expected(status=known)) for violation in (below, above)} == {Surprise.NONE}
 
 
+def test_a_known_deviation_on_a_side_hides_no_median_inside():
+    """Where trials fall into another mode, a violation may have its median inside; an entry "above" took that."""
+    known = dataclasses.replace(expected(), side=ZoneSide.ABOVE)
+    inside = dataclasses.replace(verdict(Status.VIOLATES), value=zone().intervals[CELL].high)
+    assert inside.side is None
+    assert compare(inside, known) is Surprise.NEW
+    assert compare(violation(ZoneSide.ABOVE), known) is Surprise.NONE
+
+
 def test_an_update_records_the_side():
     def verdicts(side):
         return [ZoneVerdict(zone_id="cubic/heatmap", verdicts={CELL: violation(side)}, family=1)]
