@@ -1,4 +1,5 @@
-"""Report stored results that a run does not use: those of another kernel, and those of an unknown version of a stack.
+"""Report stored results that a run does not use: those of another kernel, build or version of the suite, and those of an
+unknown version of a stack.
 
 Results are found by digests. So after a kernel was built or rebuilt, trials that a results file seems to hold are made
 again; lines() tells the user why.
@@ -16,10 +17,11 @@ from conformance.support.console import count, one_line
 
 
 def lines(plan: Plan, bench: Bench, store: Store, *, named: bool = False) -> Iterator[str]:
-    """Yield a line if the store has results of an unknown version of a stack, and one for each kernel that a plan is
-    measured on while the store has trials of the plan on other kernels.
+    """Yield a line if the store has results of an unknown version of a stack, one for each kernel that a plan is measured
+    on while the store has trials of the plan on other kernels, and one if all its trials of the plan are of another
+    build of the stack, or made by another version of the suite.
 
-    The latter are trials of the same build of the stack in the same settings, with the same seeds. Kernels that are not
+    Those of other kernels are trials of the same build of the stack in the same settings, with the same seeds. Kernels that are not
     built are passed over. `named`: count only trials on kernels of the same name, because kernels of other names may be
     different on purpose, as those of mutants are.
     """
@@ -29,18 +31,27 @@ def lines(plan: Plan, bench: Bench, store: Store, *, named: bool = False) -> Ite
     schemes = {algorithm: bench.scheme(algorithm) for algorithm, _ in plan.work}
     work, seeds = set(plan.work), plan.seeds
     kernels: dict[str, collections.Counter[tuple[str, str]]] = collections.defaultdict(collections.Counter)
+    same, other = 0, 0
     for measurement in store.settled():
         trial = measurement.trial
         here = schemes.get(trial.scheme.algorithm)
         if (
-            here
-            and _elsewhere(trial.scheme, here)
-            and (trial.scheme.kernel == here.kernel or not named)
-            and (trial.room, trial.lab_digest) == (ROOM, bench.lab_digest)
-            and trial.seed in seeds
-            and (trial.scheme.algorithm, trial.setting) in work
+            here is None
+            or (trial.scheme.stack, trial.room) != (here.stack, ROOM)
+            or trial.seed not in seeds
+            or (trial.scheme.algorithm, trial.setting) not in work
         ):
+            continue
+        if (trial.scheme.stack_digest, trial.lab_digest) != (here.stack_digest, bench.lab_digest):
+            other += 1
+            continue
+        same += 1
+        if _elsewhere(trial.scheme, here) and (trial.scheme.kernel == here.kernel or not named):
             kernels[here.kernel_digest][trial.scheme.kernel_release, trial.scheme.kernel_digest] += 1
+    # One file may hold many builds: only if none of it is of use was the wrong one given, or something changed.
+    if other and not same:
+        number = count(other, "stored result")
+        yield f"{number} in {store.path} not used: another build of the stack or version of the suite made them"
     releases = {scheme.kernel_digest: scheme.kernel_release for scheme in schemes.values()}
     for digest, others in kernels.items():
         releases_digests = [(releases[digest], digest), *others]
@@ -54,7 +65,6 @@ def lines(plan: Plan, bench: Bench, store: Store, *, named: bool = False) -> Ite
 
 
 def _elsewhere(scheme: Scheme, here: Scheme) -> bool:
-    """Return whether both are the same build of a stack, on different kernels that are built."""
-    same = (scheme.stack, scheme.stack_digest) == (here.stack, here.stack_digest)
+    """Return whether a scheme has another kernel, and both kernels are built."""
     digests = {scheme.kernel_digest, here.kernel_digest}
-    return same and len(digests) == 2 and "" not in digests
+    return len(digests) == 2 and "" not in digests

@@ -64,9 +64,7 @@ def test_several_kernels_share_a_line(said):
     "changes",
     [
         HERE,  # used
-        {"stack_digest": "e" * 16},  # not used for another reason
         {"stack": "quinn"},
-        {"lab_digest": "8" * 16},
         {"cell": Cell(10, 40, 1)},  # not asked for
         {"algorithm": "reno"},
         {"kernel_digest": "", "kernel_release": "not-built", "outcome": Outcome.UNSUPPORTED},
@@ -74,6 +72,15 @@ def test_several_kernels_share_a_line(said):
 )
 def test_nothing_is_said_of_what_no_kernel_keeps_from_being_used(said, changes):
     assert said(trials(**changes)) == []
+
+
+@pytest.mark.parametrize("changes", [{"stack_digest": "e" * 16}, {"lab_digest": "8" * 16}])
+def test_results_of_another_build_or_lab_are_counted_if_there_are_no_others(said, tmp_path, changes):
+    """The last job of a pipeline measured anew, or judged another build than the shards did, without a word."""
+    file = tmp_path / "results.jsonl"
+    line = f"5 stored results in {file} not used: another build of the stack or version of the suite made them"
+    assert said(trials(**changes)) == [line]
+    assert said(trials(1, **HERE)) == []
 
 
 def test_nothing_is_said_of_other_seeds_or_of_a_kernel_that_is_not_built(said):
