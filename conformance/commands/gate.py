@@ -392,7 +392,8 @@ def compute(options: GateOptions, means: Means) -> GateResult:
         f"gate: {bench.adapter.name}, {', '.join(zones)}: {count(len(planned.work), 'cell')}, {each} each"
         + (f", {duration(budget.wall_s)}" if budget.wall_s else "")
     )
-    compared = _features(options, bench, tuple(zones), budget.wall_s, means) if options.features else None
+    features = options.features and gate_order.shares(options.shard)[1] == 1  # all shards would trace the same
+    compared = _features(options, bench, tuple(zones), budget.wall_s, means) if features else None
     clauses = None
     about, ids = (tuple(zones), ()) if options.clauses else _first(options, bench, zones)
     if about:

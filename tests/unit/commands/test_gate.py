@@ -851,6 +851,8 @@ def test_an_algorithm_that_cannot_be_traced_is_named_and_no_reason_to_stop(run, 
     taken.clear()
     assert run("reno", "--grid", CELLS, "--features").exit_code == 0
     assert not taken
+    assert run("cubic", "--grid", CELLS, "--features", "--shard", "1/2").exit_code == 0
+    assert not taken
 
 
 def test_annotations_name_violated_zones_and_the_first_suspect(run, monkeypatch):
