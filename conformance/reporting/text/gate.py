@@ -289,6 +289,8 @@ def _told(outcome: "GateResult", finding: Finding) -> list[str]:
         text += f"; but {finding.expected.words}"
     elif finding.expected is not None:
         text += f"; known: {finding.expected.reason}"
+    if outcome.spent is not None and finding.surprise is Surprise.NEW and finding.again is None:
+        text += "; not measured again"
     parts = [text]
     if finding.again is not None:
         parts.append(f"again with fresh seeds: {finding.again.status}: {finding.again.reason}{_figures(finding.again)}")

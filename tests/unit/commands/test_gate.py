@@ -679,6 +679,16 @@ def test_a_gate_says_how_much_more_time_its_smoke_verdicts_need():
     )  # fmt: skip
 
 
+def test_a_violation_whose_repeat_the_budget_cut_fails_and_says_so():
+    zone, violates = verdict("heatmap", Status.VIOLATES)
+    outcome = found((zone, (Finding(verdict=violates),), ()))
+    assert not any("not measured again" in line for line in shown._lines(outcome, str))
+    spent = gate_budget.Spent(wall_s=60.0, cores=2, processor_s=12.0, needed_s=0.0)
+    outcome = dataclasses.replace(outcome, spent=spent)
+    assert outcome.exit_status == 1
+    assert any(line.endswith("; not measured again") for line in shown._lines(outcome, str))
+
+
 def test_the_time_that_is_needed_is_that_of_the_undecided_cells():
     budget = gate_budget.Budget("10m")
     cells = [("cubic", helpers.setting(cell)) for cell in SMOKE[:3]]
