@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich.console
 
+from conformance.catalogue import documents
 from conformance.catalogue.clauses import rule as rule_of
 from conformance.model.judging.expectation import UNEXPLAINED, Surprise
 from conformance.model.judging.session import Finding
@@ -60,7 +61,7 @@ def write(
     """
     drawn = heatmaps.Drawn()
     named: Sequence[source.File] = ()
-    clear(target, (judged.zone.algorithm for judged in outcome.judged))
+    clear(target)
     lines = b"".join(map(store.dumps, sorted(measurements, key=lambda m: merge.order(m.trial))))
     results = files.write(target / "results.jsonl", lines, files.OTHER_FOLDER)
     if lines:
@@ -84,9 +85,10 @@ def write(
     return drawn
 
 
-def clear(target: pathlib.Path, algorithms: Iterable[str] = ()) -> None:
-    """Remove an earlier run's verdict, and what looked wrong with these algorithms. Raises UserError."""
+def clear(target: pathlib.Path) -> None:
+    """Remove an earlier run's verdict, and what looked wrong with any algorithm. Raises UserError."""
     verdict = (target / name for name in (*VERDICT, "site/index.html"))
+    algorithms = {path.parent.name for path in documents.judging_files()}
     with files.errors(target, files.OTHER_FOLDER):
         for stale in (*verdict, *(file for algorithm in algorithms for file in _why_files(target, algorithm))):
             stale.unlink(missing_ok=True)

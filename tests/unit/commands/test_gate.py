@@ -920,6 +920,8 @@ def test_what_looks_wrong_stands_in_the_folder_of_this_run_alone(run, monkeypatc
     (out / "why" / "why.json").touch()  # not the suite's
     assert run("cubic", "--grid", CELLS, "--out", "out").exit_code == 0
     assert "### What looks" not in (out / "summary.md").read_text()
+    (out / "why" / "cubic.json").touch()
+    assert run("reno", "--grid", CELLS, "--out", "out").exit_code == 0
     assert {path.name for path in (out / "why").iterdir()} == {"v1.2", "why.json"}
 
 
