@@ -15,6 +15,7 @@ from conformance.catalogue import derive, documents, own_kind, scenarios
 from conformance.model.errors import UserError, located
 from conformance.model.judging import zone as zones
 from conformance.model.judging.question import Key
+from conformance.model.judging.zone import Zone
 from conformance.model.networks.place import Point
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import SHORT_DIGEST, Measurement, Outcome, Scheme
@@ -29,24 +30,24 @@ class Baseline:
     `lost` has no trials of use: one of them timed out, failed or ended in an error.
     """
 
-    zones: list[tuple[str, zones.Zone]]
+    zones: list[tuple[str, Zone]]
     lost: frozenset[Key]
     schemes: frozenset[Scheme]
 
     def of_build(self, here: Scheme) -> bool:
-        """Return whether it measured an algorithm with the build of `here`; the kernel's TCP is built with the kernel."""
+        """Return whether it measured an algorithm with the build of `here`, which of the kernel's TCP is the kernel."""
         return any(
             (was.algorithm, was.stack_digest) == (here.algorithm, here.stack_digest)
             and (was.kernel_digest == here.kernel_digest or not here.in_kernel)
             for was in self.schemes
         )
 
-    def lost_of(self, zone: zones.Zone) -> list[Point]:
+    def lost_of(self, zone: Zone) -> list[Point]:
         """Return the places that a zone would judge if nothing were lost."""
         return sorted(s.point for algorithm, s in self.lost if (algorithm, s.profile) == (zone.algorithm, zone.profile))
 
 
-def zones_of(measurements: Sequence[Measurement], profile: str) -> list[tuple[str, zones.Zone]]:
+def zones_of(measurements: Sequence[Measurement], profile: str) -> list[tuple[str, Zone]]:
     """Return [(kind, Zone)] of each algorithm in a stack's measurements. Raises UserError if they cannot serve as a
     baseline.
     """
@@ -122,17 +123,15 @@ def read(path: pathlib.Path | str, stack: str, profile: str) -> Baseline:
     lost = _keys(_as_judged([m for m in bad if m.outcome is not Outcome.UNSUPPORTED]))
     unusable = _keys(bad)
     with located(path):
-        made = zones_of([m for m in measured if (m.scheme.algorithm, m.setting) not in unusable], profile)
-    return Baseline(zones=made, lost=lost, schemes=frozenset(m.scheme for m in measured))
+        derived = zones_of([m for m in measured if (m.scheme.algorithm, m.setting) not in unusable], profile)
+    return Baseline(zones=derived, lost=lost, schemes=frozenset(m.scheme for m in measured))
 
 
 def _keys(measurements: Iterable[Measurement]) -> frozenset[Key]:
     return frozenset((m.scheme.algorithm, m.setting) for m in measurements)
 
 
-def kernel_notes(
-    path: pathlib.Path | str, zones: Iterable[zones.Zone], scheme_of: Callable[[str], Scheme]
-) -> Iterator[str]:
+def kernel_notes(path: pathlib.Path | str, zones: Iterable[Zone], scheme_of: Callable[[str], Scheme]) -> Iterator[str]:
     """Yield a line for each kernel, other than the present run's, on which a baseline's zones were measured.
 
     `scheme_of` returns the scheme that runs an algorithm now. If the stack is in user space, the kernel is not under

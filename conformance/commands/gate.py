@@ -380,7 +380,7 @@ def compute(options: GateOptions, means: Means) -> GateResult:
     planned, zones = _plan(options, bench, known, before)
     if options.keep_traces:
         files.check_writable(options.keep_traces, "name another folder with --keep-traces")
-    if before:
+    if before and options.baseline:
         if all(before.of_build(bench.scheme(algorithm)) for algorithm in zones):
             notes.say(f"baseline {options.baseline} is of the build that is tested: this cannot show a change")
         every_zone = itertools.chain.from_iterable(zones.values())
@@ -469,12 +469,12 @@ def _needed(
     Of these, a shard or a grid may ask nothing, and a kernel that is not built says nothing about the stack. A baseline
     may have lost all cells of one.
     """
-    asked = {algorithm for algorithm, _ in planned.work}
+    judged = {algorithm for algorithm, _ in planned.work}
     if options.algorithms:
         whole = gate_order.shares(options.shard)[1] == 1
-        return [algorithm for algorithm in algorithms if whole or algorithm in asked]
+        return [algorithm for algorithm in algorithms if whole or algorithm in judged]
     lost = [algorithm for algorithm, _ in before.lost if algorithm not in algorithms] if before else []
-    listed = [algorithm for algorithm in algorithms if algorithm in asked and bench.scheme(algorithm).kernel_digest]
+    listed = [algorithm for algorithm in algorithms if algorithm in judged and bench.scheme(algorithm).kernel_digest]
     return [*listed, *sorted(set(lost))]
 
 
@@ -555,9 +555,7 @@ def _plan(
     return planned, zones
 
 
-def _zones(
-    options: GateOptions, bench: Bench, shipped: list[Zone], before: Baseline | None
-) -> dict[str, list[Zone]]:
+def _zones(options: GateOptions, bench: Bench, shipped: list[Zone], before: Baseline | None) -> dict[str, list[Zone]]:
     """Return {algorithm: its Zones}, by default of all algorithms that the stack offers and that have zones.
 
     By default, a baseline asks for all that it has, whether or not the stack still offers it. Raises UserError if an

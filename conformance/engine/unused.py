@@ -1,5 +1,5 @@
-"""Report stored results that a run does not use: those of another kernel, build or version of the suite, and those of an
-unknown version of a stack.
+"""Report stored results that a run does not use: those of another kernel, build or version of the suite, and those of
+an unknown version of a stack.
 
 Results are found by digests. So after a kernel was built or rebuilt, trials that a results file seems to hold are made
 again; lines() tells the user why.
@@ -17,13 +17,13 @@ from conformance.support.console import count, one_line
 
 
 def lines(plan: Plan, bench: Bench, store: Store, *, named: bool = False) -> Iterator[str]:
-    """Yield a line if the store has results of an unknown version of a stack, one for each kernel that a plan is measured
-    on while the store has trials of the plan on other kernels, and one if all its trials of the plan are of another
-    build of the stack, or made by another version of the suite.
+    """Yield a line if the store has results of an unknown version of a stack, one for each kernel that a plan is
+    measured on while the store has trials of the plan on other kernels, and one if all its trials of the plan are of
+    another build of the stack, or made by another version of the suite.
 
-    Those of other kernels are trials of the same build of the stack in the same settings, with the same seeds. Kernels that are not
-    built are passed over. `named`: count only trials on kernels of the same name, because kernels of other names may be
-    different on purpose, as those of mutants are.
+    Those of other kernels are trials of the same build of the stack in the same settings, with the same seeds. Kernels
+    that are not built are passed over. `named`: count only trials on kernels of the same name, because kernels of other
+    names may be different on purpose, as those of mutants are.
     """
     if store.without_version:
         number = count(store.without_version, "stored result")
