@@ -292,7 +292,9 @@ def written(path, made):
 def test_results_of_another_build_say_nothing_of_this_one(tmp_path, monkeypatch):
     (tmp_path / "expected.json").write_text(expectations.dumps([expected()], ours=False))
     monkeypatch.setattr(
-        manifest, "read", lambda s: types.SimpleNamespace(folder=tmp_path, transport="tcp", name="linux-tcp")
+        manifest,
+        "read",
+        lambda s: types.SimpleNamespace(folder=tmp_path, transport="tcp", name="linux-tcp", offered=list),
     )
     permitted = documents.zone_of("cubic").intervals[CELL]
     inside = measurements([permitted.basis.median] * 8, stack_digest="a" * 16, stack_version="v2")
