@@ -10,7 +10,7 @@ import numpy
 from conformance.model.captures.packets import CE, NOT_ECT, Integers
 from conformance.model.clauses.seen import Absent, Event, Invisible, Rows, View, shown
 from conformance.model.diagnosis import features
-from conformance.model.diagnosis.flow import Floats, Flow, in_flight
+from conformance.model.diagnosis.flow import Floats, Flow, in_flight, loss_events
 from conformance.model.diagnosis.samples import Samples
 
 ROWS = Rows()
@@ -25,7 +25,7 @@ _LARGE = 0.8
 _INITIAL_PACKETS = 10.0
 #: packets: in a smaller window, one packet more or less is a large share
 _LEAST_WINDOW = 12
-#: round trips before and after a mark or a lost probe in which nothing else may be lost or marked
+#: round trips before and after a mark, a lost probe or another event in which nothing else may be lost or marked
 _QUIET_BEFORE, _QUIET_AFTER = 2, 3
 
 
@@ -34,6 +34,16 @@ def _rtt_s(view: View, at_s: float) -> float:
     rtts_s: Floats = view.flow.rtt_s
     number = int(numpy.searchsorted(view.flow.sent_s, at_s)) - 1
     return float(rtts_s[max(number, 0)])
+
+
+def require_no_other_loss(view: View, rtt_s: float, until_s: float, own: int = 0) -> None:
+    """Raise Invisible if losses beside the event's own call for a reduction, from two round trips before it on.
+
+    `until_s`: when they end to count; `own`: the number of reductions for which the event's own losses call.
+    """
+    known_s = [event.known_s for event in loss_events(view.flow)]
+    if sum(view.event.begin_s - _QUIET_BEFORE * rtt_s < at_s < until_s for at_s in known_s) > own:
+        raise Invisible("packets were lost beside what happened to the path")
 
 
 def path_healed_s(view: View, event: Event) -> float:
@@ -119,8 +129,9 @@ def _after_outage_share(view: View) -> Samples:
     what is in flight after the outage, only packets sent since then count.
     """
     event = view.event
-    flow, healed_s = view.flow, path_healed_s(view, event)
-    before = flow.window(event.begin_s - 2 * _rtt_s(view, event.begin_s), event.begin_s)
+    flow, healed_s, rtt_s = view.flow, path_healed_s(view, event), _rtt_s(view, event.begin_s)
+    require_no_other_loss(view, rtt_s, healed_s + 4 * rtt_s, own=1)
+    before = flow.window(event.begin_s - rtt_s, event.begin_s)
     if not numpy.isfinite(before) or before < _LEAST_WINDOW:
         raise Invisible("the window before the outage was too small")
     since = flow.sent_s >= event.end_s
@@ -136,15 +147,13 @@ def _after_held_share(view: View) -> Samples:
     """Return the ratio of the largest window in round trips two to four after packets were held to that before.
 
     Packets that are held have a round trip that is longer by that time. So the last one that left before tells how long
-    round trips are. Another loss would reduce the window, too.
+    round trips are.
     """
     event = view.event
     flow, healed_s = view.flow, path_healed_s(view, event)
     travels_s = (flow.out_s - flow.sent_s)[flow.out_s < event.begin_s]
     rtt_s = float(travels_s[-1]) + flow.back_s if len(travels_s) else view.base_rtt_s
-    known_s = flow.known_s[flow.lost]
-    if numpy.any((known_s > event.begin_s - _QUIET_BEFORE * rtt_s) & (known_s < healed_s + 4 * rtt_s)):
-        raise Invisible("packets were lost beside those that were held")
+    require_no_other_loss(view, rtt_s, healed_s + 4 * rtt_s)
     before = flow.window(event.begin_s - rtt_s, event.begin_s)
     after = flow.window(healed_s + rtt_s, healed_s + 4 * rtt_s)
     if not numpy.isfinite(before) or before < _LEAST_WINDOW:

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 
 import numpy
 
-from conformance.model.clauses.observables_events import require_ect
-from conformance.model.clauses.observables_growth import SLOW_START, rounds
+from conformance.model.clauses.observables_events import require_ect, require_no_other_loss
+from conformance.model.clauses.observables_growth import rounds
 from conformance.model.clauses.seen import Invisible, Rows, View, shown
 from conformance.model.diagnosis import features
 from conformance.model.diagnosis.flow import Flow, LossEvent, loss_events
@@ -19,7 +19,12 @@ _RESTARTS = 4
 #: packets: in a smaller window, one packet more or less is a large share
 _LEAST_WINDOW = 16
 #: (from, to) in round trips after an event: where its effect shows, as packets under way are acknowledged before
-_LATER, _MUCH_LATER = (2, 4), (4, 6)
+_LATER = (2, 4)
+#: seconds in which a timer has run out: 1 s at least (RFC 6298, 2.4), and twice a round trip that a queue makes longer
+_TIMER_S = 3.0
+#: the least factor by which a round of slow start grows: 1.5 where each second packet is acknowledged and counts as one
+#: (RFC 5681, 3.1, equation 2)
+_SLOW_START = 1.25
 
 
 def _isolated(flow: Flow) -> Iterator[LossEvent]:
@@ -56,29 +61,51 @@ def _in_recovery(by: Callable[[Flow, LossEvent], float]) -> Callable[[View], Sam
     return observe
 
 
-def _window_then(view: View, from_rtts: float, to_rtts: float) -> Samples:
-    """Return the ratio of the largest window between two round trips after a short event to the window before it."""
-    flow, event = view.flow, view.event
-    rtt_s = float(flow.rtt_s[max(int(numpy.searchsorted(flow.sent_s, event.begin_s)) - 1, 0)])
-    before = flow.window(event.begin_s - rtt_s, event.begin_s)
-    # The sender can know of the event a round trip later.
-    known_s = event.begin_s + rtt_s
-    after = flow.window_after(known_s + from_rtts * rtt_s, known_s + to_rtts * rtt_s)
+def _window_before(view: View) -> tuple[float, float]:
+    """Return the window in the round trip before the event, and when its sender can know of it: a round trip later."""
+    flow, begin_s = view.flow, view.event.begin_s
+    rtt_s = float(flow.rtt_s[max(int(numpy.searchsorted(flow.sent_s, begin_s)) - 1, 0)])
+    return flow.window(begin_s - rtt_s, begin_s), begin_s + rtt_s
+
+
+def _window_later(view: View, own: int = 0) -> Samples:
+    """Return the ratio of the largest window in the third and fourth round trip after an event to that before it.
+
+    `own`: the number of reductions for which the event's losses call. Raises Invisible if there are other losses.
+    """
+    before, known_s = _window_before(view)
+    rtt_s = known_s - view.event.begin_s
+    from_s, to_s = (known_s + rtts * rtt_s for rtts in _LATER)
+    after = view.flow.window_after(from_s, to_s)
     if not before >= _LEAST_WINDOW or not numpy.isfinite(after):
         raise Invisible("the window before was below 16 packets, or the transfer was over too soon after")
+    require_no_other_loss(view, rtt_s, to_s, own)
     return one(after / before, known_s)
 
 
-@ROWS.add("window_after_late", "window two round trips after a packet came late, relative to that before it", "", 2)
-def _window_after_late(view: View) -> Samples:
-    """Return what `window_later` does, of trials in which the sender learns of no loss meanwhile."""
-    flow, event = view.flow, view.event
-    later = _window_then(view, *_LATER)
-    rtt_s = float(later.times_s[0]) - event.begin_s
-    lost_s = flow.known_s[flow.lost]
-    if numpy.any((lost_s >= event.begin_s - rtt_s) & (lost_s < event.begin_s + (1 + _LATER[1]) * rtt_s)):
-        raise Invisible("other packets were lost, so the window was reduced anyway")
-    return later
+@ROWS.add("window_least", "least window up to three seconds after an event, relative to that before it", "", 2)
+def _window_least(view: View) -> Samples:
+    """Return the ratio of the least window of a round trip in three seconds after a loss to that before it.
+
+    A sender may learn only by its timer, after a second or more, that what it sent again was lost, too.
+    """
+    flow = view.flow
+    before, known_s = _window_before(view)
+    rtt_s = known_s - view.event.begin_s
+    start_s, end_s = known_s + _LATER[0] * rtt_s, known_s + _TIMER_S
+    if not before >= _LEAST_WINDOW or end_s > float(flow.sent_s[-1]):
+        raise Invisible("the window before was below 16 packets, or the transfer was over too soon after")
+    require_no_other_loss(view, rtt_s, start_s, own=2)
+    windows = [(flow.window_after(at_s, at_s + rtt_s) / before, at_s) for at_s in numpy.arange(start_s, end_s, rtt_s)]
+    return one(*min(windows))
+
+
+ROWS.add("window_later", "window two round trips after a loss, relative to that before it", "", 2)(
+    lambda view: _window_later(view, own=1)
+)
+ROWS.add("window_after_late", "window two round trips after a packet came late, relative to that before it", "", 2)(
+    lambda view: _window_later(view)
+)
 
 
 @ROWS.add(
@@ -87,7 +114,7 @@ def _window_after_late(view: View) -> Samples:
 def _window_after_marks(view: View) -> Samples:
     """Return the ratio of the window two round trips after marks to that before. Raises Absent if no packet has ECT."""
     require_ect(view)
-    return _window_then(view, *_LATER)
+    return _window_later(view)
 
 
 @ROWS.add("restart_end", "window at which slow start ended after an outage, relative to that before it", "", 2)
@@ -104,7 +131,7 @@ def _restart_end(view: View) -> Samples:
     after = rounds(flow, start_s, float(lost.min()) if len(lost) else float(flow.sent_s[-1]))
     grown = list(itertools.dropwhile(lambda at: at.packets > _RESTARTS, after))
     for at, later in itertools.pairwise(grown):
-        if later.packets < SLOW_START * at.packets:
+        if later.packets < _SLOW_START * at.packets:
             return one(later.packets / before, later.begin_s)
     raise Invisible("slow start after the outage went on until a loss, or until the end")
 
@@ -123,9 +150,3 @@ ROWS.add(
     2,
     independent=True,
 )(_in_recovery(lambda flow, event: event.before))
-ROWS.add("window_later", "window two round trips after an event, relative to that before it", "", 2)(
-    lambda view: _window_then(view, *_LATER)
-)
-ROWS.add("window_much_later", "window four round trips after an event, relative to that before it", "", 2)(
-    lambda view: _window_then(view, *_MUCH_LATER)
-)

@@ -43,7 +43,7 @@ STAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
         "the response to a loss",
         (
             "responded", "kept_of_probe", "kept", "kept_low", "kept_of_several", "kept_of_last", "window_later",
-            "window_much_later", "sent_in_recovery", "sent_after_loss", "doubling", "returned", "rate_left",
+            "window_least", "sent_in_recovery", "sent_after_loss", "doubling", "returned", "rate_left",
             "bbr_probe_ends_rtts", "bbr_probe_flight",
         ),
     ),

@@ -54,6 +54,13 @@ def test_three_losses_in_a_small_window_say_nothing():
     assert "below 16 packets" in why
 
 
+def test_losses_just_before_those_of_an_instant_hide_what_they_leave():
+    parts = [*[100] * 24, *[25] * 20]
+    lost = {2000, 2200, 2201, 2202}
+    how = {"lost": lost, "triggered": {"request": windows(parts, 2.5e6, 0.04)[2200] - 2.5}}
+    assert "lost beside" in why_not("CL213", windows, parts, **how)
+
+
 @pytest.mark.parametrize(("slope", "right"), [(1, True), (0.85, True), (0, False), (0.5, False), (2, False)])
 def test_reno_grows_by_a_packet_in_a_large_window_too(slope, right):
     parts = [100, 200, 300, *[210 + round(slope * at) for at in range(16)]]
