@@ -21,7 +21,9 @@ _LATE_K, _LATE_LOW_K = 0.8, 1.75
 #: the fewest round trips that show a slope
 _LEAST_ROUNDS = 6
 #: the least factor by which a round of slow start grows, which doubles; and the rounds after it that may grow slowly
-SLOW_START, _CSS_ROUNDS = 1.6, 4
+_SLOW_START, _CSS_ROUNDS = 1.6, 4
+#: a sender that grows by less in a round has left slow start: congestion avoidance adds a packet
+_LEFT = 1.06
 
 
 class Round(NamedTuple):
@@ -110,13 +112,28 @@ def _growth_beyond(view: View) -> Samples:
 
 @ROWS.add("growth_after", "window in the third round after the event, relative to the second", "", 2)
 def _growth_after(view: View) -> Samples:
-    """Return the ratio of the window in the third round after an event to that in the second."""
-    # In the first round and in a part of the second, the sender cannot know yet that the event is over.
-    flow, end_s = view.flow, view.event.end_s
-    after = [at for at in rounds(flow, flow.request_s, float(flow.sent_s[-1])) if at.begin_s >= end_s][:3]
+    """Return the ratio of the window in the third round after an event to that in the second, in start-up.
+
+    Raises Invisible if start-up was over before: a packet was lost, or the window had stopped doubling.
+    """
+    # Packets that were sent in the event are known a round trip later. So what is sent in it shows the sender before,
+    # and in the first round after it and in a part of the second, the sender cannot know yet that it is over.
+    flow, event = view.flow, view.event
+    listed = rounds(flow, flow.request_s, float(flow.sent_s[-1]))
+    before = [at.packets for at in listed if at.begin_s < event.end_s]
+    after = [at for at in listed if at.begin_s >= event.end_s][:3]
     if len(after) < 3:
         raise Invisible("the transfer was over too soon after the event")
-    return one(after[2].packets / after[1].packets, after[2].begin_s)
+    if numpy.any(flow.known_s[flow.lost] < after[2].begin_s) or before[-1] < _SLOW_START * before[-2]:
+        raise Invisible("start-up was over before the event could end it")
+    return one(_not_left(after[2].packets / after[1].packets), after[2].begin_s)
+
+
+def _not_left(grew: float) -> float:
+    """Return by how much a round grew. Raises Invisible if that is no slow start, and no conservative one either."""
+    if grew < _LEFT:
+        raise Invisible("it left slow start at once, so it has no conservative slow start")
+    return grew
 
 
 @ROWS.add(
@@ -132,7 +149,7 @@ def _rise_ignored(view: View) -> Samples:
     rises = [
         (1000 * (at.rtt_s - before.rtt_s), at.begin_s)
         for before, at, after in zip(start_up, start_up[1:], start_up[2:], strict=False)
-        if after.packets >= SLOW_START * at.packets
+        if after.packets >= _SLOW_START * at.packets
     ]
     if not rises:
         raise Invisible("start-up was over in three round trips")
@@ -144,11 +161,11 @@ def _slow_growth(view: View) -> Samples:
     """Return the median growth factor of the four rounds after the last that doubled, in start-up before any loss."""
     start_up = _start_up(view.flow)
     growth = [(after.packets / before.packets, after.begin_s) for before, after in itertools.pairwise(start_up)]
-    doubled = [number for number, (times, _) in enumerate(growth) if times >= SLOW_START]
+    doubled = [number for number, (times, _) in enumerate(growth) if times >= _SLOW_START]
     rest = growth[doubled[-1] + 1 :][:_CSS_ROUNDS] if doubled else []
     if len(rest) < _CSS_ROUNDS:
         raise Invisible("start-up doubled until a loss, or was over in a round trip")
-    return one(float(numpy.median([times for times, _ in rest])), rest[0][1])
+    return one(_not_left(float(numpy.median([times for times, _ in rest]))), rest[0][1])
 
 
 ROWS.add("regrowth", "time from a loss until 0.95 of the window is back, in units of its K", "K", 2)(_regrowth(_LATE_K))

@@ -53,12 +53,15 @@ def test_reno_friendly_growth_is_by_one_beyond_the_old_window():
 
 @pytest.mark.parametrize(
     ("after", "right"),
-    [([80, 160, 320, 640], True), ([45, 50, 100, 200], True), ([45, 46, 47, 48], False), ([45, 56, 70, 88], False)],
+    [([80, 160, 320, 640], True), ([45, 50, 100, 200], True), ([45, 56, 70, 88], False)],
 )
 def test_a_longer_moment_does_not_end_start_up(after, right):
     blip = {"triggered": {"request": 0.0}}
     assert permitted("CL021", windows, [10, 20, 40, *after], **blip) is right
     assert "too soon" in why_not("CL021", windows, [10, 20, 40], **blip)
+    assert "left slow start at once" in why_not("CL021", windows, [10, 20, 40, 45, 46, 47, 48], **blip)
+    for left, lost in (([10, 20, 21], ()), ([10, 20, 40], {20})):
+        assert "start-up was over" in why_not("CL021", windows, [*left, *after], lost=lost, **blip)
 
 
 def test_a_rise_of_the_delay_ends_the_doubling():
@@ -69,5 +72,6 @@ def test_a_rise_of_the_delay_ends_the_doubling():
 
 def test_conservative_slow_start_grows_by_a_quarter():
     assert permitted("CL062", windows, [10, 20, 40, 80, 100, 125, 156, 195, 244, 245, 246])
-    assert not permitted("CL062", windows, [10, 20, 40, 80, 81, 82, 83, 84, 85, 86])
+    assert not permitted("CL062", windows, [10, 20, 40, 80, 87, 94, 102, 111, 120])
+    assert "left slow start at once" in why_not("CL062", windows, [10, 20, 40, 80, 81, 82, 83, 84, 85, 86])
     assert "doubled until" in why_not("CL062", windows, [10, 20, 40, 80, 160, 320])
