@@ -2,7 +2,7 @@
 
 import numpy
 
-from conformance.model.clauses.observables_events import path_healed_s
+from conformance.model.clauses.observables_events import after_outage, path_healed_s
 from conformance.model.clauses.observables_growth import last_loss, rounds, rounds_after
 from conformance.model.clauses.observables_silence import ACKNOWLEDGEMENT_BYTES, answers
 from conformance.model.clauses.seen import Invisible, Rows, View
@@ -16,6 +16,8 @@ _HEADERS_BYTES = 42
 _LEAST_ROUNDS = 4
 #: the round after an outage whose window shows whether slow start began anew: four doublings
 _RESTARTED_ROUND = 4
+#: the most packets that are sent in the first round from the least window (CL001)
+_LEAST_PACKETS = 6
 
 
 @ROWS.add("restart_after_s", "seconds from the end of an outage to the first arrival", "s", 1)
@@ -30,11 +32,13 @@ def _restart_after_s(view: View) -> Samples:
 
 @ROWS.add("restart_window", "window in the fifth round after an outage", "packets", 1)
 def _restart_window(view: View) -> Samples:
-    """Return the window, in full packets, in the fifth round after an outage."""
+    """Return the window, in full packets, in the fifth round after an outage that left the least window."""
     flow = view.flow
     after = rounds(flow, path_healed_s(view, view.event), float(flow.sent_s[-1]))
     if len(after) <= _RESTARTED_ROUND:
         raise Invisible("the transfer was over too soon after the outage")
+    if after_outage(view).values[0] > _LEAST_PACKETS:
+        raise Invisible("the outage did not reduce the window to the least")
     return one(after[_RESTARTED_ROUND].packets, after[_RESTARTED_ROUND].begin_s)
 
 

@@ -22,6 +22,8 @@ def test_slow_start_comes_after_persistent_congestion(after, right):
     rounds = [4.5 + 0.07 * number + 0.0001 * at for number, packets in enumerate(after) for at in range(packets)]
     assert permitted("CL201", timed, [*steady, *rounds, 5.1, 5.2], outage=(2.9, 4.4)) is right
     assert "too soon" in why_not("CL201", timed, [*steady, *rounds[:9]], outage=(2.9, 4.4))
+    kept = [4.5 + 0.07 * number + 0.0001 * at for number in range(6) for at in range(17)]
+    assert "did not reduce" in why_not("CL201", timed, [*steady, *kept, 5.1, 5.2], outage=(2.9, 4.4))
 
 
 @pytest.mark.parametrize(("again_s", "right"), [(1.0, True), (7.0, True), (15.0, True), (17.0, False), (31.0, False)])
