@@ -23,6 +23,8 @@ _LAST_RTTS = 2.5
 _LARGE = 0.8
 #: packets of an initial window (RFC 9002, 7.2)
 _INITIAL_PACKETS = 10.0
+#: bytes of a frame that are not of its UDP datagram's payload: Ethernet, IPv4 and UDP
+_HEADER_BYTES = 14 + 20 + 8
 #: packets: in a smaller window, one packet more or less is a large share
 _LEAST_WINDOW = 12
 #: round trips before and after a mark, a lost probe or another event in which nothing else may be lost or marked
@@ -66,16 +68,15 @@ def _sent(view: View, start_s: float, end_s: float) -> float:
 
 
 @ROWS.add("after_outage", "full packets sent in the round trip after the path healed", "packets", 1)
-def _after_outage(view: View) -> Samples:
+def after_outage(view: View) -> Samples:
     """Return what was sent in the round trip after the sender can know that the path healed, in full packets."""
     healed_s = path_healed_s(view, view.event)
     return shown([(_sent(view, healed_s, healed_s + 0.95 * view.base_rtt_s), healed_s)], "nothing was sent")
 
 
-def _arrived_bytes(view: View, start_s: float, end_s: float) -> float:
-    """Return the bytes of frames that were sent in [start_s, end_s) and arrived: those to an old address do not."""
-    inside = (view.sent_s >= start_s) & (view.sent_s < end_s) & ~numpy.isnan(view.out_s)
-    return float(view.packets.bytes[inside].sum())
+def _arrived(view: View, start_s: float, end_s: float) -> Integers:
+    """Return the bytes of each frame that was sent in [start_s, end_s) and arrived: those to an old address do not."""
+    return view.packets.bytes[(view.sent_s >= start_s) & (view.sent_s < end_s) & ~numpy.isnan(view.out_s)]
 
 
 def _validated_s(view: View) -> float:
@@ -99,7 +100,7 @@ def _after_move(view: View) -> Samples:
     if not len(sent_s):
         raise Invisible("nothing was sent to the new address")
     at_s = float(sent_s[0])
-    amount = _arrived_bytes(view, at_s, at_s + 0.95 * view.base_rtt_s) / view.flow.full_bytes
+    amount = float(_arrived(view, at_s, at_s + 0.95 * view.base_rtt_s).sum()) / view.flow.full_bytes
     initial = max(float(features.initial_window(view.flow).values[0]), _INITIAL_PACKETS)
     return shown([(amount / initial, at_s)], "nothing was sent to the new address")
 
@@ -108,17 +109,22 @@ def _after_move(view: View) -> Samples:
     "before_validation", "sent to another address before it can be validated, relative to what came from it", "", 1
 )
 def _before_validation(view: View) -> Samples:
-    """Return the ratio of frames' bytes from when the sender must know of a move until an address may be validated.
+    """Return the ratio of datagrams' payload from when the sender must know of a move until an address may be validated.
 
     What came is counted from the move on, which is earlier.
     """
     known_s, end_s = view.event.begin_s + view.flow.back_s, _validated_s(view)
     client_s = view.packets.client_ns / 1e9
-    came = float(view.packets.client_bytes[(client_s >= view.event.begin_s) & (client_s < end_s)].sum())
-    if not _arrived_bytes(view, known_s, view.over_s):
+    came = view.packets.client_bytes[(client_s >= view.event.begin_s) & (client_s < end_s)]
+    if not len(_arrived(view, known_s, view.over_s)):
         raise Invisible("nothing was sent to the new address")
-    ratios = [(_arrived_bytes(view, known_s, end_s) / came, known_s)] if came else []
+    ratios = [(_payload(_arrived(view, known_s, end_s)) / _payload(came), known_s)] if len(came) else []
     return shown(ratios, "nothing came from the client in the round trip after its move")
+
+
+def _payload(frames: Integers) -> float:
+    """Return the bytes of the UDP payload of frames of these sizes."""
+    return float((frames - _HEADER_BYTES).sum())
 
 
 @ROWS.add("after_outage_share", "window soon after an outage, relative to that before it", "", 2)

@@ -70,10 +70,11 @@ def test_silence_after_the_move_shows_nothing():
 
 
 def test_before_validation_three_times_what_came_is_permitted():
-    answers = [(MOVE_S - 0.01, 80), *((MOVE_S + 0.001 + 0.002 * number, 80) for number in range(9))]
-    assert value("CL085", burst(0.001, 1), burst(0.06, 10), answers=answers) == pytest.approx(1500 / 720)
+    """Of a frame of 1500 bytes, 1458 are the datagram's, and of one of 80 bytes, 38."""
+    answers = [(MOVE_S - 0.01, 80), *((MOVE_S + 0.001 + 0.001 * number, 80) for number in range(13))]
+    assert value("CL085", burst(0.001, 1), burst(0.06, 10), answers=answers) == pytest.approx(1458 / (13 * 38))
     assert is_permitted("CL085", burst(0.001, 1), burst(0.06, 10), answers=answers)
-    assert not is_permitted("CL085", steady(0.001), answers=answers)
+    assert not is_permitted("CL085", burst(0.001, 2), burst(0.06, 10), answers=answers)
 
 
 def test_a_client_that_sends_nothing_after_its_move_shows_no_limit():
