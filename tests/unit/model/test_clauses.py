@@ -157,6 +157,22 @@ def test_a_beta_that_some_losses_take_twice_shows_in_the_lower_quartile():
     assert "a quartile needs 8 isolated losses" in few.reason
 
 
+@pytest.mark.parametrize(("clause", "how", "right"), [
+    ("CL064", {"increase": 0.53, "beta": 0.7}, True), ("CL064", {"increase": 1.0, "beta": 0.7}, False),
+    ("CL012", {"beta": 0.4}, True), ("CL012", {"beta": 0.6}, False),
+])  # fmt: skip
+def test_a_number_of_a_document_is_told_from_others(clause, how, right):
+    of = clauses.find(clause)
+    assert (judge(of, [measured(lossy(1, **how), 1, of)]).value in of.bound) is right
+
+
+@pytest.mark.parametrize(("how", "right"), [({}, True), ({"every_loss": True}, False), ({"beta": 0.99}, False)])
+def test_several_losses_reduce_a_window_once_and_not_less(how, right):
+    of = clauses.find("CL013")
+    together = senders.Sender(lost=frozenset([*range(2000, 2003), *range(4000, 4003)]), ssthresh=40, **how)
+    assert (judge(of, [measured(together, 1, of, queue_packets=200)]).value in of.bound) is right
+
+
 def test_what_is_nowhere_to_be_seen_is_inconclusive_and_says_why():
     lossless = [measured(senders.Sender(ssthresh=20, packets=300), seed) for seed in range(1, 6)]
     found = judge(RENO, lossless)
