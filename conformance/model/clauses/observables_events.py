@@ -38,13 +38,13 @@ def _rtt_s(view: View, at_s: float) -> float:
     return float(rtts_s[max(number, 0)])
 
 
-def require_no_other_loss(view: View, rtt_s: float, until_s: float, own: int = 0) -> None:
+def require_no_other_loss(view: View, rtt_s: float, until_s: float, reductions: int = 0) -> None:
     """Raise Invisible if losses beside the event's own call for a reduction, from two round trips before it on.
 
-    `until_s`: when they end to count; `own`: the number of reductions for which the event's own losses call.
+    `until_s`: when they end to count; `reductions`: for how many the event's own losses call.
     """
     known_s = [event.known_s for event in loss_events(view.flow)]
-    if sum(view.event.begin_s - _QUIET_BEFORE * rtt_s < at_s < until_s for at_s in known_s) > own:
+    if sum(view.event.begin_s - _QUIET_BEFORE * rtt_s < at_s < until_s for at_s in known_s) > reductions:
         raise Invisible("packets were lost beside what happened to the path")
 
 
@@ -109,7 +109,7 @@ def _after_move(view: View) -> Samples:
     "before_validation", "sent to another address before it can be validated, relative to what came from it", "", 1
 )
 def _before_validation(view: View) -> Samples:
-    """Return the ratio of datagrams' payload from when the sender must know of a move until an address may be validated.
+    """Return the ratio of UDP payload from when the sender must know of a move until an address may be validated.
 
     What came is counted from the move on, which is earlier.
     """
@@ -136,7 +136,7 @@ def _after_outage_share(view: View) -> Samples:
     """
     event = view.event
     flow, healed_s, rtt_s = view.flow, path_healed_s(view, event), _rtt_s(view, event.begin_s)
-    require_no_other_loss(view, rtt_s, healed_s + 4 * rtt_s, own=1)
+    require_no_other_loss(view, rtt_s, healed_s + 4 * rtt_s, reductions=1)
     before = flow.window(event.begin_s - rtt_s, event.begin_s)
     if not numpy.isfinite(before) or before < _LEAST_WINDOW:
         raise Invisible("the window before the outage was too small")

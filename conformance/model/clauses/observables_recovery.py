@@ -68,10 +68,10 @@ def _window_before(view: View) -> tuple[float, float]:
     return flow.window(begin_s - rtt_s, begin_s), begin_s + rtt_s
 
 
-def _window_later(view: View, own: int = 0) -> Samples:
+def _window_later(view: View, reductions: int = 0) -> Samples:
     """Return the ratio of the largest window in the third and fourth round trip after an event to that before it.
 
-    `own`: the number of reductions for which the event's losses call. Raises Invisible if there are other losses.
+    `reductions`: for how many the event's losses call. Raises Invisible if there are other losses.
     """
     before, known_s = _window_before(view)
     rtt_s = known_s - view.event.begin_s
@@ -79,7 +79,7 @@ def _window_later(view: View, own: int = 0) -> Samples:
     after = view.flow.window_after(from_s, to_s)
     if not before >= _LEAST_WINDOW or not numpy.isfinite(after):
         raise Invisible("the window before was below 16 packets, or the transfer was over too soon after")
-    require_no_other_loss(view, rtt_s, to_s, own)
+    require_no_other_loss(view, rtt_s, to_s, reductions)
     return one(after / before, known_s)
 
 
@@ -95,13 +95,13 @@ def _window_least(view: View) -> Samples:
     start_s, end_s = known_s + _LATER[0] * rtt_s, known_s + _TIMER_S
     if not before >= _LEAST_WINDOW or end_s > float(flow.sent_s[-1]):
         raise Invisible("the window before was below 16 packets, or the transfer was over too soon after")
-    require_no_other_loss(view, rtt_s, start_s, own=2)
+    require_no_other_loss(view, rtt_s, start_s, reductions=2)
     windows = [(flow.window_after(at_s, at_s + rtt_s) / before, at_s) for at_s in numpy.arange(start_s, end_s, rtt_s)]
     return one(*min(windows))
 
 
 ROWS.add("window_later", "window two round trips after a loss, relative to that before it", "", 2)(
-    lambda view: _window_later(view, own=1)
+    lambda view: _window_later(view, reductions=1)
 )
 ROWS.add("window_after_late", "window two round trips after a packet came late, relative to that before it", "", 2)(
     lambda view: _window_later(view)
