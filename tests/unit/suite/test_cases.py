@@ -81,14 +81,19 @@ def test_an_algorithm_alone_asks_for_no_split_check_that_rests_on_cells_which_ar
     assert checks("cubic", "cubic") == checks("cubic and split", "cubic") != []
 
 
+def holding(zone):
+    """Return a baseline that holds this zone alone."""
+    return cases.baseline.Baseline(zones=[("fairness-jain", zone)], lost=frozenset(), schemes=frozenset())
+
+
 def test_a_baseline_is_of_the_points_that_its_algorithm_asks_for(monkeypatch):
     ships = documents.zone_of("cubic", "fairness-jain")
     before = dataclasses.replace(ships, id="cubic/fairness-jain-baseline", margin_rule={})
-    monkeypatch.setattr(cases.baseline, "read", lambda *_: [("fairness-jain", before)])
+    monkeypatch.setattr(cases.baseline, "read", lambda *_: holding(before))
     fairness = {name for name in names("cubic") if name.startswith("fairness-jain[")}
     assert fairness and names("cubic", "before.jsonl") == fairness
     new = dataclasses.replace(before, algorithm="new")
-    monkeypatch.setattr(cases.baseline, "read", lambda *_: [("fairness-jain", new)])
+    monkeypatch.setattr(cases.baseline, "read", lambda *_: holding(new))
     assert len(names("new", "before.jsonl")) == len(ships.places)
 
 
