@@ -122,8 +122,8 @@ def _growth_after(view: View) -> Samples:
     listed = rounds(flow, flow.request_s, float(flow.sent_s[-1]))
     before = [at.packets for at in listed if at.begin_s < event.end_s]
     after = [at for at in listed if at.begin_s >= event.end_s][:3]
-    if len(after) < 3:
-        raise Invisible("the transfer was over too soon after the event")
+    if len(before) < 2 or len(after) < 3:
+        raise Invisible("the event came too soon, or the transfer was over too soon after it")
     if numpy.any(flow.known_s[flow.lost] < after[2].begin_s) or before[-1] < _SLOW_START * before[-2]:
         raise Invisible("start-up was over before the event could end it")
     return one(_not_left(after[2].packets / after[1].packets), after[2].begin_s)

@@ -59,6 +59,7 @@ def test_a_longer_moment_does_not_end_start_up(after, right):
     blip = {"triggered": {"request": 0.0}}
     assert permitted("CL021", windows, [10, 20, 40, *after], **blip) is right
     assert "too soon" in why_not("CL021", windows, [10, 20, 40], **blip)
+    assert "event came too soon" in why_not("CL021", windows, after, triggered={"request": -0.5})
     assert "left slow start at once" in why_not("CL021", windows, [10, 20, 40, 45, 46, 47, 48], **blip)
     for left, lost in (([10, 20, 21], ()), ([10, 20, 40], {20})):
         assert "start-up was over" in why_not("CL021", windows, [*left, *after], lost=lost, **blip)
