@@ -14,7 +14,7 @@ from collections.abc import Mapping
 STAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "the first flight",
-        ("initial_window", "first_burst"),
+        ("handshake_ratio", "initial_window", "next_connection_window", "first_burst"),
     ),
     (
         "pacing",
@@ -83,7 +83,7 @@ STAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     (
         "rates",
-        ("during", "recovered", "throughput", "later_throughput", "later_lost"),
+        ("during", "recovered", "small_share", "throughput", "later_throughput", "later_lost"),
     ),
 )  # fmt: skip
 
