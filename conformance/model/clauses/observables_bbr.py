@@ -4,6 +4,7 @@ r is what was sent in a base round trip, divided by what the link carries in tha
 """
 
 import itertools
+import math
 
 import numpy
 import numpy.typing
@@ -24,24 +25,28 @@ _BLOCK_S = 2
 _SETTLED_RTTS = 60
 #: percent of the packets that REFILL and CRUISE send, at least
 _MOSTLY = 67
-#: r above which a phase of ProbeBW is UP, and r below which it is DOWN; packets of a round trip that are no phase yet,
-#: as what is released together may be two packets
-_UP, _DOWN, _TOGETHER = 1.08, 0.96, 2.5
+#: r above which a phase of ProbeBW is UP, and r below which it is DOWN; packets more in a time that are no phase yet,
+#: as so many may be released together (CL086); and the share of r that these may be
+_UP, _DOWN, _TOGETHER, _COARSE = 1.08, 0.96, 4.5, 0.15
+#: round trips within which DOWN follows UP
+_FOLLOWS_RTTS = 2
+#: round trips over which the rate of cruising is read, so that what is released together is not much
+_CRUISE_RTTS = 4
 #: probes for bandwidth that are needed to say when the next one comes
 _FEW_PROBES = 3
 #: ProbeRTT: the flight is below this share of its median for at least this many seconds
 _DIP, _DIP_S = 0.72, 0.1
-#: seconds within which a ProbeRTT must come: five, the 200 ms that it takes, and rounds until it is noticed (5.3.4.2)
-_OVERDUE_S = 6.2
+#: seconds within which a ProbeRTT must come: five, up to five more if a lower RTT puts it off (5.3.4.1), and rounds
+_OVERDUE_S = 10.2
 
 
-def rates(flow: Flow, start_s: float, end_s: float) -> tuple[Floats, Floats]:
-    """Return (times, r over the base round trip that begins at each time), with four times in each round trip."""
-    step = flow.base_rtt_s / 4
-    at = numpy.arange(start_s, min(end_s, float(flow.sent_s[-1])) - flow.base_rtt_s, step)
+def rates(flow: Flow, start_s: float, end_s: float, rtts: int = 1) -> tuple[Floats, Floats]:
+    """Return (times, r over the `rtts` base round trips from each time on), with four times in each round trip."""
+    step, over_s = flow.base_rtt_s / 4, rtts * flow.base_rtt_s
+    at = numpy.arange(start_s, min(end_s, float(flow.sent_s[-1])) - over_s, step)
     total = numpy.concatenate(([0], numpy.cumsum(flow.bytes)))
-    sent = total[numpy.searchsorted(flow.sent_s, at + flow.base_rtt_s)] - total[numpy.searchsorted(flow.sent_s, at)]
-    return at, sent / flow.bdp_bytes
+    sent = total[numpy.searchsorted(flow.sent_s, at + over_s)] - total[numpy.searchsorted(flow.sent_s, at)]
+    return at, sent / flow.bdp_bytes / rtts
 
 
 def _flight(flow: Flow, at: Floats) -> Floats:
@@ -142,7 +147,7 @@ def _usual_flight(view: View) -> Samples:
 def _cruise_rate(view: View) -> Samples:
     """Return the median r of each stretch of two seconds after start-up."""
     flow = view.flow
-    at, rate = rates(flow, _settled_s(flow), float(flow.sent_s[-1]))
+    at, rate = rates(flow, _settled_s(flow), float(flow.sent_s[-1]), _CRUISE_RTTS)
     blocks = max(int((at[-1] - at[0]) / _BLOCK_S), 0) if len(at) else 0
     parts = zip(numpy.array_split(at, blocks), numpy.array_split(rate, blocks), strict=True) if blocks else ()
     pairs = [(float(numpy.median(of_part)), float(times[0])) for times, of_part in parts]
@@ -150,20 +155,28 @@ def _cruise_rate(view: View) -> Samples:
 
 
 def _phases(view: View, up: bool) -> list[tuple[float, float, float]]:
-    """Return (begin, end, median r) of the phases of ProbeBW that are faster (`up`) or slower than the link."""
+    """Return (begin, end, median r) of the phases of ProbeBW that are faster (`up`) or slower than the link.
+
+    r is read over so many round trips that what is released together is not much. Slower ones follow a faster one.
+    """
     flow = view.flow
-    at, rate = rates(flow, _settled_s(flow), float(flow.sent_s[-1]))
-    around = [(a - flow.base_rtt_s, b + 3 * flow.base_rtt_s) for a, b in dips(view)]
-    fast = max(_UP, 1 + _TOGETHER * flow.full_bytes / flow.bdp_bytes)
-    inside = (rate > fast) if up else ((rate < _DOWN) & (rate > 0.6))
+    together = _TOGETHER * flow.full_bytes / flow.bdp_bytes
+    rtts = math.ceil(together / _COARSE)
+    at, rate = rates(flow, _settled_s(flow), float(flow.sent_s[-1]), rtts)
+    around = [(a - rtts * flow.base_rtt_s, b + 3 * flow.base_rtt_s) for a, b in dips(view)]
+    inside = (rate > max(_UP, 1 + together / rtts)) if up else ((rate < _DOWN) & (rate > 0.6))
     for begin_s, end_s in around:
         inside &= (at < begin_s) | (at > end_s)
-    phases = []
-    for first, last in stretches(inside):
-        if last - first >= 4:  # a round trip and more
-            middle = rate[first:last]
-            phases.append((float(at[first]), float(at[last - 1]) + flow.base_rtt_s, float(numpy.median(middle))))
-    return phases
+    phases = [
+        (float(at[first]), float(at[last - 1]) + rtts * flow.base_rtt_s, float(numpy.median(rate[first:last])))
+        for first, last in stretches(inside)
+        if last - first >= 4  # a round trip and more
+    ]
+    if up:
+        return phases
+    follows_s = _FOLLOWS_RTTS * flow.base_rtt_s
+    ends = [(begin, end + follows_s) for begin, end, _ in _phases(view, up=True)]
+    return [phase for phase in phases if any(begin < phase[0] <= end for begin, end in ends)]
 
 
 @ROWS.add("bbr_up_rate", "rate while it probes for bandwidth, relative to the link's", "", 2, independent=True)
@@ -208,7 +221,7 @@ def _probe_again(view: View) -> Samples:
 def _down_rate(view: View) -> Samples:
     """Return r of each phase that drains the queue that probing left."""
     pairs = [(rate, begin) for begin, _, rate in _phases(view, up=False)]
-    return shown(pairs, "it never sent slower than the link for a round trip once start-up was over")
+    return shown(pairs, "once start-up was over, it never sent slower than the link for a round trip after a probe")
 
 
 def dips(view: View) -> list[tuple[float, float]]:
@@ -240,7 +253,7 @@ def _require_dips(view: View) -> list[tuple[float, float]]:
     return probes
 
 
-@ROWS.add("bbr_dip_interval", "seconds from one ProbeRTT to the next", "s", 1, independent=True)
+@ROWS.add("bbr_dip_interval", "least seconds from one ProbeRTT to the next", "s", 1, take="least")
 def _dip_interval(view: View) -> Samples:
     """Return the seconds from one dip to the next, and the lengths of stretches in which one was overdue."""
     begins = [begin for begin, _ in dips(view)]

@@ -1,12 +1,13 @@
 """Clauses by which the document's deviations are told, with made-up senders: paced, and through an unlimited queue."""
 
 import pytest
-from made_senders import paced, permitted, why_not
+from made_senders import by_fours, paced, permitted, why_not
 
 #: start-up until two BDP are in flight, and Drain until one is, on a path with a round trip of 80 ms
 FILLS = [(0.5, 0.08), (1.0, 0.24), (2.0, 0.08), (1.0, 0.24)]
 DRAINED = [*FILLS, (0.5, 0.16), (1.0, 4.4)]
-GREW = (1.0, 0.75)
+#: ten packets, and then all of the link, until its rate grows
+GREW = [(0.15, 0.08), (1.0, 0.67)]
 #: a body, a silence until the next, and the requests of the two
 SILENT = [(1.0, 1.2), (0.0002, 6.84)]
 BODIES = {"requests": [(0.0, 1_500_000), (8.0, 1_500_000)]}
@@ -32,6 +33,8 @@ def test_on_a_short_path_probes_come_by_rounds():
     # Two more packets of 17, in two round trips each 0.1 s, are no probes between those that come.
     bunched = [(1.0, 1.3), *([*probe, *[(0.99, 0.06), (1.11, 0.04)] * 5] * 6)]
     assert permitted("BBR504", paced, bunched)
+    # Of four at once, a round trip has 16 or 20.
+    assert permitted("BBR504", by_fours, [(1.0, 1.3), *([(1.24, 0.08), (0.8, 0.1), (0.99, 0.5)] * 6)])
 
 
 @pytest.mark.parametrize("clause", ["BBR505", "BBR513"])
@@ -96,5 +99,6 @@ def test_what_is_lost_after_the_rate_fell_has_a_bound():
 
 def test_the_least_flight_is_that_of_probe_rtt():
     assert not permitted("BBR523", paced, [(1.0, 3.0), (0.3, 0.2), (1.0, 3.0)])
-    assert not permitted("BBR524", paced, [(1.0, 7.0)])
+    assert not permitted("BBR524", paced, [(1.0, 12.0)])
+    assert "none was overdue" in why_not("BBR524", paced, [(1.0, 10.0)])
     assert permitted("BBR524", paced, [(1.0, 3.0), (0.5, 0.2), (1.0, 3.0)])
